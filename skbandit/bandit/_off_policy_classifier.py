@@ -19,6 +19,7 @@ from skbandit.logs import (
     LoggedSlates,
     align_rows,
     check_uniform,
+    check_weights,
     column_names,
     cross_fitted_rewards,
     dr_costs,
@@ -364,8 +365,10 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             log.probability,
             len(log),
             len(labels),
-            allowed,
+            None if log.pools is None else allowed,
         )
+        if log.propensity is not None:
+            check_weights(slates, labels, "arm", stacklevel=4)
         if method == "ips":
             rewards = -ips_costs(slates)
         elif method == "snips":

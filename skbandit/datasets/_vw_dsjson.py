@@ -76,7 +76,8 @@ def read_vw_dsjson(
           features. A feature that an event lacks is missing.
         - ``y``: DataFrame with ``action``, ``reward`` (minus the cost), ``propensity``,
           ``available``, a tuple of labels, and, if logged, ``timestamp`` (UTC) and ``id``, the
-          EventId: an event that was logged twice counts twice, unless duplicates are dropped.
+          EventId, which some may lack: an event that was logged twice counts twice, unless
+          duplicates are dropped.
         - ``sample_weight``: 1 / (1 - pdrop), if only a share of the events was kept; else 1. To
           estimate from such a log, divide ``propensity`` by it and pass the pairs (X, y).
         - ``action_features``: DataFrame, one row per event and action, with both as its index;
@@ -147,7 +148,7 @@ class _Reader:
     columns_given: bool = True
     n_not_learned: int = 0
     n_dangling: int = 0
-    identified: bool | None = None  # whether events have an id
+    identified: bool = False  # whether an event had an id
 
     def read(self, line: bytes) -> tuple[Any, ...] | None:
         """Log, weight, context and features of the actions of an event."""
@@ -180,13 +181,10 @@ class _Reader:
             found = "Timestamp is missing" if time is None else "there is a Timestamp"
             raise ValueError(f"{found}, unlike in earlier events.")
         key = event.get("EventId")
-        if self.identified not in (None, key is not None):
-            found = "EventId is missing" if key is None else "there is an EventId"
-            raise ValueError(f"{found}, unlike in earlier events.")
         flat = _flatten({k: v for k, v in context.items() if k != "_multi"})
         described = _described(multi, labels) if self.action_features else []
         # a malformed line decides nothing: no error can occur from here on
-        self.action_id, self.timed, self.identified = action_id, time is not None, key is not None
+        self.action_id, self.timed = action_id, time is not None
         pool = tuple(dict.fromkeys(labels))
         log = labels[chosen], reward, propensity, pool
         return *log, time, key, 1 / (1 - dropped), flat, described
@@ -206,6 +204,7 @@ class _Reader:
         y = pd.DataFrame(dict(zip(_LOG, log, strict=True)))
         if self.timed:
             y["timestamp"] = pd.to_datetime(pd.Series(times), utc=True)
+        self.identified = self.identified or any(key is not None for key in keys)
         if self.identified:
             y["id"] = keys
         actions = None

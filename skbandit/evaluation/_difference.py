@@ -113,6 +113,7 @@ class EventParts:
     influence: np.ndarray  # (n_events,), of sum 0
     factor: np.ndarray  # (n_events,), of its reward in the estimate
     bounds: Range  # of rewards
+    variance: float  # of rewards, or of the errors of their predictions
     arms: np.ndarray  # labels
     action: np.ndarray  # (n_events, ...), numbers of arms; -1 is none
     reward: np.ndarray  # (n_events, ...)
@@ -124,13 +125,14 @@ class EventParts:
         influence: np.ndarray,
         factor: np.ndarray,
         bounds: Range,
+        variance: float,
         log: Log | SlateLog,
         reward: np.ndarray,
         propensity: Any,
     ) -> EventParts:
         """The parts of an estimate from a log, whose arrays the user may change later."""
         given = None if propensity is None else propensity.copy()
-        return cls(influence, factor, bounds, log.arms, log.action, reward.copy(), given)
+        return cls(influence, factor, bounds, variance, log.arms, log.action, reward.copy(), given)
 
     def less(self, other: EventParts) -> tuple[float, Sides]:
         """Standard error and sides of the difference of two estimates from one log."""
@@ -149,7 +151,7 @@ class EventParts:
         with np.errstate(invalid="ignore"):  # nan from a single event
             squares = (self.influence - other.influence) ** 2 / np.float64((n - 1) * n)
         reward = self.reward.reshape(n, -1).sum(axis=1)  # of slates
-        moments = self.bounds, float(reward.mean()), float(reward.var())
+        moments = self.bounds, float(reward.mean()), max(self.variance, other.variance)
         sides = sides_of(self.factor - other.factor, reward, squares, *moments)
         return float(np.sqrt(squares.sum())), sides
 

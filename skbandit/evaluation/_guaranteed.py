@@ -315,6 +315,8 @@ class RewardEvidence:
         Smallest and largest observed reward.
     n, mean, variance : float
         Number of events; mean and variance of their rewards.
+    errors : (float, float)
+        Mean and variance of their rewards less the predicted ones, if there are any.
     largest_weight : float
         Largest possible weight.
     shares : WeightedShares
@@ -326,12 +328,18 @@ class RewardEvidence:
     n: int
     mean: float
     variance: float
+    errors: tuple[float, float]
     largest_weight: float
     shares: WeightedShares
 
     @classmethod
     def of(
-        cls, reward: np.ndarray, weight: np.ndarray, bounds: Range | None, largest_weight: float
+        cls,
+        reward: np.ndarray,
+        weight: np.ndarray,
+        bounds: Range | None,
+        largest_weight: float,
+        predicted: np.ndarray | None = None,
     ) -> RewardEvidence:
         """The evidence of events with weights of mean 1, and rewards within the bounds."""
         observed = float(reward.min()), float(reward.max())
@@ -339,17 +347,22 @@ class RewardEvidence:
         if bounds is not None:
             low, high = bounds
             shares = WeightedShares.of(weight, np.clip((reward - low) / (high - low), 0.0, 1.0))
+        error = reward if predicted is None else reward - predicted
         moments = len(reward), float(reward.mean()), float(reward.var())
-        return cls(bounds, observed, *moments, max(largest_weight, float(weight.max())), shares)
+        errors = float(error.mean()), float(error.var())
+        largest_weight = max(largest_weight, float(weight.max()))
+        return cls(bounds, observed, *moments, errors, largest_weight, shares)
 
     def __add__(self, other: RewardEvidence) -> RewardEvidence:
         (a, b), (c, d) = self.observed, other.observed
         n = self.n + other.n
+        share = other.n / n
         return RewardEvidence(
             self.bounds,
             (min(a, c), max(b, d)),
             n,
-            *pooled_moments(self.mean, self.variance, other.mean, other.variance, other.n / n),
+            *pooled_moments(self.mean, self.variance, other.mean, other.variance, share),
+            pooled_moments(*self.errors, *other.errors, share),
             max(self.largest_weight, other.largest_weight),
             self.shares + other.shares,
         )
@@ -359,9 +372,9 @@ class RewardEvidence:
         """Bounds of normal intervals."""
         return natural_range(np.array(self.observed)) if self.bounds is None else self.bounds
 
-    def spread(self, effective: float) -> Spread:
+    def spread(self, effective: float, variance: float) -> Spread:
         """How the variance of a mean, of an effective number of events, depends on it."""
-        return Spread.of(self.clipping, self.mean, self.variance, effective)
+        return Spread.of(self.clipping, self.mean, variance, effective)
 
     def interval(self, confidence_level: float) -> Range:
         """Confidence sequence by a limit from each side, each with half of the error.

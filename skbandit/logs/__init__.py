@@ -37,11 +37,13 @@ from skbandit.logs._log import columns_of as columns_of
 from skbandit.logs._log import read_log as read_log
 from skbandit.logs._log import read_numbers as read_numbers
 from skbandit.logs._log import read_times as read_times
+from skbandit.logs._log import times_already_read as times_already_read
 from skbandit.logs._log import times_as_series as times_as_series
 from skbandit.logs._records import join_rewards as join_rewards
 from skbandit.logs._records import make_record as make_record
 from skbandit.logs._records import warn_if_equal as warn_if_equal
 from skbandit.logs._reward_models import LoggedSlates as LoggedSlates
+from skbandit.logs._reward_models import check_weights as check_weights
 from skbandit.logs._reward_models import cross_fitted_rewards as cross_fitted_rewards
 from skbandit.logs._reward_models import dr_costs as dr_costs
 from skbandit.logs._reward_models import expected_reward as expected_reward

@@ -71,20 +71,57 @@ def ascending(labels: Iterable[Any]) -> list[Any] | None:
 
 
 def mark_columns(table: np.ndarray, labels: Iterable[Any]) -> np.ndarray:
-    """A table with one column per arm, marked by its dtype if the arms are not in ascending order.
+    """A table with one column per arm, marked if the arms are not in ascending order.
 
-    Who gets an unmarked array takes its columns for the arms in the order of their labels.
+    Who gets an unmarked array takes its columns for the arms in the order of their labels. The mark
+    is both a dtype, which `np.asarray` keeps, and a class, which arithmetic, `astype`, rows and
+    concatenation keep.
     """
     labels = list(labels)
     if ascending(labels) in (None, labels):
         return table
-    return table.view(np.dtype(table.dtype, metadata={"arms": labels}))
+    marked = table.view(np.dtype(table.dtype, metadata={"arms": labels})).view(_OutOfOrder)
+    marked.arms = labels
+    return marked
+
+
+class _OutOfOrder(np.ndarray):
+    """A table whose columns are not in the order of their arms' labels."""
+
+    __array_priority__ = 1.0  # so that concatenation keeps the class
+    arms: Sequence[Any] = ()  # of the columns; none if tables were concatenated, or unpickled
+
+    def __array_finalize__(self, obj: Any) -> None:
+        self.arms = getattr(obj, "arms", ())
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        if array.ndim != 2 or array.shape[1:] != self.shape[1:]:
+            return np.asarray(array)[()]
+        found = array.view(_OutOfOrder)
+        found.arms = self.arms
+        return found
+
+    def __getitem__(self, key: Any) -> Any:
+        if self.ndim == 2 and not self.arms:
+            return super().__getitem__(key)
+        found = np.asarray(self).view(np.dtype(self.dtype.str))[key]
+        if self.ndim != 2 or found.ndim != 2 or not len(found):
+            return found
+        column = np.broadcast_to(np.arange(self.shape[1]), self.shape)[key]
+        if (column != column[0]).any():
+            return found
+        return mark_columns(found, [self.arms[k] for k in column[0].tolist()])
+
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
 
 
 def columns_made_for(table: Any) -> list[Any] | None:
-    """Arms that the columns of a marked array were made for; None for one that is not."""
+    """Arms that the columns of a marked array were made for, if known; None for one without."""
+    if getattr(table, "ndim", 0) != 2:
+        return None
     metadata = getattr(getattr(table, "dtype", None), "metadata", None) or {}
-    return metadata.get("arms") if getattr(table, "ndim", 0) == 2 else None
+    return list(table.arms) if isinstance(table, _OutOfOrder) else metadata.get("arms")
 
 
 def order_of_labels(labels: np.ndarray) -> np.ndarray:

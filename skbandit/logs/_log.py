@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from hashlib import blake2b
@@ -42,6 +43,14 @@ _SYNONYMS = {
     "available": ("pool", "candidates", "available_arms"),
 }
 _NEEDED_IF_PRESENT = ("propensity", "timestamp")
+
+# Kinds of numbers, as pandas infers them.
+_NUMBERS = (
+    "integer", "floating", "mixed-integer-float", "integer-na", "decimal", "boolean", "empty"
+)  # fmt: skip
+
+# Without the value, so that Python shows the warning once for many events.
+_FAR_FUTURE = "timestamp is in seconds after the year 5138"
 
 # Numbers above these are not seconds, but probably of this unit: the year 5138 in each.
 _OTHER_UNITS = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"))
@@ -431,6 +440,14 @@ def times_as_series(values: Any) -> pd.Series:
         raise ValueError(f"timestamp must be 1D with one time per event: {error}.") from error
 
 
+@contextmanager
+def times_already_read() -> Iterator[None]:
+    """Do not repeat the warning about the times of a log when its events are learned."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", _FAR_FUTURE, UserWarning)
+        yield
+
+
 def read_times(values: Any, n_rows: int) -> np.ndarray:
     """Times in seconds, as float64."""
     series = times_as_series(values)
@@ -441,18 +458,22 @@ def read_times(values: Any, n_rows: int) -> np.ndarray:
             raise ValueError(f"timestamp is missing on row {np.flatnonzero(series.isna())[0]}.")
         at = pd.DatetimeIndex(series)
         return at.asi8 / {"s": 1e0, "ms": 1e3, "us": 1e6, "ns": 1e9}[at.unit]
-    if not pd.api.types.is_numeric_dtype(series.dtype):
+    kind = pd.api.types.infer_dtype(series)  # of objects, by their values
+    if kind not in _NUMBERS:
+        cure = "convert with pandas.to_datetime."
+        if kind.startswith("timedelta"):
+            cure = "add the time from which they count."
         raise ValueError(
             f"timestamp must be datetimes or numbers of seconds, got {series.iloc[0]!r} on row 0: "
-            "convert with pandas.to_datetime."
+            + cure
         )
     times = read_numbers(series, n_rows, "timestamp")
     largest = float(np.abs(times).max(initial=0.0))
     unit = next((unit for latest, unit in _OTHER_UNITS if largest > latest), None)
     if unit is not None:
         warnings.warn(
-            f"timestamp is as large as {largest:.15g}, which in seconds is after the year 5138: "
-            f"if its unit is another one, pass pandas.to_datetime(timestamp, unit={unit!r}).",
+            f"{_FAR_FUTURE}: if its unit is another one, pass pandas.to_datetime(timestamp, "
+            f"unit={unit!r}).",
             UserWarning,
             stacklevel=5,
         )

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.sparse import issparse
 
 from skbandit.logs._log import column_names, read_times
-from skbandit.utils._validation import finite, first_few
+from skbandit.utils._validation import finite, first_few, warn_if_wrapped
 
 CLOCK_ERROR = 60.0
 """Seconds by which a reward may be dated before its choice: clocks of servers differ."""
@@ -278,6 +278,10 @@ def _first_rewards(
     first: dict[str, tuple[Any, float]] = {}
     unknown, differing, early, late = [], [], [], []
     ids, given = [table[name].tolist() for name in ("id", "reward")] if len(table) else [[], []]
+    if len(table) and isinstance(table["reward"].dtype, np.dtype):
+        if table["reward"].dtype.kind == "u":
+            numbers = table["reward"].to_numpy(np.float64)
+            warn_if_wrapped(table["reward"], numbers, "reward", stacklevel=3)
     given = [_reward(value) for value in given]
     for k in np.argsort(times, kind="stable").tolist():
         key, reward, at = ids[k], given[k], float(times[k])

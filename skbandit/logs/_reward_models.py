@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,6 +153,35 @@ class LoggedSlates:
         matrix = np.zeros((self.n_rows, self.n_ads))
         matrix[self.row, self.ad] = values
         return matrix
+
+
+def check_weights(slates: LoggedSlates, labels: np.ndarray, noun: str, stacklevel: int) -> None:
+    """Warn if the mean weight of an ad, over the rows where it was available, is far from 1.
+
+    By Bernstein's inequality, for weights of finite variance, chance does this with probability
+    below 1e-5 per ad. The message calls ads by `noun`; `stacklevel` is as if the caller warned.
+    """
+    n = np.maximum(slates.n_available, 1)
+    weight = 1 / slates.propensity
+    total = np.bincount(slates.ad, weight, minlength=slates.n_ads)
+    square = np.bincount(slates.ad, weight**2, minlength=slates.n_ads)
+    largest = np.zeros(slates.n_ads)
+    np.maximum.at(largest, slates.ad, weight)
+    mean = total / n
+    gap = np.abs(mean - 1)
+    far = (total > 0) & (gap**2 > 25 * (square / n - mean**2 + gap * largest / 3) / n)
+    if far.any():
+        ad = int(np.flatnonzero(far)[np.argmax(gap[far])])
+        cause = "was not available in every row (pass available=)"
+        if slates.available is not None or mean[ad] > 1:
+            cause = "was available in other rows than available says"
+        warnings.warn(
+            f"the weights 1/propensity of {noun} {labels.tolist()[ad]!r} have the mean "
+            f"{mean[ad]:.3g} over {n[ad]:,} rows, where 1 is expected: the {noun} {cause}, or the "
+            "propensities are wrong. What is estimated for it is biased.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def ips_costs(slates: LoggedSlates) -> np.ndarray:

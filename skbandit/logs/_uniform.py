@@ -1,8 +1,9 @@
 """Whether actions without propensities can have been uniform: overall, and whatever the context.
 
-A column of contexts, cut into bins, groups the events, and so do pairs of the first columns. In
-each group, an arm's number of events has an expectation and a variance under uniform logging, given
-contexts and available arms: so arms that are available in some contexts only raise no alarm.
+A column of contexts, cut into bins, groups the events, and so do pairs of the first columns, and
+the sets of available arms. In each group, an arm's number of events has an expectation and a
+variance under uniform logging, given contexts and available arms: so arms that are available in
+some contexts only raise no alarm.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csc_array, csr_array, issparse
 
+from skbandit.logs._arms import Pools
 from skbandit.logs._log import Log
 from skbandit.logs._slates import SlateLog
 from skbandit.utils._sklearn_compat import count_rows, rows_of
@@ -38,7 +40,8 @@ _QUANTILES = (0.01, 0.05, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 0.95, 0.9
 """Numbers are cut at these; a value that is a quantile itself is a bin of its own."""
 
 _MOST_LEVELS = 50
-"""Levels of a categorical column that are bins of their own, the most frequent ones."""
+"""Levels of a categorical column, or sets of available arms, that are bins of their own, the most
+frequent ones."""
 
 
 def is_far(found: Any, expected: Any, variance: Any, square: float = 25.0) -> Any:
@@ -62,7 +65,9 @@ def check_uniform(
     log : Log or SlateLog
         Log without propensities.
     X : object, default=None
-        Contexts in any form, on which the actions must not depend.
+        Contexts in any form, on which the actions must not depend. Of more than 200 columns, 200
+        evenly spaced ones are compared. Of a sparse matrix, the 2,000 most frequent ones are by
+        where they are not 0, and the 200 most frequent ones with several numbers also by these.
     n_checks : int, default=1
         Number of checks that share the probability of a false alarm.
     stacklevel : int, default=4
@@ -88,13 +93,12 @@ def check_uniform(
             stacklevel=stacklevel,
         )
         return True
-    size = 1.0 if log.pools is None else float(log.pools.sizes.mean())
 
     def counter(rows: np.ndarray) -> Counter:
         pools = None if log.pools is None else log.pools.take(rows)
         return _uniform_counter(replace(log, action=log.action[rows], pools=pools))
 
-    alarm = _find_dependence(X, len(log), len(arms), size, counter, n_checks)
+    alarm = _find_dependence(log, X, counter, n_checks, log.pools)
     if alarm is None:
         return False
     warnings.warn(
@@ -127,7 +131,7 @@ def find_dependence_of_pools(log: Log, X: Any) -> str | None:
 
         return count
 
-    alarm = _find_dependence(X, len(log), n_arms, float(pools.sizes.mean()), counter)
+    alarm = _find_dependence(log, X, counter)
     if alarm is None:
         return None
     return (
@@ -184,22 +188,28 @@ def _uniform_counter(log: Log | SlateLog) -> Counter:
 
 
 def _find_dependence(
+    log: Log | SlateLog,
     X: Any,
-    n_events: int,
-    n_arms: int,
-    size: float,
     counter: Callable[[np.ndarray], Counter],
     n_checks: int = 1,
+    pools: Pools | None = None,
 ) -> _Alarm | None:
-    """The group and arm whose count is the most unlikely one, if it is too unlikely."""
+    """The group and arm whose count is the most unlikely one, if it is too unlikely.
+
+    With `pools`, the actions must not depend on the set of available arms either.
+    """
+    n_events = len(log)
     if X is None or count_rows(X) != n_events:
-        return None
+        X = np.empty((n_events, 0))
+    size = 1.0 if log.pools is None else float(log.pools.sizes.mean())
     most = min(_MOST_EVENTS, int(_MOST_NUMBERS / (_entries_per_row(X) * size)))
     rows = np.arange(n_events)
     if n_events > most:  # at random: in a log of arms in turn, every second event has half of them
         rows = np.sort(np.random.default_rng(0).choice(n_events, max(most, 1), replace=False))
     columns = list(_groups_of_columns(rows_of(X, rows)))
-    n_cells = sum(groups.shape[0] for groups, _ in columns) * n_arms
+    if pools is not None:
+        columns.append(_groups_of_pools(pools.take(rows), log.arms))
+    n_cells = sum(groups.shape[0] for groups, _ in columns) * len(log.arms)
     square = 2 * np.log(2 * max(n_cells, 1) * n_checks / _ALARMS)
     count, worst, alarm = counter(rows), 1.0, None
     for groups, describe in columns:
@@ -228,12 +238,11 @@ Groups = tuple[csr_array, Callable[[int], str]]
 
 
 def _groups_of_columns(X: Any) -> Iterator[Groups]:
-    """Groups by each column; for a sparse matrix, by where columns are not 0."""
+    """Groups by each column; of a sparse matrix, also by where columns are not 0."""
     if issparse(X):
         indicators = csr_array((csr_array(X) != 0).T.astype(float))
         often = np.argsort(-indicators.sum(axis=1), kind="stable")[: 10 * _MOST_COLUMNS]
         yield indicators[often], lambda group: f"column {often[group]} not 0"
-        return
     halves: list[tuple[str, pd.Series, np.ndarray]] = []
     for name, values in _columns(X):
         codes = _bins(values)
@@ -256,8 +265,37 @@ def _groups(codes: np.ndarray, columns: list[tuple[str, pd.Series]]) -> Groups:
     return groups, describe
 
 
+def _groups_of_pools(pools: Pools, arms: np.ndarray) -> Groups:
+    """Groups by set of available arms."""
+    of_event = pd.Series(pools.of_event, dtype="category")
+    codes = _bins(of_event)
+    labels = pools.labels(arms)
+
+    def describe(group: int) -> str:
+        own = of_event[codes == group].unique()
+        return f"available = {labels[own[0]]}" if len(own) == 1 else "other sets available"
+
+    return _groups(codes, [])[0], describe
+
+
+def _dense_columns(X: Any) -> Iterator[tuple[str, pd.Series]]:
+    """Names and values of a sparse matrix's columns of several numbers, the most frequent first."""
+    columns = csc_array(X)
+    for j in np.argsort(-np.diff(columns.indptr), kind="stable")[: 10 * _MOST_COLUMNS].tolist():
+        entries = slice(columns.indptr[j], columns.indptr[j + 1])
+        stored = columns.data[entries]
+        if (stored != stored[:1]).any():
+            values = np.zeros(columns.shape[0])
+            values[columns.indices[entries]] = stored
+            yield f"column {j}", pd.Series(values)
+
+
 def _columns(X: Any) -> Iterator[tuple[str, pd.Series]]:
     """Names and values of columns; of too many, evenly spaced ones."""
+    if issparse(X):
+        most = min(_MOST_COLUMNS, _MOST_NUMBERS // max(X.shape[0], 1))
+        yield from islice(_dense_columns(X), most)
+        return
     names = list(X.columns) if hasattr(X, "columns") else None
     table = X if names is not None else np.asarray(X)
     if names is None:

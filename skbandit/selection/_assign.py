@@ -6,6 +6,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from skbandit.logs import align_rows, plain_labels, read_mask
 from skbandit.selection._costs import (
@@ -293,7 +294,7 @@ def _read_capacity(capacity: Any, ads: np.ndarray) -> np.ndarray:
         capacity = [by_label.get(label) for label in ads.tolist()]
     if np.ndim(capacity) == 0:
         capacity = [capacity] * len(ads)
-    limits = np.array([np.inf if limit is None else limit for limit in capacity], dtype=float)
+    limits = np.array([np.inf if pd.isna(limit) else limit for limit in capacity], dtype=float)
     limits[np.isnan(limits)] = np.inf
     if limits.shape != (len(ads),):
         raise ValueError(f"capacity has shape {limits.shape}, but there are {len(ads)} ads.")

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn import get_config
 from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
@@ -107,8 +108,12 @@ def learn_costs(
     if learns_all_at_once(learner, costs):
         fitted = clone(learner).fit(X, costs.dense(), **weight_params(learner, weight))
         check_n_outputs(fitted, X, costs.shape[1])
+        if isinstance(last_step(learner), MultiOutputRegressor):
+            check_learns(learner, "costs of each ad")
         return MultiOutputModel(fitted) if ridge is None else Linear.of([fitted])
     models = fit_per_ad(learner, X, costs, weight, n_jobs)
+    if costs.shape[1] > 1:
+        check_learns(learner, "costs of each ad")
     return models if ridge is None else Linear.of(models.estimators)
 
 
@@ -139,8 +144,31 @@ def learns_all_at_once(estimator: Any, costs: CostMatrix) -> bool:
 
 def is_frozen(estimator: Any) -> bool:
     """Whether fit changes nothing, or only the first steps of a Pipeline."""
-    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-    return isinstance(last, FrozenEstimator)
+    return isinstance(last_step(estimator), FrozenEstimator)
+
+
+def last_step(estimator: Any) -> Any:
+    """The last step of Pipelines, or the estimator itself."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    return estimator
+
+
+def check_learns(learner: Any, what: str) -> None:
+    """Refuse a learner that is frozen, or a wrapper of one: every fit of it is the same model.
+
+    Calibration learns even if its classifier is frozen.
+    """
+    inside = last_step(learner)
+    while not isinstance(inside, FrozenEstimator | CalibratedClassifierCV):
+        inside = last_step(getattr(inside, "estimator", None))
+        if inside is None:
+            return
+    if isinstance(inside, FrozenEstimator):
+        raise ValueError(
+            f"{type(learner).__name__} is frozen, so it cannot learn the {what}: pass "
+            f"{type(inside.estimator).__name__}(...) without FrozenEstimator."
+        )
 
 
 def is_multi_output(estimator: Any) -> bool:

@@ -134,7 +134,7 @@ class CostMatrix:
         return costs
 
 
-def warn_if_rewards(costs: Any, name: str, passed: Any) -> None:
+def warn_if_rewards(costs: Any, name: str, passed: Any, stacklevel: int) -> None:
     """Warn of costs that are rewards, most likely.
 
     They are if all are 0 or 1, and fewer than half 1, as clicks; or if what was passed is called a
@@ -148,6 +148,8 @@ def warn_if_rewards(costs: Any, name: str, passed: Any) -> None:
         Name of the parameter.
     passed : array-like, DataFrame or sparse matrix
         The costs before they were converted to floats.
+    stacklevel : int
+        Of the warning.
     """
     values = costs.data if sp.issparse(costs) else costs
     known = values[~np.isnan(values)]
@@ -175,7 +177,7 @@ def warn_if_rewards(costs: Any, name: str, passed: Any) -> None:
         f"{name} must be costs, lower is better, but {why}: pass -{signed} if they are rewards; if "
         f"they are costs, {cure}, without this warning.",
         UserWarning,
-        stacklevel=6,
+        stacklevel=stacklevel,
     )
 
 
@@ -319,8 +321,12 @@ def _read_values(y: Any, labels: np.ndarray | None, name: str, absent: float) ->
             f"{name} has the columns {first_few(names)} of a log, not {_COSTS_OF_A_LOG}"
         )
     try:
+        known = y
+        if not sp.issparse(y) and "object" in dtype_names(y):  # of which some may be pandas.NA
+            known = np.asarray(y, dtype=object)
+            known = np.where(pd.isna(known), np.nan, known)
         values = check_array(
-            y,
+            known,
             accept_sparse="csc",
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from skbandit.logs import (
     Codes,
     LoggedSlates,
     align_rows,
+    check_weights,
     code_labels,
     cross_fitted_rewards,
     dr_costs,
@@ -151,8 +151,8 @@ def logged_costs(
     )
     available = align_rows(available, action)
     slates, labels = _read_slates(action, cost, propensity, ads, available)
-    _check_weights(slates, labels)
-    warn_if_rewards(slates.cost, "cost", cost)
+    check_weights(slates, labels, "ad", stacklevel=2)
+    warn_if_rewards(slates.cost, "cost", cost, stacklevel=3)
     index = action.index if isinstance(action, pd.Series | pd.DataFrame) else None
     if method == "ips":
         costs = ips_costs(slates)
@@ -167,35 +167,6 @@ def logged_costs(
     if slates.available is not None:
         costs[~slates.available] = np.nan
     return pd.DataFrame(costs, columns=labels, index=index)
-
-
-def _check_weights(slates: LoggedSlates, labels: np.ndarray) -> None:
-    """Warn if the mean weight of an ad, over the rows where it was available, is far from 1.
-
-    By Bernstein's inequality, for weights of finite variance, chance does this with probability
-    below 1e-5 per ad.
-    """
-    n = np.maximum(slates.n_available, 1)
-    weight = 1 / slates.propensity
-    total = np.bincount(slates.ad, weight, minlength=slates.n_ads)
-    square = np.bincount(slates.ad, weight**2, minlength=slates.n_ads)
-    largest = np.zeros(slates.n_ads)
-    np.maximum.at(largest, slates.ad, weight)
-    mean = total / n
-    gap = np.abs(mean - 1)
-    far = (total > 0) & (gap**2 > 25 * (square / n - mean**2 + gap * largest / 3) / n)
-    if far.any():
-        ad = int(np.flatnonzero(far)[np.argmax(gap[far])])
-        cause = "was not available in every row (pass available=)"
-        if slates.available is not None or mean[ad] > 1:
-            cause = "was available in other rows than available says"
-        warnings.warn(
-            f"the weights 1/propensity of ad {labels.tolist()[ad]!r} have the mean {mean[ad]:.3g} "
-            f"over {n[ad]:,} rows, where 1 is expected: the ad {cause}, or the propensities are "
-            "wrong. Its estimated costs are biased.",
-            UserWarning,
-            stacklevel=3,
-        )
 
 
 def _predict_costs(

@@ -321,7 +321,7 @@ class SetSelectorMixin:
         costs = costs.where_available(allowed)
         n_rows, n_ads = costs.shape
         if n_ads > 1:  # else there is no choice
-            warn_if_rewards(costs.values, "y", y)
+            warn_if_rewards(costs.values, "y", y, stacklevel=6)
         if count_rows(X) != n_rows:
             raise ValueError(f"X has {count_rows(X)} rows, y has {n_rows}.")
         check_n_select(self.n_select, n_ads)

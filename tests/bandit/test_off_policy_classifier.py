@@ -211,7 +211,7 @@ def test_pools_that_depend_on_the_context():
     shop = rng.integers(2, size=3000)
     has_a = rng.random(3000) < np.where(shop, 0.9, 0.15)
     pools = [("a", "b", "c") if has else ("b", "c") for has in has_a]
-    X, y = shop[:, None].astype(float), pooled(pools, {"a": 5.0, "b": 4.0, "c": 0.0})
+    X, y = shop[:, None].astype(float), pooled(pools, {"a": 5.0, "b": 4.0, "c": 0.0}, seed=1)
     policy = OffPolicyClassifier(random_state=0).fit(X, y)
     assert (policy.predict(X) == "a").all()
     for method in ("ips", "snips"):
@@ -359,3 +359,25 @@ def test_an_arm_without_examples_is_chosen_where_no_other_is_available():
     policy.fit(X, action, reward=reward, propensity=np.full(30, 1 / 3))
     assert policy.predict(X[:3], available=[2]).tolist() == [2, 2, 2]
     assert policy.predict(X[:1], available=["new"]).tolist() == ["new"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_propensities_that_contradict_the_log(method):
+    """A half for actions of .8, .1 and .1: the weights of the rare ones have the mean .2."""
+    rng = np.random.default_rng(0)
+    probability = np.array([0.8, 0.1, 0.1])
+    action = rng.choice(3, 3000, p=probability)
+    y = pd.DataFrame({"action": action, "reward": rng.random(3000) < 0.3})
+    policy = OffPolicyClassifier(method=method, random_state=0)
+    contexts = rng.normal(size=(3000, 1))
+    wanted = r"weights 1/propensity of arm 2 have the mean 0\.19\d* over 3,000 rows, where 1 is"
+    with pytest.warns(UserWarning, match=wanted) as caught:
+        policy.fit(contexts, y.assign(propensity=0.5))
+    assert caught[0].filename == __file__
+    policy.fit(contexts, y.assign(propensity=probability[action]))
+    # over the events to which an arm was available
+    pools = [(0, 1, 2) if k or a == 2 else (0, 1) for k, a in zip(action % 2, action, strict=True)]
+    there = np.array([2 in pool for pool in pools])
+    drawn = np.where(there, rng.integers(3, size=3000), rng.integers(2, size=3000))
+    y = y.assign(action=drawn, propensity=np.where(there, 1 / 3, 1 / 2), available=pools)
+    policy.fit(contexts, y)

@@ -157,7 +157,6 @@ WRONG = {
     "deep": ("[" * 100_000, "no JSON object, "),
     "bytes": (b"\xff\xfe", "no JSON object"),
     "no decision": ({"EventId": "1"}, "there is no c among 'EventId'"),
-    "no id": (changed(EventId=None), "EventId is missing, unlike in earlier"),
     "no cost": (changed(_label_cost=None), "there is no _label_cost among"),
     "no probability": (changed(_label_probability=None), "there is no _label_probability"),
     "no action": (changed(_label_Action=None, _labelIndex=None), "neither _label_Action nor"),
@@ -350,3 +349,14 @@ def test_the_log_is_evaluated(tmp_path):
     assert found.mean_reward > y["reward"].mean() + 0.2
     result = replay_blocks(GLMUCBPolicy(random_state=0), blocks, acceptance=0.1)
     assert result.n_events == 1500
+
+
+def test_an_id_may_be_missing(tmp_path):
+    """Before or after events that have one; no line is lost."""
+    without = changed(EventId=None)
+    path = written(tmp_path, without, EVENT, without)
+    (log,) = read_vw_dsjson(path, malformed="skip")
+    assert log.n_skipped == 0
+    assert log.y["id"].isna().tolist() == [True, False, True]
+    blocks = list(read_vw_dsjson(path, block_size=1))
+    assert ["id" in block.y for block in blocks] == [False, True, True]

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 
 from skbandit.evaluation import off_policy_blocks, off_policy_value, replay, slate_ips
 from skbandit.evaluation._score import Spread
@@ -99,3 +100,63 @@ def test_revenue_scales():
     more = log.assign(reward=100 + 5 * log["reward"])
     scaled = off_policy_value([7] * 6000, None, more).interval()
     assert scaled == pytest.approx((100 + 5 * low, 100 + 5 * high))
+
+
+def test_rare_rewards_that_were_not_seen():
+    """At 0, the middle of the range, the log's variance p counts 5 to the n p expected."""
+    n, p = 400, 0.01
+    spread = Spread.of((-1.0, 1.0), 0.0, p, n)
+    half = Z**2 * p / (2 * n)
+    wanted = Z * np.sqrt(5 / (5 + n * p) * p / n / (1 + 2 * half))
+    assert spread.limits(0.0, 0.0, Z) == pytest.approx((-wanted, wanted))
+    # what is predicted without error has no variance
+    assert Spread.of((-1.0, 1.0), 0.0, 0.0, n).limits(0.0, 0.0, Z) == (0.0, 0.0)
+    # nor do rare rewards matter that would have been seen
+    many = Spread.of((-1.0, 1.0), 0.0, p, 1e9)
+    assert many.limits(0.0, 1e-7, Z) == pytest.approx((-1e-7 * Z, 1e-7 * Z), rel=0.01)
+
+
+def with_rare(kind, rng, n):
+    rare = rng.random(n) < 0.004
+    if kind == "minutes":
+        return rng.gamma(3, 5 / 3, size=n) + 300 * rare
+    return np.where(rare, -100.0, rng.random(n) < 0.1 / 0.996)
+
+
+@pytest.mark.parametrize("kind, mean", [("minutes", 6.2), ("refund", -0.3)])
+def test_coverage_of_rare_rewards(kind, mean):
+    """300 of 3,000 events match; the nominal level is 95%."""
+    hits = replays = snips = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        y = pd.DataFrame(
+            {"action": rng.integers(10, size=3000), "reward": with_rare(kind, rng, 3000)}
+        )
+        low, high = off_policy_value([1] * 3000, None, y).interval()
+        snips += low <= mean <= high
+        if seed < 10:
+            low, high = replay(Always(1), np.zeros((3000, 1)), y, random_state=0).interval()
+            replays += low <= mean <= high
+        # of an arm with rare rewards and one without
+        other = (y["action"] == 2) & (y["reward"].abs() > 50)
+        y.loc[other, "reward"] -= 300 if kind == "minutes" else -100
+        less = mean - (1.2 if kind == "minutes" else -0.4)
+        one, two = (off_policy_value([arm] * 3000, None, y) for arm in (1, 2))
+        low, high = (one - two).interval()
+        hits += low <= mean - less <= high
+    assert snips >= 37
+    assert replays >= 9
+    assert hits >= 37
+
+
+def test_predicted_rewards_need_no_allowance_for_rare_ones():
+    """The limits of dr are by the errors of predictions, so that their gain remains."""
+    rng = np.random.default_rng(0)
+    X, action = (rng.random((3000, 1)) < 0.02).astype(float), rng.integers(10, size=3000)
+    y = pd.DataFrame({"action": action, "reward": np.where(action == 9, 300 * X[:, 0], X[:, 0])})
+    y["reward"] += 0.01 * rng.normal(size=3000)
+    options = {"method": "dr", "reward_model": LinearRegression(), "random_state": 0}
+    one, two = (off_policy_value([arm] * 3000, X, y, **options) for arm in (1, 2))
+    for estimate in (one, one - two):
+        low, high = estimate.interval()
+        assert high - low == pytest.approx(2 * Z * estimate.standard_error, rel=0.05)

@@ -360,3 +360,11 @@ def test_records_that_do_not_fit_together(change, match):
 def test_records_that_cannot_be_made(row, arm, propensity, available, match):
     with pytest.raises(ValueError, match=match):
         GLMUCBPolicy(arms=["a"]).record(row, arm, propensity, available=available)
+
+
+def test_rewards_that_wrapped_around():
+    records = records_at(0.0, 1.0)
+    rewards = pd.DataFrame({"id": ["0", "1"], "reward": -np.array([1, 0], dtype=np.uint8)})
+    with pytest.warns(UserWarning, match="reward holds 255 as uint8") as caught:
+        join_rewards(records, rewards)
+    assert caught[0].filename == __file__

@@ -1,13 +1,18 @@
 """Time that runs backwards is refused or warned of wherever the order of events matters."""
 
+import datetime
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from skbandit import GLMUCBPolicy, ReplayScorer
+from skbandit.bandit import SlatePolicy
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import ReplaySplit, replay, replay_blocks
+from skbandit.evaluation import ReplaySplit, replay, replay_blocks, replay_slates
+from skbandit.logs import read_times
 
 N = 600
 LOG = make_bandit_log(N, n_arms=3, base_rate=0.4, random_state=0)
@@ -75,6 +80,50 @@ def test_other_units_than_seconds(unit, factor, dtype):
     right = replay(daily, X, log.assign(timestamp=pd.to_datetime(at, unit=unit)), random_state=0)
     seconds = replay(daily, X, log.assign(timestamp=at / factor), random_state=0)
     assert right.mean_reward == seconds.mean_reward != wrong.mean_reward
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        pd.Series([NOON, NOON + 0.5], dtype=object),
+        [Decimal(NOON), Decimal(NOON) + Decimal("0.5")],
+        np.array([NOON, NOON + 0.5], dtype=object),
+    ],
+)
+def test_numbers_as_objects(numbers):
+    assert read_times(numbers, 2).tolist() == [NOON, NOON + 0.5]
+
+
+@pytest.mark.parametrize(
+    "times, cure",
+    [
+        (["2024-01-01"], "convert with pandas.to_datetime"),
+        ([datetime.date(2024, 1, 1)], "convert with pandas.to_datetime"),
+        ([pd.Timedelta("1h")], "add the time from which they count"),
+        (pd.Series([pd.Timedelta("1h")], dtype=object), "add the time from which they count"),
+    ],
+)
+def test_what_are_no_times(times, cure):
+    with pytest.raises(ValueError, match=f"must be datetimes or numbers of seconds.*: {cure}"):
+        read_times(times, 1)
+    with pytest.raises(ValueError, match="timestamp is missing on row 1"):
+        read_times([NOON, None], 2)
+
+
+def test_a_wrong_unit_is_told_of_once_per_call():
+    """Also if the policy is passed the events one by one, and learns them."""
+    at = (NOON + np.arange(40)) * 1000
+    slates = pd.DataFrame({"action": [("a", "b"), ("b", "a")] * 20, "timestamp": at})
+    slates["reward"] = [(1.0, 0.0)] * 40
+    contexts = np.zeros((40, 1))
+    with pytest.warns(UserWarning, match="after the year 5138") as caught:
+        replay_slates(SlatePolicy(n_select=2, random_state=0), contexts, slates)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="after the year 5138") as caught:
+        read_times(at, 40)
+        read_times(at + 1, 40)
+    assert str(caught[0].message) == str(caught[1].message)  # so that Python shows it once
 
 
 def test_late_dates_have_a_unit():

@@ -115,6 +115,52 @@ def test_pools_by_context_are_uniform():
     assert noticed(shop[:, None], y)
 
 
+def test_numbers_in_sparse_matrices():
+    """Columns of a sparse matrix without a zero, as a ColumnTransformer stacks them."""
+    rng = np.random.default_rng(0)
+    age, income = rng.normal(size=(2, N))
+    levels = sparse.csr_array(np.eye(60)[rng.integers(60, size=N)])
+    y = by_context(age > 0.5, rng)
+    with_ages = [
+        sparse.hstack([levels, age[:, None]], format=form) for form in ("csr", "csc", "coo")
+    ]
+    for X in with_ages:
+        assert noticed(X, y)
+    wanted = r"events with column 60 from [-.\d]+ to [-.\d]+,"
+    with pytest.warns(UserWarning, match=wanted):
+        check_uniform(read_log(y, N), with_ages[0])
+    assert not noticed(sparse.hstack([levels, income[:, None]]), y)
+    both = sparse.hstack([levels, age[:, None], income[:, None]])
+    assert noticed(both, by_context((age > 0) ^ (income > 0), rng))
+    counts = sparse.csr_array(rng.poisson(0.5, size=(N, 3)))
+    assert noticed(counts, by_context(counts[:, [1]].toarray().ravel() > 1, rng))
+
+
+@pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
+def test_actions_by_pool():
+    """Each arm is as frequent as it should be, overall and by context, but not from each pool."""
+    rng = np.random.default_rng(0)
+    cycle = [("A", "B"), ("B", "C"), ("C", "A")]
+    pools = [cycle[k] for k in rng.integers(3, size=N)]
+    second = rng.integers(2, size=N)
+    first = pd.DataFrame({"action": [pool[0] for pool in pools], "reward": 0.5, "available": pools})
+    drawn = first.assign(action=[pool[k] for pool, k in zip(pools, second, strict=True)])
+    for X in (None, np.zeros((N, 1)), sparse.csr_array((N, 2))):
+        assert noticed(X, first)
+        assert not noticed(X, drawn)
+    with pytest.warns(UserWarning, match=r"with available = \('.', '.'\), where [\d,]+ are exp"):
+        off_policy_value(drawn["action"], None, first)
+    slates = first.assign(
+        action=[(pool[0],) for pool in pools], reward=[(0.5,)] * N, available=pools
+    )
+    with pytest.warns(UserWarning, match=r"with available = \('.', '.'\)"):
+        slate_ips(slates["action"].tolist(), None, slates)
+    # as rare as they are, sets count together
+    rare = [tuple(rng.permutation(30)[:3].tolist()) for _ in range(N)]
+    y = pd.DataFrame({"reward": 0.5, "available": rare})
+    assert not noticed(None, y.assign(action=[pool[0] for pool in rare]))
+
+
 @pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
 def test_everything_that_takes_logs_as_uniform():
     rng = np.random.default_rng(0)

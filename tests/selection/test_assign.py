@@ -236,3 +236,11 @@ def test_a_cost_that_is_unknown():
 def test_an_ad_has_one_capacity():
     with pytest.raises(ValueError, match="capacity names an ad twice"):
         assign(pd.DataFrame({"a": [1.0]}), capacity=pd.Series([1, 2], index=["a", "a"]))
+
+
+def test_no_limit_in_every_form():
+    """The third row gains the most from the only place of a."""
+    costs = pd.DataFrame({"a": [0.0, 0.0, 0.0], "b": [1.0, 2.0, 3.0]})
+    limits = [pd.Series([1, pd.NA], index=["a", "b"], dtype=dtype) for dtype in ("Int64", object)]
+    for capacity in (*limits, {"a": 1, "b": pd.NA}, [1, None], {"a": 1}, [1, np.nan]):
+        assert assign(costs, capacity=capacity).ravel().tolist() == ["b", "b", "a"]

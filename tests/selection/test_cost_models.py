@@ -1,15 +1,20 @@
 import numpy as np
 import pytest
 import sklearn
+from sklearn.base import is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.selection._cost_models import weight_params
+from skbandit.selection.reductions._registry import REDUCTIONS
 
 W = np.array([1.0, 2.0])
 
@@ -105,6 +110,41 @@ def test_a_frozen_classifier_of_other_classes(reduction):
         SetSelectClassifier(frozen, reduction=reduction).fit(OLD_X, OLD_Y)
     with pytest.raises(ValueError, match=message):
         RegressionSetSelector(frozen).fit(OLD_X, np.sign(OLD_Y))
+
+
+WRAPPERS = {
+    "alone": lambda frozen: frozen,
+    "in a Pipeline": lambda frozen: make_pipeline(StandardScaler(), frozen),
+    "in a bag": lambda frozen: (BaggingClassifier if is_classifier(frozen) else BaggingRegressor)(
+        frozen, 2
+    ),
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=list(WRAPPERS))
+@pytest.mark.parametrize("reduction", [*sorted(REDUCTIONS.keys() - {"regression"})])
+def test_a_frozen_classifier_cannot_learn_rounds(reduction, wrap):
+    """Nor if it knows the classes 0 and 1, by chance."""
+    frozen = FrozenEstimator(LogisticRegression().fit(OLD_X, np.arange(60) % 2))
+    with pytest.raises(ValueError, match="frozen, so it cannot learn the labels of each round: "):
+        SetSelectClassifier(wrap(frozen), reduction=reduction).fit(OLD_X, OLD_Y)
+    pairs = FrozenEstimator(LogisticRegression().fit(OLD_Y @ np.ones((6, 9)), np.arange(60) % 2))
+    with pytest.raises(ValueError, match="frozen, so it cannot learn the labels of each round: "):
+        SetSelectClassifier(wrap(pairs)).fit(OLD_X, OLD_Y, ad_features=np.eye(6))
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=list(WRAPPERS))
+def test_one_frozen_model_cannot_learn_several_ads(wrap):
+    """All ads would get the same costs."""
+    classifier = FrozenEstimator(LogisticRegression().fit(OLD_X, np.arange(60) % 2))
+    learners = [wrap(classifier), MultiOutputRegressor(wrap(trained_on(1)))]
+    for learner in learners:
+        for y in (np.sign(OLD_Y), with_a_hole(np.sign(OLD_Y))):
+            with pytest.raises(ValueError, match="is frozen, so it cannot learn the costs of ea"):
+                RegressionSetSelector(learner).fit(OLD_X, y)
+        RegressionSetSelector(learner).fit(OLD_X, np.sign(OLD_Y[:, :1]))
+    calibrated = CalibratedClassifierCV(classifier)
+    RegressionSetSelector(calibrated).fit(OLD_X, np.sign(OLD_Y))
 
 
 @pytest.mark.parametrize(

@@ -186,3 +186,14 @@ def test_a_row_with_too_few_ads_is_named(form):
 def test_n_select_is_checked(n_select):
     with pytest.raises(ValueError, match=f"n_select={n_select} must be at least 1 and at most 3"):
         check_n_select(n_select, 3)
+
+
+def test_missing_costs_among_objects():
+    frame = pd.DataFrame(VALUES, columns=NAMES).astype(object)
+    for missing in (pd.NA, None, np.nan):
+        given = frame.copy()
+        given.iloc[1, 0] = missing
+        for form in (given, given.to_numpy(), given.to_numpy().tolist()):
+            np.testing.assert_array_equal(read_costs(form).values, VALUES)
+    with pytest.raises(ValueError, match="y must hold numbers"):
+        read_costs([["x", pd.NA]])

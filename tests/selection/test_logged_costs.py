@@ -170,3 +170,17 @@ def test_large_integers_beside_empty_slots_are_not_rounded(slots):
     assert costs.columns.tolist() == [7, 2**53, 2**53 + 1][2 - slots :]
     expected = np.vstack([np.diag([-2.0, -2.0]), np.zeros(2)])
     np.testing.assert_array_equal(costs[[2**53, 2**53 + 1]], expected)
+
+
+def test_warnings_are_those_of_the_caller():
+    clicks = np.arange(200) % 5 == 0
+    wrong = np.full(200, 0.01)
+    calls = {
+        "must be costs, lower is better": (clicks, np.full(200, 0.5)),
+        "holds 255 as uint8": (-clicks.astype(np.uint8), np.full(200, 0.5)),
+        "or the propensities are wrong": (-1.0 * clicks, wrong),
+    }
+    for message, (cost, propensity) in calls.items():
+        with pytest.warns(UserWarning, match=message) as caught:
+            logged_costs(["a", "b"] * 100, cost, propensity)
+        assert {warning.filename for warning in caught} == {__file__}

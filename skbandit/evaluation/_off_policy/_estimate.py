@@ -256,7 +256,9 @@ class LogSums:
             for name, estimator in estimators.items()
             if events.q_policy is not None or not estimator.needs_predictions
         }
-        evidence = RewardEvidence.of(events.reward, events.weight, bounds, events.largest_weight)
+        evidence = RewardEvidence.of(
+            events.reward, events.weight, bounds, events.largest_weight, events.q_logged
+        )
         return cls(estimators, sums, evidence)
 
     def __add__(self, other: LogSums) -> LogSums:
@@ -274,7 +276,9 @@ class LogSums:
                 sums,
                 self.estimators[name],
                 self.evidence,
-                self.evidence.spread(sums[0].effective_sample_size),
+                self.evidence.spread(
+                    sums[0].effective_sample_size, self.estimators[name].variance(self.evidence)
+                ),
             )
             for name, sums in self.sums.items()
         }

@@ -220,6 +220,7 @@ def off_policy_value(
         estimator.influence(events),
         estimator.factor(events),
         sums.evidence.clipping,
+        estimator.variance(sums.evidence),
         log,
         log.reward,
         log.propensity,

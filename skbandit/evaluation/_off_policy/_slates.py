@@ -28,6 +28,7 @@ from skbandit.logs import (
     code_slates,
     read_slates,
     slate_labels,
+    times_already_read,
 )
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
@@ -459,24 +460,25 @@ def replay_slates(
             f"the policy has feedback={feedback!r}, but a replay knows the rewards of single arms: "
             "use feedback='semi_bandit', or learn=False."
         )
-    for k in range(len(log)):
-        x = rows_of(rows, [k])
-        if log.timestamp is not None and hasattr(player, "advance"):
-            player.advance(log.timestamp[k])
-        slate = slate_labels(getattr(player, rule)(x, available=[sets[k]]), rule, 1)[0]
-        if outside := set(slate) - set(sets[k]):
-            raise ValueError(f"row {k}: {outside.pop()!r} is shown, but was not available.")
-        logged = log.action[k][log.shown[k]]
-        place = {label: j for j, label in enumerate(log.arms[logged].tolist())}
-        both = [place[label] for label in slate if label in place]
-        weight[k, both] = 1 / p[k, both]
-        sizes[k] = len(slate)
-        if learn and both:
-            seen = [rewards[k, place[label]] if label in place else np.nan for label in slate]
-            event: dict[str, Any] = {"action": [tuple(slate)], "reward": [tuple(seen)]}
-            if log.timestamp is not None:
-                event["timestamp"] = [log.timestamp[k]]
-            player.partial_fit(x, pd.DataFrame(event))
+    with times_already_read():
+        for k in range(len(log)):
+            x = rows_of(rows, [k])
+            if log.timestamp is not None and hasattr(player, "advance"):
+                player.advance(log.timestamp[k])
+            slate = slate_labels(getattr(player, rule)(x, available=[sets[k]]), rule, 1)[0]
+            if outside := set(slate) - set(sets[k]):
+                raise ValueError(f"row {k}: {outside.pop()!r} is shown, but was not available.")
+            logged = log.action[k][log.shown[k]]
+            place = {label: j for j, label in enumerate(log.arms[logged].tolist())}
+            both = [place[label] for label in slate if label in place]
+            weight[k, both] = 1 / p[k, both]
+            sizes[k] = len(slate)
+            if learn and both:
+                seen = [rewards[k, place[label]] if label in place else np.nan for label in slate]
+                event: dict[str, Any] = {"action": [tuple(slate)], "reward": [tuple(seen)]}
+                if log.timestamp is not None:
+                    event["timestamp"] = [log.timestamp[k]]
+                player.partial_fit(x, pd.DataFrame(event))
     earned = (weight * rewards).sum(axis=1)
     return _estimate("replay_slates", earned, weight.sum(axis=1) / sizes, rewards, p, log)
 
@@ -580,8 +582,9 @@ def _estimate(
     if lacking:
         warnings.warn(f"{name}: {lacking}", ReplayCoverageWarning, stacklevel=3)
     evidence = RewardEvidence.of(logged, weight, None, 1.0)
-    spread = evidence.spread(sums.effective_sample_size)
+    spread = evidence.spread(sums.effective_sample_size, evidence.variance)
     factor = weight / len(log)
     influence = earned - earned.mean()
-    parts = EventParts.of(influence, factor, evidence.clipping, log, rewards, p)
+    moments = evidence.clipping, evidence.variance
+    parts = EventParts.of(influence, factor, *moments, log, rewards, p)
     return replace(make_estimate(name, (sums,), spread=spread), parts=parts)

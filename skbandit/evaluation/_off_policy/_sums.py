@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from skbandit.evaluation._guaranteed import RewardEvidence
 from skbandit.logs import shrunk_weights
 
 LARGEST_NUMERATOR = 1e145
@@ -178,6 +179,10 @@ class Estimator:
         """Factor of each event's reward in the least biased estimate, (n_events,)."""
         total = events.weight.sum() if self.normalized else len(events.weight)
         return self.change_weights(events.weight, self.settings[0]) / total
+
+    def variance(self, evidence: RewardEvidence) -> float:
+        """Variance of what is weighted: rewards, or the errors of their predictions."""
+        return evidence.errors[1] if self.needs_predictions else evidence.variance
 
     def _terms(self, events: WeightedEvents, setting: float) -> tuple[np.ndarray, ...]:
         """Base terms b, numerators z and denominators d of the events."""

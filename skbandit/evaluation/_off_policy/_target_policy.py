@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 
 from skbandit.evaluation._off_policy._sums import WeightedEvents
 from skbandit.evaluation._policy_protocol import (
@@ -190,11 +192,12 @@ def _as_table(given: Any) -> Any:
     arms = columns_made_for(given)
     if arms is not None:
         raise ValueError(
-            f"probabilities are an array that select_proba made with the columns {first_few(arms)},"
-            " which is not the order of the labels: pass the policy itself, or "
-            "pandas.DataFrame(probabilities, columns=policy.arms_)."
+            "probabilities are an array that select_proba made with the columns "
+            f"{first_few(arms) or 'of arms_'}, which is not the order of the labels: pass the "
+            "policy itself, or pandas.DataFrame(probabilities, columns=policy.arms_)."
         )
     try:
+        given = given.toarray() if issparse(given) else given
         table = np.asarray(given) if not isinstance(given, pd.Series) else given
     except ValueError as error:
         raise ValueError(f"probabilities: {error}.") from error
@@ -203,6 +206,14 @@ def _as_table(given: Any) -> Any:
         raise ValueError(
             f"probabilities is a structured array with fields {first_few(names)}: pass "
             "pandas.DataFrame(probabilities), with one column per arm."
+        )
+    if table.ndim == 2 and table.dtype == object:
+        with suppress(TypeError, ValueError):
+            table = table.astype(np.float64)
+    if table.shape[1:] == (1,) and (table.dtype.kind in "OSU" or (table > 1).any()):
+        raise ValueError(
+            f"labels of the chosen arms must have the shape (n_events,), got {table.shape}: pass "
+            "labels.ravel()."
         )
     if table.ndim not in (1, 2) or (table.ndim == 2 and table.dtype == object):
         raise TypeError(

@@ -42,6 +42,7 @@ from skbandit.logs import (
     check_uniform,
     column_names,
     read_log,
+    times_already_read,
 )
 from skbandit.utils._fitting import iter_with_progress, report_progress, seed_for
 from skbandit.utils._folds import behind_transformers
@@ -602,7 +603,8 @@ def replay_block(
         max_accepted=max_accepted,
     )
     own_replay = getattr(policy, "_replay_log", lambda request: None)
-    accepted, n_seen = own_replay(request) or replay_pass(policy, request, report)
+    with times_already_read():
+        accepted, n_seen = own_replay(request) or replay_pass(policy, request, report)
     event = schedule.rows[accepted]
     return Trajectory(
         event=event,

@@ -10,7 +10,12 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from skbandit.selection._cost_models import check_classes, learn_costs, weight_params
+from skbandit.selection._cost_models import (
+    check_classes,
+    check_learns,
+    learn_costs,
+    weight_params,
+)
 from skbandit.selection._costs import CostMatrix
 
 NO_AD = -1
@@ -140,6 +145,7 @@ def fit_binary(learner: Any, X: Any, label: np.ndarray, weight: np.ndarray) -> A
         return learner.fit(X, label, weight)
     fitted = clone(learner).fit(X, label, **weight_params(learner, weight))
     check_classes(fitted, 2)
+    check_learns(learner, "labels of each round")
     return fitted
 
 

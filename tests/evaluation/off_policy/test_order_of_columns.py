@@ -1,5 +1,8 @@
 """One order of arms: a table without names is read as it was made, or refused."""
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +12,7 @@ from sklearn.linear_model import Ridge
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy
 from skbandit.evaluation import off_policy_value, replay
+from skbandit.logs import mark_columns
 
 rng = np.random.default_rng(0)
 ARM = np.r_[2, 1, 0, rng.integers(3, size=597)]
@@ -42,12 +46,11 @@ def test_later_arms_are_appended_and_their_tables_need_names(policy):
     policy.partial_fit(X[OLD][~first], Y[OLD][~first])
     assert policy.arms_.tolist() == [1, 2, 0]
     table = policy.select_proba(X[NEW])
-    for unnamed in (table, table[:, [2, 0, 1]]):
-        with pytest.raises(ValueError, match=r"columns 1, 2, 0.*columns=policy.arms_"):
-            off_policy_value(unnamed, X[NEW], Y[NEW])
-    named = pd.DataFrame(table, columns=policy.arms_)
+    with pytest.raises(ValueError, match=r"columns 1, 2, 0.*columns=policy.arms_"):
+        off_policy_value(table, X[NEW], Y[NEW])
     value = off_policy_value(policy, X[NEW], Y[NEW]).mean_reward
-    assert off_policy_value(named, X[NEW], Y[NEW]).mean_reward == pytest.approx(value)
+    for right in (pd.DataFrame(table, columns=policy.arms_), table[:, np.argsort(policy.arms_)]):
+        assert off_policy_value(right, X[NEW], Y[NEW]).mean_reward == pytest.approx(value)
     mask = np.ones((300, 3), dtype=bool)
     for call in (
         lambda: policy.select(X[NEW], available=mask),
@@ -58,6 +61,45 @@ def test_later_arms_are_appended_and_their_tables_need_names(policy):
             call()
     allowed = pd.DataFrame([[True, False, False]] * 300, columns=[2, 0, 1])
     assert (policy.select(X[NEW], available=allowed) == 2).all()
+
+
+OUT_OF_ORDER = mark_columns(rng.dirichlet([1, 2, 3], size=300), [1, 2, 0])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda P: np.vstack([P[:100], P[100:]]),
+        lambda P: np.concatenate([P, P])[:300],
+        lambda P: P.astype("f4"),
+        lambda P: 0.5 * P + 0.5 * P[::-1],
+        lambda P: P / P.sum(axis=1, keepdims=True),
+        lambda P: np.clip(P, 0, 1),
+        lambda P: P[np.arange(300)],
+        lambda P: P[P[:, 0] >= 0],
+        lambda P: P[:, [0, 1, 2]],
+        lambda P: P[:, :],
+        np.asarray,
+        copy.deepcopy,
+        lambda P: pickle.loads(pickle.dumps(P)),
+    ],
+)
+def test_columns_out_of_order_are_known_as_such(change):
+    with pytest.raises(ValueError, match=r"select_proba made with .*columns=policy.arms_"):
+        off_policy_value(change(OUT_OF_ORDER), X[NEW], Y[NEW])
+
+
+def test_columns_put_in_order_are_read():
+    order = [2, 0, 1]
+    wanted = off_policy_value(pd.DataFrame(OUT_OF_ORDER, columns=[1, 2, 0]), None, Y[NEW])
+    for table in (OUT_OF_ORDER[:, order], OUT_OF_ORDER[:, [1, 0, 2]][:, [2, 1, 0]]):
+        assert type(table) is np.ndarray
+        assert table.dtype.metadata is None
+        assert off_policy_value(table, None, Y[NEW]) == wanted
+    # what is no table of arms is an ordinary array
+    for plain in (OUT_OF_ORDER[0], OUT_OF_ORDER[:, 1], OUT_OF_ORDER.sum(axis=1)):
+        assert type(plain) is np.ndarray
+    assert repr(OUT_OF_ORDER[:1]).startswith("array([[")
 
 
 def test_arms_named_in_another_order_are_sorted_and_their_masks_refused():
