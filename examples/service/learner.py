@@ -43,7 +43,7 @@ def load():
 def learn(policy, rows):
     """Learn choices, with their rewards or as 0 without one; what cannot be learned is left out."""
     try:
-        records = [json.loads(record) for _, record, _, _ in rows]
+        records = [json.loads(record) for _, record, _ in rows]
         # what was acknowledged counts, also if WITHIN has been made shorter since
         rewards = [
             {"id": record["id"], "reward": reward, "time": record["time"]}
