@@ -432,7 +432,7 @@ def variance_in_mean(v: float, t: int, posterior: Posterior, rule: Rule) -> floa
     would seem less rare.
     """
     drawn = t >= 0 and rule.exploration in (UCB, THOMPSON)
-    return v if drawn or posterior.start[START_VARIANCE, 0, -1] == 0.0 else 0.0
+    return v if v == 0.0 or drawn or posterior.start[START_VARIANCE, 0, -1] == 0.0 else 0.0
 
 
 @allocating_exactly

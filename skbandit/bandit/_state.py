@@ -84,7 +84,7 @@ class Posterior(NamedTuple):
         """Buffers of compiled passes."""
         n_weights = self.mean.shape[2]
         x = np.empty(n_weights)
-        x[-1] = 1.0
+        x[-1:] = 1.0  # sparse rows may have no weight at all
         return ArmWorkspace(x, workspace_for(n_weights))
 
 
