@@ -43,10 +43,11 @@ def load():
 def learn(policy, rows):
     """Learn choices, with their rewards or as 0 without one; what cannot be learned is left out."""
     try:
-        records = [json.loads(record) for _, record, _, _ in rows]
+        records = [json.loads(record) for _, record, _ in rows]
+        # what was acknowledged counts, also if WITHIN has been made shorter since
         rewards = [
-            {"id": record["id"], "reward": reward, "time": at}
-            for record, (_, _, reward, at) in zip(records, rows, strict=True)
+            {"id": record["id"], "reward": reward, "time": record["time"]}
+            for record, (_, _, reward) in zip(records, rows, strict=True)
             if reward is not None
         ]
         X, log = join_rewards(records, rewards, within=store.WITHIN, missing=0, now=math.inf)

@@ -107,10 +107,10 @@ def _has(connection, table, choice_id):
 def settled_after(connection, number, limit):
     """Choices after this number whose time for a reward has passed, in the order of commits.
 
-    Rows of number, record (JSON), reward and its time; the last two are None without a reward.
+    Rows of number, record (JSON) and reward, None without one.
     """
     query = (
-        "SELECT number, record, reward, rewards.time, choices.time "
+        "SELECT number, record, reward, choices.time "
         "FROM choices LEFT JOIN rewards USING (id) WHERE number > ? ORDER BY number LIMIT ?"
     )
     with turn() as now:  # so that no reward that was in time is still on its way

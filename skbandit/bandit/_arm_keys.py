@@ -17,8 +17,8 @@ import numpy as np
 
 from skbandit.utils._validation import as_labels, first_few
 
-CATALOGS = 256
-"""Sets of labels whose keys are remembered: the same new arms are offered time and again."""
+REMEMBERED = 2**16
+"""Labels that are remembered with their key: the same new arms are offered time and again."""
 
 # An address in memory, as in the default repr of objects: it changes from process to process.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -60,6 +60,7 @@ def _sized(part: bytes) -> bytes:
     return b"%d:%s" % (len(part), part)
 
 
+@lru_cache(maxsize=REMEMBERED, typed=True)
 def arm_key(label: Any, attempt: int = 0) -> int:
     """Signed integer of 64 bits; further attempts give other keys for the same label."""
     key = b"arm" if attempt == 0 else b"arm%d" % attempt
@@ -67,16 +68,11 @@ def arm_key(label: Any, attempt: int = 0) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-@lru_cache(maxsize=CATALOGS)
-def _first_keys(labels: tuple[Any, ...]) -> tuple[int, ...]:
-    return tuple(arm_key(label) for label in labels)
-
-
 def new_keys(labels: Sequence[Any], taken: Collection[int]) -> list[int]:
     """Keys of new arms, distinct from one another and from the keys of known arms."""
-    first = _first_keys(tuple(labels))
+    first = [arm_key(label) for label in labels]
     if len(set(first).difference(taken)) == len(first):
-        return list(first)
+        return first
     taken, keys = set(taken), []
     for label in labels:
         attempt = 0
@@ -97,8 +93,6 @@ def lookalike_label(labels: Sequence[Any], known: Mapping[Any, Any]) -> tuple[An
     >>> lookalike_label(["a", 1.0], {"0": 0, "1": 1})
     (1.0, '1')
     """
-    if known.keys().isdisjoint(_all_written_alike(tuple(labels), tuple(map(type, labels)))):
-        return None
     for label in labels:
         alike = _written_alike(label)
         for other in known if not known.keys().isdisjoint(alike) else ():
@@ -107,12 +101,7 @@ def lookalike_label(labels: Sequence[Any], known: Mapping[Any, Any]) -> tuple[An
     return None
 
 
-@lru_cache(maxsize=CATALOGS)
-def _all_written_alike(labels: tuple[Any, ...], types: tuple[type, ...]) -> frozenset[Any]:
-    """What is written like one of some labels; equal labels may be of different types."""
-    return frozenset(other for label in labels for other in _written_alike(label))
-
-
+@lru_cache(maxsize=REMEMBERED, typed=True)
 def _written_alike(label: Any) -> list[Any]:
     """What a label of another type may be that is written like this one."""
     candidates: list[Any] = []

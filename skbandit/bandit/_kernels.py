@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skbandit.bandit._events import EncodedLog
-from skbandit.bandit._posterior import learn_row, mixed_moments, variance_in_mean
+from skbandit.bandit._posterior import learn_row, mixed_moments, settle, variance_in_mean
 from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, ArmWorkspace, Posterior, Rule
 from skbandit.bandit._units import RESOLUTION, show
 from skbandit.bandit.exploration import (
@@ -33,6 +33,7 @@ from skbandit.bandit.exploration._greedy import uniform_score, wins_tie
 from skbandit.bandit.shared import _kernels as shared
 from skbandit.bandit.shared._bilinear import noise_scale
 from skbandit.bandit.shared._state import SharedPosterior, Workspace
+from skbandit.bandit.shared._state import settle as settle_shared
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 
@@ -97,6 +98,24 @@ def learn(
         shared.learn(X, row, k, r, weight, posterior, prior, rule, work)
     else:
         learn_row(X, row, k, r, weight, rule.link, posterior, prior, work.x, work.buffer, renews)
+
+
+@compiled_exactly
+def settle_arms(mean: np.ndarray, posterior: Any, prior: Any) -> None:
+    """Put arms without events where they start by what is now known of the others."""
+    if mean.ndim == 4:
+        settle_shared(posterior, prior)
+    else:
+        settle(posterior, prior)
+
+
+@inlined_exactly
+def _has_unseen(pool: np.ndarray, n_updates: np.ndarray) -> bool:
+    """Whether an arm of a pool has no events."""
+    for k in pool:
+        if n_updates[k] == 0:
+            return True
+    return False
 
 
 @inlined_exactly
@@ -242,7 +261,7 @@ def replay_rows(
     accepted, waiting, last_best, counts = course
     n_before, n_accepted, n_counted = counts[N_BEFORE], counts[N_ACCEPTED], counts[N_COUNTED]
     n_learned, n_waiting = counts[N_LEARNED], counts[N_WAITING]
-    end = stop
+    end, settled = stop, np.int64(-1)
     for position in range(first, stop):
         if n_counted == max_accepted:
             end = position
@@ -258,6 +277,10 @@ def replay_rows(
                 look(X, there, mean, model)
                 learn(X, there, arm, reward[late], 1.0, mean, model, prior, True)
             n_learned = n_waiting
+        pool = sets.arms[sets.start[sets.of_event[row]] : sets.start[sets.of_event[row] + 1]]
+        if settled != counters[N_EVENTS] and _has_unseen(pool, model.posterior.n_updates):
+            settle_arms(mean, model.posterior, prior)
+            settled = counters[N_EVENTS]
         seen = place[row] if len(place) else row
         look(X, seen, mean, model)
         t = -1
@@ -271,7 +294,6 @@ def replay_rows(
         if proposing is not None:
             proposed = proposes(t, rule)
         if proposed:
-            pool = sets.arms[sets.start[sets.of_event[row]] : sets.start[sets.of_event[row] + 1]]
             matches = k == _choice(pool, t, alpha, model, proposing, None)[0]
         else:
             matches = _is_best(k, t, alpha, row, sets, last_best, model)
@@ -296,9 +318,18 @@ def replay_rows(
 
 @inlined_exactly
 def _beats(k: int, its: float, other: int, others: float, t: int, model: Model) -> bool:
-    """Whether arm k, by its score or in a tie, comes before another one in choice t."""
+    """Whether arm k, by its score or in a tie, comes before another one in choice t.
+
+    In ties of greedy choices, arms with events come first.
+    """
     if its == others:
-        keys, order = model.posterior.rng_key, model.posterior.tie_order
+        keys, order, seen = (
+            model.posterior.rng_key,
+            model.posterior.tie_order,
+            model.posterior.n_updates,
+        )
+        if t < 0 and (seen[k] == 0) != (seen[other] == 0):
+            return seen[other] == 0
         return wins_tie(t, keys[k], keys[other], order[k], order[other], model.rule)
     return its > others
 

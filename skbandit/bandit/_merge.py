@@ -33,7 +33,13 @@ that learned apart have different paths, even of equal events.
 """
 
 MOST_STRETCHES = 1000
-"""Stretches that a path keeps: a policy that is loaded for each batch has one per batch."""
+"""Stretches that a path keeps, the latest ones: a policy that is loaded for each batch has one per
+batch."""
+
+CUT = (
+    f"{{name}} was loaded, and learned, {MOST_STRETCHES - 1} times or more, and does not know what "
+    "it learned before: pass as base a later state, of which all policies were copies."
+)
 
 
 def extended(path: Path, goes_on: bool) -> Path:
@@ -97,6 +103,8 @@ def learned_apart(base: Any, workers: dict[str, Any]) -> dict[str, Any]:
     apart: dict[str, Any] = {}
     for name, worker in workers.items():
         path = worker._path
+        if len(workers) > 1 and not base._path and len(path) == MOST_STRETCHES:
+            raise ValueError(CUT.format(name=name))
         if path and any(contains(other._path, path) for other in apart.values()):
             continue
         earlier = [k for k, other in apart.items() if other._path and contains(path, other._path)]
@@ -137,6 +145,8 @@ def check_ancestor(base: Any, worker: Any, name: str) -> None:
                 f"{name} {found}."
             )
     if base._path and not contains(worker._path, base._path):
+        if len(worker._path) == MOST_STRETCHES:
+            raise ValueError(CUT.format(name=name))
         raise ValueError(
             f"{name} began with another event than base, or with an earlier or merged state: pass "
             "as base the state of which all workers were copies, after a merge the merged policy."

@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 from skbandit.bandit import _kernels as kernels
 from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._kernels import Course, Model, Schedule
-from skbandit.bandit._posterior import change_units, restart, with_arms
+from skbandit.bandit._posterior import begin, change_units, with_arms
 from skbandit.bandit._state import (
     N_EVENTS,
     N_LEARNED_ARMS,
@@ -130,7 +130,10 @@ def learn_rows(
     at_once: bool = False,
 ) -> None:
     """Learn events in order, ignoring those of weight 0; `at_once` is not interrupted if dense."""
-    for rows, x, weights in _parts(X, posterior, rule, prior, at_once):
+    counted = np.flatnonzero(weight > 0)
+    arms, first = np.unique(action[counted], return_index=True)
+    new = np.sort(counted[first[posterior.n_updates[arms] == 0]])  # rows of arms' first events
+    for rows, x, weights in _parts(X, posterior, rule, prior, at_once, new):
         events = x, action[rows], reward[rows], weight[rows]
         if weights is None:
             model = Model(posterior, rule, posterior.workspace())
@@ -138,9 +141,8 @@ def learn_rows(
             continue
         arms, features = np.unique(action[rows]), of_features(weights, posterior)
         at = np.ix_(np.arange(len(posterior.share)), arms, weights)
-        if prior.averages:  # of all weights, as the pass sees some
-            begun = np.unique(action[rows][weight[rows] > 0])
-            restart(posterior, begun[posterior.n_updates[begun] == 0], prior)
+        for row in new[(new >= rows.start) & (new < rows.stop)]:  # all weights, not only these
+            begin(action[row], posterior, prior, rule.link)
         own, n_before = _empty(posterior, weights), posterior.counters[N_EVENTS]
         own.mean[:, arms], own.cov_factor[:, arms] = posterior.mean[at], posterior.cov_factor[at]
         as_begun = prior._replace(averages=False)
@@ -150,6 +152,13 @@ def learn_rows(
         if posterior.counters[N_EVENTS] > n_before and is_due(posterior):
             buffer = workspace_for(posterior.mean.shape[2])
             change_units(posterior, prior, prior.adaptive_mean, buffer)
+    _settle(posterior, prior)
+
+
+def _settle(posterior: Any, prior: Any) -> None:
+    """Put arms without events, if there are any, where they start after learning."""
+    if not posterior.n_updates.all():
+        kernels.settle_arms(posterior.mean, posterior, prior)
 
 
 def replay_rows(
@@ -189,6 +198,7 @@ def replay_rows(
         )  # fmt: skip
         if n_seen < stop:
             break
+    _settle(posterior, prior)
     return accepted[: counts[kernels.N_ACCEPTED]], n_seen
 
 
@@ -235,9 +245,6 @@ def replay_present_features(
     codes, posterior = _in_learned_order(codes, posterior, n_known)
     if weights is not None:
         whole = with_arms(known, list(codes)[n_known:], whole_prior)
-        if whole_prior.averages:
-            begun = (whole.n_updates == 0) & (posterior.n_updates > 0)
-            restart(whole, begun, whole_prior)
         whole.mean[:, :, weights] = posterior.mean
         whole.cov_factor[:, :, weights] = posterior.cov_factor
         whole.start[:, :, weights] = posterior.start
@@ -274,9 +281,12 @@ def compact(
 
 
 def _parts(
-    X: Any, posterior: Any, rule: Rule, prior: Any = None, at_once: bool = False
+    X: Any, posterior: Any, rule: Rule, prior: Any = None, at_once: bool = False, new: Any = ()
 ) -> Iterator[Part]:
-    """Split rows into dense parts; with a prior, for learning."""
+    """Split rows into dense parts; with a prior, for learning.
+
+    A sparse one begins with each row in `new`, in which an arm begins with all its weights.
+    """
     n_rows, n_features = X.shape
     if not issparse(X):
         for rows in [slice(0, n_rows)] if at_once or n_rows == 1 else slices(n_rows):
@@ -293,6 +303,8 @@ def _parts(
         last = min(max(int(full), first + 1), n_rows)
         if prior is not None and len(posterior.rate):
             last = min(last, first + until_renewal(posterior))
+        for row in new[np.searchsorted(new, first, side="right") :][:1]:
+            last = min(last, int(row))
         rows = slice(first, last)
         start, stop = X.indptr[rows.start], X.indptr[rows.stop]
         features, place = np.unique(X.indices[start:stop], return_inverse=True)

@@ -72,8 +72,7 @@ class GLMUCBPolicy(PosteriorPolicy):
     prior_mean : "auto", "adaptive", float or array-like, default="auto"
         Prior mean of all weights, or of each feature's, optionally followed by the constant's.
         "auto": 0; with `standardize`, an arm that comes when others are known, by ten events each,
-        is chosen as their average until its first event. "adaptive" starts all arms but the first
-        two from the average.
+        begins as their average. "adaptive" starts all arms but the first two from the average.
     prior_variance : "scaled", float, array-like or "adaptive", default="scaled"
         Prior variance of the weights. "scaled": s/n_features for each s of `prior_scale`, and √s
         for the constant. Numbers as for `prior_mean`. "adaptive": the empirical covariance of the
@@ -339,7 +338,7 @@ class GLMUCBPolicy(PosteriorPolicy):
                 f"prior_mean={self.prior_mean!r} and prior_variance={self.prior_variance!r}: with "
                 "an adaptive prior, the start of new arms is not known. Merge needs a fixed prior."
             )
-        return merged(base, workers, prior)
+        return merged(base, workers, prior, LINKS.index(self.link))
 
     def _absorb(self, events: Events) -> None:
         """Learn events now."""

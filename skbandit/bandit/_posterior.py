@@ -42,7 +42,7 @@ from skbandit.bandit._units import (
     renew_reward,
     reward_in_units,
 )
-from skbandit.bandit.links import linear, log_evidence, step
+from skbandit.bandit.links import linear, log_evidence, mean_of_certain, step
 from skbandit.utils._compiled import (
     allocating_exactly,
     called_exactly,
@@ -213,6 +213,7 @@ def learn(
     """Learn reward r of arm k in context x, as `learn_row` does, in the present units."""
     mean, cov_factor, evidence = posterior.mean, posterior.cov_factor, posterior.evidence
     if posterior.n_updates[k] == 0:
+        begin(k, posterior, prior, link)
         posterior.learned[posterior.counters[N_LEARNED_ARMS]] = k
         if posterior.tie_order[k] >= len(posterior.tie_order):  # a new arm follows the known ones
             n_known = 0
@@ -220,10 +221,6 @@ def learn(
                 n_known += order < len(posterior.tie_order)
             posterior.tie_order[k] = n_known
         posterior.counters[N_LEARNED_ARMS] += 1
-        if prior.averages:
-            for e in range(len(evidence)):
-                for i in range(mean.shape[2]):
-                    _place(k, e, i, prior.mean[i], prior.variance[e, i], mean, cov_factor)
     posterior.n_updates[k] += 1
     posterior.counters[N_EVENTS] += 1
     n_scales = len(evidence)
@@ -338,10 +335,6 @@ def change_units(
         for k in range(mean.shape[1]):
             if n_updates[k] > 0:
                 carry_over(k, e, mean, cov_factor, prior, factor, shift, n_features, centered)
-        _renew_start(e, posterior, prior)
-        for k in range(mean.shape[1]):
-            if n_updates[k] == 0 and adaptive_mean is None:
-                _start(k, e, posterior.start, mean, cov_factor, prior)
     _adapt(cov_factor, posterior, prior, adaptive_mean, workspace)
 
 
@@ -349,22 +342,18 @@ def change_units(
 def _renew_start(e: int, posterior: Posterior, prior: Prior) -> None:
     """Let arms without events be chosen as an average of the others, once these are well known.
 
-    With its first event an arm begins from the prior: one that is chosen is then tried some times,
-    until it is known to be worse.
-
     As of n draws, and the prior as one more, each weight has the mean μ̄ of the arms' posterior
     means μ_k, and the variance [V + Σ_k (μ_k - μ̄)²]/n. In any context, the mean of θ is then an
     average, too, and never the largest. The constant's variance is at least so large that upper
     bounds, with the default `alpha`, reach the best arm's.
-
-    It is renewed with the units, so that it costs nothing per event.
     """
     n, mean, start = posterior.counters[N_LEARNED_ARMS], posterior.mean, posterior.start
     learned, last = posterior.learned, posterior.mean.shape[2] - 1
+    n_features = len(posterior.rate)
     known = prior.averages and n > 0 and posterior.counters[N_EVENTS] >= WELL_KNOWN * n
     for i in range(last + 1):
         start[START_MEAN, e, i], start[START_VARIANCE, e, i] = prior.mean[i], 0.0
-        if known and (i == len(posterior.rate) or posterior.rate[i] > 0.0):
+        if known and (i >= n_features or posterior.rate[i] > 0.0):
             total, square, best = 0.0, prior.variance[e, i], -math.inf
             for j in range(n):
                 total += mean[e, learned[j], i]
@@ -373,21 +362,52 @@ def _renew_start(e: int, posterior: Posterior, prior: Prior) -> None:
                 away = mean[e, learned[j], i] - total / n
                 square += away * away
             start[START_MEAN, e, i], start[START_VARIANCE, e, i] = total / n, square / n
-            if i == last and last == len(posterior.rate):
+            if i == last and last == n_features:
                 reach = REACH * (best - total / n)
                 start[START_VARIANCE, e, i] = max(square / n, reach * reach)
 
 
-@called_exactly
-def _start(
-    k: int, e: int, start: np.ndarray, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior
-) -> None:
-    """Set an arm to where arms without events start, unless the prior is adaptive."""
-    for i in range(mean.shape[2]):
-        variance = start[START_VARIANCE, e, i]
-        if variance == 0.0:
-            variance = prior.variance[e, i]
-        _place(k, e, i, start[START_MEAN, e, i], variance, mean, cov_factor)
+@compiled_exactly
+def settle(posterior: Posterior, prior: Prior) -> None:
+    """Put arms without events where they start by what is now known of the others."""
+    if prior.averages:
+        start, n_arms = posterior.start, posterior.mean.shape[1]
+        for e in range(len(posterior.mean)):
+            _renew_start(e, posterior, prior)
+            for k in range(n_arms if posterior.counters[N_LEARNED_ARMS] < n_arms else 0):
+                if posterior.n_updates[k] == 0:
+                    for i in range(posterior.mean.shape[2]):
+                        variance = start[START_VARIANCE, e, i]
+                        if variance == 0.0:
+                            variance = prior.variance[e, i]
+                        _place(
+                            k, e, i, start[START_MEAN, e, i], variance, posterior.mean,
+                            posterior.cov_factor,
+                        )  # fmt: skip
+
+
+@compiled_exactly
+def begin(k: int, posterior: Posterior, prior: Prior, link: int) -> None:
+    """Prepare for the first event of an arm, if those before it made its start an average.
+
+    It keeps this mean, which a failure then lowers, and has the prior's variance: one that is
+    chosen is tried some times, until it is known to be worse. The mean reward of a probit model
+    includes that variance; the constant makes up for it.
+    """
+    if prior.averages:
+        start, last = posterior.start, posterior.mean.shape[2] - 1
+        for e in range(len(posterior.mean)):
+            _renew_start(e, posterior, prior)
+            v = 0.0
+            for i in range(last + 1):
+                center = start[START_MEAN, e, i]
+                if start[START_VARIANCE, e, i] > 0.0:
+                    v += prior.variance[e, i]
+                    if i == last and last == len(posterior.rate):
+                        center = mean_of_certain(center, v, link)
+                _place(
+                    k, e, i, center, prior.variance[e, i], posterior.mean, posterior.cov_factor
+                )  # fmt: skip
 
 
 @called_exactly
@@ -412,7 +432,7 @@ def variance_in_mean(v: float, t: int, posterior: Posterior, rule: Rule) -> floa
     would seem less rare.
     """
     drawn = t >= 0 and rule.exploration in (UCB, THOMPSON)
-    return v if drawn or posterior.start[START_VARIANCE, 0, -1] == 0.0 else 0.0
+    return v if v == 0.0 or drawn or posterior.start[START_VARIANCE, 0, -1] == 0.0 else 0.0
 
 
 @allocating_exactly
@@ -469,17 +489,8 @@ def _prior_factor(prior: Prior, full: bool) -> np.ndarray:
     return np.sqrt(prior.variance)[:, :, None] * np.eye(d) if full else prior.variance
 
 
-def started(posterior: Posterior, prior: Prior) -> Prior:
-    """The prior of arms without events, whose means are of shape (n_scales, n_weights)."""
-    mean, variance = posterior.start
-    own = (variance > 0) & prior.averages
-    return prior._replace(
-        mean=np.where(own, mean, prior.mean), variance=np.where(own, variance, prior.variance)
-    )
-
-
 def with_arms(posterior: Posterior, labels: list[Any], prior: Prior) -> Posterior:
-    """Copy of posterior with new arms at their prior; greedy choices prefer earlier arms."""
+    """Copy of posterior with new arms where they start; greedy choices prefer earlier arms."""
     grown = posterior.copy()._asdict()
     for name, axis in ARM_AXIS.items():
         array = grown[name]
@@ -492,7 +503,8 @@ def with_arms(posterior: Posterior, labels: list[Any], prior: Prior) -> Posterio
     larger = Posterior(**grown)
     mean, cov_factor, n_updates = larger.mean, larger.cov_factor, larger.n_updates
     if prior.adaptive_mean is None:
-        restart(larger, n_updates == 0, started(posterior, prior))
+        restart(larger, n_updates == 0, prior)
+        settle(larger, prior)
     else:
         learned = larger.learned[: larger.counters[N_LEARNED_ARMS]]
         workspace = workspace_for(mean.shape[2])
@@ -508,7 +520,9 @@ def restart(posterior: Posterior, arms: np.ndarray, at: Prior) -> None:
     posterior.cov_factor[:, arms] = _prior_factor(at, posterior.cov_factor.ndim == 4)[:, None]
 
 
-def merged(base: Posterior, workers: list[Posterior], prior: Prior) -> tuple[Posterior, np.ndarray]:
+def merged(
+    base: Posterior, workers: list[Posterior], prior: Prior, link: int
+) -> tuple[Posterior, np.ndarray]:
     """Posterior by what workers have learned since a base, all of the same arms.
 
     See `_merge`. All are changed: they are expressed in units of the contexts that any
@@ -534,12 +548,15 @@ def merged(base: Posterior, workers: list[Posterior], prior: Prior) -> tuple[Pos
             change_units(one, prior, prior.adaptive_mean, workspace_for(one.mean.shape[2]))
         elif len(one.reward):
             renew_reward(one, prior)
-    ours = started(base, prior)
-    for one in states if prior.averages else ():
-        restart(one, one.n_updates == 0, prior)  # from which an arm begins
+    for k in np.flatnonzero(base.n_updates == 0).tolist():  # from which workers' arms began, nearly
+        begin(k, base, prior, link)
+        for one in workers:
+            if one.n_updates[k] == 0:
+                one.mean[:, k], one.cov_factor[:, k] = base.mean[:, k], base.cov_factor[:, k]
     n = [worker.n_updates - base.n_updates for worker in workers]
     moved = np.flatnonzero(np.sum(n, axis=0))
     start = _prior_factor(prior, base.cov_factor.ndim == 4)
+    center = np.where((base.n_updates > 0)[:, None], prior.mean, base.mean)[:, moved]
     n_models = len(base.evidence)
     forgetting = np.ones(n_models) if prior.forgetting is None else prior.forgetting
 
@@ -549,7 +566,7 @@ def merged(base: Posterior, workers: list[Posterior], prior: Prior) -> tuple[Pos
     sums, quadratic, log_determinant, lost = combine(
         of_arms(base),
         [of_arms(worker) for worker in workers],
-        (np.broadcast_to(prior.mean, prior.variance.shape), start),
+        (center.swapaxes(0, 1), np.broadcast_to(start, (len(moved), *start.shape))),
         [events[moved, None] for events in n],
         forgetting,
     )
@@ -567,8 +584,7 @@ def merged(base: Posterior, workers: list[Posterior], prior: Prior) -> tuple[Pos
     result.n_updates[:] += np.sum(n, axis=0)
     result.counters[N_LEARNED_ARMS] += len(fresh)
     result.counters[N_EVENTS] = total
-    if prior.averages:
-        restart(result, result.n_updates == 0, ours)
+    settle(result, prior)
     begun = (base.n_updates > 0) & ((n_events >= FIRST_RENEWAL) | (len(base.rate) == 0))
     less = np.zeros((len(workers), len(begun)), dtype=bool)
     less[:, moved] = lost

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -48,6 +48,7 @@ from skbandit.logs import (
     in_label_order,
     label_array,
     mark_columns,
+    one_known_tuple,
     plain_labels,
     read_log,
     read_pools,
@@ -68,6 +69,21 @@ if TYPE_CHECKING:
     from typing import Self
 
     from numpy.typing import ArrayLike
+
+
+MOST_OFFERED = 4
+"""Arms that are not known but remembered, per arm of the latest choice that is not known."""
+
+
+class Offered(NamedTuple):
+    """Arms that a policy knows, and others that its choices were offered: they come again."""
+
+    known: Codes
+    codes: Codes  # of these, and of the others in the order of their labels
+    labels: np.ndarray
+    kind: type  # of the labels of the others: equal ones of other types are returned as given
+    state: tuple[Any, ...] = ()  # posterior, its events, and prior
+    larger: Any = None  # posterior about all, made from this state
 
 
 LARGEST_CONTEXT = 1e16
@@ -103,7 +119,7 @@ class SequentialPolicy(GuardedPolicy):
     def __getstate__(self) -> dict[str, Any]:
         """State of a copy, without pandas types: skops refuses them."""
         state = super().__getstate__()
-        for name in ("_columns", "_walker"):
+        for name in ("_columns", "_walker", "_offered"):
             state.pop(name, None)
         return state
 
@@ -239,7 +255,7 @@ class SequentialPolicy(GuardedPolicy):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Arm labels; ties go to the arm that comes first in `arms_`.
+            Arm labels; ties go to the first arm of `arms_`, but to one without events last.
         """
         return self._choose(X, available, exploring=False)
 
@@ -530,7 +546,8 @@ class SequentialPolicy(GuardedPolicy):
             raise ValueError(
                 f"X has {X[row, column]:g} in column {column if names is None else names[column]!r}"
                 f" of row {row}: contexts beyond {LARGEST_CONTEXT:g} would hide all differences "
-                "between others. Correct it, or choose another unit or origin."
+                "between others. Correct it, or choose another unit or origin; in a pipeline, it "
+                "is the transformed value."
             )
 
     def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
@@ -660,6 +677,7 @@ class PosteriorPolicy(SequentialPolicy):
     link: str
     alpha: Any
     _posterior: Any
+    _offered: Offered | None = None
 
     @property
     def n_updates_(self) -> np.ndarray:
@@ -795,6 +813,44 @@ class PosteriorPolicy(SequentialPolicy):
         """Multiple of standard deviations in the next choice."""
         return float(self._alphas()[0])
 
+    def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
+        """As of other policies; the new arms may be more than those available."""
+        offered = self._offered
+        if offered is not None and offered.known is not self._codes:
+            offered = None
+        if offered is not None and (pools := one_known_tuple(available, offered.codes)):
+            if n_rows == 1 and {*map(type, available[0])} == {offered.kind}:
+                sets = ArmSets(pools.of_event, pools.start, pools.arms.astype(np.int64))
+                return sets, offered.codes
+        sets, codes = super()._available(n_rows, available)
+        n_known, labels = len(self._codes), list(codes)
+        kinds = {*map(type, labels[n_known:])}
+        if n_rows > 1 or not (kinds <= {str} or kinds <= {int}) or not kinds:
+            return sets, codes
+        if lookalike_label(labels[n_known:], codes) is not None:  # warned of at each choice
+            return sets, codes
+        if offered is not None and {offered.kind} == kinds:
+            more = offered.codes.keys() - codes.keys()
+            if len(more) <= MOST_OFFERED * (len(codes) - n_known):
+                ordered = ascending([*labels[n_known:], *more]) or []
+                codes = self._codes | {label: n_known + k for k, label in enumerate(ordered)}
+                number = np.array([codes[label] for label in labels], dtype=np.int64)
+                sets = sets._replace(arms=number[sets.arms])
+        self._offered = Offered(self._codes, codes, label_array(codes), kinds.pop())
+        return sets, codes
+
+    def _state_about(self, codes: Codes) -> tuple[tuple[Any, ...], Any]:
+        """The state of learning, and the posterior about the known arms and new ones."""
+        if len(codes) == len(self._codes):
+            return (), self._posterior
+        offered = self._offered
+        posterior, n_events, prior = state = self._posterior, self._n_learned(), self._prior()
+        if offered is not None and offered.codes is codes and offered.state:
+            before, n_before, of_prior = offered.state
+            if before is posterior and n_before == n_events and of_prior is prior:
+                return state, offered.larger
+        return state, self._posterior_about(codes)
+
     def _choose(
         self, X: Any, available: Any, *, exploring: bool, return_proba: bool = False,
         **described: Any,
@@ -806,14 +862,24 @@ class PosteriorPolicy(SequentialPolicy):
         now, X = self._ready(X, available, **described)
         n_rows = X.shape[0]
         sets, codes = now._available(n_rows, available)
-        labels = now._labels if len(codes) == len(now._codes) else label_array(codes)
+        offered = now._offered
+        labels = now._labels if len(codes) == len(now._codes) else None
+        if offered is not None and offered.codes is codes:
+            labels = offered.labels
+        elif labels is None:
+            offered, labels = None, label_array(codes)
         seed, t = now._stream.take(n_rows, now.random_state) if exploring else (0, -1)
         rule = read_rule(now, seed)
 
         choose: Any = _passes.choose_with_probabilities if return_proba else _passes.choose_rows
-        found: Any = self._guard.read(
-            lambda: choose(X, sets, t, now._alpha(), now._posterior_about(codes), rule)
-        )
+
+        def compute() -> Any:
+            state, posterior = now._state_about(codes)
+            return state, posterior, choose(X, sets, t, now._alpha(), posterior, rule)
+
+        state, posterior, found = self._guard.read(compute)
+        if offered is not None and state:
+            now._offered = offered._replace(state=state, larger=posterior)
         return (labels[found[0]], found[1]) if return_proba else labels[found]
 
     def _choice_probabilities(self, X: Any, available: Any, **described: Any) -> np.ndarray:

@@ -84,7 +84,7 @@ class Posterior(NamedTuple):
         """Buffers of compiled passes."""
         n_weights = self.mean.shape[2]
         x = np.empty(n_weights)
-        x[-1] = 1.0
+        x[-1:] = 1.0  # sparse rows may have no weight at all
         return ArmWorkspace(x, workspace_for(n_weights))
 
 
@@ -352,7 +352,7 @@ def _prior(policy: _PriorSettings, n_features: int) -> Prior:
         adaptive_variance if adaptive else None,
         float(noise_variance),
         forgetting,
-        isinstance(policy.prior_mean, str) and not adaptive,
+        isinstance(policy.prior_mean, str) and not adaptive and bool(policy.standardize),
     )
 
 
@@ -426,6 +426,11 @@ def read_interval(update_every: Any) -> float | None:
     """Length of update windows in seconds; None learns at once."""
     if update_every is None:
         return None
+    if isinstance(update_every, bool | np.bool_):
+        raise ValueError(
+            f"update_every={update_every!r} is no length of time: pass seconds, as in 60, or "
+            "None to learn at once."
+        )
     if _has_no_unit(update_every):
         raise ValueError(
             f"update_every={update_every!r} has no unit, and would be nanoseconds: write a number "

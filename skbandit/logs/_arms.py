@@ -14,7 +14,6 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -262,19 +261,13 @@ class _Table:
 _Rows = list[Any] | tuple[Any, ...]
 
 
-@lru_cache(maxsize=256)
-def _in_order(labels: tuple[Any, ...]) -> list[Any]:
-    """Labels in the order of `label_order`, remembered: choices offer the same new arms again."""
-    return sorted(labels, key=label_order)
-
-
 def in_label_order(codes: Codes, pools: Pools, n_known: int = 0) -> tuple[Codes, Pools]:
     """Number the arms beyond the first `n_known` by their labels, in whatever order they were read.
 
     Ties between arms, and draws from their probabilities, then depend on the sets alone.
     """
     labels = list(codes)
-    order = _in_order(tuple(labels[n_known:]))
+    order = sorted(labels[n_known:], key=label_order)
     if order == labels[n_known:]:
         return codes, pools
     ordered = {label: k for k, label in enumerate([*labels[:n_known], *order])}
@@ -359,7 +352,7 @@ def read_pools(
     Pools
         No set is empty.
     """
-    if n_rows == 1 and (one := _one_known_tuple(available, codes)):
+    if n_rows == 1 and (one := one_known_tuple(available, codes)):
         return one
     read = list(available) if per_row else _read(available, codes)
     if isinstance(read, _Table):
@@ -687,7 +680,7 @@ def _check_new(
     )
 
 
-def _one_known_tuple(available: Any, codes: Codes) -> Pools | None:
+def one_known_tuple(available: Any, codes: Codes) -> Pools | None:
     """The set of one row, read at once if it is a tuple of known labels, as in service."""
     if type(available) is not list or len(available) != 1:
         return None

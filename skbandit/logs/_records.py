@@ -6,6 +6,8 @@ import math
 import time
 import warnings
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from numbers import Real
 from typing import Any
 from uuid import uuid4
 
@@ -103,9 +105,9 @@ def join_rewards(
     records: Iterable[Mapping[str, Any]],
     rewards: Any,
     *,
-    within: float | None = None,
+    within: float | timedelta | None = None,
     missing: float | None = None,
-    now: float | None = None,
+    now: float | datetime | None = None,
 ) -> tuple[Any, pd.DataFrame]:
     """Join records of choices with their rewards into contexts and a log to learn.
 
@@ -118,7 +120,7 @@ def join_rewards(
         With columns (or keys) ``id`` and ``reward``, and optionally ``time``, when the reward came,
         in seconds since 1970, as in the records, or datetimes, without a time zone in UTC. A reward
         of a slate is one number, or a list with one per place. None, nan and NA are no reward.
-    within : float, default=None
+    within : float or timedelta, default=None
         Seconds after the choice within which a reward counts; later ones are left out. None sets no
         limit. Without `missing`, rewards are returned as soon as they are there, which is right if
         rewards of 0 are reported, too, and as early as others.
@@ -129,8 +131,9 @@ def join_rewards(
         lists with one per place, a number stands for each place; pass a list if a call may have no
         rewards at all. As the position of a first click, 0 is a click: pass nan, which is none.
         None leaves out choices without a reward.
-    now : float, default=None
-        Time at which `missing` is decided, in seconds since 1970; None is the present.
+    now : float or datetime, default=None
+        Time at which `missing` is decided, in seconds since 1970 or a datetime, without a time zone
+        in UTC; None is the present, and infinity decides all.
 
     Returns
     -------
@@ -180,12 +183,10 @@ def join_rewards(
         raise ValueError(
             f"missing={missing!r} needs within=, the seconds after which a reward is missing."
         )
-    if within is not None and not (within := finite(within, "within")) >= 0:
-        raise ValueError(f"within={within:g} must not be negative: it is in seconds.")
+    within, until = _seconds(within), _moment(now)
     known = _by_id(records)
     settled, timed, by_place = _first_rewards(rewards, known, within)
     if within is not None and missing is not None:
-        until = time.time() if now is None else now
         missing, first, settled = _label(missing), settled, {}
         for key, record in known.items():
             end = record["time"] + within
@@ -220,6 +221,35 @@ def join_rewards(
     if missing is not None:
         table.attrs["missing"] = missing  # which positions of clicks cannot be: `read_cascade`
     return _contexts(learned, known), table
+
+
+def _seconds(within: Any) -> float | None:
+    """Length of time in seconds, which is not negative."""
+    if isinstance(within, timedelta | np.timedelta64):
+        within = pd.Timedelta(within).total_seconds()
+    if within is None:
+        return None
+    if isinstance(within, str | bool):
+        raise TypeError(
+            f"within={within!r} is neither a number of seconds nor a timedelta: write 600, or "
+            "pandas.Timedelta('10min')."
+        )
+    if not (seconds := finite(within, "within")) >= 0:
+        raise ValueError(f"within={seconds:g} must not be negative: it is in seconds.")
+    return seconds
+
+
+def _moment(now: Any) -> float:
+    """Time in seconds since 1970."""
+    if now is None:
+        return time.time()
+    if isinstance(now, datetime | np.datetime64) and now == now:
+        return float(read_times([now], 1)[0])
+    if not isinstance(now, Real) or isinstance(now, bool) or now != now:
+        raise ValueError(
+            f"now={now!r} is no time: pass seconds since 1970, a datetime, or None for the present."
+        )
+    return float(now)
 
 
 def warn_if_equal(reward: float, n: int, stacklevel: int) -> bool:

@@ -112,6 +112,7 @@ def test_wrong_available_arms(available, message):
         ({"forgetting": 0.0}, "forgetting"),
         ({"update_every": 60}, "no column 'timestamp'"),
         ({"update_every": 0}, "update_every"),
+        ({"update_every": True}, "update_every=True is no length of time"),
         ({"update_every": "soon"}, "soon|unit|parse"),
         ({"update_every": "86400"}, "'86400' has no unit.*'86400s'"),
         ({"update_every": " 60.5 "}, "has no unit"),

@@ -370,6 +370,25 @@ def test_what_cannot_be_merged(spoil, match):
         base.merge([a, spoiled], base=base)
 
 
+def test_a_path_that_was_cut_is_not_summed():
+    """A worker that was loaded many times may share events from before them with another one."""
+    unfitted = GLMUCBPolicy(random_state=0)
+    worker = copy.copy(unfitted).fit(*events(300, 1, "logistic"))
+    early = pickle.dumps(worker)
+    late = pickle.loads(early)
+    for _ in range(1100):
+        late._walker = b"another process"
+        late._note_step()
+    late.partial_fit(*events(5, 2, "logistic"))
+    for base in (unfitted, pickle.loads(early)):
+        with pytest.raises(ValueError, match=r"was loaded, and learned, 999 times or more"):
+            unfitted.merge([late, pickle.loads(early)], base=base)
+    more = pickle.loads(pickle.dumps(late)).partial_fit(*events(9, 3, "logistic"))
+    other = pickle.loads(pickle.dumps(late)).partial_fit(*events(9, 4, "logistic"))
+    assert late.merge([more, other], base=late).n_updates_.sum() == 323
+    assert unfitted.merge([more], base=unfitted).n_updates_.sum() == 314
+
+
 def test_a_later_base_delays_adaptive_priors_and_oracles():
     base, (a, b), _ = apart(GLMUCBPolicy("linear", covariance="full"), n=50)
     longer = copy.copy(base).partial_fit(*events(300, 8))  # more events of each arm than a has

@@ -1,6 +1,7 @@
 """Records of choices, through JSON, joined with rewards that are late, missing or sent twice."""
 
 import json
+from datetime import timedelta
 
 import numpy as np
 import pandas as pd
@@ -172,6 +173,17 @@ def test_late_and_missing_rewards():
         ["1", 1.0, 35.0],
         ["2", 0.0, 40.0],
     ]  # "3" may still come
+    moment = pd.Timestamp(120.0, unit="s")
+    for now in (moment, moment.tz_localize("UTC"), moment.to_datetime64(), moment.to_pydatetime()):
+        for length in (pd.Timedelta("30s"), np.timedelta64(30, "s"), timedelta(seconds=30)):
+            _, same = join_rewards(records, rewards, within=length, missing=0.0, now=now)
+            pd.testing.assert_frame_equal(same, log)
+    for now in (np.nan, pd.NaT, "12:00", True):
+        with pytest.raises(ValueError, match=r"now=.* is no time: pass seconds since 1970"):
+            join_rewards(records, rewards, within=30, missing=0.0, now=now)
+    for length in ("30s", True):
+        with pytest.raises(TypeError, match=r"within=.* is neither a number of seconds nor a"):
+            join_rewards(records, rewards, within=length)
     with pytest.raises(ValueError, match=r"missing=0 needs within="):
         join_rewards(records, rewards, missing=0)
     with pytest.raises(ValueError, match=r"within=3 needs the column 'time'"):

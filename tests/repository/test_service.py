@@ -318,3 +318,23 @@ def test_a_full_disk_is_named(tmp_path, monkeypatch):
             store.write(connection, [record])
         connection.execute("PRAGMA max_page_count = 1000")  # there is space again
         assert store.write(connection, [record]) == [True]
+
+
+def test_an_acknowledged_reward_counts_after_a_restart_with_less_time(tmp_path):
+    """WITHIN decides when a reward is taken, not later whether it is learned."""
+    script = """
+import store, learner
+connection = store.connect()
+policy = store.first_policy()
+record = policy.record([1.0, 0.0], "a", 0.5, available=store.ARMS)
+store.write(connection, [record])
+assert store.write(connection, [(record["id"], 1.0)]) == [True]
+connection.execute("UPDATE rewards SET time = time + 300")
+connection.execute("UPDATE choices SET time = time - 700")
+store.WITHIN = 60.0
+policy, number = learner.step(connection, policy, 0)
+assert number == 1
+assert policy.predict_reward([[1.0, 0.0]])[0, 0] > 0.5
+"""
+    environment = os.environ | {"SERVICE_FOLDER": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", script], cwd=SERVICE, env=environment, check=True)

@@ -19,6 +19,8 @@ module is imported inside functions.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from skbandit.bandit._state import LINKS, Rule
@@ -75,6 +77,12 @@ def mean_index(m: float, v: float, rule: Rule) -> float:
     if rule.link == LOGISTIC:
         return logistic.index(m, v, rule.mean)
     return probit.index(m, v)
+
+
+@inlined_exactly
+def mean_of_certain(theta: float, v: float, link: int) -> float:
+    """Mean of θ of variance v with the mean reward that a certain θ has, by the default `mean`."""
+    return theta * math.sqrt(1.0 + v) if link == PROBIT else theta
 
 
 @inlined_exactly

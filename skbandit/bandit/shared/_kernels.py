@@ -24,6 +24,7 @@ from skbandit.bandit.shared._state import (
     SharedPosterior,
     SharedPrior,
     Workspace,
+    begin,
     renew_units,
 )
 from skbandit.utils._compiled import called_exactly
@@ -99,6 +100,8 @@ def learn(
     if posterior.tie_order[k] >= len(posterior.tie_order):  # a new arm follows the known ones
         posterior.tie_order[k] = counters[N_RANKED]
         counters[N_RANKED] += 1
+    if posterior.n_updates[k] == 0:
+        begin(k, posterior, prior)
     posterior.n_updates[k] += 1
     counters[N_EVENTS] += 1
     work.arm[0] = k

@@ -640,7 +640,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Arm labels; ties go to the arm that comes first in `arms_`.
+            Arm labels; ties go to the first arm of `arms_`, but to one without events last.
         """
         return self._choose(X, available, exploring=False, arm_features=arm_features)
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skbandit.bandit._merge import combine, pooled_moments, pooled_sums, shared_evidence
-from skbandit.bandit._posterior import renew_shares
+from skbandit.bandit._posterior import WELL_KNOWN, renew_shares
 from skbandit.bandit._state import N_EVENTS
 from skbandit.bandit._units import FIRST_RENEWAL, renew
 from skbandit.bandit.shared._bilinear import BLOCK, change_units, noise_scale
-from skbandit.utils._compiled import called_exactly
+from skbandit.utils._compiled import called_exactly, compiled_exactly
 
 N_RANKED = 2
 """Position in `SharedPosterior.counters`, after those that `Posterior.counters` has, too."""
@@ -163,6 +163,51 @@ def renew_units(
                 )  # fmt: skip
 
 
+@called_exactly
+def _own_start(
+    e: int, i: int, posterior: SharedPosterior, prior: SharedPrior
+) -> tuple[float, float]:
+    """Mean and variance of an own weight of arms without events.
+
+    Once the others are well known, these are as in `_posterior._renew_start`: the own weights of
+    all arms hold a part of what they have in common, too, such as a low rate of rewards.
+    """
+    n, total, square = 0, 0.0, prior.own_variance[e]
+    for k in range(len(posterior.n_updates)):
+        if posterior.n_updates[k] > 0:
+            n += 1
+            total += posterior.own_mean[k, e, i]
+    if n == 0 or posterior.counters[N_EVENTS] < WELL_KNOWN * n:
+        return 0.0, square
+    for k in range(len(posterior.n_updates)):
+        if posterior.n_updates[k] > 0:
+            away = posterior.own_mean[k, e, i] - total / n
+            square += away * away
+    return total / n, square / n
+
+
+@compiled_exactly
+def settle(posterior: SharedPosterior, prior: SharedPrior) -> None:
+    """Put arms without events where they start by what is now known of the others."""
+    n_arms, n_scales, dx = posterior.own_mean.shape
+    for e in range(n_scales):
+        for i in range(dx):
+            m, v = _own_start(e, i, posterior, prior)
+            for k in range(n_arms):
+                if posterior.n_updates[k] == 0:
+                    posterior.own_mean[k, e, i], posterior.own_variance[k, e, i] = m, v
+
+
+@compiled_exactly
+def begin(k: int, posterior: SharedPosterior, prior: SharedPrior) -> None:
+    """Prepare for the first event of an arm: it keeps its mean, with the prior's variance."""
+    _, n_scales, dx = posterior.own_mean.shape
+    for e in range(n_scales):
+        for i in range(dx):
+            posterior.own_mean[k, e, i], _ = _own_start(e, i, posterior, prior)
+            posterior.own_variance[k, e, i] = prior.own_variance[e]
+
+
 def prior_variances(dx: int, dz: int, prior: SharedPrior) -> np.ndarray:
     """Prior variances of the entries of B, (n_scales, dx, dz)."""
     variance = np.tile(prior.variance[:, None, None], (1, dx, dz))
@@ -200,7 +245,10 @@ def prior_posterior(units: Units, dz: int, full: bool, prior: SharedPrior) -> Sh
 def append_arms(
     posterior: SharedPosterior, Z: np.ndarray, keys: list[int], prior: SharedPrior
 ) -> SharedPosterior:
-    """Posterior about further arms, too, which have these features and random keys."""
+    """Posterior about further arms, too, which have these features and random keys.
+
+    They start where arms without events do.
+    """
     n_old, n_new = len(posterior.Z), len(Z)
     _, n_scales, dx, _ = posterior.mean.shape
     own_variance = np.tile(prior.own_variance[:, None], (n_new, 1, dx))
@@ -217,7 +265,9 @@ def append_arms(
     }
     counters = posterior.counters.copy()
     counters[N_RANKED] = n_old + n_new
-    return posterior._replace(**grown, counters=counters)
+    larger = posterior._replace(**grown, counters=counters)
+    settle(larger, prior)
+    return larger
 
 
 def merged(
@@ -266,11 +316,16 @@ def merged(
     result.cov_factor[:] = cov_factor.reshape(base.cov_factor.shape)
     quadratic, log_determinant = quadratic[0], log_determinant[0]
     if (prior.own_variance > 0.0).all():
+        fresh = base.n_updates == 0
+        for k in np.flatnonzero(fresh).tolist():  # from which workers' arms began, nearly
+            begin(k, base, prior)
+            for one in workers:
+                if one.n_updates[k] == 0:
+                    one.own_mean[k], one.own_variance[k] = base.own_mean[k], base.own_variance[k]
         first, *others = ((one.own_mean, one.own_variance) for one in states)
-        own = np.tile(prior.own_variance[:, None], (1, dx))
-        sums, of_arms, log_of_arms, _ = combine(
-            first, others, (np.zeros_like(own), own), n_of_arms, forgetting
-        )
+        center = np.where(fresh[:, None, None], base.own_mean, 0.0)
+        own = np.broadcast_to(prior.own_variance[:, None], center.shape)
+        sums, of_arms, log_of_arms, _ = combine(first, others, (center, own), n_of_arms, forgetting)
         result.own_mean[:], result.own_variance[:] = sums
         quadratic, log_determinant = (
             quadratic + of_arms.sum(0),
@@ -297,6 +352,7 @@ def merged(
     result = result._replace(
         n_updates=base.n_updates + np.sum(n_of_arms, axis=0)[:, 0], counters=counters
     )
+    settle(result, prior)
     return result, lost & begun
 
 
