@@ -60,7 +60,6 @@ VARIANTS = [
     ConstrainedReduction(
         RidgeClassifier(), constraints=[error_rate() <= 0.6, accuracy() >= 0.1], cv=3
     ),
-    ConstrainedReduction(LogisticRegression(), threshold="train"),
     # four ads: normal equations, one regressor for all, one for each
     WidenedRegression(n_select=3),
     WidenedRegression(Ridge(solver="lsqr"), n_select=3),

@@ -75,10 +75,6 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         rate and the like minimized. ``worst(error_rate, by="region")`` optimizes the worst group.
     constraints : Constraint or (nested) sequence of Constraint, default=()
         Constraints to meet: see `skbandit.rates`.
-    threshold : {"cross_fit", "train"}, default="cross_fit"
-        Which scores decide. With "cross_fit", each row is scored by a model fitted without it, so
-        that constraints hold on new data. With "train", rows are scored by the model fitted to
-        them, with one fit per round: only for learners that barely overfit, on many rows.
     confidence_level : float in [0.5, 1) or None, default=None
         Approximate probability that all constraints hold in the population. None weighs it against
         its price: of 0.9, 0.8, 0.7, 0.6 and 0.5, it takes the level with the lowest objective plus
@@ -86,10 +82,11 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         level taken is `confidence_level_`. If a number cannot be reached, `fit` raises an error.
         0.5 leaves no margin.
     cv : int, cross-validation generator or iterable, default=None
-        Folds of "cross_fit". None means 5, or 3 if there are at least 5,000 rows. If None or a
-        number, folds are stratified, rows are assigned to them in random order, and copies or
-        the rows of one of the `groups` share a fold. Of a generator or iterable, a row may be
-        tested at most once; rows that are never tested are used for fitting only.
+        Folds: each row is scored by a model fitted without it. None means 5, or 3 if there are at
+        least 5,000 rows. If None or a number, folds are stratified, rows are assigned to them in
+        random order, and copies or the rows of one of the `groups` share a fold. Of a generator or
+        iterable, a row may be tested at most once; rows that are never tested are used for fitting
+        only.
     max_iter : int, default=7
         Maximum number of rounds. The first fits the rows as they are. Each round takes as many
         fits as there are folds.
@@ -143,8 +140,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         `bound`; `value` of `estimators_` on their training rows; `cross_fitted`, the out-of-fold
         value to expect on new data, with its interval from `ci_low` to `ci_high`;
         `unconstrained`, that of the first round; `slack` and `satisfied`, by `cross_fitted`. With
-        a `confidence_level`, `margin` is the slack that it requires. With ``threshold="train"``
-        nothing is out of fold.
+        a `confidence_level`, `margin` is the slack that it requires.
     feasible_ : bool
         Whether all constraints are satisfied; False only in an error's `closest_`.
     n_features_in_ : int
@@ -205,7 +201,6 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         ],
         "objective": "no_validation",
         "constraints": "no_validation",
-        "threshold": [StrOptions({"cross_fit", "train"})],
         "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
         "cv": ["cv_object"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -224,7 +219,6 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         objective: Rate | None = None,
         constraints: Constraint | Sequence[Any] = (),
         *,
-        threshold: str = "cross_fit",
         confidence_level: float | None = None,
         cv: Any = None,
         max_iter: int = 7,
@@ -239,7 +233,6 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         self.estimator = estimator
         self.objective = objective
         self.constraints = constraints
-        self.threshold = threshold
         self.confidence_level = confidence_level
         self.cv = cv
         self.max_iter = max_iter
@@ -253,12 +246,6 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
         weight_name = weight_parameter(self.estimator)
-        cross_fits = self.threshold == "cross_fit"
-        if not cross_fits and self.confidence_level is not None:
-            raise ValueError(
-                f"confidence_level={self.confidence_level} is about new rows, and threshold='train'"
-                " looks at the fitted ones only: choose threshold='cross_fit'."
-            )
         classify = partial(labels_of, pos_label=self.pos_label)
         declared, rows = self._read_rows(X, y, metadata, classify)
         rows.require_both_classes()
@@ -267,14 +254,10 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         self.response_method_ = response_of(self.estimator, "auto")
         with prefix_error_with_extra():
             X_all = stacked(X, rows.X_extra)
-        n, every = len(y), np.arange(len(data))
-        if cross_fits:
-            weight, groups = data.train.weight, metadata["groups"]
-            unit = read_units(self.cv, X_all, y, weight, groups, stacklevel=4)
-            splits = splits_of_classes(self._cv(unit[:n]), X, y, unit[:n], split_params)
-            tested, folds = rows_tested(splits, n), Folds.of(splits, unit, data.extra)
-        else:
-            tested, folds = np.ones(n, dtype=bool), Folds([(every, every)])
+        n, weight, groups = len(y), data.train.weight, metadata["groups"]
+        unit = read_units(self.cv, X_all, y, weight, groups, stacklevel=4)
+        splits = splits_of_classes(self._cv(unit[:n]), X, y, unit[:n], split_params)
+        tested, folds = rows_tested(splits, n), Folds.of(splits, unit, data.extra)
         # bind first: report constraints the data cannot support before training anything
         goals = declared.bind(with_weights(data, tested.astype(float)))
         estimator = seeded(self.estimator, seed_for("reduction", self.random_state) % 2**31)
@@ -305,8 +288,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         at the choice, else None.
         """
         method, measured = self.response_method_, goals.measured
-        chosen = self.confidence_level is None and self.threshold == "cross_fit"
-        levels = levels_to_try(None if chosen else self.confidence_level or 0.5)
+        levels = levels_to_try(self.confidence_level)
         groups = None if group is None else group[measured.rows]
         criterion = Criterion.of(goals, levels, USUAL[method], groups, self._n_groups)
         every_score: list[np.ndarray] = []
@@ -356,7 +338,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         self.feasible_ = found.rule.feasible
         shifts = self._shifts(group)
         decisions = np.mean([every_score[k] for k in found.numbers], axis=0) + shifts
-        own = None if self.threshold == "train" else self._scores(X) + shifts
+        own = self._scores(X) + shifts
         plain = self._positive_where(self._usual_decisions(every_score[0]) > 0)
         report = self._judged(decisions, own, plain, goals, criterion, found)
         self._report_columns = plain_columns(report)
@@ -365,7 +347,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
             raise InfeasibleConstraintsError(
                 f"{why} The closest classifier is in the error's closest_.", self
             )
-        free = found.level if chosen else None
+        free = found.level if self.confidence_level is None else None
         positive = self._predicted_positive(decisions)
         self._warn_of_weak_fit(objective, goals, positive, plain, free, stacklevel=5)
         return None
@@ -373,7 +355,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     def _judged(
         self,
         decisions: np.ndarray,
-        own: np.ndarray | None,
+        own: np.ndarray,
         plain: np.ndarray,
         goals: Goals,
         criterion: Criterion,
@@ -381,8 +363,6 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     ) -> pd.DataFrame:
         """The report on what everything was chosen by, and on the final classifier's `own`."""
         report = self._report(decisions, goals.data, goals.constraints, plain)
-        if own is None:
-            return report
         positive, margins = self._predicted_positive(decisions), None
         if self.confidence_level is not None:
             at = criterion.limits.at

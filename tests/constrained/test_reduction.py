@@ -216,12 +216,18 @@ def sample_weight_of(y, sample_weight):
     return np.ones(len(y)) if sample_weight is None else sample_weight
 
 
+def on_all(n):
+    """Settings by which each row is scored by the model fitted to it, without a margin."""
+    rows = np.arange(n)
+    return {"cv": [(rows, rows)], "confidence_level": 0.5}
+
+
 def test_a_first_step_after_which_one_class_is_best_is_followed_by_the_full_one():
     """The rounds ended at the plain fit, of objective .467, where the best stump has .267."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(60, 2))
     y = (rows[:, 0] + rng.normal(size=60) > 0.5).astype(int)
-    clf = ConstrainedReduction(Stump(), positive_rate(), recall() >= 0.6, threshold="train")
+    clf = ConstrainedReduction(Stump(), positive_rate(), recall() >= 0.6, **on_all(60))
     clf.fit(rows, y)
     rules = [(rows[:, j] > t) == way for j in (0, 1) for t in rows[:, j] for way in (True, False)]
     best = min(rule.mean() for rule in rules if rule[y == 1].mean() >= 0.6)
@@ -244,12 +250,11 @@ def test_a_learner_of_all_rules_finds_the_best_one(multiplier):
     judged = np.array([criterion(np.array(a)[cell]) for a in product([0, 1], repeat=8)])
     bound = judged[np.argmin(judged @ [1, multiplier]), 1]  # where some rule of least cost is exact
     optimum = judged[judged[:, 1] <= bound + 1e-9, 0].min()
-    clf = ConstrainedReduction(Cells(), constraints=gap <= bound, threshold="train", max_iter=30)
+    clf = ConstrainedReduction(Cells(), constraints=gap <= bound, max_iter=30, **on_all(n))
     clf.fit(cell[:, None], y, attributes=people)
     error, attained = criterion(clf.predict(cell[:, None]))
     assert attained <= bound + 1e-9
     assert error == pytest.approx(optimum, abs=1e-9)
-    assert "cross_fitted" not in clf.constraint_report_
 
 
 def test_a_ratio_is_trained_for():
@@ -424,8 +429,6 @@ def test_the_default_level_falls_where_only_rules_that_tell_nothing_apart_attain
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"threshold": "train", "confidence_level": 0.9}, "choose threshold='cross_fit'"),
-        ({"threshold": "shift"}, "'threshold' parameter"),
         ({"max_iter": 0}, "'max_iter' parameter"),
         ({"confidence_level": 1.0}, "'confidence_level' parameter"),
         ({"objective": difference(recall, by="sex")}, "bound it instead"),

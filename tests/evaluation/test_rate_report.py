@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier, rates
-from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, RampClassifier
+from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.evaluation import rate_report, to_model_card
 from skbandit.rates import (
     churn,
@@ -516,7 +516,6 @@ def test_a_report_without_intervals_never_says_met():
     fits = [
         RampClassifier(**options).fit(X[300:], Y[300:]),
         ConstrainedThreshold(prefit, cv="prefit", **options).fit(X[300:], Y[300:]),
-        ConstrainedReduction(LogisticRegression(), threshold="train", **options).fit(X, Y),
     ]
     for clf in fits:
         found = clf.constraint_report_
