@@ -53,7 +53,8 @@ class GLMUCBPolicy(PosteriorPolicy):
     alpha : float or callable, default=0.2
         Amount of exploration, at least 0. "ucb" and "thompson" multiply the standard deviation of θ
         by it; for "squarecb" see Notes. A function, such as ``np.log1p``, is called with an array
-        of numbers of learned events. Increase it for long horizons.
+        of numbers of learned events. Increase it for long horizons, and with "ucb" for contexts
+        that hardly vary: 0.2 may settle for an arm close to the best, 2 does not.
     exploration : {"ucb", "epsilon_greedy", "thompson", "squarecb", "greedy"}, default="ucb"
         Rule by which `select` explores. "ucb": the largest upper confidence bound.
         "epsilon_greedy": a uniform choice with probability `epsilon`, else the best arm.
