@@ -13,11 +13,13 @@ ROOT = Path(__file__).resolve().parents[1]
 PLACES = {
     "skbandit/__init__.py": {r'^__version__ = ".*"$': '__version__ = "{version}"'},
     "CITATION.cff": {
-        r"^version: .*$": "version: {version}",
-        r"^date-released: .*$": "date-released: {date}",
+        r"^version: .*$(\ndate-released: .*$)?": "version: {version}\ndate-released: {date}",
     },
 }
 """Lines, by file, that tell the version or the date; the first is the one that all else reads."""
+
+FIRST = {r"^## \S+ \(unreleased\)$": "## {version} ({date})"}
+"""The heading of CHANGELOG.md before the first release, whose section has no fragments."""
 
 
 def dated(text: str, lines: dict[str, str], version: str, date: str) -> str:
@@ -40,5 +42,10 @@ if __name__ == "__main__":
     for name, lines in PLACES.items():
         path = ROOT / name
         path.write_text(dated(path.read_text(encoding="utf-8"), lines, version, date), "utf-8")
-    command = ["towncrier", "build", "--yes", "--version", version, "--date", date]
-    subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=True)
+    changelog = ROOT / "CHANGELOG.md"
+    text = changelog.read_text(encoding="utf-8")
+    if "(unreleased)\n" in text:
+        changelog.write_text(dated(text, FIRST, version, date), "utf-8")
+    else:
+        command = ["towncrier", "build", "--yes", "--version", version, "--date", date]
+        subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=True)

@@ -15,11 +15,8 @@ from hatch_build import absolute_links  # noqa: E402  a relative link would lead
 
 def section(changelog: str, version: str) -> str:
     """Cut out what is between the heading of the version and the next one."""
-    found = re.search(
-        rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)\n(.*?)(?=^## |\Z)",
-        changelog,
-        flags=re.M | re.S,
-    )
+    heading = rf"^## {re.escape(version)} \((?:\d{{4}}-\d\d-\d\d|unreleased)\)\n"
+    found = re.search(rf"{heading}(.*?)(?=^## |\Z)", changelog, flags=re.M | re.S)
     if found is None:
         raise SystemExit(f"CHANGELOG.md has no section '## {version} (year-month-day)'")
     return found[1].strip() + "\n"

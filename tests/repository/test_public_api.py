@@ -1,9 +1,11 @@
 """Every public name exists, is typed, and documents each of its parameters with an example."""
 
+import ast
 import importlib
 import inspect
 import pkgutil
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -142,3 +144,51 @@ def test_mypy_is_shown_every_fit(address):
     if fit is not None and fit.__module__.startswith("skbandit"):
         calls = Path(__file__).with_name("typed_calls.py").read_text(encoding="utf-8")
         assert f"assert_type({ESTIMATORS[address].__name__}(" in calls
+
+
+def documented():
+    """Every public name with what is said of its type; columns and the like have no type."""
+    types = {part: "" for address in MODULES for part in address.split(".")}
+    for obj in OBJECTS.values():
+        methods = dict(inspect.getmembers(obj, inspect.isfunction)) if inspect.isclass(obj) else {}
+        for one in [obj, *(method for name, method in methods.items() if name[0] != "_")]:
+            doc = FunctionDoc(one)
+            for name in [one.__name__, *re.findall(r"`(\w+)`", inspect.getdoc(one) or "")]:
+                types.setdefault(name, "")
+            for names, kind, _ in doc["Parameters"] + doc["Attributes"]:
+                for name in names.split(", "):
+                    types[name] = f"{types.get(name, '')} {kind}"
+    return types
+
+
+def test_the_changelog_names_what_there_is():
+    """In its newest section; older ones keep the names of their time."""
+    newest = (
+        (Path(__file__).parents[2] / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1]
+    )
+    types, wrong = documented(), []
+    signatures = {obj.__name__: inspect.signature(obj).parameters for obj in OBJECTS.values()}
+    for code in re.findall(r"`([^`]+)`", newest):
+        nodes = []
+        with suppress(SyntaxError):  # a command
+            nodes = [] if "/" in code else list(ast.walk(ast.parse(code.rstrip("="))))
+        named = {
+            n.id if isinstance(n, ast.Name) else n.attr
+            for n in nodes
+            if isinstance(n, ast.Name | ast.Attribute)
+        }
+        values = {(n.arg, n.value) for n in nodes if isinstance(n, ast.keyword)}
+        values |= {(n.targets[0].id, n.value) for n in nodes if isinstance(n, ast.Assign)}
+        for call in nodes:
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                known = signatures.get(call.func.id, {})
+                wrong += [(code, k.arg) for k in call.keywords if k.arg not in known]
+        wrong += [
+            (code, name) for name in named | {name for name, _ in values} if name not in types
+        ]
+        for name, value in values:
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                said = types.get(name, "")
+                if '"' in said and f'"{value.value}"' not in said:
+                    wrong.append((code, value.value))
+    assert not wrong
