@@ -18,10 +18,10 @@ from sklearn.utils.metadata_routing import UNUSED
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._bind import (
     as_constraint,
+    count_rows_of_constraints,
     expand,
     flatten_constraints,
     read_objective,
-    rows_behind,
 )
 from skbandit.rates._columns import Data, either_label, read_predictions
 from skbandit.rates._expression import AbsoluteRate, as_rate, count, on_given_rows, smallest_value
@@ -253,7 +253,7 @@ def _measure(
         replace(one, lhs=on_given_rows(one.lhs), rhs=on_given_rows(one.rhs)) for one in constraints
     ]
     sides = expand(here, data)
-    measured = rows_behind(sides, data) > 0
+    measured = count_rows_of_constraints(sides, data) > 0
     slack = np.full(len(sides), np.nan)
     for k in np.flatnonzero(measured):
         value = count(sides[k].rate, data, positive)

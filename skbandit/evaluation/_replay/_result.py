@@ -43,7 +43,7 @@ class Trajectory:
     """The events that one run kept, in the order of the replay."""
 
     event: np.ndarray  # (n_accepted,), position in the log
-    action: np.ndarray  # (n_accepted,), number of the arm
+    action: np.ndarray  # (n_accepted,), index of the arm
     reward: np.ndarray  # (n_accepted,)
     deployment: np.ndarray  # (n_accepted,), whether it is in the deployment bucket
     n_seen: np.ndarray  # (n_accepted,), events replayed up to and including this one
