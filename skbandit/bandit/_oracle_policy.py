@@ -105,7 +105,7 @@ class OraclePolicy(SequentialPolicy):
     events. A batch of choices equals the same choices one by one.
 
     Contexts may have missing values if the estimator takes them, as
-    `HistGradientBoostingClassifier` does.
+    `sklearn.ensemble.HistGradientBoostingClassifier` does.
 
     References
     ----------

@@ -38,7 +38,7 @@ MAX_VIOLATION = 1e15
 class RateScorer(BaseEstimator):
     """Score any classifier by a rate, subject to constraints on rates.
 
-    A scorer for ``GridSearchCV(..., scoring=...)``, `cross_validate`,
+    A scorer for ``GridSearchCV(..., scoring=...)``, ``cross_validate``,
     ``TunedThresholdClassifierCV(..., scoring=...)`` and the like. Higher
     is better: if every constraint holds on the given rows, the score is the value of the
     objective, negated if the objective is minimized. Otherwise the score is lower than any
@@ -71,11 +71,11 @@ class RateScorer(BaseEstimator):
     Predictions are those of ``estimator.predict``. Columns that rates refer to are looked up
     in `attributes`, then in the X passed to the scorer, if it is a DataFrame. For a Pipeline
     that is the X before its steps, so a step may drop a column that a rate refers to.
-    `TunedThresholdClassifierCV` passes no X, so there the columns must be in `attributes`.
+    ``TunedThresholdClassifierCV`` passes no X, so there the columns must be in `attributes`.
 
     `attributes` and `sample_weight` are requested: with
     ``sklearn.set_config(enable_metadata_routing=True)`` they reach the scorer when passed to
-    ``GridSearchCV.fit`` or as ``params`` of `cross_validate`.
+    ``GridSearchCV.fit`` or as ``params`` of ``cross_validate``.
 
     A scorer sees one dataset, so ``on=`` is ignored. Groups are those found on the given
     rows; a group without rows in a denominator (say, no positives in this fold) is skipped

@@ -262,7 +262,7 @@ class ReplayResult:
     def runs(self) -> pd.DataFrame:
         """One row per run: `n_events`, `n_accepted` and `mean_reward`.
 
-        With a deployment bucket, also `deployment_n_accepted` and `deployment_mean_reward`.
+        With a deployment bucket, also ``deployment_n_accepted`` and ``deployment_mean_reward``.
         """
         columns: dict[str, list[float]] = {"n_events": [run.n_events for run in self.trajectories]}
         for bucket in _BUCKETS if self.metadata.deployment_share else _BUCKETS[:1]:
