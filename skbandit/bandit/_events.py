@@ -35,7 +35,7 @@ class Events:
     arms: np.ndarray  # (n_events,), labels
     reward: np.ndarray  # (n_events,)
     weight: np.ndarray  # (n_events,)
-    window: np.ndarray  # (n_events,), number of the update window
+    window: np.ndarray  # (n_events,), index of the update window
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -70,7 +70,7 @@ def join_contexts(parts: list[Any]) -> Any:
 
 
 def windows_of(timestamp: np.ndarray | None, every: float) -> np.ndarray:
-    """Number of the window of `every` seconds that holds each of the ordered times."""
+    """Index of the window of `every` seconds that holds each of the ordered times."""
     if timestamp is None:
         raise ValueError(
             "update_every requires event times, but the log has no column 'timestamp'."
@@ -87,7 +87,7 @@ class EncodedLog(NamedTuple):
     action: np.ndarray  # (n_rows,)
     reward: np.ndarray  # (n_rows,)
     sets: ArmSets  # available arms of each event
-    window: np.ndarray  # (n_rows,), number of the event's update window; empty without delay
+    window: np.ndarray  # (n_rows,), index of the event's update window; empty without delay
 
 
 def encode(

@@ -573,7 +573,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         return scores
 
     def _read_available(self, available: Any, n_rows: int) -> tuple[Codes, np.ndarray]:
-        """Numbers of the known arms and then new ones, and a mask with a column for each."""
+        """Indices of the known arms and then new ones, and a mask with a column for each."""
         codes: Codes = {label: k for k, label in enumerate(self._labels.tolist())}
         if available is None:
             return codes, np.ones((n_rows, len(codes)), dtype=bool)

@@ -105,7 +105,7 @@ class OraclePolicy(SequentialPolicy):
     events. A batch of choices equals the same choices one by one.
 
     Contexts may have missing values if the estimator takes them, as
-    `HistGradientBoostingClassifier` does.
+    `sklearn.ensemble.HistGradientBoostingClassifier` does.
 
     References
     ----------
@@ -136,7 +136,7 @@ class OraclePolicy(SequentialPolicy):
     """
 
     _store: EventStore
-    _models: dict[int, RewardModel]  # by number of the arm
+    _models: dict[int, RewardModel]  # by index of the arm
     _n_events: int
     _n_updates: np.ndarray  # (n_arms,)
     _totals: np.ndarray  # (n_arms, n_replicates, 2): total weight, and weighted reward

@@ -46,7 +46,7 @@ class Part(NamedTuple):
 
     rows: slice
     X: np.ndarray
-    weights: np.ndarray | None  # numbers of the weights that the columns belong to; None is all
+    weights: np.ndarray | None  # indices of the weights that the columns belong to; None is all
 
 
 def score_rows(X: Any, t: int, alpha: float, posterior: Any, rule: Rule) -> np.ndarray:
@@ -266,7 +266,7 @@ def _in_learned_order(codes: Codes, posterior: Posterior, n_known: int) -> tuple
 def compact(
     X: Any, posterior: Posterior, prior: Prior, rule: Rule
 ) -> tuple[Any, np.ndarray | None]:
-    """Sparse contexts without features whose weights cannot change, and numbers of their weights.
+    """Sparse contexts without features whose weights cannot change, and indices of their weights.
 
     These features occur neither in the contexts nor, if units are renewed, in those learned before.
     None stands for all weights.
@@ -358,7 +358,7 @@ def _empty(posterior: Posterior, weights: np.ndarray) -> Posterior:
 
 
 def first_choice(t: int, rows: slice) -> int:
-    """Number of the choice on the first of some rows; -1 for greedy ones."""
+    """Index of the choice on the first of some rows; -1 for greedy ones."""
     return t + rows.start if t >= 0 else t
 
 

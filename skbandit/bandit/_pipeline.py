@@ -120,7 +120,7 @@ class PolicyPipeline(Pipeline):
     afterwards `partial_fit` applies them as they are. A transformer that changed would change the
     meaning of the features that the policy has learned. To fit them on more than the first events,
     call `fit` on some history first. Fitted are clones of the given transformers, to be found in
-    `named_steps`.
+    ``named_steps``.
 
     `reward`, `available` and `sample_weight` are passed to the policy, with metadata routing and
     without.

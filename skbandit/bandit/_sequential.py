@@ -647,7 +647,7 @@ class SequentialPolicy(GuardedPolicy):
         return now, now._rows(X)
 
     def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
-        """Sets of available arms per row, and numbers of the known arms and then the new ones."""
+        """Sets of available arms per row, and indices of the known arms and then the new ones."""
         if available is None:
             if not self._codes:
                 raise NotFittedError(

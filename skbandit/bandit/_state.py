@@ -138,7 +138,7 @@ class Rule(NamedTuple):
 class ArmSets(NamedTuple):
     """Sets of available arms: set k is ``arms[start[k]:start[k + 1]]``."""
 
-    of_event: np.ndarray  # (n_events,), number of the event's set
+    of_event: np.ndarray  # (n_events,), index of the event's set
     start: np.ndarray  # (n_sets + 1,)
     arms: np.ndarray
 

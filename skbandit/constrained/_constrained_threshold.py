@@ -1,4 +1,4 @@
-"""ConstrainedThreshold: the estimator around `best_threshold`, for any classifier."""
+"""ConstrainedThreshold: the threshold of any classifier, chosen under constraints."""
 
 from __future__ import annotations
 

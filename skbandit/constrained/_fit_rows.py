@@ -1,4 +1,4 @@
-"""What `fit` of a classifier around other classifiers reads from its arguments."""
+"""What `fit` of every constrained classifier reads from its arguments."""
 
 from __future__ import annotations
 
@@ -349,7 +349,7 @@ class Grouping:
         return cls(names, groups)
 
     def codes(self, columns: Columns) -> np.ndarray:
-        """Number of the group of each row; UNKNOWN for values not found at fit."""
+        """Index of the group of each row; UNKNOWN for values not found at fit."""
         known = {values: code for code, values in enumerate(self.groups)}
         joint, distinct = _distinct(columns.several(self.columns, self._context))
         none = known.get((None,) * len(self.columns), UNKNOWN)
@@ -360,14 +360,14 @@ class Grouping:
         return code[joint]
 
     def known_codes(self, columns: Columns) -> np.ndarray:
-        """Number of the group of each row; an error names rows without a known group."""
+        """Index of the group of each row; an error names rows without a known group."""
         codes = self.codes(columns)
         if (codes == UNKNOWN).any():
             self._blame(columns, codes == UNKNOWN)
         return codes
 
     def codes_or_overall(self, columns: Columns) -> np.ndarray:
-        """Number of the group of each row, or UNKNOWN; warn if that is so for all rows."""
+        """Index of the group of each row, or UNKNOWN; warn if that is so for all rows."""
         codes = self.codes(columns)
         if len(codes) and (codes == UNKNOWN).all():
             _, distinct = _distinct(columns.several(self.columns, self._context).iloc[[0]])

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 WEAK_LEVEL = 0.6
-"""A level below that is warned of if the default has chosen it."""
+"""`fit` warns if confidence_level=None chooses a lower level."""
 
 
 class ConstrainedClassifierMixin(ClassifierMixin):
@@ -283,7 +283,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         level: float | None,
         stacklevel: int,
     ) -> None:
-        """Warn of an objective without a value, high costs, and a level well below the default one.
+        """Warn of an objective without a value, high costs, and a level below `WEAK_LEVEL`.
 
         Parameters
         ----------
@@ -603,10 +603,10 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
 
     @property
     def _shift(self) -> float:
-        return 0.0  # what reports call scores are decisions here: see `_read`
+        return 0.0  # `_read` has added the shift of each row's group to its score
 
     def _codes(self, columns: Columns) -> np.ndarray:
-        """Number of the group of each row; if it is unseen, UNKNOWN or an error."""
+        """Index of the group of each row; if it is unseen, UNKNOWN or an error."""
         assert self._grouping is not None
         grouping = self._grouping
         if self.unseen == "error":

@@ -404,8 +404,10 @@ class RampClassifier(BaseRampClassifier):
 
         Warns
         -----
-        ConstrainedFitWarning
-            If the constraints cost much of the objective, or hold with less confidence than 0.6.
+        ConvergenceWarning
+            If training stopped after `max_iter` steps, or the solver before it was accurate.
+        UserWarning
+            If the randomized rule meets the constraints, but no single threshold does.
         """
         refuse_keywords(self, unknown)
         extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)

@@ -165,14 +165,14 @@ def cross_fitted_report(
     return with_margins(table, table["n_rows"].to_numpy() > 0, margins)
 
 
-COSTLY, RELATIVELY_COSTLY, AT_LEAST = 0.1, 0.5, 0.05
-"""What constraints may cost of the objective: so much; or so large a share, if more than the last.
+COSTLY = 0.1
+"""Warn if constraints cost more of the objective, in units of the sum of its absolute costs."""
 
-In units of the sum of the objective's absolute costs.
-"""
+AT_LEAST, RELATIVELY_COSTLY = 0.05, 0.5
+"""Warn of costs above AT_LEAST, too, that are a larger share of the unconstrained objective."""
 
 RARE = 0.1
-"""Share of a class's own rows; if it is predicted for fewer, the rule is all but constant."""
+"""Warn if a class is predicted for fewer rows than this share of the rows of that class."""
 
 
 def cost_of_constraints(

@@ -160,7 +160,7 @@ class Learner:
 
 @dataclass(frozen=True)
 class Folds:
-    """Rows to fit and rows to score, by the numbers of the stacked rows.
+    """Rows to fit and rows to score, by the indices of the stacked rows.
 
     Attributes
     ----------

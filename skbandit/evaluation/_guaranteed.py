@@ -46,7 +46,7 @@ class WeightedShares:
     Cells are so narrow, and keep so much, that limits are as good as from the events themselves.
     """
 
-    cell: np.ndarray  # (n_cells,), number of the cell, ascending
+    cell: np.ndarray  # (n_cells,), index of the cell, ascending
     totals: np.ndarray  # (3, n_cells): number of events, Σw, Σw s
     least: np.ndarray  # (2, n_cells): w, s
     greatest: np.ndarray

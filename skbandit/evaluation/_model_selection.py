@@ -44,7 +44,7 @@ class _PolicyScorer(BaseEstimator):
 class OffPolicyScorer(_PolicyScorer):
     """Score fixed policies by an off-policy estimate on the events of a fold.
 
-    A scorer for ``GridSearchCV(..., scoring=...)``, `cross_validate` and the like, for policies
+    A scorer for ``GridSearchCV(..., scoring=...)``, ``cross_validate`` and the like, for policies
     that learn from a log in `fit`, such as `OffPolicyClassifier`.
 
     Parameters
@@ -186,7 +186,7 @@ _STARTS = ("cold", "fitted")
 class ReplayScorer(_PolicyScorer):
     """Score policies by replaying the events of a fold.
 
-    A scorer for ``GridSearchCV(..., scoring=...)``, `cross_validate` and the like. The policy
+    A scorer for ``GridSearchCV(..., scoring=...)``, ``cross_validate`` and the like. The policy
     replays the fold's events in order (see `replay`); the score is its mean reward.
 
     Parameters

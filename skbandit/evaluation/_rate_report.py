@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._bind import expand, find_rows
+from skbandit.rates._bind import count_rows_of_rates, expand
 from skbandit.rates._columns import Columns, Data, Rows, read_predictions
 from skbandit.rates._expression import AbsoluteRate, fill, on_given_rows
 from skbandit.rates._metric import satisfied, value_and_rows, verdicts, warn_of_few
@@ -120,7 +120,7 @@ def rate_report(
         for group, part in parts[: 1 if _is_split_by(goal, columns) else None]
         for line in _lines(name, goal, data)
     ]
-    n_rows = find_rows([(x.text, x.rate, x.data, not x.overall) for x in lines])
+    n_rows = count_rows_of_rates([(x.text, x.rate, x.data, not x.overall) for x in lines])
     figures = [
         line.figures(positive, confidence_level) if rows else (np.nan, 0.0, np.nan, np.nan)
         for line, rows in zip(lines, n_rows, strict=True)

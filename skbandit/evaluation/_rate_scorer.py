@@ -18,10 +18,10 @@ from sklearn.utils.metadata_routing import UNUSED
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._bind import (
     as_constraint,
+    count_rows_of_constraints,
     expand,
     flatten_constraints,
     read_objective,
-    rows_behind,
 )
 from skbandit.rates._columns import Data, either_label, read_predictions
 from skbandit.rates._expression import AbsoluteRate, as_rate, count, on_given_rows, smallest_value
@@ -38,7 +38,7 @@ MAX_VIOLATION = 1e15
 class RateScorer(BaseEstimator):
     """Score any classifier by a rate, subject to constraints on rates.
 
-    A scorer for ``GridSearchCV(..., scoring=...)``, `cross_validate`,
+    A scorer for ``GridSearchCV(..., scoring=...)``, ``cross_validate``,
     ``TunedThresholdClassifierCV(..., scoring=...)`` and the like. Higher
     is better: if every constraint holds on the given rows, the score is the value of the
     objective, negated if the objective is minimized. Otherwise the score is lower than any
@@ -71,11 +71,11 @@ class RateScorer(BaseEstimator):
     Predictions are those of ``estimator.predict``. Columns that rates refer to are looked up
     in `attributes`, then in the X passed to the scorer, if it is a DataFrame. For a Pipeline
     that is the X before its steps, so a step may drop a column that a rate refers to.
-    `TunedThresholdClassifierCV` passes no X, so there the columns must be in `attributes`.
+    ``TunedThresholdClassifierCV`` passes no X, so there the columns must be in `attributes`.
 
     `attributes` and `sample_weight` are requested: with
     ``sklearn.set_config(enable_metadata_routing=True)`` they reach the scorer when passed to
-    ``GridSearchCV.fit`` or as ``params`` of `cross_validate`.
+    ``GridSearchCV.fit`` or as ``params`` of ``cross_validate``.
 
     A scorer sees one dataset, so ``on=`` is ignored. Groups are those found on the given
     rows; a group without rows in a denominator (say, no positives in this fold) is skipped
@@ -253,7 +253,7 @@ def _measure(
         replace(one, lhs=on_given_rows(one.lhs), rhs=on_given_rows(one.rhs)) for one in constraints
     ]
     sides = expand(here, data)
-    measured = rows_behind(sides, data) > 0
+    measured = count_rows_of_constraints(sides, data) > 0
     slack = np.full(len(sides), np.nan)
     for k in np.flatnonzero(measured):
         value = count(sides[k].rate, data, positive)

@@ -303,7 +303,7 @@ def _read_shares(shares: Any) -> tuple[np.ndarray, list[Any]]:
 def _count_shares(at: pd.Index, action: np.ndarray, arms: np.ndarray) -> pd.DataFrame:
     """Shares of the arms among ordered events, in parts of about equal size.
 
-    `at` is the ascending position of each event, `action` the number of its arm. Events of one
+    `at` is the ascending position of each event, `action` the index of its arm. Events of one
     position are in one part, and those of the last one in that before it.
     """
     n_events, n_arms = len(action), len(arms)

@@ -209,7 +209,7 @@ class Pools:
     Set k holds the numbers ``arms[start[k]:start[k + 1]]``, ascending.
     """
 
-    of_event: np.ndarray  # (n_events,), number of the event's set
+    of_event: np.ndarray  # (n_events,), index of the event's set
     start: np.ndarray  # (n_sets + 1,)
     arms: np.ndarray
 
@@ -220,7 +220,7 @@ class Pools:
 
     @property
     def set_of_arm(self) -> np.ndarray:
-        """Set number of each entry of `arms`."""
+        """Index of the set of each entry of `arms`."""
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
     def contains(self, action: np.ndarray) -> np.ndarray:
@@ -337,7 +337,7 @@ def read_pools(
     n_rows : int
         Number of events.
     codes : dict
-        Numbers of the arms known so far.
+        Indices of the arms known so far.
     columns : sequence of labels, default=None
         Arms of the columns of an unnamed table; None is all of `codes`. If their labels have an
         order, and it is another one, the table is refused: it may have been made in either.

@@ -194,7 +194,7 @@ def slate_labels(slates: Any, name: str, n_events: int | None = None) -> list[li
 
 
 def code_slates(slates: list[list[Any]], codes: Codes) -> np.ndarray:
-    """Numbers of the labels of slates, -1 in empty places; new labels extend `codes`."""
+    """Indices of the labels of slates, -1 in empty places; new labels extend `codes`."""
     if not slates:
         raise ValueError("the log is empty: y has no slates.")
     flat = [label for slate in slates for label in slate]

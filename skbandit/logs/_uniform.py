@@ -311,7 +311,7 @@ def _columns(X: Any) -> Iterator[tuple[str, pd.Series]]:
 
 
 def _bins(values: pd.Series) -> np.ndarray:
-    """Number of the bin of each value: by quantiles for numbers and times, else by level."""
+    """Index of the bin of each value: by quantiles for numbers and times, else by level."""
     try:
         numbers = _as_numbers(values)
     except (TypeError, ValueError):

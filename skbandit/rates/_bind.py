@@ -261,13 +261,13 @@ def bind_constraints(
     )
 
 
-def rows_behind(constraints: Iterable[Constraint], data: Data) -> np.ndarray:
-    """Rows that each expanded constraint depends on; 0 if skipped, as in `bind_constraints`."""
-    return find_rows([(one.label, one.rate, data, False) for one in constraints])
+def count_rows_of_constraints(constraints: Iterable[Constraint], data: Data) -> np.ndarray:
+    """Number of rows that each expanded constraint depends on; 0 if it is skipped."""
+    return count_rows_of_rates([(one.label, one.rate, data, False) for one in constraints])
 
 
-def find_rows(measured: Iterable[tuple[str, Rate, Data, bool]]) -> np.ndarray:
-    """Rows that labeled rates depend on, each on its data; 0, and one warning, without rows.
+def count_rows_of_rates(measured: Iterable[tuple[str, Rate, Data, bool]]) -> np.ndarray:
+    """Number of rows that labeled rates depend on; 0, and one warning, for those without rows.
 
     The last part of an entry says whether `where` may select no rows.
     """

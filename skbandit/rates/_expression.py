@@ -49,7 +49,7 @@ class Rate:
         How group forms over ordered pairs combine the values of the pairs.
     text : str
         Python expression that creates the rate.
-    binds : int
+    precedence : int
         Precedence of the last operation in `text`.
 
     Examples
@@ -69,7 +69,7 @@ class Rate:
     denominator: Rate | None
     summary: Summary | None
     text: str
-    binds: int
+    precedence: int
 
     # Makes numpy defer ``array <= rate`` to this class, which explains the error.
     __array_ufunc__ = None
@@ -464,7 +464,7 @@ def atom_rate(atom: Atom) -> Rate:
 
 def call_rate(rate: Rate, text: str, summary: Summary | None = None) -> Rate:
     """Return the expression with the text of the function call that created it."""
-    return replace(rate, text=text, binds=_CALL, summary=summary)
+    return replace(rate, text=text, precedence=_CALL, summary=summary)
 
 
 def as_rate(other: Any, text: str) -> Rate:
@@ -497,8 +497,8 @@ def shown(value: Any) -> str:
     return repr(value.item() if hasattr(value, "item") and not getattr(value, "ndim", 0) else value)
 
 
-def _inside(rate: Rate, binds: int) -> str:
-    return rate.text if rate.binds >= binds else f"({rate.text})"
+def _inside(rate: Rate, precedence: int) -> str:
+    return rate.text if rate.precedence >= precedence else f"({rate.text})"
 
 
 def _scale(rate: Rate, factor: float, text: str) -> Rate:
@@ -511,7 +511,7 @@ def _scale(rate: Rate, factor: float, text: str) -> Rate:
         constant=factor * rate.constant,
         summary=summary,
         text=text,
-        binds=_PRODUCT,
+        precedence=_PRODUCT,
     )
 
 
@@ -549,7 +549,7 @@ def _quotient(numerator: Rate, denominator: Rate, text: str) -> Rate:
     if numerator.summary or denominator.summary:
         raise ValueError(f"{text}: a form over pairs of groups can only be combined with numbers.")
     _check_one_group_column(numerator, denominator, text)
-    return replace(numerator, denominator=denominator, text=text, binds=_PRODUCT)
+    return replace(numerator, denominator=denominator, text=text, precedence=_PRODUCT)
 
 
 def _check_one_group_column(left: Rate, right: Rate, text: str) -> None:

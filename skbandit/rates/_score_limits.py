@@ -41,7 +41,7 @@ LARGEST = 1e12
 
 @dataclass(frozen=True)
 class _Share:
-    """Numbers of the sums that give the share of successes of one atom among its trials.
+    """Indices of the sums that give the share of successes of one atom among its trials.
 
     Attributes
     ----------
@@ -62,12 +62,12 @@ class _Share:
 
 @dataclass(frozen=True)
 class _Pair:
-    """Numbers of the sums over the rows that two atoms share, of products of their weights.
+    """Indices of the sums over the rows that two atoms share, of products of their weights.
 
     Attributes
     ----------
     first, second : int
-        Numbers of the atoms.
+        Indices of the atoms.
     sums : tuple of int
         Rows that are successes of both, of the first, of the second, and all.
     """
@@ -161,7 +161,7 @@ class ScoreLimits:
         """Keep some of the n rows; the others are counted as predicted negative."""
         return replace(self, rows=self.rows[:, rows])
 
-    def sharing_rows(self, other: ScoreLimits) -> ScoreLimits:
+    def with_rows_of(self, other: ScoreLimits) -> ScoreLimits:
         """The same limits with the other's rows, if these are equal, so that one memory serves."""
         same = self.rows.shape == other.rows.shape and all(
             np.array_equal(getattr(self.rows, part), getattr(other.rows, part))
@@ -231,8 +231,8 @@ class ScoreLimits:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(divisors > 0, found / divisors, -np.inf)
 
-    def shares_measured_by(self, other: ScoreLimits) -> bool:
-        """Whether the other's `measure` of any sums is this one's, too."""
+    def can_reuse(self, other: ScoreLimits) -> bool:
+        """Whether the other's result of `measure`, for any sums, is this one's, too."""
         return (
             self.rows is other.rows
             and self.exact_below == other.exact_below
@@ -499,7 +499,7 @@ class _Sums:
         self._known: dict[bytes, int] = {}
 
     def add(self, contributions: np.ndarray) -> int:
-        """Return the number of a sum of contributions, shape (n, 2) or (n, 1)."""
+        """Return the index of a sum of contributions, shape (n, 2) or (n, 1)."""
         exact = np.asarray(contributions, dtype=float)
         number = self._known.setdefault(exact.tobytes(), len(self._parts))
         if number == len(self._parts):

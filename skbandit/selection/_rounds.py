@@ -72,7 +72,7 @@ class RoundSettings:
         Number of rounds to train.
     max_select : int
         Largest set that `predict` can choose.
-    holes : bool
+    leaves_out : bool
         Whether rounds choose the ads to leave out.
     mask_features_from : int or None
         First round whose learners see it, counted from 0. This is the second round if all ads were
@@ -89,7 +89,7 @@ class RoundSettings:
     method: str
     n_rounds: int
     max_select: int
-    holes: bool
+    leaves_out: bool
     mask_features_from: int | None
     trained_once: bool
     ranked_by_cost: bool
@@ -126,12 +126,12 @@ def settle_rounds(
     masked, kind = method == MASKED, REDUCTIONS[reduction]
     sees_chosen = masked and kind.depends_on_mask
     trained_once = masked and not kind.depends_on_mask
-    holes = sees_chosen and all_available and 2 * n_select > n_ads
+    leaves_out = sees_chosen and all_available and 2 * n_select > n_ads
     return RoundSettings(
         method=method,
-        n_rounds=max(1, n_ads - n_select) if holes else n_select,
+        n_rounds=max(1, n_ads - n_select) if leaves_out else n_select,
         max_select=n_ads if trained_once else n_select,
-        holes=holes,
+        leaves_out=leaves_out,
         mask_features_from=int(all_available) if sees_chosen else None,
         trained_once=trained_once,
         ranked_by_cost=trained_once and kind.predicts_costs,

@@ -346,7 +346,7 @@ default="auto"
             for k in range(self.n_rounds_):
                 report(k)
             return (rule,) * self.n_rounds_
-        if self._settings.holes:
+        if self._settings.leaves_out:
             costs = -costs
             # at least one round per row, for the order of the ads that are kept
             n_choices = np.maximum(1, available.sum(axis=1) - self.n_select)
@@ -421,7 +421,7 @@ default="auto"
     def _ranked(self, X: Any, available: np.ndarray, n_select: int) -> np.ndarray:
         if self._settings.ranked_by_cost:  # the rounds would take the lowest costs in turn
             return lowest(self._rules[0].respond(X), n_select, available)
-        if self._settings.holes:  # rank all ads, worst first
+        if self._settings.leaves_out:  # rank all ads, worst first
             return last_to_first(self._picked(X, available, len(self.ads_)))[:, :n_select]
         return self._picked(X, available, n_select)
 

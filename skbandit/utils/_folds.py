@@ -56,7 +56,7 @@ def assign_folds(
     n_folds : int
         Number of folds.
     unit : ndarray of int, shape (n_rows,)
-        Number of the unit of each row.
+        Index of the unit of each row.
     random_state : int, RandomState or None
         Draws the orders.
 
@@ -92,7 +92,7 @@ def assign_folds(
 
 
 def units_of_rows(X: Any, target: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-    """Number of the unit of each row: copies form one.
+    """Index of the unit of each row: copies form one.
 
     Copies, as by an outer join or by oversampling, must not be on both sides of a fold. Equal rows
     are copies unless their targets differ nearly as often as by chance, or there are hardly any
@@ -186,7 +186,7 @@ def _multipliers(n: int) -> np.ndarray:
 def read_units(
     cv: Any, X: Any, y: np.ndarray, weight: np.ndarray, groups: Any, stacklevel: int
 ) -> np.ndarray:
-    """Number of the unit of each row, which stays on one side of every fold.
+    """Index of the unit of each row, which stays on one side of every fold.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ def folds_of_extra(
     n_folds : int
     stratum : ndarray of int, shape (n_extra,)
     unit : ndarray of int, shape (n_rows + n_extra,)
-        Number of the unit of each row, the extra ones last.
+        Index of the unit of each row, the extra ones last.
 
     Returns
     -------

@@ -149,7 +149,7 @@ def test_labels_must_be_hashable():
 )
 def test_complex_numbers_and_dates_are_refused(column, values):
     """NumPy would keep the real part, or convert dates to nanoseconds."""
-    with pytest.raises(ValueError, match=f"{column} must be numbers, one per row: found"):
+    with pytest.raises(ValueError, match=rf"{column} must be .*numbers"):
         GLMUCBPolicy("linear").fit(X, Y.assign(**{column: values}))
 
 

@@ -351,7 +351,7 @@ def test_other_names_are_answered_with_the_cure(estimator):
         with pytest.raises(ValueError, match=rf"dtype object and holds {cure}.*astype\({cure}\)"):
             clone(estimator).fit(X, labels.astype(object))
     text = pd.DataFrame({"age": [str(site) for site in SITE]})
-    with pytest.raises(ValueError, match=r"column 'age' holds string values.*pd\.to_numeric"):
+    with pytest.raises(ValueError, match=r"'age' holds texts.*pd\.to_numeric"):
         clone(estimator).set_params(constraints=recall("age > 2") >= 0.5).fit(X, Y, attributes=text)
     with pytest.raises(ValueError, match="X has strings in the column 'city', such as 'a'"):
         clone(estimator).fit(pd.DataFrame({"city": ["a"] * 300, "x": X[:, 0]}), Y)

@@ -21,7 +21,7 @@ def test_defaults():
     settings = settle()
     assert settings.method == MASKED
     assert (settings.n_rounds, settings.max_select, settings.n_folds) == (2, 2, 5)
-    assert not (settings.holes or settings.trained_once or settings.ranked_by_cost)
+    assert not (settings.leaves_out or settings.trained_once or settings.ranked_by_cost)
     assert settle(method="published").method == PUBLISHED
 
 
@@ -52,11 +52,11 @@ def test_one_fit_serves_all_masked_rounds_of_reductions_that_ignore_the_mask(red
 @pytest.mark.parametrize("n_select", range(1, 7))
 def test_large_sets_are_chosen_by_leaving_ads_out(n_select):
     settings = settle(n_select=n_select)
-    assert settings.holes == (n_select > 3)
+    assert settings.leaves_out == (n_select > 3)
     assert settings.n_rounds == (max(1, 6 - n_select) if n_select > 3 else n_select)
     assert settings.max_select == n_select
     for options in ({"all_available": False}, {"method": "published"}, {"reduction": "regression"}):
-        assert not settle(n_select=n_select, **options).holes
+        assert not settle(n_select=n_select, **options).leaves_out
 
 
 @pytest.mark.parametrize("cross_fit", [None, 2])

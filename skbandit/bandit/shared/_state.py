@@ -179,9 +179,10 @@ def _own_start(
             total += posterior.own_mean[k, e, i]
     if n == 0 or posterior.counters[N_EVENTS] < WELL_KNOWN * n:
         return 0.0, square
+    sigma = noise_scale(posterior.noise)  # variances are multiples of that of the noise
     for k in range(len(posterior.n_updates)):
-        if posterior.n_updates[k] > 0:
-            away = posterior.own_mean[k, e, i] - total / n
+        if posterior.n_updates[k] > 0 and sigma > 0.0:
+            away = (posterior.own_mean[k, e, i] - total / n) / sigma
             square += away * away
     return total / n, square / n
 

@@ -49,7 +49,7 @@ from skbandit.constrained.training._starts import (
 from skbandit.rates._score_limits import ScoreLimits
 
 SELECTION_ROWS = 100_000
-"""Rows by which one of the mixtures is preselected where they are more than twice as many."""
+"""Sample that preselects one of the mixtures if there are more than twice as many rows."""
 
 SHARES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 """Shares of a direction in its mixtures with the logistic one."""
@@ -202,7 +202,7 @@ class Candidates:
     ) -> dict[str, ThresholdSearch]:
         """All mixtures; on large data, those preselected for this bound and for a tighter one."""
         measured, directions = bound.goals.measured, self.trained.directions
-        limits = limits_at(bound.goals, options.level, CHOICES).sharing_rows(self.limits)
+        limits = limits_at(bound.goals, options.level, CHOICES).with_rows_of(self.limits)
         settings, names = _choice_settings(options), list(self.mixtures)
         if len(measured.rows) > 2 * SELECTION_ROWS:
             names = _preselected(self.mixtures, directions, bound, settings)

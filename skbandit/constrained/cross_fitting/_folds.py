@@ -36,10 +36,10 @@ from skbandit.rates._columns import MISSING, Data
 from skbandit.utils._folds import folds_of_classes, folds_of_extra
 
 FOLDS, FEW_FOLDS, MANY_ROWS, ROWS_PER_COLUMN = 5, 3, 3000, 150
-"""Folds; the few are for at least so many rows, and so many per column."""
+"""FEW_FOLDS if there are MANY_ROWS rows and ROWS_PER_COLUMN per column, or more; else FOLDS."""
 
 FIT_ROWS, FIT_ROWS_PER_COLUMN = 8000, 50
-"""Maximum number of rows used to fit a direction, or per column; more hardly change it."""
+"""Most rows to fit a direction: FIT_ROWS, or FIT_ROWS_PER_COLUMN per column if these are more."""
 
 ALPHA = 0.1
 """The ramp's alpha if it is "auto", in units of the sum of the objective's absolute costs."""
@@ -50,20 +50,20 @@ MM_STEPS, MM_TOL = 15, 3e-4
 COST_SENSITIVE_FITS, MOST_COST_SENSITIVE_FITS = 3, 6
 """Logistic regressions per fold, one after the other, at multipliers of the constraints.
 
-The most are for objectives that may be better by more than `MUCH_TO_GAIN`.
+After COST_SENSITIVE_FITS, further ones follow while the objective may fall by `MUCH_TO_GAIN`.
 """
 
 COST_SENSITIVE_TOL = 1e-3
 """Difference of objectives that ends these fits if no rule could be better by more."""
 
 MUCH_TO_GAIN = 0.05
-"""Difference of objectives, in units of the sum of absolute costs, for which the most are taken."""
+"""Decrease of the objective, in units of the sum of absolute costs, that is worth another fit."""
 
 MULTIPLIER_ROWS = 10_000
-"""Rows by which multipliers are set if they are more than twice as many."""
+"""Sample that sets multipliers if there are more than twice as many rows."""
 
 NEWTON_ROWS_PER_COLUMN = 5
-"""Fewest rows per column at which rough fits are smoothed Newton's, whose matrix is d x d."""
+"""Rows per column from which solver="auto" is "newton", whose matrix is d x d."""
 
 PLAIN, RAMP, COST_SENSITIVE = "logistic", "ramp", "cost-sensitive"
 """Names of directions."""

@@ -362,7 +362,7 @@ def rounds(
 
 
 SEARCHED = 3
-"""Means of two rounds whose thresholds per group are searched: those that may gain most."""
+"""Number of means of two rounds, those that may gain most, whose thresholds are searched."""
 
 
 @dataclass(frozen=True)

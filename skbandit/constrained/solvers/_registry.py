@@ -49,7 +49,7 @@ def choose_solver(
     n_features: int,
     n_dimensions: int | None = None,
 ) -> Solver:
-    """Return the solver for a problem of some size; "auto" as in ConstrainedRampClassifier.
+    """Return the solver for a problem of some size; "auto" as in RampClassifier.
 
     `n_dimensions` is the number of columns that the solver sees, if that is not `n_features`.
     """

@@ -209,7 +209,7 @@ def accumulate_sparse(
 
 @dataclass(frozen=True)
 class Smoothing:
-    """One choice of smoothed hinges; see `_kernels`.
+    """One choice of smoothed hinges; see `_smoothed_hinge`.
 
     Parameters
     ----------
@@ -449,7 +449,7 @@ LEAST_DAMPING, MOST_DAMPING = 1e-4, 1.0
 
 
 @dataclass(frozen=True)
-class Iterate:
+class NewtonIterate:
     """A point of the descent.
 
     Parameters
@@ -554,10 +554,10 @@ class Merit:
 def newton_step(
     smoothed: SmoothedProblem,
     derivatives: Derivatives,
-    here: Iterate,
+    here: NewtonIterate,
     smoothing: Smoothing,
     penalty: float,
-) -> tuple[Iterate, Progress]:
+) -> tuple[NewtonIterate, Progress]:
     """Take one Newton step with a line search.
 
     The direction minimizes the quadratic model of the Lagrangian under the linearized
@@ -590,7 +590,7 @@ def newton_step(
     violated = np.where(rows[1:] > 0, J[:, 1:].T @ du, 0.0)
     t, lower = line_search(value_and_slope, value, gradient @ du + penalties @ violated)
 
-    there = Iterate(
+    there = NewtonIterate(
         u + t * du,
         here.z + t * dz,
         v,
@@ -632,9 +632,9 @@ POLISH_GAP, POLISH_UNKNOWNS = 1e-5, 200
 
 # Smoothed Newton in SQP form: a convex problem at the cost of a few linear systems.
 #
-# The hinges are smoothed (see `_kernels`), more and more sharply (`_schedule`). Each step
-# (`_newton_step`) solves the quadratic model of the Lagrangian under the linearized constraints:
-# its Hessian is the Gram matrix of the few rows on the curved part of a hinge, and its dual is a
+# The hinges are smoothed (`Smoothing`), more and more sharply (`SmoothingSchedule`). Each step
+# (`newton_step`) solves the quadratic model of the Lagrangian under the linearized constraints: its
+# Hessian is the Gram matrix of the few rows on the curved part of a hinge, and its dual is a
 # small quadratic program over 0 <= v <= penalty, whose upper bound *is* the elastic mode. Once the
 # hinges are sharp, the centers of the smoothing move instead (proximal point method), and the gap
 # goes to 0.
@@ -764,17 +764,17 @@ class SmoothedNewtonSolver(ParametersMixin):
         return best
 
 
-def _start(smoothed: SmoothedProblem, penalty: float, warm: Solution | None) -> Iterate:
+def _start(smoothed: SmoothedProblem, penalty: float, warm: Solution | None) -> NewtonIterate:
     """Start from a solution, or from zero."""
     u = np.zeros(smoothed.problem.X.shape[1] + 1)
     v = np.zeros(len(smoothed.problem.gamma) - 1)
     if warm is not None:
         u, v = np.append(warm.coef, warm.intercept), np.minimum(warm.multipliers, penalty)
-    return Iterate(u, smoothed.scores(u), v)
+    return NewtonIterate(u, smoothed.scores(u), v)
 
 
 def _certified(
-    problem: ConvexProblem, here: Iterate, penalty: float, duals: HingeDuals
+    problem: ConvexProblem, here: NewtonIterate, penalty: float, duals: HingeDuals
 ) -> Solution:
     """The iterate as a solution of the problem with true hinges."""
     w, b = here.u[:-1].copy(), here.u[-1]
@@ -786,7 +786,7 @@ def _is_too_low(penalty: float, v: np.ndarray) -> bool:
     return penalty < HARD_LAST_PENALTY and bool((v >= 0.99 * penalty).any())
 
 
-def _is_small(problem: ConvexProblem, here: Iterate, duals: HingeDuals) -> bool:
+def _is_small(problem: ConvexProblem, here: NewtonIterate, duals: HingeDuals) -> bool:
     """Whether the active set gives a linear system of few unknowns."""
     p, q = problem.dual_upper_bounds(here.v)
     kinked = (duals.up > 0) & (duals.up < p)

@@ -243,7 +243,7 @@ class ThresholdSearch:
         """
         if goals is self.goals and limits is self.limits:
             return self
-        same = limits.shares_measured_by(self.limits)
+        same = limits.can_reuse(self.limits)
         measured = self.measured if same else {}
         other = replace(self, goals=goals, limits=limits, measured=measured)
         known = vars(other)  # where cached_property looks
@@ -283,11 +283,11 @@ class ThresholdSearch:
         z : float
             Normal quantile; 0 is for the rates.
         at : ndarray of int or None
-            Numbers of the thresholds; None is for all.
+            Indices of the thresholds; None is for all.
         limits : ScoreLimits or None
             Those of other bounds on the same constraints; None is for `limits`.
         which : ndarray of int or None
-            Numbers of the constraints; None is for all.
+            Indices of the constraints; None is for all.
         """
         limits = self.limits if limits is None else limits
         if z not in self.measured and len(limits.shares) * len(self.thresholds) <= KEPT:

@@ -23,7 +23,7 @@ from skbandit.constrained.thresholds._candidates import (
 from skbandit.constrained.thresholds._limits import Limits, SeparateLimits, SharedRisk
 from skbandit.constrained.thresholds._multiple_choice import (
     ROUNDING,
-    Choice,
+    Combination,
     MultipleChoice,
     Options,
     minimize,
@@ -164,7 +164,7 @@ class GroupSearch:
         return MultipleChoice(tuple(sets), *constants, np.concatenate(rooms))
 
     @cached_property
-    def by_rates(self) -> tuple[MultipleChoice, Choice]:
+    def by_rates(self) -> tuple[MultipleChoice, Combination]:
         """The problem without limits, and its best choice."""
         problem = self.problem(self.goals.bound)
         single = best_threshold(self.scores, self.objective, self.goals, self.preferred)
@@ -246,7 +246,7 @@ class GroupSearch:
         return options
 
 
-def _within_limits(search: GroupSearch, best: Choice, limits: Limits) -> GroupThresholds:
+def _within_limits(search: GroupSearch, best: Combination, limits: Limits) -> GroupThresholds:
     """The best choice found whose confidence limits are inside the bounds.
 
     The stricter the bounds, the nearer are the limits to theirs, until no choice is left. The power
@@ -410,7 +410,7 @@ class RuleSearch:
 
 
 def best_model(rules: Sequence[Rule]) -> int:
-    """Number of the first rule with the lowest objective among those that meet the constraints.
+    """Index of the first rule with the lowest objective among those that meet the constraints.
 
     If none does, that of the one that misses by least.
     """

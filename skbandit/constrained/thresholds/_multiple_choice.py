@@ -78,7 +78,7 @@ class MultipleChoice:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Combination:
     """One option of each set.
 
     Attributes
@@ -137,7 +137,9 @@ CLOSE = 1e-3
 """Gap, in units of the objective, with which the search ends after BOXES boxes."""
 
 
-def minimize(problem: MultipleChoice, start: np.ndarray, most_boxes: int | None = None) -> Choice:
+def minimize(
+    problem: MultipleChoice, start: np.ndarray, most_boxes: int | None = None
+) -> Combination:
     """Find the best feasible choice, or, if there is none, one with the smallest excess.
 
     Parameters
@@ -150,7 +152,7 @@ def minimize(problem: MultipleChoice, start: np.ndarray, most_boxes: int | None 
 
     Returns
     -------
-    Choice
+    Combination
     """
     start = np.asarray(start)
     if problem.excess(start) > ROUNDING:
@@ -159,7 +161,7 @@ def minimize(problem: MultipleChoice, start: np.ndarray, most_boxes: int | None 
         start = search.best
         if problem.excess(start) > ROUNDING:
             proven = search.lowest > ROUNDING
-            return Choice(
+            return Combination(
                 start,
                 problem.value(start),
                 problem.excess(start),
@@ -167,7 +169,7 @@ def minimize(problem: MultipleChoice, start: np.ndarray, most_boxes: int | None 
             )
     search = _Search(problem, start, elastic=False)
     search.run(MORE_BOXES if most_boxes is None else most_boxes)
-    return Choice(
+    return Combination(
         search.best, problem.value(search.best), problem.excess(search.best), search.lowest
     )
 

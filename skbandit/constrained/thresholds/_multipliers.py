@@ -36,34 +36,42 @@ from skbandit.constrained.thresholds._candidates import (
 from skbandit.rates._forms import RATE_TOL, BoundConstraints, LinearFractionalForms, weight_rows
 from skbandit.rates._score_limits import ScoreLimits
 
-MOST, RAISE = 10.0, 10.0
+MOST = 10.0
 """Highest multiplier, in units of the largest change of the objective over that of a constraint.
 
-Where no mixture meets the constraints, multipliers end there. The factor by which the highest
-multiplier is raised each time that a fit at it still leaves nothing inside.
+Multipliers end there if no mixture meets the constraints.
 """
 
-MAX_THRESHOLDS, FEW_THRESHOLDS = 400, 40
-"""Thresholds of one score, evenly spaced over the rows, that become rules; all if there are fewer.
+RAISE = 10.0
+"""Factor of `MOST` each time that no fit at the highest multipliers meets the constraints."""
 
-More change multipliers by less than sampling error does; the few are for many scores at once.
+MAX_THRESHOLDS = 400
+"""Most thresholds of one score, evenly spaced over the rows, that become rules.
+
+More change multipliers by less than sampling error does.
 """
 
-ACCURACY, ROUNDING = 1e-6, 1e-9
-"""Of the linear program, relative to the largest objective: less is a rounding error.
+FEW_THRESHOLDS = 40
+"""The same per score, if there are many scores at once."""
 
-And of reduced costs, in the same unit: a rule of less is added to the program.
-"""
+ACCURACY = 1e-6
+"""Rounding errors of the linear program, relative to the largest objective."""
+
+ROUNDING = 1e-9
+"""Rules with a reduced cost below -ROUNDING, in the same unit, are added to the program."""
 
 AT_ONCE = 100
 """Rules that enter the linear program together: its time grows faster than their number."""
 
-FIRST_STEP, STEP_BACK = 0.25, 0.75
-"""Shares of the way to the multipliers of the best mixture: at first, and after a failure.
+FIRST_STEP = 0.25
+"""First step to the multipliers of the best mixture, as a share of the whole way.
 
-Mixtures of thresholds on one score are much dearer than what training for a constraint attains, so
-that their multipliers are several times too high.
+Mixtures of thresholds on one score cost much more of the objective than training for a constraint
+does, so that their multipliers are several times too high.
 """
+
+STEP_BACK = 0.75
+"""The same after a step that did not raise the Lagrangian."""
 
 
 @dataclass(frozen=True)
@@ -446,7 +454,7 @@ def _reach(rows: csr_array) -> np.ndarray:
 # and what a group adds depends on its own threshold alone. The combination of least reduced cost
 # is found group by group, in G C steps, and becomes a column; when none has a negative reduced
 # cost, the multipliers are those of the best mixture of all C^G rules (column generation, as in
-# `_prices`).
+# `best_multipliers`).
 
 
 ROUNDS = 40

@@ -89,7 +89,7 @@ def weights_of_independent(at_place: np.ndarray, propensity: np.ndarray) -> np.n
 
 
 def shown_slates(given: Any, X: Any, log: SlateLog, rule: str) -> np.ndarray:
-    """Numbers of the arms that a policy shows, or that are given, (n_events, m).
+    """Indices of the arms that a policy shows, or that are given, (n_events, m).
 
     -1 is an empty place; arms that the log lacks follow its own ones.
     """

@@ -70,7 +70,7 @@ class EventSums:
     def _about(self, base: float, ratio: float) -> EventSums:
         """The same events, with residuals u − ε and e − δd about other values."""
         epsilon, delta = base - self.base, ratio - self.ratio
-        # the own residuals add up to zero: Σe = Σu = 0
+        # residuals about the events' own values add up to zero: Σe = Σu = 0
         return replace(
             self,
             base=base,

@@ -208,7 +208,7 @@ def _as_table(given: Any) -> Any:
             "pandas.DataFrame(probabilities), with one column per arm."
         )
     if table.ndim == 2 and table.dtype == object:
-        with suppress(TypeError, ValueError):
+        with suppress(TypeError, ValueError, OverflowError):
             table = table.astype(np.float64)
     if table.shape[1:] == (1,) and (table.dtype.kind in "OSU" or (table > 1).any()):
         raise ValueError(

@@ -43,7 +43,7 @@ class Trajectory:
     """The events that one run kept, in the order of the replay."""
 
     event: np.ndarray  # (n_accepted,), position in the log
-    action: np.ndarray  # (n_accepted,), number of the arm
+    action: np.ndarray  # (n_accepted,), index of the arm
     reward: np.ndarray  # (n_accepted,)
     deployment: np.ndarray  # (n_accepted,), whether it is in the deployment bucket
     n_seen: np.ndarray  # (n_accepted,), events replayed up to and including this one
@@ -262,7 +262,7 @@ class ReplayResult:
     def runs(self) -> pd.DataFrame:
         """One row per run: `n_events`, `n_accepted` and `mean_reward`.
 
-        With a deployment bucket, also `deployment_n_accepted` and `deployment_mean_reward`.
+        With a deployment bucket, also ``deployment_n_accepted`` and ``deployment_mean_reward``.
         """
         columns: dict[str, list[float]] = {"n_events": [run.n_events for run in self.trajectories]}
         for bucket in _BUCKETS if self.metadata.deployment_share else _BUCKETS[:1]:

@@ -203,7 +203,7 @@ def test_what_was_measured_for_one_bound_serves_others(family, kept, monkeypatch
     search = ThresholdSearch.of(score, goals, limits)
     for by in (0.2, 0.05, 0.1):
         goals, other = bound(error_rate(), family(by), data)
-        search = search.under(goals, other.sharing_rows(limits))
+        search = search.under(goals, other.with_rows_of(limits))
         anew = ThresholdSearch.of(score, goals, other)
         for z in (0.0, Z, Z / 2):
             assert search.best(z) == anew.best(z)

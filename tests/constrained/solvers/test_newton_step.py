@@ -9,8 +9,8 @@ from skbandit.constrained.solvers._smoothed_newton import (
     Centers,
     CholeskyFactor,
     Derivatives,
-    Iterate,
     Merit,
+    NewtonIterate,
     SmoothedProblem,
     Smoothing,
     newton_step,
@@ -89,7 +89,7 @@ def test_the_merit_is_the_objective_plus_penalized_violations():
 def test_steps_settle_at_the_smoothed_optimum(smoothed):
     """The decrement vanishes, the multipliers stay in their box, the constraints are met."""
     chosen, derivatives = smoothing(30, lift=EPS / 4), Derivatives(smoothed)
-    here = Iterate(np.zeros(5), np.zeros(30), np.zeros(2))
+    here = NewtonIterate(np.zeros(5), np.zeros(30), np.zeros(2))
     for _ in range(30):
         here, progress = newton_step(smoothed, derivatives, here, chosen, 10.0)
         assert progress.gain >= 0
