@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.constrained._goals import Goals
-from skbandit.constrained.training._problem import compile_problem
+from skbandit.constrained.paper._problem import compile_problem
 from skbandit.rates._bind import (
     bind_constraints,
     bind_objective,

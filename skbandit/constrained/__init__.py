@@ -2,10 +2,10 @@
 
 from skbandit.constrained._constrained_threshold import ConstrainedThreshold
 from skbandit.constrained._path import ConstraintPath, constraint_path
-from skbandit.constrained._ramp import RampClassifier
 from skbandit.constrained._ramp_cv import ConstrainedRampClassifier
 from skbandit.constrained._reduction import ConstrainedReduction
 from skbandit.constrained._report import constraint_report
+from skbandit.constrained.paper._ramp_classifier import RampClassifier
 
 __all__ = [
     "ConstrainedRampClassifier",

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 
 from skbandit.constrained._goals import Declared
-from skbandit.constrained._ramp import BaseRampClassifier
+from skbandit.constrained._linear import BaseRampClassifier
 from skbandit.constrained._ramp_cv import ConstrainedRampClassifier
 from skbandit.constrained._report import add_intervals, report_table
 from skbandit.constrained.cross_fitting._cross_fit import SharedWork

@@ -12,7 +12,7 @@ import numpy as np
 
 from skbandit.constrained._fit_rows import Extra, refuse_keywords
 from skbandit.constrained._goals import Goals, TrainingGoals
-from skbandit.constrained._ramp import BaseRampClassifier
+from skbandit.constrained._linear import BaseRampClassifier
 from skbandit.constrained._report import (
     INTERVAL_LEVEL,
     add_intervals,
@@ -22,20 +22,20 @@ from skbandit.constrained._report import (
     plain_columns,
     report_table,
 )
-from skbandit.constrained._tolerances import RATE_TOL
 from skbandit.constrained.cross_fitting._cross_fit import CrossFitted, SharedWork, cross_fit
 from skbandit.constrained.cross_fitting._folds import (
     NEWTON_ROWS_PER_COLUMN,
     CrossFitOptions,
     is_wide,
 )
-from skbandit.constrained.solvers import Solver
-from skbandit.constrained.solvers._registry import choose_solver
+from skbandit.constrained.paper._interface import Solver
+from skbandit.constrained.paper._registry import choose_solver
+from skbandit.constrained.paper._starts import in_words
 from skbandit.constrained.thresholds._limits import SharedRisk
-from skbandit.constrained.training._starts import in_words
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._columns import Data
+from skbandit.rates._forms import RATE_TOL
 from skbandit.rates._score_limits import interval
 from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread
 from skbandit.utils._folds import is_number, read_units, rows_tested, splits_of_classes

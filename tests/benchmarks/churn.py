@@ -19,9 +19,9 @@ from scipy.sparse import vstack
 
 from skbandit.constrained import RampClassifier
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.solvers._registry import choose_solver
-from skbandit.constrained.training._mm import majorize_minimize
-from skbandit.constrained.training._problem import Point, compile_problem
+from skbandit.constrained.paper._mm import majorize_minimize
+from skbandit.constrained.paper._problem import Point, compile_problem
+from skbandit.constrained.paper._registry import choose_solver
 from skbandit.rates import Constraint, Rate, churn, error_rate, false_positive_rate, recall
 from skbandit.rates._columns import MISSING, Columns, Data, Rows
 from tests.benchmarks._data import Deployment, deployment

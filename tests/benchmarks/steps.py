@@ -16,8 +16,8 @@ import pandas as pd
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import RampClassifier
-from skbandit.constrained.training._mm import majorize_minimize
-from skbandit.constrained.training._problem import Point
+from skbandit.constrained.paper._mm import majorize_minimize
+from skbandit.constrained.paper._problem import Point
 from skbandit.rates import Constraint, error_rate, false_positive_rate, positive_rate, recall
 from tests.benchmarks._data import Sample, adult
 from tests.benchmarks._measure import in_fresh_process, measure
@@ -42,14 +42,14 @@ WARM_UP_ROWS = 300
 
 def five_steps(sample: Sample, goals: list[Constraint], alpha: float) -> Callable[[], Any]:
     """The solver alone, from zero; the last step is solved to its certificate."""
-    from skbandit.constrained.solvers._smoothed_newton import SmoothedNewtonSolver
+    from skbandit.constrained.paper._smoothed_newton import SmoothedNewtonSolver
 
     return _steps(sample, goals, alpha, SmoothedNewtonSolver())
 
 
 def five_rough_steps(sample: Sample, goals: list[Constraint], alpha: float) -> Callable[[], Any]:
     """The same, every step as rough as the first."""
-    from skbandit.constrained.solvers._smoothed_newton import SmoothedNewtonSolver
+    from skbandit.constrained.paper._smoothed_newton import SmoothedNewtonSolver
 
     class RoughNewtonSolver(SmoothedNewtonSolver):
         exact = SmoothedNewtonSolver.rough

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from skbandit.constrained._goals import Declared
-from skbandit.constrained._tolerances import RATE_TOL
+from skbandit.constrained.paper._tolerances import RATE_TOL
 from skbandit.constrained.thresholds._candidates import best_threshold
 from skbandit.constrained.thresholds._groups import GroupSearch
 from skbandit.constrained.thresholds._limits import SharedRisk

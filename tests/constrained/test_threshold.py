@@ -7,10 +7,10 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skbandit.constrained._tolerances import FEASIBLE, RATE_TOL, USELESS
+from skbandit.constrained.paper._tolerances import FEASIBLE, RATE_TOL, USELESS
+from skbandit.constrained.paper._train import TrainingOptions, train
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.constrained.thresholds._candidates import Threshold, best_threshold
-from skbandit.constrained.training._train import TrainingOptions, train
 from skbandit.rates import (
     error_rate,
     f1,

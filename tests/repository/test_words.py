@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 CUTTING_PLANES = (
     "docs/derivations/constrained.md",
     "docs/papers.md",
-    "skbandit/constrained/solvers/_cutting_plane.py",
+    "skbandit/constrained/paper/_cutting_plane.py",
 )
 """Files in which a cut is a plane, not a threshold."""
 

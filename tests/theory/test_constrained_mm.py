@@ -8,12 +8,12 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.svm import SVC, LinearSVC
 
-from skbandit.constrained._tolerances import FEASIBLE, SCALES
+from skbandit.constrained.paper._mm import majorize_minimize
+from skbandit.constrained.paper._problem import KINK, Point
+from skbandit.constrained.paper._starts import best_intercept
+from skbandit.constrained.paper._tolerances import FEASIBLE, SCALES
+from skbandit.constrained.paper._train import TrainingOptions, train
 from skbandit.constrained.solvers import CvxpySolver, SolverError
-from skbandit.constrained.training._mm import majorize_minimize
-from skbandit.constrained.training._problem import KINK, Point
-from skbandit.constrained.training._starts import best_intercept
-from skbandit.constrained.training._train import TrainingOptions, train
 from skbandit.rates import (
     error_rate,
     f1,

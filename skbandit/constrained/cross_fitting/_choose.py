@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from skbandit.constrained._goals import MeasuredGoals
-from skbandit.constrained._tolerances import RATE_TOL
 from skbandit.constrained.thresholds._candidates import Threshold, ThresholdSearch
 from skbandit.constrained.thresholds._limits import level_of, quantile_of
+from skbandit.rates._forms import RATE_TOL
 from skbandit.rates._score_limits import ScoreLimits
 
 LEVELS = (0.9, 0.8, 0.7, 0.6, 0.5)

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
-from skbandit.constrained._tolerances import RATE_TOL
 from skbandit.constrained.cross_fitting._choose import (
     Choice,
     choose,
@@ -31,6 +30,12 @@ from skbandit.constrained.cross_fitting._folds import (
     alpha_of,
     train_folds,
 )
+from skbandit.constrained.paper._problem import Point
+from skbandit.constrained.paper._starts import (
+    Relaxations,
+    declared_bounds,
+    least_relaxations,
+)
 from skbandit.constrained.thresholds._candidates import ThresholdSearch, spread
 from skbandit.constrained.thresholds._limits import limits_at
 from skbandit.constrained.thresholds._multipliers import (
@@ -40,12 +45,7 @@ from skbandit.constrained.thresholds._multipliers import (
     rules_of_counts,
     shadow_prices,
 )
-from skbandit.constrained.training._problem import Point
-from skbandit.constrained.training._starts import (
-    Relaxations,
-    declared_bounds,
-    least_relaxations,
-)
+from skbandit.rates._forms import RATE_TOL
 from skbandit.rates._score_limits import ScoreLimits
 
 SELECTION_ROWS = 100_000

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from scipy.sparse import issparse
 from scipy.special import expit
 
-from skbandit.constrained.solvers._interface import canonical
+from skbandit.constrained.paper._interface import canonical
 
 SMALLEST_DEVIATION = 1e-9
 """Deviation of scores, as a share of their largest size, below which they do not differ."""
@@ -314,7 +314,7 @@ def _hessian(X: Any, curvature: np.ndarray, size: int) -> np.ndarray:
     d = X.shape[1]
     full = np.zeros((d + 1, d + 1))
     if issparse(X):
-        from skbandit.constrained.solvers._smoothed_newton import (  # numba: on first use
+        from skbandit.constrained.paper._smoothed_newton import (  # numba: on first use
             add_gram,
         )
 

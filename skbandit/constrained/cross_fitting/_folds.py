@@ -10,7 +10,6 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
-from skbandit.constrained._tolerances import SCALES
 from skbandit.constrained._weighted_fits import WeightedTask
 from skbandit.constrained.cross_fitting._choose import levels_to_try, objective_scale
 from skbandit.constrained.cross_fitting._directions import (
@@ -21,17 +20,18 @@ from skbandit.constrained.cross_fitting._directions import (
     fit_logistic,
 )
 from skbandit.constrained.cross_fitting._rounds import Costs, Criterion, Round, rounds
-from skbandit.constrained.solvers import ConvexProblem, Solution, Solver
-from skbandit.constrained.thresholds._multipliers import Multipliers
-from skbandit.constrained.training._mm import Step, majorize_minimize
-from skbandit.constrained.training._problem import (
+from skbandit.constrained.paper._interface import ConvexProblem, Solution, Solver
+from skbandit.constrained.paper._mm import Step, majorize_minimize
+from skbandit.constrained.paper._problem import (
     MAX_ROWS,
     Point,
     RowSpan,
     ramp_of_costs,
     row_span,
 )
-from skbandit.constrained.training._starts import best_intercept, lowest
+from skbandit.constrained.paper._starts import best_intercept, lowest
+from skbandit.constrained.paper._tolerances import SCALES
+from skbandit.constrained.thresholds._multipliers import Multipliers
 from skbandit.rates._columns import MISSING, Data
 from skbandit.utils._folds import folds_of_classes, folds_of_extra
 

@@ -12,13 +12,15 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array
 from scipy.special import ndtr, ndtri
 
-from skbandit.constrained._tolerances import RATE_TOL, SAME_SCORE
 from skbandit.rates._confidence import ConfidenceLimit
-from skbandit.rates._forms import BoundConstraints, LinearFractionalForms
+from skbandit.rates._forms import RATE_TOL, BoundConstraints, LinearFractionalForms
 from skbandit.rates._score_limits import MeasuredShares, ScoreLimits, reached_quantiles
 
 if TYPE_CHECKING:
     from skbandit.constrained._goals import MeasuredGoals
+
+SAME_SCORE = 1e-13
+"""Scores closer than this, relative to them and to the median, may differ by rounding only."""
 
 
 @dataclass(frozen=True)

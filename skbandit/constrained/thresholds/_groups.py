@@ -10,7 +10,6 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from skbandit.constrained._goals import MeasuredGoals
-from skbandit.constrained._tolerances import RATE_TOL
 from skbandit.constrained.thresholds._candidates import (
     ThresholdSearch,
     best_threshold,
@@ -28,7 +27,7 @@ from skbandit.constrained.thresholds._multiple_choice import (
     Options,
     minimize,
 )
-from skbandit.rates._forms import BoundConstraints, LinearFractionalForms
+from skbandit.rates._forms import RATE_TOL, BoundConstraints, LinearFractionalForms
 
 STRICTER, TIGHTENED, FIRST_STEP = 1.15, 12, 4
 """Bounds are tightened by distances of limits from rates times the first to a power from 0 to the

@@ -17,7 +17,7 @@ from itertools import count
 import numpy as np
 from scipy.optimize import linprog
 
-from skbandit.constrained._tolerances import RATE_TOL
+from skbandit.rates._forms import RATE_TOL
 
 ROUNDING = 1e-12
 """Excess of a sum over its bound, in its units, that is rounding."""

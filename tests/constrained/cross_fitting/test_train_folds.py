@@ -8,9 +8,9 @@ from scipy.optimize import minimize
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained._fit_rows import Extra
 from skbandit.constrained.cross_fitting._folds import train_folds
-from skbandit.constrained.solvers._registry import choose_solver
-from skbandit.constrained.training._mm import majorize_minimize
-from skbandit.constrained.training._problem import Point, ramp_of_costs
+from skbandit.constrained.paper._mm import majorize_minimize
+from skbandit.constrained.paper._problem import Point, ramp_of_costs
+from skbandit.constrained.paper._registry import choose_solver
 from skbandit.rates import difference, positive_rate, recall
 
 RNG = np.random.default_rng(8)

@@ -1,0 +1,171 @@
+"""BaseRampClassifier: linear scores, shared by both ramp classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skbandit.constrained._fit_rows import (
+    Classes,
+    Extra,
+    class_factors,
+    read_extra,
+    read_rows,
+    refuse_missing_labels,
+    stack_rows,
+)
+from skbandit.constrained._goals import Declared, TrainingGoals
+from skbandit.constrained._mixins import ConstrainedClassifierMixin
+from skbandit.constrained.paper._mm import Step
+from skbandit.constrained.paper._problem import ramp
+from skbandit.constrained.paper._registry import NAMES
+from skbandit.rates import Rate
+from skbandit.rates._columns import Data
+from skbandit.utils._fitting import report_progress
+from skbandit.utils._sklearn_compat import CallbackSupportMixin, HasMethods, StrOptions
+from skbandit.utils._validation import check_squares, explained_entries
+
+
+class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseEstimator):
+    """Linear classifiers under constraints.
+
+    Subclasses define `fit`, which sets `coef_`, `intercept_` and the report.
+    """
+
+    _plain: tuple[np.ndarray, float] | None = None
+    """Weights and intercept of the classifier without constraints, if there is one."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "objective": "no_validation",
+        "constraints": "no_validation",
+        "fit_intercept": ["boolean"],
+        "solver": [StrOptions(set(NAMES)), HasMethods("solve")],
+        "solver_options": [dict, None],
+        "pos_label": "no_validation",
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    objective: Rate | None
+    constraints: Any
+    pos_label: Any
+    class_weight: Any
+    random_state: Any
+    verbose: int
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _read_training(
+        self, X: Any, y: Any, sample_weight: Any, attributes: Any, extra: Extra | None
+    ) -> tuple[Any, TrainingGoals]:
+        """Validate the arguments of `fit`; return all rows, and the goals bound to them."""
+        declared = Declared.read(self.objective, self.constraints)
+        given, y_given = X, y
+        refuse_missing_labels(y)
+        with explained_entries(X, type(self).__name__):
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        check_squares(X)
+        classes = Classes.read(y, self.pos_label)
+        self.classes_, self._positive = classes.labels, classes.positive
+        label = (y == classes.positive).astype(np.int8)
+        train_rows = read_rows(given, label, sample_weight, attributes, y=y_given)
+        X_extra, extra_rows = read_extra(
+            extra,
+            classes.positive,
+            classes.labels,
+            X_is_named=hasattr(self, "feature_names_in_"),
+            read_X=self._validated,
+        )
+        data = Data(train_rows, extra_rows, classes.positive, classes.labels.tolist())
+        declared.require_pos_label(classes, self.pos_label, data)
+        factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
+        goals = declared.bind(data, factors)
+        return stack_rows(X, X_extra), TrainingGoals(goals, declared, factors)
+
+    def _reporter(self, step_done: Callable[[str], None]) -> Callable[[Step], None]:
+        """Report each MM step to callbacks and, if verbose, in one line."""
+
+        def report(step: Step) -> None:
+            if self.verbose:
+                report_progress(f"[{type(self).__name__}] {step}")
+            step_done("MM step")
+
+        return report
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Scores clipped to [0, 1]; not calibrated probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Columns in the order of `classes_`; `predict` returns the one above 1/2.
+        """
+        positive = ramp(self.decision_function(X))
+        return np.column_stack([1 - positive, positive])
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of `predict_proba`; -inf where that is 0.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Columns in the order of `classes_`.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return self._linear(self._validated(X))
+
+    def _both_scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        rows = self._validated(X)
+        scores = self._linear(rows)
+        if self._plain is None:
+            return np.column_stack([scores, np.full(len(scores), np.nan)])
+        coef, intercept = self._plain
+        plain = np.asarray(safe_sparse_dot(rows, coef, dense_output=True)).ravel()
+        return np.column_stack([scores, plain + intercept])
+
+    @property
+    def _shift(self) -> float:
+        return float(self.intercept_[0])
+
+    def _validated(self, X: Any) -> Any:
+        with explained_entries(X, type(self).__name__):
+            return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+
+    def _read_design(
+        self, X: Any, y: Any, sample_weight: Any = None, attributes: Any = None, **extra: Any
+    ) -> tuple[Any, Data]:
+        """Validate rows, extra rows below, once for several models with the same features."""
+        return self._read(X, y, sample_weight, attributes, Extra.read(**extra), self._validated)
+
+    def _predictions(self, design: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Positive predictions on validated rows; and their expectation by a randomized rule."""
+        scores = self._linear(design)
+        return self._predicted_positive(scores), self._expected(scores)
+
+    def _linear(self, X: Any) -> np.ndarray:
+        return np.asarray(safe_sparse_dot(X, self.coef_[0], dense_output=True)).ravel()

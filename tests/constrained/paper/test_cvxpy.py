@@ -1,0 +1,312 @@
+"""The convex subproblem: known optima, second opinions, brute force, and the certificate."""
+
+import re
+
+import numpy as np
+import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+
+from skbandit.constrained.paper._interface import hinge
+from skbandit.constrained.solvers import (
+    ConvexProblem,
+    CvxpySolver,
+    HingeDuals,
+    SolverError,
+    certify,
+)
+from tests.constrained.paper.convex_problems import known_optimum, penalized, random_problem
+from tests.problems import tightened
+from tests.tiers import examples, first
+
+SOLVERS = ["PIQP", "CLARABEL"]
+theorem = examples(40)
+
+
+def solve(problem, penalty=np.inf, tol=1e-10, solver="CLARABEL"):
+    if solver == "PIQP":
+        pytest.importorskip("piqp")
+    return CvxpySolver({"solver": solver}).solve(problem, penalty, tol)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("seed", first(1, range(5)))
+def test_finds_a_known_optimum(solver, seed):
+    problem, w, b, v = known_optimum(seed)
+    found = solve(problem, solver=solver)
+    np.testing.assert_allclose(found.coef, w, atol=1e-9)
+    assert found.intercept == pytest.approx(b, abs=1e-9)
+    np.testing.assert_allclose(found.multipliers, v, atol=1e-9)
+    value = problem.rows(problem.X @ w + b)[0] + problem.alpha / 2 * w @ w
+    assert found.primal == pytest.approx(value, abs=1e-12)
+    assert found.dual == pytest.approx(value, abs=1e-12)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_finds_a_known_optimum_with_a_multiplier_at_the_penalty(solver):
+    """The first multiplier equals the penalty: its constraint is missed by a known amount."""
+    problem, w, b, v = known_optimum(1, violation=0.02)
+    found = solve(problem, penalty=v[0], solver=solver)
+    np.testing.assert_allclose(found.coef, w, atol=1e-9)
+    assert found.intercept == pytest.approx(b, abs=1e-9)
+    np.testing.assert_allclose(found.multipliers, v, atol=1e-9)
+    rows = problem.rows(problem.X @ found.coef + found.intercept)
+    assert rows[1] == pytest.approx(0.02, abs=1e-9)
+    assert found.gap == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 2.0, 4.0])
+def test_two_points_by_hand(alpha):
+    """Rows +-1, right answers wanted: max(0, 1/2 - w) + alpha/2 w^2 has w = min(1/2, 1/alpha)."""
+    P, Q = csr_array([[0.0, 0.5]]), csr_array([[0.5, 0.0]])
+    problem = ConvexProblem(np.array([[1.0], [-1.0]]), P, Q, np.zeros(1), alpha)
+    found = solve(problem)
+    w = min(0.5, 1 / alpha)
+    assert found.coef[0] == pytest.approx(w, abs=1e-9)
+    assert found.primal == pytest.approx(0.5 - w + alpha / 2 * w**2, abs=1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("penalty", [np.inf, 0.3])
+@pytest.mark.parametrize("seed", first(1, range(4)))
+def test_solvers_agree(seed, penalty, fit_intercept):
+    problem = random_problem(seed, slack=0.02, fit_intercept=fit_intercept)
+    one, other = (solve(problem, penalty, solver=name) for name in SOLVERS)
+    np.testing.assert_allclose(one.coef, other.coef, atol=1e-7)
+    assert one.intercept == pytest.approx(other.intercept, abs=1e-7)
+    np.testing.assert_allclose(one.multipliers, other.multipliers, atol=1e-7)
+    assert one.primal == pytest.approx(other.primal, abs=1e-10)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_sparse_rows_change_nothing(solver):
+    problem = random_problem(3)
+    X = np.where(np.abs(problem.X) > 0.7, problem.X, 0.0)
+    dense, sparse = (
+        solve(ConvexProblem(A, problem.P, problem.Q, problem.gamma, 0.1), solver=solver)
+        for A in (X, csr_array(X))
+    )
+    np.testing.assert_allclose(dense.coef, sparse.coef, atol=1e-9)
+    assert dense.primal == pytest.approx(sparse.primal, abs=1e-12)
+
+
+@pytest.mark.parametrize("penalty", [0.2, 5.0])
+@pytest.mark.parametrize("seed", first(1, range(3)))
+def test_the_dual_written_out_has_the_same_value(seed, penalty):
+    """SLSQP on max 1/2 sum(up + down) - |X'(down - up)|^2/2 alpha - v gamma, v a variable too."""
+    problem = random_problem(seed, n=10, d=2, m=2, slack=-0.05)
+    n, m = 10, 2
+    P, Q, X = problem.P.toarray(), problem.Q.toarray(), problem.X
+
+    def negative_dual(z):
+        up, down, v = z[:n], z[n : 2 * n], np.append(1.0, z[2 * n :])
+        turned = X.T @ (down - up)
+        value = 0.5 * (up + down).sum() - turned @ turned / 0.2 - v @ problem.gamma
+        slope = X @ turned / 0.1
+        return -value, np.concatenate([-0.5 - slope, -0.5 + slope, problem.gamma[1:]])
+
+    room = np.hstack([-np.eye(2 * n), np.vstack([P[1:].T, Q[1:].T])])
+    boxes = np.append(P[0], Q[0])
+    balance = np.concatenate([np.ones(n), -np.ones(n), np.zeros(m)])
+    best = minimize(
+        negative_dual,
+        np.append(boxes / 2, np.zeros(m)),
+        jac=True,
+        method="SLSQP",
+        bounds=[(0, None)] * (2 * n) + [(0, penalty)] * m,
+        constraints=[
+            {"type": "ineq", "fun": lambda z: boxes + room @ z, "jac": lambda z: room},
+            {"type": "eq", "fun": lambda z: balance @ z, "jac": lambda z: balance},
+        ],
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    found = solve(problem, penalty)
+    assert -best.fun == pytest.approx(found.primal, abs=1e-7)
+    np.testing.assert_allclose(best.x[2 * n :], found.multipliers, atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", first(1, range(3)))
+def test_brute_force_over_line_and_intercept(seed):
+    """Zooming grids over (w, b), one feature, elastic: never lower, and as low in the limit."""
+    problem = random_problem(seed, n=12, d=1, m=1, slack=-0.02)
+    found = solve(problem, 1.0)
+    center, width, best = np.zeros(2), 6.0, np.inf
+    for _ in range(14):
+        axes = [c + np.linspace(-width, width, 41) for c in center]
+        w, b = (axis.ravel() for axis in np.meshgrid(*axes))
+        f = problem.X @ w[None, :] + b
+        rows = problem.P @ hinge(f) + problem.Q @ hinge(-f) - problem.gamma[:, None]
+        values = rows[0] + problem.alpha / 2 * w**2 + np.maximum(rows[1:], 0).sum(axis=0)
+        assert values.min() >= found.primal - 1e-12
+        if values.min() < best:
+            best, center = values.min(), np.array([w[values.argmin()], b[values.argmin()]])
+        width /= 2.5
+    assert best == pytest.approx(found.primal, abs=1e-6)
+
+
+@theorem
+@given(st.integers(0, 10**6))
+def test_no_move_improves(seed):
+    rng = np.random.default_rng(seed)
+    problem = random_problem(seed % 3, n=25)
+    found = solve(problem, 0.5)
+    assert found.primal == pytest.approx(penalized(problem, found.coef, found.intercept, 0.5))
+    for size in (1e-4, 1e-2, 1.0):
+        w = found.coef + size * rng.normal(size=3)
+        b = found.intercept + size * rng.normal()
+        assert penalized(problem, w, b, 0.5) >= found.primal - 1e-12
+
+
+@theorem
+@given(st.integers(0, 10**6), st.booleans(), st.sampled_from([0.3, 3.0, np.inf]))
+def test_rough_duals_give_a_lower_bound_too(seed, fit_intercept, penalty):
+    rng = np.random.default_rng(seed)
+    problem = random_problem(seed % 2, n=25, slack=0.01, fit_intercept=fit_intercept)
+    found = solve(problem, penalty)
+    spread = rng.choice([0.01, 0.1, 10.0])
+    up, down = rng.normal(0, spread, (2, 25))
+    v = np.minimum(rng.exponential(1, 2), penalty)
+    rough = certify(problem, rng.normal(size=3), 0.3, v, penalty, HingeDuals(up, down))
+    assert rough.dual <= found.primal + 1e-12
+    near = certify(
+        problem, found.coef, found.intercept, found.multipliers, penalty, HingeDuals(up, down)
+    )
+    assert near.dual <= found.primal + 1e-12
+    assert near.primal == pytest.approx(found.primal, abs=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0, 7.0])
+def test_unbalanced_duals_are_balanced_within_their_bounds(share):
+    """Under a heavy ridge w is nearly 0 and the bound is nearly half the duals' sum."""
+    problem = random_problem(1, m=0, alpha=1e4)
+    best = solve(problem)
+    boxes = [np.asarray(W.sum(axis=0)).ravel() for W in (problem.P, problem.Q)]
+    for up, down in [(share, 1.0), (1.0, share)]:
+        duals = HingeDuals(up * boxes[0], down * boxes[1])
+        found = certify(problem, best.coef, best.intercept, best.multipliers, np.inf, duals)
+        assert found.dual <= best.primal + 1e-12
+        if share >= 1:
+            assert found.dual == pytest.approx(best.primal, abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", first(1, range(6)))
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_multipliers_are_the_slope_of_the_optimal_value(seed, solver):
+    """Central differences in gamma; relative tolerance 1e-4 (the slope bends within 2h)."""
+    problem = random_problem(seed, slack=0.02)
+    found = solve(problem, solver=solver)
+    h = 1e-6
+    for k in range(2):
+        by = h * np.eye(2)[k]
+        tighter, looser = (solve(tightened(problem, s * by)).primal for s in (1, -1))
+        slope = (tighter - looser) / (2 * h)
+        assert slope == pytest.approx(found.multipliers[k], rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("penalty", [0.05, 0.5, 50.0])
+@pytest.mark.parametrize("seed", first(1, range(4)))
+def test_elastic_multipliers_never_exceed_the_penalty(seed, penalty):
+    problem = random_problem(seed, slack=-0.05)
+    found = solve(problem, penalty)
+    rows = problem.rows(problem.X @ found.coef + found.intercept)[1:]
+    assert (found.multipliers <= penalty).all()
+    np.testing.assert_allclose(found.multipliers[rows > 1e-9], penalty)
+    np.testing.assert_allclose(found.multipliers[rows < -1e-9], 0, atol=1e-9)
+
+
+def test_a_high_enough_penalty_is_a_hard_constraint():
+    problem = random_problem(0, slack=0.02)
+    hard = solve(problem)
+    assert 0 < hard.multipliers.max() < 10
+    elastic = solve(problem, 10.0)
+    np.testing.assert_allclose(elastic.coef, hard.coef, atol=1e-9)
+    np.testing.assert_allclose(elastic.multipliers, hard.multipliers, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_impossible_constraints_raise(solver):
+    problem = random_problem(0)
+    impossible = tightened(problem, np.full(2, 10.0))
+    with pytest.raises(SolverError, match="infeasible"):
+        solve(impossible, solver=solver)
+
+
+def test_unknown_solver_is_named():
+    with pytest.raises(SolverError, match=r"no solver 'NONESUCH'; installed are .*CLARABEL"):
+        solve(random_problem(0), solver="NONESUCH")
+
+
+def test_missing_solver_comes_with_its_pip_line(monkeypatch):
+    import cvxpy
+
+    monkeypatch.setattr(cvxpy, "installed_solvers", lambda: ["CLARABEL"])
+    with pytest.raises(SolverError, match=r'pip install "cvxpy\[GUROBI\]"'):
+        solve(random_problem(0), solver="GUROBI")
+
+
+def test_wrong_options_are_a_solver_error():
+    with pytest.raises(SolverError, match="CLARABEL failed"):
+        CvxpySolver({"solver": "CLARABEL", "nonesuch": 3}).solve(random_problem(0), np.inf, 1e-8)
+
+
+# --- a backend that fails hands over to the next ---------------------------------------------
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Backends named in the list raise cvxpy's error, or return without a solution."""
+    import cvxpy
+
+    names, solved = [], cvxpy.Problem.solve
+
+    def solve(program, *args, solver, **options):
+        if solver in names:
+            raise cvxpy.error.SolverError(f"{solver} is scripted to fail.")
+        return solved(program, *args, solver=solver, **options)
+
+    monkeypatch.setattr(cvxpy.Problem, "solve", solve)
+    monkeypatch.setattr(cvxpy, "installed_solvers", lambda: ["CLARABEL", "PIQP"])
+    return names
+
+
+@pytest.mark.parametrize("penalty", [np.inf, 0.3])
+def test_a_failing_backend_hands_over_to_the_next(failing, penalty):
+    problem = random_problem(2, slack=0.02)
+    right = solve(problem, penalty)
+    failing.append("PIQP")
+    with pytest.warns(UserWarning, match="PIQP failed, CLARABEL takes over: .* scripted to fail"):
+        found = CvxpySolver().solve(problem, penalty, 1e-10)
+    np.testing.assert_allclose(found.coef, right.coef, atol=1e-7)
+    failing.append("CLARABEL")
+    with pytest.warns(UserWarning) as told:
+        found = CvxpySolver().solve(problem, penalty, 1e-10)
+    for warning, names in zip(told, ["PIQP.*CLARABEL", "CLARABEL.*newton"], strict=True):
+        assert re.search(names, str(warning.message))
+    np.testing.assert_allclose(found.coef, right.coef, atol=1e-4)
+    assert 0 <= found.gap + 1e-12 <= 1e-6
+
+
+@pytest.mark.parametrize("options", [{"solver": "PIQP"}, {"max_iter": 100}])
+def test_a_backend_with_options_is_the_only_one(failing, options):
+    failing.append("PIQP")
+    with pytest.raises(SolverError, match="PIQP failed: PIQP is scripted"):
+        CvxpySolver(options).solve(random_problem(0), np.inf, 1e-8)
+
+
+def test_infeasible_is_an_answer_not_a_failure(failing):
+    """No warning (which would be an error here): hard constraints are retried by MM."""
+    pytest.importorskip("piqp")
+    with pytest.raises(SolverError, match="infeasible"):
+        CvxpySolver().solve(tightened(random_problem(0), np.full(2, 10.0)), np.inf, 1e-8)
+
+
+def test_without_the_first_backend_the_second_is_the_first(failing, monkeypatch):
+    import cvxpy
+
+    monkeypatch.setattr(cvxpy, "installed_solvers", lambda: ["CLARABEL"])
+    failing.append("PIQP")
+    assert CvxpySolver().solve(random_problem(0), np.inf, 1e-10).gap < 1e-8

@@ -1,0 +1,92 @@
+"""Names of solvers, the rule behind "auto", and options."""
+
+import pytest
+
+from skbandit.constrained import solvers
+from skbandit.constrained.paper._registry import NAMES, SOLVERS, choose_solver, solver_class
+
+NAME = {
+    "CvxpySolver": "cvxpy",
+    "SmoothedNewtonSolver": "smoothed_newton",
+    "AugmentedLagrangianSolver": "augmented_lagrangian",
+}
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "kind"),
+    [
+        (500, 500, "CvxpySolver"),
+        (501, 10, "SmoothedNewtonSolver"),
+        (500, 501, "SmoothedNewtonSolver"),
+        (10**6, 1000, "SmoothedNewtonSolver"),
+        (10**6, 1001, "AugmentedLagrangianSolver"),
+        (20, 1001, "AugmentedLagrangianSolver"),
+    ],
+)
+def test_auto_goes_by_size(n_rows, n_features, kind):
+    solver = choose_solver("auto", {}, n_rows, n_features)
+    assert type(solver).__name__ == kind
+    assert solver.name == NAME[kind]
+
+
+@pytest.mark.parametrize(
+    ("n_features", "name"), [(1000, "smoothed_newton"), (1001, "augmented_lagrangian")]
+)
+def test_newton_goes_by_the_number_of_features(n_features, name):
+    assert choose_solver("newton", {}, 10**6, n_features).name == name
+
+
+@pytest.mark.parametrize("name", sorted(SOLVERS))
+@pytest.mark.parametrize("n_features", [3, 3000])
+def test_a_name_is_kept_at_any_size(name, n_features):
+    solver = choose_solver(name, {}, 10, n_features)
+    assert solver.name == name
+    assert 0 < solver.exact <= solver.rough
+
+
+def test_options_reach_the_solver():
+    assert choose_solver("newton", {"max_iter": 7}, 10, 3).max_iter == 7
+    assert choose_solver("cvxpy", {"solver": "CLARABEL"}, 10, 3).options == {"solver": "CLARABEL"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("newton", "SmoothedNewtonSolver"), ("cutting_plane", "CuttingPlaneSolver")]
+)
+def test_unknown_options_are_named_with_those_that_exist(name, kind):
+    with pytest.raises(ValueError, match=f"'nonesuch', which {kind} does not accept.*'max_"):
+        choose_solver(name, {"nonesuch": 1}, 10, 3)
+
+
+def test_every_registered_solver_is_public():
+    for name in SOLVERS:
+        assert solver_class(name).__name__ in solvers.__all__
+        assert getattr(solvers, solver_class(name).__name__) is solver_class(name)
+        assert name in NAMES
+    assert set(solvers.__all__) <= set(dir(solvers))
+    with pytest.raises(AttributeError, match="nonesuch"):
+        _ = solvers.nonesuch
+
+
+def test_an_instance_is_returned_as_it_is():
+    solver = solvers.SmoothedNewtonSolver(max_iter=3)
+    assert choose_solver(solver, {}, 10, 3000) is solver
+
+
+def test_options_beside_an_instance_are_refused_with_their_cure():
+    with pytest.raises(ValueError, match=r"'max_iter': 3.*SmoothedNewtonSolver\(\.\.\.\)"):
+        choose_solver(solvers.SmoothedNewtonSolver(), {"max_iter": 3}, 10, 3)
+
+
+def test_a_class_is_not_a_solver():
+    with pytest.raises(TypeError, match=r"is a class: pass CvxpySolver\(\.\.\.\)"):
+        choose_solver(solvers.CvxpySolver, {}, 10, 3)
+
+
+def test_what_an_object_lacks_is_named():
+    class Half:
+        name = "half"
+
+        def solve(self, problem, penalty, tol, warm=None): ...
+
+    with pytest.raises(TypeError, match=r"lacks rough, exact: a solver needs"):
+        choose_solver(Half(), {}, 10, 3)
