@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from skbandit.constrained._goals import Goals
+from skbandit.constrained._goals import Declared, Goals
 from skbandit.constrained.paper._problem import compile_problem
+from skbandit.constrained.thresholds._limits import SeparateLimits
 from skbandit.rates._bind import (
     bind_constraints,
     bind_objective,
@@ -15,6 +16,7 @@ from skbandit.rates._bind import (
     objective_rates,
 )
 from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._score_limits import score_limits
 
 
 def sample(seed, n=40, d=3, noise=0.5, above=0.2):
@@ -32,7 +34,8 @@ def goals_on_rows(y, group, objective, constraints, weight=None):
     data = Data(Rows(columns, y.astype(np.int8), weight), None, 1, [0, 1])
     bound = bind_constraints(expand(flatten_constraints(constraints), data), data)
     rates, forms, _ = bind_objective(objective_rates(objective, data), data)
-    return Goals(forms, bool(objective.greater_is_better), bound, data, rates=rates)
+    declared, maximize = Declared(objective, ()), bool(objective.greater_is_better)
+    return Goals(declared, forms, maximize, bound, data, np.ones(len(y)), rates=rates)
 
 
 def bound_to_rows(y, group, objective, constraints, weight=None):
@@ -52,3 +55,16 @@ def compiled(
 def tightened(convex, by):
     """A convex problem, every bound of its constraints moved inwards; not its objective."""
     return replace(convex, gamma=convex.gamma - np.append(0.0, by))
+
+
+def exact_limits(goals, data, margin):
+    """Exact limits of single rates, one per constraint; `margin` is the error of all together."""
+    return SeparateLimits(score_limits(goals, data).exact(), 1 - margin)
+
+
+def ends_of(goals, data, margin, positive):
+    """These limits themselves, in the units of the rates, at predictions."""
+    limits = exact_limits(goals, data, margin)
+    measured = goals.n_rows > 0
+    slack = limits.limits.at(positive, limits.quantile)
+    return goals.bound[measured] - goals.sign[measured] * slack

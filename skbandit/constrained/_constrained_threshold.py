@@ -3,63 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.constrained._fit_rows import (
-    labels_of,
-    prefix_error_with_extra,
-    read_prefit,
-    with_weights,
-)
+from skbandit.constrained._fit_rows import prefix_error_with_extra, read_prefit
 from skbandit.constrained._goals import Goals
-from skbandit.constrained._mixins import MovedThresholdMixin
-from skbandit.constrained._report import (
-    level_reached,
-    margins_of,
-    missed,
-    plain_columns,
-    with_margins,
-)
-from skbandit.constrained._weighted_fits import (
-    USUAL,
-    Folds,
-    Learner,
-    Scale,
-    cross_fitted_scores,
-    metadata_for,
-    response_of,
-    responses,
-    stacked,
-)
-from skbandit.constrained.cross_fitting._choose import levels_to_try
+from skbandit.constrained._moved_threshold import MovedThresholdMixin
+from skbandit.constrained._report import level_reached, missed
+from skbandit.constrained._weighted_fits import USUAL, OutOfFold, Prefit, responses, stacked
+from skbandit.constrained.cross_fitting._choose import Choice
 from skbandit.constrained.cross_fitting._folds import FOLDS
 from skbandit.constrained.cross_fitting._rounds import Criterion
-from skbandit.constrained.thresholds._limits import (
-    Limits,
-    SeparateLimits,
-    SharedRisk,
-    level_of,
-    required_limits,
-)
-from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._forms import RATE_TOL
-from skbandit.utils._folds import (
-    default_folds,
-    originals_of_extra,
-    read_units,
-    rows_tested,
-    splits_of_classes,
-)
+from skbandit.rates._columns import Data
+from skbandit.utils._folds import default_folds
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, available_if
-from skbandit.utils._validation import explained_entries
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -270,117 +234,68 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
         """Fit the classifier unless it is prefit, score the rows, and choose the thresholds."""
-        prefit = isinstance(self.cv, str)
-        if prefit and fit_params:
+        if not isinstance(self.cv, str):
+            super()._fit(X, y, metadata, fit_params)
+            return
+        if fit_params:
             raise ValueError(
                 f"{', '.join(sorted(fit_params))}: parameters for the fit of estimator, "
                 "which cv='prefit' does not fit. Remove them, or choose another cv."
             )
-        read = partial(read_prefit, estimator=self.estimator) if prefit else labels_of
-        classify = partial(read, pos_label=self.pos_label)
-        declared, rows = self._read_rows(X, y, metadata, classify)
-        X, y, counted = rows.X, rows.y, rows.data
-        if not prefit:
-            rows.require_both_classes()
-            params, split_params = metadata_for(self, metadata, fit_params, None)
-            with prefix_error_with_extra():
-                X_all = stacked(X, rows.X_extra)
-            n, weight, groups = len(y), counted.train.weight, metadata["groups"]
-            unit = read_units(self.cv, X_all, y, weight, groups, stacklevel=4)
-            cv = default_folds(FOLDS, unit[:n]) if self.cv is None else self.cv
-            splits = splits_of_classes(cv, X, y, unit[:n], split_params)
-            counted = with_weights(counted, rows_tested(splits, len(y)).astype(float))
-        # bind first: report constraints the data cannot support before training anything
-        goals, group = declared.bind(counted), self._find_groups(counted)
-        self.estimator_ = self.estimator
-        if not prefit:
-            with explained_entries(X, type(self.estimator).__name__):
-                self.estimator_ = clone(self.estimator).fit(X, y, **params)
-        self._take_features(self.estimator_)
-        method = self.response_method_ = response_of(self.estimator_, self.response_method)
-        added = np.empty(0)
-        if rows.X_extra is not None:
-            with prefix_error_with_extra():
-                added = self._scores(rows.X_extra)
-        own = np.append(self._scores(X), added)
-        scores = own
-        if not prefit:
-            learner = Learner(self.estimator, rows.classes, params, "sample_weight")
-            folds = Folds.of(splits, unit[:n], None)
-            scale = Scale.of(self.estimator_, X, method, rows.classes, weight)
-            scores = cross_fitted_scores(learner, X, y, folds, None, method, scale, self.n_jobs)
-            of_original = np.append(scores, np.nan)[originals_of_extra(unit, n)]
-            scores = np.append(scores, np.where(np.isnan(of_original), added, of_original))
-        goals, limits = self._choose_thresholds(scores, goals, group, prefit)
-        shifts = self._shifts(group)
-        positive = self._predicted_positive(scores + shifts)
-        plain = self._positive_where(self._usual_decisions(scores) > 0)
-        report = self._report(scores + shifts, goals.data, goals.constraints, plain)
-        margins = None if limits is None else margins_of(goals, limits, positive)
-        if not prefit:
-            decisions = own + shifts
-            predicted = ~np.isnan(decisions[: len(y)])  # rows of unknown groups are refused
-            data = with_weights(rows.data, predicted.astype(float))
-            report = self._cross_fitted(report, positive, goals, decisions, data, margins)
-        elif margins is not None:
-            report = with_margins(report, goals.is_measured, margins)
-        self._report_columns = plain_columns(report)
-        self._check_feasible(report, goals, limits, positive)
-        reached = self.confidence_level_ if self.confidence_level is None else None
-        self._warn_of_weak_fit(declared.objective, goals, positive, plain, reached, stacklevel=4)
+        read = partial(read_prefit, estimator=self.estimator, pos_label=self.pos_label)
+        rows = self._read_rows(X, y, metadata, read)
+        goals, group = self._declared().bind(rows.data), self._find_groups(rows.data)
+        method = self._response_method(self.estimator)
+        with prefix_error_with_extra():
+            X_all = stacked(rows.X, rows.X_extra)
+        fits = Prefit(self.estimator, X_all, method, rows.classes)
+        self._choose(fits, goals, rows.data, group)
 
-    def _choose_thresholds(
-        self, scores: np.ndarray, goals: Goals, group: np.ndarray | None, prefit: bool
-    ) -> tuple[Goals, Limits | None]:
-        """Set the thresholds; return the goals they were chosen by, and the required limits."""
-        level, usual = self.confidence_level, USUAL[self.response_method_]
-        signed = self._classes.orientation * scores
-        while True:
-            rows = goals.measured.rows
-            groups = None if group is None else group[rows]
-            criterion = Criterion.of(goals, levels_to_try(level), usual, groups, self._n_groups)
-            limits = (
-                None if level is None else required_limits(criterion.limits, goals, level, prefit)
-            )
-            if isinstance(limits, SeparateLimits):
-                criterion = replace(criterion, exact=limits)
-            rule, z = criterion.best_rule(signed[rows])
-            wider = goals.widened(goals.predicted(rule.positive))
-            if wider is None or not rule.feasible:
-                break
-            goals = wider
-        self._set_thresholds(rule, criterion, signed[rows])
-        self.duality_gap_ = rule.gap
-        self.confidence_level_ = level_of(z) if rule.feasible else np.nan
-        self._take_constraints(goals)
-        known = criterion.known()
-        known.add(signed[rows])
-        self._set_multipliers(goals, criterion.multipliers(known, rule, z))
-        return goals, limits
+    def _splitter(self, unit: np.ndarray) -> Any:
+        return default_folds(FOLDS, unit) if self.cv is None else self.cv
 
-    def _check_feasible(
-        self, report: pd.DataFrame, goals: Goals, limits: Limits | None, positive: np.ndarray
+    def _choose(
+        self, fits: OutOfFold | Prefit, goals: Goals, data: Data, group: np.ndarray | None
     ) -> None:
-        """Raise if the constraints, or their limits, do not hold."""
-        self.feasible_ = bool(report["satisfied"].fillna(True).all())
-        measured = positive[goals.measured.rows]
-        if limits is not None:
-            self.feasible_ &= bool(limits.slack((limits.rows @ measured)[:, None])[0] >= -RATE_TOL)
-        if not self.feasible_:
-            why = missed(report, goals.constraints)
-            if isinstance(limits, SharedRisk):
-                why += level_reached(limits, measured)
-            raise self._infeasible(why)
+        """Choose the best thresholds on one score."""
+        prefit = isinstance(fits, Prefit)
+        self.estimator_ = fits.fitted()
+        self._take_features(self.estimator_)
+        scores, _ = fits.scores()
+        signed = self._classes.orientation * scores
+        working: Goals | None = goals
+        while working is not None:
+            goals = working
+            criterion = Criterion.of(
+                goals,
+                self.confidence_level,
+                USUAL[fits.method],
+                group,
+                self._n_groups,
+                prefit=prefit,
+            )
+            choice = criterion.best_rule(signed[goals.measured.rows])
+            working = (
+                goals.widened(goals.predicted(choice.rule.positive)) if choice.feasible else None
+            )
+        self.duality_gap_, known = choice.rule.gap, criterion.known()
+        known.add(signed[goals.measured.rows])
+        own = None if prefit else self._scores(fits.X)
+        self._conclude(choice, (scores, scores), own, goals, data, group, criterion, known)
 
-    def _infeasible(self, why: str) -> InfeasibleConstraintsError:
-        """The error for thresholds that miss the constraints."""
-        what = "threshold meets" if self.by is None else f"thresholds by {self.by!r} meet"
-        text = f"No {what} the constraints together: {why}"
+    def _why_not(
+        self, report: pd.DataFrame, goals: Goals, criterion: Criterion, choice: Choice
+    ) -> str:
+        why, limits = missed(report, goals.constraints), criterion.promised
+        if isinstance(limits, SharedRisk):
+            why += level_reached(limits, choice.rule.positive)
+        what, meet = "threshold", "meets"
+        if self.by is not None:
+            what, meet = f"thresholds by {self.by!r}", "meet"
         if np.isnan(self.duality_gap_):
-            text = f"Found n{text[1:]}. There may be some that were not tried"
-        return InfeasibleConstraintsError(
-            f"{text}. The closest one is in the error's closest_.", self
-        )
+            unsure = "There may be some that were not tried."
+            return f"Found no {what} that {meet} the constraints together: {why}. {unsure}"
+        return f"No {what} {meet} the constraints together: {why}."
 
     @available_if(_inner_has("predict_proba"))
     def predict_proba(self, X: Any, *, attributes: Any = None) -> np.ndarray:
@@ -422,7 +337,3 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> np.ndarray:
         return responses(self.estimator_, X, self.response_method_, self._classes)
-
-    def _both_scores(self, X: Any) -> np.ndarray:
-        scores = self._scores(X)
-        return np.column_stack([scores, self._usual_decisions(scores)])

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.constrained._fit_rows import Classes, read_by, with_weights
@@ -28,7 +29,7 @@ from skbandit.rates._bind import (
 )
 from skbandit.rates._columns import Data, distinct, positive_is_known
 from skbandit.rates._expression import AbsoluteRate
-from skbandit.rates._forms import BoundConstraints, LinearFractionalForms
+from skbandit.rates._forms import BoundConstraints, LinearFractionalForms, weight_rows
 from skbandit.rates._metric import warn_of_few, worst_pairs
 
 
@@ -50,6 +51,11 @@ class MeasuredGoals:
     constraints: BoundConstraints
     rows: np.ndarray
 
+    @cached_property
+    def linear(self) -> tuple[csr_array, np.ndarray]:
+        """S and rhs of `weight_rows`: constraint k is ``S[k] @ pi <= rhs[k]``."""
+        return weight_rows(self.constraints.forms, self.constraints.bound, self.constraints.sign)
+
 
 @dataclass(frozen=True)
 class Goals:
@@ -57,6 +63,8 @@ class Goals:
 
     Attributes
     ----------
+    declared : Declared
+        The same without data.
     objective : LinearFractionalForms
         One expression, as declared, or one per group of which the worst counts.
     maximize : bool
@@ -65,6 +73,8 @@ class Goals:
         One-sided, with groups filled in; of forms over many pairs of groups, a working set.
     data : Data
         The rows.
+    factors : ndarray of shape (n_samples,)
+        Factors of the weights of the rows of X in the objective.
     every : tuple of Constraint
         All constraints, of which `constraints` are those numbered `working`.
     working : ndarray of int
@@ -74,10 +84,12 @@ class Goals:
         What `objective` expresses, groups filled in.
     """
 
+    declared: Declared
     objective: LinearFractionalForms
     maximize: bool
     constraints: BoundConstraints
     data: Data
+    factors: np.ndarray
     every: tuple[Constraint, ...] = ()
     working: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
     counted: np.ndarray | None = None
@@ -88,6 +100,11 @@ class Goals:
         """Mask of the constraints that were not skipped."""
         return self.constraints.n_rows > 0
 
+    @property
+    def lower_is_better(self) -> LinearFractionalForms:
+        """The objective, negated if higher is better."""
+        return self.objective.negated() if self.maximize else self.objective
+
     @cached_property
     def measured(self) -> MeasuredGoals:
         """The goals on the rows that count in some expression."""
@@ -96,9 +113,8 @@ class Goals:
         coefficients += [constraints.forms.numerator, constraints.forms.denominator]
         counts = sum(np.asarray(abs(some).sum(axis=0)).ravel() for some in coefficients)
         rows = np.flatnonzero(counts if self.counted is None else self.counted | (counts > 0))
-        objective = self.objective.negated() if self.maximize else self.objective
         return MeasuredGoals(
-            objective.columns(rows),
+            self.lower_is_better.columns(rows),
             replace(constraints, forms=constraints.forms.columns(rows)),
             rows,
         )
@@ -125,6 +141,29 @@ class Goals:
             warnings.simplefilter("ignore", UndefinedMetricWarning)  # the first binding has warned
             constraints = bind_constraints([self.every[k] for k in working], self.data)
         return replace(self, constraints=constraints, working=working)
+
+    def on_rows(self, kept: np.ndarray) -> Goals:
+        """The goals on some of the n rows; constraints without rows there are skipped."""
+        train, extra, n = self.data.train, self.data.extra, len(self.data.train)
+        train = replace(train, weight=train.weight * kept[:n])
+        if extra is not None:
+            extra = replace(extra, weight=extra.weight * kept[n:])
+        return self.bound_to(replace(self.data, train=train, extra=extra))
+
+    def bound_to(self, data: Data) -> Goals:
+        """The same rates and working set on rows of other weights."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            rates, forms, _ = bind_objective(self.rates, with_weights(data, self.factors))
+            bound = bind_constraints(self.constraints.constraints, data, allow_empty=True)
+        return Goals(self.declared, forms, self.maximize, bound, data, self.factors, rates=rates)
+
+    def sample(self, n_rows: int) -> Goals:
+        """The goals on a random sample of the relevant rows, with a fixed seed."""
+        kept = np.zeros(len(self.data), dtype=bool)
+        rows = np.random.default_rng(0).choice(self.measured.rows, n_rows, replace=False)
+        kept[rows] = True
+        return self.on_rows(kept)
 
 
 def _has_other_labels(rate: Rate, data: Data) -> bool:
@@ -206,7 +245,8 @@ class Declared:
         factors : ndarray or None
             Factors of the weights of the rows of X in the objective.
         """
-        weighted = data if factors is None else with_weights(data, factors)
+        factors = np.ones(len(data.train)) if factors is None else factors
+        weighted = with_weights(data, factors)
         rates, forms, n_rows = bind_objective(objective_rates(self.objective, data), weighted)
         if self.has_worst_group:
             warn_of_few(list(map(repr, rates)), n_rows, stacklevel=7)
@@ -218,46 +258,9 @@ class Declared:
         constraints = bind_constraints([every[k] for k in working], data)
         maximize = bool(self.objective.greater_is_better)
         counted = None if len(working) == len(every) else _counted(every, data)
-        return Goals(forms, maximize, constraints, data, every, working, counted, rates)
-
-    def bind_part(self, whole: Goals, kept: np.ndarray, factors: np.ndarray) -> Goals:
-        """Bind to the rows `kept`; skip constraints without rows there."""
-        train, extra, n = whole.data.train, whole.data.extra, len(whole.data.train)
-        train = replace(train, weight=train.weight * kept[:n])
-        if extra is not None:
-            extra = replace(extra, weight=extra.weight * kept[n:])
-        data = replace(whole.data, train=train, extra=extra)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
-            rates, forms, _ = bind_objective(whole.rates, with_weights(data, factors))
-            bound = bind_constraints(whole.constraints.constraints, data, allow_empty=True)
-        return Goals(forms, whole.maximize, bound, data, rates=rates)
-
-
-@dataclass(frozen=True)
-class TrainingGoals:
-    """The goals of a fit, bound to all rows, which can be bound to a sample.
-
-    Attributes
-    ----------
-    goals : Goals
-        On all rows, extra ones below those of X.
-    declared : Declared
-        The goals without data.
-    factors : ndarray of shape (n_samples,)
-        Factors of the weights of the rows of X in the objective.
-    """
-
-    goals: Goals
-    declared: Declared
-    factors: np.ndarray
-
-    def sample(self, n_rows: int) -> Goals:
-        """The goals on a random sample of the relevant rows, with a fixed seed."""
-        kept = np.zeros(len(self.goals.data), dtype=bool)
-        rows = np.random.default_rng(0).choice(self.goals.measured.rows, n_rows, replace=False)
-        kept[rows] = True
-        return self.declared.bind_part(self.goals, kept, self.factors)
+        return Goals(
+            self, forms, maximize, constraints, data, factors, every, working, counted, rates
+        )
 
 
 def _counted(constraints: Sequence[Constraint], data: Data) -> np.ndarray:

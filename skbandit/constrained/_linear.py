@@ -19,7 +19,7 @@ from skbandit.constrained._fit_rows import (
     refuse_missing_labels,
     stack_rows,
 )
-from skbandit.constrained._goals import Declared, TrainingGoals
+from skbandit.constrained._goals import Declared, Goals
 from skbandit.constrained._mixins import ConstrainedClassifierMixin
 from skbandit.constrained.paper._mm import Step
 from skbandit.constrained.paper._problem import ramp
@@ -66,11 +66,11 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         return tags
 
     def _read_training(
-        self, X: Any, y: Any, sample_weight: Any, attributes: Any, extra: Extra | None
-    ) -> tuple[Any, TrainingGoals]:
+        self, X: Any, y: Any, sample_weight: Any = None, attributes: Any = None, **extra: Any
+    ) -> tuple[Any, Goals]:
         """Validate the arguments of `fit`; return all rows, and the goals bound to them."""
         declared = Declared.read(self.objective, self.constraints)
-        given, y_given = X, y
+        given, y_given, given_extra = X, y, Extra.read(**extra)
         refuse_missing_labels(y)
         with explained_entries(X, type(self).__name__):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
@@ -80,7 +80,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         label = (y == classes.positive).astype(np.int8)
         train_rows = read_rows(given, label, sample_weight, attributes, y=y_given)
         X_extra, extra_rows = read_extra(
-            extra,
+            given_extra,
             classes.positive,
             classes.labels,
             X_is_named=hasattr(self, "feature_names_in_"),
@@ -89,8 +89,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         data = Data(train_rows, extra_rows, classes.positive, classes.labels.tolist())
         declared.require_pos_label(classes, self.pos_label, data)
         factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
-        goals = declared.bind(data, factors)
-        return stack_rows(X, X_extra), TrainingGoals(goals, declared, factors)
+        return stack_rows(X, X_extra), declared.bind(data, factors)
 
     def _reporter(self, step_done: Callable[[str], None]) -> Callable[[Step], None]:
         """Report each MM step to callbacks and, if verbose, in one line."""

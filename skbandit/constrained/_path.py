@@ -19,7 +19,7 @@ from skbandit.constrained._goals import Declared
 from skbandit.constrained._linear import BaseRampClassifier
 from skbandit.constrained._ramp_cv import ConstrainedRampClassifier
 from skbandit.constrained._report import add_intervals, report_table
-from skbandit.constrained.cross_fitting._cross_fit import SharedWork
+from skbandit.constrained.cross_fitting._cross_fit import Candidates
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._bind import as_constraint, bind_constraints, bind_rate, flatten_constraints
@@ -239,17 +239,17 @@ def constraint_path(
         rows = _transform_extra(transformers, rows)
     models: dict[int, BaseRampClassifier] = {}
     seconds: dict[int, float] = {}
-    order, work = tightest_first(numbers, sense), SharedWork()
+    order = tightest_first(numbers, sense)
+    unfitted = [clone(classifier).set_params(constraints=made) for made in goals]
+    candidates = Candidates()
     if isinstance(classifier, ConstrainedRampClassifier):
         for place in sorted(_spread(len(order), DIRECTIONS)):
-            at = clone(classifier).set_params(constraints=goals[order[place]])
-            at._train_directions(work, X, y, **rows)
+            unfitted[order[place]]._train(candidates, X, y, **rows)
     for k in order:
         # of unknown sense, no bound is known to be tighter than the next one
-        work.tighter = None if sense is None else work.last
+        candidates.tighter = None if sense is None else candidates.last
         began = time.perf_counter()
-        model = clone(classifier).set_params(constraints=goals[k])
-        models[k] = model = _fit_or_closest(model, work, X, y, rows)
+        models[k] = model = _fit_or_closest(unfitted[k], candidates, X, y, rows)
         seconds[k] = time.perf_counter() - began
         if verbose:
             met = "met" if model.feasible_ else "not met"
@@ -277,18 +277,17 @@ def constraint_path(
 
 
 def _fit_or_closest(
-    model: BaseRampClassifier, work: SharedWork, X: Any, y: Any, rows: dict[str, Any]
+    model: BaseRampClassifier, candidates: Candidates, X: Any, y: Any, rows: dict[str, Any]
 ) -> BaseRampClassifier:
     """The fitted model, or the closest one if its constraints cannot be met."""
-    model._shared_work = work
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConstrainedFitWarning)  # a path is there to show costs
-            fitted = model.fit(X, y, **rows)
+            if isinstance(model, ConstrainedRampClassifier):
+                return model._choose_among(candidates, X, y, **rows)
+            return model.fit(X, y, **rows)
     except InfeasibleConstraintsError as error:
-        fitted = error.closest_
-    del fitted._shared_work
-    return fitted
+        return error.closest_
 
 
 def _multiplier(model: BaseRampClassifier) -> float:

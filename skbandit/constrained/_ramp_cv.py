@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from skbandit.constrained._fit_rows import Extra, refuse_keywords
-from skbandit.constrained._goals import Goals, TrainingGoals
+from skbandit.constrained._fit_rows import refuse_keywords
+from skbandit.constrained._goals import Goals
 from skbandit.constrained._linear import BaseRampClassifier
 from skbandit.constrained._report import (
     INTERVAL_LEVEL,
@@ -22,7 +21,7 @@ from skbandit.constrained._report import (
     plain_columns,
     report_table,
 )
-from skbandit.constrained.cross_fitting._cross_fit import CrossFitted, SharedWork, cross_fit
+from skbandit.constrained.cross_fitting._cross_fit import Candidates, CrossFitted
 from skbandit.constrained.cross_fitting._folds import (
     NEWTON_ROWS_PER_COLUMN,
     CrossFitOptions,
@@ -178,9 +177,6 @@ class ConstrainedRampClassifier(BaseRampClassifier):
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
-    _shared_work: SharedWork | None = None
-    """What fits under other bounds on the same rows have left behind, while a path is fitted."""
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRampClassifier._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
@@ -272,24 +268,48 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             If 1 % of the rows or more are copies of others.
         """
         refuse_keywords(self, unknown)
-        extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
-        with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
-            design, bound = draft._read_training(X, y, sample_weight, attributes, extra)
-            draft._fit(design, bound, groups, step_done)
+        extra = {
+            "X_extra": X_extra,
+            "y_extra": y_extra,
+            "attributes_extra": attributes_extra,
+            "sample_weight_extra": sample_weight_extra,
+        }
+        told = fit_task(self, X, y, sample_weight)
+        with told as step_done, atomic_fit(self) as draft, one_blas_thread():
+            design, goals = draft._read_training(X, y, sample_weight, attributes, **extra)
+            options = draft._options(design, goals, groups, step_done)
+            draft._choose(design, goals, options, Candidates())
         return self
 
-    def _fit(
-        self, design: Any, bound: TrainingGoals, groups: Any, step_done: Callable[[str], None]
+    def _train(
+        self, candidates: Candidates, X: Any, y: Any, groups: Any = None, **rows: Any
     ) -> None:
-        """Choose direction and threshold out of fold; see `cross_fitting`."""
-        options = self._options(design, bound.goals, groups, step_done)
-        work = SharedWork() if self._shared_work is None else self._shared_work
-        with one_blas_thread():
-            fitted = cross_fit(design, bound, options, work)
-            while fitted.choice.feasible and (wider := bound.goals.widened(fitted.predictions)):
-                bound = replace(bound, goals=wider)
-                fitted = cross_fit(design, bound, options, work)
-        goals = bound.goals
+        """Train directions for these bounds; fit nothing else."""
+        self._validate_params()
+        with one_blas_thread(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a fit for these bounds will warn
+            design, goals = self._read_training(X, y, **rows)
+            options = self._options(design, goals, groups, lambda _: None)
+            candidates.train(design, goals, options)
+
+    def _choose_among(
+        self, candidates: Candidates, X: Any, y: Any, groups: Any = None, **rows: Any
+    ) -> Self:
+        """Fit, with directions trained for other bounds, too."""
+        with atomic_fit(self) as draft, one_blas_thread():
+            design, goals = draft._read_training(X, y, **rows)
+            options = draft._options(design, goals, groups, lambda _: None)
+            draft._choose(design, goals, options, candidates)
+        return self
+
+    def _choose(
+        self, design: Any, goals: Goals, options: CrossFitOptions, candidates: Candidates
+    ) -> None:
+        """Choose among the candidates, and set what follows from the choice."""
+        fitted = candidates.choose(design, goals, options)
+        while fitted.choice.feasible and (wider := goals.widened(fitted.predictions)):
+            goals = wider
+            fitted = candidates.choose(design, goals, options)
         self._take_constraints(goals)
         self.solver_ = options.solver.name
         self._set_model(fitted, goals)
@@ -298,32 +318,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         self.feasible_ = bool(report["satisfied"].fillna(True).all()) and fitted.choice.feasible
         self._check_fitted(design, fitted, goals)
         level = fitted.choice.level if self.confidence_level is None else None
-        self._warn_of_weak_fit(
-            bound.declared.objective,
-            goals,
-            fitted.predictions,
-            fitted.unconstrained,
-            level,
-            stacklevel=4,
-        )
-
-    def _train_directions(
-        self,
-        work: SharedWork,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        attributes: Any = None,
-        groups: Any = None,
-        **extra: Any,
-    ) -> None:
-        """Train directions that fits under other bounds may choose, too; fit nothing else."""
-        self._validate_params()
-        with one_blas_thread(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a fit for these bounds will warn
-            given = Extra.read(**extra)
-            design, bound = self._read_training(X, y, sample_weight, attributes, given)
-            work.train(design, bound, self._options(design, bound.goals, groups, lambda _: None))
+        self._warn_of_weak_fit(goals, fitted.predictions, fitted.unconstrained, level, stacklevel=4)
 
     def _options(
         self, design: Any, goals: Goals, groups: Any, step_done: Callable[[str], None]
@@ -388,7 +383,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         margins = None
         if self.confidence_level is not None:
             at, choice = fitted.limits.at, fitted.choice
-            margins = at(choice.positive, 0.0) - at(choice.positive, choice.quantile)
+            margins = at(choice.rule.positive, 0.0) - at(choice.rule.positive, choice.quantile)
         return cross_fitted_report(own, held_out, margins)
 
     def _check_fitted(self, design: Any, fitted: CrossFitted, goals: Goals) -> None:
@@ -424,7 +419,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         risk = SharedRisk(fitted.limits, self.confidence_level)
         return (
             f"{len(goals.data)} rows do not support confidence_level={self.confidence_level} of "
-            f"the constraints together{goal}{level_reached(risk, fitted.choice.positive)}."
+            f"the constraints together{goal}{level_reached(risk, fitted.choice.rule.positive)}."
         )
 
 

@@ -2,53 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skbandit.constrained._fit_rows import (
-    labels_of,
-    prefix_error_with_extra,
-    with_weights,
-)
 from skbandit.constrained._goals import Goals
-from skbandit.constrained._mixins import MovedThresholdMixin
-from skbandit.constrained._report import level_reached, missed, plain_columns
+from skbandit.constrained._moved_threshold import MovedThresholdMixin
+from skbandit.constrained._report import level_reached, missed
 from skbandit.constrained._weighted_fits import (
     USUAL,
-    Folds,
-    Learner,
-    Scale,
+    OutOfFold,
+    Prefit,
     WeightedTask,
-    cross_fitted_scores,
-    is_linear,
-    metadata_for,
-    response_of,
     responses,
-    stacked,
     weight_parameter,
 )
-from skbandit.constrained.cross_fitting._choose import levels_to_try
+from skbandit.constrained.cross_fitting._choose import Choice
 from skbandit.constrained.cross_fitting._rounds import (
     Costs,
     Criterion,
+    KnownRules,
     Round,
-    Winner,
     best_round,
     rounds,
 )
 from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.constrained.thresholds._multipliers import Multipliers
-from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
+from skbandit.rates._columns import Data
 from skbandit.rates._forms import RATE_TOL
 from skbandit.rates._metric import satisfied
 from skbandit.utils._fitting import report_progress, seed_for, seeded
-from skbandit.utils._folds import default_folds, read_units, rows_tested, splits_of_classes
+from skbandit.utils._folds import default_folds
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
 if TYPE_CHECKING:
@@ -244,135 +232,91 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         self.by = by
         self.unseen = unseen
 
-    def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
-        weight_name = weight_parameter(self.estimator)
-        classify = partial(labels_of, pos_label=self.pos_label)
-        declared, rows = self._read_rows(X, y, metadata, classify)
-        rows.require_both_classes()
-        X, y, data = rows.X, rows.y, rows.data
-        params, split_params = metadata_for(self, metadata, fit_params, weight_name)
-        self.response_method_ = response_of(self.estimator, "auto")
-        with prefix_error_with_extra():
-            X_all = stacked(X, rows.X_extra)
-        n, weight, groups = len(y), data.train.weight, metadata["groups"]
-        unit = read_units(self.cv, X_all, y, weight, groups, stacklevel=4)
-        splits = splits_of_classes(self._cv(unit[:n]), X, y, unit[:n], split_params)
-        tested, folds = rows_tested(splits, n), Folds.of(splits, unit, data.extra)
-        # bind first: report constraints the data cannot support before training anything
-        goals = declared.bind(with_weights(data, tested.astype(float)))
-        estimator = seeded(self.estimator, seed_for("reduction", self.random_state) % 2**31)
-        learner = Learner(estimator, rows.classes, params, weight_name)
-        group = self._find_groups(goals.data)
-        working: Goals | None = goals
-        while working is not None:
-            costs = Costs.of(declared, working, data)
-            working = self._reduce(
-                X_all, y, declared.objective, costs, working, group, learner, folds
-            )
+    def _weight_name(self) -> str:
+        return weight_parameter(self.estimator)
 
-    def _reduce(
-        self,
-        X: Any,
-        y: np.ndarray,
-        objective: Rate,
-        costs: Costs,
-        goals: Goals,
-        group: np.ndarray | None,
-        learner: Learner,
-        folds: Folds,
-    ) -> Goals | None:
-        """Run the rounds, choose one, and fit it to all rows.
-
-        `goals` are bound to the rows that are tested; X and `group` are of all rows, stacked.
-        Return the goals to start again with if other pairs of groups are worse
-        at the choice, else None.
-        """
-        method, measured = self.response_method_, goals.measured
-        levels = levels_to_try(self.confidence_level)
-        groups = None if group is None else group[measured.rows]
-        criterion = Criterion.of(goals, levels, USUAL[method], groups, self._n_groups)
-        every_score: list[np.ndarray] = []
-
-        def fit_all_rows(task: WeightedTask | None) -> Any:
-            return learner.fitted(X, y, np.arange(len(goals.data)), task)
-
-        plain_fit = fit_all_rows(None)
-        weight = np.concatenate([rows.weight for rows, _ in goals.data.parts("all")])
-        fits: list[Any] = []
-
-        def score(task: WeightedTask | None) -> np.ndarray:
-            fit, scale = plain_fit, None
-            if is_linear(plain_fit):
-                fit = plain_fit if task is None else fit_all_rows(task)
-                scale = Scale.of(fit, X, method, learner.classes, weight)
-            fits.append(fit)
-            scores = cross_fitted_scores(learner, X, y, folds, task, method, scale, self.n_jobs)
-            every_score.append(scores)
-            return learner.classes.orientation * scores[measured.rows]
-
-        def task_of(multipliers: Multipliers) -> WeightedTask | None:
-            task = costs.task(multipliers)
-            return task if folds.supports(task) else None
-
-        done: list[Round] = []
-        known, limit = criterion.known(), {"max_iter": self.max_iter}
-        for one in rounds(criterion, known, costs.plain, score, task_of, **limit, tol=self.tol):
-            if self.verbose:
-                report_progress(f"[ConstrainedReduction] round {len(done)}: {one}")
-            done.append(one)
-        found = best_round(done, criterion, known)
-        if found.rule.feasible and (wider := goals.widened(goals.predicted(found.rule.positive))):
-            return wider
-        self.best_rounds_, self.n_iter_ = found.numbers, len(done)
-        of_won = np.mean([done[k].scores for k in found.numbers], axis=0)
-        self._set_thresholds(found.rule, criterion, of_won)
-        self.confidence_level_ = found.level
-        self.estimators_ = [
-            fits[k] if k == 0 or is_linear(plain_fit) else fit_all_rows(done[k].task)
-            for k in found.numbers
-        ]
-        self._plain = plain_fit
-        self._take_features(self.estimators_[0])
-        self._set_multipliers(goals, criterion.multipliers(known, found.rule, found.quantile))
-        self._take_constraints(goals)
-        self.feasible_ = found.rule.feasible
-        shifts = self._shifts(group)
-        decisions = np.mean([every_score[k] for k in found.numbers], axis=0) + shifts
-        own = self._scores(X) + shifts
-        plain = self._positive_where(self._usual_decisions(every_score[0]) > 0)
-        report = self._judged(decisions, own, plain, goals, criterion, found)
-        self._report_columns = plain_columns(report)
-        if not self.feasible_:
-            why = _why_not(report, goals, criterion, found, len(done), self.by)
-            raise InfeasibleConstraintsError(
-                f"{why} The closest classifier is in the error's closest_.", self
-            )
-        free = found.level if self.confidence_level is None else None
-        positive = self._predicted_positive(decisions)
-        self._warn_of_weak_fit(objective, goals, positive, plain, free, stacklevel=5)
-        return None
-
-    def _judged(
-        self,
-        decisions: np.ndarray,
-        own: np.ndarray,
-        plain: np.ndarray,
-        goals: Goals,
-        criterion: Criterion,
-        found: Winner,
-    ) -> pd.DataFrame:
-        """The report on what everything was chosen by, and on the final classifier's `own`."""
-        report = self._report(decisions, goals.data, goals.constraints, plain)
-        positive, margins = self._predicted_positive(decisions), None
-        if self.confidence_level is not None:
-            at = criterion.limits.at
-            margins = at(found.rule.positive, 0.0) - at(found.rule.positive, found.quantile)
-        return self._cross_fitted(report, positive, goals, own, goals.data, margins)
-
-    def _cv(self, unit: np.ndarray) -> Any:
+    def _splitter(self, unit: np.ndarray) -> Any:
         if self.cv is not None:
             return self.cv
         return default_folds(FOLDS if len(unit) < MANY_ROWS else FEW_FOLDS, unit)
+
+    def _seeded(self) -> Any:
+        return seeded(self.estimator, seed_for("reduction", self.random_state) % 2**31)
+
+    def _choose(
+        self, fits: OutOfFold | Prefit, goals: Goals, data: Data, group: np.ndarray | None
+    ) -> None:
+        """Run the rounds, again if other pairs of groups are worse at the choice."""
+        assert isinstance(fits, OutOfFold)
+        working: Goals | None = goals
+        while working is not None:
+            goals, costs = working, Costs.of(working, data)
+            criterion = Criterion.of(
+                goals, self.confidence_level, USUAL[fits.method], group, self._n_groups
+            )
+            known, done = criterion.known(), list[Round]()
+            every: list[tuple[np.ndarray, Any]] = []
+            for one in self._rounds(criterion, known, costs, fits, every):
+                if self.verbose:
+                    report_progress(f"[ConstrainedReduction] round {len(done)}: {one}")
+                done.append(one)
+            choice = best_round(done, criterion, known)
+            working = (
+                goals.widened(goals.predicted(choice.rule.positive)) if choice.feasible else None
+            )
+        self.best_rounds_, self.n_iter_ = choice.name, len(done)
+        self.estimators_ = [
+            fits.fitted(done[k].task) if every[k][1] is None else every[k][1] for k in choice.name
+        ]
+        self._plain = fits.fitted()
+        self._take_features(self.estimators_[0])
+        scores = np.mean([every[k][0] for k in choice.name], axis=0), every[0][0]
+        judged = goals, data, group, criterion, known
+        self._conclude(choice, scores, self._scores(fits.X), *judged)
+
+    def _rounds(
+        self,
+        criterion: Criterion,
+        known: KnownRules,
+        costs: Costs,
+        fits: OutOfFold,
+        every: list[tuple[np.ndarray, Any]],
+    ) -> Iterator[Round]:
+        """The rounds; what `fits.scores` returns in each is appended to `every`."""
+        rows, classes = criterion.goals.rows, fits.learner.classes
+
+        def score(task: WeightedTask | None) -> np.ndarray:
+            every.append(fits.scores(task))
+            return classes.orientation * every[-1][0][rows]
+
+        def task_of(multipliers: Multipliers) -> WeightedTask | None:
+            task = costs.task(multipliers)
+            return task if fits.folds.supports(task) else None
+
+        settings = criterion, known, costs.plain, score, task_of
+        return rounds(*settings, max_iter=self.max_iter, tol=self.tol)
+
+    def _why_not(
+        self, report: pd.DataFrame, goals: Goals, criterion: Criterion, choice: Choice
+    ) -> str:
+        none = f"No threshold on any of the {self.n_iter_} fits meets the constraints"
+        if self.by is not None:
+            none = (
+                f"Found no thresholds by {self.by!r} on the {self.n_iter_} fits that meet the "
+                "constraints"
+            )
+        slack = report["slack"].to_numpy()
+        if not (slack[goals.is_measured] >= -RATE_TOL).all():
+            rates = report.drop(columns="margin", errors="ignore")
+            rates["satisfied"] = satisfied(slack, goals.is_measured)
+            return f"{none} together: {missed(rates, goals.constraints)}."
+        level = criterion.levels[0]
+        risk = SharedRisk(criterion.limits, level)
+        return (
+            f"{none} {', '.join(one.label for one in goals.constraints.constraints)} at "
+            f"confidence_level={level:g}{level_reached(risk, choice.rule.positive)}. Lower "
+            "the level or relax the bounds."
+        )
 
     def _scores(self, X: Any) -> np.ndarray:
         method, classes = self.response_method_, self._classes
@@ -381,24 +325,3 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     def _both_scores(self, X: Any) -> np.ndarray:
         plain = responses(self._plain, X, self.response_method_, self._classes)
         return np.column_stack([self._scores(X), self._usual_decisions(plain)])
-
-
-def _why_not(
-    report: pd.DataFrame, goals: Goals, criterion: Criterion, found: Winner, n_fits: int, by: Any
-) -> str:
-    """Why no thresholds of any fit are good enough."""
-    none = f"No threshold on any of the {n_fits} fits meets the constraints"
-    if by is not None:
-        none = f"Found no thresholds by {by!r} on the {n_fits} fits that meet the constraints"
-    slack = report["slack"].to_numpy()[goals.is_measured]
-    if not (slack >= -RATE_TOL).all():
-        rates = report.drop(columns="margin", errors="ignore")
-        rates["satisfied"] = satisfied(report["slack"].to_numpy(), goals.is_measured)
-        return f"{none} together: {missed(rates, goals.constraints)}."
-    level = criterion.levels[0]
-    risk = SharedRisk(criterion.limits, level)
-    return (
-        f"{none} {', '.join(one.label for one in goals.constraints.constraints)} at "
-        f"confidence_level={level:g}{level_reached(risk, found.rule.positive)}. Lower "
-        "the level or relax the bounds."
-    )

@@ -10,8 +10,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from skbandit.constrained._goals import Goals
-from skbandit.constrained.thresholds._limits import Limits, SharedRisk
+from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.rates._columns import Data
 from skbandit.rates._forms import RATE_TOL, BoundConstraints, LinearFractionalForms
 from skbandit.rates._kinds import Atom
@@ -325,11 +324,6 @@ def constraint_report(
         rows["X_extra"] = behind_transformers(estimator, rows["X_extra"])[1]
     X = behind_transformers(estimator, X)[1]
     return classifier.constraint_report(X, y, confidence_level=confidence_level, **rows)
-
-
-def margins_of(goals: Goals, limits: Limits, positive: np.ndarray) -> np.ndarray:
-    """The slack that the level takes, for each constraint that was not skipped."""
-    return limits.margins(positive[goals.measured.rows], 1.0)
 
 
 def level_reached(limits: SharedRisk, positive: np.ndarray) -> str:

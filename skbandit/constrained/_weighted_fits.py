@@ -6,6 +6,7 @@ import inspect
 import sys
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -327,6 +328,72 @@ def _fold_scores(
     if scale is not None:
         return scale.responses(fitted, X, test)
     return responses(fitted, rows_of(X, test), method, learner.classes)
+
+
+@dataclass(frozen=True)
+class OutOfFold:
+    """Fits of a learner to all rows, and scores of each row by fits without it.
+
+    Attributes
+    ----------
+    learner : Learner
+    X : indexable of N rows
+        Those of the extra dataset stand below the others.
+    y : ndarray of shape (n,)
+    folds : Folds
+    method : {"predict_proba", "decision_function"}
+    weight : ndarray of shape (N,)
+    n_jobs : int or None
+    """
+
+    learner: Learner
+    X: Any
+    y: np.ndarray
+    folds: Folds
+    method: str
+    weight: np.ndarray
+    n_jobs: int | None
+
+    def fitted(self, task: WeightedTask | None = None) -> Any:
+        """A fit to all rows, as they are or with labels and weights of a task."""
+        if task is None:
+            return self._plain
+        return self.learner.fitted(self.X, self.y, np.arange(len(self.weight)), task)
+
+    @cached_property
+    def _plain(self) -> Any:
+        return self.learner.fitted(self.X, self.y, np.arange(len(self.weight)), None)
+
+    def scores(self, task: WeightedTask | None = None) -> tuple[np.ndarray, Any]:
+        """Scores of all rows, nan where never tested; and the fit to all rows if it was needed.
+
+        Linear classifiers have the scale of that fit.
+        """
+        fit = self.fitted(task) if is_linear(self._plain) else None
+        if fit is None:
+            scale = None
+        else:
+            scale = Scale.of(fit, self.X, self.method, self.learner.classes, self.weight)
+        settings = self.method, scale, self.n_jobs
+        return cross_fitted_scores(self.learner, self.X, self.y, self.folds, task, *settings), fit
+
+
+@dataclass(frozen=True)
+class Prefit:
+    """A fitted classifier in the place of `OutOfFold`: its scores of rows that it has not seen."""
+
+    estimator: Any
+    X: Any
+    method: str
+    classes: Classes
+
+    def fitted(self, task: WeightedTask | None = None) -> Any:
+        """The classifier."""
+        return self.estimator
+
+    def scores(self, task: WeightedTask | None = None) -> tuple[np.ndarray, Any]:
+        """Scores of all rows, and the classifier."""
+        return responses(self.estimator, self.X, self.method, self.classes), self.estimator
 
 
 def routes_weights(estimator: Any) -> bool:

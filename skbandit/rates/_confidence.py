@@ -13,16 +13,12 @@ if t* passes too, and t* is fixed in advance.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
-from scipy.sparse import csr_array
 from scipy.special import betaincinv
 
 from skbandit.rates._atoms import atom_counts
 from skbandit.rates._columns import Data
 from skbandit.rates._expression import Rate
-from skbandit.rates._forms import BoundConstraints
 from skbandit.rates._kinds import Atom
 
 
@@ -43,92 +39,6 @@ def trials_at(atom: Atom, data: Data, positive: np.ndarray) -> tuple[np.ndarray,
 
 def _kish(weight: np.ndarray) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum()) if weight.any() else 0.0
-
-
-# --- one-sided, as functions of the predictions ----------------------------------------
-
-
-@dataclass(frozen=True)
-class ConfidenceLimit:
-    """One-sided confidence limit of a constrained rate, as a function of predictions.
-
-    The weights of successes, of trials and of squared trials are sums over rows, each
-    linear in the positive predictions pi: ``rows @ pi + constant``.
-
-    Parameters
-    ----------
-    rate : Rate
-        The bounded rate, of one term.
-    sign : float
-        1 for an upper limit (of an expression bounded from above), -1 for a lower one.
-    tail : float
-        Probability, at most, that the population's value is beyond the limit.
-    rows : csr_array of shape (3, n)
-    constant : ndarray of shape (3,)
-    """
-
-    rate: Rate
-    sign: float
-    tail: float
-    rows: csr_array
-    constant: np.ndarray
-
-    def columns(self, rows: np.ndarray) -> ConfidenceLimit:
-        """Keep some of the n rows; the others are counted as predicted negative."""
-        return replace(self, rows=self.rows[:, rows])
-
-    def at(self, positive: np.ndarray) -> float:
-        """The limit at predictions pi of shape (n,)."""
-        return float(self.of_sums((self.rows @ positive)[:, None])[0])
-
-    def of_sums(self, sums: np.ndarray) -> np.ndarray:
-        """Limits of shape (C,) from the sums ``rows @ pi`` at C predictions, of shape (3, C)."""
-        success, trial, squared = sums + self.constant[:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(trial > 0, np.clip(success / trial, 0.0, 1.0), 0.0)
-            trials = np.where(trial > 0, trial**2 / squared, 0.0)
-        ((coefficient, atom),) = self.rate.terms
-        if self.sign * coefficient < 0:
-            end = clopper_pearson(share, trials, self.tail)
-        else:
-            end = 1.0 - clopper_pearson(1.0 - share, trials, self.tail)
-        return self.rate.constant + coefficient * atom.kind.of_share(end)
-
-
-def confidence_limits(
-    goals: BoundConstraints, data: Data, margin: float
-) -> tuple[ConfidenceLimit, ...]:
-    """One limit per measured constraint; the probability that any is wrong is at most `margin`.
-
-    Parameters
-    ----------
-    goals : BoundConstraints
-        Constraints on single rates over n rows.
-    data : Data
-        The rows they are bound to.
-    margin : float
-        Probability, at most, that the population's value is beyond the limit of any
-        constraint.
-
-    Returns
-    -------
-    tuple of ConfidenceLimit
-        In the order of the constraints that were not skipped.
-    """
-    measured = np.flatnonzero(goals.n_rows > 0)
-    return tuple(
-        _bind_limit(goals.constraints[k].rate, goals.sign[k], margin / len(measured), data)
-        for k in measured
-    )
-
-
-def _bind_limit(rate: Rate, sign: float, tail: float, data: Data) -> ConfidenceLimit:
-    ((_, atom),) = rate.terms
-    success, trial = trials_if_predicted(atom, data)
-    tables = trial * success, trial, trial**2
-    rows = csr_array(np.stack([table[:, 1] - table[:, 0] for table in tables]))
-    constant = np.array([table[:, 0].sum() for table in tables])
-    return ConfidenceLimit(rate, float(sign), tail, rows, constant)
 
 
 # --- rows as trials --------------------------------------------------------------------

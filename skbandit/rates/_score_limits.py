@@ -157,6 +157,10 @@ class ScoreLimits:
         widening = ndtri(tail / np.maximum(counts, 1)) / ndtri(tail) if tail < 0.5 else None
         return replace(self, exact_below=FEW_TRIALS, widening=widening)
 
+    def exact(self) -> ScoreLimits:
+        """Clopper and Pearson's limits of single rates, whatever the trials: see `_confidence`."""
+        return replace(self, exact_below=np.inf, widening=None)
+
     def columns(self, rows: np.ndarray) -> ScoreLimits:
         """Keep some of the n rows; the others are counted as predicted negative."""
         return replace(self, rows=self.rows[:, rows])
@@ -368,7 +372,7 @@ def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> tupl
         return success[:, None], trial[:, None]  # sums without cancellation
 
     limits = _limits([rate, rate], np.array([1.0, -1.0]), np.zeros(2), counted, len(data))
-    limits = replace(limits, exact_below=np.inf if len(limits.shares) == 1 else FEW_TRIALS)
+    limits = limits.exact() if len(limits.shares) == 1 else replace(limits, exact_below=FEW_TRIALS)
     z = -float(ndtri((1.0 - level) / 2.0))
     measured = limits.measure(np.zeros((len(limits.constant), 1)), z)
     high, low = (_bound_without_slack(limits, measured, k) for k in range(2))

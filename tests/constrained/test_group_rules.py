@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from skbandit.constrained.thresholds._curve import Curve
 from skbandit.constrained.thresholds._multipliers import (
     GroupCurves,
-    LinearProblem,
     Multipliers,
     Rules,
     best_multipliers,
+    rules_of_curve,
     rules_of_sums,
-    rules_of_thresholds,
     summed_rows,
     with_group_thresholds,
 )
@@ -36,9 +36,8 @@ HIGH = 1e4
 def problem_of(name, seed, n=40):
     score, other, data = made(n, seed)
     goals, limits = bound(*GOALS[name], data)
-    problem = LinearProblem.of(goals.objective, goals.constraints)
     sex = data.train.columns.several(("sex",), "")["sex"].to_numpy()
-    return score, score + 0.5 * other, (sex == "M").astype(int), problem, limits
+    return score, score + 0.5 * other, (sex == "M").astype(int), goals, limits
 
 
 def every_combination(score, group, problem, limits, z=0.0):
@@ -56,10 +55,10 @@ def every_combination(score, group, problem, limits, z=0.0):
 @pytest.mark.parametrize("name", GOALS)
 def test_prices_are_those_of_the_best_mixture_of_all_combinations(name, seed):
     score, other, group, problem, _ = problem_of(name, seed)
-    most = np.full(len(problem.rhs), HIGH)
+    most = np.full(len(problem.linear[1]), HIGH)
     every = Rules.joined([every_combination(one, group, problem, None) for one in (score, other)])
     optimum = best_multipliers(every, most)
-    few = Rules.joined([rules_of_thresholds(one, problem, most=5) for one in (score, other)])
+    few = Rules.joined([rules_of_curve(Curve.of(one).spread(5), problem) for one in (score, other)])
     both = [GroupCurves.of(one, group, problem) for one in (score, other)]
     found = with_group_thresholds(few, both, most)
     assert found.lagrangian(optimum) >= optimum.value - 1e-9

@@ -16,8 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.constrained._report import missed, report_table, with_margins
+from skbandit.constrained.cross_fitting._cross_fit import Candidates
 from skbandit.constrained.thresholds._candidates import RATE_TOL, best_threshold
-from skbandit.constrained.thresholds._limits import SeparateLimits, allowed_error
+from skbandit.constrained.thresholds._limits import allowed_error
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
     churn,
@@ -31,9 +32,9 @@ from skbandit.rates import (
 )
 from skbandit.rates._bind import bind_constraints, bind_rate, expand, flatten_constraints
 from skbandit.rates._columns import Columns, Data, Rows
-from skbandit.rates._confidence import confidence_limits
 from skbandit.rates._forms import LinearFractionalForms
 from skbandit.rates._score_limits import interval
+from tests.problems import exact_limits
 from tests.tiers import first
 
 RNG = np.random.default_rng(11)
@@ -76,7 +77,7 @@ def test_best_threshold_equals_brute_force_over_intervals(name):
     objective, constraints = DECLARED[name]
     data, margin = data_of(), 0.1
     goals = bound(constraints, data)
-    limits = confidence_limits(goals, data, margin)
+    limits = exact_limits(goals, data, margin)
     sign = -1 if objective.greater_is_better else 1
     forms = LinearFractionalForms.stack([bind_rate(objective, data)[:2]], N)
     signed = forms if sign == 1 else forms.negated()
@@ -137,14 +138,12 @@ def test_report_tells_the_margin(estimator):
 @IGNORED
 def test_a_final_rule_that_misses_is_said_to(monkeypatch):
     """A model that says yes to all, whatever its stand-ins do."""
-    from skbandit.constrained import _ramp_cv
-
-    found = _ramp_cv.cross_fit
+    choose = Candidates.choose
 
     def yes_to_all(*args):
-        return replace(found(*args), threshold=-1e3)
+        return replace(choose(*args), threshold=-1e3)
 
-    monkeypatch.setattr(_ramp_cv, "cross_fit", yes_to_all)
+    monkeypatch.setattr(Candidates, "choose", yes_to_all)
     clf = ConstrainedRampClassifier(
         constraints=[positive_rate() <= 0.6, recall() >= 0.5], confidence_level=0.9
     )
@@ -162,9 +161,9 @@ def test_a_final_rule_that_misses_is_said_to(monkeypatch):
 def test_a_missed_margin_is_told_with_the_bound_that_it_makes():
     data = data_of()
     goals = bound([recall() >= 0.85, positive_rate() <= 0.5], data)
-    limits = confidence_limits(goals, data, 0.1)
+    limits = exact_limits(goals, data, 0.1)
     positive = (SCORES > np.quantile(SCORES, 0.52)).astype(float)
-    margins = SeparateLimits(goals, limits, 0.9).margins(positive, 1.0)
+    margins = limits.margins(positive)
     table = with_margins(report_table(goals, data, positive), goals.n_rows > 0, margins)
     told = missed(table, goals).split("; ")
     needed = table["bound"] + np.array([1, -1]) * table["margin"]

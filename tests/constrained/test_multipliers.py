@@ -8,14 +8,17 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import norm
 
+from skbandit.constrained._goals import MeasuredGoals
+from skbandit.constrained.thresholds._curve import Curve
 from skbandit.constrained.thresholds._multipliers import (
-    LinearProblem,
     Multipliers,
     Rules,
     best_multipliers,
+    highest_multipliers,
     multipliers_per_bound,
     next_multipliers,
-    rules_of_thresholds,
+    row_costs,
+    rules_of_curve,
 )
 from skbandit.rates import error_rate, f1, positive_rate, precision, recall, worst
 from skbandit.rates._columns import Columns, Data, Rows
@@ -118,7 +121,7 @@ def cells_problem(seed, objective=None, constraints=None, n=400):
     forms, goals = bound_to_rows(y, group, objective, constraints)
     if objective.greater_is_better:
         forms = forms.negated()
-    return LinearProblem.of(forms, goals), cell
+    return MeasuredGoals(forms, goals, np.arange(n)), cell
 
 
 def rules_of(problem, answers):
@@ -126,7 +129,7 @@ def rules_of(problem, answers):
     columns = [problem.objective.fractions(one) for one in answers.T]
     above = np.column_stack([part[0] for part in columns])
     below = np.array([part[1][0] for part in columns])
-    return Rules(above, below, problem.rows @ answers - problem.rhs[:, None])
+    return Rules(above, below, problem.linear[0] @ answers - problem.linear[1][:, None])
 
 
 def all_rules(problem, cell):
@@ -135,7 +138,7 @@ def all_rules(problem, cell):
 
 
 def cheapest(problem, cell, multipliers):
-    costs = np.bincount(cell, weights=problem.costs(multipliers), minlength=CELLS)
+    costs = np.bincount(cell, weights=row_costs(problem, multipliers), minlength=CELLS)
     return (costs < 0)[cell].astype(float)[:, None]
 
 
@@ -155,7 +158,7 @@ def test_rounds_with_an_exact_learner_end_at_the_best_mixture_of_all_rules(
 ):
     problem, cell = cells_problem(seed, objective, constraints)
     _, every = all_rules(problem, cell)
-    highest = problem.highest_multipliers()
+    highest = highest_multipliers(problem)
     optimum = best_multipliers(every, highest)
     tried = [Multipliers.nothing(problem)]
     first = cheapest(problem, cell, replace(tried[0], value=every.lagrangian(tried[0])))
@@ -179,7 +182,7 @@ def test_costs_are_those_of_the_lagrangian(seed):
     multipliers = Multipliers(-0.4, np.array([0.3, 1.2]), ONE)
     reduced = every.above[0] + 0.4 * every.below + multipliers.constraints @ every.missed
     np.testing.assert_allclose(
-        np.diff(problem.costs(multipliers) @ answers), np.diff(reduced), atol=1e-12
+        np.diff(row_costs(problem, multipliers) @ answers), np.diff(reduced), atol=1e-12
     )
     best = rules_of(problem, cheapest(problem, cell, multipliers))
     least = best.above[0] + 0.4 * best.below + multipliers.constraints @ best.missed
@@ -208,7 +211,9 @@ def test_a_price_per_bound_is_a_finite_difference(objective):
         value[t] = found.value
         if t == 0.75:
             mixed = answers @ mixture(every)
-            multiplier = multipliers_per_bound(found.constraints, problem, mixed)[0]
+            multiplier = multipliers_per_bound(
+                found.constraints, problem.objective, problem.constraints.forms, mixed
+            )[0]
     low, _, high = value.values()
     assert multiplier > 0.01
     assert (high - low) / (2 * step) == pytest.approx(multiplier, rel=0.02)
@@ -222,15 +227,14 @@ def test_cuts_are_rules_with_their_rates_and_limits(z):
     score, _, data = made(200)
     score = np.round(score, 1)  # ties
     goals, limits = bound(recall(), [precision() >= 0.6, positive_rate() <= 0.5], data)
-    problem = LinearProblem.of(goals.objective, goals.constraints)
-    found = rules_of_thresholds(score[goals.rows], problem, limits, z, most=10_000)
+    found = rules_of_curve(Curve.of(score[goals.rows]), goals, limits, z)
     thresholds = [np.inf, *np.unique(score)[::-1]]
     assert found.above.shape == (1, len(thresholds))
     for k, threshold in enumerate(thresholds):
         positive = (score >= threshold).astype(float)[goals.rows]
-        above, below = problem.objective.fractions(positive)
+        above, below = goals.objective.fractions(positive)
         assert (found.above[0, k], found.below[k]) == pytest.approx((above[0], below[0]))
-        divisors = problem.forms.fractions(positive)[1]
+        divisors = goals.constraints.forms.fractions(positive)[1]
         if (divisors > 0).all():
             slack = limits.at(positive, z)
             np.testing.assert_allclose(found.missed[:, k], -slack * divisors, atol=1e-12)
@@ -239,8 +243,7 @@ def test_cuts_are_rules_with_their_rates_and_limits(z):
 def test_few_cuts_still_hold_both_rules_that_answer_all_alike():
     score, _, data = made(200)
     goals, limits = bound(error_rate(), [positive_rate() <= 0.5], data)
-    problem = LinearProblem.of(goals.objective, goals.constraints)
-    few = rules_of_thresholds(score[goals.rows], problem, limits, most=5)
+    few = rules_of_curve(Curve.of(score[goals.rows]).spread(5), goals, limits)
     assert few.above.shape == (1, 7)
     np.testing.assert_allclose(few.missed[0, [0, -1]], [-0.5, 0.5])
 
@@ -250,7 +253,6 @@ def test_skipped_rows_and_weights_count():
     weight = np.array([1.0, 2.0, 0.0, 1.0])
     data = Data(Rows(Columns.read(None, None, 4, "attributes"), y, weight), None, 1, [0, 1])
     goals, _ = bound(error_rate(), [recall() >= 0.5], data)
-    problem = LinearProblem.of(goals.objective, goals.constraints)
-    np.testing.assert_allclose(problem.costs(Multipliers(0.0, ONE, ONE)), [0.25, -1.5, 0.25])
+    np.testing.assert_allclose(row_costs(goals, Multipliers(0.0, ONE, ONE)), [0.25, -1.5, 0.25])
     assert goals.rows.tolist() == [0, 1, 3]
     assert score_limits(goals.constraints, data).rows.shape[1] == 4

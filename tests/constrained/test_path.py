@@ -13,9 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstraintPath, RampClassifier, _path, _ramp_cv, constraint_path
+from skbandit.constrained import ConstraintPath, RampClassifier, _path, constraint_path
 from skbandit.constrained._path import with_bound
 from skbandit.constrained.cross_fitting import _cross_fit
+from skbandit.constrained.cross_fitting._cross_fit import Candidates
 from skbandit.rates import (
     accuracy,
     churn,
@@ -459,7 +460,6 @@ def test_a_cross_fitted_path_trains_for_two_bounds(monkeypatch):
     clf = ConstrainedRampClassifier(constraints=false_positive_rate() <= 0.5)
     path = constraint_path(clf, *noisy(200), bounds=bounds)
     assert trained == [False, True], "the later one knows the earlier one"
-    assert not any("_shared_work" in vars(model) for model in path.estimators)
     for row, model in zip(path.table.itertuples(), path.estimators, strict=True):
         (goal,) = model.constraint_report_.to_dict("records")
         assert goal["bound"] == row.bound and goal["cross_fitted"] <= row.bound
@@ -481,15 +481,15 @@ def test_each_bound_of_a_cross_fitted_path_is_nearly_as_good_as_its_own_fit(boun
 def test_every_bound_chooses_among_the_directions_of_all(monkeypatch):
     """So at one level a looser bound never costs more out of fold."""
     found = []
-    original = _ramp_cv.cross_fit
+    choose = Candidates.choose
     monkeypatch.setattr(
-        _ramp_cv, "cross_fit", lambda *args: found.append(original(*args)) or found[-1]
+        Candidates, "choose", lambda *args: found.append(choose(*args)) or found[-1]
     )
     bounds = np.linspace(0.08, 0.4, 9)
     clf = ConstrainedRampClassifier(constraints=false_positive_rate() <= 0.5, confidence_level=0.8)
     path = constraint_path(clf, *noisy(400), bounds=bounds)
     assert path.table["feasible"].sum() > 4
-    costs = [one.choice.threshold.objective for one in found if one.choice.feasible]
+    costs = [one.choice.rule.objective for one in found if one.choice.feasible]
     assert (np.diff(costs) <= 1e-9).all() and costs[-1] < costs[0]
     names = {model.direction_ for model in path.estimators}
     assert all("#" not in name for name in names)

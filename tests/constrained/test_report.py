@@ -12,7 +12,6 @@ from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained._fit_rows import read_rows
 from skbandit.constrained._report import missed, report_table, with_margins
-from skbandit.constrained.thresholds._limits import SeparateLimits
 from skbandit.rates import (
     churn,
     difference,
@@ -27,7 +26,7 @@ from skbandit.rates import (
 )
 from skbandit.rates._bind import bind_constraints, expand
 from skbandit.rates._columns import Data
-from skbandit.rates._confidence import confidence_limits
+from tests.problems import exact_limits
 
 COLUMNS = [
     "constraint", "on", "n_rows", "effective_n", "bound", "value", "unconstrained", "slack",
@@ -352,8 +351,8 @@ def test_messages_name_the_bound_that_the_margin_leaves(constraint):
     chosen = np.flatnonzero(Y == int(is_lower))
     at_bound = np.zeros(len(Y))  # a rule at the bound, which the margin rules out
     at_bound[chosen[: round(len(chosen) * constraint.bound)]] = 1
-    limits = confidence_limits(goals, data, 0.1)
-    margins = SeparateLimits(goals, limits, 0.9).margins(at_bound, 1.0)
+    limits = exact_limits(goals, data, 0.1)
+    margins = limits.margins(at_bound)
     table = with_margins(report_table(goals, data, at_bound), goals.n_rows > 0, margins)
     margin = table["margin"].iloc[0]
     assert 0.05 < margin < 0.2

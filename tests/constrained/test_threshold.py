@@ -22,8 +22,7 @@ from skbandit.rates import (
 )
 from skbandit.rates._bind import bind_constraints, expand, flatten_constraints
 from skbandit.rates._columns import Columns, Data, Rows
-from skbandit.rates._confidence import confidence_limits
-from tests.problems import bound_to_rows, compiled
+from tests.problems import bound_to_rows, compiled, ends_of, exact_limits
 from tests.tiers import examples, first
 
 SOLVER = CvxpySolver({"solver": "CLARABEL"})
@@ -281,12 +280,12 @@ def test_where_no_limit_is_inside_cuts_with_rates_outside_are_not_closer():
     data = Data(Rows(Columns.read(None, None, 1000), y, np.ones(1000)), None, 1, [0, 1])
     declared = flatten_constraints([recall() >= hits, positive_rate() <= share])
     goals = bind_constraints(expand(declared, data), data)
-    limits = confidence_limits(goals, data, 0.1)
+    limits = exact_limits(goals, data, 0.1)
     objective, _ = forms_of(y, None, error_rate(), [])
     found = best_threshold(scores, objective, goals, 0.0, limits)
     positive = (scores > found.value).astype(float)
     assert (goals.slack(goals.values(positive)) >= -RATE_TOL).all()
-    reached = goals.slack(np.array([limit.at(positive) for limit in limits]))
+    reached = goals.slack(ends_of(goals, data, 0.1, positive))
     assert not found.feasible and found.slack == pytest.approx(reached.min())
 
 

@@ -25,9 +25,9 @@ from skbandit.rates import (
 )
 from skbandit.rates._bind import bind_constraints, bind_rate, expand, flatten_constraints
 from skbandit.rates._columns import Columns, Data, Rows
-from skbandit.rates._confidence import confidence_limits
 from skbandit.rates._forms import LinearFractionalForms
 from skbandit.rates._score_limits import score_limits
+from tests.problems import exact_limits
 from tests.tiers import first
 
 ALARM = 1e-4
@@ -119,7 +119,7 @@ def violations(name, margin, n, times, seed=0):
         goals = bind_constraints(expand(flatten_constraints(constraint), data), data)
         forms = LinearFractionalForms.stack([bind_rate(objective, data)[:2]], n)
         forms = forms.negated() if objective.greater_is_better else forms
-        limits = () if margin is None else confidence_limits(goals, data, margin)
+        limits = None if margin is None else exact_limits(goals, data, margin)
         best = best_threshold(scores, forms, goals, 0.0, limits)
         found += best.feasible
         violated += best.feasible and not holds(population(best.value))

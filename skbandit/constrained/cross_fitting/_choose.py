@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
 from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained.thresholds._candidates import Threshold, ThresholdSearch
+from skbandit.constrained.thresholds._groups import Rule
 from skbandit.constrained.thresholds._limits import level_of, quantile_of
 from skbandit.rates._forms import RATE_TOL
 from skbandit.rates._score_limits import ScoreLimits
@@ -79,40 +81,37 @@ def best_quantile(
 
 @dataclass(frozen=True)
 class Choice:
-    """A candidate and its threshold.
+    """A candidate and its thresholds.
 
     Parameters
     ----------
-    name : str
+    name : hashable
         Of the candidate.
-    threshold : Threshold
-        Its threshold, and out-of-fold objective and slack there. Feasible if the rates are inside
-        and, where no relaxation was allowed, their limits too.
-    positive : ndarray of shape (n,)
-        Its predictions there, 0 and 1.
+    rule : Rule
+        Its thresholds, and out-of-fold objective, slack and predictions there. Feasible if the
+        rates are inside and, where no relaxation was allowed, their limits too.
     quantile : float
         The normal quantile z at which the risk was small enough; 0 if only the rates were
         looked at.
     """
 
-    name: str
-    threshold: Threshold
-    positive: np.ndarray
+    name: Any
+    rule: Rule
     quantile: float
 
     @property
     def feasible(self) -> bool:
-        """Whether the threshold is inside."""
-        return self.threshold.feasible
+        """Whether the thresholds are inside."""
+        return self.rule.feasible
 
     @property
     def level(self) -> float:
-        """The confidence level of `quantile`; nan if the threshold is not inside."""
+        """The confidence level of `quantile`; nan if the thresholds are not inside."""
         return level_of(self.quantile) if self.feasible else np.nan
 
 
 def choose(
-    candidates: Mapping[str, np.ndarray | ThresholdSearch],
+    candidates: Mapping[Any, np.ndarray | ThresholdSearch],
     goals: MeasuredGoals,
     limits: ScoreLimits,
     *,
@@ -125,7 +124,7 @@ def choose(
 
     Parameters
     ----------
-    candidates : mapping of str to ndarray of shape (n,) or ThresholdSearch
+    candidates : mapping of names to ndarray of shape (n,) or ThresholdSearch
         Out-of-fold scores by name; or, sorted before, for the same objective and thresholds.
     goals : MeasuredGoals
         Objective and constraints over the n rows.
@@ -160,8 +159,8 @@ def choose(
 
     def attempt(z: float) -> tuple[float, float]:
         choice = at(z)
-        objective = np.inf if choice is None else choice.threshold.objective
-        return objective, without_margin.threshold.objective
+        objective = np.inf if choice is None else choice.rule.objective
+        return objective, without_margin.rule.objective
 
     choice = at(best_quantile(attempt, levels, goals))
     if choice is None:
@@ -169,18 +168,18 @@ def choose(
     return choice if tighter is None else _better_of(choice, tighter, searches)
 
 
-def _better_of(choice: Choice, tighter: Choice, searches: Mapping[str, ThresholdSearch]) -> Choice:
+def _better_of(choice: Choice, tighter: Choice, searches: Mapping[Any, ThresholdSearch]) -> Choice:
     """The choice under tighter bounds if it is better, and inside at the same quantile."""
-    if tighter.threshold.objective >= choice.threshold.objective - RATE_TOL or not tighter.feasible:
+    if tighter.rule.objective >= choice.rule.objective - RATE_TOL or not tighter.feasible:
         return choice
-    search, threshold = searches[tighter.name], tighter.threshold.value
-    at = np.flatnonzero(search.thresholds == threshold)
+    search = searches[tighter.name]
+    at = np.flatnonzero(search.curve.thresholds == tighter.rule.thresholds[0])
     if choice.quantile > 0 and len(search.limits.offset):
         at = at[search.small_risk(at, choice.quantile)]
     if not len(at) or search.slack[at[0]] < -RATE_TOL:
         return choice
-    now = replace(tighter.threshold, slack=float(search.slack[at[0]]))
-    return replace(tighter, threshold=now, quantile=choice.quantile)
+    now = replace(tighter.rule, slack=float(search.slack[at[0]]))
+    return Choice(tighter.name, now, choice.quantile)
 
 
 def _searched(
@@ -195,13 +194,13 @@ def _searched(
     return ThresholdSearch.of(candidate, goals, limits, thresholds)
 
 
-def _best(searches: Mapping[str, ThresholdSearch], z: float, preferred: float) -> Choice | None:
+def _best(searches: Mapping[Any, ThresholdSearch], z: float, preferred: float) -> Choice | None:
     """The best candidate at one quantile; None if none is inside.
 
     No threshold has a lower objective than the lowest with rates inside, so that a candidate
     whose lowest is above the best one so far need not be searched.
     """
-    thresholds: dict[str, Threshold] = {}
+    thresholds: dict[Any, Threshold] = {}
     least = np.inf
     for name in sorted(searches, key=lambda one: searches[one].lowest):
         if searches[name].lowest > least:
@@ -214,10 +213,10 @@ def _best(searches: Mapping[str, ThresholdSearch], z: float, preferred: float) -
         return None
     inside = [name for name in searches if name in thresholds]
     best = min(inside, key=lambda name: thresholds[name].objective)
-    return Choice(best, thresholds[best], searches[best].positive(thresholds[best].value), z)
+    return Choice(best, Rule.of(thresholds[best], searches[best].scores), z)
 
 
-def _closest(searches: Mapping[str, ThresholdSearch], z: float, preferred: float) -> Choice:
+def _closest(searches: Mapping[Any, ThresholdSearch], z: float, preferred: float) -> Choice:
     """The candidate that misses by least: in its rates, else in its risk."""
     thresholds = {name: one.best(z, preferred) for name, one in searches.items()}
     rates = {name: one.best(0.0, preferred) for name, one in searches.items()}
@@ -229,11 +228,11 @@ def _closest(searches: Mapping[str, ThresholdSearch], z: float, preferred: float
     else:
         name = max(searches, key=lambda one: rates[one].slack)
         at = rates[name]
-    return Choice(name, at, searches[name].positive(at.value), z)
+    return Choice(name, Rule.of(at, searches[name].scores), z)
 
 
 def _least_risk(search: ThresholdSearch, threshold: float, z: float) -> float:
-    sums = search.limits.rows @ search.positive(threshold)
+    sums = search.limits.rows @ (search.scores > threshold)
     return float(search.limits.risk(sums[:, None], z)[0])
 
 
@@ -276,15 +275,17 @@ def nearest_to_default(
         With a threshold that is inside at the same quantile, and whose objective is worse by at
         most `NOISE` paired standard errors.
     """
-    if not np.isfinite(choice.threshold.objective):  # 0/0: there is no noise to compare with
+    if not np.isfinite(choice.rule.objective):  # 0/0: there is no noise to compare with
         return choice
     search = ThresholdSearch.of(scores, goals, limits)
-    thresholds = np.append(search.thresholds, usual)  # the usual one itself, not only its neighbors
+    thresholds = np.append(
+        search.curve.thresholds, usual
+    )  # the usual one itself, not only its neighbors
     search = ThresholdSearch.of(scores, goals, limits, thresholds)
     error = _standard_errors(search, choice)
-    near = search.objective <= choice.threshold.objective + NOISE * error + RATE_TOL
+    near = search.objective <= choice.rule.objective + NOISE * error + RATE_TOL
     near &= (search.slack >= -RATE_TOL) & np.isfinite(search.objective)
-    near &= np.abs(thresholds - usual) <= abs(choice.threshold.value - usual)
+    near &= np.abs(thresholds - usual) <= abs(choice.rule.thresholds[0] - usual)
     candidates = np.flatnonzero(near)
     candidates = candidates[np.argsort(np.abs(thresholds[candidates] - usual), kind="stable")]
     for first in range(0, len(candidates), AT_ONCE):
@@ -297,16 +298,20 @@ def nearest_to_default(
             found = Threshold(
                 float(thresholds[k]), float(search.objective[k]), float(search.slack[k])
             )
-            return replace(choice, threshold=found, positive=search.positive(found.value))
+            return replace(choice, rule=Rule.of(found, scores))
     return choice
 
 
 def _standard_errors(search: ThresholdSearch, choice: Choice) -> np.ndarray:
     """Standard error, at every threshold, of its difference in objective from the chosen one."""
-    forms = search.goals.objective.worst_at(choice.positive)
+    positive = choice.rule.positive
+    forms = search.goals.objective.worst_at(positive)
     costs = forms.numerator[[0]].toarray().ravel()
-    rho, below = float(forms.values(choice.positive)[0]), forms.fractions(choice.positive)[1][0]
+    rho, below = (
+        float(forms.values(choice.rule.positive)[0]),
+        forms.fractions(choice.rule.positive)[1][0],
+    )
     costs = costs - rho * forms.denominator[[0]].toarray().ravel()
-    squares = np.append(0.0, np.cumsum(costs[search.order] ** 2))
-    chosen = int(choice.positive.sum())
-    return np.sqrt(np.abs(squares[search.n_positive] - squares[chosen])) / below
+    squares = np.append(0.0, np.cumsum(costs[search.curve.order] ** 2))
+    chosen = int(positive.sum())
+    return np.sqrt(np.abs(squares[search.curve.n_positive] - squares[chosen])) / below

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
+from skbandit.constrained._goals import Goals, MeasuredGoals
 from skbandit.constrained.cross_fitting._choose import (
     Choice,
     choose,
@@ -36,13 +36,12 @@ from skbandit.constrained.paper._starts import (
     declared_bounds,
     least_relaxations,
 )
-from skbandit.constrained.thresholds._candidates import ThresholdSearch, spread
+from skbandit.constrained.thresholds._candidates import ThresholdSearch
 from skbandit.constrained.thresholds._limits import limits_at
 from skbandit.constrained.thresholds._multipliers import (
     FEW_THRESHOLDS,
-    LinearProblem,
     Rules,
-    rules_of_counts,
+    rules_of_curve,
     shadow_prices,
 )
 from skbandit.rates._forms import RATE_TOL
@@ -107,105 +106,54 @@ class CrossFitted:
         return re.sub(r"(?<=cost-sensitive) \d+| #\d+", "", str(self.direction))
 
 
-def cross_fit(
-    design: Any, bound: TrainingGoals, options: CrossFitOptions, work: SharedWork
-) -> CrossFitted:
-    """Train directions without each fold; select one and its threshold on out-of-fold rows.
-
-    Parameters
-    ----------
-    design : ndarray or csr_array of shape (n, d)
-        All rows, extra ones below those of X.
-    bound : TrainingGoals
-    options : CrossFitOptions
-    work : SharedWork
-        What has been done for other bounds on the same rows; it is brought up to date.
-
-    Returns
-    -------
-    CrossFitted
-    """
-    if not work.suits(bound.goals):
-        work.train(design, bound, options)
-    fitted = _choose(work.mix(bound, options), bound, options, work.tighter)
-    work.last = fitted.choice
-    return fitted
-
-
 @dataclass
-class SharedWork:
-    """What fits under other bounds on the same rows have left behind.
+class Candidates:
+    """Mixtures of directions trained out of fold, among which goals on the same rows choose.
 
-    Parameters
+    Attributes
     ----------
-    trained : TrainedFolds or None
+    trained : TrainedFolds
         Directions trained under all bounds so far.
     rows : ndarray of int or None
         The rows that were relevant when the last directions were trained.
-    candidates : Candidates or None
-        Their mixtures, once a bound has chosen among them.
-    last : Choice or None
-        Of the last bound.
-    tighter : Choice or None
-        Of a bound that is tighter than the next one: see `choose`.
+    mixtures : dict of str to Mixture
+    limits : ScoreLimits
+        Of the constraints of the last training.
+    searches : dict of str to ThresholdSearch
+        Thresholds on the out-of-fold scores of the relevant rows, of the mixtures searched so far.
+    final : dict of str to tuple
+        Mean direction of the folds, and its mean score.
+    last, tighter : Choice or None
+        The choice for the last bounds, and one for bounds that are tighter than the next ones: see
+        `choose`.
     """
 
-    trained: TrainedFolds | None = None
+    trained: TrainedFolds = field(init=False)
     rows: np.ndarray | None = None
-    candidates: Candidates | None = None
+    mixtures: dict[str, Mixture] = field(init=False)
+    limits: ScoreLimits = field(init=False)
+    searches: dict[str, ThresholdSearch] = field(init=False)
+    final: dict[str, tuple[np.ndarray, float]] = field(init=False)
     last: Choice | None = None
     tighter: Choice | None = None
 
-    def suits(self, goals: Goals) -> bool:
-        """Whether directions were trained on the rows that are relevant to these goals."""
-        return self.rows is not None and np.array_equal(goals.measured.rows, self.rows)
+    def train(self, design: Any, goals: Goals, options: CrossFitOptions) -> None:
+        """Train directions without each fold, in addition to those that are known."""
+        known = None if self.rows is None else self.trained
+        self.trained = train_folds(design, goals, options, known)
+        self.rows, self.tighter = goals.measured.rows, None
+        self.mixtures = {str(one): one for one in _mixtures(self.trained.directions.names)}
+        self.limits = limits_at(goals, options.level, CHOICES)
+        self.searches, self.final = {}, {}
 
-    def train(self, design: Any, bound: TrainingGoals, options: CrossFitOptions) -> None:
-        """Train directions under some bounds."""
-        self.trained = train_folds(design, bound, options, self.trained)
-        self.rows, self.candidates, self.tighter = bound.goals.measured.rows, None, None
-
-    def mix(self, bound: TrainingGoals, options: CrossFitOptions) -> Candidates:
-        """Mix the trained directions."""
-        if self.candidates is None:
-            assert self.trained is not None
-            mixtures = {str(one): one for one in _mixtures(self.trained.directions.names)}
-            limits = limits_at(bound.goals, options.level, CHOICES)
-            self.candidates = Candidates(self.trained, mixtures, limits)
-        return self.candidates
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """Mixtures of trained directions, their thresholds sorted once they are candidates.
-
-    Parameters
-    ----------
-    trained : TrainedFolds
-    mixtures : dict of str to Mixture
-    limits : ScoreLimits
-        Of the constraints of the first bound.
-    searches : dict of str to ThresholdSearch
-        Thresholds on the out-of-fold scores of the relevant rows, of the candidates so far.
-    final : dict of str to tuple
-        Mean direction of the folds, and its mean score.
-    """
-
-    trained: TrainedFolds
-    mixtures: dict[str, Mixture]
-    limits: ScoreLimits
-    searches: dict[str, ThresholdSearch] = field(default_factory=dict)
-    final: dict[str, tuple[np.ndarray, float]] = field(default_factory=dict)
-
-    def under(
-        self, bound: TrainingGoals, options: CrossFitOptions, tighter: Choice | None
-    ) -> dict[str, ThresholdSearch]:
-        """All mixtures; on large data, those preselected for this bound and for a tighter one."""
-        measured, directions = bound.goals.measured, self.trained.directions
-        limits = limits_at(bound.goals, options.level, CHOICES).with_rows_of(self.limits)
+    def under(self, goals: Goals, options: CrossFitOptions) -> dict[str, ThresholdSearch]:
+        """All mixtures; on large data, those preselected for these bounds and for tighter ones."""
+        measured, directions = goals.measured, self.trained.directions
+        limits = limits_at(goals, options.level, CHOICES).with_rows_of(self.limits)
         settings, names = _choice_settings(options), list(self.mixtures)
         if len(measured.rows) > 2 * SELECTION_ROWS:
-            names = _preselected(self.mixtures, directions, bound, settings)
+            names = _preselected(self.mixtures, directions, goals, settings)
+            tighter = self.tighter
             names += [] if tighter is None or tighter.name in names else [tighter.name]
         for name in names:
             if name not in self.searches:
@@ -222,41 +170,37 @@ class Candidates:
                 )
         return {name: self.searches[name].under(measured, limits) for name in names}
 
+    def choose(self, design: Any, goals: Goals, options: CrossFitOptions) -> CrossFitted:
+        """The best mixture and its threshold by out-of-fold rates, as a rule for new rows.
 
-def _choose(
-    candidates: Candidates, bound: TrainingGoals, options: CrossFitOptions, tighter: Choice | None
-) -> CrossFitted:
-    """The best mixture and its threshold, as a rule for new rows."""
-    searches, goals = candidates.under(bound, options, tighter), bound.goals
-    trained, measured, limits = candidates.trained, goals.measured, searches[PLAIN].limits
-    directions = trained.directions
-    settings = _choice_settings(options)
-    choice = choose(searches, measured, limits, tighter=tighter, **settings)
-    under = [] if choice.feasible else list(searches.values())
-    chosen = candidates.mixtures[choice.name]
-    coef, mean = candidates.final[choice.name]
-    weights, larger = trained.place.weights(coef)
-    threshold = choice.threshold.value
-    return CrossFitted(
-        chosen,
-        alpha_of(measured, options),
-        weights,
-        threshold + mean + larger,
-        choice,
-        (directions.out_of_fold(chosen) > threshold).astype(float),
-        trained.plain_predictions(),
-        trained.plain_rule(),
-        _multipliers(
-            [searches[name] for name in searches if name in {*directions.names, choice.name}],
-            measured,
-            limits,
-            choice,
-        ),
-        limits,
-        _relaxed(under, goals)
-        if all(one.slack.max() < -RATE_TOL for one in under) and under
-        else None,
-    )
+        Directions are trained first if none were on the rows that are relevant to these goals.
+        """
+        if self.rows is None or not np.array_equal(goals.measured.rows, self.rows):
+            self.train(design, goals, options)
+        searches, trained, measured = self.under(goals, options), self.trained, goals.measured
+        limits, directions = searches[PLAIN].limits, trained.directions
+        settings = _choice_settings(options)
+        self.last = choice = choose(searches, measured, limits, tighter=self.tighter, **settings)
+        chosen, threshold = self.mixtures[choice.name], float(choice.rule.thresholds[0])
+        coef, mean = self.final[choice.name]
+        weights, larger = trained.place.weights(coef)
+        priced = [searches[name] for name in searches if name in {*directions.names, choice.name}]
+        missed = not choice.feasible and all(
+            one.slack.max() < -RATE_TOL for one in searches.values()
+        )
+        return CrossFitted(
+            direction=chosen,
+            alpha=alpha_of(measured, options),
+            coef=weights,
+            threshold=threshold + mean + larger,
+            choice=choice,
+            predictions=(directions.out_of_fold(chosen) > threshold).astype(float),
+            unconstrained=trained.plain_predictions(),
+            plain=trained.plain_rule(),
+            multipliers=_multipliers(priced, measured, limits, choice),
+            limits=limits,
+            relaxations=_relaxed(list(searches.values()), goals) if missed else None,
+        )
 
 
 def _multipliers(
@@ -268,13 +212,11 @@ def _multipliers(
     """Shadow prices in the best mixture of all directions' thresholds; nan if none is inside."""
     if not choice.feasible:
         return np.full(len(limits.offset), np.nan)
-    problem = LinearProblem.of(measured.objective, measured.constraints)
     z = choice.quantile
     rules = [
-        rules_of_counts(one.order, spread(one.n_positive, FEW_THRESHOLDS), problem, limits, z)
-        for one in searches
+        rules_of_curve(one.curve.spread(FEW_THRESHOLDS), measured, limits, z) for one in searches
     ]
-    return shadow_prices(Rules.joined(rules), problem, choice.positive)
+    return shadow_prices(Rules.joined(rules), measured, choice.rule.positive)
 
 
 def _relaxed(searches: list[ThresholdSearch], goals: Goals) -> Relaxations:
@@ -294,11 +236,11 @@ def _choice_settings(options: CrossFitOptions) -> dict[str, Any]:
 def _preselected(
     mixtures: dict[str, Mixture],
     directions: Directions,
-    bound: TrainingGoals,
+    goals: Goals,
     settings: dict[str, Any],
 ) -> list[str]:
     """The plain direction, and the mixture that is best on a sample of the rows."""
-    part = bound.sample(SELECTION_ROWS)
+    part = goals.sample(SELECTION_ROWS)
     measured = part.measured
     limits = limits_at(part, None)
     candidates = {

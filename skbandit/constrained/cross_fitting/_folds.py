@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
+from skbandit.constrained._goals import Goals, MeasuredGoals
 from skbandit.constrained._weighted_fits import WeightedTask
-from skbandit.constrained.cross_fitting._choose import levels_to_try, objective_scale
+from skbandit.constrained.cross_fitting._choose import objective_scale
 from skbandit.constrained.cross_fitting._directions import (
     FEW_COLUMNS,
     Directions,
@@ -31,7 +31,7 @@ from skbandit.constrained.paper._problem import (
 )
 from skbandit.constrained.paper._starts import best_intercept, lowest
 from skbandit.constrained.paper._tolerances import SCALES
-from skbandit.constrained.thresholds._multipliers import Multipliers
+from skbandit.constrained.thresholds._multipliers import Multipliers, row_costs
 from skbandit.rates._columns import MISSING, Data
 from skbandit.utils._folds import folds_of_classes, folds_of_extra
 
@@ -214,7 +214,7 @@ class TrainedFolds:
 
 def train_folds(
     design: Any,
-    bound: TrainingGoals,
+    goals: Goals,
     options: CrossFitOptions,
     warm: TrainedFolds | None = None,
 ) -> TrainedFolds:
@@ -224,7 +224,7 @@ def train_folds(
     ----------
     design : ndarray or csr_array of shape (n, d)
         All rows.
-    bound : TrainingGoals
+    goals : Goals
     options : CrossFitOptions
     warm : TrainedFolds or None
         Trained on the same rows for the same objective and other bounds: columns, folds and all
@@ -234,7 +234,6 @@ def train_folds(
     -------
     TrainedFolds
     """
-    goals = bound.goals
     used = rows_used(goals)
     if warm is not None and not np.array_equal(used, warm.used):
         warm = None
@@ -246,10 +245,10 @@ def train_folds(
     kept = [rows_to_fit(fold, used, k, columns.design.shape[1]) for k in range(fold.max() + 1)]
     intercept = options.fit_intercept
     if warm is None:
-        plain = _fit_plain(columns, bound, kept, intercept)
+        plain = _fit_plain(columns, goals, kept, intercept)
     else:  # which no bound changes
         plain = [one.plain for one in warm.runs[0]]
-    fits, costs = _cost_sensitive_fits(columns, bound, fold, kept, plain, options)
+    fits, costs = _cost_sensitive_fits(columns, goals, fold, kept, plain, options)
     alpha = alpha_of(goals.measured, options)
     ramps = [
         _train_ramp(columns, costs, alpha, rows, [start, *some[-1:]], options)
@@ -407,11 +406,11 @@ def _named(name: str, run: int = 0, number: int = 0) -> str:
 
 
 def _fit_plain(
-    columns: _Columns, bound: TrainingGoals, kept: list[np.ndarray], fit_intercept: bool
+    columns: _Columns, goals: Goals, kept: list[np.ndarray], fit_intercept: bool
 ) -> list[LinearFit]:
     """Logistic regressions of the labels, without each fold."""
-    train = bound.goals.data.train
-    task = WeightedTask(train.label == 1, train.weight * bound.factors)
+    train = goals.data.train
+    task = WeightedTask(train.label == 1, train.weight * goals.factors)
     return _fit_weighted(columns, task, kept, fit_intercept, [None] * len(kept))
 
 
@@ -481,7 +480,7 @@ def _to_gain(criterion: Criterion, done: Sequence[Round]) -> float:
 
 def _cost_sensitive_fits(
     columns: _Columns,
-    bound: TrainingGoals,
+    goals: Goals,
     fold: np.ndarray,
     kept: list[np.ndarray],
     plain: list[LinearFit],
@@ -491,13 +490,11 @@ def _cost_sensitive_fits(
 
     Also returns the costs of all rows at the last of these multipliers.
     """
-    goals = bound.goals
+    costs = Costs.of(goals, goals.data)
+    if len(goals.measured.rows) > 2 * MULTIPLIER_ROWS:
+        goals = goals.sample(MULTIPLIER_ROWS)
     judged, n = goals.measured.rows, len(fold)
-    if len(judged) > 2 * MULTIPLIER_ROWS:
-        goals = bound.sample(MULTIPLIER_ROWS)
-        judged = goals.measured.rows
-    criterion = Criterion.of(goals, levels_to_try(options.level), 0.0)
-    costs = Costs.of(bound.declared, bound.goals, bound.goals.data, bound.factors)
+    criterion = Criterion.of(goals, options.level, 0.0)
     fits = [plain]
 
     def score(task: WeightedTask | None) -> np.ndarray:
@@ -522,5 +519,5 @@ def _cost_sensitive_fits(
         done.append(one)
         if len(done) > COST_SENSITIVE_FITS and not _to_gain(criterion, done) > much:
             break
-    last = costs.problem.costs(done[-1].multipliers)
+    last = row_costs(costs.goals, done[-1].multipliers)
     return list(zip(*fits[1:], strict=True)) or [()] * len(plain), last

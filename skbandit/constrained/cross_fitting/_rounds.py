@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 
 import numpy as np
 from scipy.special import ndtr
 
-from skbandit.constrained._goals import Declared, Goals, MeasuredGoals
+from skbandit.constrained._goals import Goals, MeasuredGoals
 from skbandit.constrained._weighted_fits import WeightedTask
 from skbandit.constrained.cross_fitting._choose import (
+    Choice,
     best_quantile,
     choose,
+    levels_to_try,
     nearest_to_default,
 )
+from skbandit.constrained.thresholds._curve import Curve
 from skbandit.constrained.thresholds._groups import Rule, RuleSearch, best_model
 from skbandit.constrained.thresholds._limits import (
-    SeparateLimits,
+    Limits,
     SharedRisk,
-    level_of,
     limits_at,
     quantile_of,
+    required_limits,
 )
 from skbandit.constrained.thresholds._multipliers import (
     FEW_THRESHOLDS,
     MAX_THRESHOLDS,
     GroupCurves,
-    LinearProblem,
     Multipliers,
     NextMultipliers,
     Rules,
     best_multipliers,
+    highest_multipliers,
     next_multipliers,
-    rules_of_thresholds,
+    row_costs,
+    rules_of_curve,
     shadow_prices,
     with_group_thresholds,
 )
@@ -49,40 +53,32 @@ class Costs:
 
     Attributes
     ----------
-    problem : LinearProblem
+    goals : MeasuredGoals
         Objective and constraints over N stacked rows.
     row_weight : ndarray of shape (N,)
     plain : WeightedTask
         The rows of X as they are.
     """
 
-    problem: LinearProblem
+    goals: MeasuredGoals
     row_weight: np.ndarray
     plain: WeightedTask
 
     @classmethod
-    def of(
-        cls, declared: Declared, goals: Goals, data: Data, factors: np.ndarray | None = None
-    ) -> Costs:
-        """Bind the goals of the tested rows to all rows.
-
-        Objective weights of the rows of X are multiplied by `factors`.
-        """
-        n, train, extra = len(data), data.train, data.extra
-        factors = np.ones(len(train)) if factors is None else factors
-        whole = declared.bind_part(replace(goals, data=data), np.ones(n), factors)
-        objective = whole.objective.negated() if whole.maximize else whole.objective
-        problem = LinearProblem.of(objective, whole.constraints.subset(goals.is_measured))
-        row_weight, positive = np.zeros(n), np.zeros(n, dtype=bool)
-        row_weight[: len(train)], positive[: len(train)] = train.weight, train.label == 1
-        plain = WeightedTask(positive, row_weight.copy())
-        if extra is not None:
-            row_weight[len(train) :] = extra.weight
-        return cls(problem, row_weight, plain)
+    def of(cls, goals: Goals, data: Data) -> Costs:
+        """Bind the goals of the tested rows to all rows."""
+        whole, train = goals.bound_to(data), data.train
+        measured = whole.constraints.subset(goals.is_measured)
+        weight = np.concatenate([rows.weight for rows, _ in data.parts("all")])
+        added = np.zeros(len(data) - len(train))
+        plain = WeightedTask(np.append(train.label == 1, added > 0), np.append(train.weight, added))
+        return cls(
+            MeasuredGoals(whole.lower_is_better, measured, np.arange(len(data))), weight, plain
+        )
 
     def task(self, multipliers: Multipliers) -> WeightedTask:
         """The weighted classification problem at given multipliers."""
-        return WeightedTask.of_costs(self.problem.costs(multipliers), self.row_weight)
+        return WeightedTask.of_costs(row_costs(self.goals, multipliers), self.row_weight)
 
 
 @dataclass(frozen=True)
@@ -135,8 +131,8 @@ class Criterion:
         Group of each row, where each group has a threshold.
     n_groups : int
         Their number.
-    exact : SeparateLimits or None
-        Limits at the level that hold exactly; they replace `limits` in the choice of thresholds.
+    promised : Limits or None
+        What predictions must pass at the level, if a single one is given.
     """
 
     goals: MeasuredGoals
@@ -145,25 +141,33 @@ class Criterion:
     usual: float
     group: np.ndarray | None = None
     n_groups: int = 1
-    exact: SeparateLimits | None = None
+    promised: Limits | None = None
 
     @classmethod
     def of(
         cls,
         goals: Goals,
-        levels: tuple[float, ...],
+        level: float | None,
         usual: float,
         group: np.ndarray | None = None,
         n_groups: int = 1,
+        *,
+        prefit: bool = False,
     ) -> Criterion:
-        """Bind the limits; those of a single level are promised."""
-        limits = limits_at(goals, levels[0] if len(levels) == 1 else None)
-        return cls(goals.measured, limits, levels, usual, group, n_groups)
+        """Bind the limits, which are promised at a level; `group` is of all rows.
 
-    @cached_property
-    def problem(self) -> LinearProblem:
-        """The linear problem."""
-        return LinearProblem.of(self.goals.objective, self.goals.constraints)
+        None is for the best of several levels. Of a `prefit` classifier, limits may be exact.
+        """
+        limits, rows = limits_at(goals, level), goals.measured.rows
+        return cls(
+            goals.measured,
+            limits,
+            levels_to_try(level),
+            usual,
+            None if group is None else group[rows],
+            n_groups,
+            None if level is None else required_limits(limits, goals, level, prefit),
+        )
 
     def attained(self, known: KnownRules) -> tuple[float, float]:
         """The best normal quantile of known rules and their value; inf if none is inside."""
@@ -182,11 +186,12 @@ class Criterion:
         """The best of them at a normal quantile."""
         return search.best(SharedRisk(self.limits, float(ndtr(z))) if z > 0 else None)
 
-    def best_rule(self, scores: np.ndarray) -> tuple[Rule, float]:
-        """The best thresholds on scores at the best level, and its normal quantile."""
+    def best_rule(self, scores: np.ndarray) -> Choice:
+        """The best thresholds on scores at the best level."""
         search = self.search(scores)
-        if self.exact is not None:
-            return search.best(self.exact), quantile_of(self.exact.level)
+        if self.promised is not None:
+            z = quantile_of(self.promised.level)
+            return Choice(None, search.best(self.promised if z > 0 else None), z)
 
         @cache
         def at(z: float) -> Rule:
@@ -201,17 +206,17 @@ class Criterion:
             return rule.objective, at(0.0).objective
 
         z = best_quantile(attempt, self.levels, self.goals)
-        return at(z), z
+        return Choice(None, at(z), z)
 
-    def multipliers(self, known: KnownRules, chosen: Rule, z: float) -> np.ndarray:
+    def multipliers(self, known: KnownRules, chosen: Choice) -> np.ndarray:
         """Shadow prices of the measured constraints in the best mixture of known rules."""
-        rules = known.at(z, self.problem.highest_multipliers())
-        return shadow_prices(rules, self.problem, chosen.positive)
+        rules = known.at(chosen.quantile, highest_multipliers(self.goals))
+        return shadow_prices(rules, self.goals, chosen.rule.positive)
 
     def next_multipliers(self, known: KnownRules, tried: list[Multipliers]) -> NextMultipliers:
         """Multipliers for the next round, at the highest level that some threshold attains."""
         z, value = self.attained(known)
-        most = self.problem.highest_multipliers(0 if np.isfinite(value) else len(tried) - 1)
+        most = highest_multipliers(self.goals, 0 if np.isfinite(value) else len(tried) - 1)
         return next_multipliers(known.at(z, most), tried, most, value)
 
     def known(self) -> KnownRules:
@@ -245,11 +250,8 @@ class KnownRules:
         found = self._rules.setdefault(z, [])
         criterion = self._judge
         for scores in self._scores[len(found) :]:
-            found.append(
-                rules_of_thresholds(
-                    scores, criterion.problem, criterion.limits, z, self.n_thresholds
-                )
-            )
+            curve = Curve.of(scores).spread(self.n_thresholds)
+            found.append(rules_of_curve(curve, criterion.goals, criterion.limits, z))
         return Rules.joined(found)
 
     def best_value(self, z: float) -> float:
@@ -279,7 +281,7 @@ class KnownGroupRules(KnownRules):
         criterion = self._judge
         for scores in self._scores[len(self._curves) :]:
             self._curves.append(
-                GroupCurves.of(scores, self.group, criterion.problem, criterion.limits)
+                GroupCurves.of(scores, self.group, criterion.goals, criterion.limits)
             )
         return with_group_thresholds(self.of_thresholds(z), self._curves, most, z)
 
@@ -335,7 +337,7 @@ def rounds(
     Round
     """
     is_ratio = criterion.goals.objective.denominator.nnz > 0
-    task, multipliers, value = None, Multipliers.nothing(criterion.problem), np.nan
+    task, multipliers, value = None, Multipliers.nothing(criterion.goals), np.nan
     free = task_of(multipliers)
     settled = not is_ratio and free is not None and free.is_near(plain)
     fitted, tried = [plain], []
@@ -365,31 +367,10 @@ SEARCHED = 3
 """Number of means of two rounds, those that may gain most, whose thresholds are searched."""
 
 
-@dataclass(frozen=True)
-class Winner:
-    """The rounds whose fits predict, and their thresholds.
-
-    Attributes
-    ----------
-    numbers : tuple of int
-        One round, or two, whose scores are averaged.
-    rule : Rule
-        The thresholds and their objective and slack.
-    quantile : float
-        The normal quantile of the level that they attain; 0 if only rates were looked at.
-    """
-
-    numbers: tuple[int, ...]
-    rule: Rule
-    quantile: float
-
-    @property
-    def level(self) -> float:
-        """The confidence level of `quantile`; nan if the rule is not inside."""
-        return level_of(self.quantile) if self.rule.feasible else np.nan
+_Scores = dict[tuple[int, ...], np.ndarray]
 
 
-def best_round(done: Sequence[Round], criterion: Criterion, known: KnownRules) -> Winner:
+def best_round(done: Sequence[Round], criterion: Criterion, known: KnownRules) -> Choice:
     """The round, or the mean of two, and the thresholds with the best objective out of fold.
 
     Means matter where the best rule changes much with the multipliers: there
@@ -405,63 +386,51 @@ def best_round(done: Sequence[Round], criterion: Criterion, known: KnownRules) -
 
     Returns
     -------
-    Winner
+    Choice
+        Its name is the round, or the two rounds, whose fits predict: a tuple of int.
     """
-    one = {str(k): each.scores for k, each in enumerate(done)}
-    two = {
-        f"{i}+{j}": 0.5 * (done[i].scores + done[j].scores)
+    one: _Scores = {(k,): each.scores for k, each in enumerate(done)}
+    two: _Scores = {
+        (i, j): 0.5 * (done[i].scores + done[j].scores)
         for i, j in combinations(range(len(done)), 2)
     }
     if isinstance(known, KnownGroupRules):
-        name, rule, z = _per_group(two, criterion, known)
-    else:
-        name, rule, z = _common(one, two, criterion)
-    return Winner(tuple(map(int, name.split("+"))), rule, z)
-
-
-def _common(
-    one: dict[str, np.ndarray], two: dict[str, np.ndarray], criterion: Criterion
-) -> tuple[str, Rule, float]:
-    """One threshold for all rows."""
+        return _per_group(two, criterion, known)
     judged = criterion.goals, criterion.limits
     choice = choose(one | two, *judged, levels=criterion.levels, preferred=criterion.usual)
     if choice.feasible:
         choice = nearest_to_default(choice, (one | two)[choice.name], *judged, criterion.usual)
-    at = choice.threshold
-    rule = Rule(np.array([at.value]), at.objective, at.slack, 0.0, choice.positive)
-    return choice.name, rule, choice.quantile
+    return choice
 
 
-def _per_group(
-    two: dict[str, np.ndarray], criterion: Criterion, known: KnownGroupRules
-) -> tuple[str, Rule, float]:
+def _per_group(two: _Scores, criterion: Criterion, known: KnownGroupRules) -> Choice:
     """A threshold for each group."""
     z, _ = criterion.attained(known)
     single = [known.best(k, z) for k in range(known.n_rounds)]
     first = best_model(single)
-    rules = {str(first): single[first]}
+    rules: dict[tuple[int, ...], Rule] = {(first,): single[first]}
     rules |= {
         name: criterion.rule(criterion.search(two[name]), z)
         for name in _promising(two, criterion, known, z)
     }
     name = list(rules)[best_model(list(rules.values()))]
-    return name, rules[name], z
+    return Choice(name, rules[name], z)
 
 
 def _promising(
-    two: dict[str, np.ndarray], criterion: Criterion, known: KnownGroupRules, z: float
-) -> list[str]:
+    two: _Scores, criterion: Criterion, known: KnownGroupRules, z: float
+) -> list[tuple[int, ...]]:
     """The means of two rounds with the lowest Lagrangian at the multipliers of the best mixture.
 
     No thresholds of theirs that meet the constraints have a lower objective than that.
     """
     if len(two) <= SEARCHED:
         return list(two)
-    most = criterion.problem.highest_multipliers()
+    most = highest_multipliers(criterion.goals)
     multipliers = best_multipliers(known.at(z, most), most)
 
-    def least(name: str) -> float:
-        curves = GroupCurves.of(two[name], known.group, criterion.problem, criterion.limits)
+    def least(name: tuple[int, ...]) -> float:
+        curves = GroupCurves.of(two[name], known.group, criterion.goals, criterion.limits)
         return float(curves.cheapest(multipliers, z).reduced(multipliers)[0])
 
     return sorted(two, key=least)[:SEARCHED]

@@ -13,11 +13,11 @@ from scipy.sparse import csr_array, issparse, vstack
 from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained.paper._interface import ConvexProblem, canonical
 from skbandit.constrained.paper._tolerances import FEASIBLE, NO_DIRECTION
+from skbandit.constrained.thresholds._multipliers import multipliers_per_bound
 from skbandit.rates._forms import (
     BoundConstraints,
     LinearFractionalForms,
     nonnegative_rows,
-    weight_rows,
 )
 
 KINK = 1e-6
@@ -319,15 +319,9 @@ class RampProblem:
         )
 
     def shadow_prices(self, multipliers: np.ndarray, positive: np.ndarray) -> np.ndarray:
-        """Multipliers per unit of the bounds as the user wrote them.
-
-        N/D <= t is solved as N - tD <= 0: raising t by dt relaxes that by D dt, with D at the
-        predictions pi. A ratio as objective divides by its own denominator there, and has no
-        multipliers where that is 0.
-        """
-        _, below = self.objective.fractions(positive)
-        _, below_bounds = self.goals.forms.fractions(positive)
-        return multipliers / self.scale * below_bounds / (below[0] or np.nan)
+        """Multipliers per unit of the bounds as written: see `multipliers_per_bound`."""
+        scaled = multipliers / self.scale
+        return multipliers_per_bound(scaled, self.objective, self.goals.forms, positive)
 
     def tightened(self, by: np.ndarray) -> RampProblem:
         """Return the problem with every normalized bound moved inwards by `by`."""
@@ -338,7 +332,7 @@ def compile_problem(X: Any, goals: MeasuredGoals, alpha: float, fit_intercept: b
     """Compile bound goals over the rows of X into Problem 2."""
     X = canonical(X) if len(goals.rows) == X.shape[0] else canonical(X)[goals.rows]
     measured = goals.constraints
-    rows, rhs = weight_rows(measured.forms, measured.bound, measured.sign)
+    rows, rhs = goals.linear
     scale = np.asarray(abs(rows).sum(axis=1)).ravel()
     scale[scale == 0] = 1.0
     return RampProblem(

@@ -14,10 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from skbandit.constrained._fit_rows import (
-    Extra,
     refuse_keywords,
 )
-from skbandit.constrained._goals import Goals, TrainingGoals
+from skbandit.constrained._goals import Goals
 from skbandit.constrained._linear import BaseRampClassifier
 from skbandit.constrained._report import missed, plain_columns
 from skbandit.constrained.paper._interface import Solver
@@ -257,10 +256,15 @@ class RampClassifier(BaseRampClassifier):
             If the randomized rule meets the constraints, but no single threshold does.
         """
         refuse_keywords(self, unknown)
-        extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
+        extra = {
+            "X_extra": X_extra,
+            "y_extra": y_extra,
+            "attributes_extra": attributes_extra,
+            "sample_weight_extra": sample_weight_extra,
+        }
         with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
-            design, bound = draft._read_training(X, y, sample_weight, attributes, extra)
-            draft._fit(design, bound, step_done)
+            design, goals = draft._read_training(X, y, sample_weight, attributes, **extra)
+            draft._fit(design, goals, step_done)
         return self
 
     def sample_predict(self, X: Any, random_state: Any = None) -> np.ndarray:
@@ -285,14 +289,14 @@ class RampClassifier(BaseRampClassifier):
     def _expected(self, scores: np.ndarray) -> np.ndarray:
         return ramp(self._classes.orientation * (scores + self.ramp_intercept_[0]))
 
-    def _fit(self, design: Any, bound: TrainingGoals, step_done: Callable[[str], None]) -> None:
+    def _fit(self, design: Any, goals: Goals, step_done: Callable[[str], None]) -> None:
         """Train on all rows until no pair of groups outside the working set is the worst."""
-        bound.declared.require_one_rate("RampClassifier")
+        goals.declared.require_one_rate("RampClassifier")
         alpha, tol = finite(self.alpha, "alpha"), finite(self.tol, "tol")
         # an intercept makes up for the means; far from 0, columns are nearly dependent on it
         center = None
         if self.fit_intercept and not issparse(design):
-            parts = [rows.weight for rows, _ in bound.goals.data.parts("all")]
+            parts = [rows.weight for rows, _ in goals.data.parts("all")]
             center = np.average(design, axis=0, weights=np.concatenate(parts))
         with one_blas_thread():
             span = row_span(design if center is None else design - center)
@@ -307,8 +311,9 @@ class RampClassifier(BaseRampClassifier):
             report=self._reporter(step_done),
             from_zero=self.init == "zeros",
         )
-        goals: Goals | None = bound.goals
-        while goals is not None:
+        working: Goals | None = goals
+        while working is not None:
+            goals = working
             problem = compile_problem(span.rows, goals.measured, alpha, self.fit_intercept)
             trained = train(problem, options)
             self._take_constraints(goals)
@@ -317,13 +322,13 @@ class RampClassifier(BaseRampClassifier):
             report = self._report(scores, goals.data, goals.constraints)
             self._report_columns = plain_columns(report)
             self.feasible_ = bool(report["satisfied"].fillna(True).all())
-            last, goals = goals, goals.widened(self._predicted_positive(scores))
+            working = goals.widened(self._predicted_positive(scores))
             if not self.feasible_:
                 break
         # advice is a search of its own, for which the fast solver will do
         fast = choose_solver("newton", {}, n, d, n_dimensions)
-        relax = partial(relaxation_advice, problem, trained.point, last, fast)
-        self._check_trained(trained, last, relax)
+        relax = partial(relaxation_advice, problem, trained.point, goals, fast)
+        self._check_trained(trained, goals, relax)
 
     def _set_model(
         self,

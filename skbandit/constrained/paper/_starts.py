@@ -25,7 +25,8 @@ from skbandit.constrained.paper._tolerances import (
     START_PENALTY,
     TIE,
 )
-from skbandit.constrained.thresholds._candidates import slacks_by_threshold
+from skbandit.constrained.thresholds._candidates import slacks
+from skbandit.constrained.thresholds._curve import Curve
 
 
 def starts(
@@ -214,22 +215,23 @@ def relaxations(
         except SolverError:  # a solver that gives up adds no direction
             continue
         found.append(ended.point)
-    slacks = (slacks_by_threshold(problem.scores(point), problem.goals) for point in found)
-    return least_relaxations(slacks, declared)
+    goals = problem.goals
+    curves = (Curve.of(problem.scores(point)) for point in found)
+    return least_relaxations((slacks(goals, one.values(goals.forms)) for one in curves), declared)
 
 
-def least_relaxations(slacks: Iterable[np.ndarray], declared: Sequence[np.ndarray]) -> Relaxations:
+def least_relaxations(found: Iterable[np.ndarray], declared: Sequence[np.ndarray]) -> Relaxations:
     """The smallest relaxations over all thresholds along some directions.
 
     Parameters
     ----------
-    slacks : iterable of ndarray of shape (m, C)
+    found : iterable of ndarray of shape (m, C)
         For each direction, the slack of every constraint at each of its thresholds.
     declared : sequence of ndarray of int
         For each declared bound the constraints that share it.
     """
     alone, together = np.full(len(declared), np.inf), np.full(len(declared), np.inf)
-    for slack in slacks:
+    for slack in found:
         needed = np.maximum(-np.array([slack[rows].min(axis=0) for rows in declared]), 0.0)
         needed[needed <= RATE_TOL] = 0.0
         total = needed.sum(axis=0)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array
 from scipy.special import ndtr, ndtri
 
-from skbandit.rates._confidence import ConfidenceLimit
+from skbandit.constrained.thresholds._curve import Curve
 from skbandit.rates._forms import RATE_TOL, BoundConstraints, LinearFractionalForms
 from skbandit.rates._score_limits import MeasuredShares, ScoreLimits, reached_quantiles
 
 if TYPE_CHECKING:
     from skbandit.constrained._goals import MeasuredGoals
-
-SAME_SCORE = 1e-13
-"""Scores closer than this, relative to them and to the median, may differ by rounding only."""
+    from skbandit.constrained.thresholds._limits import Limits
 
 
 @dataclass(frozen=True)
@@ -54,45 +49,39 @@ def best_threshold(
     objective: LinearFractionalForms,
     goals: BoundConstraints,
     preferred: float,
-    limits: Sequence[ConfidenceLimit] = (),
+    limits: Limits | None = None,
 ) -> Threshold:
     """Search all thresholds for the best one that meets the constraints.
 
-    Hard rates change only at the scores, so one sort and cumulative sums give the values at
-    every threshold exactly. If no threshold meets all constraints, the one with the smallest
-    worst violation is returned. Ties go to the threshold nearest to `preferred`.
+    If no threshold meets all constraints, the one with the smallest worst violation is returned.
+    Ties go to the threshold nearest to `preferred`.
 
     Parameters
     ----------
     scores : ndarray of shape (n,)
         Scores of the rows that the expressions are over.
     objective : LinearFractionalForms
-        One expression, signed so that lower is better.
+        One expression, or several of which the largest counts; lower is better.
     goals : BoundConstraints
         The constraints.
     preferred : float
         Ties are broken in favor of the threshold nearest to this.
-    limits : sequence of ConfidenceLimit, default=()
-        One per constraint, if confidence limits must be inside the bounds too.
+    limits : Limits or None
+        If confidence limits must be inside the bounds too.
 
     Returns
     -------
     Threshold
     """
-    order = np.argsort(-scores, kind="stable")
-    sorted_scores = scores[order]
-    thresholds, n_positive = thresholds_between(sorted_scores)
-    values = _values_by_threshold(objective, order, n_positive).max(axis=0)
+    curve = Curve.of(scores)
+    values = curve.values(objective).max(axis=0)
     goal = np.where(np.isnan(values), np.inf, values)
-    measured = _values_by_threshold(goals.forms, order, n_positive)
-    slack = least_slack(goals, measured)
+    slack = least_slack(goals, curve.values(goals.forms))
     inside = np.flatnonzero(slack >= -RATE_TOL)
-    if limits and len(inside):  # a limit is inside its bound only if the rate is
-        at = [
-            limit.of_sums(sums_of_first(limit.rows, order, n_positive[inside])) for limit in limits
-        ]
-        slack = np.full(len(thresholds), -np.inf)
-        slack[inside] = least_slack(goals, np.stack(at))
+    if limits is not None and len(inside):  # a limit is inside its bound only if the rate is
+        of_limits = limits.slack(curve.sums(limits.rows)[:, inside])
+        slack = np.full(len(slack), -np.inf)
+        slack[inside] = of_limits
     if (slack >= -RATE_TOL).any():
         candidates = np.flatnonzero(slack >= -RATE_TOL)
         lowest = goal[candidates].min()
@@ -100,84 +89,19 @@ def best_threshold(
     else:
         candidates = np.flatnonzero(slack >= slack.max() - RATE_TOL)
         candidates = candidates[goal[candidates] <= goal[candidates].min() + RATE_TOL]
-    best = candidates[np.argmin(np.abs(thresholds[candidates] - preferred))]
-    return Threshold(float(thresholds[best]), float(goal[best]), float(slack[best]))
+    best = candidates[np.argmin(np.abs(curve.thresholds[candidates] - preferred))]
+    return Threshold(float(curve.thresholds[best]), float(goal[best]), float(slack[best]))
 
 
-def slacks_by_threshold(scores: np.ndarray, goals: BoundConstraints) -> np.ndarray:
-    """Slacks of K constraints' hard rates, (K, n_thresholds); -inf where undefined."""
-    order = np.argsort(-scores, kind="stable")
-    _, n_positive = thresholds_between(scores[order])
-    return _slacks(goals, _values_by_threshold(goals.forms, order, n_positive))
+def slacks(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
+    """The slack of K values in each of C columns, -inf where undefined; shape (K, C)."""
+    found = goals.sign[:, None] * (goals.bound[:, None] - values)
+    return np.where(np.isnan(found), -np.inf, found)
 
 
 def least_slack(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
-    """The smallest slack at every threshold, -inf where a value is undefined."""
-    return _slacks(goals, values).min(axis=0, initial=np.inf)
-
-
-def _slacks(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
-    slacks = goals.sign[:, None] * (goals.bound[:, None] - values)
-    return np.where(np.isnan(slacks), -np.inf, slacks)
-
-
-def thresholds_between(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Thresholds between distinct scores, and the number of rows above each."""
-    upper, lower = descending[:-1], descending[1:]
-    size = np.maximum(np.abs(upper), np.abs(lower))
-    size = np.maximum(size, np.median(np.abs(descending)))
-    inner = np.flatnonzero(upper - lower > SAME_SCORE * np.maximum(size, 1e-300)) + 1
-    middles = 0.5 * (descending[inner - 1] + descending[inner])
-    thresholds = np.concatenate([[descending[0] + 0.5], middles, [descending[-1] - 0.5]])
-    return thresholds, np.concatenate([[0], inner, [len(descending)]])
-
-
-def _values_by_threshold(
-    forms: LinearFractionalForms, order: np.ndarray, n_positive: np.ndarray
-) -> np.ndarray:
-    """Values of K expressions at every threshold, nan where undefined; shape (K, n_thresholds)."""
-    above = sums_of_first(forms.numerator, order, n_positive) + forms.numerator_constant[:, None]
-    below = forms.denominator_constant[:, None]
-    if forms.denominator.nnz:
-        below = below + sums_of_first(forms.denominator, order, n_positive)
-    return forms.quotients(above, below)
-
-
-def sums_of_first(rows: csr_array, order: np.ndarray, n_positive: np.ndarray) -> np.ndarray:
-    """Sums of each row's coefficients over the first `n_positive` rows in order."""
-    sums = np.zeros((rows.shape[0], len(n_positive)))
-    # One row at a time: K dense rows may not fit in cache. Those without coefficients stay 0.
-    for k in np.flatnonzero(np.diff(rows.indptr)):
-        entries = slice(rows.indptr[k], rows.indptr[k + 1])
-        dense = np.bincount(rows.indices[entries], rows.data[entries], rows.shape[1])
-        running = np.cumsum(dense[order])
-        sums[k] = np.append(0.0, running)[n_positive]
-    return sums
-
-
-def descending_in_groups(scores: np.ndarray, group: np.ndarray) -> list[np.ndarray]:
-    """The rows of each group, 0 to G - 1, by descending score."""
-    by_group = np.lexsort((-scores, group))
-    starts = np.searchsorted(group[by_group], np.arange(group.max() + 2))
-    return [by_group[first:last] for first, last in pairwise(starts)]
-
-
-def sums_of_first_in_groups(
-    rows: csr_array, orders: Sequence[np.ndarray], n_positive: Sequence[np.ndarray]
-) -> list[np.ndarray]:
-    """`sums_of_first` of each group, with the order of its own rows and its own n_positive."""
-    columns = csc_array(rows)
-    return [
-        sums_of_first(csr_array(columns[:, order]), np.arange(len(order)), above)
-        for order, above in zip(orders, n_positive, strict=True)
-    ]
-
-
-def spread(n_positive: np.ndarray, most: int) -> np.ndarray:
-    """At most so many of the n_positive, evenly spaced, besides the outermost two."""
-    if len(n_positive) <= most + 2:
-        return n_positive
-    return n_positive[np.unique(np.linspace(0, len(n_positive) - 1, most + 2).astype(int))]
+    """The smallest of `slacks` in each column."""
+    return slacks(goals, values).min(axis=0, initial=np.inf)
 
 
 KEPT = 2_000_000
@@ -202,12 +126,8 @@ class ThresholdSearch:
         Of the constraints, over the same rows.
     scores : ndarray of shape (n,)
         One score per row.
-    thresholds : ndarray of shape (C,)
-        The thresholds.
-    order : ndarray of shape (n,)
-        Rows by descending score.
-    n_positive : ndarray of shape (C,)
-        Number of rows above each threshold.
+    curve : Curve
+        Its thresholds.
     measured : dict of float to MeasuredShares
         Rates and limits at all thresholds by normal quantile, as far as they have been needed;
         one for all bounds.
@@ -216,9 +136,7 @@ class ThresholdSearch:
     goals: MeasuredGoals
     limits: ScoreLimits
     scores: np.ndarray
-    thresholds: np.ndarray
-    order: np.ndarray
-    n_positive: np.ndarray
+    curve: Curve
     measured: dict[float, MeasuredShares] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -230,13 +148,8 @@ class ThresholdSearch:
         thresholds: np.ndarray | None = None,
     ) -> ThresholdSearch:
         """Sort a score; its thresholds are between all its values unless `thresholds` are given."""
-        order = np.argsort(-scores)  # the order of equal scores does not matter
-        descending = scores[order]
-        if thresholds is None:
-            thresholds, n_positive = thresholds_between(descending)
-        else:
-            n_positive = np.searchsorted(-descending, -thresholds, side="left")
-        return cls(goals, limits, scores, thresholds, order, n_positive)
+        curve = Curve.of(scores) if thresholds is None else Curve.at(scores, thresholds)
+        return cls(goals, limits, scores, curve)
 
     def under(self, goals: MeasuredGoals, limits: ScoreLimits) -> ThresholdSearch:
         """The same thresholds under other constraints over the same rows; nothing is sorted anew.
@@ -257,15 +170,12 @@ class ThresholdSearch:
     @cached_property
     def objective(self) -> np.ndarray:
         """The objective at every threshold, lower is better; inf where undefined."""
-        forms = self.goals.objective
-        above = self._sums_of(forms.numerator) + forms.numerator_constant[:, None]
-        below = self._sums_of(forms.denominator) + forms.denominator_constant[:, None]
-        values = forms.quotients(above, below).max(axis=0)
+        values = self.curve.values(self.goals.objective).max(axis=0)
         return np.where(np.isnan(values), np.inf, values)
 
     @cached_property
     def _sums(self) -> np.ndarray:
-        return self._sums_of(self.limits.rows)
+        return self.curve.sums(self.limits.rows)
 
     def slacks(self) -> np.ndarray:
         """The slack of every rate at every threshold, shape (K, C)."""
@@ -292,7 +202,7 @@ class ThresholdSearch:
             Indices of the constraints; None is for all.
         """
         limits = self.limits if limits is None else limits
-        if z not in self.measured and len(limits.shares) * len(self.thresholds) <= KEPT:
+        if z not in self.measured and len(limits.shares) * len(self.curve.thresholds) <= KEPT:
             self.measured[z] = limits.measure(self._sums, z)
         if z in self.measured:
             found = self.measured[z] if at is None else self.measured[z].take(at)
@@ -365,18 +275,11 @@ class ThresholdSearch:
         small[small] = self.limits.risk_of(quantiles[:, small]) <= most
         return small
 
-    def positive(self, threshold: float) -> np.ndarray:
-        """1.0 where the score is above a threshold."""
-        return (self.scores > threshold).astype(float)
-
     def _nearest(self, candidates: np.ndarray, preferred: float) -> Threshold:
         """The best of some thresholds, among equals the one nearest to `preferred`."""
         goal = self.objective[candidates]
         candidates = candidates[goal <= goal.min() + RATE_TOL]
-        best = candidates[np.argmin(np.abs(self.thresholds[candidates] - preferred))]
+        best = candidates[np.argmin(np.abs(self.curve.thresholds[candidates] - preferred))]
         return Threshold(
-            float(self.thresholds[best]), float(self.objective[best]), float(self.slack[best])
+            float(self.curve.thresholds[best]), float(self.objective[best]), float(self.slack[best])
         )
-
-    def _sums_of(self, rows: csr_array) -> np.ndarray:
-        return sums_of_first(rows, self.order, self.n_positive)

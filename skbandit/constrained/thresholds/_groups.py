@@ -11,15 +11,13 @@ from scipy.sparse import csr_array
 
 from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained.thresholds._candidates import (
+    Threshold,
     ThresholdSearch,
     best_threshold,
-    descending_in_groups,
     least_slack,
-    sums_of_first,
-    sums_of_first_in_groups,
-    thresholds_between,
 )
-from skbandit.constrained.thresholds._limits import Limits, SeparateLimits, SharedRisk
+from skbandit.constrained.thresholds._curve import Curve, curves_of_groups, sums_by_curve
+from skbandit.constrained.thresholds._limits import Limits, SharedRisk
 from skbandit.constrained.thresholds._multiple_choice import (
     ROUNDING,
     Combination,
@@ -46,13 +44,13 @@ _Sums = tuple[list[np.ndarray], list[np.ndarray]]
 
 
 @dataclass(frozen=True)
-class GroupThresholds:
-    """One threshold per group: scores above it are positive.
+class Rule:
+    """Thresholds on one score, one or one per group: rows above are positive.
 
     Attributes
     ----------
     thresholds : ndarray of shape (G,)
-        Midway between neighboring scores of the group, 1/2 beyond the outermost.
+        Midway between neighboring scores, 1/2 beyond the outermost; a single one without groups.
     objective : float
         The hard objective there, lower is better; inf if undefined.
     slack : float
@@ -62,16 +60,25 @@ class GroupThresholds:
         No thresholds that meet the constraints have an objective lower than ``objective - gap``: 0
         if these are proven to be the best. nan if no thresholds that meet the constraints were
         found although there may be some; inf if there are none.
+    positive : ndarray of shape (n,)
+        Predictions, 0 and 1, on the rows measured.
     """
 
     thresholds: np.ndarray
     objective: float
     slack: float
     gap: float
+    positive: np.ndarray
+
+    @classmethod
+    def of(cls, found: Threshold, scores: np.ndarray) -> Rule:
+        """The rule of one threshold for all rows."""
+        positive = (scores > found.value).astype(float)
+        return cls(np.array([found.value]), found.objective, found.slack, 0.0, positive)
 
     @property
     def feasible(self) -> bool:
-        """Whether every constraint holds."""
+        """Whether every constraint holds, with its limit if there are limits."""
         return self.slack >= -RATE_TOL
 
 
@@ -88,28 +95,21 @@ class GroupSearch:
     ----------
     scores : ndarray of shape (n,)
         Scores of the rows that the expressions are over.
-    group : ndarray of int, shape (n,)
-        Group of each row, from 0 to G - 1; each has rows.
     objective : LinearFractionalForms
         One expression, signed so that lower is better.
     goals : BoundConstraints
         The constraints.
     preferred : float
         Threshold nearest to which ties are broken, one group after the other.
-    orders : tuple of ndarray
-        Rows of each group by descending score.
-    thresholds, n_positive : tuple of ndarray of shape (C_g,)
-        Thresholds of each group, and the number of its rows above each.
+    curves : tuple of G Curve
+        The thresholds of each group.
     """
 
     scores: np.ndarray
-    group: np.ndarray
     objective: LinearFractionalForms
     goals: BoundConstraints
     preferred: float
-    orders: tuple[np.ndarray, ...]
-    thresholds: tuple[np.ndarray, ...]
-    n_positive: tuple[np.ndarray, ...]
+    curves: tuple[Curve, ...]
 
     @classmethod
     def of(
@@ -120,18 +120,12 @@ class GroupSearch:
         goals: BoundConstraints,
         preferred: float,
     ) -> GroupSearch:
-        """Sort a score in each group."""
-        orders = descending_in_groups(scores, group)
-        thresholds, n_positive = zip(
-            *(thresholds_between(scores[order]) for order in orders), strict=True
-        )
-        return cls(
-            scores, group, objective, goals, preferred, tuple(orders), thresholds, n_positive
-        )
+        """Sort a score in each group, from 0 to G - 1; each has rows."""
+        return cls(scores, objective, goals, preferred, curves_of_groups(scores, group))
 
     def sums(self, rows: csr_array) -> list[np.ndarray]:
         """Sums of each row's coefficients above each threshold of each group."""
-        return sums_of_first_in_groups(rows, self.orders, self.n_positive)
+        return sums_by_curve(rows, self.curves)
 
     @cached_property
     def tables(self) -> tuple[_Sums, _Sums]:
@@ -153,7 +147,7 @@ class GroupSearch:
             quotients.append(np.flatnonzero(np.diff(some.denominator.indptr)))
             rooms.append(some.denominator_constant[quotients[-1]] - 3.0 * ROUNDING)
         sets = []
-        for g in range(len(self.orders)):
+        for g in range(len(self.curves)):
             signed = sign[:, None] * (above[g] - bound[:, None] * below[g])
             divisors = -below[g][quotients[0]], -denominators[g][quotients[1]]
             uses = np.concatenate([signed, *divisors])
@@ -169,7 +163,7 @@ class GroupSearch:
         single = best_threshold(self.scores, self.objective, self.goals, self.preferred)
         return problem, minimize(problem, self.at_threshold(single.value))
 
-    def best(self, limits: Limits | None = None) -> GroupThresholds:
+    def best(self, limits: Limits | None = None) -> Rule:
         """The best combination that meets the constraints.
 
         Parameters
@@ -179,7 +173,7 @@ class GroupSearch:
 
         Returns
         -------
-        GroupThresholds
+        Rule
             At least as good as the best single threshold. If no thresholds meet the constraints,
             those with the smallest miss, of a quotient N/D in units of N - tD.
         """
@@ -191,21 +185,19 @@ class GroupSearch:
     def at_threshold(self, threshold: float) -> np.ndarray:
         """The same threshold for every group."""
         options = []
-        for order, n_positive in zip(self.orders, self.n_positive, strict=True):
-            above = int(np.sum(self.scores[order] > threshold))
-            options.append(int(np.searchsorted(n_positive, above)))
+        for curve in self.curves:
+            above = int(np.sum(self.scores[curve.order] > threshold))
+            options.append(int(np.searchsorted(curve.n_positive, above)))
         return np.array(options)
 
     def positive(self, options: np.ndarray) -> np.ndarray:
         """Predictions 0.0 and 1.0 of shape (n,)."""
         found = np.zeros(len(self.scores))
-        for order, n_positive, j in zip(self.orders, self.n_positive, options, strict=True):
-            found[order[: n_positive[j]]] = 1.0
+        for curve, j in zip(self.curves, options, strict=True):
+            found[curve.order[: curve.n_positive[j]]] = 1.0
         return found
 
-    def result(
-        self, options: np.ndarray, lowest: float, limits: Limits | None = None
-    ) -> GroupThresholds:
+    def result(self, options: np.ndarray, lowest: float, limits: Limits | None = None) -> Rule:
         """Measure a choice; `lowest` is the smallest objective that any other may have."""
         goals = self.goals
         positive = self.positive(options)
@@ -214,13 +206,15 @@ class GroupSearch:
         slack = float(least_slack(goals, goals.forms.values(positive)[:, None])[0])
         if limits is not None and slack >= -RATE_TOL:
             slack = float(limits.slack((limits.rows @ positive)[:, None])[0])
-        thresholds = np.array([at[j] for at, j in zip(self.thresholds, options, strict=True)])
+        thresholds = np.array(
+            [curve.thresholds[j] for curve, j in zip(self.curves, options, strict=True)]
+        )
         if slack < -RATE_TOL:
             gap = np.inf if lowest == np.inf else np.nan
         else:
             gap = value - lowest
             gap = 0.0 if gap <= 2.0 * RATE_TOL else gap
-        return GroupThresholds(thresholds, value, slack, float(gap))
+        return Rule(thresholds, value, slack, float(gap), positive)
 
     def nearest(self, problem: MultipleChoice, options: np.ndarray) -> np.ndarray:
         """Among choices as good, move one threshold after the other toward the preferred one."""
@@ -240,12 +234,12 @@ class GroupSearch:
                 value = np.where(below > ROUNDING, above / below, np.inf)
             equal = np.flatnonzero((over <= worst) & (value <= best))
             if len(equal):
-                away = np.abs(self.thresholds[g][equal] - self.preferred)
+                away = np.abs(self.curves[g].thresholds[equal] - self.preferred)
                 options[g] = equal[np.argmin(away)]
         return options
 
 
-def _within_limits(search: GroupSearch, best: Combination, limits: Limits) -> GroupThresholds:
+def _within_limits(search: GroupSearch, best: Combination, limits: Limits) -> Rule:
     """The best choice found whose confidence limits are inside the bounds.
 
     The stricter the bounds, the nearer are the limits to theirs, until no choice is left. The power
@@ -273,27 +267,22 @@ def _within_limits(search: GroupSearch, best: Combination, limits: Limits) -> Gr
     return search.result(_polished(search, found[first], limits), best.lowest, limits)
 
 
-def _single_within(curves: GroupSearch, limits: Limits) -> float:
+def _single_within(search: GroupSearch, limits: Limits) -> float:
     """The best threshold for all groups whose limits are inside, or whose limits miss by least."""
-    order = np.argsort(-curves.scores, kind="stable")
-    thresholds, n_positive = thresholds_between(curves.scores[order])
-    forms = curves.objective
-    above = sums_of_first(forms.numerator, order, n_positive) + forms.numerator_constant[:, None]
-    below = (
-        sums_of_first(forms.denominator, order, n_positive) + forms.denominator_constant[:, None]
-    )
-    values = forms.quotients(above, below)[0]
-    slack = limits.slack(sums_of_first(limits.rows, order, n_positive))
+    curve = Curve.of(search.scores)
+    values = curve.values(search.objective)[0]
+    slack = limits.slack(curve.sums(limits.rows))
     inside = np.flatnonzero(slack >= min(-RATE_TOL, float(slack.max())))
-    return float(thresholds[inside[np.argmin(np.where(np.isnan(values), np.inf, values)[inside])]])
+    best = np.argmin(np.where(np.isnan(values), np.inf, values)[inside])
+    return float(curve.thresholds[inside[best]])
 
 
-def _polished(curves: GroupSearch, options: np.ndarray, limits: Limits) -> np.ndarray:
+def _polished(search: GroupSearch, options: np.ndarray, limits: Limits) -> np.ndarray:
     """Move one threshold at a time to its best place, given the others, limits included."""
     options = options.copy()
-    goals = curves.goals
-    forms = [curves.objective, goals.forms]
-    counted = curves.sums(limits.rows)
+    goals = search.goals
+    forms = [search.objective, goals.forms]
+    counted = search.sums(limits.rows)
 
     def along(parts: list[np.ndarray], g: int) -> np.ndarray:
         """Sums with group g at each of its thresholds and the others at theirs."""
@@ -305,9 +294,9 @@ def _polished(curves: GroupSearch, options: np.ndarray, limits: Limits) -> np.nd
 
     for _ in range(SWEEPS):
         before = options.copy()
-        for g, thresholds in enumerate(curves.thresholds):
+        for g, curve in enumerate(search.curves):
             values = []
-            for some, (above, below) in zip(forms, curves.tables, strict=True):
+            for some, (above, below) in zip(forms, search.tables, strict=True):
                 n = along(above, g) + some.numerator_constant[:, None]
                 d = along(below, g) + some.denominator_constant[:, None]
                 values.append(some.quotients(n, d))
@@ -318,38 +307,10 @@ def _polished(curves: GroupSearch, options: np.ndarray, limits: Limits) -> np.nd
                 continue
             equal = inside[objective[inside] <= objective[inside].min() + RATE_TOL]
             if objective[equal].min() < objective[options[g]] - RATE_TOL:
-                options[g] = equal[np.argmin(np.abs(thresholds[equal] - curves.preferred))]
+                options[g] = equal[np.argmin(np.abs(curve.thresholds[equal] - search.preferred))]
         if (options == before).all():
             break
     return options
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Thresholds on one model's scores.
-
-    Attributes
-    ----------
-    thresholds : ndarray of shape (G,)
-        One per group; a single one without groups.
-    objective, slack : float
-        As in `GroupThresholds`.
-    gap : float
-        As in `GroupThresholds`; 0 for a single threshold.
-    positive : ndarray of shape (n,)
-        Predictions, 0 and 1, on the rows measured.
-    """
-
-    thresholds: np.ndarray
-    objective: float
-    slack: float
-    gap: float
-    positive: np.ndarray
-
-    @property
-    def feasible(self) -> bool:
-        """Whether every constraint holds, with its limit if there are limits."""
-        return self.slack >= -RATE_TOL
 
 
 @dataclass(frozen=True)
@@ -385,27 +346,24 @@ class RuleSearch:
             search = ThresholdSearch.of(scores, goals, limits.limits)
             found = search.best(limits.quantile, self.preferred)
         else:
-            separate = limits.limits if isinstance(limits, SeparateLimits) else ()
             found = best_threshold(
-                scores, goals.objective, goals.constraints, self.preferred, limits=separate
+                scores, goals.objective, goals.constraints, self.preferred, limits
             )
-        positive = (scores > found.value).astype(float)
-        return Rule(np.array([found.value]), found.objective, found.slack, 0.0, positive)
+        return Rule.of(found, scores)
 
     def _best_of_groups(self, limits: Limits | None) -> Rule:
-        present, codes, search = self._by_group
+        present, search = self._by_group
         best = search.best(limits)
         thresholds = np.full(self.n_groups, self.preferred)
         thresholds[present] = best.thresholds
-        positive = (self.scores > best.thresholds[codes]).astype(float)
-        return Rule(thresholds, best.objective, best.slack, best.gap, positive)
+        return replace(best, thresholds=thresholds)
 
     @cached_property
-    def _by_group(self) -> tuple[np.ndarray, np.ndarray, GroupSearch]:
-        """The groups with rows, which of them each row is of, and the search of thresholds."""
+    def _by_group(self) -> tuple[np.ndarray, GroupSearch]:
+        """The groups with rows, and the search of their thresholds."""
         present, codes = np.unique(np.asarray(self.group), return_inverse=True)
         forms = self.goals.objective, self.goals.constraints
-        return present, codes, GroupSearch.of(self.scores, codes, *forms, self.preferred)
+        return present, GroupSearch.of(self.scores, codes, *forms, self.preferred)
 
 
 def best_model(rules: Sequence[Rule]) -> int:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._goals import Goals
-from skbandit.constrained.thresholds._candidates import least_slack
-from skbandit.rates._confidence import ConfidenceLimit, confidence_limits
-from skbandit.rates._forms import BoundConstraints
 from skbandit.rates._score_limits import ScoreLimits, score_limits
 
 
@@ -44,69 +39,17 @@ def limits_at(goals: Goals, level: float | None, choices: int = 0) -> ScoreLimit
     return limits if level is None else limits.promised(level, choices)
 
 
-class Limits(Protocol):
-    """A test that predictions pass if all limits are inside the bounds.
+@dataclass(frozen=True)
+class Limits:
+    """A test that predictions pass if the limits of K constraints are inside their bounds.
 
     It depends on sums over rows, ``rows @ pi`` at positive predictions pi.
-    """
-
-    @property
-    def rows(self) -> csr_array:
-        """Coefficients of the S sums, of shape (S, n)."""
-        ...
-
-    def slack(self, sums: np.ndarray) -> np.ndarray:
-        """Slack (C,) at C predictions, from sums of shape (S, C): -RATE_TOL or more passes."""
-        ...
-
-    def margins(self, positive: np.ndarray, factor: float) -> np.ndarray:
-        """Distances of the limits from the rates, of shape (K,), times about `factor`."""
-        ...
-
-
-@dataclass(frozen=True)
-class SeparateLimits:
-    """One limit per constraint, each inside its bound.
-
-    Attributes
-    ----------
-    goals : BoundConstraints
-        K constraints over n rows.
-    limits : tuple of K ConfidenceLimit
-    level : float
-        Probability with which all of them hold.
-    """
-
-    goals: BoundConstraints
-    limits: tuple[ConfidenceLimit, ...]
-    level: float
-
-    @cached_property
-    def rows(self) -> csr_array:
-        """Coefficients of all limits' sums, stacked."""
-        return csr_array(vstack([limit.rows for limit in self.limits]))
-
-    def slack(self, sums: np.ndarray) -> np.ndarray:
-        """The smallest distance of a limit from its bound."""
-        parts = np.split(sums, len(self.limits))
-        ends = [limit.of_sums(part) for limit, part in zip(self.limits, parts, strict=True)]
-        return least_slack(self.goals, np.stack(ends))
-
-    def margins(self, positive: np.ndarray, factor: float) -> np.ndarray:
-        """Distances of the limits from the rates, times `factor`."""
-        at = np.array([limit.at(positive) for limit in self.limits])
-        return factor * self.goals.sign * (at - self.goals.forms.values(positive))
-
-
-@dataclass(frozen=True)
-class SharedRisk:
-    """Score limits of all constraints, whose risks of being missed add up to 1 - level at most.
 
     Attributes
     ----------
     limits : ScoreLimits
     level : float
-        Probability, about, with which all constraints hold in the population.
+        Probability with which all constraints hold in the population.
     """
 
     limits: ScoreLimits
@@ -114,13 +57,25 @@ class SharedRisk:
 
     @property
     def rows(self) -> csr_array:
-        """Coefficients of the sums."""
+        """Coefficients of the S sums, of shape (S, n)."""
         return self.limits.rows
 
     @property
     def quantile(self) -> float:
-        """Normal quantile of the level."""
+        """Normal quantile at which limits are evaluated."""
         return quantile_of(self.level)
+
+    def slack(self, sums: np.ndarray) -> np.ndarray:
+        """Slack (C,) at C predictions, from sums of shape (S, C): -RATE_TOL or more passes."""
+        raise NotImplementedError
+
+    def margins(self, positive: np.ndarray, factor: float = 1.0) -> np.ndarray:
+        """Distances (K,) of the limits at `factor` times the quantile from the rates."""
+        return self.limits.at(positive, 0.0) - self.limits.at(positive, factor * self.quantile)
+
+
+class SharedRisk(Limits):
+    """Limits whose approximate risks of being missed add up to 1 - level at most."""
 
     def slack(self, sums: np.ndarray) -> np.ndarray:
         """The risk that is left, a probability; without a quantile, the slack of the rates."""
@@ -128,20 +83,24 @@ class SharedRisk:
             return self.limits.slack(sums, 0.0).min(axis=0, initial=np.inf)
         return float(ndtr(-self.quantile)) - self.limits.risk(sums, self.quantile)
 
-    def margins(self, positive: np.ndarray, factor: float) -> np.ndarray:
-        """Distances of the limits at `factor` times the quantile from the rates."""
-        z = factor * self.quantile
-        return self.limits.at(positive, 0.0) - self.limits.at(positive, z)
+
+class SeparateLimits(Limits):
+    """Exact limits, one per constraint, each with its part of the error 1 - level."""
+
+    @property
+    def quantile(self) -> float:
+        """Normal quantile of the level of each limit."""
+        return -float(ndtri(allowed_error(self.level) / max(len(self.limits.offset), 1)))
+
+    def slack(self, sums: np.ndarray) -> np.ndarray:
+        """The smallest distance of a limit from its bound."""
+        return self.limits.slack(sums, self.quantile).min(axis=0, initial=np.inf)
 
 
-def required_limits(
-    limits: ScoreLimits, goals: Goals, level: float, prefit: bool
-) -> SharedRisk | SeparateLimits:
+def required_limits(limits: ScoreLimits, goals: Goals, level: float, prefit: bool) -> Limits:
     """Limits at a level above 1/2; one per constraint if that is an exact guarantee."""
     rates = [one.rate for one in goals.measured.constraints.constraints]
     single = all(len(rate.terms) == 1 and rate.denominator is None for rate in rates)
     if not (prefit and single and level > 0.5):
         return SharedRisk(limits, level)
-    exact = confidence_limits(goals.constraints, goals.data, allowed_error(level))
-    of_rows = tuple(limit.columns(goals.measured.rows) for limit in exact)
-    return SeparateLimits(goals.measured.constraints, of_rows, level)
+    return SeparateLimits(limits.exact(), level)

@@ -26,14 +26,14 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
-from skbandit.constrained.thresholds._candidates import (
-    descending_in_groups,
-    spread,
-    sums_of_first,
-    sums_of_first_in_groups,
-    thresholds_between,
+from skbandit.constrained._goals import MeasuredGoals
+from skbandit.constrained.thresholds._curve import (
+    Curve,
+    curves_of_groups,
+    evenly,
+    sums_by_curve,
 )
-from skbandit.rates._forms import RATE_TOL, BoundConstraints, LinearFractionalForms, weight_rows
+from skbandit.rates._forms import RATE_TOL, LinearFractionalForms
 from skbandit.rates._score_limits import ScoreLimits
 
 MOST = 10.0
@@ -74,43 +74,18 @@ STEP_BACK = 0.75
 """The same after a step that did not raise the Lagrangian."""
 
 
-@dataclass(frozen=True)
-class LinearProblem:
-    """The objective and constraints as linear forms in the positive predictions pi of N rows.
+def row_costs(goals: MeasuredGoals, multipliers: Multipliers) -> np.ndarray:
+    """Cost, of shape (N,), of predicting each row positive rather than negative."""
+    above = goals.objective.numerator.T @ multipliers.groups
+    below = goals.objective.denominator[[0]].toarray().ravel()
+    return above - multipliers.value * below + goals.linear[0].T @ multipliers.constraints
 
-    Attributes
-    ----------
-    objective : LinearFractionalForms
-        One expression, N0/D0, or G linear ones of which the largest counts; lower is better.
-    rows : csr_array of shape (K, N)
-    rhs : ndarray of shape (K,)
-        Constraint k is ``rows[k] @ pi <= rhs[k]``.
-    forms : LinearFractionalForms
-        The K bounded expressions, N/D.
-    """
 
-    objective: LinearFractionalForms
-    rows: csr_array
-    rhs: np.ndarray
-    forms: LinearFractionalForms
-
-    @classmethod
-    def of(cls, objective: LinearFractionalForms, constraints: BoundConstraints) -> LinearProblem:
-        """The problem of an objective, lower is better, under constraints N/D <= t: N - tD <= 0."""
-        rows, rhs = weight_rows(constraints.forms, constraints.bound, constraints.sign)
-        return cls(objective, rows, rhs, constraints.forms)
-
-    def costs(self, multipliers: Multipliers) -> np.ndarray:
-        """Cost, of shape (N,), of predicting each row positive rather than negative."""
-        above = self.objective.numerator.T @ multipliers.groups
-        below = self.objective.denominator[[0]].toarray().ravel()
-        return above - multipliers.value * below + self.rows.T @ multipliers.constraints
-
-    def highest_multipliers(self, raised: int = 0) -> np.ndarray:
-        """The multiplier of each constraint that stands for any higher one, shape (K,)."""
-        reach = _reach(self.rows)
-        most = MOST * RAISE**raised * _reach(self.objective.numerator).max()
-        return most / np.where(reach > 0, reach, 1.0)
+def highest_multipliers(goals: MeasuredGoals, raised: int = 0) -> np.ndarray:
+    """The multiplier of each constraint that stands for any higher one, shape (K,)."""
+    reach = _reach(goals.linear[0])
+    most = MOST * RAISE**raised * _reach(goals.objective.numerator).max()
+    return most / np.where(reach > 0, reach, 1.0)
 
 
 @dataclass(frozen=True)
@@ -188,9 +163,9 @@ class Multipliers:
     groups: np.ndarray
 
     @classmethod
-    def nothing(cls, problem: LinearProblem) -> Multipliers:
+    def nothing(cls, goals: MeasuredGoals) -> Multipliers:
         """Multipliers at which constraints cost nothing, and all groups weigh the same."""
-        n_groups, n_constraints = problem.objective.numerator.shape[0], len(problem.rhs)
+        n_groups, n_constraints = goals.objective.numerator.shape[0], len(goals.constraints.bound)
         return cls(0.0, np.zeros(n_constraints), np.full(n_groups, 1 / n_groups))
 
     def toward(self, other: Multipliers, step: float) -> Multipliers:
@@ -225,59 +200,39 @@ class NextMultipliers:
     gap: float
 
 
-def rules_of_thresholds(
-    scores: np.ndarray,
-    problem: LinearProblem,
-    limits: ScoreLimits | None = None,
-    z: float = 0.0,
-    most: int = MAX_THRESHOLDS,
+def rules_of_curve(
+    curve: Curve, goals: MeasuredGoals, limits: ScoreLimits | None = None, z: float = 0.0
 ) -> Rules:
-    """The rules that thresholds on a score make, from none positive to all.
+    """The rules that the thresholds of a curve make.
 
     Parameters
     ----------
-    scores : ndarray of shape (N,)
-        Scores of the rows of the problem.
-    problem : LinearProblem
+    curve : Curve
+        Of a score of the N rows of the goals.
+    goals : MeasuredGoals
     limits : ScoreLimits or None
         Of the constraints: not rates but their confidence limits are then to be inside the bounds.
     z : float
         Normal quantile of the limits' level.
-    most : int
-        Maximum number of thresholds, besides the two with constant predictions.
 
     Returns
     -------
     Rules
     """
-    order = np.argsort(-scores)  # the order of equal scores does not matter
-    n_positive = np.concatenate([[0], np.flatnonzero(np.diff(scores[order])) + 1, [len(scores)]])
-    return rules_of_counts(order, spread(n_positive, most), problem, limits, z)
-
-
-def rules_of_counts(
-    order: np.ndarray,
-    n_positive: np.ndarray,
-    problem: LinearProblem,
-    limits: ScoreLimits | None,
-    z: float,
-) -> Rules:
-    """The rules that predict the first `n_positive` rows in `order` positive."""
     limits = limits if z > 0 else None  # else their sums are not needed
-    sums = sums_of_first(summed_rows(problem, limits), order, n_positive)
-    return rules_of_sums(sums, problem, limits, z)
+    return rules_of_sums(curve.sums(summed_rows(goals, limits)), goals, limits, z)
 
 
-def summed_rows(problem: LinearProblem, limits: ScoreLimits | None) -> csr_array:
+def summed_rows(goals: MeasuredGoals, limits: ScoreLimits | None) -> csr_array:
     """The forms whose sums over the positive rows determine a rule: see `rules_of_sums`."""
-    objective = problem.objective
+    objective = goals.objective
     divisor = objective.denominator[[0]]
-    rows = [objective.numerator, divisor, problem.rows, problem.forms.denominator]
+    rows = [objective.numerator, divisor, goals.linear[0], goals.constraints.forms.denominator]
     return csr_array(vstack(rows if limits is None else [*rows, limits.rows]))
 
 
 def rules_of_sums(
-    sums: np.ndarray, problem: LinearProblem, limits: ScoreLimits | None, z: float
+    sums: np.ndarray, goals: MeasuredGoals, limits: ScoreLimits | None, z: float
 ) -> Rules:
     """The rules whose sums these are.
 
@@ -285,22 +240,22 @@ def rules_of_sums(
     ----------
     sums : ndarray of shape (S, J)
         Sums of `summed_rows` over the rows that each rule predicts positive.
-    problem : LinearProblem
+    goals : MeasuredGoals
     limits : ScoreLimits or None
     z : float
-        As in `rules_of_thresholds`.
+        As in `rules_of_curve`.
 
     Returns
     -------
     Rules
     """
-    objective, forms, n_constraints = problem.objective, problem.forms, len(problem.rhs)
+    objective, forms, rhs = goals.objective, goals.constraints.forms, goals.linear[1]
     above, below, used, divisors, counted = np.split(
-        sums, np.cumsum([objective.numerator.shape[0], 1, n_constraints, n_constraints])
+        sums, np.cumsum([objective.numerator.shape[0], 1, len(rhs), len(rhs)])
     )
     above = above + objective.numerator_constant[:, None]
     below = below[0] + objective.denominator_constant[0]
-    missed = used - problem.rhs[:, None]
+    missed = used - rhs[:, None]
     if limits is not None and z > 0:
         divisors = divisors + forms.denominator_constant[:, None]
         with np.errstate(invalid="ignore"):
@@ -333,7 +288,7 @@ def best_multipliers(rules: Rules, most: np.ndarray) -> Multipliers:
     scale = np.abs(rules.missed).max(axis=1, initial=0.0)
     units = np.where(scale > 0, scale, 1.0), np.abs(rules.above).max() or 1.0
     used = np.zeros(len(rules.below), dtype=bool)
-    used[spread(np.arange(len(used)), AT_ONCE)] = True
+    used[evenly(len(used), AT_ONCE + 2)] = True
     used[np.argmax(rules.below)] = True  # bounds the value
     while True:
         multipliers = _multipliers_of_few(rules.subset(used), most, *units)
@@ -408,25 +363,27 @@ def next_multipliers(
 
 
 def multipliers_per_bound(
-    multipliers: np.ndarray, problem: LinearProblem, positive: np.ndarray
+    multipliers: np.ndarray,
+    objective: LinearFractionalForms,
+    forms: LinearFractionalForms,
+    positive: np.ndarray,
 ) -> np.ndarray:
     """Multipliers of N - tD as multipliers of the bound t itself, at given positive predictions.
 
-    The objective N0/D0 changes by the multiplier times D/D0 for each unit of t.
+    The objective N0/D0 changes by the multiplier times D/D0 for each unit of t; nan if it is 0/0.
     """
-    own = problem.objective.fractions(positive)[1][0]
-    with np.errstate(invalid="ignore", divide="ignore"):  # nan for an objective of 0/0
-        return multipliers * problem.forms.fractions(positive)[1] / own
+    own = objective.fractions(positive)[1][0]
+    return multipliers * forms.fractions(positive)[1] / (own or np.nan)
 
 
-def shadow_prices(rules: Rules, problem: LinearProblem, positive: np.ndarray) -> np.ndarray:
+def shadow_prices(rules: Rules, goals: MeasuredGoals, positive: np.ndarray) -> np.ndarray:
     """Shadow prices of the declared bounds in the best mixture of rules.
 
     Parameters
     ----------
     rules : Rules
         The rules that may be mixed.
-    problem : LinearProblem
+    goals : MeasuredGoals
     positive : ndarray of shape (N,)
         Predictions of the chosen rule, 0 and 1, at which multipliers are converted to the bounds'
         units.
@@ -437,8 +394,8 @@ def shadow_prices(rules: Rules, problem: LinearProblem, positive: np.ndarray) ->
         Improvement of the objective, at least 0, per unit by which each bound is relaxed; 0 if
         it does not bind.
     """
-    multipliers = best_multipliers(rules, problem.highest_multipliers()).constraints
-    return multipliers_per_bound(multipliers, problem, positive)
+    multipliers = best_multipliers(rules, highest_multipliers(goals)).constraints
+    return multipliers_per_bound(multipliers, goals.objective, goals.constraints.forms, positive)
 
 
 def _reach(rows: csr_array) -> np.ndarray:
@@ -471,14 +428,14 @@ class GroupCurves:
 
     Attributes
     ----------
-    problem : LinearProblem
+    goals : MeasuredGoals
     limits : ScoreLimits or None
         Over the same rows.
     sums : tuple of ndarray of shape (S, C_g)
         Of `summed_rows`, for each group.
     """
 
-    problem: LinearProblem
+    goals: MeasuredGoals
     limits: ScoreLimits | None
     sums: tuple[np.ndarray, ...]
 
@@ -487,7 +444,7 @@ class GroupCurves:
         cls,
         scores: np.ndarray,
         group: np.ndarray,
-        problem: LinearProblem,
+        goals: MeasuredGoals,
         limits: ScoreLimits | None = None,
         most: int = MAX_THRESHOLDS,
     ) -> GroupCurves:
@@ -498,16 +455,14 @@ class GroupCurves:
         scores : ndarray of shape (n,)
         group : ndarray of int, shape (n,)
             Group of each row, 0 to G - 1.
-        problem : LinearProblem
+        goals : MeasuredGoals
             Over these rows.
         limits : ScoreLimits or None
         most : int
             Number of thresholds of a group at most, besides the outermost two: evenly spaced.
         """
-        orders = [order for order in descending_in_groups(scores, group) if len(order)]
-        n_positive = [spread(thresholds_between(scores[order])[1], most) for order in orders]
-        sums = sums_of_first_in_groups(summed_rows(problem, limits), orders, n_positive)
-        return cls(problem, limits, tuple(sums))
+        curves = [curve.spread(most) for curve in curves_of_groups(scores, group)]
+        return cls(goals, limits, tuple(sums_by_curve(summed_rows(goals, limits), curves)))
 
     def cheapest(self, multipliers: Multipliers, z: float = 0.0) -> Rules:
         """The combination of least reduced cost, one rule.
@@ -520,7 +475,7 @@ class GroupCurves:
             [multipliers.groups, [-multipliers.value], multipliers.constraints]
         )
         best = [part[:, [np.argmin(of_sums @ part[: len(of_sums)])]] for part in self.sums]
-        return rules_of_sums(np.sum(best, axis=0), self.problem, self.limits, z)
+        return rules_of_sums(np.sum(best, axis=0), self.goals, self.limits, z)
 
 
 def with_group_thresholds(

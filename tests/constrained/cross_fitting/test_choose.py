@@ -102,7 +102,7 @@ def test_constraints_far_from_their_bounds_do_not_count():
     thresholds = {}
     for name, some in (("alone", limits), ("far", more), ("twice", twice)):
         found = choose({"s": score[alone.rows]}, alone, some, levels=(0.8,))
-        thresholds[name] = found.threshold.value
+        thresholds[name] = found.rule.thresholds[0]
     assert thresholds["alone"] == thresholds["far"] > thresholds["twice"]
 
 
@@ -113,9 +113,9 @@ def test_the_better_score_is_chosen_with_its_predictions():
     found = choose(scores, goals, limits, levels=(0.8,))
     assert found.name == "score"
     assert found.feasible
-    assert (found.positive == (score[goals.rows] > found.threshold.value)).all()
+    assert (found.rule.positive == (score[goals.rows] > found.rule.thresholds[0])).all()
     assert found.level == pytest.approx(0.8)
-    assert limits.at(found.positive, Z).min() >= 0
+    assert limits.at(found.rule.positive, Z).min() >= 0
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -163,7 +163,7 @@ def test_the_level_falls_only_where_that_is_allowed():
     found = choose(score, goals, limits, levels=(0.99, 0.5))
     assert found.feasible
     assert found.level == 0.5
-    assert goals.constraints.slack(goals.constraints.values(found.positive)).min() >= 0
+    assert goals.constraints.slack(goals.constraints.values(found.rule.positive)).min() >= 0
     strict = choose(score, goals, limits, levels=(0.99,))
     assert not strict.feasible
 
@@ -174,16 +174,16 @@ def test_impossible_goals_end_at_the_least_miss():
     found = choose({"s": score[goals.rows]}, goals, limits)
     assert not found.feasible
     slack = ThresholdSearch.of(score[goals.rows], goals, limits).slack
-    assert found.threshold.slack == pytest.approx(slack.max())
+    assert found.rule.slack == pytest.approx(slack.max())
 
 
 def test_only_given_thresholds_are_chosen():
     score, _, data = made()
     goals, limits = bound(error_rate(), [], data)
     found = choose({"s": score[goals.rows]}, goals, limits, thresholds=np.array([0.25]))
-    assert found.threshold.value == 0.25
+    assert found.rule.thresholds[0] == 0.25
     expected = np.mean((score > 0.25) != data.train.label)
-    assert found.threshold.objective == pytest.approx(expected)
+    assert found.rule.objective == pytest.approx(expected)
 
 
 FAMILY = {
@@ -220,11 +220,11 @@ def test_at_one_level_a_looser_bound_never_costs_more(family):
         alone = choose(scores, goals, limits, levels=(0.7,))
         last = choose(scores, goals, limits, levels=(0.7,), tighter=last)
         for name, one in (("alone", alone), ("together", last)):
-            costs[name].append(one.threshold.objective if one.feasible else np.inf)
+            costs[name].append(one.rule.objective if one.feasible else np.inf)
         if last.feasible:
             assert limits.at(last.positive, last.quantile).min() >= -1e-9
             value = goals.objective.values(last.positive)[0]
-            assert value == pytest.approx(last.threshold.objective, abs=1e-12)
+            assert value == pytest.approx(last.rule.objective, abs=1e-12)
     together = np.array(costs["together"])
     assert (np.diff(together[np.isfinite(together)]) <= 1e-9).all()
     assert (together <= np.array(costs["alone"]) + 1e-9).all()

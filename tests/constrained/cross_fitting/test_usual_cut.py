@@ -34,32 +34,32 @@ def test_equals_brute_force(objective, constraints, usual):
     ]:
         positive = (score > threshold).astype(float)
         value = goals.objective.values(positive)[0]
-        rho = float(goals.objective.values(choice.positive)[0])
+        rho = float(goals.objective.values(choice.rule.positive)[0])
         costs = goals.objective.numerator[[0]].toarray().ravel()
         costs = costs - rho * goals.objective.denominator[[0]].toarray().ravel()
-        below = goals.objective.fractions(choice.positive)[1][0]
-        error = np.sqrt((costs**2) @ (positive != choice.positive)) / below
+        below = goals.objective.fractions(choice.rule.positive)[1][0]
+        error = np.sqrt((costs**2) @ (positive != choice.rule.positive)) / below
         inside = limits.at(positive, 0.0).min(initial=np.inf) >= -1e-9
         sums = (limits.rows @ positive)[:, None]
         inside &= not len(limits.offset) or limits.risk(sums, Z)[0] <= ndtr(-Z) + 1e-9
-        good = value <= choice.threshold.objective + NOISE * error + 1e-9
+        good = value <= choice.rule.objective + NOISE * error + 1e-9
         if inside and good and abs(threshold - usual) < best:
             best, expected = abs(threshold - usual), threshold
-    assert found.threshold.value == pytest.approx(expected)
-    np.testing.assert_array_equal(found.positive, score > found.threshold.value)
-    assert found.threshold.objective == pytest.approx(goals.objective.values(found.positive)[0])
+    assert found.rule.thresholds[0] == pytest.approx(expected)
+    np.testing.assert_array_equal(found.rule.positive, score > found.rule.thresholds[0])
+    assert found.rule.objective == pytest.approx(goals.objective.values(found.rule.positive)[0])
 
 
 def test_a_real_advantage_stays():
     score, _, data = made(2000)
     goals, limits = bound(error_rate(), recall() >= 0.5, data)
     choice = choose({"one": score}, goals, limits)
-    usual = choice.threshold.value + 1.0
+    usual = choice.rule.thresholds[0] + 1.0
     found = nearest_to_default(choice, score, goals, limits, usual)
-    assert abs(found.threshold.value - choice.threshold.value) < 0.3
-    gain = found.threshold.objective - choice.threshold.objective
+    assert abs(found.rule.thresholds[0] - choice.rule.thresholds[0]) < 0.3
+    gain = found.rule.objective - choice.rule.objective
     label = data.train.label[goals.rows]
-    gains = np.abs(found.positive - label) - np.abs(choice.positive - label)
+    gains = np.abs(found.rule.positive - label) - np.abs(choice.rule.positive - label)
     assert gain <= gains.std() / np.sqrt(len(gains))
 
 
@@ -75,8 +75,8 @@ def test_on_few_rows_of_calibrated_scores_it_errs_less_on_new_ones(shift, gain):
         data = Data(Rows(columns, label, np.ones(100)), None, 1, [0, 1])
         goals, limits = bound(error_rate(), [], data)
         choice = choose({"one": p}, goals, limits, preferred=0.5)
-        chosen.append(choice.threshold.value)
-        moved.append(nearest_to_default(choice, p, goals, limits, 0.5).threshold.value)
+        chosen.append(choice.rule.thresholds[0])
+        moved.append(nearest_to_default(choice, p, goals, limits, 0.5).rule.thresholds[0])
     p = rng.beta(2, 2, 100_000)
     truth = np.maximum(p - shift, 0)
     error = [
@@ -92,5 +92,5 @@ def test_a_ratio_and_weights():
     goals, limits = bound(f1(), positive_rate() <= 0.6, data)
     choice = choose({"one": score}, goals, limits)
     found = nearest_to_default(choice, score, goals, limits, 0.0)
-    assert abs(found.threshold.value) <= abs(choice.threshold.value)
-    assert limits.at(found.positive, 0.0)[0] >= 0
+    assert abs(found.rule.thresholds[0]) <= abs(choice.rule.thresholds[0])
+    assert limits.at(found.rule.positive, 0.0)[0] >= 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from skbandit.constrained.paper import _cvxpy, _polish
 from skbandit.constrained.paper._interface import hinge
 from skbandit.constrained.paper._polish import polish
 from skbandit.constrained.paper._problem import majorize
@@ -14,8 +15,6 @@ from skbandit.constrained.solvers import (
     CvxpySolver,
     HingeDuals,
     SolverError,
-    _cvxpy,
-    _polish,
     certify,
 )
 

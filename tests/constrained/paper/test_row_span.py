@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import RampClassifier, _ramp
-from skbandit.constrained.paper import _problem
+from skbandit.constrained import RampClassifier
+from skbandit.constrained.paper import _problem, _ramp_classifier
 from skbandit.constrained.paper._problem import RowSpan, row_span
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.rates import churn, false_positive_rate, recall
@@ -114,7 +114,7 @@ def test_the_classifier_is_the_same(wide, kind, fit_intercept, monkeypatch):
         X = csr_array(X * (np.abs(X) > 1))
     options = GOALS | {"solver": "newton", "fit_intercept": fit_intercept, "tol": 1e-9}
     clf = RampClassifier(**options, max_iter=50).fit(X, y)
-    monkeypatch.setattr(_ramp, "row_span", lambda design: RowSpan(design, design))
+    monkeypatch.setattr(_ramp_classifier, "row_span", lambda design: RowSpan(design, design))
     direct = RampClassifier(**options, max_iter=50).fit(X, y)
     np.testing.assert_allclose(clf.coef_, direct.coef_, atol=2e-3 * np.abs(direct.coef_).max())
     assert clf.objective_path_[-1] == pytest.approx(direct.objective_path_[-1], rel=1e-4)
