@@ -14,7 +14,7 @@ from skbandit.constrained._goals import Declared
 from skbandit.constrained.cross_fitting._choose import LEVELS, VIOLATION_COST
 from skbandit.constrained.cross_fitting._rounds import Criterion, Round, best_round
 from skbandit.constrained.thresholds._groups import RuleSearch
-from skbandit.constrained.thresholds._limits import level_of, quantile_of
+from skbandit.constrained.thresholds._limits import quantile_of
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
     difference,
@@ -91,9 +91,8 @@ def test_no_other_level_of_one_score_is_better_than_the_chosen_one(by, seed):
     goals = Declared.read(error_rate(), [parity, positive_rate() <= 0.3, recall() >= 0.3])
     goals = goals.bind(data)
     _, group = np.unique(data.train.columns.several(("sex",), "")["sex"], return_inverse=True)
-    group = group[goals.measured.rows] if by else None
-    criterion = Criterion.of(goals, LEVELS, 0.0, group, 2 if by else 1)
-    found, z = criterion.best_rule(score[goals.measured.rows])
+    criterion = Criterion.of(goals, None, 0.0, group if by else None, 2 if by else 1)
+    found = criterion.best_rule(score[goals.measured.rows])
     rules = [
         criterion.rule(criterion.search(score[goals.measured.rows]), quantile_of(one))
         for one in LEVELS
@@ -102,8 +101,8 @@ def test_no_other_level_of_one_score_is_better_than_the_chosen_one(by, seed):
         one.objective + VIOLATION_COST * (1 - level) if one.feasible else np.inf
         for one, level in zip(rules, LEVELS, strict=True)
     ]
-    assert level_of(z) == LEVELS[np.argmin(costs)]
-    assert found.objective == rules[np.argmin(costs)].objective
+    assert found.level == LEVELS[np.argmin(costs)]
+    assert found.rule.objective == rules[np.argmin(costs)].objective
 
 
 @pytest.mark.parametrize("seed", first(1, range(3)))

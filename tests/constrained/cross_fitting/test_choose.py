@@ -222,8 +222,8 @@ def test_at_one_level_a_looser_bound_never_costs_more(family):
         for name, one in (("alone", alone), ("together", last)):
             costs[name].append(one.rule.objective if one.feasible else np.inf)
         if last.feasible:
-            assert limits.at(last.positive, last.quantile).min() >= -1e-9
-            value = goals.objective.values(last.positive)[0]
+            assert limits.at(last.rule.positive, last.quantile).min() >= -1e-9
+            value = goals.objective.values(last.rule.positive)[0]
             assert value == pytest.approx(last.rule.objective, abs=1e-12)
     together = np.array(costs["together"])
     assert (np.diff(together[np.isfinite(together)]) <= 1e-9).all()

@@ -6,7 +6,6 @@ import pytest
 from scipy.optimize import minimize
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained._fit_rows import Extra
 from skbandit.constrained.cross_fitting._folds import train_folds
 from skbandit.constrained.paper._mm import majorize_minimize
 from skbandit.constrained.paper._problem import Point, ramp_of_costs
@@ -23,8 +22,8 @@ PARITY = difference(positive_rate, by="group") <= 0.05
 
 def bound(constraints, **settings):
     clf = ConstrainedRampClassifier(constraints=constraints, **settings)
-    design, goals = clf._read_training(X, Y, None, GROUPS, Extra.read())
-    return design, goals, clf._options(design, goals.goals, None, lambda _: None)
+    design, goals = clf._read_training(X, Y, None, GROUPS)
+    return design, goals, clf._options(design, goals, None, lambda _: None)
 
 
 def trained(constraints):
