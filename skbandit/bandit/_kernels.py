@@ -326,7 +326,8 @@ def _choice(
 
     Unless `scores` is empty, it is, and the scores of all arms of the pool are filled in.
     """
-    rule, best, proposed = model.rule, np.int64(-1), np.int64(-1)
+    best: Any = np.int64(-1)
+    rule, proposed = model.rule, best
     best_score, proposed_score = -np.inf, -np.inf
     if proposes(t, rule):
         proposed = _drawn(pool, t, model)

@@ -64,7 +64,7 @@ from skbandit.utils._compiled import (
 # (Hoeting, Madigan, Raftery & Volinsky, 1999).
 
 
-@called_exactly
+@compiled_exactly
 def renew_shares(evidence: np.ndarray, share: np.ndarray) -> None:
     """Write the softmax of the evidence, with shares below `LEAST_SHARE` set to 0."""
     best = evidence[0]

@@ -27,7 +27,7 @@ from skbandit.bandit.exploration import _greedy as epsilon_greedy
 from skbandit.bandit.exploration import _squarecb as squarecb
 from skbandit.bandit.exploration import _thompson as thompson
 from skbandit.bandit.links import mean_index, upper_index
-from skbandit.utils._compiled import called_exactly, inlined_exactly
+from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 __all__: list[str] = []
 
@@ -50,7 +50,7 @@ def linear_bounds(rule: Rule) -> Rule:
     return rule._replace(link=LINKS.index("linear"), exploration=UCB)
 
 
-@called_exactly
+@compiled_exactly
 def alpha_scale(sigma: float, rule: Rule) -> float:
     """Factor of `alpha` by which the unit of linear rewards, of noise sigma, does not matter.
 

@@ -46,7 +46,7 @@ def running_units(d: int, first_renewal: int = FIRST_RENEWAL) -> Units:
     return Units(np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), seen)
 
 
-@called_exactly
+@compiled_exactly
 def renew_if_due(units: Units, factor: np.ndarray, shift: np.ndarray) -> bool:
     """Renew units that are due, and write the change: x = factor x' + shift for the new x'."""
     center, rate, mean, squares, seen = units
@@ -146,7 +146,7 @@ class Workspace(NamedTuple):
     v_of_scale: np.ndarray  # (n_scales, n_arms)
 
 
-@called_exactly
+@compiled_exactly
 def renew_units(
     posterior: SharedPosterior, prior: SharedPrior, factor: np.ndarray, shift: np.ndarray
 ) -> None:
