@@ -6,8 +6,12 @@ posterior, distinguishes them at compile time.
 
 `t` numbers the choices and addresses their random numbers; greedy choices draw nothing and pass
 t = -1. Results and buffers are allocated by the caller (`skbandit.bandit._passes`): every
-allocation in compiled code lengthens its compilation. `proposing` and `draws` are those of
-`exploration.parts_of`.
+allocation in compiled code lengthens its compilation.
+
+Links and exploration rules are numbers in `Rule`, so that all share the code compiled once; it is
+compiled again for another number of axes (the two models, a diagonal or full covariance) and for
+an adaptive prior. Each compiled function is optimized alone and once more within all of its
+callers, as a copy per call, so what is large is called in one place, through few others.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from skbandit.bandit.exploration import (
     accepts_proposal,
     alpha_scale,
     compares_proposal,
+    draws_scores,
     probabilities,
     probability,
     proposes,
@@ -85,28 +90,6 @@ def scored(k: int, t: int, alpha: float, mean: np.ndarray, model: Model) -> floa
         if len(model.posterior.reward):  # rounding must not break ties
             result = np.rint(result * RESOLUTION) / RESOLUTION
     return result
-
-
-@inlined_exactly
-def learn(
-    X: np.ndarray, row: int, k: int, r: float, weight: float, mean: np.ndarray, model: Model,
-    prior: Any, renews: bool,
-) -> None:  # fmt: skip
-    """Learn reward r of arm k in the context looked at; if `renews`, renew units that are due."""
-    posterior, rule, work = model
-    if mean.ndim == 4:
-        shared.learn(X, row, k, r, weight, posterior, prior, rule, work)
-    else:
-        learn_row(X, row, k, r, weight, rule.link, posterior, prior, work.x, work.buffer, renews)
-
-
-@compiled_exactly
-def settle_arms(mean: np.ndarray, posterior: Any, prior: Any) -> None:
-    """Put arms without events where they start by what is now known of the others."""
-    if mean.ndim == 4:
-        settle_shared(posterior, prior)
-    else:
-        settle(posterior, prior)
 
 
 @inlined_exactly
@@ -176,7 +159,7 @@ def score_rows(
 @compiled_exactly
 def choose_rows(
     X: np.ndarray, sets: Any, t: int, alpha: float, mean: np.ndarray, model: Any,
-    proposing: bool | None, chosen: np.ndarray,
+    chosen: np.ndarray,
 ) -> None:  # fmt: skip
     """Fill in the arm chosen on each row in choices t, t + 1, ..., or in greedy ones.
 
@@ -187,15 +170,14 @@ def choose_rows(
     for row in range(len(X)):
         look(X, row, mean, named)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
-        chosen[row], _ = _choice(pool, t, alpha, named, proposing, None)
+        chosen[row], _ = _choice(pool, t, alpha, named, named.work.x[:0])
         t += t >= 0
 
 
 @compiled_exactly
 def probability_rows(
     X: np.ndarray, sets: Any, t: int, alpha: float, mean: np.ndarray, model: Any,
-    proposing: bool | None, draws: bool | None, buffer: np.ndarray, out: np.ndarray,
-    chosen: np.ndarray,
+    buffer: np.ndarray, out: np.ndarray, chosen: np.ndarray,
 ) -> None:  # fmt: skip
     """Fill in the arms chosen as `choose_rows` does, and the probability of each of them.
 
@@ -209,40 +191,39 @@ def probability_rows(
     for row in range(len(X)):
         look(X, row, mean, named)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
-        k, best = _choice(pool, t, alpha, named, proposing, scores)
-        if draws is not None:
+        k, best = _choice(pool, t, alpha, named, scores)
+        if draws_scores(rule):
             for j in pool:
                 m[j], v[j] = moments(j, mean, named)
         if out.ndim == 2:
-            probabilities(
-                best, pool, m, v, alpha, n_events, rule, others, out[row], proposing, draws
-            )
+            probabilities(best, pool, m, v, alpha, n_events, rule, others, out[row])
         else:
-            out[row] = probability(
-                k, best, pool, m, v, alpha, n_events, rule, others, p, proposing, draws
-            )
+            out[row] = probability(k, best, pool, m, v, alpha, n_events, rule, others, p)
         chosen[row] = k
         t += t >= 0
 
 
 @compiled_exactly
 def learn_rows(
-    X: np.ndarray, action: np.ndarray, reward: np.ndarray, weight: np.ndarray, model: Model,
-    prior: Any, renews: bool,
+    X: np.ndarray, action: np.ndarray, reward: np.ndarray, weight: np.ndarray, mean: np.ndarray,
+    model: Model, prior: Any,
 ) -> None:  # fmt: skip
-    """Learn events in order, ignoring those of weight 0; `renews` as `learn`."""
-    mean = model.posterior.mean
+    """Learn events in order, ignoring those of weight 0."""
+    posterior, rule, work = model
     for row in range(len(X)):
         if weight[row] > 0.0:
             k: Any = np.int64(action[row])  # a log's numbers may have 32 bits: compiled once
             look(X, row, mean, model)
-            learn(X, row, k, reward[row], weight[row], mean, model, prior, renews)
+            if mean.ndim == 4:
+                shared.learn(X, row, k, reward[row], weight[row], posterior, prior, rule, work)
+            else:
+                learn_row(X, row, k, reward[row], weight[row], posterior, prior, rule, work)
 
 
 @compiled_exactly
 def replay_rows(
     log: EncodedLog, schedule: Schedule, first: int, stop: int, course: Course, learning: bool,
-    max_accepted: int, alphas: np.ndarray, model: Model, prior: Any, proposing: bool | None,
+    max_accepted: int, alphas: np.ndarray, mean: np.ndarray, model: Model, prior: Any,
 ) -> int:  # fmt: skip
     """Accept, and learn, the logged events whose action the policy would have chosen.
 
@@ -255,7 +236,8 @@ def replay_rows(
     int
         `stop`, or the number of events it took to accept `max_accepted` for learning.
     """
-    mean, rule, counters = model.posterior.mean, model.rule, model.posterior.counters
+    posterior, rule, work = model
+    counters = posterior.counters
     X, place, action, reward, sets, window = log
     rows, keep, greedy, deployment = schedule
     accepted, waiting, last_best, counts = course
@@ -268,49 +250,51 @@ def replay_rows(
             break
         if not keep[position]:
             continue
-        row = rows[position]
-        if n_learned < n_waiting and window[row] > window[waiting[n_learned]]:
-            for j in range(n_learned, n_waiting):
-                late = waiting[j]
-                there = place[late] if len(place) else late
-                arm: Any = np.int64(action[late])
-                look(X, there, mean, model)
-                learn(X, there, arm, reward[late], 1.0, mean, model, prior, True)
-            n_learned = n_waiting
+        row, due = rows[position], n_learned
         pool = sets.arms[sets.start[sets.of_event[row]] : sets.start[sets.of_event[row] + 1]]
-        if settled != counters[N_EVENTS] and _has_unseen(pool, model.posterior.n_updates):
-            settle_arms(mean, model.posterior, prior)
-            settled = counters[N_EVENTS]
-        seen = place[row] if len(place) else row
-        look(X, seen, mean, model)
-        t = -1
-        if not greedy[position]:
-            t = counters[N_CHOICES]
-            counters[N_CHOICES] += 1
-        alpha = alphas[min(counters[N_EVENTS] - n_before, len(alphas) - 1)]
-        alpha *= unit_of_alpha(mean, model)
-        k: Any = np.int64(action[row])
-        proposed = False
-        if proposing is not None:
-            proposed = proposes(t, rule)
-        if proposed:
-            matches = k == _choice(pool, t, alpha, model, proposing, None)[0]
-        else:
-            matches = _is_best(k, t, alpha, row, sets, last_best, model)
-        if not matches:
-            continue
-        accepted[n_accepted] = position
-        n_accepted += 1
-        if deployment[position]:
-            continue
-        n_counted += 1
-        if not learning:
-            continue
-        if len(window):
-            waiting[n_waiting] = row
-            n_waiting += 1
-        else:
-            learn(X, seen, k, reward[row], 1.0, mean, model, prior, True)
+        if n_learned < n_waiting and window[row] > window[waiting[n_learned]]:
+            due = n_waiting
+        for j in range(n_learned, due + 1):  # the events now due, and the one of this position
+            event = waiting[j] if j < due else row
+            if j == due and settled != counters[N_EVENTS]:
+                if _has_unseen(pool, posterior.n_updates):
+                    if mean.ndim == 4:
+                        settle_shared(posterior, prior)
+                    else:
+                        settle(posterior, prior)
+                    settled = counters[N_EVENTS]
+            seen = place[event] if len(place) else event
+            look(X, seen, mean, model)
+            k: Any = np.int64(action[event])
+            if j == due:
+                t = -1
+                if not greedy[position]:
+                    t = counters[N_CHOICES]
+                    counters[N_CHOICES] += 1
+                alpha = alphas[min(counters[N_EVENTS] - n_before, len(alphas) - 1)]
+                alpha *= unit_of_alpha(mean, model)
+                if proposes(t, rule):
+                    matches = k == _choice(pool, t, alpha, model, alphas[:0])[0]
+                else:
+                    matches = _is_best(k, t, alpha, row, sets, last_best, model)
+                if not matches:
+                    continue
+                accepted[n_accepted] = position
+                n_accepted += 1
+                if deployment[position]:
+                    continue
+                n_counted += 1
+                if not learning:
+                    continue
+                if len(window):
+                    waiting[n_waiting] = row
+                    n_waiting += 1
+                    continue
+            if mean.ndim == 4:
+                shared.learn(X, seen, k, reward[event], 1.0, posterior, prior, rule, work)
+            else:
+                learn_row(X, seen, k, reward[event], 1.0, posterior, prior, rule, work)
+        n_learned = due
     counts[N_ACCEPTED], counts[N_COUNTED] = n_accepted, n_counted
     counts[N_LEARNED], counts[N_WAITING] = n_learned, n_waiting
     return end
@@ -334,38 +318,36 @@ def _beats(k: int, its: float, other: int, others: float, t: int, model: Model) 
     return its > others
 
 
-@inlined_exactly
+@called_exactly
 def _choice(
-    pool: np.ndarray, t: int, alpha: float, model: Model, proposing: bool | None,
-    scores: np.ndarray | None,
-) -> tuple[int, float]:  # fmt: skip
+    pool: np.ndarray, t: int, alpha: float, model: Model, scores: np.ndarray
+) -> tuple[int, float]:
     """Arm of the pool chosen in the context looked at, and the largest score if it was needed.
 
-    With `scores`, it is, and the scores of all arms of the pool are filled in.
+    Unless `scores` is empty, it is, and the scores of all arms of the pool are filled in.
     """
-    rule, proposed = model.rule, -1
-    best = -1
-    best_score = -np.inf
-    if proposing is not None:
-        if proposes(t, rule):
-            proposed = _drawn(pool, t, model)
-            if scores is None and not compares_proposal(rule):
-                return proposed, best_score
+    best: Any = np.int64(-1)
+    rule, proposed = model.rule, best
+    best_score, proposed_score = -np.inf, -np.inf
+    if proposes(t, rule):
+        proposed = _drawn(pool, t, model)
+        if not len(scores) and not compares_proposal(rule):
+            return proposed, best_score
     prepare(pool, model.posterior.mean, model)
     for k in pool:
         its = scored(k, t, alpha, model.posterior.mean, model)
-        if scores is not None:
+        if len(scores):
             scores[k] = its
+        if k == proposed:
+            proposed_score = its
         if best < 0 or _beats(k, its, best, best_score, t, model):
             best, best_score = k, its
-    if proposing is not None:
-        if proposed >= 0 and proposed != best:
-            its = scored(proposed, t, alpha, model.posterior.mean, model)
-            n_events = model.posterior.counters[N_EVENTS]
-            if not compares_proposal(rule) or accepts_proposal(
-                best_score, its, len(pool), n_events, alpha, t, rule
-            ):
-                best = proposed
+    if proposed >= 0 and proposed != best:
+        n_events = model.posterior.counters[N_EVENTS]
+        if not compares_proposal(rule) or accepts_proposal(
+            best_score, proposed_score, len(pool), n_events, alpha, t, rule
+        ):
+            best = proposed
     return best, best_score
 
 

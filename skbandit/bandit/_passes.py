@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 from skbandit.bandit import _kernels as kernels
 from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._kernels import Course, Model, Schedule
-from skbandit.bandit._posterior import begin, change_units, with_arms
+from skbandit.bandit._posterior import begin, change_units, settle, with_arms
 from skbandit.bandit._state import (
     N_EVENTS,
     N_LEARNED_ARMS,
@@ -29,7 +29,8 @@ from skbandit.bandit._state import (
     workspace_for,
 )
 from skbandit.bandit._units import is_due, until_renewal
-from skbandit.bandit.exploration import parts_of
+from skbandit.bandit.exploration import explores_by_score
+from skbandit.bandit.shared._state import settle as settle_shared
 from skbandit.logs import Codes, ReplayRequest
 from skbandit.utils._compiled import slices
 
@@ -66,22 +67,21 @@ def choose_rows(
 ) -> np.ndarray:
     """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
     chosen = np.empty(X.shape[0], dtype=np.int64)
-    proposing, _ = parts_of(rule)
     if len(chosen) == 1 and not issparse(X):  # in service, splitting takes longer than the choice
-        _choose(X, sets, t, alpha, posterior, rule, proposing, chosen)
+        _choose(X, sets, t, alpha, posterior, rule, chosen)
         return chosen
     for rows, x, weights in _parts(X, posterior, rule):
         own, first = gathered(posterior, weights), first_choice(t, rows)
-        _choose(x, sets_of(sets, rows), first, alpha, own, rule, proposing, chosen[rows])
+        _choose(x, sets_of(sets, rows), first, alpha, own, rule, chosen[rows])
     return chosen
 
 
 def _choose(
-    X: Any, sets: Any, t: int, alpha: float, posterior: Any, rule: Rule, proposing: Any, chosen: Any
+    X: Any, sets: Any, t: int, alpha: float, posterior: Any, rule: Rule, chosen: Any
 ) -> None:
     """Call the kernel with plain tuples."""
     model = tuple(posterior), tuple(rule), tuple(posterior.workspace())
-    kernels.choose_rows(X, tuple(sets), t, alpha, posterior.mean, model, proposing, chosen)
+    kernels.choose_rows(X, tuple(sets), t, alpha, posterior.mean, model, chosen)
 
 
 def choose_with_probabilities(
@@ -98,7 +98,7 @@ def probability_rows(X: Any, sets: ArmSets, alpha: float, posterior: Any, rule: 
     out = np.zeros((X.shape[0], len(posterior.rng_key)))
     chosen = np.empty(len(out), dtype=np.int64)
     # scores that proposals are compared with, and means of draws, are those of greedy choices
-    t = 0 if parts_of(rule) == (None, None) else -1
+    t = 0 if explores_by_score(rule) else -1
     _fill_probabilities(X, sets, t, alpha, posterior, rule, out, chosen)
     return out
 
@@ -113,8 +113,8 @@ def _fill_probabilities(
         own = gathered(posterior, weights)
         model = tuple(own), tuple(rule), tuple(own.workspace())
         kernels.probability_rows(
-            x, sets_of(sets, rows), first_choice(t, rows), alpha, own.mean, model, *parts_of(rule),
-            buffer, out[rows], chosen[rows],
+            x, sets_of(sets, rows), first_choice(t, rows), alpha, own.mean, model, buffer,
+            out[rows], chosen[rows],
         )  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def learn_rows(
         events = x, action[rows], reward[rows], weight[rows]
         if weights is None:
             model = Model(posterior, rule, posterior.workspace())
-            kernels.learn_rows(*events, model, prior, True)
+            kernels.learn_rows(*events, posterior.mean, model, prior)
             continue
         arms, features = np.unique(action[rows]), of_features(weights, posterior)
         at = np.ix_(np.arange(len(posterior.share)), arms, weights)
@@ -145,8 +145,8 @@ def learn_rows(
             begin(action[row], posterior, prior, rule.link)
         own, n_before = _empty(posterior, weights), posterior.counters[N_EVENTS]
         own.mean[:, arms], own.cov_factor[:, arms] = posterior.mean[at], posterior.cov_factor[at]
-        as_begun = prior._replace(averages=False)
-        kernels.learn_rows(*events, Model(own, rule, own.workspace()), as_begun, False)
+        as_begun = prior._replace(averages=False, renews=False)
+        kernels.learn_rows(*events, own.mean, Model(own, rule, own.workspace()), as_begun)
         posterior.mean[at], posterior.cov_factor[at] = own.mean[:, arms], own.cov_factor[:, arms]
         posterior.seen_squares[features] = own.seen_squares
         if posterior.counters[N_EVENTS] > n_before and is_due(posterior):
@@ -158,7 +158,7 @@ def learn_rows(
 def _settle(posterior: Any, prior: Any) -> None:
     """Put arms without events, if there are any, where they start after learning."""
     if not posterior.n_updates.all():
-        kernels.settle_arms(posterior.mean, posterior, prior)
+        (settle_shared if posterior.mean.ndim == 4 else settle)(posterior, prior)
 
 
 def replay_rows(
@@ -187,14 +187,13 @@ def replay_rows(
     accepted = np.empty(n_events, dtype=np.int64)
     course = Course(accepted, waiting, log.sets.start[:-1].astype(np.int64), counts)
     model = Model(posterior, rule, posterior.workspace())
-    proposing, _ = parts_of(rule)
     n_seen = n_events
     for first, stop in _spans(n_events, log.X):
         rows = request.rows[first:stop]
         dense = _with_rows(log, rows, course) if issparse(log.X) else log
         n_seen = kernels.replay_rows(
-            dense, schedule, first, stop, course, request.learn, most, alphas, model, prior,
-            proposing,
+            dense, schedule, first, stop, course, request.learn, most, alphas, posterior.mean,
+            model, prior,
         )  # fmt: skip
         if n_seen < stop:
             break
@@ -322,7 +321,8 @@ def every_weight_counts(posterior: Posterior) -> bool:
 
 def every_weight_changes(prior: Prior) -> bool:
     """Whether learning changes weights of features that are 0, too."""
-    return prior.forgetting is not None or bool(prior.adaptive_mean or prior.adaptive_variance)
+    forgets = (prior.forgetting < 1).any()
+    return bool(forgets or prior.adaptive_mean or prior.adaptive_variance)
 
 
 def gathered(posterior: Any, weights: np.ndarray | None) -> Any:

@@ -28,6 +28,7 @@ from skbandit.bandit._state import (
     SQUARES,
     START_MEAN,
     START_VARIANCE,
+    ArmWorkspace,
     Posterior,
     Prior,
     Rule,
@@ -63,7 +64,7 @@ from skbandit.utils._compiled import (
 # (Hoeting, Madigan, Raftery & Volinsky, 1999).
 
 
-@called_exactly
+@compiled_exactly
 def renew_shares(evidence: np.ndarray, share: np.ndarray) -> None:
     """Write the softmax of the evidence, with shares below `LEAST_SHARE` set to 0."""
     best = evidence[0]
@@ -187,31 +188,20 @@ def mixed_moments(
     return of_mixture(origin, away, square, within)
 
 
-@called_exactly
+@inlined_exactly
 def learn_row(
-    X: np.ndarray, row: int, k: int, r: float, weight: float, link: int, posterior: Posterior,
-    prior: Prior, x: np.ndarray, workspace: np.ndarray, renews: bool,
+    X: np.ndarray, row: int, k: int, r: float, weight: float, posterior: Posterior, prior: Prior,
+    rule: Rule, work: ArmWorkspace,
 ) -> None:  # fmt: skip
-    """Learn reward r of arm k in the context of a row; if `renews`, renew units that are due.
+    """Learn reward r of arm k in the context of a row, and renew units that are due.
 
-    The likelihood is raised to the power `weight`. `x` are the features of the row in present
-    units. `workspace` comes from `workspace_for`, and is overwritten.
+    The likelihood is raised to the power `weight`. `work.x` are the features of the row in present
+    units; its buffer is overwritten.
     """
+    mean, cov_factor, evidence = posterior.mean, posterior.cov_factor, posterior.evidence
+    x, workspace, link = work.x, work.buffer, rule.link
     if len(posterior.reward):
         r = reward_in_units(r, weight, posterior)
-    learn(x, k, r, weight, link, posterior, prior, workspace)
-    count(X, row, weight, posterior.seen_mean, posterior.seen_squares, posterior.seen_weight)
-    if renews and is_due(posterior):
-        change_units(posterior, prior, prior.adaptive_mean, workspace)
-
-
-@called_exactly
-def learn(
-    x: np.ndarray, k: int, r: float, weight: float, link: int, posterior: Posterior, prior: Prior,
-    workspace: np.ndarray,
-) -> None:  # fmt: skip
-    """Learn reward r of arm k in context x, as `learn_row` does, in the present units."""
-    mean, cov_factor, evidence = posterior.mean, posterior.cov_factor, posterior.evidence
     if posterior.n_updates[k] == 0:
         begin(k, posterior, prior, link)
         posterior.learned[posterior.counters[N_LEARNED_ARMS]] = k
@@ -225,7 +215,7 @@ def learn(
     posterior.counters[N_EVENTS] += 1
     n_scales = len(evidence)
     for e in range(n_scales):
-        _forget(k, e, mean, cov_factor, prior, prior.forgetting, workspace)
+        _forget(k, e, mean, cov_factor, prior, workspace)
         m, v = moments(x, mean, cov_factor, k, e, workspace[0])
         if n_scales > 1:
             evidence[e] += log_evidence(m, v, r, weight, link, prior.noise_variance)
@@ -235,6 +225,9 @@ def learn(
     if n_scales > 1:
         renew_shares(evidence, posterior.share)
     _adapt(cov_factor, posterior, prior, prior.adaptive_mean, workspace)
+    count(X, row, weight, posterior.seen_mean, posterior.seen_squares, posterior.seen_weight)
+    if prior.renews and is_due(posterior):
+        change_units(posterior, prior, prior.adaptive_mean, workspace)
 
 
 @called_exactly
@@ -264,38 +257,36 @@ def _absorb(
 
 @called_exactly
 def _forget(
-    k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior,
-    forgetting: np.ndarray | None, workspace: np.ndarray,
-) -> None:  # fmt: skip
+    k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior, workspace: np.ndarray
+) -> None:
     """Discount the evidence of arm k: Λ ← γ Λ + (1 - γ) Λ₀ for its precision, likewise Λ mean.
 
     Of a full Σ that is Σ ← Σ/γ, followed by an observation of each coordinate's prior mean with
     precision (1 - γ)/variance.
     """
-    if forgetting is not None:  # else the compiler leaves the rest out
-        gamma, d = forgetting[e], mean.shape[2]
-        if gamma == 1.0:
-            return
-        if cov_factor.ndim == 3:
-            for i in range(d):
-                if cov_factor[e, k, i] > 0.0:
-                    kept = gamma / cov_factor[e, k, i]
-                    total = kept + (1.0 - gamma) / prior.variance[e, i]
-                    mean[e, k, i] += (1.0 - kept / total) * (prior.mean[i] - mean[e, k, i])
-                    cov_factor[e, k, i] = 1.0 / total
-            return
-        unit = workspace[2]
+    gamma, d = prior.forgetting[e], mean.shape[2]
+    if gamma == 1.0:
+        return
+    if cov_factor.ndim == 3:
         for i in range(d):
-            unit[i] = 0.0
-            for j in range(d):
-                cov_factor[e, k, i, j] /= math.sqrt(gamma)
-        for i in range(d):
-            unit[i] = 1.0
-            m, v = moments(unit, mean, cov_factor, k, e, workspace[0])
-            if v > 0.0:
-                g, h = linear.step(m, v, prior.mean[i], prior.variance[e, i] / (1.0 - gamma))
-                _absorb(unit, k, e, g, h, v, mean, cov_factor, workspace)
-            unit[i] = 0.0
+            if cov_factor[e, k, i] > 0.0:
+                kept = gamma / cov_factor[e, k, i]
+                total = kept + (1.0 - gamma) / prior.variance[e, i]
+                mean[e, k, i] += (1.0 - kept / total) * (prior.mean[i] - mean[e, k, i])
+                cov_factor[e, k, i] = 1.0 / total
+        return
+    unit = workspace[2]
+    for i in range(d):
+        unit[i] = 0.0
+        for j in range(d):
+            cov_factor[e, k, i, j] /= math.sqrt(gamma)
+    for i in range(d):
+        unit[i] = 1.0
+        m, v = moments(unit, mean, cov_factor, k, e, workspace[0])
+        if v > 0.0:
+            g, h = linear.step(m, v, prior.mean[i], prior.variance[e, i] / (1.0 - gamma))
+            _absorb(unit, k, e, g, h, v, mean, cov_factor, workspace)
+        unit[i] = 0.0
 
 
 @called_exactly
@@ -445,7 +436,7 @@ def renew_prior(
     It has the mean μ̄ of the posterior means μ_k of the n arms with events, named
     by `learned`, and the covariance [Σ₀ + Σ_k (μ_k - μ̄)(μ_k - μ̄)ᵀ] / n, which counts the prior
     variance as one arm so that it cannot vanish. Before two arms have events, it is the prior
-    given. `workspace` as in `learn`.
+    given. `workspace` comes from `workspace_for`.
     """
     n, d = len(learned), mean.shape[2]
     center, variance = workspace[2], workspace[3]
@@ -557,8 +548,6 @@ def merged(
     moved = np.flatnonzero(np.sum(n, axis=0))
     start = _prior_factor(prior, base.cov_factor.ndim == 4)
     center = np.where((base.n_updates > 0)[:, None], prior.mean, base.mean)[:, moved]
-    n_models = len(base.evidence)
-    forgetting = np.ones(n_models) if prior.forgetting is None else prior.forgetting
 
     def of_arms(one: Posterior) -> tuple[np.ndarray, np.ndarray]:
         return one.mean[:, moved].swapaxes(0, 1), one.cov_factor[:, moved].swapaxes(0, 1)
@@ -568,7 +557,7 @@ def merged(
         [of_arms(worker) for worker in workers],
         (center.swapaxes(0, 1), np.broadcast_to(start, (len(moved), *start.shape))),
         [events[moved, None] for events in n],
-        forgetting,
+        prior.forgetting,
     )
     result = base.copy()
     for array, of_moved in zip((result.mean, result.cov_factor), sums, strict=True):
@@ -576,8 +565,8 @@ def merged(
     for worker in workers:
         result.evidence[:] += worker.evidence - base.evidence
     common = (quadratic - log_determinant).sum(axis=0) / 2
-    result.evidence[:] += shared_evidence(common, forgetting)
-    if n_models > 1:
+    result.evidence[:] += shared_evidence(common, prior.forgetting)
+    if len(result.share) > 1:
         renew_shares(result.evidence, result.share)
     fresh, n_known = moved[base.n_updates[moved] == 0], base.counters[N_LEARNED_ARMS]
     result.learned[n_known : n_known + len(fresh)] = fresh

@@ -20,8 +20,8 @@ from skbandit.bandit._arm_keys import arm_key
 from skbandit.bandit._events import NO_REWARDS
 from skbandit.bandit._guard import ChoiceStream, GuardedPolicy
 from skbandit.bandit._policy import GLMUCBPolicy
+from skbandit.bandit._shared_policy import SharedGLMPolicy
 from skbandit.bandit._state import N_EVENTS, Rule, read_rule
-from skbandit.bandit.shared._policy import SharedGLMPolicy
 from skbandit.logs import (
     SlateLog,
     align_rows,

@@ -115,8 +115,9 @@ class Prior(NamedTuple):
     adaptive_mean: bool | None  # None if neither is adaptive
     adaptive_variance: bool | None
     noise_variance: float
-    forgetting: np.ndarray | None  # (n_scales,), None if all are 1
+    forgetting: np.ndarray  # (n_scales,), factors of earlier evidence
     averages: bool = False  # whether arms without events are chosen as the average of those known
+    renews: bool = True  # whether learning renews units that are due
 
 
 class Rule(NamedTuple):
@@ -334,16 +335,16 @@ def _prior(policy: _PriorSettings, n_features: int) -> Prior:
     mean = _per_weight(policy.prior_mean, 0.0, "prior_mean", n_features, n_weights)
     variance = _variances(policy, n_features, n_weights)
     adaptive = adaptive_mean or adaptive_variance
-    forgetting = None
+    forgetting = np.ones(len(variance))
     if policy.forgetting != "auto" and policy.forgetting < 1:
         if adaptive:
             raise ValueError(
                 f"forgetting={policy.forgetting:g} requires a fixed prior: with an adaptive prior, "
                 "use forgetting=1."
             )
-        forgetting = np.full(len(variance), float(policy.forgetting))
+        forgetting[:] = policy.forgetting
     elif policy.forgetting == "auto" and not adaptive and _may_forget(policy, len(variance)):
-        forgetting = np.append(np.ones(len(variance)), FORGETTING)
+        forgetting = np.append(forgetting, FORGETTING)
         variance = np.vstack([variance, variance[len(variance) // 2]])
     return Prior(
         mean,

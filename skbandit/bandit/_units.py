@@ -57,7 +57,7 @@ from skbandit.bandit._state import (
     Posterior,
     Prior,
 )
-from skbandit.utils._compiled import called_exactly, inlined_exactly
+from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 FIRST_RENEWAL = 8
 """Number of learned events at which units are set first; they are renewed at each doubling."""
@@ -84,7 +84,7 @@ def show(x: np.ndarray, X: np.ndarray, row: int, center: np.ndarray, rate: np.nd
             x[i] = (X[row, i] - center[i]) * rate[i]
 
 
-@called_exactly
+@compiled_exactly
 def count(
     X: np.ndarray, row: int, weight: float, mean: np.ndarray, squares: np.ndarray, seen: np.ndarray
 ) -> None:
@@ -173,7 +173,7 @@ def _shift(
                     mean[e, k, i] -= part * of_both
 
 
-@called_exactly
+@compiled_exactly
 def is_due(posterior: Posterior) -> bool:
     """Whether the units are to be renewed after the latest learned event."""
     n = posterior.counters[N_EVENTS]

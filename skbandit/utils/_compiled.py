@@ -45,7 +45,10 @@ def compiled_exactly(function: Function) -> Function:
 
 
 def called_exactly(function: Function) -> Function:
-    """Compile as `compiled_exactly` does, for compiled callers: Python's way in compiles later."""
+    """Compile as `compiled_exactly` does, for compiled callers.
+
+    Python's way in is compiled by every process that takes it, for tests.
+    """
     return _compile(function, error_model="numpy", _nrt=False, no_cpython_wrapper=True)
 
 

@@ -163,12 +163,14 @@ def test_machine_code_counts_no_references(tmp_path):
         from skbandit.bandit import GLMUCBPolicy, _kernels
         from skbandit.evaluation import replay
         X, y = np.eye(2)[np.arange(60) % 2], {"action": np.arange(60) % 3, "reward": np.ones(60)}
-        policy = GLMUCBPolicy(random_state=0)
-        replay(policy, X, y)
-        policy.fit(X, y).select(X)
+        for link in ("logistic", "linear", "probit"):
+            for rule in ("ucb", "epsilon_greedy", "thompson", "squarecb", "greedy"):
+                policy = GLMUCBPolicy(link, exploration=rule, random_state=0)
+                replay(policy, X, y)
+                policy.fit(X, y).select(X)
         for kernel in (_kernels.replay_rows, _kernels.choose_rows, _kernels.learn_rows):
             compiled = list(kernel._dispatcher.inspect_llvm().values())
-            assert len(compiled) == 1  # once, in whatever form rewards come
+            assert len(compiled) == 1  # once, for all links and rules and forms of rewards
             assert "define" in compiled[0] and "NRT_incref" not in compiled[0]
     """
     result = subprocess.run(

@@ -4,28 +4,29 @@ import numpy as np
 import pytest
 
 from skbandit.bandit import GLMUCBPolicy
-from skbandit.bandit._posterior import _forget, learn, moments, with_arms
-from skbandit.bandit._state import LINKS, Prior, no_posterior, workspace_for
+from skbandit.bandit._passes import learn_rows
+from skbandit.bandit._posterior import _forget, moments, with_arms
+from skbandit.bandit._state import LINKS, Prior, Rule, no_posterior, workspace_for
 from skbandit.bandit.links import logistic
 from tests.tiers import first
 
 D = 4
 
 
-def prior(forgetting=None, noise=0.5, mean=None, variance=None):
+def prior(forgetting=(1.0,), noise=0.5, mean=None, variance=None):
     mean = np.zeros(D) if mean is None else mean
     variance = np.ones(D) if variance is None else variance
-    return Prior(mean, variance[None], False, False, noise, forgetting)
+    return Prior(mean, variance[None], None, None, noise, np.array(forgetting))
 
 
 def arm(full, prior):
     return with_arms(no_posterior(D, full), ["a"], prior)
 
 
-def learn_all(X, r, link, posterior, prior):
-    workspace = workspace_for(D)
-    for x, one in zip(X, r, strict=True):
-        learn(x, 0, one, 1.0, LINKS.index(link), posterior, prior, workspace)
+def learn_all(X, r, link, posterior, prior, weight=1.0):
+    rule = Rule(LINKS.index(link), 0, 0, 0, 0.0, 0, intercept=False)
+    action, weight = np.zeros(len(X), dtype=np.int64), np.full(len(X), weight)
+    learn_rows(X, action, np.array(r), weight, posterior, prior, rule)
 
 
 def covariance(posterior):
@@ -81,8 +82,7 @@ def test_a_weight_is_a_power_of_the_likelihood(events):
     given = prior()
     twice, weighted = arm(True, given), arm(True, given)
     learn_all(np.repeat(X, 2, axis=0), np.repeat(r, 2), "linear", twice, given)
-    for x, one in zip(X, r, strict=True):
-        learn(x, 0, one, 2.0, LINKS.index("linear"), weighted, given, workspace_for(D))
+    learn_all(X, r, "linear", weighted, given, weight=2.0)
     np.testing.assert_allclose(weighted.mean, twice.mean, atol=1e-13)
     np.testing.assert_allclose(covariance(weighted), covariance(twice), atol=1e-14)
 
@@ -136,9 +136,7 @@ def test_forgetting_of_a_diagonal_is_that_of_the_full_covariance_it_is():
     diagonal.cov_factor[0, 0] = rng.uniform(0.01, 2, D)
     full.cov_factor[0, 0] = np.diag(np.sqrt(diagonal.cov_factor[0, 0]))
     for posterior in (diagonal, full):
-        _forget(
-            0, 0, posterior.mean, posterior.cov_factor, given, given.forgetting, workspace_for(D)
-        )
+        _forget(0, 0, posterior.mean, posterior.cov_factor, given, workspace_for(D))
     np.testing.assert_allclose(diagonal.mean, full.mean, rtol=1e-13)
     np.testing.assert_allclose(covariance(diagonal), covariance(full), rtol=1e-13, atol=1e-16)
 

@@ -68,7 +68,7 @@ def test_means_stay_the_same_functions_and_full_variances_too(full):
     """Two renewals in a row: with random posterior, between two sets of contexts."""
     rng = np.random.default_rng(0)
     d = N_FEATURES + 1
-    prior = Prior(np.zeros(d), np.ones((1, d)), None, None, 1.0, None)
+    prior = Prior(np.zeros(d), np.ones((1, d)), None, None, 1.0, np.ones(1))
     posterior = with_arms(no_posterior(d, full, n_units=N_FEATURES), ["a"], prior)
     posterior.n_updates[:] = 1
     posterior.seen_weight[0] = 10.0

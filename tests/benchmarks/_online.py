@@ -8,7 +8,6 @@ from skbandit.bandit import GLMUCBPolicy
 from skbandit.bandit._kernels import Model, choose_rows
 from skbandit.bandit._posterior import learn_row
 from skbandit.bandit._state import N_EVENTS, ArmSets, Prior, read_rule
-from skbandit.bandit.exploration import parts_of
 from skbandit.utils._compiled import compiled_exactly
 
 
@@ -19,12 +18,11 @@ def play(policy: GLMUCBPolicy, X: np.ndarray, reward: np.ndarray) -> np.ndarray:
     posterior, prior = policy._posterior, policy._prior()
     seed, _ = policy._stream.take(len(X), policy.random_state)
     rule = read_rule(policy, seed)
-    proposing, _ = parts_of(rule)
     got = np.empty(len(X))
     sets = ArmSets(np.zeros(1, np.int32), np.array([0, n_arms]), np.arange(n_arms))
     _play(
         X, reward, policy._alphas(len(X)), sets, Model(posterior, rule, posterior.workspace()),
-        prior, proposing, np.empty(1, dtype=np.int64), got,
+        prior, np.empty(1, dtype=np.int64), got,
     )  # fmt: skip
     return got
 
@@ -37,7 +35,6 @@ def _play(
     sets: ArmSets,
     model: Model,
     prior: Prior,
-    proposing: bool | None,
     chosen: np.ndarray,
     got: np.ndarray,
 ) -> None:
@@ -45,7 +42,7 @@ def _play(
     for t in range(len(X)):
         alpha = alphas[min(posterior.counters[N_EVENTS], len(alphas) - 1)]
         row = X[t : t + 1]
-        choose_rows(row, sets, t, alpha, posterior.mean, model, proposing, chosen)
+        choose_rows(row, sets, t, alpha, posterior.mean, model, chosen)
         k = chosen[0]
         got[t] = reward[t, k]
-        learn_row(X, t, k, got[t], 1.0, rule.link, posterior, prior, work.x, work.buffer, True)
+        learn_row(X, t, k, got[t], 1.0, posterior, prior, rule, work)

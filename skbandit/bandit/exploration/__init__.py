@@ -27,20 +27,22 @@ from skbandit.bandit.exploration import _greedy as epsilon_greedy
 from skbandit.bandit.exploration import _squarecb as squarecb
 from skbandit.bandit.exploration import _thompson as thompson
 from skbandit.bandit.links import mean_index, upper_index
-from skbandit.utils._compiled import called_exactly, inlined_exactly
+from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 __all__: list[str] = []
 
 UCB, EPSILON_GREEDY, THOMPSON, SQUARECB, *_ = range(len(EXPLORATIONS))
 
 
-def parts_of(rule: Rule) -> tuple[bool | None, bool | None]:
-    """Whether a rule proposes arms, and whether its scores are random draws.
+@inlined_exactly
+def draws_scores(rule: Rule) -> bool:
+    """Whether scores of exploring choices are random draws."""
+    return rule.exploration == THOMPSON
 
-    None, not False: code behind ``is not None`` is then left out of what is compiled.
-    """
-    proposing = rule.exploration in (EPSILON_GREEDY, SQUARECB)
-    return proposing or None, rule.exploration == THOMPSON or None
+
+def explores_by_score(rule: Rule) -> bool:
+    """Whether choices explore by the scores alone, without a random draw."""
+    return rule.exploration not in (EPSILON_GREEDY, THOMPSON, SQUARECB)
 
 
 def linear_bounds(rule: Rule) -> Rule:
@@ -48,7 +50,7 @@ def linear_bounds(rule: Rule) -> Rule:
     return rule._replace(link=LINKS.index("linear"), exploration=UCB)
 
 
-@called_exactly
+@compiled_exactly
 def alpha_scale(sigma: float, rule: Rule) -> float:
     """Factor of `alpha` by which the unit of linear rewards, of noise sigma, does not matter.
 
@@ -76,14 +78,13 @@ def _other_score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule)
     return mean_index(m, v, rule)
 
 
-@called_exactly
+@inlined_exactly
 def proposes(t: int, rule: Rule) -> bool:
     """Whether choice t considers an arm drawn uniformly, whatever its score."""
-    if t < 0:
-        return False
-    if rule.exploration == EPSILON_GREEDY:
-        return epsilon_greedy.proposes(t, rule)
-    return rule.exploration == SQUARECB
+    result = t >= 0 and rule.exploration == SQUARECB
+    if t >= 0 and rule.exploration == EPSILON_GREEDY:
+        result = epsilon_greedy.proposes(t, rule)
+    return result
 
 
 @inlined_exactly
@@ -103,15 +104,15 @@ def accepts_proposal(
 @called_exactly
 def probabilities(
     best: float, pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float, n_events: int,
-    rule: Rule, buffer: np.ndarray, out: np.ndarray, proposing: bool | None, draws: bool | None,
+    rule: Rule, buffer: np.ndarray, out: np.ndarray,
 ) -> None:  # fmt: skip
     """Write into `out` the probability of each available arm; ties share theirs.
 
     `pool` holds the available arms, which `m`, `v`, `out` and the rows of `buffer` are indexed
-    by; `n_events` is the number of events learned; the last two are those of
-    `parts_of`. Scores that are not draws are in buffer[0], and the largest of them is `best`.
+    by; `n_events` is the number of events learned. Scores that are not draws are in buffer[0], and
+    the largest of them is `best`; only draws need `m` and `v`.
     """
-    if draws is not None:
+    if rule.exploration == THOMPSON:
         thompson.probabilities(pool, m, v, alpha, buffer, out)
         return
     scores = buffer[0]
@@ -121,35 +122,33 @@ def probabilities(
         if first >= 0 and scores[k] == best:
             out[k] = out[first]
         else:
-            out[k] = _of_scores(k, best, n_best, pool, scores, alpha, n_events, rule, proposing)
+            out[k] = _of_scores(k, best, n_best, pool, scores, alpha, n_events, rule)
             first = k if scores[k] == best else first
 
 
 @called_exactly
 def probability(
     k: int, best: float, pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float,
-    n_events: int, rule: Rule, buffer: np.ndarray, out: np.ndarray, proposing: bool | None,
-    draws: bool | None,
+    n_events: int, rule: Rule, buffer: np.ndarray, out: np.ndarray,
 ) -> float:  # fmt: skip
     """Probability of one arm, as by `probabilities`; `out` is overwritten."""
-    if draws is not None:
+    if rule.exploration == THOMPSON:
         thompson.probabilities(pool, m, v, alpha, buffer, out)
         return out[k]
     scores = buffer[0]
     n_best = epsilon_greedy.count(best, pool, scores)
-    return _of_scores(k, best, n_best, pool, scores, alpha, n_events, rule, proposing)
+    return _of_scores(k, best, n_best, pool, scores, alpha, n_events, rule)
 
 
-@inlined_exactly
+@called_exactly
 def _of_scores(
     k: int, best: float, n_best: int, pool: np.ndarray, scores: np.ndarray, alpha: float,
-    n_events: int, rule: Rule, proposing: bool | None,
+    n_events: int, rule: Rule,
 ) -> float:  # fmt: skip
     """Probability of an arm where scores are not draws, the largest of them on `n_best` arms."""
-    found = 1.0 / n_best if scores[k] == best else 0.0
-    if proposing is not None:
-        if rule.exploration == EPSILON_GREEDY:
-            found = epsilon_greedy.probability(found, len(pool), rule)
-        else:
-            found = squarecb.probability(k, found, best, pool, scores, alpha, n_events, rule)
-    return found
+    share = 1.0 / n_best if scores[k] == best else 0.0
+    if rule.exploration == EPSILON_GREEDY:
+        return epsilon_greedy.probability(share, len(pool), rule)
+    if rule.exploration == SQUARECB:
+        return squarecb.probability(k, share, best, pool, scores, alpha, n_events, rule)
+    return share

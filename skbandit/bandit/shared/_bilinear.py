@@ -31,7 +31,7 @@ import math
 
 import numpy as np
 
-from skbandit.utils._compiled import called_exactly, inlined_exactly
+from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 BLOCK = 64
 """Arms whose moments are computed side by side: their features stay in the fastest cache."""
@@ -256,7 +256,7 @@ def residual_evidence(m: float, v: float, r: float, weight: float, noise: np.nda
     return found
 
 
-@called_exactly
+@compiled_exactly
 def noise_scale(noise: np.ndarray) -> float:
     """Estimate of σ, in which standard deviations are counted; 1 before the first residual."""
     return math.sqrt(noise[0] / noise[1]) if noise[1] > 0.0 else 1.0

@@ -107,8 +107,7 @@ def learn(
     work.arm[0] = k
     evidence, n_scales = posterior.evidence, len(posterior.evidence)
     for e in range(n_scales):
-        _discount(k, e, prior.forgetting, posterior, prior, work)
-        if posterior.share[e] == 0.0:
+        if _discount(k, e, posterior, prior, work) or posterior.share[e] == 0.0:
             _contract(e, posterior, work)
         _fill_moments(work.arm, e, posterior, work)
     for e in range(n_scales):
@@ -136,24 +135,29 @@ def learn(
 
 @called_exactly
 def _discount(
-    k: int, e: int, forgetting: np.ndarray | None, posterior: SharedPosterior, prior: SharedPrior,
-    work: Workspace,
-) -> None:  # fmt: skip
-    """Discount earlier evidence of one model, and once that about the noise."""
-    if forgetting is not None:  # else the compiler leaves the rest out
-        gamma = forgetting[e]
-        if gamma == 1.0:
-            return
-        forget_own(
-            k, gamma, posterior.own_mean[:, e], posterior.own_variance[:, e], prior.own_variance[e]
-        )
-        n = events_per_discount(gamma, posterior.cov_factor.ndim == 4)
-        if posterior.counters[N_EVENTS] % n == 0:
-            forget(
-                gamma**n, posterior.mean[0, e], posterior.cov_factor[e], prior.variance[e],
-                prior.constant_variance[e], work.a,
-            )  # fmt: skip
-            _contract(e, posterior, work)
-        if e == 0:
-            posterior.noise[0] *= gamma
-            posterior.noise[1] *= gamma
+    k: int, e: int, posterior: SharedPosterior, prior: SharedPrior, work: Workspace
+) -> bool:
+    """Discount earlier evidence of one model, and once that about the noise.
+
+    Returns
+    -------
+    bool
+        Whether the model of all arms has changed.
+    """
+    gamma = prior.forgetting[e]
+    if gamma == 1.0:
+        return False
+    forget_own(
+        k, gamma, posterior.own_mean[:, e], posterior.own_variance[:, e], prior.own_variance[e]
+    )
+    if e == 0:
+        posterior.noise[0] *= gamma
+        posterior.noise[1] *= gamma
+    n = events_per_discount(gamma, posterior.cov_factor.ndim == 4)
+    if posterior.counters[N_EVENTS] % n:
+        return False
+    forget(
+        gamma**n, posterior.mean[0, e], posterior.cov_factor[e], prior.variance[e],
+        prior.constant_variance[e], work.a,
+    )  # fmt: skip
+    return True

@@ -46,7 +46,7 @@ def running_units(d: int, first_renewal: int = FIRST_RENEWAL) -> Units:
     return Units(np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), seen)
 
 
-@called_exactly
+@compiled_exactly
 def renew_if_due(units: Units, factor: np.ndarray, shift: np.ndarray) -> bool:
     """Renew units that are due, and write the change: x = factor x' + shift for the new x'."""
     center, rate, mean, squares, seen = units
@@ -125,7 +125,7 @@ class SharedPrior(NamedTuple):
     own_variance: np.ndarray  # (n_scales,), of the weights that are an arm's own
     noise_variance: float
     estimates_noise: bool  # else `noise_variance` is in the unit of the reward
-    forgetting: np.ndarray | None = None  # (n_scales,), None if all are 1, as in `Prior`
+    forgetting: np.ndarray  # (n_scales,), as in `Prior`
 
 
 class Workspace(NamedTuple):
@@ -146,7 +146,7 @@ class Workspace(NamedTuple):
     v_of_scale: np.ndarray  # (n_scales, n_arms)
 
 
-@called_exactly
+@compiled_exactly
 def renew_units(
     posterior: SharedPosterior, prior: SharedPrior, factor: np.ndarray, shift: np.ndarray
 ) -> None:
@@ -303,7 +303,7 @@ def merged(
     variance = prior_variances(dx, dz, prior).reshape(n_scales, p)
     n_events = [np.array([[one.counters[N_EVENTS] - n_before]]) for one in workers]
     n_of_arms = [(one.n_updates - base.n_updates)[:, None] for one in workers]
-    forgetting = np.ones(n_scales) if prior.forgetting is None else prior.forgetting
+    forgetting = prior.forgetting
     of_mean, of_factor = (1, n_scales, p), (1, n_scales, p, p) if full else (1, n_scales, p)
     start = np.sqrt(variance)[..., None] * np.eye(p) if full else variance
     first, *others = (

@@ -14,7 +14,7 @@ from skbandit.bandit.shared._state import (
     running_units,
 )
 
-PRIOR = SharedPrior(np.array([2.0]), np.ones(1), np.array([0.3]), 1.0, estimates_noise=False)
+PRIOR = SharedPrior(np.array([2.0]), np.ones(1), np.array([0.3]), 1.0, False, np.ones(1))
 DX, DZ, N_ARMS = 4, 3, 70  # more arms than a block holds
 
 

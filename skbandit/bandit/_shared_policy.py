@@ -566,13 +566,13 @@ class SharedGLMPolicy(PosteriorPolicy):
         variance, scales = np.atleast_1d(self.prior_variance), np.ones(1)
         if isinstance(self.prior_variance, str):
             variance = scales = read_scales(self.prior_scale)
-        forgetting, cheap = None, self.covariance == "diagonal"
+        forgetting, cheap = np.ones(len(scales)), self.covariance == "diagonal"
         cheap |= (self.n_features_in_ + 1) * dz <= MOST_WEIGHTS
         if self.forgetting == "auto" and len(scales) > 1 and self.link != "linear" and cheap:
-            forgetting = np.append(np.ones(len(scales)), FORGETTING)
+            forgetting = np.append(forgetting, FORGETTING)
             variance = scales = np.append(scales, scales.max())
-        elif self.forgetting not in ("auto", 1):
-            forgetting = np.full(len(scales), float(self.forgetting))
+        elif self.forgetting != "auto":
+            forgetting[:] = self.forgetting
         return SharedPrior(
             variance=variance.astype(np.float64),
             constant_variance=np.full(len(scales), WIDE) if estimated else np.sqrt(scales),
