@@ -286,7 +286,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
             with prefix_error_with_extra():
                 X_all = stacked(X, rows.X_extra)
             n, weight, groups = len(y), counted.train.weight, metadata["groups"]
-            unit = read_units(self.cv, X_all, y, weight, groups, stacklevel=4)
+            unit = read_units(self.cv, X_all, y, weight, groups)
             cv = default_folds(FOLDS, unit[:n]) if self.cv is None else self.cv
             splits = splits_of_classes(cv, X, y, unit[:n], split_params)
             counted = with_weights(counted, rows_tested(splits, len(y)).astype(float))
@@ -327,7 +327,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         self._report_columns = plain_columns(report)
         self._check_feasible(report, goals, limits, positive)
         reached = self.confidence_level_ if self.confidence_level is None else None
-        self._warn_of_weak_fit(declared.objective, goals, positive, plain, reached, stacklevel=4)
+        self._warn_of_weak_fit(declared.objective, goals, positive, plain, reached)
 
     def _choose_thresholds(
         self, scores: np.ndarray, goals: Goals, group: np.ndarray | None, prefit: bool

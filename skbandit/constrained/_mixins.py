@@ -46,7 +46,7 @@ from skbandit.rates._forms import BoundConstraints
 from skbandit.rates._metric import parts_of_goals, verdicts, worst_pairs
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import count_rows, fit_context
-from skbandit.utils._validation import check_level, warn_if_reordered
+from skbandit.utils._validation import check_level, warn, warn_if_reordered
 
 if TYPE_CHECKING:
     from typing import Self
@@ -281,7 +281,6 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         positive: np.ndarray,
         plain: np.ndarray,
         level: float | None,
-        stacklevel: int,
     ) -> None:
         """Warn of an objective without a value, high costs, and a level below `WEAK_LEVEL`.
 
@@ -295,8 +294,6 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             Predictions, 0 and 1, with and without constraints.
         level : float or None
             The level reached, if it was free to fall.
-        stacklevel : int
-            Of the warning, from the caller of this method.
         """
         if not goals.constraints.constraints:
             return
@@ -321,8 +318,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
                 "these rows: pass more rows, relax the bounds, or set confidence_level."
             )
         if any(sentences):
-            told = " ".join(filter(None, sentences))
-            warnings.warn(told, ConstrainedFitWarning, stacklevel=stacklevel + 1)
+            warn(" ".join(filter(None, sentences)), ConstrainedFitWarning)
 
 
 FEATURES = ("n_features_in_", "feature_names_in_")

@@ -255,7 +255,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         with prefix_error_with_extra():
             X_all = stacked(X, rows.X_extra)
         n, weight, groups = len(y), data.train.weight, metadata["groups"]
-        unit = read_units(self.cv, X_all, y, weight, groups, stacklevel=4)
+        unit = read_units(self.cv, X_all, y, weight, groups)
         splits = splits_of_classes(self._cv(unit[:n]), X, y, unit[:n], split_params)
         tested, folds = rows_tested(splits, n), Folds.of(splits, unit, data.extra)
         # bind first: report constraints the data cannot support before training anything
@@ -349,7 +349,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
             )
         free = found.level if self.confidence_level is None else None
         positive = self._predicted_positive(decisions)
-        self._warn_of_weak_fit(objective, goals, positive, plain, free, stacklevel=5)
+        self._warn_of_weak_fit(objective, goals, positive, plain, free)
         return None
 
     def _judged(
