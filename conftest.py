@@ -31,6 +31,7 @@ LONG_PAGES = {
     for page in (
         "how_to/constraints.md",
         "how_to/cvxpy.md",
+        "how_to/selection.md",
         "user_guide/any_learner.md",
         "user_guide/eighty_percent.md",
         "user_guide/slates.md",
