@@ -62,9 +62,9 @@ def test_unit_and_origin_of_rewards_decide_no_choice(exploration, settings):
     def policy():
         return GLMUCBPolicy("linear", exploration=exploration, random_state=0, **settings)
 
-    for batch in (1, 17):
+    for batch, units in ((1, UNITS[:2]), (17, UNITS)):
         chosen, predicted, coef, covariance = live(policy(), 1.0, 0.0, batch)
-        for a, b in UNITS:
+        for a, b in units:
             now, reward, weights, variance = live(policy(), a, b, batch)
             assert now == chosen
             np.testing.assert_allclose((reward - b) / a, predicted, atol=1e-7)
@@ -80,7 +80,7 @@ def test_unit_and_origin_of_rewards_decide_no_choice(exploration, settings):
     ]),
 )  # fmt: skip
 def test_nor_in_a_replay(exploration, sparse):
-    X, arm, r = log(n=300 if sparse else 900)
+    X, arm, r = log(n=300)
     settings = {"standardize": "scale"} if sparse else {}
     policy = GLMUCBPolicy("linear", exploration=exploration, random_state=0, **settings)
     X = csr_array(np.where(X > 0.5, X, 0)) if sparse else X
