@@ -2,8 +2,10 @@
 
 import gc
 import os
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from time import process_time
 
 import pytest
 from threadpoolctl import threadpool_limits
@@ -31,6 +33,7 @@ LONG_PAGES = {
     for page in (
         "how_to/constraints.md",
         "how_to/cvxpy.md",
+        "how_to/selection.md",
         "user_guide/any_learner.md",
         "user_guide/eighty_percent.md",
         "user_guide/slates.md",
@@ -52,10 +55,18 @@ def pytest_addoption(parser):
         help="default: tests not marked thorough; thorough: the others, and every Hypothesis test "
         "with more examples; all: both. A test named by its node id runs in any tier.",
     )
+    parser.addoption(
+        "--limit-cpu",
+        type=float,
+        metavar="SECONDS",
+        help="fail tests of the default tier that take more CPU time, compilation aside",
+    )
 
 
 def pytest_configure(config):
-    """Load the Hypothesis profile of the tier."""
+    """Load the Hypothesis profile of the tier, and the stopwatch of --limit-cpu."""
+    if config.getoption("limit_cpu") is not None:
+        config.pluginmanager.register(Stopwatch(config.getoption("limit_cpu")))
     if find_spec("hypothesis") is None or config.getoption("hypothesis_profile", None):
         return
     from hypothesis import settings
@@ -66,6 +77,46 @@ def pytest_configure(config):
         tier, max_examples=MAX_EXAMPLES[tier], derandomize=True, deadline=None
     )
     settings.load_profile(tier)
+
+
+class Stopwatch:
+    """Fails slow tests. Nothing is counted that only the first test in a process pays for."""
+
+    def __init__(self, limit):
+        from numba.core import event
+
+        for package in ("cvxpy", "matplotlib.pyplot", "dask.dataframe", "polars", "pyarrow"):
+            if find_spec(package.partition(".")[0]) is not None:
+                import_module(package)
+        self.limit, self.compiling = limit, 0.0
+        watch, depth = self, 0
+
+        class Compilation(event.Listener):
+            def on_start(self, _):
+                nonlocal depth
+                watch.compiling -= process_time() * (depth == 0)
+                depth += 1
+
+            def on_end(self, _):
+                nonlocal depth
+                depth -= 1
+                watch.compiling += process_time() * (depth == 0)
+
+        event.register("numba:compile", Compilation())
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item):
+        """Measure the call of a test, its fixtures left out."""
+        before = process_time() - self.compiling
+        result = yield
+        seconds = process_time() - self.compiling - before
+        if seconds > self.limit and item.get_closest_marker("thorough") is None:
+            pytest.fail(
+                f"took {seconds:.1f} s of CPU time, more than --limit-cpu={self.limit:g}: make it "
+                "cheaper, or mark it thorough, see CONTRIBUTING.md",
+                pytrace=False,
+            )
+        return result
 
 
 def pytest_report_header(config):

@@ -37,9 +37,19 @@ def adult_frame():
     return load_adult().frame
 
 
+COMPILED_ANEW = {
+    "test_sklearn[GLMUCBPolicy()-check_estimators_pickle(readonly_memmap=True)]",
+    "test_sklearn[SharedGLMPolicy()-check_estimators_pickle(readonly_memmap=True)]",
+    "test_sklearn_never_yields[check_dataframe_column_names_consistency-SharedGLMPolicy()]",
+}
+"""Checks of scikit-learn with arrays that are read-only, for which kernels compile for seconds."""
+
+
 def pytest_collection_modifyitems(items):
     """Let toy problems be dear to constrain; examples of the documentation warn of nothing."""
     mark = pytest.mark.filterwarnings("ignore::skbandit.exceptions.ConstrainedFitWarning")
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(mark, append=False)  # marks of a test itself come after it
+        if item.name in COMPILED_ANEW:
+            item.add_marker("thorough")

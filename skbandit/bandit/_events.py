@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,12 +11,13 @@ from scipy.sparse import issparse, vstack
 
 from skbandit.bandit._state import ArmSets
 from skbandit.logs import Codes, ReplayRequest, as_actions, check_in_order, code_labels, label_array
+from skbandit.utils._validation import warn
 
 
-def count_actions(y: Any, stacklevel: int) -> tuple[Any, np.ndarray]:
+def count_actions(y: Any) -> tuple[Any, np.ndarray]:
     """Actions without rewards, and a reward of 1 for each, with a warning."""
     y = as_actions(y)
-    warnings.warn(NO_REWARDS, UserWarning, stacklevel=stacklevel)
+    warn(NO_REWARDS, UserWarning)
     return y, np.ones(len(y))
 
 
@@ -202,9 +202,8 @@ def check_time(
         if not len(back):
             return
         problem = f"timestamp goes back on row {back[0] + 1}"
-    warnings.warn(
+    warn(
         f"{problem}: events are learned in the given order, and another order leads to another "
         "state. Sort the log by time.",
         UserWarning,
-        stacklevel=7,
     )

@@ -216,7 +216,7 @@ class GuardedPolicy(BaseEstimator):
             only, n = self._equal[0] if self._equal[1] else float(reward[0]), self._equal[1]
             n += len(reward)
             seen_others = not (reward == only).all()
-            done = seen_others or warn_if_equal(only, n, stacklevel=6)
+            done = seen_others or warn_if_equal(only, n)
             self._equal = None if done else (only, n)
 
     def _has_learned(self, X: Any, log: Log) -> bool:

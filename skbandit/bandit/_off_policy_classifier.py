@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -44,6 +43,7 @@ from skbandit.utils._validation import (
     as_contexts,
     check_not_masked,
     check_row_weights,
+    warn,
     warn_if_reordered,
 )
 
@@ -334,7 +334,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         X = self._check_features(X, reset=True)
         labels_only = reward is None and column_names(y) is None
         if labels_only:
-            y, reward = count_actions(y, stacklevel=6)
+            y, reward = count_actions(y)
         log = read_log(
             y,
             count_rows(X),
@@ -344,7 +344,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             columns=None if column_names(y) is None else self.columns,
         ).with_sorted_arms()
         if log.propensity is None and not labels_only:
-            check_uniform(log, X, stacklevel=5)
+            check_uniform(log, X)
         weight = check_row_weights(sample_weight, len(log), "sample_weight")
         labels, action = log.arms, log.action.astype(np.intp)
         allowed = log.available_mask(len(labels))
@@ -352,11 +352,10 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         method = "ips" if labels_only else self.method
         depends = None if method == "dr" else find_dependence_of_pools(log, X)
         if depends is not None:
-            warnings.warn(
+            warn(
                 f"available depends on the context, with {depends}: method={method!r} compares "
                 "arms as if it did not, and may choose the wrong one. Use method='dr'.",
                 UserWarning,
-                stacklevel=4,
             )
         slates = LoggedSlates(
             np.arange(len(log)),
@@ -368,7 +367,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             None if log.pools is None else allowed,
         )
         if log.propensity is not None:
-            check_weights(slates, labels, "arm", stacklevel=4)
+            check_weights(slates, labels, "arm")
         if method == "ips":
             rewards = -ips_costs(slates)
         elif method == "snips":

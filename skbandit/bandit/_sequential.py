@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -62,6 +61,7 @@ from skbandit.utils._validation import (
     check_row_weights,
     explained_entries,
     first_few,
+    warn,
     warn_if_reordered,
 )
 
@@ -470,12 +470,11 @@ class SequentialPolicy(GuardedPolicy):
         twins = lookalike_label(new, codes)
         if twins is not None:
             label, known = twins
-            warnings.warn(
+            warn(
                 f"arm {label!r} of type {type(label).__name__} is new, and the policy knows "
                 f"the arm {known!r} of type {type(known).__name__}: labels of different types "
                 "are different arms. Convert the labels to one type.",
                 UserWarning,
-                stacklevel=2,
             )
 
     def _rows(self, X: Any) -> Any:
@@ -590,7 +589,7 @@ class SequentialPolicy(GuardedPolicy):
         X = self._rows(X)
         n_rows = X.shape[0]
         if reward is None and column_names(y) is None:
-            y, reward = count_actions(y, stacklevel=7)
+            y, reward = count_actions(y)
             self._equal = None  # as this was said
         # only sets of available arms may refer to arms that are not played
         names = self._names_in(y)

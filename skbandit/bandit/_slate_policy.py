@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -39,7 +38,7 @@ from skbandit.utils._sklearn_compat import (
     fit_context,
     rows_of,
 )
-from skbandit.utils._validation import as_contexts, check_row_weights, warn_if_reordered
+from skbandit.utils._validation import as_contexts, check_row_weights, warn, warn_if_reordered
 
 if TYPE_CHECKING:
     from typing import Self
@@ -363,7 +362,7 @@ class SlatePolicy(GuardedPolicy):
         if reward is None and are_slates(y):
             if y is None:
                 raise ValueError("this estimator requires y to be passed, but the target y is None")
-            warnings.warn(NO_REWARDS, UserWarning, stacklevel=4)
+            warn(NO_REWARDS, UserWarning)
             self._equal = self.policy_._equal = None  # as this was said
             y = np.asarray(y) if hasattr(y, "__array__") else list(y)
             reward = [np.ones(np.size(slate)) for slate in y]

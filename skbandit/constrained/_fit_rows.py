@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbandit.rates._columns import MISSING, Columns, Data, Rows, encode
 from skbandit.utils._sklearn_compat import feature_names
-from skbandit.utils._validation import check_row_weights, first_few, warn_if_reordered
+from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
 
 
 @dataclass(frozen=True)
@@ -371,12 +370,11 @@ class Grouping:
         codes = self.codes(columns)
         if len(codes) and (codes == UNKNOWN).all():
             _, distinct = _distinct(columns.several(self.columns, self._context).iloc[[0]])
-            warnings.warn(
+            warn(
                 f"{self._context}: no row is of a group with a threshold, so that all get the "
                 f"overall one. Row 0 is of group {_named(self.columns, distinct[0])}, and fit saw "
                 f"{self._listed()}: are the values of another type, or coded otherwise?",
                 UserWarning,
-                stacklevel=5,
             )
         return codes
 

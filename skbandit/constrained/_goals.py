@@ -249,7 +249,7 @@ class Declared:
         weighted = with_weights(data, factors)
         rates, forms, n_rows = bind_objective(objective_rates(self.objective, data), weighted)
         if self.has_worst_group:
-            warn_of_few(list(map(repr, rates)), n_rows, stacklevel=7)
+            warn_of_few(list(map(repr, rates)), n_rows)
         every = expand(self.constraints, data)
         warn_of_groups([as_constraint(self.objective), *self.constraints], self.by, data)
         labels = np.concatenate([rows.label for rows, _ in data.parts("all")])

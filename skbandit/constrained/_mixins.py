@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -33,7 +32,7 @@ from skbandit.rates._bind import bind_constraints
 from skbandit.rates._columns import Data
 from skbandit.rates._forms import BoundConstraints
 from skbandit.rates._metric import parts_of_goals, verdicts, worst_pairs
-from skbandit.utils._validation import check_level
+from skbandit.utils._validation import check_level, warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -265,7 +264,6 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         positive: np.ndarray,
         plain: np.ndarray,
         level: float | None,
-        stacklevel: int,
     ) -> None:
         """Warn of an objective without a value, high costs, and a level below `WEAK_LEVEL`.
 
@@ -277,8 +275,6 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             Predictions, 0 and 1, with and without constraints.
         level : float or None
             The level reached, if it was free to fall.
-        stacklevel : int
-            Of the warning, from the caller of this method.
         """
         if not goals.constraints.constraints:
             return
@@ -303,5 +299,4 @@ class ConstrainedClassifierMixin(ClassifierMixin):
                 "these rows: pass more rows, relax the bounds, or set confidence_level."
             )
         if any(sentences):
-            told = " ".join(filter(None, sentences))
-            warnings.warn(told, ConstrainedFitWarning, stacklevel=stacklevel + 1)
+            warn(" ".join(filter(None, sentences)), ConstrainedFitWarning)

@@ -200,7 +200,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         with prefix_error_with_extra():
             X_all = stacked(rows.X, rows.X_extra)
         X, y, data, n = rows.X, rows.y, rows.data, len(rows.y)
-        unit = read_units(self.cv, X_all, y, data.train.weight, metadata["groups"], stacklevel=4)
+        unit = read_units(self.cv, X_all, y, data.train.weight, metadata["groups"])
         splits = splits_of_classes(self._splitter(unit[:n]), X, y, unit[:n], split_params)
         tested = with_weights(data, rows_tested(splits, n).astype(float))
         # bind first: report constraints the data cannot support before training anything
@@ -281,7 +281,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
                 f"{why} The closest classifier is in the error's closest_.", self
             )
         free = choice.level if limits is None else None
-        self._warn_of_weak_fit(goals, positive, plain, free, stacklevel=6)
+        self._warn_of_weak_fit(goals, positive, plain, free)
 
     def _why_not(
         self, report: pd.DataFrame, goals: Goals, criterion: Criterion, choice: Choice

@@ -39,7 +39,7 @@ from skbandit.rates._score_limits import interval
 from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread
 from skbandit.utils._folds import is_number, read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import Interval, StrOptions, fit_context
-from skbandit.utils._validation import finite
+from skbandit.utils._validation import finite, warn
 
 if TYPE_CHECKING:
     from typing import Self
@@ -318,7 +318,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         self.feasible_ = bool(report["satisfied"].fillna(True).all()) and fitted.choice.feasible
         self._check_fitted(design, fitted, goals)
         level = fitted.choice.level if self.confidence_level is None else None
-        self._warn_of_weak_fit(goals, fitted.predictions, fitted.unconstrained, level, stacklevel=4)
+        self._warn_of_weak_fit(goals, fitted.predictions, fitted.unconstrained, level)
 
     def _options(
         self, design: Any, goals: Goals, groups: Any, step_done: Callable[[str], None]
@@ -343,7 +343,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     ) -> tuple[np.ndarray, int | np.ndarray | None]:
         """The `unit` and `cv` of `CrossFitOptions`."""
         n, label = len(data.train), data.train.label
-        unit = read_units(self.cv, design, label, data.train.weight, groups, stacklevel=5)
+        unit = read_units(self.cv, design, label, data.train.weight, groups)
         if is_number(self.cv):
             return unit, self.cv
         params = {} if groups is None else {"groups": groups}
@@ -402,12 +402,11 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         violated = _surely_violated(goals, positive)
         if violated:
             self.feasible_ = False
-            warnings.warn(
+            warn(
                 "feasible_ is False: out of fold the constraints hold, but on its training rows "
                 f"the final rule violates some: {'; '.join(violated)}. Consider fewer features or "
                 "looser constraints.",
                 UserWarning,
-                stacklevel=5,
             )
 
     def _why_infeasible(self, fitted: CrossFitted, report: pd.DataFrame, goals: Goals) -> str:

@@ -83,7 +83,7 @@ def report_table(
         for k, one in enumerate(goals.constraints)
         if any(atom.kind.fractional for atom in one.rate.atoms)
     ]
-    warn_of_few(table["constraint"].iloc[chosen].tolist(), effective[chosen], stacklevel=4)
+    warn_of_few(table["constraint"].iloc[chosen].tolist(), effective[chosen])
     if expected is not None:
         table.insert(table.columns.tolist().index("value"), "expected", goals.values(expected))
     if unconstrained is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,7 +23,7 @@ from skbandit.constrained._fit_rows import Classes
 from skbandit.rates._columns import MISSING, Rows
 from skbandit.utils._folds import Splits, folds_of_extra
 from skbandit.utils._sklearn_compat import count_rows, params_of_rows, rows_of
-from skbandit.utils._validation import explained_entries, first_few
+from skbandit.utils._validation import explained_entries, first_few, warn
 
 WEIGHT = "sample_weight"
 
@@ -456,12 +455,11 @@ def metadata_for(
         taken[weight_name] = given["sample_weight"]
     taken |= fit_params
     if "sample_weight" in given and not any(name.endswith("sample_weight") for name in taken):
-        warnings.warn(
+        warn(
             f"{type(clf.estimator).__name__}.fit accepts no sample_weight: the weights are "
             "used in the rates, not in its training. (For a step of a Pipeline pass "
             "<step>__sample_weight as well, or enable metadata routing.)",
             UserWarning,
-            stacklevel=5,
         )
     return taken, {name: part for name, part in given.items() if name == "groups"}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import warnings
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.datasets import fetch_file, get_data_home
 from sklearn.utils import Bunch
+
+from skbandit.utils._validation import warn
 
 # Folder of data files installed with the package, laid out like a data home, and fetch options.
 _DATA = Path(__file__).parent / "data"
@@ -208,7 +209,7 @@ def _blocks(files: list[Path], reader: LineReader, block_size: int, skip: bool) 
     elif not n_blocks:
         raise ValueError(f"no event in {', '.join(map(str, files))}. {first}".strip())
     if n_skipped:
-        warnings.warn(f"{n_skipped} malformed lines were skipped, the first: {first}", stacklevel=2)
+        warn(f"{n_skipped} malformed lines were skipped, the first: {first}", UserWarning)
 
 
 def check_block_size(block_size: Any) -> None:

@@ -144,7 +144,7 @@ def read_slate_log(
         if name is not None:
             values = table[name].to_numpy(None if meaning == "item" else np.float64)
             if meaning == "reward":
-                warn_if_wrapped(table[name], values, "reward", stacklevel=2)
+                warn_if_wrapped(table[name], values, "reward")
             values = values.tolist()
             rows = zip(first, [*first[1:], len(code)], strict=True)
             y["action" if meaning == "item" else meaning] = [tuple(values[a:b]) for a, b in rows]

@@ -6,7 +6,6 @@ are scaled to shares, and the upper limit of rewards follows from the shares 1 -
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +17,7 @@ from scipy.stats import norm
 
 from skbandit.evaluation._score import Range, Spread
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.utils._validation import check_level, finite
+from skbandit.utils._validation import check_level, finite, warn
 
 # Bins of weights: quarters of octaves from 2**-40 to 2**60, the outermost ones open. Bins of
 # shares: of width 1/32, and 1 itself.
@@ -389,12 +388,11 @@ class RewardEvidence:
         if from_below + from_above < 1:
             return low + (high - low) * from_below, high - (high - low) * from_above
         if sum(self._limits(min(error, _ALARM))) >= 1:
-            warnings.warn(
+            warn(
                 "no mean reward in the range of the rewards is compatible with the weights: the "
                 "propensities are wrong, or the policy chooses arms that were never logged. The "
                 "interval is the whole range.",
                 ReplayCoverageWarning,
-                stacklevel=3,
             )
             return low, high
         meeting = brentq(lambda error: sum(self._limits(error)) - 1, _ALARM, 0.5)

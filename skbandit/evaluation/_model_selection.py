@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from itertools import pairwise
 from numbers import Integral, Real
@@ -22,7 +21,7 @@ from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import check_in_order, column_names, read_times
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
-from skbandit.utils._validation import check_row_weights, warn_if_reordered
+from skbandit.utils._validation import check_row_weights, warn, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -349,10 +348,9 @@ class ReplayScorer(_PolicyScorer):
         check_past(policy, X, log, learns=True)
         result = replay_runs(policy, X, log, options, self.random_state)
         if result.n_accepted < self.min_accepted * self.n_repeats or not result.n_accepted:
-            warnings.warn(
+            warn(
                 f"ReplayScorer: {too_few(result)}. The score is nan.",
                 ReplayCoverageWarning,
-                stacklevel=2,
             )
             return np.nan
         mean = _weighted_mean(result, weight)
@@ -443,12 +441,11 @@ class ReplaySplit(BaseCrossValidator):
     @property
     def shuffle(self) -> bool:
         """Whether splits are drawn at random, as successive halving asks, which shuffles rows."""
-        warnings.warn(
+        warn(
             "successive halving trains and tests on rows in random order, so that policies replay "
             "a shuffled log: use GridSearchCV or RandomizedSearchCV if its order matters, as for a "
             "policy that forgets.",
             UserWarning,
-            stacklevel=6,
         )
         return self.subsample is not None
 

@@ -26,7 +26,6 @@ A policy is any object with `select`, `predict` or both; the other members are o
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from typing import Any
@@ -35,6 +34,7 @@ import numpy as np
 
 from skbandit.logs import Log, plain_labels
 from skbandit.utils._folds import behind_transformers
+from skbandit.utils._validation import warn
 
 
 def check_rule(rule: Any) -> None:
@@ -94,11 +94,10 @@ def check_not_learned(policy: Any, X: Any, log: Log) -> bool:
     """Whether the policy was fitted to this very log, with a warning."""
     learned = hasattr(policy, "_has_learned") and policy._has_learned(X, log)
     if learned:
-        warnings.warn(
+        warn(
             "the policy was fitted to this very log, so the estimate is optimistic: evaluate it on "
             "later events, or replay sklearn.base.clone(policy), which starts unfitted.",
             UserWarning,
-            stacklevel=4,
         )
     return learned
 

@@ -126,7 +126,7 @@ def rate_report(
         for line, rows in zip(lines, n_rows, strict=True)
     ]
     value, effective, low, high = np.array(figures, dtype=float).reshape(-1, 4).T
-    warn_of_few([line.text for line in lines], effective, stacklevel=3)
+    warn_of_few([line.text for line in lines], effective)
     first = {"goal": [line.name for line in lines]}
     first |= {column: [line.group[k] for line in lines] for k, column in enumerate(columns)}
     report = pd.DataFrame(first)

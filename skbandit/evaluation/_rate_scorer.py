@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from inspect import signature
@@ -27,6 +26,7 @@ from skbandit.rates._columns import Data, either_label, read_predictions
 from skbandit.rates._expression import AbsoluteRate, as_rate, count, on_given_rows, smallest_value
 from skbandit.rates._forms import RATE_TOL
 from skbandit.utils._folds import behind_transformers
+from skbandit.utils._validation import warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -194,11 +194,10 @@ class RateScorer(BaseEstimator):
         if violation > 0:
             return worst - violation * max(1.0, abs(worst))
         if undefined:
-            warnings.warn(
+            warn(
                 f"{objective.label} is undefined, as no prediction falls in its denominator: it "
                 "is scored by its worst value.",
                 UndefinedMetricWarning,
-                stacklevel=3,
             )
         return float(values.min())
 

@@ -9,7 +9,6 @@ labels.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from skbandit.utils._validation import check_not_masked, first_few
+from skbandit.utils._validation import check_not_masked, first_few, warn
 
 # Arm label -> arm number. Reading data appends new labels in order of appearance.
 Codes = dict[Hashable, int]
@@ -309,12 +308,11 @@ def align_rows(available: Any, X: Any) -> Any:
             return available.iloc[rows]
     if same_length:
         row = int(np.flatnonzero(labels != wanted)[0])
-        warnings.warn(
+        warn(
             f"available and X have different row labels (row {row} is labeled {labels[row]!r} and "
             f"{wanted[row]!r}), so their rows are matched by position: pass "
             "available.set_axis(X.index) if they are in the same order.",
             UserWarning,
-            stacklevel=4,
         )
     return available
 

@@ -28,6 +28,7 @@ from skbandit.utils._validation import (
     check_not_masked,
     check_squares,
     first_few,
+    warn,
     warn_if_reordered,
     warn_if_wrapped,
 )
@@ -302,7 +303,7 @@ def read_log(
     if n == 0:
         raise ValueError("the log is empty: y has no events.")
     rewards = read_numbers(read["reward"], n, "reward")
-    warn_if_wrapped(read["reward"], rewards, "reward", stacklevel=4)
+    warn_if_wrapped(read["reward"], rewards, "reward")
     check_squares(rewards, "reward")
     propensities = read.get("propensity")
     if propensities is not None:
@@ -471,10 +472,9 @@ def read_times(values: Any, n_rows: int) -> np.ndarray:
     largest = float(np.abs(times).max(initial=0.0))
     unit = next((unit for latest, unit in _OTHER_UNITS if largest > latest), None)
     if unit is not None:
-        warnings.warn(
+        warn(
             f"{_FAR_FUTURE}: if its unit is another one, pass pandas.to_datetime(timestamp, "
             f"unit={unit!r}).",
             UserWarning,
-            stacklevel=5,
         )
     return times

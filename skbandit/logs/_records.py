@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from numbers import Real
@@ -16,7 +15,7 @@ import pandas as pd
 from scipy.sparse import issparse
 
 from skbandit.logs._log import column_names, read_times
-from skbandit.utils._validation import finite, first_few, warn_if_wrapped
+from skbandit.utils._validation import finite, first_few, warn, warn_if_wrapped
 
 CLOCK_ERROR = 60.0
 """Seconds by which a reward may be dated before its choice: clocks of servers differ."""
@@ -216,7 +215,7 @@ def join_rewards(
         log["timestamp"] = np.array([at for _, at in settled.values()], dtype=np.float64)
     numbers = set(np.ravel(log["reward"]).tolist()) if not by_place else set()
     if len(numbers) == 1:
-        warn_if_equal(numbers.pop(), len(settled), stacklevel=3)
+        warn_if_equal(numbers.pop(), len(settled))
     table = pd.DataFrame(log)
     if missing is not None:
         table.attrs["missing"] = missing  # which positions of clicks cannot be: `read_cascade`
@@ -252,7 +251,7 @@ def _moment(now: Any) -> float:
     return float(now)
 
 
-def warn_if_equal(reward: float, n: int, stacklevel: int) -> bool:
+def warn_if_equal(reward: float, n: int) -> bool:
     """Warn of n rewards that are all equal, if they are many; return whether they are.
 
     Rewards of 0 are common where others are rare.
@@ -265,10 +264,9 @@ def warn_if_equal(reward: float, n: int, stacklevel: int) -> bool:
         else "if clients report clicks only, they must report 0, too, or join_rewards(missing=0, "
         "within=...) must add it."
     )
-    warnings.warn(
+    warn(
         f"all of {n} rewards are {reward:g}, so that no arm is better than another: {cure}",
         UserWarning,
-        stacklevel=stacklevel + 1,
     )
     return True
 
@@ -311,7 +309,7 @@ def _first_rewards(
     if len(table) and isinstance(table["reward"].dtype, np.dtype):
         if table["reward"].dtype.kind == "u":
             numbers = table["reward"].to_numpy(np.float64)
-            warn_if_wrapped(table["reward"], numbers, "reward", stacklevel=3)
+            warn_if_wrapped(table["reward"], numbers, "reward")
     given = [_reward(value) for value in given]
     for k in np.argsort(times, kind="stable").tolist():
         key, reward, at = ids[k], given[k], float(times[k])
@@ -327,26 +325,23 @@ def _first_rewards(
         else:
             late.append(key)
     if unknown:
-        warnings.warn(
+        warn(
             f"{len(unknown)} of {len(table)} rewards have no record, such as that of id "
             f"{unknown[0]!r}: they are left out.",
             UserWarning,
-            stacklevel=3,
         )
     if early or (late and not first):
         key, when = (early[0], "before its choice") if early else (late[0], "too late")
-        warnings.warn(
+        warn(
             f"{len(early or late)} of {len(table)} rewards came {when}, as that of id {key!r}: "
             "check that times are in seconds since 1970, or datetimes with a time zone.",
             UserWarning,
-            stacklevel=3,
         )
     if differing:
-        warnings.warn(
+        warn(
             f"id {differing[0]!r} has different rewards, of which the first counts; "
             f"{len(differing)} are left out. Sum partial rewards first.",
             UserWarning,
-            stacklevel=3,
         )
     return first, timed, any(isinstance(reward, tuple) for reward in given)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skbandit.utils._folds import splits_of_all_rows
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import explained_entries
+from skbandit.utils._validation import explained_entries, warn
 
 
 def cross_fitted_rewards(
@@ -155,11 +154,11 @@ class LoggedSlates:
         return matrix
 
 
-def check_weights(slates: LoggedSlates, labels: np.ndarray, noun: str, stacklevel: int) -> None:
+def check_weights(slates: LoggedSlates, labels: np.ndarray, noun: str) -> None:
     """Warn if the mean weight of an ad, over the rows where it was available, is far from 1.
 
     By Bernstein's inequality, for weights of finite variance, chance does this with probability
-    below 1e-5 per ad. The message calls ads by `noun`; `stacklevel` is as if the caller warned.
+    below 1e-5 per ad. The message calls ads by `noun`.
     """
     n = np.maximum(slates.n_available, 1)
     weight = 1 / slates.propensity
@@ -175,12 +174,11 @@ def check_weights(slates: LoggedSlates, labels: np.ndarray, noun: str, stackleve
         cause = "was not available in every row (pass available=)"
         if slates.available is not None or mean[ad] > 1:
             cause = "was available in other rows than available says"
-        warnings.warn(
+        warn(
             f"the weights 1/propensity of {noun} {labels.tolist()[ad]!r} have the mean "
             f"{mean[ad]:.3g} over {n[ad]:,} rows, where 1 is expected: the {noun} {cause}, or the "
             "propensities are wrong. What is estimated for it is biased.",
             UserWarning,
-            stacklevel=stacklevel + 1,
         )
 
 

@@ -75,7 +75,7 @@ class SlateLog:
         out[~self.shown] = np.nan
         of_rows = str(getattr(values, "dtype", "object")) == "object"
         of_rows = of_rows and not hasattr(values, "columns")
-        warn_if_wrapped(np.concatenate(rows) if of_rows else values, out, name, stacklevel=4)
+        warn_if_wrapped(np.concatenate(rows) if of_rows else values, out, name)
         large = np.argwhere(np.abs(out) > LARGEST_REWARD)
         if len(large):
             k, place = large[0]
@@ -85,7 +85,7 @@ class SlateLog:
     def of_slates(self, values: Any, name: str) -> np.ndarray:
         """Finite numbers given per slate, (n_events,)."""
         numbers = read_numbers(values, len(self), name)
-        warn_if_wrapped(values, numbers, name, stacklevel=4)
+        warn_if_wrapped(values, numbers, name)
         wrong = np.flatnonzero(np.abs(numbers) > LARGEST_REWARD)
         if len(wrong):
             raise ValueError(

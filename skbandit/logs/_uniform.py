@@ -8,7 +8,6 @@ some contexts only raise no alarm.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
@@ -22,7 +21,7 @@ from skbandit.logs._arms import Pools
 from skbandit.logs._log import Log
 from skbandit.logs._slates import SlateLog
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import first_few
+from skbandit.utils._validation import first_few, warn
 
 _ALARMS = 0.005
 """Probability, at most, that contexts raise an alarm about a uniform log: over all groups and
@@ -53,9 +52,7 @@ def is_far(found: Any, expected: Any, variance: Any, square: float = 25.0) -> An
     return gap**2 > square * (variance + gap / 3)
 
 
-def check_uniform(
-    log: Log | SlateLog, X: Any = None, *, n_checks: int = 1, stacklevel: int = 4
-) -> bool:
+def check_uniform(log: Log | SlateLog, X: Any = None, *, n_checks: int = 1) -> bool:
     """Warn if a log lacks propensities and its actions are clearly not uniform.
 
     A log of slates is uniform if all available arms are shown equally often.
@@ -70,8 +67,6 @@ def check_uniform(
         where they are not 0, and the 200 most frequent ones with several numbers also by these.
     n_checks : int, default=1
         Number of checks that share the probability of a false alarm.
-    stacklevel : int, default=4
-        Of the warning.
 
     Returns
     -------
@@ -84,13 +79,12 @@ def check_uniform(
     far = is_far(found, expected, variance)
     if far.any():
         arm = int(np.argmax(np.where(far, np.abs(found - expected), -1.0)))
-        warnings.warn(
+        warn(
             f"the log has no propensities, but its actions were not chosen uniformly: "
             f"{arms[arm]!r} on {found[0, arm]:,.0f} events, where {expected[0, arm]:,.0f} are "
             "expected. The estimate is biased: pass the propensities, or the arms available to "
             "each event.",
             UserWarning,
-            stacklevel=stacklevel,
         )
         return True
 
@@ -101,13 +95,12 @@ def check_uniform(
     alarm = _find_dependence(log, X, counter, n_checks, log.pools)
     if alarm is None:
         return False
-    warnings.warn(
+    warn(
         "the log has no propensities, but its actions depend on the context: "
         f"{arms[alarm.arm]!r} on {alarm.found:,.0f} of {alarm.n_events:,} events with "
         f"{alarm.where}, where {alarm.expected:,.0f} are expected. The estimate is biased: pass "
         "the propensities, or estimate them as the FAQ shows.",
         UserWarning,
-        stacklevel=stacklevel,
     )
     return True
 

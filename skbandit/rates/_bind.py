@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,6 +17,7 @@ from skbandit.rates._columns import MANY_GROUPS, Data, UnknownColumnError
 from skbandit.rates._expression import AbsoluteRate, Constraint, Rate, Sense, as_rate, fill
 from skbandit.rates._forms import BoundConstraints, Form, LinearFractionalForms
 from skbandit.rates._kinds import Atom, On, Slot
+from skbandit.utils._validation import warn
 
 
 def read_objective(objective: Any) -> Rate | AbsoluteRate:
@@ -208,20 +208,18 @@ def warn_of_groups(
         shown, context = " and ".join(map(repr, columns)), f"by={list(columns)}"
         if without := data.without_group(columns, ons, context):
             alike = ", and share a threshold" if columns == by else ""
-            warnings.warn(
+            warn(
                 f"{without} of {len(data)} rows have no group, as {shown} is missing there: they "
                 f"count in no constraint by group{alike}. To make them a group, fill missing "
                 "values with one of their own, as fillna('missing') does.",
                 UserWarning,
-                stacklevel=7,
             )
         if (n_groups := len(data.groups(columns, ons, context))) > MANY_GROUPS:
-            warnings.warn(
+            warn(
                 f"The values of {shown} make {n_groups} groups, of {len(data) / n_groups:.3g} rows "
                 "on average. What the worst of so many attains is decided by chance where groups "
                 "are small: merge rare values.",
                 UserWarning,
-                stacklevel=7,
             )
 
 
@@ -300,7 +298,7 @@ def _measurable(
         except UnknownColumnError as error:  # of a group: the rate does not name its column
             raise ValueError(str(error) if label in str(error) else f"{label}: {error}") from error
     if skipped:
-        warnings.warn(_listed(skipped, len(found)), UndefinedMetricWarning, stacklevel=3)
+        warn(_listed(skipped, len(found)), UndefinedMetricWarning)
     return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import numbers
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,6 +17,7 @@ from skbandit.exceptions import EmptyRateError
 from skbandit.rates._atoms import UnlabeledRateError, choices, named, prediction_counts
 from skbandit.rates._columns import Data, read_predictions
 from skbandit.rates._kinds import Atom, Member, Slot
+from skbandit.utils._validation import warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -703,7 +703,7 @@ def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
     if rate.grouped_by is None:
         value, why = _single(rate, data, positive)
         if np.isnan(value):
-            _warn_undefined(f"{rate} is undefined: {why}")
+            warn(f"{rate} is undefined: {why}", UndefinedMetricWarning)
             return []
         return [value]
     columns, size = rate.grouped_by
@@ -714,8 +714,9 @@ def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
         for group in choices(groups, size, repr(rate))
     ]
     if not found:
-        _warn_undefined(
-            f"{rate} is undefined: {named(columns)} {len(groups)} group(s), needs {size}."
+        warn(
+            f"{rate} is undefined: {named(columns)} {len(groups)} group(s), needs {size}.",
+            UndefinedMetricWarning,
         )
     empty = [(group, why) for group, value, why in found if np.isnan(value)]
     if empty:
@@ -726,13 +727,8 @@ def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
                 f" Likewise in {more} more of {len(found)}; if they are values of a continuous "
                 "column, cut it into bands."
             )
-        _warn_undefined(text)
+        warn(text, UndefinedMetricWarning)
     return [value for _, value, _ in found if not np.isnan(value)]
-
-
-def _warn_undefined(text: str) -> None:
-    # stack levels lead to the caller of Rate.value
-    warnings.warn(text, UndefinedMetricWarning, stacklevel=5)
 
 
 def on_given_rows(rate: Rate) -> Rate:

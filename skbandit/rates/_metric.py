@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -13,6 +12,7 @@ from skbandit.rates._columns import Data
 from skbandit.rates._confidence import effective_rows
 from skbandit.rates._expression import Constraint, Rate, count
 from skbandit.rates._forms import RATE_TOL
+from skbandit.utils._validation import warn
 
 SMALL_DENOMINATOR = 20
 """Effective number of rows in a denominator below which a warning names the rate.
@@ -109,7 +109,7 @@ def verdicts(ends: np.ndarray, bound: np.ndarray, sign: np.ndarray) -> list[str]
     return np.select([met, violated], ["met", "violated"], "undecided").tolist()
 
 
-def warn_of_few(labels: Sequence[str], effective: Iterable[float], stacklevel: int) -> None:
+def warn_of_few(labels: Sequence[str], effective: Iterable[float]) -> None:
     """Name, in one warning, the rates that few rows decide."""
     few = [
         f"{label} ({rows:.3g})"
@@ -118,10 +118,9 @@ def warn_of_few(labels: Sequence[str], effective: Iterable[float], stacklevel: i
     ]
     if few:
         more = f" and {len(few) - 5} more" if len(few) > 5 else ""
-        warnings.warn(
+        warn(
             f"Fewer than {SMALL_DENOMINATOR} rows are in the denominator of {', '.join(few[:5])}"
             f"{more} (effective number in parentheses): on new rows the value may differ much; "
             "see the interval.",
             UserWarning,
-            stacklevel=stacklevel,
         )

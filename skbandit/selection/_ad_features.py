@@ -6,7 +6,6 @@ regressor is fitted to a long table of (row, ad) pairs, with the features of bot
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +26,7 @@ from skbandit.selection._cost_models import (
 from skbandit.selection._costs import CostMatrix, append_columns, index_labels, quoted
 from skbandit.selection._ridge import Linear, NormalEquations
 from skbandit.utils._sklearn_compat import count_rows, feature_names, rows_of
+from skbandit.utils._validation import warn
 
 
 @dataclass(frozen=True)
@@ -339,10 +339,9 @@ def _conjugate_gradients(
         descent = precondition(residual)
         size, previous = np.vdot(residual, descent), size
         direction = descent + (size / previous) * direction
-    warnings.warn(
+    warn(
         f"The bilinear model did not converge in {CG_MAX_ITER} steps: increase alpha.",
         ConvergenceWarning,
-        stacklevel=2,
     )
     return B
 

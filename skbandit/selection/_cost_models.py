@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -27,7 +26,7 @@ from skbandit.selection._costs import CostMatrix, quoted
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
 from skbandit.selection._ridge import Linear, NormalEquations, choose_penalty, normal_equations_pay
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import first_few
+from skbandit.utils._validation import first_few, warn
 
 
 class PredictsFromRows:
@@ -201,13 +200,12 @@ def warn_of_separate_fits(estimator: Any, costs: CostMatrix, allowed: Any) -> No
     linear = isinstance(estimator, MultiOutputRegressor | LinearRegression | Ridge)
     separate = estimator is None or linear or is_frozen(estimator)
     if n_missing and not separate and learns_all_at_once(estimator, complete):
-        warnings.warn(
+        warn(
             f"{type(estimator).__name__} could learn the costs of all ads in one fit, but "
             f"{n_missing:,} of {n_needed:,} costs were not observed, so it is fitted as {n_ads} "
             "models, one per ad. For a single fit, drop the incomplete rows, or fill in these "
             "costs; for ads that could not be chosen, pass available=.",
             UserWarning,
-            stacklevel=6,
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -20,6 +19,7 @@ from skbandit.utils._validation import (
     check_not_masked,
     dtype_names,
     first_few,
+    warn,
     warn_if_wrapped,
 )
 
@@ -134,7 +134,7 @@ class CostMatrix:
         return costs
 
 
-def warn_if_rewards(costs: Any, name: str, passed: Any, stacklevel: int) -> None:
+def warn_if_rewards(costs: Any, name: str, passed: Any) -> None:
     """Warn of costs that are rewards, most likely.
 
     They are if all are 0 or 1, and fewer than half 1, as clicks; or if what was passed is called a
@@ -148,8 +148,6 @@ def warn_if_rewards(costs: Any, name: str, passed: Any, stacklevel: int) -> None
         Name of the parameter.
     passed : array-like, DataFrame or sparse matrix
         The costs before they were converted to floats.
-    stacklevel : int
-        Of the warning.
     """
     values = costs.data if sp.issparse(costs) else costs
     known = values[~np.isnan(values)]
@@ -173,11 +171,10 @@ def warn_if_rewards(costs: Any, name: str, passed: Any, stacklevel: int) -> None
         cure = f"{same} leads to the same choices"
     else:
         return
-    warnings.warn(
+    warn(
         f"{name} must be costs, lower is better, but {why}: pass -{signed} if they are rewards; if "
         f"they are costs, {cure}, without this warning.",
         UserWarning,
-        stacklevel=stacklevel,
     )
 
 
@@ -353,7 +350,7 @@ def _read_values(y: Any, labels: np.ndarray | None, name: str, absent: float) ->
         stored, row_of = values.data, values.indices
     else:
         stored, row_of = values, None
-    warn_if_wrapped(y, values, name, stacklevel=4)
+    warn_if_wrapped(y, values, name)
     largest = stored.dtype.type(min(MAX_COST, float(np.finfo(stored.dtype).max)))
     too_large = ((stored > largest) & (stored != absent)) | (stored < -largest)
     if too_large.any():

@@ -151,8 +151,8 @@ def logged_costs(
     )
     available = align_rows(available, action)
     slates, labels = _read_slates(action, cost, propensity, ads, available)
-    check_weights(slates, labels, "ad", stacklevel=2)
-    warn_if_rewards(slates.cost, "cost", cost, stacklevel=3)
+    check_weights(slates, labels, "ad")
+    warn_if_rewards(slates.cost, "cost", cost)
     index = action.index if isinstance(action, pd.Series | pd.DataFrame) else None
     if method == "ips":
         costs = ips_costs(slates)
@@ -286,5 +286,5 @@ def _numbers(values: Any, names: pd.DataFrame, name: str) -> np.ndarray:
         numbers = table.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must hold numbers: {error}.") from error
-    warn_if_wrapped(values, numbers, name, stacklevel=4)
+    warn_if_wrapped(values, numbers, name)
     return numbers

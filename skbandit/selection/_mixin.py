@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -25,7 +24,7 @@ from skbandit.selection._costs import (
 )
 from skbandit.selection._m_lowest import choose_in_blocks, set_costs
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import check_row_weights, warn_if_reordered
+from skbandit.utils._validation import check_row_weights, warn, warn_if_reordered
 
 if TYPE_CHECKING:
     from typing import Self
@@ -285,14 +284,13 @@ class SetSelectorMixin:
                 "reaches score only with sklearn.set_config(enable_metadata_routing=True)."
             )
         if available is None and self._had_availability:
-            warnings.warn(
+            warn(
                 "fit was passed which ads were available, but score was not, so unavailable ones "
                 "may have been chosen: pass available=, or available=list(selector.ads_) if all "
                 "were. "
                 "In a Pipeline, search or cross-validation, available= reaches score only with "
                 "sklearn.set_config(enable_metadata_routing=True).",
                 UserWarning,
-                stacklevel=2,
             )
         return -float(np.average(total[weight > 0], weights=weight[weight > 0]))
 
@@ -321,7 +319,7 @@ class SetSelectorMixin:
         costs = costs.where_available(allowed)
         n_rows, n_ads = costs.shape
         if n_ads > 1:  # else there is no choice
-            warn_if_rewards(costs.values, "y", y, stacklevel=6)
+            warn_if_rewards(costs.values, "y", y)
         if count_rows(X) != n_rows:
             raise ValueError(f"X has {count_rows(X)} rows, y has {n_rows}.")
         check_n_select(self.n_select, n_ads)

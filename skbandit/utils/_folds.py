@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import Any
 
@@ -14,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, column_or_1d
 
 from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._validation import warn
 
 # Training and test rows of each fold.
 Splits = list[tuple[np.ndarray, np.ndarray]]
@@ -183,9 +183,7 @@ def _multipliers(n: int) -> np.ndarray:
     return np.random.default_rng(SEED).integers(2**63, size=n, dtype=np.uint64) * 2 + 1
 
 
-def read_units(
-    cv: Any, X: Any, y: np.ndarray, weight: np.ndarray, groups: Any, stacklevel: int
-) -> np.ndarray:
+def read_units(cv: Any, X: Any, y: np.ndarray, weight: np.ndarray, groups: Any) -> np.ndarray:
     """Index of the unit of each row, which stays on one side of every fold.
 
     Parameters
@@ -200,8 +198,6 @@ def read_units(
         Their weights.
     groups : array-like of shape (n_rows,) or None
         The units. None means `units_of_rows`.
-    stacklevel : int
-        Of the warning, from the caller.
 
     Returns
     -------
@@ -210,7 +206,7 @@ def read_units(
     n_rows, unit = len(y), units_of_rows(X, y, weight)
     if groups is None:
         if is_number(cv):
-            _warn_of_copies(unit, np.flatnonzero(weight > 0), stacklevel + 1)
+            _warn_of_copies(unit, np.flatnonzero(weight > 0))
         return unit
     given = column_or_1d(groups)
     if len(given) != n_rows:
@@ -230,21 +226,20 @@ def is_number(cv: Any) -> bool:
     return cv is None or isinstance(cv, Integral)
 
 
-def _warn_of_copies(unit: np.ndarray, counted: np.ndarray, stacklevel: int) -> None:
+def _warn_of_copies(unit: np.ndarray, counted: np.ndarray) -> None:
     """Warn if many of the rows that count are copies."""
     original = _originals(unit[counted])
     copies = np.flatnonzero(original != np.arange(len(counted)))
     if len(copies) < max(2, MANY_COPIES * len(counted)):
         return
     n_repeated = len(copies) + len(np.unique(original[copies]))
-    warnings.warn(
+    warn(
         f"{n_repeated} of {len(counted)} rows of X occur more than once, such as rows "
         f"{counted[original[copies[0]]]} and {counted[copies[0]]}. Equal rows share a fold, but "
         "intervals and confidence levels count each as an independent row. If they are copies, "
         "drop them, and resample inside the estimator. If they are different units, pass groups="
         "np.arange(len(X)).",
         UserWarning,
-        stacklevel=stacklevel + 1,
     )
 
 

@@ -1,9 +1,10 @@
-"""Input checks, and text for their messages."""
+"""Input checks, text for their messages, and warnings."""
 
 from __future__ import annotations
 
 import math
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,17 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils import check_array
+
+_PASSED = {"skbandit", "sklearn", "joblib", "contextlib", "functools"}
+"""Packages between a user's line and a warning."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the user's line: the first one outside skbandit and what it is called through."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def check_squares(X: Any, name: str = "X") -> None:
@@ -55,7 +67,7 @@ def dtype_names(values: Any) -> list[str]:
     return [str(getattr(dtype, "name", dtype)).lower() for dtype in dtypes]
 
 
-def warn_if_wrapped(values: Any, numbers: Any, name: str, stacklevel: int) -> None:
+def warn_if_wrapped(values: Any, numbers: Any, name: str) -> None:
     """Warn of unsigned integers in the upper half of their range, as by negation of small ones.
 
     Parameters
@@ -66,8 +78,6 @@ def warn_if_wrapped(values: Any, numbers: Any, name: str, stacklevel: int) -> No
         The same as floats, nan where missing; the columns are those of a table.
     name : str
         Name of the parameter.
-    stacklevel : int
-        As if the warning were issued by the caller.
     """
     if not ((numbers.data if issparse(numbers) else numbers) >= 2.0**7).any():
         return  # at once, as for an event in service
@@ -81,13 +91,12 @@ def warn_if_wrapped(values: Any, numbers: Any, name: str, stacklevel: int) -> No
         part = part.data if issparse(part) else part
         high = part >= 2.0 ** (int(bits[1]) - 1)
         if high.any():
-            warnings.warn(
+            warn(
                 f"{name} holds {part[high][0]:.20g} as {bits[0]}, which has no negative numbers: "
                 f"the negative of 1 is {2 ** int(bits[1]) - 1}. If {name} was negated, convert it "
                 f"to floats before, as in -y.astype(float); if not, pass floats, without this "
                 "warning.",
                 UserWarning,
-                stacklevel=stacklevel + 1,
             )
             return
 
@@ -181,12 +190,11 @@ def warn_if_reordered(tables: Mapping[str, Any]) -> None:
             cure = "If the labels identify the rows, put both tables in one order first"
             if index.is_unique:
                 cure = f"{cure}: pass {name.split('[')[0]}.reindex({other}.index)"
-            warnings.warn(
+            warn(
                 f"{name} and {other} have the same row labels in different orders (row {row} is "
                 f"labeled {index[row]} and {reference[row]}), and rows are matched by "
                 f"position. {cure}; if they do not, pass both with .reset_index(drop=True).",
                 UserWarning,
-                stacklevel=4,
             )
             return
 

@@ -206,7 +206,7 @@ FEW = np.random.default_rng(2).normal(size=(40, 2))
     [
         GLMUCBPolicy(random_state=0),
         GLMUCBPolicy(standardize=False, random_state=0),
-        SharedGLMPolicy(covariance="diagonal", random_state=0),
+        SharedGLMPolicy(random_state=0),
         OraclePolicy(Ridge(), random_state=0),
     ],
     ids=lambda policy: type(policy).__name__,
@@ -237,7 +237,7 @@ def test_a_context_that_would_hide_all_others_is_refused(policy, value):
         (OraclePolicy(GaussianNB(), refit="partial_fit"), "refit", 5),
         (OraclePolicy(GaussianNB(), refit=5), "refit", "partial_fit"),
         (GLMUCBPolicy(), "link", "probit"),
-        (SharedGLMPolicy(covariance="diagonal"), "link", "probit"),
+        (SharedGLMPolicy(), "link", "probit"),
     ],
 )
 def test_settings_of_the_models_cannot_change_after_learning(policy, name, value):

@@ -147,6 +147,7 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.thorough  # compiles what no other test needs
 @examples(30)
 @given(SETTINGS, st.booleans(), st.integers(0, 40), st.integers(1, 40), st.integers(0, 9))
 def test_properties(settings, shared, n_base, n, seed):

@@ -110,7 +110,7 @@ def test_a_million_updates_leave_it_positive_definite(link):
         )
 
 
-@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("full", first(1, [False, True]))
 def test_forgetting_discounts_the_evidence_but_not_the_prior(full, events):
     """Precision and information: Λ₀ + Σ γ^(n-i) times each event's information, linear model."""
     X, r = events
@@ -175,7 +175,7 @@ def test_the_default_forgets_if_rewards_drift_and_only_then():
         assert policy.predict_reward([[0.0, 0.0]])[0, 0] == pytest.approx(estimate, abs=0.07)
 
 
-@pytest.mark.parametrize("covariance_kind", ["diagonal", "full"])
+@pytest.mark.parametrize("covariance_kind", first(1, ["diagonal", "full"]))
 def test_adaptive_priors_start_new_arms_from_the_learned_ones(covariance_kind):
     rng = np.random.default_rng(0)
     n, d, arms = 3000, 2, 5

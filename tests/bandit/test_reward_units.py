@@ -50,15 +50,21 @@ SETTINGS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("settings", first(2, SETTINGS), ids=str)
-@pytest.mark.parametrize("exploration", ["ucb", "thompson", "squarecb", "epsilon_greedy", "greedy"])
+RULES = ["ucb", "thompson", "squarecb", "epsilon_greedy", "greedy"]
+
+
+@pytest.mark.parametrize(
+    ("exploration", "settings"),
+    first(6, [(rule, settings) for settings in SETTINGS for rule in RULES]),
+    ids=str,
+)
 def test_unit_and_origin_of_rewards_decide_no_choice(exploration, settings):
     def policy():
         return GLMUCBPolicy("linear", exploration=exploration, random_state=0, **settings)
 
-    for batch in (1, 17):
+    for batch, units in ((1, UNITS[:2]), (17, UNITS)):
         chosen, predicted, coef, covariance = live(policy(), 1.0, 0.0, batch)
-        for a, b in UNITS:
+        for a, b in units:
             now, reward, weights, variance = live(policy(), a, b, batch)
             assert now == chosen
             np.testing.assert_allclose((reward - b) / a, predicted, atol=1e-7)
@@ -66,10 +72,15 @@ def test_unit_and_origin_of_rewards_decide_no_choice(exploration, settings):
             np.testing.assert_allclose(variance / a**2, covariance, rtol=1e-6)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("exploration", ["ucb", "thompson", "squarecb"])
+@pytest.mark.parametrize(
+    ("exploration", "sparse"),
+    first(3, [
+        ("ucb", False), ("thompson", False), ("ucb", True), ("thompson", True), ("squarecb", False),
+        ("squarecb", True),
+    ]),
+)  # fmt: skip
 def test_nor_in_a_replay(exploration, sparse):
-    X, arm, r = log(n=900)
+    X, arm, r = log(n=300)
     settings = {"standardize": "scale"} if sparse else {}
     policy = GLMUCBPolicy("linear", exploration=exploration, random_state=0, **settings)
     X = csr_array(np.where(X > 0.5, X, 0)) if sparse else X

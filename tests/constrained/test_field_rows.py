@@ -51,7 +51,7 @@ def sites(n, seed, n_sites=5):
 
 
 @pytest.mark.parametrize("cv", first(1, [5, None]))
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", first(2, ESTIMATORS))
 def test_the_order_of_rows_changes_nothing(name, cv):
     """As drawn, sorted by site, and with a period of as many rows as there are folds.
 
@@ -301,6 +301,7 @@ def test_a_pipeline_in_a_reduction_gets_weights_with_and_without_routing():
     np.testing.assert_array_equal(scores[0], scores[1])
 
 
+@pytest.mark.thorough
 def test_a_search_over_the_learner_of_a_reduction(routing):
     X, y, site = sites(600, 0)
     table = pd.DataFrame({"site": site % 2})

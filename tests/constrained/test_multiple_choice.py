@@ -69,7 +69,7 @@ def test_the_bound_of_a_search_cut_short_is_valid(quotient, monkeypatch):
     monkeypatch.setattr(_multiple_choice, "BOXES", 2)
     monkeypatch.setattr(_multiple_choice, "MORE_BOXES", 3)
     open_ = 0
-    for seed in range(60):
+    for seed in range(20):
         problem = drawn(seed, quotient)
         best, _ = enumerated(problem)
         found = minimize(problem, np.zeros(len(problem.sets), dtype=int))

@@ -83,7 +83,7 @@ def test_never_worse_than_one_threshold_on_the_scores_of_any_round(level, seed):
         assert limits.at(found.rule.positive, found.quantile).min() >= -1e-9
 
 
-@pytest.mark.parametrize("seed", first(2, range(8)))
+@pytest.mark.parametrize("seed", first(1, range(8)))
 @pytest.mark.parametrize("by", [True, False])
 def test_no_other_level_of_one_score_is_better_than_the_chosen_one(by, seed):
     score, _, data = made(120, seed)
@@ -125,6 +125,7 @@ def test_groups_with_thresholds_of_their_own_pay_less_and_goals_hold(seed):
     assert (report["value"] <= fitted["ci_high"]).all()
 
 
+@pytest.mark.thorough
 def test_training_still_pays_where_thresholds_cannot_attain_a_goal():
     """Costs of precision change the order of scores, which thresholds per group do not."""
     rng = np.random.default_rng(2)

@@ -194,6 +194,7 @@ def plain(problem, trained):
     return best_threshold(z, problem.objective, problem.goals, preferred=-point.intercept)
 
 
+@pytest.mark.thorough
 def test_where_no_threshold_is_feasible_tightening_finds_one():
     """Which seeds show it may change with the solver's rounding: most must."""
     rescued = 0

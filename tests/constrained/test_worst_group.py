@@ -38,7 +38,7 @@ def worst_error(model):
     ids=["least error", "most recall"],
 )
 def test_the_threshold_is_the_best_of_all(objective, constraints):
-    X, y, region = sample(2, 600)
+    X, y, region = sample(2, 200)
     plain = LogisticRegression().fit(X, y)
     model = ConstrainedThreshold(plain, objective, constraints, cv="prefit", confidence_level=0.5)
     model.fit(X, y, attributes=region)

@@ -184,13 +184,13 @@ def test_feasible_beats_infeasible_and_violations_are_ordered(objective):
     ]
     scorer = RateScorer(objective, constraints)
     scores, missed = [], []
-    for rightness in rng.uniform(0.2, 0.9, 300):
+    for rightness in rng.uniform(0.2, 0.9, 100):
         answers = np.where(rng.random(40) < rightness, y, 1 - y)
         scores.append(score(scorer, answers, y, attributes=attributes))
         missed.append(total_missed(constraints, y, answers, attributes))
     scores, missed = np.array(scores), np.array(missed)
     feasible = missed <= 1e-9
-    assert 20 < feasible.sum() < 280
+    assert 7 < feasible.sum() < 93
     assert scores[feasible].min() > scores[~feasible].max()
     for one, two in itertools.pairwise(np.argsort(missed)):
         if missed[two] > missed[one] + 1e-9:

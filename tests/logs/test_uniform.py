@@ -201,6 +201,7 @@ def test_slates_that_prefer_an_arm():
         slate_ips(shown, where, y.assign(action=by_arm))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_logs", first(1, [60, 2000]))
 def test_alarms_about_uniform_logs(n_logs):
     """At most 1% by the union bound; Freedman's inequality leaves a tenth of that."""

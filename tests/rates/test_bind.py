@@ -300,6 +300,7 @@ def test_f1_is_the_row_of_methods():
 
 
 # tables without a row for one of several rates are drawn often
+@pytest.mark.thorough
 @settings(suppress_health_check=[HealthCheck.filter_too_much])
 @given(made=st.lists(comparisons(), min_size=1, max_size=4), table=tables)
 def test_stacking_changes_nothing(made, table):

@@ -206,8 +206,9 @@ def recalls(level, times, make):
     return np.array(found)
 
 
-@pytest.mark.parametrize("times", first(1, [50, 150]))
-def test_a_threshold_on_out_of_fold_scores(times):
+def test_a_threshold_on_out_of_fold_scores():
+    times = 100
+
     def make(level):
         return ConstrainedThreshold(
             LogisticRegression(), false_positive_rate(), recall() >= 0.85, confidence_level=level
@@ -217,10 +218,10 @@ def test_a_threshold_on_out_of_fold_scores(times):
     assert (recalls(0.5, times, make) < 0.85).sum() >= at_least(0.4, times)
 
 
-@pytest.mark.parametrize("times", first(1, [6, 30]))
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_ramp_classifier_that_overfits(times):
+def test_a_ramp_classifier_that_overfits():
     """Eight features for 120 positives: face value errs far more often than every second time."""
+    times = 30
 
     def make(level):
         goals = false_positive_rate(), recall() >= 0.85

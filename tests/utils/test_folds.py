@@ -167,7 +167,7 @@ def test_rows_of_few_features_that_tell_the_label_are_no_copies():
     cell = RNG.integers(8, size=200)
     X = cell[:, None] >> np.arange(3) & 1
     y = (X[:, 0] & X[:, 1] & X[:, 2]).astype(int)
-    assert len(np.unique(read_units(None, X, y, np.ones(200), None, stacklevel=1))) == 200
+    assert len(np.unique(read_units(None, X, y, np.ones(200), None))) == 200
     assert len(np.unique(units_of_rows(X[:30], y[:30]))) == len(np.unique(cell[:30]))
 
 
@@ -188,14 +188,14 @@ def test_rows_that_cannot_be_compared_are_units_of_their_own():
 
 def test_copies_are_told_once_they_are_many():
     rows, y = RNG.normal(size=(200, 2)), RNG.integers(2, size=200)
-    assert len(np.unique(read_units(None, rows, y, np.ones(200), None, stacklevel=1))) == 200
+    assert len(np.unique(read_units(None, rows, y, np.ones(200), None))) == 200
     one, of_one = np.vstack([rows, rows[:1]]), np.append(y, y[:1])
-    assert len(np.unique(read_units(5, one, of_one, np.ones(201), None, stacklevel=1))) == 200
+    assert len(np.unique(read_units(5, one, of_one, np.ones(201), None))) == 200
     many, of_many, weight = np.vstack([rows, rows[:3]]), np.append(y, y[:3]), np.ones(203)
     with pytest.warns(UserWarning, match="6 of 203 rows of X .* as rows 0 and 200"):
-        read_units(None, many, of_many, weight, None, stacklevel=1)
-    read_units("a splitter", many, of_many, weight, None, stacklevel=1)
-    unit = read_units(None, many, of_many, weight, np.arange(203), stacklevel=1)
+        read_units(None, many, of_many, weight, None)
+    read_units("a splitter", many, of_many, weight, None)
+    unit = read_units(None, many, of_many, weight, np.arange(203))
     assert unit.tolist() == list(range(203))
 
 
@@ -203,37 +203,37 @@ def test_rows_of_weight_0_are_no_copies_to_tell_of():
     rows, y, weight = RNG.normal(size=(200, 2)), np.arange(200) % 2, np.ones(210)
     many, of_many = np.vstack([rows, rows[:10]]), np.append(y, y[:10])
     weight[:9] = 0.0
-    read_units(None, many, of_many, weight, None, stacklevel=1)
+    read_units(None, many, of_many, weight, None)
     weight[7:9] = 2.0
     with pytest.warns(UserWarning, match="6 of 203 rows of X .* as rows 7 and 207"):
-        read_units(None, many, of_many, weight, None, stacklevel=1)
+        read_units(None, many, of_many, weight, None)
     of_many[:7] = 1 - of_many[:7]
     with pytest.warns(UserWarning, match="6 of 203 rows of X .* as rows 7 and 207"):
-        read_units(None, many, of_many, weight, None, stacklevel=1)
+        read_units(None, many, of_many, weight, None)
 
 
 def test_equal_rows_of_either_label_are_no_copies():
     rows = RNG.normal(size=(200, 2))[np.arange(400) % 200]
     y = RNG.integers(2, size=400)
-    unit = read_units(None, rows, y, np.ones(400), None, stacklevel=1)
+    unit = read_units(None, rows, y, np.ones(400), None)
     assert unit.tolist() == list(range(400))
     with pytest.warns(UserWarning, match="400 of 400 rows of X occur more than once"):
-        read_units(None, rows, np.append(y[:200], y[:200]), np.ones(400), None, stacklevel=1)
+        read_units(None, rows, np.append(y[:200], y[:200]), np.ones(400), None)
 
 
 def test_groups():
     rows, y, weight = np.arange(5.0)[:, None], np.zeros(3), np.ones(3)
-    unit = read_units(None, rows, y, weight, ["u", "v", "u"], stacklevel=1)
+    unit = read_units(None, rows, y, weight, ["u", "v", "u"])
     assert unit[0] == unit[2] != unit[1] and len(np.unique(unit)) == 4
     with pytest.raises(ValueError, match="groups has 3 entries for 5 rows"):
-        read_units(None, rows, np.zeros(5), np.ones(5), ["u", "v", "u"], stacklevel=1)
+        read_units(None, rows, np.zeros(5), np.ones(5), ["u", "v", "u"])
     with pytest.raises(ValueError, match="groups is missing in row 1"):
-        read_units(None, rows[:3], y, weight, ["u", None, "u"], stacklevel=1)
+        read_units(None, rows[:3], y, weight, ["u", None, "u"])
 
 
 def test_extra_rows_are_of_the_group_of_the_row_they_are_copies_of():
     rows = np.array([[0.0], [1.0], [2.0], [2.0], [7.0], [7.0], [0.0], [8.0]])
-    unit = read_units(None, rows, np.array([0, 1, 0]), np.ones(3), ["u", "v", "u"], stacklevel=1)
+    unit = read_units(None, rows, np.array([0, 1, 0]), np.ones(3), ["u", "v", "u"])
     assert unit[3] == unit[6] == unit[0] == unit[2]
     assert unit[4] == unit[5] and len(np.unique(unit)) == 4
 

@@ -19,6 +19,7 @@ from skbandit.constrained.paper._interface import (
     certify,
 )
 from skbandit.constrained.paper._polish import polish
+from skbandit.utils._validation import warn
 
 ACCURACY_OPTIONS = {
     "PIQP": lambda tol: {
@@ -114,11 +115,10 @@ class CvxpySolver(ParametersMixin):
                 reason: Exception = SolverError("It calls an elastic problem infeasible.")
             except SolverError as error:
                 reason = error
-            warnings.warn(
+            warn(
                 f"{backend} failed, {following} takes over: {reason} To use one backend only, "
                 f'name it, as in solver_options={{"solver": "{backends[-1]}"}}.',
                 UserWarning,
-                stacklevel=2,
             )
         from skbandit.constrained.paper._registry import choose_solver  # it registers this one
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
@@ -39,7 +38,7 @@ from skbandit.utils._sklearn_compat import (
     StrOptions,
     fit_context,
 )
-from skbandit.utils._validation import finite
+from skbandit.utils._validation import finite, warn
 
 if TYPE_CHECKING:
     from typing import Self
@@ -356,18 +355,16 @@ class RampClassifier(BaseRampClassifier):
         if not self.feasible_:
             self._check_infeasible(trained, goals, relax)
         if trained.mm.gap > INACCURATE:
-            warnings.warn(
+            warn(
                 f"The last convex problem has a duality gap of {trained.mm.gap:.1e}: raise the "
                 "solver's limit (max_iter of the Newton solvers), or choose another solver.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         if not trained.mm.converged:
-            warnings.warn(
+            warn(
                 f"Training stopped after max_iter={self.max_iter} steps, the last of which "
                 f"still gained more than tol={self.tol:g}: raise one of them.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
     def _check_infeasible(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
@@ -388,9 +385,8 @@ class RampClassifier(BaseRampClassifier):
                 self,
             )
         if self.threshold:
-            warnings.warn(
+            warn(
                 "The randomized rule (sample_predict) meets the constraints, no single threshold "
                 f"does: {faults}.",
                 UserWarning,
-                stacklevel=6,
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -28,7 +27,7 @@ from skbandit.logs import (
 )
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import import_optional
-from skbandit.utils._validation import as_labels
+from skbandit.utils._validation import as_labels, warn
 
 
 def off_policy_value(
@@ -211,7 +210,7 @@ def off_policy_value(
     sums = LogSums.of(events, bounds, {method: estimator})
     if sums.shortcoming:
         message = f"off_policy_value: {sums.shortcoming}"
-        warnings.warn(message, ReplayCoverageWarning, stacklevel=2)
+        warn(message, ReplayCoverageWarning)
     estimate = sums.estimates()[method]
     if not np.isfinite(estimate.mean_reward):
         return estimate
@@ -356,9 +355,7 @@ def off_policy_blocks(
     if total is None:
         raise ValueError("blocks contains no event.")
     if total.shortcoming:
-        warnings.warn(
-            f"off_policy_blocks: {total.shortcoming}", ReplayCoverageWarning, stacklevel=2
-        )
+        warn(f"off_policy_blocks: {total.shortcoming}", ReplayCoverageWarning)
     return total.estimates()
 
 

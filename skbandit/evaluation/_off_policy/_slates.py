@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -33,7 +32,7 @@ from skbandit.logs import (
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import as_contexts, warn_if_reordered
+from skbandit.utils._validation import as_contexts, warn, warn_if_reordered
 
 # Weights of logged slates, whose product with their rewards estimates another policy's value.
 #
@@ -353,7 +352,7 @@ def slate_pseudo_inverse(
     if logging == "uniform":
         for place in range(m):
             at_place_only = replace(log, action=log.action[:, [place]])
-            if check_uniform(at_place_only, X, n_checks=m, stacklevel=3):
+            if check_uniform(at_place_only, X, n_checks=m):
                 break
         n_arms = np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
         weight = weights_of_uniform(at_place, included, n_arms)
@@ -542,13 +541,12 @@ def _check_independent(log: SlateLog) -> None:
     shares = np.array([np.bincount(arms, minlength=n_arms) for arms in log.action.T]) / len(log)
     repeats = len(log) * (shares.sum(axis=0) ** 2 - (shares**2).sum(axis=0)).sum() / 2
     if repeats > _NO_REPEATS:
-        warnings.warn(
+        warn(
             f"no slate shows an arm twice, where about {repeats:,.0f} repeats are expected of "
             "places that choose by themselves: if the log drew without replacement, "
             "logging='independent' is biased. Use slate_ips, with rewards per arm and the "
             "probability of each arm to be in the slate.",
             UserWarning,
-            stacklevel=3,
         )
 
 
@@ -580,7 +578,7 @@ def _estimate(
     sums = sum_events(zero, earned, one, WeightedEvents(logged, weight))
     lacking = shortcoming(sums)
     if lacking:
-        warnings.warn(f"{name}: {lacking}", ReplayCoverageWarning, stacklevel=3)
+        warn(f"{name}: {lacking}", ReplayCoverageWarning)
     evidence = RewardEvidence.of(logged, weight, None, 1.0)
     spread = evidence.spread(sums.effective_sample_size, evidence.variance)
     factor = weight / len(log)

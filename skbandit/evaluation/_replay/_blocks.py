@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -42,7 +41,7 @@ from skbandit.logs import (
     read_block,
 )
 from skbandit.utils._folds import behind_transformers
-from skbandit.utils._validation import as_labels
+from skbandit.utils._validation import as_labels, warn
 
 
 def replay_blocks(
@@ -194,9 +193,9 @@ def replay_blocks(
         **options.of_log,
     )
     result = ReplayResult((kept.joined(),), metadata)
-    check_kept(result, max_accepted, stacklevel=3)
+    check_kept(result, max_accepted)
     if result.n_accepted < FEW:
-        warnings.warn(f"replay_blocks: {too_few(result)}.", ReplayCoverageWarning, stacklevel=2)
+        warn(f"replay_blocks: {too_few(result)}.", ReplayCoverageWarning)
     return result
 
 

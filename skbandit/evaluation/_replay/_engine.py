@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -47,7 +46,7 @@ from skbandit.logs import (
 from skbandit.utils._fitting import iter_with_progress, report_progress, seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import as_contexts, warn_if_reordered
+from skbandit.utils._validation import as_contexts, warn, warn_if_reordered
 
 
 @dataclass(frozen=True)
@@ -262,13 +261,12 @@ class _ReplayedPolicy:
     def warn_of_unavailable_choices(self) -> None:
         """Warn if the policy chose arms that were not available."""
         if self.n_unavailable:
-            warnings.warn(
+            warn(
                 f"{type(self.policy).__name__} chose arms that were not available on "
                 f"{self.n_unavailable:,} events, first {self.first_unavailable}. Such events can "
                 "never be kept, so the estimate is for the other contexts only: let the policy "
                 "choose among `available`.",
                 UserWarning,
-                stacklevel=3,
             )
 
 
@@ -473,7 +471,7 @@ def replay(
     check_past(policy, X, log, options.learns(policy))
     result = replay_runs(policy, X, log, options, random_state, bounds)
     if result.n_accepted < FEW * n_repeats:
-        warnings.warn(f"replay: {too_few(result)}.", ReplayCoverageWarning, stacklevel=2)
+        warn(f"replay: {too_few(result)}.", ReplayCoverageWarning)
     return result
 
 

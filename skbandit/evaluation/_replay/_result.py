@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -27,7 +26,7 @@ from skbandit.evaluation._policy_protocol import check_not_learned
 from skbandit.evaluation._score import Sides, Spread, mean_sides, sides_of
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import Log, is_far
-from skbandit.utils._validation import check_level
+from skbandit.utils._validation import check_level, warn
 
 _BUCKETS = ("learning", "deployment")
 
@@ -314,12 +313,11 @@ class ReplayResult:
         check_level(confidence_level)
         check_kind(kind)
         if self.metadata.learns and len(self.trajectories) == 1 and self.n_accepted:
-            warnings.warn(
+            warn(
                 "the policy learned in a single run, so the interval covers this path only and is "
                 "too narrow for the policy's expected reward: replay with n_repeats=10 and "
                 "shuffle=True or subsample=0.5.",
                 UserWarning,
-                stacklevel=2,
             )
         if kind != "normal":
             return self._guaranteed_interval(confidence_level)
@@ -566,30 +564,28 @@ def check_past(policy: Any, X: Any, log: Log, learns: bool) -> None:
     if log.timestamp is None or latest is None:
         return
     if latest > log.timestamp[0]:
-        warnings.warn(
+        warn(
             f"the policy has learned an event at {latest:.15g} s, later than the log's first, at "
             f"{log.timestamp[0]:.15g} s: it knows the future of the events it is evaluated on. Use "
             "folds in order of time, cv=ReplaySplit(...), or a policy that is not fitted.",
             UserWarning,
-            stacklevel=3,
         )
 
 
-def check_kept(result: ReplayResult, max_accepted: int | None, stacklevel: int = 4) -> None:
+def check_kept(result: ReplayResult, max_accepted: int | None) -> None:
     """Warn of a biased estimate, a short run, or identical runs."""
     c, clipped = result.acceptance, result.metadata.clipped
     if clipped:
-        warnings.warn(
+        warn(
             f"acceptance={c:g} is above the propensity of {clipped:.2%} of the events (smallest: "
             f"{result.metadata.totals.smallest:.3g}): they are kept too rarely, which biases the "
             "estimate.",
             UserWarning,
-            stacklevel=stacklevel,
         )
     for run, trajectory in enumerate(result.trajectories):
         expected = c * trajectory.n_events
         if not clipped and is_far(len(trajectory.event), expected, (1 - c) * expected):
-            warnings.warn(
+            warn(
                 f"run {run} kept {len(trajectory.event):,} of {trajectory.n_events:,} events, "
                 f"where c = {c:.3g} keeps {expected:,.0f} ± {np.sqrt((1 - c) * expected):,.0f} for "
                 "any policy. Either the propensities are wrong (or missing, and the log was not "
@@ -597,22 +593,19 @@ def check_kept(result: ReplayResult, max_accepted: int | None, stacklevel: int =
                 "random numbers as the policy that wrote the log: give it a seed of its own. The "
                 "estimate is biased.",
                 ReplayCoverageWarning,
-                stacklevel=stacklevel,
             )
             break
     shortest = min(len(run.take("learning")) for run in result.trajectories)
     if max_accepted is not None and 0 < shortest < max_accepted:
-        warnings.warn(
+        warn(
             f"the log ended when a run had kept {shortest:,} events, before max_accepted="
             f"{max_accepted:,}: the result is for this shorter horizon.",
             ReplayCoverageWarning,
-            stacklevel=stacklevel,
         )
     first, *others = result.trajectories
     if others and all(np.array_equal(first.event, other.event) for other in others):
-        warnings.warn(
+        warn(
             f"the {len(result.trajectories)} runs are identical, as nothing is drawn at random: "
             "pass shuffle=True or subsample=0.5.",
             UserWarning,
-            stacklevel=stacklevel,
         )

@@ -131,6 +131,7 @@ def test_preselection_on_a_sample_ends_at_the_same_rule(fitted, monkeypatch):
     assert (clf.predict(X) == fitted.predict(X)).mean() > 0.85
 
 
+@pytest.mark.thorough
 def test_preselection_is_made_for_each_bound_of_a_path(monkeypatch):
     """Looser bounds once chose among the mixtures preselected for the tightest one only."""
     rng, n = np.random.default_rng(2), 800

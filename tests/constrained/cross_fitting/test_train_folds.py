@@ -11,6 +11,7 @@ from skbandit.constrained.paper._mm import majorize_minimize
 from skbandit.constrained.paper._problem import Point, ramp_of_costs
 from skbandit.constrained.paper._registry import choose_solver
 from skbandit.rates import difference, positive_rate, recall
+from tests.tiers import first
 
 RNG = np.random.default_rng(8)
 N = 900
@@ -50,7 +51,7 @@ def test_all_folds_turn_away_from_the_feature_that_tells_the_groups_apart():
     assert (share[:, ramp] < 0.6 * share[:, plain]).all()
 
 
-@pytest.mark.parametrize("goal", [PARITY, recall() >= 0.9])
+@pytest.mark.parametrize("goal", first(1, [recall() >= 0.9, PARITY]))
 def test_the_ramp_is_the_same_by_cvxpy_and_by_newton(goal):
     """Both to a gap of a hundredth of the costs: the scores that they give are nearly the same."""
     fits = [train_folds(*bound(goal, solver=solver)).directions for solver in ("cvxpy", "newton")]

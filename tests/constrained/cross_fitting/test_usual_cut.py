@@ -63,6 +63,7 @@ def test_a_real_advantage_stays():
     assert gain <= gains.std() / np.sqrt(len(gains))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("shift", "gain"), first(1, [(0.0, 0.004), (0.1, -0.003)]))
 def test_on_few_rows_of_calibrated_scores_it_errs_less_on_new_ones(shift, gain):
     """Scores that are too high by a tenth, so that 0.6 is best, lose less than calibrated gain."""

@@ -371,6 +371,7 @@ def test_parity_on_a9a_as_cvxpy(a9a):
     assert violations(convex, found).max() <= 1e-8
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", first(1, range(4)))
 def test_training_ends_at_the_optimum_of_the_other_solvers(seed):
     """Rough early steps led to other local optima, worse by up to a third."""

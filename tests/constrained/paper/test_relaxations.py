@@ -78,9 +78,9 @@ def test_what_the_error_tells_suffices():
 
 def test_constraints_of_like_names_are_relaxed_one_by_one():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3))
-    y = (X[:, 0] + 0.7 * rng.normal(size=300) > 0.3).astype(int)
-    g = np.array(["a", "b"])[rng.integers(0, 2, 300)]
+    X = rng.normal(size=(150, 3))
+    y = (X[:, 0] + 0.7 * rng.normal(size=150) > 0.3).astype(int)
+    g = np.array(["a", "b"])[rng.integers(0, 2, 150)]
     constraints = [
         (recall({"g": "a"}) >= 0.97).named("recall [a]"),
         (recall({"g": "b"}) >= 0.3).named("recall [b]"),

@@ -8,6 +8,7 @@ from skbandit.constrained.solvers import SmoothedNewtonSolver, SolverError
 from tests.constrained.paper.convex_problems import awkward_problem
 
 
+@pytest.mark.thorough
 def test_where_newton_gets_stuck_the_augmented_lagrangian_goes_on():
     """Repeated rows, 60 features, lambda 1e-6, and twenty steps only."""
     problem, hasty = awkward_problem(2316), SmoothedNewtonSolver(max_iter=20)
