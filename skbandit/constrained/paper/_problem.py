@@ -323,10 +323,6 @@ class RampProblem:
         scaled = multipliers / self.scale
         return multipliers_per_bound(scaled, self.objective, self.goals.forms, positive)
 
-    def tightened(self, by: np.ndarray) -> RampProblem:
-        """Return the problem with every normalized bound moved inwards by `by`."""
-        return replace(self, rhs=self.rhs - by)
-
 
 def compile_problem(X: Any, goals: MeasuredGoals, alpha: float, fit_intercept: bool) -> RampProblem:
     """Compile bound goals over the rows of X into Problem 2."""
