@@ -3,6 +3,8 @@
 No statement here is statistical: every seed is fixed and every bound is to hold on each draw.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -54,7 +56,7 @@ TIGHT_ONES = [recall() >= 0.8, false_positive_rate() <= 0.2]
 
 def feasible_start(problem):
     """A feasible point by elastic steps from zero, None if they find none."""
-    inside = problem.tightened(np.full(len(problem.rhs), 0.01))
+    inside = replace(problem, rhs=problem.rhs - 0.01)
     zero = Point(np.zeros(problem.X.shape[1]), 0.0)
     point = majorize_minimize(inside, zero, SOLVER, max_iter=15, tol=1e-3).point
     return point if problem.evaluate(point).violations.max() <= 0 else None

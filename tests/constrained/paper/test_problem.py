@@ -1,5 +1,7 @@
 """The compiled problem: rows mean what was declared, bounds are tight, multipliers are slopes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -178,13 +180,6 @@ def test_without_constraints_only_the_objective_is_majorized():
     assert problem.majorize_at(Point(np.zeros(3), 0.0)).P.shape[0] == 3
 
 
-def test_tightened_moves_every_bound_inwards():
-    X, y, group = sample(3)
-    problem = compiled(X, y, group, error_rate(), [recall() >= 0.6, precision() >= 0.5])
-    pi, by = np.full(40, 0.5), np.array([0.1, 0.2])
-    np.testing.assert_allclose(problem.tightened(by).violation(pi) - problem.violation(pi), by)
-
-
 LINEAR = [
     (error_rate(), lambda t: false_positive_rate() <= t, 0.12, +1),
     (error_rate(), lambda t: recall() >= t, 0.85, -1),
@@ -206,7 +201,7 @@ def value(problem, point):
 
 def feasible_point(problem):
     """A point well inside, by an elastic step from zero with its bounds drawn in."""
-    tighter = problem.tightened(np.full(len(problem.rhs), 0.02))
+    tighter = replace(problem, rhs=problem.rhs - 0.02)
     point = Point(np.zeros(3), 0.0)
     for _ in range(4):
         s = SOLVER.solve(tighter.majorize_at(point), 10.0, 1e-10)
