@@ -21,7 +21,7 @@ from tests.tiers import first
 METHODS = ("snips", "ips", "dr", "sndr", "switch_dr", "dr_shrinkage")
 NEW, OLD = np.array([0.1, 0.2, 0.7]), np.array([0.2, 0.2, 0.6])
 # of a binomial number of intervals that cover, which falls below it in one of 10,000 simulations
-LEVEL = 1e-4
+LEVEL, N_LOGS = 1e-4, 120
 
 
 def value(p, log, method="snips", **options):
@@ -39,16 +39,16 @@ def draw(rng, n):
 @pytest.mark.parametrize("method", first(1, METHODS))
 def test_off_policy_intervals_cover(method):
     rng, truth, covered, narrower = np.random.default_rng(0), (NEW - OLD) @ np.arange(3), [], []
-    for _ in range(200):
+    for _ in range(N_LOGS):
         log = draw(rng, 400)
         a, b = (value(p, log, method, random_state=0) for p in (NEW, OLD))
         low, high = (a - b).interval(0.9)
         covered.append(low <= truth <= high)
         narrower.append((a - b).standard_error / np.hypot(a.standard_error, b.standard_error))
     # up to a 1% shortfall of the normal approximation
-    assert stats.binom.cdf(sum(covered), 200, 0.89) > LEVEL
+    assert stats.binom.cdf(sum(covered), N_LOGS, 0.89) > LEVEL
     if method not in ("switch_dr", "dr_shrinkage"):  # whose intervals are those of "dr", extended
-        assert stats.binom.sf(sum(covered), 200, 0.92) > LEVEL
+        assert stats.binom.sf(sum(covered), N_LOGS, 0.92) > LEVEL
         assert np.mean(narrower) < 0.5
 
 

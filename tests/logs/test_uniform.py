@@ -11,7 +11,6 @@ from skbandit import GLMUCBPolicy
 from skbandit.bandit import OffPolicyClassifier
 from skbandit.evaluation import off_policy_value, replay, slate_ips, slate_pseudo_inverse
 from skbandit.logs import check_uniform, read_log
-from tests.tiers import first
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
@@ -202,15 +201,14 @@ def test_slates_that_prefer_an_arm():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("n_logs", first(1, [60, 2000]))
-def test_alarms_about_uniform_logs(n_logs):
+def test_alarms_about_uniform_logs():
     """At most 1% by the union bound; Freedman's inequality leaves a tenth of that."""
     alarms = 0
-    for seed in range(n_logs):
+    for seed in range(1000):
         rng = np.random.default_rng(seed)
         n, n_arms = int(rng.choice([50, 300, 1000])), int(rng.choice([2, 5, 30]))
         X = pd.DataFrame(rng.normal(size=(n, 5)))
         X["level"], X["heavy"] = rng.choice([*"xyz"], n), rng.exponential(size=n) ** 3
         y = pd.DataFrame({"action": rng.integers(n_arms, size=n), "reward": 0.0})
         alarms += noticed(X, y)
-    assert alarms <= 0.01 * n_logs
+    assert alarms <= 10
