@@ -14,7 +14,6 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from tests.constrained.solvers.convex_problems import random_problem
 
 import skbandit
 from skbandit import ConstrainedRampClassifier, GLMUCBPolicy, SetSelectClassifier, exceptions
@@ -45,6 +44,7 @@ from skbandit.evaluation import (
 from skbandit.logs import join_rewards
 from skbandit.rates import error_rate, positive_rate, recall
 from skbandit.selection import assign, logged_costs
+from tests.constrained.paper.convex_problems import random_problem
 from tests.policies import Always
 from tests.problems import tightened
 
