@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -192,8 +192,7 @@ def class_factors(
 
 def with_weights(data: Data, factors: np.ndarray) -> Data:
     """Multiply the weights of the rows of X."""
-    train = Rows(data.train.columns, data.train.label, data.train.weight * factors)
-    return Data(train, data.extra, data.pos_label, data.labels)
+    return replace(data, train=replace(data.train, weight=data.train.weight * factors))
 
 
 def _unwrap(part: Any) -> Any:

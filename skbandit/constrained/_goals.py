@@ -188,14 +188,14 @@ class Declared:
     @property
     def has_worst_group(self) -> bool:
         """Whether the objective is the rate of the worst group."""
-        return self.objective.grouped_by is not None
+        return self.objective.is_form
 
     @classmethod
     def read(cls, objective: Any, constraints: Any, by: Any = None) -> Declared:
         """Check an estimator's parameters `objective`, `constraints` and `by`."""
         declared = flatten_constraints(constraints)
         objective = read_objective(objective)
-        if isinstance(objective, AbsoluteRate) or objective.summary is not None:
+        if isinstance(objective, AbsoluteRate) or objective.over_pairs:
             raise ValueError(
                 f"objective={objective} compares rates and cannot be optimized: bound it instead, "
                 "as a constraint."

@@ -76,12 +76,14 @@ def report_table(
             "satisfied": satisfied(slack, measured),
         }
     )
+    if any(one.of for one in goals.constraints):
+        table.insert(1, "of", [one.of for one in goals.constraints])
     table.attrs["goals"] = parts_of_goals(goals.constraints)
     # The classifier chooses how many rows these denominators hold.
     chosen = [
         k
         for k, one in enumerate(goals.constraints)
-        if any(atom.kind.fractional for atom in one.rate.atoms)
+        if any(atom.fractional for atom in one.rate.atoms)
     ]
     warn_of_few(table["constraint"].iloc[chosen].tolist(), effective[chosen])
     if expected is not None:

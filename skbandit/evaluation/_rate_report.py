@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +12,15 @@ import pandas as pd
 
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._bind import count_rows_of_rates, expand
-from skbandit.rates._columns import Columns, Data, Rows, read_predictions
-from skbandit.rates._expression import AbsoluteRate, fill, on_given_rows
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._expression import (
+    AbsoluteRate,
+    cells_of,
+    filled,
+    on_given_rows,
+    read_measured,
+    warn_of_unnamed,
+)
 from skbandit.rates._metric import satisfied, value_and_rows, verdicts, warn_of_few
 from skbandit.rates._score_limits import interval
 from skbandit.utils._validation import check_level
@@ -109,11 +115,14 @@ def rate_report(
     5  found    M      20   1.00       True
     """
     check_level(confidence_level)
-    data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label, by=by)
+    named = list(_named(goals))
+    given = y_true, y_pred, attributes, sample_weight, pos_label
+    rates = [_rate_of(goal) for _, goal in named]
+    data, positive = read_measured(rates, *given, by=by)
+    warn_of_unnamed(rates, data)
     table = _group_table(by, data)
     columns = table.columns.tolist()
     parts = [((ALL,) * len(columns), data), *_groups(table, data)]
-    named = list(_named(goals))
     lines = [
         replace(line, group=group, data=part, goal=(k, *line.goal[1:]))
         for k, (name, goal) in enumerate(named)
@@ -128,6 +137,8 @@ def rate_report(
     value, effective, low, high = np.array(figures, dtype=float).reshape(-1, 4).T
     warn_of_few([line.text for line in lines], effective)
     first = {"goal": [line.name for line in lines]}
+    if any(line.of for line in lines):
+        first["of"] = [line.of for line in lines]
     first |= {column: [line.group[k] for line in lines] for k, column in enumerate(columns)}
     report = pd.DataFrame(first)
     report.attrs["goals"] = [[line.name, *line.goal] for line in lines]
@@ -160,6 +171,7 @@ class _Line:
     group: tuple[Any, ...]
     data: Data
     goal: tuple[int, str, str]
+    of: str = ""
 
     @property
     def overall(self) -> bool:
@@ -191,26 +203,21 @@ def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
         for one in expand([here.named(name)], data):
             sign = 1.0 if one.sense == "<=" else -1.0
             assert one.part is not None  # it is expanded
-            yield _Line(one.label, one.rate, False, one.bound, sign, (), data, one.part)
+            yield _Line(one.label, one.rate, False, one.bound, sign, (), data, one.part, one.of)
         return
     absolute = isinstance(goal, AbsoluteRate)
     rate = on_given_rows(goal.rate if isinstance(goal, AbsoluteRate) else goal)
-    if rate.grouped_by is None:
-        yield _Line(name, rate, absolute, np.nan, 1.0, (), data, (0, name, ""))
-        return
-    columns, size = rate.grouped_by
-    groups = data.groups(columns, {"train"}, name)
-    if len(groups) < size:
-        raise ValueError(f"{name} needs {size} groups, and {list(columns)} hold {len(groups)}.")
+    cells = cells_of(rate, data, {"train"}, name)
     joint = " / " if rate.denominator is not None else " - "
-    for chosen in itertools.permutations(groups, size):
-        label = f"{name} [{joint.join(map(str, chosen))}]"
-        yield _Line(label, fill(rate, chosen), absolute, np.nan, 1.0, (), data, (0, name, ""))
+    whole = 0, name, ""
+    for cell, one_rate in zip(cells, filled(rate, cells), strict=False):  # a mean is one of all
+        label, of = (f"{name} [{cell.name(joint)}]", cell.of(joint)) if rate.is_form else (name, "")
+        yield _Line(label, one_rate, absolute, np.nan, 1.0, (), data, whole, of)
 
 
 def _is_split_by(goal: Goal, columns: Sequence[str]) -> bool:
     """Whether the goal has groups of its own of one of the columns, of which a group lacks most."""
-    grouped = (goal if isinstance(goal, Rate) else goal.rate).grouped_by
+    grouped = _rate_of(goal).grouped_by
     return grouped is not None and not set(columns).isdisjoint(grouped[0])
 
 
@@ -230,7 +237,7 @@ def _group_table(by: Any, data: Data) -> pd.DataFrame:
             "by must be the name of an attribute column, a list of names, or the groups as an "
             f"array or DataFrame, got {type(by).__name__}."
         )
-    taken = {"goal", "n_rows", "effective_n", "value", "ci_low", "ci_high"}
+    taken = {"goal", "of", "n_rows", "effective_n", "value", "ci_low", "ci_high"}
     taken |= {"bound", "slack", "satisfied", "verdict"}
     for name in names:
         if name in taken or names.count(name) > 1:
@@ -261,6 +268,10 @@ def _groups(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any, ...], 
     for group in sorted(found, key=lambda one: [value == MISSING_GROUP for value in one.values]):
         inside = columns.member(group, f"by={names}")
         yield group.values, replace(data, train=replace(rows, weight=rows.weight * inside))
+
+
+def _rate_of(goal: Goal) -> Rate:
+    return goal if isinstance(goal, Rate) else goal.rate
 
 
 def _named(goals: Any) -> Iterator[tuple[str, Goal]]:
@@ -397,7 +408,7 @@ def _summary(report: pd.DataFrame) -> str:
     """What is met, violated and undecided, for each goal as declared."""
     name = "goal" if "goal" in report else "constraint"
     groups = [c for c in report.columns[: report.columns.tolist().index("n_rows")] if c != name]
-    overall = (report[[c for c in groups if c != "on"]] == ALL).all(axis=1)
+    overall = (report[[c for c in groups if c not in ("on", "of")]] == ALL).all(axis=1)
     bounded = overall & report["bound"].notna() if "bound" in report else overall & False
     unit, parts = _parts_of_goals(report[name])
     table = parts.assign(effective_n=report["effective_n"].to_numpy())

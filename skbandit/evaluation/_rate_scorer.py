@@ -22,8 +22,15 @@ from skbandit.rates._bind import (
     flatten_constraints,
     read_objective,
 )
-from skbandit.rates._columns import Data, either_label, read_predictions
-from skbandit.rates._expression import AbsoluteRate, as_rate, count, on_given_rows, smallest_value
+from skbandit.rates._columns import Data
+from skbandit.rates._expression import (
+    AbsoluteRate,
+    as_rate,
+    count,
+    on_given_rows,
+    read_measured,
+    smallest_value,
+)
 from skbandit.rates._forms import RATE_TOL
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import warn
@@ -158,6 +165,7 @@ class RateScorer(BaseEstimator):
             sample_weight=sample_weight,
             pos_label=_pos_label_of(estimator) if self.pos_label is None else self.pos_label,
             X=X,
+            labels=_labels_of(estimator),
         )
 
     def _score_predictions(
@@ -169,6 +177,7 @@ class RateScorer(BaseEstimator):
         sample_weight: Any = None,
         pos_label: Any = None,
         X: Any = None,
+        labels: Any = None,
     ) -> float:
         """Score predicted labels."""
         objective = _compared_with_zero(read_objective(self.objective))
@@ -181,9 +190,13 @@ class RateScorer(BaseEstimator):
             )
         constraints = flatten_constraints(self.constraints)
         rates = [objective.rate, *(one.rate for one in constraints)]
-        if pos_label is None and all(map(_needs_no_pos_label, rates)):
-            pos_label = either_label(y_true)
-        data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label, X)
+        given = y_true, y_pred, attributes, sample_weight, pos_label
+        data, positive = read_measured(rates, *given, X=X, labels=labels)
+        if data.others and labels is None:
+            raise ValueError(
+                f"The predictions have {list(data.others)}, which y lacks: a scorer knows other "
+                "decisions from the attribute decisions_ of a classifier."
+            )
         values, undefined = _measure([objective], data, positive)
         if not len(values):
             raise ValueError(
@@ -231,12 +244,6 @@ def _compared_with_zero(objective: Rate | AbsoluteRate) -> Constraint:
     return as_constraint(objective)
 
 
-def _needs_no_pos_label(rate: Rate) -> bool:
-    """Whether either class may be the positive one; stored predictions of 0 and 1 decide it."""
-    stored = any(atom.kind.compares_with == "reference" for atom in rate.atoms)
-    return rate.symmetric and not stored
-
-
 def _smallest_slack(side: Constraint) -> float:
     """Smallest possible slack of a one-sided constraint, on any data."""
     if side.sense == ">=":
@@ -280,6 +287,13 @@ def _predictions(estimator: Any, X: Any, attributes: Any) -> np.ndarray:
 def _pos_label_of(estimator: Any) -> Any:
     """The parameter `pos_label` of a classifier, also behind a Pipeline or in a fitted search."""
     return getattr(behind_transformers(estimator, None)[0], "pos_label", None)
+
+
+def _labels_of(estimator: Any) -> Any:
+    """All decisions of a classifier of more than two; None is for those that occur."""
+    classifier = behind_transformers(estimator, None)[0]
+    labels: Any = getattr(classifier, "decisions_", getattr(classifier, "classes_", None))
+    return labels if np.ndim(labels) == 1 and len(labels) > 2 else None
 
 
 def _takes_attributes(estimator: Any) -> bool:

@@ -11,7 +11,8 @@ rows where its result is missing, for example because age is (but in pandas a mi
 differs from every string, so ``sex != 'Female'`` is true); ``{column: value}`` or ``{column:
 [values]}``; or a function from the DataFrame of attributes to a boolean mask. `on` selects the
 dataset: the rows of X (``"train"``), of X_extra (``"extra"``) or of both (``"all"``). `weight`
-names a column of row weights, such as an amount of money.
+names a column of row weights, such as an amount of money. `of` names the class of a rate, by
+default the positive one, and `without` decisions, such as "review", whose rows do not count.
 
 Examples
 --------
@@ -23,7 +24,10 @@ positive_rate("sex == 'F'") >= 0.8 * positive_rate("sex == 'M'")
 
 from skbandit.rates._catalog import (
     accuracy,
+    any_of,
     churn,
+    confusion,
+    cost,
     difference,
     each,
     error_rate,
@@ -31,6 +35,7 @@ from skbandit.rates._catalog import (
     false_negative_rate,
     false_positive_rate,
     g_mean_at_least,
+    mean,
     negative_predictive_value,
     negative_rate,
     positive_rate,
@@ -46,7 +51,10 @@ __all__ = [
     "Constraint",
     "Rate",
     "accuracy",
+    "any_of",
     "churn",
+    "confusion",
+    "cost",
     "difference",
     "each",
     "error_rate",
@@ -54,6 +62,7 @@ __all__ = [
     "false_negative_rate",
     "false_positive_rate",
     "g_mean_at_least",
+    "mean",
     "negative_predictive_value",
     "negative_rate",
     "positive_rate",

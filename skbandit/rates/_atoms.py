@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates._columns import MISSING, Data, Rows, encode
-from skbandit.rates._kinds import Atom, Member
-from skbandit.utils._validation import shortened
+from skbandit.rates._columns import MISSING, Data, Rows
+from skbandit.rates._kinds import COST, AnyOf, Atom, Member
+from skbandit.utils._validation import shortened, warn
 
 
 class UnlabeledRateError(EmptyRateError):
@@ -19,9 +20,9 @@ class UnlabeledRateError(EmptyRateError):
 
 
 def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Contribution of each row to numerator and denominator if predicted 0 or 1; its weight.
+    """Contribution of each row to numerator and denominator, by its decision; its weight.
 
-    Returns two arrays of shape (n, 2) and one of shape (n,). Raises EmptyRateError if the
+    Returns two arrays of shape (n, D) and one of shape (n,). Raises EmptyRateError if the
     denominator is 0 for all predictions.
     """
     kind, n, context = atom.kind, len(data), repr(atom)
@@ -29,7 +30,7 @@ def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndar
     if not parts:
         raise EmptyRateError(f"{context} is measured on the rows of X_extra: pass X_extra.")
     weight = np.zeros(n)
-    actual = np.full(n, 0 if kind.compares_with == "nothing" else MISSING, dtype=np.int8)
+    actual = np.full(n, 0 if kind.compares_with == "nothing" else MISSING)
     for rows, place in parts:
         weight[place] = atom_weights(atom, rows)
         if kind.compares_with == "label":
@@ -40,22 +41,78 @@ def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndar
     if any_selected and (actual == MISSING).all():
         raise UnlabeledRateError(_why_unlabeled(atom))
     weight[actual == MISSING] = 0.0
-    numerator = _counted(weight, kind.numerator, actual)
-    denominator = _counted(weight, kind.denominator, actual)
+    above, below = tables(atom, data)
+    numerator, denominator = weight[:, None] * above[actual], weight[:, None] * below[actual]
     if not denominator.any():
         raise EmptyRateError(_why_empty(atom, data, any_selected))
     return numerator, denominator, weight
 
 
-def _counted(weight: np.ndarray, table: Any, actual: np.ndarray) -> np.ndarray:
-    """Contribution of each row if predicted 0 or 1: ``weight * table[actual]``."""
-    return np.column_stack([weight * np.take(column, actual) for column in np.transpose(table)])
+def tables(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray]:
+    """Contribution of a row of weight 1 to numerator and denominator, by label and decision.
+
+    Returns two arrays of shape (K, D), in the order of the codes of `data`; (D, D) if stored
+    predictions are in the place of labels.
+    """
+    kind, decisions = atom.kind, data.decisions
+    labels = decisions if kind.compares_with == "reference" else data.classes
+    of = data.positive(atom) if atom.needs_pos_label else atom.of
+    label = _members(of, labels)
+    decided = _members(of if atom.decided is None else atom.decided, decisions)
+    found = []
+    for table in (np.array(kind.numerator, float), np.array(kind.denominator, float)):
+        if kind.of_pairs:
+            same = np.eye(len(labels), len(decisions), dtype=int)
+            by_decision = np.where(same, table[1, 1], table[0, 1])
+        else:
+            by_decision = table[np.ix_(label, decided)]
+        if atom.without is not None:
+            by_decision = by_decision * (1 - _members(atom.without, decisions))
+        found.append(by_decision)
+    return found[0], found[1]
+
+
+def _members(of: Any, labels: Sequence[Any]) -> np.ndarray:
+    """1 for the labels that a class, or one of several, is; all ones for None."""
+    if of is None:
+        return np.ones(len(labels), dtype=int)
+    chosen = of.labels if isinstance(of, AnyOf) else (of,)
+    return np.array([label in chosen for label in labels], dtype=int)
+
+
+def check_classes(atoms: Iterable[Atom], data: Data) -> None:
+    """Raise an error, or warn if other labels may occur elsewhere, if an atom names none of them.
+
+    A table of costs must name all.
+    """
+    known, costs = data.decisions, []
+    for atom in atoms:
+        costs += [atom] if atom.kind == COST else []
+        for one in atom.named:
+            if one in known:
+                continue
+            near = difflib.get_close_matches(str(one), [str(label) for label in known], 1)
+            hint = f" Did you mean {next(x for x in known if str(x) == near[0])!r}?" if near else ""
+            others = f", and other decisions {list(data.others)}" if data.others else ""
+            text = f"{atom!r}: {one!r} is not among the classes {list(data.classes)}{others}.{hint}"
+            if data.closed:
+                raise ValueError(text)
+            warn(f"{text} It counts as a class without rows.", UserWarning)
+    for part, wanted, name in (("of", data.classes, "label"), ("decided", known, "decision")):
+        given = [getattr(atom, part) for atom in costs]
+        if costs and not any(one is None for one in given):
+            lacking = [one for one in wanted if one not in given]
+            if lacking:
+                raise ValueError(
+                    f"cost: the table has no costs of the {name} {lacking[0]!r}; its {name}s are "
+                    f"{list(dict.fromkeys(given))}."
+                )
 
 
 def prediction_counts(
     atom: Atom, data: Data, predicted: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Contribution of each row to numerator and denominator at given predictions 0 and 1."""
+    """Contribution of each row to numerator and denominator at the codes of given decisions."""
     numerator, denominator, _ = atom_counts(atom, data)
     rows = np.arange(len(predicted))
     return numerator[rows, predicted], denominator[rows, predicted]
@@ -87,7 +144,7 @@ def atom_weights(atom: Atom, rows: Rows) -> np.ndarray:
 def _reference(atom: Atom, rows: Rows, data: Data) -> np.ndarray:
     assert atom.reference is not None  # checked by Atom
     column = rows.columns.get(atom.reference, repr(atom))
-    return encode(column, data.pos_label, data.labels, f"{atom!r}: column {atom.reference!r}")
+    return data.encode(column, f"{atom!r}: column {atom.reference!r}")
 
 
 def _why_unlabeled(atom: Atom) -> str:
@@ -101,6 +158,8 @@ def _why_empty(atom: Atom, data: Data, any_selected: bool) -> str:
     if any_selected:
         negatives, positives = map(any, atom.kind.denominator)
         wanted = "labels" if negatives and positives else "positives" if positives else "negatives"
+        if atom.of is not None and positives and not negatives:
+            wanted = f"label {atom.of!r}"
         if atom.kind.compares_with == "reference":
             wanted = f"predictions in column {atom.reference!r}"
         return f"{atom!r}: the selected rows hold no {wanted}."
@@ -123,7 +182,7 @@ groups it is decided by chance.
 """
 
 
-def choices(groups: Sequence[Member], size: int, context: str) -> list[tuple[Member, ...]]:
+def choices(groups: Sequence[Any], size: int, context: str) -> list[tuple[Any, ...]]:
     """The groups one by one, or all ordered pairs of them."""
     if size > 1 and len(groups) > MOST_PAIRED:
         raise ValueError(

@@ -11,10 +11,18 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates._atoms import atom_counts, choices, named
+from skbandit.rates._atoms import atom_counts, check_classes
 from skbandit.rates._catalog import error_rate
 from skbandit.rates._columns import MANY_GROUPS, Data, UnknownColumnError
-from skbandit.rates._expression import AbsoluteRate, Constraint, Rate, Sense, as_rate, fill
+from skbandit.rates._expression import (
+    AbsoluteRate,
+    Constraint,
+    Rate,
+    Sense,
+    as_rate,
+    cells_of,
+    filled,
+)
 from skbandit.rates._forms import BoundConstraints, Form, LinearFractionalForms
 from skbandit.rates._kinds import Atom, On, Slot
 from skbandit.utils._validation import warn
@@ -99,7 +107,7 @@ def combine_atoms(
     for coefficient, atom in rate.terms:
         above, below, rows = bound(atom)
         behind |= rows
-        if atom.kind.fractional:  # the algebra allows no other term
+        if atom.fractional:  # the algebra allows no other term
             numerator, denominator = above * coefficient + below * rate.constant, below
         else:
             numerator = numerator + above * coefficient
@@ -132,8 +140,8 @@ def bind_atom(atom: Atom, data: Data) -> tuple[Form, Form, np.ndarray]:
     whose denominator is then 1) or of all selected rows (linear-fractional kinds).
     """
     numerator, denominator, selected = atom_counts(atom, data)
-    behind = (denominator[:, 0] > 0) | (denominator[:, 1] > 0)
-    total = selected.sum() if atom.kind.fractional else denominator[:, 1].sum()
+    behind = np.any(denominator > 0, axis=1)
+    total = selected.sum() if atom.fractional else denominator[:, 1].sum()
     forms = [
         Form((count[:, 1] - count[:, 0]) / total, count[:, 0].sum() / total)
         for count in (numerator, denominator)
@@ -143,10 +151,10 @@ def bind_atom(atom: Atom, data: Data) -> tuple[Form, Form, np.ndarray]:
 
 def objective_rates(objective: Rate, data: Data) -> list[Rate]:
     """The objective itself, or its rate in each group found in the data."""
-    if objective.grouped_by is None:
-        return [objective]
-    filled = fill_groups(as_constraint(objective), data)
-    return [replace(one.lhs, text=one.label) for one in filled]
+    found = fill_slots(as_constraint(objective), data)
+    if not objective.is_form:
+        return [replace(one.lhs, text=repr(objective)) for one in found]
+    return [replace(one.lhs, text=one.label) for one in found]
 
 
 def as_constraint(objective: Rate) -> Constraint:
@@ -155,27 +163,26 @@ def as_constraint(objective: Rate) -> Constraint:
     return Constraint(objective, sense, as_rate(0.0, repr(objective)), name=repr(objective))
 
 
-def fill_groups(constraint: Constraint, data: Data) -> list[Constraint]:
-    """One constraint per group, or per ordered pair of groups, found in the data."""
-    grouped = constraint.rate.grouped_by
-    if grouped is None:
+def fill_slots(constraint: Constraint, data: Data) -> list[Constraint]:
+    """One constraint per group or class, or per ordered pair of them, found in the data."""
+    rate, label = constraint.rate, constraint.label
+    check_classes(rate.atoms, data)
+    if rate.grouped_by is None and rate.over_classes is None:
         return [constraint]
-    columns, size = grouped
-    ons = _datasets(constraint)
-    values = data.groups(columns, ons, constraint.label)
-    if len(values) < size:
-        raise ValueError(
-            f"{constraint.label}: {named(columns)} {len(values)} group(s), needs {size}."
-        )
-    joint = " / " if constraint.rate.denominator is not None else " - "
+    cells = cells_of(rate, data, _datasets(constraint), label)
+    sides = filled(constraint.lhs, cells), filled(constraint.rhs, cells)
+    if not rate.is_form:
+        return [replace(constraint, lhs=sides[0][0], rhs=sides[1][0], name=label)]
+    joint = " / " if rate.denominator is not None else " - "
     return [
         replace(
             constraint,
-            lhs=fill(constraint.lhs, chosen),
-            rhs=fill(constraint.rhs, chosen),
-            name=f"{constraint.label} [{joint.join(map(str, chosen))}]",
+            lhs=lhs,
+            rhs=rhs,
+            name=f"{label} [{cell.name(joint)}]",
+            of=cell.of(joint),
         )
-        for chosen in choices(values, size, constraint.label)
+        for cell, lhs, rhs in zip(cells, *sides, strict=True)
     ]
 
 
@@ -226,10 +233,10 @@ def warn_of_groups(
 def expand(constraints: Iterable[Constraint], data: Data) -> tuple[Constraint, ...]:
     """Split constraints into one-sided ones, and group forms into one constraint per group."""
     return tuple(
-        replace(filled, part=(k, constraint.label, filled.label[len(side.label) + 2 : -1]))
+        replace(one, part=(k, constraint.label, one.label[len(side.label) + 2 : -1]))
         for k, constraint in enumerate(constraints)
         for side in constraint.one_sided()
-        for filled in fill_groups(side, data)
+        for one in fill_slots(side, data)
     )
 
 
@@ -274,7 +281,7 @@ def count_rows_of_rates(measured: Iterable[tuple[str, Rate, Data, bool]]) -> np.
 
 
 def _rows_of_rate(rate: Rate, data: Data) -> np.ndarray:
-    masks = [bind_atom(atom, data)[2] for atom in rate.atoms]
+    masks = [(atom_counts(atom, data)[1] > 0).any(axis=1) for atom in rate.atoms]
     return np.logical_or.reduce(masks) if masks else np.zeros(len(data), dtype=bool)
 
 

@@ -4,23 +4,53 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from skbandit.rates._expression import Constraint, Rate, atom_rate, call_rate
-from skbandit.rates._kinds import KINDS, Atom, On, Slot, Where
+from skbandit.rates._kinds import (
+    CONFUSIONS,
+    COST,
+    KINDS,
+    AnyOf,
+    Atom,
+    ClassSlot,
+    On,
+    Slot,
+    Where,
+    read_class,
+)
 
 
-def positive_rate(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
+def _rate(
+    name: str, where: Where, on: On, weight: str | None, of: Any, without: Any, **more: Any
+) -> Rate:
+    of, without = read_class(of, name), read_class(without, name)
+    return atom_rate(Atom(KINDS[name], where, on, weight, of=of, without=without, **more))
+
+
+def positive_rate(
+    where: Where = None,
+    *,
+    of: Any = None,
+    without: Any = None,
+    on: On = "train",
+    weight: str | None = None,
+) -> Rate:
     """Share of rows predicted positive (coverage, selection rate).
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
         Selection of rows: see `skbandit.rates`.
+    of : label, default=None
+        The class of the rate, of several classes or of two; None is for `pos_label`. Several
+        that count as one are `any_of`.
+    without : label, default=None
+        Decision whose rows do not count, such as "review"; several are `any_of`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -40,16 +70,28 @@ def positive_rate(where: Where = None, *, on: On = "train", weight: str | None =
     >>> positive_rate().value([0, 1, 1, 0], [1, 1, 0, 0])
     0.5
     """
-    return atom_rate(Atom(KINDS["positive_rate"], where, on, weight))
+    return _rate("positive_rate", where, on, weight, of, without)
 
 
-def negative_rate(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
+def negative_rate(
+    where: Where = None,
+    *,
+    of: Any = None,
+    without: Any = None,
+    on: On = "train",
+    weight: str | None = None,
+) -> Rate:
     """Share of rows predicted negative.
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
         Selection of rows: see `skbandit.rates`.
+    of : label, default=None
+        The class of the rate, of several classes or of two; None is for `pos_label`. Several
+        that count as one are `any_of`.
+    without : label, default=None
+        Decision whose rows do not count, such as "review"; several are `any_of`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -69,16 +111,28 @@ def negative_rate(where: Where = None, *, on: On = "train", weight: str | None =
     >>> negative_rate().value([0, 1, 1, 0], [1, 0, 0, 0])
     0.75
     """
-    return atom_rate(Atom(KINDS["negative_rate"], where, on, weight))
+    return _rate("negative_rate", where, on, weight, of, without)
 
 
-def recall(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
+def recall(
+    where: Where = None,
+    *,
+    of: Any = None,
+    without: Any = None,
+    on: On = "train",
+    weight: str | None = None,
+) -> Rate:
     """Share of positives predicted positive (true positive rate).
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
         Selection of rows: see `skbandit.rates`.
+    of : label, default=None
+        The class of the rate, of several classes or of two; None is for `pos_label`. Several
+        that count as one are `any_of`.
+    without : label, default=None
+        Decision whose rows do not count, such as "review"; several are `any_of`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -94,16 +148,28 @@ def recall(where: Where = None, *, on: On = "train", weight: str | None = None) 
     >>> recall().value([1, 1, 1, 1, 0], [1, 1, 1, 0, 0])
     0.75
     """
-    return atom_rate(Atom(KINDS["recall"], where, on, weight))
+    return _rate("recall", where, on, weight, of, without)
 
 
-def true_negative_rate(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
+def true_negative_rate(
+    where: Where = None,
+    *,
+    of: Any = None,
+    without: Any = None,
+    on: On = "train",
+    weight: str | None = None,
+) -> Rate:
     """Share of negatives predicted negative (specificity).
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
         Selection of rows: see `skbandit.rates`.
+    of : label, default=None
+        The class of the rate, of several classes or of two; None is for `pos_label`. Several
+        that count as one are `any_of`.
+    without : label, default=None
+        Decision whose rows do not count, such as "review"; several are `any_of`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -119,11 +185,16 @@ def true_negative_rate(where: Where = None, *, on: On = "train", weight: str | N
     >>> true_negative_rate().value([0, 0, 0, 0, 1], [0, 0, 0, 1, 1])
     0.75
     """
-    return atom_rate(Atom(KINDS["true_negative_rate"], where, on, weight))
+    return _rate("true_negative_rate", where, on, weight, of, without)
 
 
 def false_positive_rate(
-    where: Where = None, *, on: On = "train", weight: str | None = None
+    where: Where = None,
+    *,
+    of: Any = None,
+    without: Any = None,
+    on: On = "train",
+    weight: str | None = None,
 ) -> Rate:
     """Share of negatives predicted positive (false alarms).
 
@@ -131,6 +202,11 @@ def false_positive_rate(
     ----------
     where : None, str, dict or callable, default=None
         Selection of rows: see `skbandit.rates`.
+    of : label, default=None
+        The class of the rate, of several classes or of two; None is for `pos_label`. Several
+        that count as one are `any_of`.
+    without : label, default=None
+        Decision whose rows do not count, such as "review"; several are `any_of`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -146,11 +222,16 @@ def false_positive_rate(
     >>> false_positive_rate().value([0, 0, 0, 0, 1], [0, 0, 0, 1, 1])
     0.25
     """
-    return atom_rate(Atom(KINDS["false_positive_rate"], where, on, weight))
+    return _rate("false_positive_rate", where, on, weight, of, without)
 
 
 def false_negative_rate(
-    where: Where = None, *, on: On = "train", weight: str | None = None
+    where: Where = None,
+    *,
+    of: Any = None,
+    without: Any = None,
+    on: On = "train",
+    weight: str | None = None,
 ) -> Rate:
     """Share of positives predicted negative (misses).
 
@@ -158,6 +239,11 @@ def false_negative_rate(
     ----------
     where : None, str, dict or callable, default=None
         Selection of rows: see `skbandit.rates`.
+    of : label, default=None
+        The class of the rate, of several classes or of two; None is for `pos_label`. Several
+        that count as one are `any_of`.
+    without : label, default=None
+        Decision whose rows do not count, such as "review"; several are `any_of`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -173,16 +259,24 @@ def false_negative_rate(
     >>> false_negative_rate().value([1, 1, 1, 1, 0], [1, 1, 1, 0, 0])
     0.25
     """
-    return atom_rate(Atom(KINDS["false_negative_rate"], where, on, weight))
+    return _rate("false_negative_rate", where, on, weight, of, without)
 
 
-def error_rate(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
+def error_rate(
+    where: Where = None,
+    *,
+    without: Any = None,
+    on: On = "train",
+    weight: str | None = None,
+) -> Rate:
     """Share of labeled rows predicted incorrectly.
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
         Selection of rows: see `skbandit.rates`.
+    without : label, default=None
+        Decision whose rows do not count, such as "review"; several are `any_of`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -198,16 +292,24 @@ def error_rate(where: Where = None, *, on: On = "train", weight: str | None = No
     >>> error_rate().value([0, 0, 1, 1], [0, 1, 1, 1])
     0.25
     """
-    return atom_rate(Atom(KINDS["error_rate"], where, on, weight))
+    return _rate("error_rate", where, on, weight, None, without)
 
 
-def accuracy(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
+def accuracy(
+    where: Where = None,
+    *,
+    without: Any = None,
+    on: On = "train",
+    weight: str | None = None,
+) -> Rate:
     """Share of labeled rows predicted correctly.
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
         Selection of rows: see `skbandit.rates`.
+    without : label, default=None
+        Decision whose rows do not count, such as "review"; several are `any_of`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -223,16 +325,28 @@ def accuracy(where: Where = None, *, on: On = "train", weight: str | None = None
     >>> accuracy().value([0, 0, 1, 1], [0, 1, 1, 1])
     0.75
     """
-    return atom_rate(Atom(KINDS["accuracy"], where, on, weight))
+    return _rate("accuracy", where, on, weight, None, without)
 
 
-def precision(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
+def precision(
+    where: Where = None,
+    *,
+    of: Any = None,
+    without: Any = None,
+    on: On = "train",
+    weight: str | None = None,
+) -> Rate:
     """Share of positive predictions that are correct (positive predictive value).
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
         Selection of rows: see `skbandit.rates`.
+    of : label, default=None
+        The class of the rate, of several classes or of two; None is for `pos_label`. Several
+        that count as one are `any_of`.
+    without : label, default=None
+        Decision whose rows do not count, such as "review"; several are `any_of`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -253,11 +367,16 @@ def precision(where: Where = None, *, on: On = "train", weight: str | None = Non
     >>> precision().value([0, 0, 1, 1], [0, 1, 1, 0])
     0.5
     """
-    return atom_rate(Atom(KINDS["precision"], where, on, weight))
+    return _rate("precision", where, on, weight, of, without)
 
 
 def negative_predictive_value(
-    where: Where = None, *, on: On = "train", weight: str | None = None
+    where: Where = None,
+    *,
+    of: Any = None,
+    without: Any = None,
+    on: On = "train",
+    weight: str | None = None,
 ) -> Rate:
     """Share of negative predictions that are correct.
 
@@ -265,6 +384,11 @@ def negative_predictive_value(
     ----------
     where : None, str, dict or callable, default=None
         Selection of rows: see `skbandit.rates`.
+    of : label, default=None
+        The class of the rate, of several classes or of two; None is for `pos_label`. Several
+        that count as one are `any_of`.
+    without : label, default=None
+        Decision whose rows do not count, such as "review"; several are `any_of`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -285,16 +409,28 @@ def negative_predictive_value(
     >>> negative_predictive_value().value([0, 0, 1, 1], [0, 1, 1, 0])
     0.5
     """
-    return atom_rate(Atom(KINDS["negative_predictive_value"], where, on, weight))
+    return _rate("negative_predictive_value", where, on, weight, of, without)
 
 
-def f1(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
+def f1(
+    where: Where = None,
+    *,
+    of: Any = None,
+    without: Any = None,
+    on: On = "train",
+    weight: str | None = None,
+) -> Rate:
     """Harmonic mean of precision and recall, 2 TP / (2 TP + FP + FN).
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
         Selection of rows: see `skbandit.rates`.
+    of : label, default=None
+        The class of the rate, of several classes or of two; None is for `pos_label`. Several
+        that count as one are `any_of`.
+    without : label, default=None
+        Decision whose rows do not count, such as "review"; several are `any_of`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -315,7 +451,7 @@ def f1(where: Where = None, *, on: On = "train", weight: str | None = None) -> R
     >>> f1().value([0, 0, 1, 1], [0, 1, 1, 0])
     0.5
     """
-    return atom_rate(Atom(KINDS["f1"], where, on, weight))
+    return _rate("f1", where, on, weight, of, without)
 
 
 def churn(
@@ -352,17 +488,25 @@ def churn(
     return atom_rate(Atom(KINDS["churn"], where, on, weight, reference))
 
 
-def each(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
+def each(
+    rate: Rate | Callable[[], Rate],
+    *,
+    by: str | Sequence[str] | None = None,
+    of: str | Sequence[Any] | None = None,
+) -> Rate:
     """Rate per group; a constraint on it becomes one constraint per group.
 
     Parameters
     ----------
     rate : Rate or function that returns one
         Rate measured in each group.
-    by : str or list of str
+    by : str or list of str, default=None
         Attribute column; its values at fit are the groups. Of several columns, the
         combinations of values that occur. Rows with a missing value are of no group. A column
         of more than 50 different floats is refused: bin it with `pandas.cut`.
+    of : {"classes", "decisions"} or list, default=None
+        The classes of the rate: all, all decisions, or those listed. With `by`, groups are
+        compared within each class.
 
     Returns
     -------
@@ -376,12 +520,16 @@ def each(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
     >>> each(recall, by="country") >= recall() - 0.05
     each(recall, by='country') >= recall() - 0.05
     """
-    made, shown = _member(rate)
-    columns, by = _columns(by)
-    return call_rate(_in_slot(made, columns, 0), f"each({shown}, by={by!r})")
+    form = _Form.read("each", rate, by, of)
+    return call_rate(form.slot(0), form.text)
 
 
-def worst(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
+def worst(
+    rate: Rate | Callable[[], Rate],
+    *,
+    by: str | Sequence[str] | None = None,
+    of: str | Sequence[Any] | None = None,
+) -> Rate:
     """Rate of the worst group, as an objective.
 
     As the objective of a constrained classifier, the largest rate is minimized, or the smallest
@@ -392,10 +540,13 @@ def worst(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
     ----------
     rate : Rate or function that returns one
         Rate measured in each group. As an objective, no precision, NPV or F1.
-    by : str or list of str
-        Attribute column; its values at fit are the groups. Of several columns, the combinations of
-        values that occur. Rows with a missing value are of no group. A column of more than 50
-        different floats is refused: bin it with `pandas.cut`.
+    by : str or list of str, default=None
+        Attribute column; its values at fit are the groups. Of several columns, the
+        combinations of values that occur. Rows with a missing value are of no group. A column
+        of more than 50 different floats is refused: bin it with `pandas.cut`.
+    of : {"classes", "decisions"} or list, default=None
+        The classes of the rate: all, all decisions, or those listed. With `by`, groups are
+        compared within each class.
 
     Returns
     -------
@@ -409,22 +560,63 @@ def worst(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
     >>> worst(error_rate, by="region").value([0, 1, 0, 1], [0, 1, 1, 1], attributes=region)
     0.5
     """
-    made, shown = _member(rate)
-    columns, by = _columns(by)
-    return call_rate(_in_slot(made, columns, 0), f"worst({shown}, by={by!r})")
+    form = _Form.read("worst", rate, by, of)
+    return call_rate(form.slot(0), form.text)
 
 
-def ratio(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
+def mean(
+    rate: Rate | Callable[[], Rate],
+    *,
+    by: str | Sequence[str] | None = None,
+    of: str | Sequence[Any] | None = None,
+) -> Rate:
+    """Mean rate of groups or classes, each with the same weight (macro average).
+
+    Parameters
+    ----------
+    rate : Rate or function that returns one
+        Rate measured in each. Precision, NPV and F1 can be measured, not trained.
+    by : str or list of str, default=None
+        Attribute column; its values at fit are the groups. Of several columns, the
+        combinations of values that occur. Rows with a missing value are of no group. A column
+        of more than 50 different floats is refused: bin it with `pandas.cut`.
+    of : {"classes", "decisions"} or list, default=None
+        The classes of the rate: all, all decisions, or those listed. With `by`, groups are
+        compared within each class.
+
+    Returns
+    -------
+    Rate
+
+    Examples
+    --------
+    >>> from skbandit.rates import f1, mean
+    >>> float(round(mean(f1, of="classes").value(list("aabbcc"), list("aabbca")), 3))
+    0.822
+    """
+    form = _Form.read("mean", rate, by, of)
+    return call_rate(form.slot(0), form.text, "mean")
+
+
+def ratio(
+    rate: Rate | Callable[[], Rate],
+    *,
+    by: str | Sequence[str] | None = None,
+    of: str | Sequence[Any] | None = None,
+) -> Rate:
     """Ratio of the rates of two groups, for every ordered pair of groups.
 
     Parameters
     ----------
     rate : Rate or function that returns one
         Rate measured in each group. Precision, NPV and F1 can be measured, not trained.
-    by : str or list of str
+    by : str or list of str, default=None
         Attribute column; its values at fit are the groups. Of several columns, the
         combinations of values that occur. Rows with a missing value are of no group. A column
         of more than 50 different floats is refused: bin it with `pandas.cut`.
+    of : {"classes", "decisions"} or list, default=None
+        The classes of the rate: all, all decisions, or those listed. With `by`, groups are
+        compared within each class.
 
     Returns
     -------
@@ -437,23 +629,29 @@ def ratio(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
     >>> ratio(positive_rate, by="sex") >= 0.8
     ratio(positive_rate, by='sex') >= 0.8
     """
-    made, shown = _member(rate)
-    columns, by = _columns(by)
-    pair = _in_slot(made, columns, 0) / _in_slot(made, columns, 1)
-    return call_rate(pair, f"ratio({shown}, by={by!r})", "min")
+    form = _Form.read("ratio", rate, by, of)
+    return call_rate(form.slot(0) / form.slot(1), form.text, "min")
 
 
-def difference(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
+def difference(
+    rate: Rate | Callable[[], Rate],
+    *,
+    by: str | Sequence[str] | None = None,
+    of: str | Sequence[Any] | None = None,
+) -> Rate:
     """Difference between the rates of two groups, for every ordered pair of groups.
 
     Parameters
     ----------
     rate : Rate or function that returns one
         Rate measured in each group. Precision, NPV and F1 can be measured, not trained.
-    by : str or list of str
+    by : str or list of str, default=None
         Attribute column; its values at fit are the groups. Of several columns, the
         combinations of values that occur. Rows with a missing value are of no group. A column
         of more than 50 different floats is refused: bin it with `pandas.cut`.
+    of : {"classes", "decisions"} or list, default=None
+        The classes of the rate: all, all decisions, or those listed. With `by`, groups are
+        compared within each class.
 
     Returns
     -------
@@ -467,18 +665,21 @@ def difference(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> R
     >>> difference(recall, by="sex").value([1, 1, 1], [1, 1, 0], {"sex": ["F", "M", "M"]})
     0.5
     """
-    made, shown = _member(rate)
-    columns, by = _columns(by)
-    pair = _in_slot(made, columns, 0) - _in_slot(made, columns, 1)
-    return call_rate(pair, f"difference({shown}, by={by!r})", "max")
+    form = _Form.read("difference", rate, by, of)
+    return call_rate(form.slot(0) - form.slot(1), form.text, "max")
 
 
 def _member(rate: Rate | Callable[[], Rate]) -> tuple[Rate, str]:
     """Return the rate and its text within a group form."""
     if isinstance(rate, Rate):
         return rate, repr(rate)
-    if getattr(rate, "__name__", "") == "churn":
-        raise TypeError('churn needs the column of its reference: pass churn("deployed").')
+    needed = {
+        "churn": 'the column of its reference: pass churn("deployed")',
+        "confusion": 'a label and a decision: pass confusion("sick", "well")',
+        "cost": "a table: pass cost(table)",
+    }
+    if (what := needed.get(getattr(rate, "__name__", ""))) is not None:
+        raise TypeError(f"{rate.__name__} needs {what}.")
     if not callable(rate) or not isinstance(made := rate(), Rate):
         raise TypeError(f"{rate!r} is not a rate: pass a rate or a function of skbandit.rates.")
     name = getattr(rate, "__name__", "")
@@ -495,10 +696,207 @@ def _columns(by: Any) -> tuple[tuple[str, ...], str | list[str]]:
     return names, names[0] if len(names) == 1 else list(names)
 
 
-def _in_slot(rate: Rate, columns: tuple[str, ...], index: int) -> Rate:
-    if rate.grouped_by is not None:
-        raise ValueError(f"{rate} is already a group form, and groups cannot be nested.")
-    return rate.map_atoms(lambda atom: replace(atom, group=Slot(columns, index)))
+@dataclass(frozen=True)
+class _Form:
+    """A rate of each of several groups or classes.
+
+    Attributes
+    ----------
+    rate : Rate
+    columns : tuple of str
+        Of groups; empty without.
+    among : str, tuple or None
+        Classes: see `ClassSlot`.
+    text : str
+        The call that makes the form.
+    """
+
+    rate: Rate
+    columns: tuple[str, ...]
+    among: str | tuple[Any, ...] | None
+    text: str
+
+    @classmethod
+    def read(cls, name: str, rate: Any, by: Any, of: Any) -> _Form:
+        """Check the arguments of a form."""
+        made, shown = _member(rate)
+        if by is None and of is None:
+            raise TypeError(f"{name}({shown}): pass by= (groups), of= (classes) or both.")
+        if made.grouped_by is not None or made.over_classes is not None:
+            raise ValueError(f"{made} is already a group form, and groups cannot be nested.")
+        columns: tuple[str, ...] = ()
+        arguments, among = [shown], None
+        if by is not None:
+            columns, by = _columns(by)
+            arguments.append(f"by={by!r}")
+        if of is not None:
+            among = _among(of, name, made, shown)
+            arguments.append(f"of={list(among) if isinstance(among, tuple) else among!r}")
+        return cls(made, columns, among, f"{name}({', '.join(arguments)})")
+
+    def slot(self, index: int) -> Rate:
+        """The rate of the first or of the second group or, without groups, class."""
+
+        def in_slot(atom: Atom) -> Atom:
+            if self.columns:
+                atom = replace(atom, group=Slot(self.columns, index))
+            if self.among is not None:
+                atom = replace(atom, of=ClassSlot(self.among, 0 if self.columns else index))
+            return atom
+
+        return self.rate.map_atoms(in_slot)
+
+
+LISTED = "pass a list of classes, 'classes' or 'decisions'"
+
+
+def _among(of: Any, name: str, made: Rate, shown: str) -> str | tuple[Any, ...]:
+    """The classes of a form."""
+    fixed = [atom for atom in made.atoms if not atom.needs_pos_label]
+    if fixed:
+        raise TypeError(
+            f"{name}({shown}, of=...): {fixed[0]!r} is not the rate of one class that of= could "
+            "choose."
+        )
+    if isinstance(of, str):
+        if of not in ("classes", "decisions"):
+            raise TypeError(
+                f"{name}({shown}, of={of!r}): {LISTED}; the rate of one class is "
+                f"{shown}(of={of!r})."
+            )
+        return of
+    if not isinstance(of, list | tuple | np.ndarray) or not len(of):
+        raise TypeError(f"{name}({shown}, of={of!r}): {LISTED}.")
+    return tuple(read_class(one, name) for one in of)
+
+
+def any_of(*labels: Any) -> AnyOf:
+    """Several classes that count as one: confusions among them are no errors.
+
+    Parameters
+    ----------
+    *labels : label
+        Two or more.
+
+    Returns
+    -------
+    AnyOf
+        For the argument `of` of a rate.
+
+    Examples
+    --------
+    >>> from skbandit.rates import any_of, recall
+    >>> recall(of=any_of("carcinoma", "melanoma")).value(
+    ...     ["carcinoma", "melanoma", "benign"], ["melanoma", "benign", "benign"]
+    ... )
+    0.5
+    """
+    if len(labels) < 2:
+        raise TypeError(f"any_of({', '.join(map(repr, labels))}): pass two classes or more.")
+    return AnyOf(tuple(read_class(label, "any_of") for label in labels))
+
+
+def confusion(
+    label: Any,
+    decision: Any,
+    where: Where = None,
+    *,
+    normalize: str = "true",
+    on: On = "train",
+    weight: str | None = None,
+) -> Rate:
+    """Share of rows of one class that are decided for another: a cell of the confusion matrix.
+
+    Parameters
+    ----------
+    label, decision : label
+        The true class and the decision, in the order of scikit-learn.
+    where : None, str, dict or callable, default=None
+        Selection of rows: see `skbandit.rates`.
+    normalize : {"true", "pred", "all"}, default="true"
+        Of the rows with this label, of those with this decision, or of all rows.
+    on : {"train", "extra", "all"}, default="train"
+        Rows of X, of X_extra, or both.
+    weight : str, default=None
+        Attribute column of nonnegative row weights.
+
+    Returns
+    -------
+    Rate
+
+    Examples
+    --------
+    >>> from skbandit.rates import confusion
+    >>> confusion("melanoma", "benign").value(
+    ...     ["melanoma", "melanoma", "carcinoma"], ["benign", "melanoma", "benign"]
+    ... )
+    0.5
+    """
+    if normalize not in CONFUSIONS:
+        raise ValueError(f"normalize={normalize!r} must be one of {list(CONFUSIONS)}.")
+    of, decided = read_class(label, "confusion"), read_class(decision, "confusion")
+    return atom_rate(Atom(CONFUSIONS[normalize], where, on, weight, of=of, decided=decided))
+
+
+def cost(table: Any, where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
+    """Mean cost of the decisions.
+
+    Parameters
+    ----------
+    table : DataFrame or dict
+        Costs {label: {decision: cost}}, or a DataFrame with labels as index and decisions as
+        columns; {decision: cost} if they do not depend on the label. All classes and decisions
+        must be in it.
+    where : None, str, dict or callable, default=None
+        Selection of rows: see `skbandit.rates`.
+    on : {"train", "extra", "all"}, default="train"
+        Rows of X, of X_extra, or both.
+    weight : str, default=None
+        Attribute column of nonnegative row weights.
+
+    Returns
+    -------
+    Rate
+
+    Examples
+    --------
+    >>> from skbandit.rates import cost
+    >>> misses = {"sick": {"sick": 0, "well": 20}, "well": {"sick": 1, "well": 0}}
+    >>> cost(misses).value(["sick", "well", "well", "well"], ["well", "well", "sick", "well"])
+    5.25
+    """
+    if hasattr(table, "to_dict"):
+        table = table.to_dict("index") if hasattr(table, "columns") else table.to_dict()
+    if not isinstance(table, Mapping) or not table:
+        raise TypeError(
+            f"cost({table!r}): pass a DataFrame of labels x decisions, or a dict "
+            "{label: {decision: cost}} or {decision: cost}."
+        )
+    nested = all(isinstance(row, Mapping) for row in table.values())
+    rows: dict[Any, dict[Any, float]] = {
+        read_class(label, "cost"): {read_class(k, "cost"): _number(v) for k, v in row.items()}
+        for label, row in (table if nested else {None: table}).items()
+    }
+    if len({tuple(sorted(map(repr, row))) for row in rows.values()}) > 1:
+        named = {label: list(row) for label, row in rows.items()}
+        raise ValueError(f"cost: the labels have costs of different decisions: {named}.")
+    plain = rows if nested else rows[None]
+    terms = tuple(
+        (value, Atom(COST, where, on, weight, of=label, decided=decision))
+        for label, row in rows.items()
+        for decision, value in row.items()
+    )
+    shown = repr(terms[0][1]).partition("(")[2][:-1]
+    more = [part for part in shown.split(", ") if part and not part.startswith("of=")]
+    return replace(
+        atom_rate(terms[0][1]), terms=terms, text=f"cost({', '.join([repr(plain), *more])})"
+    )
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise TypeError(f"cost: {value!r} is not a finite number.")
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
 # A floor for the geometric mean of recall and specificity, as linear constraints on both.

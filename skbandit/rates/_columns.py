@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -229,8 +229,8 @@ class Rows:
     ----------
     columns : Columns
         Columns that rates can refer to.
-    label : ndarray of int8, shape (n,)
-        1 positive, 0 negative, -1 unlabeled.
+    label : ndarray of int, shape (n,)
+        Codes of the classes, of two classes 1 for positive and 0 for negative; -1 is unlabeled.
     weight : ndarray of shape (n,)
         Nonnegative; a row of weight 0 is ignored.
     """
@@ -247,13 +247,66 @@ class Rows:
 class Data:
     """The rows of X and those of X_extra, stacked in this order.
 
-    `pos_label` and `labels` determine how stored predictions (`churn`) are encoded.
+    Attributes
+    ----------
+    train : Rows
+    extra : Rows or None
+    pos_label : label or None
+        The positive class, of which rates are that name none; None is for labels that tell it.
+    labels : sequence of labels
+        The classes, in the order of their codes if there are `others` or more than two.
+    others : sequence of labels
+        Decisions that are no classes.
+    closed : bool
+        Whether a rate may name these classes and decisions only.
     """
 
     train: Rows
     extra: Rows | None = None
     pos_label: Any = None
     labels: Sequence[Any] = field(default=())
+    others: Sequence[Any] = field(default=())
+    closed: bool = True
+
+    @property
+    def of_two(self) -> bool:
+        """Whether rows have codes 1, positive, and 0."""
+        return len(self.labels) <= 2 and not self.others
+
+    @cached_property
+    def classes(self) -> tuple[Any, ...]:
+        """The classes in the order of their codes; None for an unknown one of two."""
+        if not self.of_two:
+            return tuple(self.labels)
+        positive = 1 if self.pos_label is None else self.pos_label
+        others = [label for label in self.labels if label != positive]
+        return (others[0] if others else None), positive
+
+    @property
+    def decisions(self) -> tuple[Any, ...]:
+        """The classes and other decisions in the order of their codes."""
+        return (*self.classes, *self.others)
+
+    def positive(self, atom: Any) -> Any:
+        """The positive class, which an atom needs."""
+        if self.of_two:
+            return self.classes[1]
+        if self.pos_label is not None:
+            return self.pos_label
+        if positive_is_known(self.labels):
+            return 1
+        name, first = atom.kind.name, self.labels[0]
+        raise ValueError(
+            f"{name}() is the rate of one class, and there are {len(self.labels)}: "
+            f"[{first_few(self.labels)}]. Write {name}(of={first!r}), each({name}, of='classes') "
+            f"for each, mean({name}, of='classes') for their mean, or choose one with pos_label=."
+        )
+
+    def encode(self, values: Any, name: str) -> np.ndarray:
+        """The codes of labels or stored predictions, -1 where they are missing."""
+        if self.of_two:
+            return encode(values, self.pos_label, self.labels, name)
+        return encode_classes(values, self.decisions, name)
 
     def __len__(self) -> int:
         return len(self.train) + (0 if self.extra is None else len(self.extra))
@@ -312,6 +365,31 @@ class Data:
 MISSING = -1
 
 
+def encode_classes(values: Any, labels: Sequence[Any], name: str) -> np.ndarray:
+    """Encode labels by their place among `labels`, missing ones as -1.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Labels; missing values are allowed.
+    labels : sequence
+        All that may occur.
+    name : str
+        Name of the values in error messages.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+    """
+    codes, found = _factorized(values, name)
+    place = [next((k for k, x in enumerate(labels) if one == x), None) for one in found]
+    if unknown := [one for one, k in zip(found, place, strict=True) if k is None]:
+        raise ValueError(
+            f"{name} has [{first_few(unknown)}], not among the labels [{first_few(labels)}]."
+        )
+    return np.array([*place, MISSING])[codes]
+
+
 def encode(values: Any, pos_label: Any, labels: Sequence[Any], name: str) -> np.ndarray:
     """Encode labels or stored predictions as int8 codes 1, 0 and -1 (missing).
 
@@ -368,11 +446,9 @@ def distinct(values: Any, name: str) -> list[Any]:
     return _factorized(values, name)[1]
 
 
-def check_two_labels(labels: Sequence[Any], pos_label: Any) -> None:
-    """Raise an error unless `labels` fit a two-class problem."""
-    if len(labels) > 2:
-        raise ValueError(f"Rates are for two classes, got {len(labels)}: [{first_few(labels)}].")
-    if pos_label is not None and len(labels) == 2 and pos_label not in list(labels):
+def check_pos_label(labels: Sequence[Any], pos_label: Any) -> None:
+    """Raise an error unless the positive class is one of two labels or more."""
+    if pos_label is not None and len(labels) >= 2 and pos_label not in list(labels):
         raise ValueError(f"pos_label={pos_label!r} is not among the labels [{first_few(labels)}].")
 
 
@@ -405,8 +481,12 @@ def read_predictions(
     pos_label: Any,
     X: Any = None,
     by: Any = None,
+    labels: Any = None,
 ) -> tuple[Data, np.ndarray]:
-    """Validate predictions: one dataset, and 1.0 per positive and 0.0 per negative prediction."""
+    """Validate predictions: one dataset, and the code of each prediction.
+
+    `labels` are all that may occur; None is for those that do.
+    """
     n = count_rows(y_pred)
     warn_if_reordered(
         {
@@ -422,21 +502,46 @@ def read_predictions(
     seen = [] if y_true is None else distinct(y_true, "y_true")
     if len(np.shape(y_pred)) == 2 and np.shape(y_pred)[1] == 2:
         raise ValueError(SCORES.format("one column per class"))
-    labels = list(dict.fromkeys([*seen, *distinct(y_pred, "y_pred")]))
-    if len(labels) > 2 or pos_label is None:
-        for label in labels[len(seen) :]:
+    known = list(dict.fromkeys(map(_as_python, [*seen, *distinct(y_pred, "y_pred")])))
+    if len(known) > 2 or pos_label is None:
+        for label in known[len(seen) :]:
             if isinstance(label, float | np.floating) and label % 1:
                 raise ValueError(SCORES.format(f"such as {label:.3g}"))
-    check_two_labels(labels, pos_label)
-    predicted = encode(y_pred, pos_label, labels, "y_pred")
+    closed, others = labels is not None, []
+    if labels is not None:
+        known = [_as_python(label) for label in labels]
+    elif len(known) > 2:
+        classes = known[: len(seen)] or known
+        more = [x for x in known if x not in classes]
+        if positive_is_known(classes) and set(more) <= {-1, 0}:
+            raise ValueError(
+                f"y_true has labels {classes}, and y_pred has {more}, too: encode both alike."
+            )
+        if fractions := [x for x in classes if isinstance(x, float | np.floating) and x % 1]:
+            raise ValueError(
+                f"y_true holds numbers such as {fractions[0]:.3g}: rates are of classes."
+            )
+        known, others = in_order(classes), in_order([x for x in known if x not in classes])
+    check_pos_label(known, pos_label)
+    weight = check_row_weights(sample_weight, n, "sample_weight")
+    unlabeled = Rows(Columns.read(attributes, X, n), np.full(n, MISSING), weight)
+    data = Data(unlabeled, None, pos_label, known, others, closed)
+    predicted = data.encode(y_pred, "y_pred")
     if (predicted == MISSING).any():
         raise ValueError("y_pred has missing values: every row needs a prediction.")
-    truth = (
-        np.full(n, MISSING, dtype=np.int8)
-        if y_true is None
-        else encode(y_true, pos_label, labels, "y_true")
-    )
-    rows = Rows(
-        Columns.read(attributes, X, n), truth, check_row_weights(sample_weight, n, "sample_weight")
-    )
-    return Data(rows, None, pos_label, labels), predicted.astype(float)
+    if y_true is not None:
+        data = replace(data, train=replace(unlabeled, label=data.encode(y_true, "y_true")))
+    return data, predicted.astype(float)
+
+
+def in_order(labels: Iterable[Any]) -> list[Any]:
+    """Labels as plain Python objects, sorted if they can be."""
+    plain = [_as_python(label) for label in labels]
+    try:
+        return sorted(plain)
+    except TypeError:  # of several types
+        return sorted(plain, key=str)
+
+
+def _as_python(label: Any) -> Any:
+    return label.item() if hasattr(label, "item") else label

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -14,15 +14,21 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates._atoms import UnlabeledRateError, choices, named, prediction_counts
-from skbandit.rates._columns import Data, read_predictions
-from skbandit.rates._kinds import Atom, Member, Slot
+from skbandit.rates._atoms import (
+    UnlabeledRateError,
+    check_classes,
+    choices,
+    named,
+    prediction_counts,
+)
+from skbandit.rates._columns import Data, either_label, read_predictions
+from skbandit.rates._kinds import Atom, ClassSlot, Member, On, Slot
 from skbandit.utils._validation import warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-Summary = Literal["min", "max"]
+Summary = Literal["min", "max", "mean"]
 Sense = Literal["<=", ">="]
 
 _SUM, _PRODUCT, _CALL = 1, 2, 3
@@ -45,8 +51,8 @@ class Rate:
         Added to the terms.
     denominator : Rate or None
         Divisor, if the expression is a ratio of two rates.
-    summary : {"min", "max"} or None
-        How group forms over ordered pairs combine the values of the pairs.
+    summary : {"min", "max", "mean"} or None
+        How forms over ordered pairs, and `mean`, combine the values.
     text : str
         Python expression that creates the rate.
     precedence : int
@@ -95,7 +101,7 @@ class Rate:
     @property
     def fractional(self) -> bool:
         """Whether a denominator depends on the predictions."""
-        return self.denominator is not None or any(a.kind.fractional for _, a in self.terms)
+        return self.denominator is not None or any(a.fractional for _, a in self.terms)
 
     @property
     def linear_fractional(self) -> bool:
@@ -103,7 +109,7 @@ class Rate:
 
         Otherwise, as for the difference of two precisions, it can only be measured.
         """
-        ratios = sum(atom.kind.fractional for atom in self.atoms)
+        ratios = sum(atom.fractional for atom in self.atoms)
         return ratios == 0 or len(self.atoms) == 1
 
     @property
@@ -127,6 +133,23 @@ class Rate:
         return slots[0].columns, 1 + max(slot.index for slot in slots)
 
     @property
+    def over_classes(self) -> tuple[ClassSlot, int] | None:
+        """Classes of a form and number of classes per value (1 or 2), or None."""
+        slots = [atom.of for atom in self.atoms if isinstance(atom.of, ClassSlot)]
+        return (slots[0], 1 + max(slot.index for slot in slots)) if slots else None
+
+    @property
+    def is_form(self) -> bool:
+        """Whether it has a value for each of several groups or classes, or pairs of them."""
+        several = self.grouped_by is not None or self.over_classes is not None
+        return several and self.summary != "mean"
+
+    @property
+    def over_pairs(self) -> bool:
+        """Whether it has a value for each ordered pair of groups or classes."""
+        return self.summary in ("min", "max")
+
+    @property
     def greater_is_better(self) -> bool:
         """Direction of the expression as an objective: True if it is maximized.
 
@@ -135,7 +158,7 @@ class Rate:
         minimized on their own (Problem 1 of Goh et al.). A divisor counts the other way round.
         Over pairs of groups, the worst pair is improved. Opposite directions raise a ValueError.
         """
-        if self.summary is not None:
+        if self.over_pairs:
             return self.summary == "min"
         terms = self.terms
         if self.denominator is not None:
@@ -178,6 +201,7 @@ class Rate:
         attributes: Any = None,
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
+        labels: ArrayLike | None = None,
     ) -> float:
         """Measure the expression on the predictions of any classifier.
 
@@ -193,13 +217,16 @@ class Rate:
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
         pos_label : label, default=None
-            The positive class; optional for labels {0, 1}, {-1, 1} and bool.
+            The class of rates without `of`; optional for labels {0, 1}, {-1, 1} and bool.
+        labels : array-like, default=None
+            All classes and other decisions that may occur; others are then an error. None is for
+            those that do: the classes in `y_true`, and decisions of other labels in `y_pred`.
 
         Returns
         -------
         float
-            The value on these rows, regardless of `on`; for group forms, that of the worst
-            group or pair. nan, with a warning, if a denominator is empty.
+            The value on these rows, regardless of `on`; for forms over groups and classes, that of
+            the worst one or pair. nan, with a warning, if a denominator is empty.
 
         Examples
         --------
@@ -207,7 +234,7 @@ class Rate:
         >>> precision().value(["no", "yes", "yes"], ["yes", "yes", "no"], pos_label="yes")
         0.5
         """
-        return measure(self, y_true, y_pred, attributes, sample_weight, pos_label)
+        return measure(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
 
     # --- algebra -----------------------------------------------------------------------
 
@@ -259,7 +286,7 @@ class Rate:
         return _quotient(left, self, f"{left} / {_inside(self, _CALL)}")
 
     def __abs__(self) -> AbsoluteRate:
-        if self.summary is not None:
+        if self.over_pairs:
             raise ValueError(f"abs({self}): {self} already covers every ordered pair of groups.")
         return AbsoluteRate(self)
 
@@ -327,6 +354,7 @@ class AbsoluteRate:
         attributes: Any = None,
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
+        labels: ArrayLike | None = None,
     ) -> float:
         """Measure the absolute value on the predictions of any classifier.
 
@@ -341,14 +369,16 @@ class AbsoluteRate:
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
         pos_label : label, default=None
-            The positive class.
+            The class of rates without `of`.
+        labels : array-like, default=None
+            All classes and other decisions that may occur.
 
         Returns
         -------
         float
             For `each`, the value of the group furthest from zero.
         """
-        return measure(self, y_true, y_pred, attributes, sample_weight, pos_label)
+        return measure(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -368,6 +398,8 @@ class Constraint:
     part : tuple of int, str and str, or None
         If this is one side, or one group, of a declared constraint: the number and the label of
         that one, and the group.
+    of : str
+        The class, or the pair of classes, of a form over classes; else empty.
 
     Examples
     --------
@@ -385,6 +417,7 @@ class Constraint:
     absolute: bool = False
     name: str | None = None
     part: tuple[int, str, str] | None = None
+    of: str = ""
 
     def __repr__(self) -> str:
         return self.text if self.name is None else f"({self.text}).named({self.name!r})"
@@ -451,7 +484,7 @@ def _counts(terms: tuple[tuple[float, Atom], ...], *, mirrored: bool = False) ->
     """Coefficient of each atom, or of its mirror image if the classes are swapped."""
     found: dict[Any, float] = {}
     for coefficient, atom in terms:
-        kind = atom.kind.mirrored if mirrored else atom.kind
+        kind = atom.kind.mirrored if mirrored and atom.needs_pos_label else atom.kind
         key = None if kind is None else replace(atom, kind=kind).key
         found[key] = found.get(key, 0.0) + coefficient
     return found
@@ -503,7 +536,7 @@ def _inside(rate: Rate, precedence: int) -> str:
 
 def _scale(rate: Rate, factor: float, text: str) -> Rate:
     summary = rate.summary
-    if summary is not None and factor < 0:
+    if rate.over_pairs and factor < 0:
         summary = "min" if summary == "max" else "max"
     return replace(
         rate,
@@ -553,9 +586,14 @@ def _quotient(numerator: Rate, denominator: Rate, text: str) -> Rate:
 
 
 def _check_one_group_column(left: Rate, right: Rate, text: str) -> None:
-    groups = [g for g in (left.grouped_by, right.grouped_by) if g is not None]
-    one_column = len({columns for columns, _ in groups}) == 1
-    if len(groups) == 2 and not (one_column and left.summary is None is right.summary):
+    forms = [(one.grouped_by, one.over_classes) for one in (left, right)]
+    slots = [
+        (groups and groups[0], classes and classes[0].among)
+        for groups, classes in forms
+        if groups or classes
+    ]
+    alike = len(set(slots)) == 1 and left.summary is None is right.summary
+    if len(slots) == 2 and not alike:
         raise ValueError(f"{text} mixes two group forms: write them as separate constraints.")
 
 
@@ -577,7 +615,7 @@ def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Co
             )
         return compare(rhs, ">=" if sense == "<=" else "<=", lhs)
     summary = made.rate.summary
-    if summary is not None and (summary == "max") != (sense == "<="):
+    if made.rate.over_pairs and (summary == "max") != (sense == "<="):
         side = "above, with <=" if summary == "max" else "below, with >="
         raise ValueError(
             f"{made.text} would have to hold for both orders of every pair of groups: "
@@ -608,7 +646,7 @@ def _check_possible(side: Constraint, text: str) -> None:
     shown_rate = f"{side.lhs} - ({side.rhs})" if side.rhs.terms else f"{side.lhs}"
     if side.rhs.terms:
         shift -= side.rhs.constant
-    if side.rate.summary is not None:
+    if side.rate.over_pairs:
         at = "at least" if is_upper else "at most"
         why = (
             f"of the two orders of a pair of groups, one has {shown_rate} {at} {high + shift:.6g}, "
@@ -628,9 +666,17 @@ def value_range(rate: Rate) -> tuple[float, float]:
     A form over ordered pairs of groups is at best its value at two equal groups: of a / b
     and b / a one is at most 1, and of a - b and b - a one is at least 0.
     """
-    if rate.summary is not None:
-        rate = replace(rate.map_atoms(lambda atom: replace(atom, group=None)), summary=None)
+    if rate.over_pairs:
+        rate = replace(rate.map_atoms(_without_slots), summary=None)
     return smallest_value(rate), -smallest_value(-rate)
+
+
+def _has_slots(atom: Atom) -> bool:
+    return isinstance(atom.group, Slot) or isinstance(atom.of, ClassSlot)
+
+
+def _without_slots(atom: Atom) -> Atom:
+    return replace(atom, group=None, of=None if isinstance(atom.of, ClassSlot) else atom.of)
 
 
 def smallest_value(rate: Rate) -> float:
@@ -680,55 +726,142 @@ def measure(
     attributes: Any,
     sample_weight: Any,
     pos_label: Any,
+    labels: Any = None,
 ) -> float:
-    """Evaluate an expression on predictions: the worst group or pair of a group form."""
-    data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label)
-    if isinstance(expression, AbsoluteRate):
-        rate = on_given_rows(expression.rate)
-        return max(map(abs, values_on(rate, data, positive)), default=float("nan"))
-    rate = on_given_rows(expression)
+    """Evaluate an expression on predictions: the worst value of a form."""
+    absolute = isinstance(expression, AbsoluteRate)
+    rate = on_given_rows(expression.rate if isinstance(expression, AbsoluteRate) else expression)
+    given = y_true, y_pred, attributes, sample_weight, pos_label
+    data, positive = read_measured([rate], *given, labels=labels)
+    warn_of_unnamed([rate], data)
     known = values_on(rate, data, positive)
+    if absolute:
+        return max(map(abs, known), default=float("nan"))
     if not known:
         return float("nan")
-    if rate.grouped_by is None:
+    if not rate.is_form:
         return known[0]
     # The terms of the group decide which is worst, as in each(recall, by="g") - recall().
-    own = replace(rate, terms=tuple((c, atom) for c, atom in rate.terms if atom.group))
+    own = replace(rate, terms=tuple((c, atom) for c, atom in rate.terms if _has_slots(atom)))
     summary = rate.summary or ("min" if own.greater_is_better else "max")
     return min(known) if summary == "min" else max(known)
 
 
-def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
-    """Defined values of a rate: one, or one per group or ordered pair of groups."""
-    if rate.grouped_by is None:
-        value, why = _single(rate, data, positive)
-        if np.isnan(value):
-            warn(f"{rate} is undefined: {why}", UndefinedMetricWarning)
-            return []
-        return [value]
-    columns, size = rate.grouped_by
-    groups = data.groups(columns, {"train"}, repr(rate))
-    known: dict[object, float] = {}
-    found = [
-        (group, *_single(fill(rate, group), data, positive, known))
-        for group in choices(groups, size, repr(rate))
-    ]
-    if not found:
+def read_measured(
+    rates: Sequence[Rate],
+    y_true: Any,
+    y_pred: Any,
+    attributes: Any,
+    sample_weight: Any,
+    pos_label: Any,
+    **more: Any,
+) -> tuple[Data, np.ndarray]:
+    """`read_predictions` for some rates: they may need no positive class, and name known ones."""
+    if pos_label is None and all(map(_needs_no_pos_label, rates)):
+        pos_label = either_label(y_pred if y_true is None else y_true)
+    data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label, **more)
+    check_classes([atom for rate in rates for atom in rate.atoms], data)
+    return data, positive
+
+
+def warn_of_unnamed(rates: Iterable[Rate], data: Data) -> None:
+    """Warn of decisions that are no classes and that no rate names: they may be mistakes."""
+    named = {label for rate in rates for atom in rate.atoms for label in atom.named}
+    unnamed = [label for label in data.others if label not in named]
+    if unnamed and not data.closed:
         warn(
-            f"{rate} is undefined: {named(columns)} {len(groups)} group(s), needs {size}.",
-            UndefinedMetricWarning,
+            f"y_pred has {unnamed}, which y_true lacks: rows decided so are counted as other "
+            "decisions, which are never right. If they are meant, pass all labels as labels=.",
+            UserWarning,
         )
-    empty = [(group, why) for group, value, why in found if np.isnan(value)]
+
+
+def _needs_no_pos_label(rate: Rate) -> bool:
+    """Whether either class may be the positive one; stored predictions of 0 and 1 decide it."""
+    stored = any(atom.kind.compares_with == "reference" for atom in rate.atoms)
+    return rate.symmetric and not stored
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What fills the slots of a form: groups, classes, or an ordered pair of one of the two.
+
+    Attributes
+    ----------
+    groups : tuple of Member
+    classes : tuple of labels
+    """
+
+    groups: tuple[Member, ...]
+    classes: tuple[Any, ...]
+
+    def of(self, joint: str) -> str:
+        """The class, or the pair of classes."""
+        return joint.join(map(str, self.classes))
+
+    def name(self, joint: str) -> str:
+        """The groups and classes, those of a pair joined."""
+        return ", ".join(filter(None, [joint.join(map(str, self.groups)), self.of(joint)]))
+
+
+def cells_of(rate: Rate, data: Data, ons: set[On], context: str) -> list[Cell]:
+    """All cells of a form, one without slots of an expression that is none."""
+    groups: list[tuple[Any, ...]] = [()]
+    classes: list[tuple[Any, ...]] = [()]
+    if (grouped := rate.grouped_by) is not None:
+        columns, size = grouped
+        found = data.groups(columns, ons, context)
+        if len(found) < size:
+            raise TooFewGroupsError(
+                f"{context}: {named(columns)} {len(found)} group(s), needs {size}."
+            )
+        groups = choices(found, size, context)
+    if (several := rate.over_classes) is not None:
+        slot, size = several
+        classes = choices(slot.labels(data.classes, data.decisions), size, context)
+    return [Cell(group, label) for label in classes for group in groups]
+
+
+class TooFewGroupsError(ValueError):
+    """A form over pairs of groups meets fewer than two."""
+
+
+def filled(rate: Rate, cells: Sequence[Cell]) -> list[Rate]:
+    """The expression in each cell; the mean of all, if it is one."""
+    found = [fill(rate, cell) for cell in cells]
+    if rate.summary != "mean" or not found:
+        return found
+    n = len(found)
+    terms = tuple((c / n, atom) for one in found for c, atom in one.terms)
+    return [replace(rate, terms=terms, summary=None)]
+
+
+def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
+    """Defined values of a rate: one, or one per cell of a form."""
+    try:
+        cells = cells_of(rate, data, {"train"}, repr(rate))
+    except TooFewGroupsError as error:
+        warn(str(error).replace(f"{rate}:", f"{rate} is undefined:"), UndefinedMetricWarning)
+        return []
+    known: dict[object, float] = {}
+    rates = filled(rate, cells)
+    found = [_single(one, data, positive, known) for one in rates]
+    empty = [k for k, (value, _) in enumerate(found) if np.isnan(value)]
+    if not found:
+        warn(f"{rate} is undefined: there are no groups.", UndefinedMetricWarning)
     if empty:
-        (group, why), more = empty[0], len(empty) - 1
-        text = f"{rate} is undefined in group {' / '.join(map(str, group))}: {why}"
+        text, more = f"{rate} is undefined", len(empty) - 1
+        if rate.is_form:
+            what = "group" if rate.grouped_by else "class"
+            text += f" in {what} {cells[empty[0]].name(' / ')}"
+        text += f": {found[empty[0]][1]}"
         if more:
             text += (
                 f" Likewise in {more} more of {len(found)}; if they are values of a continuous "
                 "column, cut it into bands."
             )
         warn(text, UndefinedMetricWarning)
-    return [value for _, value, _ in found if not np.isnan(value)]
+    return [value for value, _ in found if not np.isnan(value)]
 
 
 def on_given_rows(rate: Rate) -> Rate:
@@ -771,12 +904,14 @@ def count(
     return float(value / divisor) if divisor > 0 else float("nan")
 
 
-def fill(rate: Rate, chosen: tuple[Member, ...]) -> Rate:
-    """Fill the open group slots of a rate."""
+def fill(rate: Rate, cell: Cell) -> Rate:
+    """Fill the open slots of a rate."""
 
-    def filled(atom: Atom) -> Atom:
-        if not isinstance(atom.group, Slot):
-            return atom
-        return replace(atom, group=chosen[atom.group.index])
+    def filled_atom(atom: Atom) -> Atom:
+        if isinstance(atom.group, Slot):
+            atom = replace(atom, group=cell.groups[atom.group.index])
+        if isinstance(atom.of, ClassSlot):
+            atom = replace(atom, of=cell.classes[atom.of.index])
+        return atom
 
-    return rate.map_atoms(filled)
+    return rate.map_atoms(filled_atom)

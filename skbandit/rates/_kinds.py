@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,11 +29,13 @@ _POSITIVES: Table = ((0, 0), (1, 1))
 class Kind:
     """One kind of rate, numerator over denominator.
 
-    Row j adds ``numerator[a][p]`` and ``denominator[a][p]``, times its weight, where p is
-    its prediction and a is its true label or the stored prediction of a reference model.
-    Kinds that compare with nothing have tables whose two rows are equal. If the columns of
-    the denominator are equal, it does not depend on the predictions and the rate is linear
-    in them; otherwise the rate is linear-fractional (precision, NPV, F1).
+    Row j adds ``numerator[a][p]`` and ``denominator[a][p]``, times its weight, where p says
+    whether its prediction is the class of the rate, and a whether its true label is, or the
+    stored prediction of a reference model. Of a kind `of_pairs` the class is the one of the label:
+    only whether label and prediction are equal counts. Kinds that compare with nothing have tables
+    whose two rows are equal. If the columns of the denominator are equal, it does not depend on
+    the predictions and the rate is linear in them; otherwise the rate is linear-fractional
+    (precision, NPV, F1).
 
     Rows with a positive denominator are trials, and those with a positive numerator are
     successes. All successes have the same two cells, and all failures the same denominator,
@@ -45,6 +47,7 @@ class Kind:
     numerator: Table
     denominator: Table
     greater_is_better: bool | None
+    of_pairs: bool = False
 
     def __post_init__(self) -> None:
         for table in ("numerator", "denominator"):
@@ -134,14 +137,27 @@ KINDS: dict[str, Kind] = {
         Kind("true_negative_rate", "label", ((1, 0), (0, 0)), _NEGATIVES, True),
         Kind("false_positive_rate", "label", ((0, 1), (0, 0)), _NEGATIVES, False),
         Kind("false_negative_rate", "label", ((0, 0), (1, 0)), _POSITIVES, False),
-        Kind("error_rate", "label", ((0, 1), (1, 0)), _EVERY_ROW, False),
-        Kind("accuracy", "label", ((1, 0), (0, 1)), _EVERY_ROW, True),
+        Kind("error_rate", "label", ((0, 1), (1, 0)), _EVERY_ROW, False, of_pairs=True),
+        Kind("accuracy", "label", ((1, 0), (0, 1)), _EVERY_ROW, True, of_pairs=True),
         Kind("precision", "label", ((0, 0), (0, 1)), ((0, 1), (0, 1)), True),
         Kind("negative_predictive_value", "label", ((1, 0), (0, 0)), ((1, 0), (1, 0)), True),
         Kind("f1", "label", ((0, 0), (0, 2)), ((0, 1), (1, 2)), True),
-        Kind("churn", "reference", ((0, 1), (1, 0)), _EVERY_ROW, False),
+        Kind("churn", "reference", ((0, 1), (1, 0)), _EVERY_ROW, False, of_pairs=True),
     )
 }
+
+COST = Kind("cost", "label", ((0, 0), (0, 1)), _EVERY_ROW, False)
+"""Share of one cell of the confusion matrix among all rows, times its cost."""
+
+CONFUSIONS: dict[str, Kind] = {
+    normalize: Kind("confusion", "label", ((0, 0), (0, 1)), below, False)
+    for normalize, below in (
+        ("true", _POSITIVES),
+        ("pred", ((0, 1), (0, 1))),
+        ("all", _EVERY_ROW),
+    )
+}
+"""Shares of one cell of the confusion matrix, by scikit-learn's `normalize`."""
 
 
 def _mirrored(table: Table) -> Table:
@@ -156,6 +172,30 @@ class Slot:
 
     columns: tuple[str, ...]
     index: int
+
+
+@dataclass(frozen=True)
+class ClassSlot:
+    """Placeholder for a class in a form over classes: all, all decisions, or those listed."""
+
+    among: str | tuple[Any, ...]
+    index: int
+
+    def labels(self, classes: Sequence[Any], decisions: Sequence[Any]) -> list[Any]:
+        """What it stands for among these."""
+        if isinstance(self.among, tuple):
+            return list(self.among)
+        return list(classes if self.among == "classes" else decisions)
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """Several classes that count as one: see `any_of`."""
+
+    labels: tuple[Any, ...]
+
+    def __repr__(self) -> str:
+        return f"any_of({', '.join(map(repr, self.labels))})"
 
 
 @dataclass(frozen=True)
@@ -185,6 +225,9 @@ class Atom:
     weight: str | None
     reference: str | None = None
     group: Slot | Member | None = None
+    of: Any = None
+    without: Any = None
+    decided: Any = None
 
     def __post_init__(self) -> None:
         if not (
@@ -210,17 +253,48 @@ class Atom:
             )
 
     @property
+    def fractional(self) -> bool:
+        """Whether the denominator depends on the predictions."""
+        return self.kind.fractional or self.without is not None
+
+    @property
+    def needs_pos_label(self) -> bool:
+        """Whether the class that it is of is the positive one."""
+        return self.of is None and not self.kind.of_pairs and self.kind != COST
+
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """The classes and decisions that it names."""
+        parts = (self.of, self.without, self.decided)
+        return tuple(
+            label
+            for part in parts
+            if part is not None and not isinstance(part, ClassSlot)
+            for label in (part.labels if isinstance(part, AnyOf) else (part,))
+        )
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """Equal for atoms that select and count the same rows."""
         function = id(self.where) if callable(self.where) else None
-        return repr(self), self.group, function
+        types = tuple(map(type, self.named))  # True, 1 and 1.0 are equal
+        return repr(self), self.group, function, self.of, self.decided, types
 
     def __repr__(self) -> str:
         shown = [] if self.reference is None else [repr(self.reference)]
+        if self.kind in CONFUSIONS.values():
+            shown += [repr(self.of), repr(self.decided)]
         if callable(self.where):
             shown.append(_function_name(self.where))
         elif self.where is not None:
             shown.append(repr(self.where))
+        if self.kind in CONFUSIONS.values():
+            normalize = next(one for one, kind in CONFUSIONS.items() if kind == self.kind)
+            shown += [] if normalize == "true" else [f"normalize={normalize!r}"]
+        elif self.of is not None and not isinstance(self.of, ClassSlot):
+            shown.append(f"of={self.of!r}")
+        if self.without is not None:
+            shown.append(f"without={self.without!r}")
         if self.on != "train":
             shown.append(f"on={self.on!r}")
         if self.weight is not None:
@@ -232,6 +306,19 @@ def _function_name(function: Callable[..., Any]) -> str:
     """Text of a function, without its address, which differs from run to run."""
     name = getattr(function, "__name__", None)
     return name if isinstance(name, str) else re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(function))
+
+
+def read_class(label: Any, what: str) -> Any:
+    """A class that a rate names, as a plain Python object; errors quote `what`."""
+    if isinstance(label, AnyOf):
+        return label
+    if isinstance(label, list | tuple | set | frozenset | np.ndarray):
+        listed = ", ".join(repr(_plain(one)) for one in label)
+        raise TypeError(
+            f"{what}(of=[{listed}]) could mean two things: each({what}, of=[{listed}]), one rate "
+            f"per class, or {what}(of=any_of({listed})), where confusions among them do not count."
+        )
+    return _plain(label)
 
 
 def _plain(value: Any) -> Any:

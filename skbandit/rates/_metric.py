@@ -62,7 +62,7 @@ def worst_pairs(constraints: Sequence[Constraint], data: Data, positive: np.ndar
     """
     forms: dict[str, list[int]] = {}
     for k, one in enumerate(constraints):
-        if one.rate.summary is not None:
+        if one.rate.over_pairs:
             forms.setdefault(one.text, []).append(k)
     kept = np.ones(len(constraints), dtype=bool)
     known: dict[object, float] = {}

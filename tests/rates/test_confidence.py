@@ -28,7 +28,7 @@ from skbandit.rates import (
 from skbandit.rates._bind import bind_rate
 from skbandit.rates._columns import Columns, Data, Rows
 from skbandit.rates._confidence import clopper_pearson, wilson_score
-from skbandit.rates._expression import count, fill
+from skbandit.rates._expression import Cell, count, fill
 from skbandit.rates._kinds import Member
 from skbandit.rates._score_limits import interval
 from tests.tiers import examples, first
@@ -293,7 +293,7 @@ def test_filled_groups_are_as_good_as_named_ones():
         (ratio(positive_rate, by="g"), positive_rate(A) / positive_rate(B)),
         (difference(precision, by="g"), precision(A) - precision(B)),
     ]:
-        filled = interval(fill(grouped, pair), data, positive, 0.9)
+        filled = interval(fill(grouped, Cell(pair, ())), data, positive, 0.9)
         assert filled == pytest.approx(interval(named, data, positive, 0.9))
 
 
