@@ -275,9 +275,8 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
                 prefit=prefit,
             )
             choice = criterion.best_rule(signed[goals.measured.rows])
-            working = (
-                goals.widened(goals.predicted(choice.rule.positive)) if choice.feasible else None
-            )
+            predicted = goals.predicted(choice.rule.positive)
+            working = goals.widened(predicted) if choice.feasible else None
         self.duality_gap_, known = choice.rule.gap, criterion.known()
         known.add(signed[goals.measured.rows])
         own = None if prefit else self._scores(fits.X)

@@ -1,4 +1,4 @@
-"""Base classes of the constrained classifiers: signed scores, thresholds, reports."""
+"""Base class of the constrained classifiers: decisions by signed scores, and reports."""
 
 from __future__ import annotations
 

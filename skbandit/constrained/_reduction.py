@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,7 +24,6 @@ from skbandit.constrained.cross_fitting._choose import Choice
 from skbandit.constrained.cross_fitting._rounds import (
     Costs,
     Criterion,
-    KnownRules,
     Round,
     best_round,
     rounds,
@@ -248,6 +247,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     ) -> None:
         """Run the rounds, again if other pairs of groups are worse at the choice."""
         assert isinstance(fits, OutOfFold)
+        orientation = self._classes.orientation
         working: Goals | None = goals
         while working is not None:
             goals, costs = working, Costs.of(working, data)
@@ -255,46 +255,35 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
                 goals, self.confidence_level, USUAL[fits.method], group, self._n_groups
             )
             known, done = criterion.known(), list[Round]()
-            every: list[tuple[np.ndarray, Any]] = []
-            for one in self._rounds(criterion, known, costs, fits, every):
+
+            def score(
+                task: WeightedTask | None, rows: np.ndarray = goals.measured.rows
+            ) -> tuple[np.ndarray, tuple[np.ndarray, Any]]:
+                scores, fit = fits.scores(task)
+                return orientation * scores[rows], (scores, fit)
+
+            def task_of(multipliers: Multipliers, costs: Costs = costs) -> WeightedTask | None:
+                task = costs.task(multipliers)
+                return task if fits.folds.supports(task) else None
+
+            settings = criterion, known, costs.plain, score, task_of
+            for one in rounds(*settings, max_iter=self.max_iter, tol=self.tol):
                 if self.verbose:
                     report_progress(f"[ConstrainedReduction] round {len(done)}: {one}")
                 done.append(one)
             choice = best_round(done, criterion, known)
-            working = (
-                goals.widened(goals.predicted(choice.rule.positive)) if choice.feasible else None
-            )
+            predicted = goals.predicted(choice.rule.positive)
+            working = goals.widened(predicted) if choice.feasible else None
         self.best_rounds_, self.n_iter_ = choice.name, len(done)
+        chosen = [done[k] for k in choice.name]
         self.estimators_ = [
-            fits.fitted(done[k].task) if every[k][1] is None else every[k][1] for k in choice.name
+            fits.fitted(one.task) if one.found[1] is None else one.found[1] for one in chosen
         ]
         self._plain = fits.fitted()
         self._take_features(self.estimators_[0])
-        scores = np.mean([every[k][0] for k in choice.name], axis=0), every[0][0]
-        judged = goals, data, group, criterion, known
-        self._conclude(choice, scores, self._scores(fits.X), *judged)
-
-    def _rounds(
-        self,
-        criterion: Criterion,
-        known: KnownRules,
-        costs: Costs,
-        fits: OutOfFold,
-        every: list[tuple[np.ndarray, Any]],
-    ) -> Iterator[Round]:
-        """The rounds; what `fits.scores` returns in each is appended to `every`."""
-        rows, classes = criterion.goals.rows, fits.learner.classes
-
-        def score(task: WeightedTask | None) -> np.ndarray:
-            every.append(fits.scores(task))
-            return classes.orientation * every[-1][0][rows]
-
-        def task_of(multipliers: Multipliers) -> WeightedTask | None:
-            task = costs.task(multipliers)
-            return task if fits.folds.supports(task) else None
-
-        settings = criterion, known, costs.plain, score, task_of
-        return rounds(*settings, max_iter=self.max_iter, tol=self.tol)
+        scores = np.mean([one.found[0] for one in chosen], axis=0), done[0].found[0]
+        own = self._scores(fits.X)
+        self._conclude(choice, scores, own, goals, data, group, criterion, known)
 
     def _why_not(
         self, report: pd.DataFrame, goals: Goals, criterion: Criterion, choice: Choice

@@ -67,7 +67,7 @@ def test_never_worse_than_one_threshold_on_the_scores_of_any_round(level, seed):
     known, zeros = criterion.known(), np.zeros(len(goals.constraints.bound))
     for one in scores:
         known.add(one)
-    done = [Round(None, zeros, one, np.inf, np.inf) for one in scores]
+    done = [Round(None, zeros, one, None, np.inf, np.inf) for one in scores]
     found = best_round(done, criterion, known)
     assert found.rule.feasible
     for one in scores:

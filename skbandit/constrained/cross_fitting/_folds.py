@@ -497,14 +497,14 @@ def _cost_sensitive_fits(
     criterion = Criterion.of(goals, options.level, 0.0)
     fits = [plain]
 
-    def score(task: WeightedTask | None) -> np.ndarray:
+    def score(task: WeightedTask | None) -> tuple[np.ndarray, None]:
         if task is not None:
             fits.append(_fit_weighted(columns, task, kept, options.fit_intercept, fits[-1]))
         scores = np.empty(n)
         for k, fit in enumerate(fits[-1]):
             tested = judged[fold[judged] == k]
             scores[tested] = np.asarray(columns.rows(tested) @ fit.coef).ravel() + fit.intercept
-        return scores[judged]
+        return scores[judged], None
 
     def task_of(multipliers: Multipliers) -> WeightedTask | None:
         task = costs.task(multipliers)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -93,6 +94,8 @@ class Round:
         Those behind the task.
     scores : ndarray of shape (n,)
         Scores of the rows that count.
+    found : object
+        What the fit has left besides.
     value : float
         The best objective so far, lower is better, by limits; inf if no rule meets these.
     gap : float
@@ -102,6 +105,7 @@ class Round:
     task: WeightedTask | None
     multipliers: Multipliers
     scores: np.ndarray
+    found: Any
     value: float
     gap: float
 
@@ -306,7 +310,7 @@ def rounds(
     criterion: Criterion,
     known: KnownRules,
     plain: WeightedTask,
-    score: Callable[[WeightedTask | None], np.ndarray],
+    score: Callable[[WeightedTask | None], tuple[np.ndarray, Any]],
     task_of: Callable[[Multipliers], WeightedTask | None],
     *,
     max_iter: int,
@@ -323,7 +327,7 @@ def rounds(
         The rows as they are.
     score : callable
         Fits a task, or None for the rows as they are, and returns the scores of the rows that
-        count.
+        count, and what `Round.found` will be.
     task_of : callable
         The task at given multipliers; None if there is nothing to fit, because one class is
         best for all rows that cost anything.
@@ -342,11 +346,11 @@ def rounds(
     settled = not is_ratio and free is not None and free.is_near(plain)
     fitted, tried = [plain], []
     for _ in range(max_iter):
-        scores = score(task)
+        scores, more = score(task)
         known.add(scores)
         tried.append(multipliers)
         found = criterion.next_multipliers(known, tried)
-        yield Round(task, multipliers, scores, found.value, found.gap)
+        yield Round(task, multipliers, scores, more, found.value, found.gap)
         multipliers = found.multipliers
         if is_ratio:
             settled = abs(multipliers.value - value) <= tol
