@@ -47,7 +47,8 @@ class Classes:
         if len(labels) > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is "
-                f"{kind}, with {len(labels)} classes."
+                f"{kind}, with {len(labels)} classes: train one classifier per class, with that "
+                "class against the rest. Rates and reports take them all."
             )
         if not len(labels):
             raise ValueError("y is empty.")

@@ -22,7 +22,7 @@ from skbandit.rates._bind import (
     flatten_constraints,
     read_objective,
 )
-from skbandit.rates._columns import Data
+from skbandit.rates._columns import Data, distinct
 from skbandit.rates._expression import (
     AbsoluteRate,
     as_rate,
@@ -165,7 +165,7 @@ class RateScorer(BaseEstimator):
             sample_weight=sample_weight,
             pos_label=_pos_label_of(estimator) if self.pos_label is None else self.pos_label,
             X=X,
-            labels=_labels_of(estimator),
+            labels=_labels_of(estimator, y),
         )
 
     def _score_predictions(
@@ -289,11 +289,13 @@ def _pos_label_of(estimator: Any) -> Any:
     return getattr(behind_transformers(estimator, None)[0], "pos_label", None)
 
 
-def _labels_of(estimator: Any) -> Any:
-    """All decisions of a classifier of more than two; None is for those that occur."""
+def _labels_of(estimator: Any, y: Any) -> Any:
+    """All labels that y and predictions may have; None if a classifier does not tell."""
     classifier = behind_transformers(estimator, None)[0]
     labels: Any = getattr(classifier, "decisions_", getattr(classifier, "classes_", None))
-    return labels if np.ndim(labels) == 1 and len(labels) > 2 else None
+    if np.ndim(labels) != 1:
+        return None
+    return list(dict.fromkeys([*np.asarray(labels).tolist(), *distinct(y, "y")]))
 
 
 def _takes_attributes(estimator: Any) -> bool:

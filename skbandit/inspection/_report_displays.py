@@ -242,6 +242,7 @@ class RateReportDisplay:
         attributes: Any = None,
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
+        labels: ArrayLike | None = None,
         confidence_level: float = 0.95,
         ax: Axes | None = None,
     ) -> RateReportDisplay:
@@ -262,7 +263,9 @@ class RateReportDisplay:
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
         pos_label : label, default=None
-            The positive class.
+            The class of rates without `of`.
+        labels : array-like, default=None
+            All classes and other decisions that may occur.
         confidence_level : float, default=0.95
             Nominal coverage of each interval.
         ax : matplotlib Axes, default=None
@@ -275,7 +278,7 @@ class RateReportDisplay:
         _style.check_axes(ax, "RateReportDisplay.from_predictions")
         report = rate_report(
             y_true, y_pred, goals, by=by, attributes=attributes, sample_weight=sample_weight,
-            pos_label=pos_label, confidence_level=confidence_level,
+            pos_label=pos_label, labels=labels, confidence_level=confidence_level,
         )  # fmt: skip
         return cls.from_report(report, ax=ax)
 
@@ -438,7 +441,16 @@ def _drop_mirrored(report: pd.DataFrame) -> pd.DataFrame:
     """
     if report.empty:
         return report
-    parts = report["constraint"].astype(object).str.extract(r"^(.*) \[(.+) ([/-]) (.+)\]$")
+    texts = report["constraint"].astype(object)
+    if "of" in report:  # groups are compared within each class, which is named last
+        texts = pd.Series(
+            [
+                f"{of}: {text.removesuffix(f', {of}]')}]" if text.endswith(f", {of}]") else text
+                for text, of in zip(texts, report["of"], strict=True)
+            ],
+            dtype=object,
+        )
+    parts = texts.str.extract(r"^(.*) \[(.+) ([/-]) (.+)\]$")
     slack, value = report["slack"] - report.get("margin", 0.0), report["value"].to_numpy()
     first: dict[tuple[str, ...], int] = {}
     kept = []
@@ -472,7 +484,7 @@ def _describe(row: pd.Series, verdict: str) -> str:
 def _name_rows(report: pd.DataFrame) -> list[str]:
     """The goal for all rows of data, and the group below it."""
     columns = report.columns.tolist()
-    groups = report[[c for c in columns[: columns.index("n_rows")] if c != "goal"]]
+    groups = report[[c for c in columns[: columns.index("n_rows")] if c not in ("goal", "of")]]
     names, above = [], None
     for goal, group in zip(report["goal"], groups.to_numpy(dtype=object), strict=True):
         parts = [] if all(value == ALL for value in group) else [*map(str, group)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates._columns import MISSING, Data, Rows
-from skbandit.rates._kinds import COST, AnyOf, Atom, Member
+from skbandit.rates._kinds import COST, SPENT, AnyOf, Atom, Member
 from skbandit.utils._validation import shortened, warn
 
 
@@ -85,23 +85,26 @@ def check_classes(atoms: Iterable[Atom], data: Data) -> None:
 
     A table of costs must name all.
     """
-    known, costs = data.decisions, []
+    known, costs, told = data.decisions, list[Atom](), set[Any]()
     for atom in atoms:
-        costs += [atom] if atom.kind == COST else []
+        costs += [atom] if atom.kind in (COST, SPENT) else []
+        part = "cost" if atom.kind in (COST, SPENT) else repr(atom)
         for one in atom.named:
-            if one in known:
+            if one in known or (one, part) in told:
                 continue
+            told.add((one, part))
             near = difflib.get_close_matches(str(one), [str(label) for label in known], 1)
             hint = f" Did you mean {next(x for x in known if str(x) == near[0])!r}?" if near else ""
             others = f", and other decisions {list(data.others)}" if data.others else ""
-            text = f"{atom!r}: {one!r} is not among the classes {list(data.classes)}{others}.{hint}"
+            classes = [label for label in data.classes if label is not None]
+            text = f"{part}: {one!r} is not among the classes {classes}{others}.{hint}"
             if data.closed:
                 raise ValueError(text)
             warn(f"{text} It counts as a class without rows.", UserWarning)
     for part, wanted, name in (("of", data.classes, "label"), ("decided", known, "decision")):
         given = [getattr(atom, part) for atom in costs]
         if costs and not any(one is None for one in given):
-            lacking = [one for one in wanted if one not in given]
+            lacking = [one for one in wanted if one is not None and one not in given]
             if lacking:
                 raise ValueError(
                     f"cost: the table has no costs of the {name} {lacking[0]!r}; its {name}s are "

@@ -170,7 +170,7 @@ def fill_slots(constraint: Constraint, data: Data) -> list[Constraint]:
     if rate.grouped_by is None and rate.over_classes is None:
         return [constraint]
     cells = cells_of(rate, data, _datasets(constraint), label)
-    sides = filled(constraint.lhs, cells), filled(constraint.rhs, cells)
+    sides = [filled(side, cells, data) for side in (constraint.lhs, constraint.rhs)]
     if not rate.is_form:
         return [replace(constraint, lhs=sides[0][0], rhs=sides[1][0], name=label)]
     joint = " / " if rate.denominator is not None else " - "
@@ -254,7 +254,8 @@ def bind_constraints(
     bound = [
         empty if found is None else found
         for found in _measurable(
-            [(one.label, one.rate, data, allow_empty) for one in constraints], bind_rate
+            [(one.label, one.rate, data, allow_empty or bool(one.of)) for one in constraints],
+            bind_rate,
         )
     ]
     return BoundConstraints(
@@ -268,7 +269,7 @@ def bind_constraints(
 
 def count_rows_of_constraints(constraints: Iterable[Constraint], data: Data) -> np.ndarray:
     """Number of rows that each expanded constraint depends on; 0 if it is skipped."""
-    return count_rows_of_rates([(one.label, one.rate, data, False) for one in constraints])
+    return count_rows_of_rates([(one.label, one.rate, data, bool(one.of)) for one in constraints])
 
 
 def count_rows_of_rates(measured: Iterable[tuple[str, Rate, Data, bool]]) -> np.ndarray:

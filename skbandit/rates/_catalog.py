@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from skbandit.rates._expression import Constraint, Rate, atom_rate, call_rate
 from skbandit.rates._kinds import (
     CONFUSIONS,
     COST,
     KINDS,
+    SPENT,
     AnyOf,
     Atom,
     ClassSlot,
@@ -765,9 +767,12 @@ def _among(of: Any, name: str, made: Rate, shown: str) -> str | tuple[Any, ...]:
                 f"{shown}(of={of!r})."
             )
         return of
-    if not isinstance(of, list | tuple | np.ndarray) or not len(of):
+    if np.ndim(of) != 1 or not len(of):
         raise TypeError(f"{name}({shown}, of={of!r}): {LISTED}.")
-    return tuple(read_class(one, name) for one in of)
+    labels = tuple(read_class(one, shown) for one in of)
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"{name}({shown}, of={list(labels)}): a class is there twice.")
+    return labels
 
 
 def any_of(*labels: Any) -> AnyOf:
@@ -791,8 +796,9 @@ def any_of(*labels: Any) -> AnyOf:
     ... )
     0.5
     """
-    if len(labels) < 2:
-        raise TypeError(f"any_of({', '.join(map(repr, labels))}): pass two classes or more.")
+    if len(labels) < 2 or any(isinstance(label, AnyOf) for label in labels):
+        shown = ", ".join(map(repr, labels))
+        raise TypeError(f"any_of({shown}): pass two classes or more, one after the other.")
     return AnyOf(tuple(read_class(label, "any_of") for label in labels))
 
 
@@ -834,6 +840,8 @@ def confusion(
     """
     if normalize not in CONFUSIONS:
         raise ValueError(f"normalize={normalize!r} must be one of {list(CONFUSIONS)}.")
+    if label is None or decision is None:
+        raise TypeError(f"confusion({label!r}, {decision!r}): pass a label and a decision.")
     of, decided = read_class(label, "confusion"), read_class(decision, "confusion")
     return atom_rate(Atom(CONFUSIONS[normalize], where, on, weight, of=of, decided=decided))
 
@@ -865,24 +873,30 @@ def cost(table: Any, where: Where = None, *, on: On = "train", weight: str | Non
     >>> cost(misses).value(["sick", "well", "well", "well"], ["well", "well", "sick", "well"])
     5.25
     """
-    if hasattr(table, "to_dict"):
-        table = table.to_dict("index") if hasattr(table, "columns") else table.to_dict()
-    if not isinstance(table, Mapping) or not table:
+    if isinstance(table, pd.DataFrame | pd.Series):
+        labels = table.index, getattr(table, "columns", table.index)
+        if twice := [one[one.duplicated()][0] for one in labels if one.has_duplicates]:
+            raise ValueError(f"cost: the table has {twice[0]!r} twice.")
+        table = table.to_dict("index") if isinstance(table, pd.DataFrame) else table.to_dict()
+    if not isinstance(table, Mapping) or not table or {} in table.values():
         raise TypeError(
             f"cost({table!r}): pass a DataFrame of labels x decisions, or a dict "
             "{label: {decision: cost}} or {decision: cost}."
         )
     nested = all(isinstance(row, Mapping) for row in table.values())
     rows: dict[Any, dict[Any, float]] = {
-        read_class(label, "cost"): {read_class(k, "cost"): _number(v) for k, v in row.items()}
+        read_class(label, "cost"): {
+            read_class(decision, "cost"): _cost(value, label, decision)
+            for decision, value in row.items()
+        }
         for label, row in (table if nested else {None: table}).items()
     }
     if len({tuple(sorted(map(repr, row))) for row in rows.values()}) > 1:
         named = {label: list(row) for label, row in rows.items()}
         raise ValueError(f"cost: the labels have costs of different decisions: {named}.")
-    plain = rows if nested else rows[None]
+    plain, kind = (rows, COST) if nested else (rows[None], SPENT)
     terms = tuple(
-        (value, Atom(COST, where, on, weight, of=label, decided=decision))
+        (value, Atom(kind, where, on, weight, of=label, decided=decision))
         for label, row in rows.items()
         for decision, value in row.items()
     )
@@ -893,9 +907,11 @@ def cost(table: Any, where: Where = None, *, on: On = "train", weight: str | Non
     )
 
 
-def _number(value: Any) -> float:
+def _cost(value: Any, label: Any, decision: Any) -> float:
+    """One cost of a table, as a plain number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise TypeError(f"cost: {value!r} is not a finite number.")
+        of = "" if label is None else f"label {label!r}, "
+        raise TypeError(f"cost: {of}decision {decision!r}: {value!r} is not a finite number.")
     return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 

@@ -508,18 +508,24 @@ def read_predictions(
             if isinstance(label, float | np.floating) and label % 1:
                 raise ValueError(SCORES.format(f"such as {label:.3g}"))
     closed, others = labels is not None, []
+    classes = known[: len(seen)] or known
     if labels is not None:
-        known = [_as_python(label) for label in labels]
-    elif len(known) > 2:
-        classes = known[: len(seen)] or known
-        more = [x for x in known if x not in classes]
-        if positive_is_known(classes) and set(more) <= {-1, 0}:
+        every = list(dict.fromkeys(map(_as_python, labels)))
+        if unknown := [label for label in known if label not in every]:
             raise ValueError(
-                f"y_true has labels {classes}, and y_pred has {more}, too: encode both alike."
+                f"y has [{first_few(unknown)}], not among labels=[{first_few(every)}]."
             )
-        if fractions := [x for x in classes if isinstance(x, float | np.floating) and x % 1]:
+        known = every
+        if len(every) > 2:
+            known = in_order([x for x in every if x in classes] or every)
+            others = [x for x in every if x not in known]
+    elif len(known) > 2:
+        more = [x for x in known if x not in classes]
+        apart = bool(seen) and not set(classes) & set(distinct(y_pred, "y_pred"))
+        if apart or any(isinstance(x, int | float) for x in more):
             raise ValueError(
-                f"y_true holds numbers such as {fractions[0]:.3g}: rates are of classes."
+                f"y_true has labels [{first_few(classes)}], and y_pred has [{first_few(more)}]: "
+                "encode both alike, or pass all labels as labels= if other decisions are meant."
             )
         known, others = in_order(classes), in_order([x for x in known if x not in classes])
     check_pos_label(known, pos_label)

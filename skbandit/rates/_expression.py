@@ -16,6 +16,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates._atoms import (
     UnlabeledRateError,
+    atom_counts,
     check_classes,
     choices,
     named,
@@ -818,7 +819,10 @@ def cells_of(rate: Rate, data: Data, ons: set[On], context: str) -> list[Cell]:
         groups = choices(found, size, context)
     if (several := rate.over_classes) is not None:
         slot, size = several
-        classes = choices(slot.labels(data.classes, data.decisions), size, context)
+        labels = [one for one in slot.labels(data.classes, data.decisions) if one is not None]
+        if len(labels) < size:
+            raise TooFewGroupsError(f"{context}: {len(labels)} class(es), needs {size}: {labels}.")
+        classes = choices(labels, size, context)
     return [Cell(group, label) for label in classes for group in groups]
 
 
@@ -826,14 +830,31 @@ class TooFewGroupsError(ValueError):
     """A form over pairs of groups meets fewer than two."""
 
 
-def filled(rate: Rate, cells: Sequence[Cell]) -> list[Rate]:
-    """The expression in each cell; the mean of all, if it is one."""
+def filled(rate: Rate, cells: Sequence[Cell], data: Data) -> list[Rate]:
+    """The expression in each cell; the mean of all that have rows, if it is one."""
     found = [fill(rate, cell) for cell in cells]
     if rate.summary != "mean" or not found:
         return found
+    empty = [cell for cell, one in zip(cells, found, strict=True) if not _has_rows(one, data)]
+    if empty and len(empty) < len(cells):
+        names = ", ".join(cell.name(" - ") for cell in empty)
+        warn(f"{rate} is the mean without {names}: there are no rows.", UndefinedMetricWarning)
+        found = [one for cell, one in zip(cells, found, strict=True) if cell not in empty]
     n = len(found)
     terms = tuple((c / n, atom) for one in found for c, atom in one.terms)
     return [replace(rate, terms=terms, summary=None)]
+
+
+def _has_rows(rate: Rate, data: Data) -> bool:
+    """Whether there are rows in all denominators, for some predictions."""
+    try:
+        for atom in rate.atoms:
+            atom_counts(atom, data)
+    except UnlabeledRateError:
+        raise
+    except EmptyRateError:
+        return False
+    return True
 
 
 def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
@@ -844,7 +865,7 @@ def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
         warn(str(error).replace(f"{rate}:", f"{rate} is undefined:"), UndefinedMetricWarning)
         return []
     known: dict[object, float] = {}
-    rates = filled(rate, cells)
+    rates = filled(rate, cells, data)
     found = [_single(one, data, positive, known) for one in rates]
     empty = [k for k, (value, _) in enumerate(found) if np.isnan(value)]
     if not found:

@@ -147,7 +147,10 @@ KINDS: dict[str, Kind] = {
 }
 
 COST = Kind("cost", "label", ((0, 0), (0, 1)), _EVERY_ROW, False)
-"""Share of one cell of the confusion matrix among all rows, times its cost."""
+"""Share of one cell of the confusion matrix among all rows, which a cost multiplies."""
+
+SPENT = Kind("cost", "nothing", ((0, 1), (0, 1)), _EVERY_ROW, False)
+"""The same of one decision, whatever the label."""
 
 CONFUSIONS: dict[str, Kind] = {
     normalize: Kind("confusion", "label", ((0, 0), (0, 1)), below, False)
@@ -260,7 +263,7 @@ class Atom:
     @property
     def needs_pos_label(self) -> bool:
         """Whether the class that it is of is the positive one."""
-        return self.of is None and not self.kind.of_pairs and self.kind != COST
+        return self.of is None and not self.kind.of_pairs and self.kind not in (COST, SPENT)
 
     @property
     def named(self) -> tuple[Any, ...]:
@@ -312,12 +315,16 @@ def read_class(label: Any, what: str) -> Any:
     """A class that a rate names, as a plain Python object; errors quote `what`."""
     if isinstance(label, AnyOf):
         return label
-    if isinstance(label, list | tuple | set | frozenset | np.ndarray):
+    if isinstance(label, list | tuple | set | frozenset | Mapping) or np.ndim(label):
         listed = ", ".join(repr(_plain(one)) for one in label)
+        if what not in KINDS or KINDS[what].of_pairs:
+            raise TypeError(f"{what}: [{listed}] is no label: pass one, or any_of({listed}).")
         raise TypeError(
             f"{what}(of=[{listed}]) could mean two things: each({what}, of=[{listed}]), one rate "
             f"per class, or {what}(of=any_of({listed})), where confusions among them do not count."
         )
+    if isinstance(label, float) and label != label:
+        raise ValueError(f"{what}: a missing label names no class.")
     return _plain(label)
 
 

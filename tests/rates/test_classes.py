@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV
 
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.evaluation import RateScorer, rate_report, to_model_card
+from skbandit.inspection import ConstraintReportDisplay, RateReportDisplay
 from skbandit.rates import (
     accuracy,
     any_of,
@@ -249,9 +250,10 @@ def test_names_and_order_of_classes_do_not_matter(rename):
         for rate in OF_ONE:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UndefinedMetricWarning)
-                found, expected = rate(of=rename(label)).value(y, p), rate(of=label).value(Y, P)
+                found = rate(of=rename(label)).value(y, p, labels=np.unique([*y, *p]))
+                expected = rate(of=label).value(Y, P)
             np.testing.assert_allclose(found, expected)
-    found = difference(recall, of="classes").value(y, p)
+    found = difference(recall, of="classes").value(y, p, labels=np.unique([*y, *p]))
     assert found == difference(recall, of="classes").value(Y, P)
 
 
@@ -325,8 +327,28 @@ def test_text_is_the_code_and_pickles_measure_the_same(rate):
             ValueError,
             "Did you mean 'melanoma'",
         ),
-        (lambda: recall(of="a").value(Y, P, labels=NAMES), ValueError, "y_pred has.*review"),
+        (lambda: recall(of="a").value(Y, P, labels=NAMES), ValueError, "y has .'review'"),
         (lambda: recall(of="benign").value(Y, P, pos_label="x"), ValueError, "pos_label='x'"),
+        (lambda: accuracy().value(Y, np.arange(N) % 3), ValueError, "encode both alike"),
+        (lambda: accuracy().value(TWO + 1, ANSWER), ValueError, "encode both alike"),
+        (lambda: accuracy().value(Y, np.full(N, "none")), ValueError, "encode both alike"),
+        (lambda: difference(recall, of=["a", "a"]), ValueError, "twice"),
+        (lambda: confusion("a", None), TypeError, "a label and a decision"),
+        (lambda: recall(of=np.nan), ValueError, "missing label"),
+        (lambda: any_of(["a", "b"]), TypeError, "one after the other"),
+        (lambda: error_rate(without=["a", "b"]), TypeError, r"any_of\('a', 'b'\)"),
+        (lambda: cost({"a": {"a": np.nan}}), TypeError, "label 'a', decision 'a': nan"),
+        (lambda: cost({"a": {}}), TypeError, "pass a DataFrame"),
+        (
+            lambda: cost(pd.DataFrame(np.ones((2, 2)), list("ab"), list("aa"))),
+            ValueError,
+            "'a' twice",
+        ),
+        (
+            lambda: rate_report(Y, P, difference(recall, of=["benign"]) <= 0.1),
+            ValueError,
+            "needs 2",
+        ),
         (lambda: recall(of=0.5).value(RNG.random(50), RNG.random(50)), ValueError, "scores|0\\."),
     ],
 )
@@ -353,7 +375,76 @@ def test_a_class_that_does_not_occur_is_told():
         assert np.isnan(recall(of="sarcoma").value(Y, P))
 
 
+def test_labels_say_what_may_occur_and_change_no_value():
+    every = [*NAMES, "review", "sarcoma"]
+    for rate in (mean(f1, of="classes"), mean(recall, of="classes"), each(precision, of="classes")):
+        assert rate.value(Y, P, labels=every) == rate.value(Y, P)
+    two = recall().value([0, 1, 1, 0], [0, 1, "review", 0], labels=[0, 1, "review"])
+    assert two == 0.5
+    report = rate_report(Y, P, error_rate(), labels=every)
+    assert report["value"][0] == np.mean(Y != P)
+
+
+def test_a_class_without_rows_does_not_spoil_the_others():
+    weight = (Y != "melanoma") * 1.0
+    others = [recalls()[k] for k in NAMES[:2]]
+    with pytest.warns(UndefinedMetricWarning, match="mean without melanoma"):
+        found = mean(recall, of="classes").value(Y, P, sample_weight=weight)
+    assert found == pytest.approx(np.mean(others))
+    with pytest.warns(UndefinedMetricWarning, match="melanoma. is not measured"):
+        report = rate_report(Y, P, each(recall, of="classes"), sample_weight=weight)
+    assert report["n_rows"].tolist()[2] == 0 and report["value"].notna().tolist() == [
+        True,
+        True,
+        False,
+    ]
+    with pytest.warns(UndefinedMetricWarning, match="not measured"):
+        assert len(rate_report(Y, P, each(recall, of="decisions"))) == 4
+
+
+def test_one_class_is_one_class():
+    one = np.full(30, "a")
+    report = rate_report(one, one, [each(recall, of="classes"), mean(f1, of="classes")])
+    assert report["of"].tolist() == ["a", ""] and report["value"].tolist() == [1.0, 1.0]
+    assert cost({"a": {"a": 0.5}}).value(one, one) == 0.5
+
+
+def test_spending_needs_no_labels():
+    spent = {"benign": 0, "carcinoma": 5, "melanoma": 10, "review": 1}
+    assert cost(spent).value(None, P) == pytest.approx(np.mean([spent[j] for j in P]))
+
+
+def test_displays_name_each_pair_once():
+    report = rate_report(Y, P, difference(recall, by="sex", of="classes") <= 0.2, attributes=TABLE)
+    drawn = RateReportDisplay.from_report(report)
+    names = [one.get_text() for one in drawn.ax_.get_yticklabels()]
+    assert len(names) == 6 and not any(name.endswith((", ", ", benign")) for name in names)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = np.where(X[:, 0] + rng.normal(size=600) > 0, "bad", "good")
+    sex = {"sex": rng.choice(["F", "M"], 600)}
+    clf = ConstrainedThreshold(
+        LogisticRegression(), constraints=difference(recall, by="sex", of="classes") <= 0.3
+    ).fit(X, y, attributes=sex)
+    shown = ConstraintReportDisplay.from_report(clf.constraint_report_)
+    assert len(shown.ax_.get_yticklabels()) == 2
+
+
 # --- model selection ----------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_folds_that_lack_a_class_are_scored():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(200, 2))
+    y = np.where(X[:, 0] > 0, "a", "b").astype(object)
+    y[:3] = "rare"
+    for goal in (mean(recall, of="classes"), worst(recall, of="classes")):
+        search = GridSearchCV(
+            LogisticRegression(), {"C": [1e-6, 1]}, scoring=RateScorer(goal), cv=5
+        )
+        scores = search.fit(X, y).cv_results_["mean_test_score"]
+        assert np.isfinite(scores).all() and scores[1] > scores[0]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
