@@ -98,7 +98,8 @@ def rate_report(
     -----
     The interval of one rate is Clopper and Pearson's; of anything else, MOVER's (see the user
     guide). Those of a cost, and of the mean F1 of many classes with a few rows each, are too narrow
-    on one side: at a level of .95 they cover about .92 and .85. ``on=`` is ignored, as all predictions are one dataset.
+    on one side: at a level of .95 they cover about .92 and .85. ``on=`` is ignored, as all
+    predictions are one dataset.
 
     Examples
     --------
