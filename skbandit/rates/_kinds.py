@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -89,7 +90,7 @@ class Kind:
         for above, below in zip(self.numerator, self.denominator, strict=True):
             yield from zip(above, below, strict=True)
 
-    @property
+    @cached_property
     def fractional(self) -> bool:
         """Whether the denominator depends on the predictions."""
         return any(negative != positive for negative, positive in self.denominator)
@@ -101,12 +102,12 @@ class Kind:
         tables = {(k.numerator, k.denominator, k.compares_with): k for k in KINDS.values()}
         return tables.get(mine)
 
-    @property
+    @cached_property
     def success(self) -> tuple[float, float]:
         """Addition of one success to the numerator and to the denominator."""
         return next((above, below) for above, below in self._cells() if above > 0)
 
-    @property
+    @cached_property
     def failure(self) -> float:
         """Addition of one failure to the denominator."""
         failures = (below for above, below in self._cells() if above == 0 and below > 0)

@@ -1,9 +1,10 @@
-"""CPU seconds of a user's first calls in a fresh installation, which compile: one after another.
+"""CPU seconds that users wait: for first calls, which compile, and for searches and fits.
 
 python -m tests.benchmarks.waits [--quick]
 
 One process runs all ways in this order with no machine code on disk, so each waits for what
 those before it have not compiled. Then each runs alone in a process that finds it all on disk.
+Of fits, the second column is what a rival, or half of the rows, takes in the same run.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import argparse
 import os
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,7 @@ from tests.benchmarks._table import Column, print_table
 N_EVENTS, N_ARMS, N_FEATURES = 300, 5, 4
 
 COLUMNS = (Column("way", 38), Column("compiles", 8), Column("loads", 8))
+FITS = (Column("way", 60), Column("seconds", 8), Column("rival", 8))
 
 
 def live(policy: Any, X: np.ndarray, y: Any) -> None:
@@ -98,12 +102,82 @@ def _loads(name: str) -> dict[str, float]:
     return {"loads": in_fresh_process(seconds, [name]).get(name, np.nan)}
 
 
+def _cpu(call: Callable[[], Any], times: int = 2) -> float:
+    """The least CPU time of several calls."""
+    took = []
+    for _ in range(times):
+        start = time.process_time()
+        call()
+        took.append(time.process_time() - start)
+    return min(took)
+
+
+def people(n: int, n_groups: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """Features, of which one tells the group, labels, and groups of different base rates."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, n_groups, n)
+    X, away = rng.normal(size=(n, 4)), 0.5 * rng.normal(size=n_groups)
+    y = (X[:, 0] + away[group] + rng.normal(size=n) > 0.8).astype(int)
+    X[:, 1] += away[group]
+    return X, y, {"g": group.astype(str)}
+
+
+def fits(quick: bool) -> Iterator[dict[str, Any]]:
+    """Thresholds per group at the default level, assignments, and a9a."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import LinearSVC
+
+    from skbandit import ConstrainedRampClassifier
+    from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
+    from skbandit.datasets import load_a9a
+    from skbandit.exceptions import ConstrainedFitWarning
+    from skbandit.rates import difference, positive_rate, ratio, recall
+    from skbandit.selection import assign
+
+    warnings.simplefilter("ignore", ConstrainedFitWarning)  # goals are dear on few rows
+    goals = {
+        "ratio": ratio(positive_rate, by="g") >= 0.8,
+        "difference": difference(recall, by="g") <= 0.1,
+    }
+    for n, n_groups in ((1000, 4), (1000, 6), (2400, 6)):
+        X, y, groups = people(n, n_groups)
+        plain = LogisticRegression().fit(X, y)
+        for name, goal in goals.items():
+            clf = ConstrainedThreshold(plain, constraints=goal, cv="prefit", by="g")
+            yield {
+                "way": f"threshold per group: {n:,} rows, {n_groups} groups, {name}",
+                "seconds": _cpu(partial(clf.fit, X, y, attributes=groups)),
+            }
+    clf = ConstrainedReduction(LogisticRegression(), constraints=goals["ratio"], by="g")
+    yield {
+        "way": f"reduction, threshold per group: {n:,} rows, {n_groups} groups",
+        "seconds": _cpu(partial(clf.fit, X, y, attributes=groups), 1),
+    }
+    costs = np.random.default_rng(0).random((4_000 if quick else 16_000, 20))
+    half = costs[: len(costs) // 2]
+    yield {
+        "way": f"assign: {len(costs):,} rows, 20 ads; half of the rows",
+        "seconds": _cpu(partial(assign, costs, capacity=len(costs) // 20)),
+        "rival": _cpu(partial(assign, half, capacity=len(half) // 20)),
+    }
+    if "SKBANDIT_DATA" in os.environ:
+        rows = load_a9a()
+        goal = ConstrainedRampClassifier(constraints=recall() >= 0.6)
+        goal.fit(rows.data[:3000], rows.target[:3000])
+        yield {
+            "way": "default fit on a9a; LinearSVC",
+            "seconds": _cpu(partial(goal.fit, rows.data, rows.target)),
+            "rival": _cpu(partial(LinearSVC().fit, rows.data, rows.target)),
+        }
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.waits", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the common ways only")
     options = parser.parse_args()
     print_table("First calls, CPU seconds", COLUMNS, rows(options.quick))
+    print_table("Searches and fits, CPU seconds", FITS, fits(options.quick))
 
 
 if __name__ == "__main__":
