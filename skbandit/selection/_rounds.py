@@ -9,8 +9,8 @@ masked      Psi_k is trained and evaluated on A without gamma_{k-1}. No ad repea
 published   Psi_k is trained and evaluated on all of A with c_a = 1[a not in gamma_{k-1}] f_a.
             A shift common to all ads makes f <= 0, so that a duplicate is worth nothing and m q
             holds again. After all rounds, duplicates are replaced by other ads: any will do for
-            the bound, and the post suggests random ones. Here they come in one random order of the
-            ads, drawn in training, so that a row's set does not depend on its batch.
+            the bound, and the post suggests random ones. They depend on the content of the row, so
+            that its set does not depend on its batch.
 
 The excluded ads may be passed to learners as features (the comment under "Set Select Train"): those
 in gamma_{k-1} and those not available, since a classifier cannot otherwise know which ads compete.
@@ -25,11 +25,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.parallel import Parallel, delayed
 
 from skbandit.selection._costs import append_columns, check_n_select
 from skbandit.selection.reductions._registry import REDUCTIONS
 from skbandit.selection.reductions._rule import NO_AD, CostSensitiveRule, Reduction
+from skbandit.utils._folds import hashes_of_rows
 
 MASKED, PUBLISHED = "masked", "published"
 
@@ -242,16 +244,22 @@ def run_rounds(
     return picks
 
 
-def replace_duplicates(
-    picks: np.ndarray, available: np.ndarray, n_select: int, order: np.ndarray
-) -> np.ndarray:
-    """Return the distinct picks in order, then other available ads by their place in `order`.
+def draw_lots(X: Any, keys: np.ndarray) -> np.ndarray:
+    """Numbers from 0 to 1, shape (n, K), by the content of each row and random keys of K ads."""
+    joint = hashes_of_rows(X)[:, None] + keys
+    return pd.util.hash_array(joint.ravel()).reshape(joint.shape) * 2.0**-64
 
-    `order` (K,) is a permutation: the place of each ad. The result has shape (n, n_select), with
+
+def replace_duplicates(
+    picks: np.ndarray, available: np.ndarray, n_select: int, lots: np.ndarray
+) -> np.ndarray:
+    """Return the distinct picks in order, then other available ads, those of lower lots first.
+
+    `lots` (n, K), or (K,) for all rows, are not negative. The result has shape (n, n_select), with
     NO_AD where no more ads are available.
     """
     n_rounds = picks.shape[1]
-    priority = np.where(available, n_rounds + order, np.inf)
+    priority = np.where(available, n_rounds + lots, np.inf)
     rows = np.arange(len(picks))
     for k in reversed(range(n_rounds)):
         picked = picks[:, k] != NO_AD

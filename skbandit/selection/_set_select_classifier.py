@@ -24,6 +24,7 @@ from skbandit.selection._rounds import (
     MASKED,
     PUBLISHED,
     RoundSettings,
+    draw_lots,
     last_to_first,
     replace_duplicates,
     run_rounds,
@@ -92,7 +93,7 @@ default="auto"
         without its fold. None means no folds. Published rounds are never cross-fitted, because
         that would make more duplicates.
     random_state : int, RandomState or None, default=None
-        Orders the ads in the filter tree and assigns rows to folds.
+        Orders the ads in the filter tree, assigns rows to folds and replaces duplicates.
     n_jobs : int, default=None
         Number of folds fitted in parallel or, without folds, of matches or ads within a round.
     unknown_ads : {"error", "ignore"}, default="error"
@@ -128,7 +129,7 @@ default="auto"
     of the sets is at most m q. In masked rounds this always holds, because the cheapest remaining
     ad costs no more than the k-th cheapest of all. Published rounds require nonpositive expected
     costs, so the highest cost of a row is subtracted if it is positive. Ads chosen twice are
-    replaced by others in a random order, which is the same for all rows.
+    replaced by random others, which depend on the values of the row, not on its batch.
 
     Filter trees see which ads are excluded (already chosen or not available), as n_ads additional
     features. If m > n_ads / 2 and all ads were available in `fit`, their rounds choose the
@@ -316,7 +317,7 @@ default="auto"
             step_done("round")
 
         self._rules = self._learn(examples, folds, random, report)
-        self._order = random.permutation(len(self.ads_))
+        self._ad_keys = random.randint(2**63, size=len(self.ads_), dtype=np.uint64)
 
     def _learn(
         self,
@@ -438,7 +439,7 @@ default="auto"
             rules, X, available, settings.method, mask_features_from=settings.mask_features_from
         )
         if settings.method == PUBLISHED:
-            return replace_duplicates(picks, available, n_picks, self._order)
+            return replace_duplicates(picks, available, n_picks, draw_lots(X, self._ad_keys))
         return picks
 
     def __sklearn_tags__(self) -> Any:

@@ -123,13 +123,13 @@ def units_of_rows(X: Any, target: np.ndarray, weight: np.ndarray | None = None) 
     """
     every = np.arange(count_rows(X))
     try:
-        distinct, unit = np.unique(_hashes(X), return_inverse=True)
+        distinct, unit = np.unique(hashes_of_rows(X), return_inverse=True)
     except (TypeError, ValueError):  # rows of other things than numbers and text
         return every
     if len(distinct) < FEW_ROWS and len(unit) > MOST_COPIES * len(distinct):
         return every
     counted = np.arange(len(target)) if weight is None else np.flatnonzero(weight > 0)
-    kind, original = _hashes(target)[counted], _originals(unit[counted])
+    kind, original = hashes_of_rows(target)[counted], _originals(unit[counted])
     repeated = np.flatnonzero(original != np.arange(len(counted)))
     _, of_kind = np.unique(kind, return_counts=True)
     chance = 1.0 - ((of_kind / len(counted)) ** 2).sum()
@@ -150,7 +150,7 @@ def originals_of_extra(unit: np.ndarray, n_rows: int) -> np.ndarray:
     return np.where(original < n_rows, original, -1)
 
 
-def _hashes(X: Any) -> np.ndarray:
+def hashes_of_rows(X: Any) -> np.ndarray:
     """64 bits per row, equal for equal rows."""
     if hasattr(X, "columns"):
         polars = hasattr(X, "iter_columns")

@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix, issparse
 from skbandit.selection._rounds import (
     MASKED,
     PUBLISHED,
+    draw_lots,
     last_to_first,
     replace_duplicates,
     run_rounds,
@@ -171,7 +172,7 @@ def test_no_ad_is_picked_when_all_are_chosen():
 # --- duplicates replaced ---------------------------------------------------------------------
 
 
-def test_distinct_picks_come_first_and_then_the_others_by_their_order():
+def test_distinct_picks_come_first_and_then_the_others_by_their_lots():
     picks = np.array([[2, 2, 0], [1, NO_AD, NO_AD], [3, 1, 0]])
     available = np.array([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 1, 1]], dtype=bool)
     found = replace_duplicates(picks, available, 3, np.array([2, 0, 3, 1]))
@@ -180,6 +181,17 @@ def test_distinct_picks_come_first_and_then_the_others_by_their_order():
         np.full((1, 2), 1), np.ones((1, 4), bool), 4, np.array([2, 0, 3, 1])
     )
     assert filled.tolist() == [[1, 3, 0, 2]]
+
+
+def test_lots_belong_to_the_row_and_favor_no_ad():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2)) * (rng.random((3000, 2)) < 0.9)
+    X, keys = X[X.any(axis=1)], rng.integers(2**63, size=4, dtype=np.uint64)
+    lots = draw_lots(X, keys)
+    np.testing.assert_array_equal(draw_lots(csr_matrix(X[:50]), keys), lots[:50])
+    picks = np.zeros((len(X), 2), dtype=int)
+    found = replace_duplicates(picks, np.ones(lots.shape, bool), 2, lots)
+    assert np.bincount(found[:, 1]).tolist() == pytest.approx([0, *[len(X) / 3] * 3], rel=0.1)
 
 
 def test_last_to_first():

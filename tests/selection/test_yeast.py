@@ -68,7 +68,7 @@ def test_probabilities_serve_as_well(yeast):
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("m", "over_post", "over_popular", "splits"),
-    [(3, 0.01, 0.04, 2), (5, 0.04, 0.06, 2), (10, 0.03, -0.01, 1)],
+    [(3, 0.01, 0.04, 2), (5, 0.04, 0.06, 2), (10, 0.04, -0.01, 1)],
 )
 def test_masked_rounds_beat_rounds_as_published(yeast, m, over_post, over_popular, splits):
     masked = shares(yeast, SetSelectClassifier(n_select=m, random_state=0), m, splits=splits)
@@ -88,13 +88,12 @@ def test_reductions_without_rounds_beat_popularity(yeast, reduction):
     assert (shares(yeast, selector, 5, splits=3) > popular + 0.06).all()
 
 
-def test_rounds_as_published_over_ridge_are_no_better_than_popularity(yeast):
-    """About as good on average of five splits, where other reductions are ahead by .08."""
+def test_rounds_as_published_over_ridge_lose_to_popularity(yeast):
     verbatim = SetSelectClassifier(
         n_select=5, reduction="regression", method="published", random_state=0
     )
     popular = shares(yeast, PopularitySetSelector(n_select=5), 5)
-    assert shares(yeast, verbatim, 5).mean() < popular.mean() + 0.01
+    assert (shares(yeast, verbatim, 5) < popular).all()
 
 
 @pytest.mark.thorough

@@ -21,6 +21,9 @@ NOISE = 0.003
 SPLIT_NOISE = 0.008
 """And of one of .21 on 2,800 rows held out."""
 
+CHURN_NOISE = 0.005
+"""And of a churn of .04 on the 1,513 rows of D3 held out."""
+
 
 @pytest.fixture(scope="module")
 def figure_2():
@@ -132,16 +135,18 @@ def churning(request, a9a):
 
 
 def test_churn_stays_below_its_target(churning):
-    """The randomized rule's is just the target where hard rates do not move its bounds.
+    """The randomized rule's is just the target on training rows.
 
-    That, with the published settings, is tested with the benchmark that has them. On test rows it
-    is up to .015 higher, as training rows are taken at face value.
+    These are taken at face value: on test rows, churn is .006, .002 and -.001 above the three
+    targets on average of 20 splits. One of the 20 is beyond these bounds, by chance.
     """
     targets, _, ours, expected, _ = churning
-    assert (expected[:2] <= targets[:2] + 3e-4).all()
-    assert (expected[:2] >= 0.95 * targets[:2]).all()
+    assert (expected <= targets + 3e-4).all()
+    assert (expected >= 0.95 * targets).all()
     assert (ours["churn train"] <= targets + 1e-9).all()
-    assert (ours["churn test"] <= targets + 0.015).all()
+    above = ours["churn test"] - targets
+    assert (above <= 3 * CHURN_NOISE).all()
+    assert above.mean() <= 2 * CHURN_NOISE
     assert (np.diff(ours["churn train"]) > 0).all()
 
 
