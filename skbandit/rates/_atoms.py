@@ -11,7 +11,7 @@ import numpy as np
 
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates._columns import MISSING, Data, Rows
-from skbandit.rates._kinds import COST, SPENT, AnyOf, Atom, Member
+from skbandit.rates._kinds import AnyOf, Atom, Cells, Member
 from skbandit.utils._validation import shortened, warn
 
 
@@ -56,6 +56,10 @@ def tables(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray]:
     """
     kind, decisions = atom.kind, data.decisions
     labels = decisions if kind.compares_with == "reference" else data.classes
+    if atom.cells is not None:
+        pairs = atom.cells.pairs
+        inside = [[bool({(a, j), (None, j)} & pairs) for j in decisions] for a in labels]
+        return np.array(inside, float), np.ones((len(labels), len(decisions)))
     of = data.positive(atom) if atom.needs_pos_label else atom.of
     label = _members(of, labels)
     decided = _members(of if atom.decided is None else atom.decided, decisions)
@@ -85,10 +89,10 @@ def check_classes(atoms: Iterable[Atom], data: Data) -> None:
 
     A table of costs must name all.
     """
-    known, costs, told = data.decisions, list[Atom](), set[Any]()
+    known, costs, told = data.decisions, list[Cells](), set[Any]()
     for atom in atoms:
-        costs += [atom] if atom.kind in (COST, SPENT) else []
-        part = "cost" if atom.kind in (COST, SPENT) else repr(atom)
+        part = repr(atom) if atom.cells is None else "cost"
+        costs += [] if atom.cells is None else [atom.cells]
         for one in atom.named:
             if one in known or (one, part) in told:
                 continue
@@ -101,14 +105,16 @@ def check_classes(atoms: Iterable[Atom], data: Data) -> None:
             if data.closed:
                 raise ValueError(text)
             warn(f"{text} It counts as a class without rows.", UserWarning)
-    for part, wanted, name in (("of", data.classes, "label"), ("decided", known, "decision")):
-        given = [getattr(atom, part) for atom in costs]
-        if costs and not any(one is None for one in given):
+    for table in costs[:1]:
+        for name, given, wanted in (
+            ("label", table.labels, data.classes),
+            ("decision", table.decisions, known),
+        ):
             lacking = [one for one in wanted if one is not None and one not in given]
-            if lacking:
+            if given and lacking:
                 raise ValueError(
                     f"cost: the table has no costs of the {name} {lacking[0]!r}; its {name}s are "
-                    f"{list(dict.fromkeys(given))}."
+                    f"{list(given)}."
                 )
 
 

@@ -19,6 +19,7 @@ from skbandit.rates._kinds import (
     SPENT,
     AnyOf,
     Atom,
+    Cells,
     ClassSlot,
     On,
     Slot,
@@ -895,16 +896,19 @@ def cost(table: Any, where: Where = None, *, on: On = "train", weight: str | Non
         named = {label: list(row) for label, row in rows.items()}
         raise ValueError(f"cost: the labels have costs of different decisions: {named}.")
     plain, kind = (rows, COST) if nested else (rows[None], SPENT)
+    by_cost: dict[float, list[tuple[Any, Any]]] = {}
+    for label, row in rows.items():
+        for decision, value in row.items():
+            by_cost.setdefault(value, []).append((label, decision))
+    axes = tuple(rows) if nested else (), tuple(next(iter(rows.values())))
     terms = tuple(
-        (value, Atom(kind, where, on, weight, of=label, decided=decision))
-        for label, row in rows.items()
-        for decision, value in row.items()
+        (value, Atom(kind, where, on, weight, cells=Cells(frozenset(pairs), *axes)))
+        for value, pairs in by_cost.items()
+        if value or len(by_cost) == 1
     )
     shown = repr(terms[0][1]).partition("(")[2][:-1]
-    more = [part for part in shown.split(", ") if part and not part.startswith("of=")]
-    return replace(
-        atom_rate(terms[0][1]), terms=terms, text=f"cost({', '.join([repr(plain), *more])})"
-    )
+    text = ", ".join(filter(None, [repr(plain), shown]))
+    return replace(atom_rate(terms[0][1]), terms=terms, text=f"cost({text})")
 
 
 def _cost(value: Any, label: Any, decision: Any) -> float:

@@ -148,10 +148,10 @@ KINDS: dict[str, Kind] = {
 }
 
 COST = Kind("cost", "label", ((0, 0), (0, 1)), _EVERY_ROW, False)
-"""Share of one cell of the confusion matrix among all rows, which a cost multiplies."""
+"""Share of rows in some cells of the confusion matrix, which a cost multiplies."""
 
 SPENT = Kind("cost", "nothing", ((0, 1), (0, 1)), _EVERY_ROW, False)
-"""The same of one decision, whatever the label."""
+"""The same of some decisions, whatever the label."""
 
 CONFUSIONS: dict[str, Kind] = {
     normalize: Kind("confusion", "label", ((0, 0), (0, 1)), below, False)
@@ -203,6 +203,23 @@ class AnyOf:
 
 
 @dataclass(frozen=True)
+class Cells:
+    """The cells of a table of costs that have one cost, and the axes of the table.
+
+    Attributes
+    ----------
+    pairs : frozenset of (label, decision)
+        The label is None if costs do not depend on it.
+    labels, decisions : tuple
+        All that the table has; no labels if costs do not depend on them.
+    """
+
+    pairs: frozenset[tuple[Any, Any]]
+    labels: tuple[Any, ...]
+    decisions: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
 class Member:
     """A filled `Slot`: the rows with these `values` in the `columns`, one value per column."""
 
@@ -232,6 +249,7 @@ class Atom:
     of: Any = None
     without: Any = None
     decided: Any = None
+    cells: Cells | None = None
 
     def __post_init__(self) -> None:
         if not (
@@ -264,12 +282,14 @@ class Atom:
     @property
     def needs_pos_label(self) -> bool:
         """Whether the class that it is of is the positive one."""
-        return self.of is None and not self.kind.of_pairs and self.kind not in (COST, SPENT)
+        return self.of is None and self.cells is None and not self.kind.of_pairs
 
     @property
     def named(self) -> tuple[Any, ...]:
         """The classes and decisions that it names."""
-        parts = (self.of, self.without, self.decided)
+        parts: tuple[Any, ...] = (self.of, self.without, self.decided)
+        if self.cells is not None:
+            parts += (*self.cells.labels, *self.cells.decisions)
         return tuple(
             label
             for part in parts
@@ -282,7 +302,7 @@ class Atom:
         """Equal for atoms that select and count the same rows."""
         function = id(self.where) if callable(self.where) else None
         types = tuple(map(type, self.named))  # True, 1 and 1.0 are equal
-        return repr(self), self.group, function, self.of, self.decided, types
+        return repr(self), self.group, function, self.of, self.decided, self.cells, types
 
     def __repr__(self) -> str:
         shown = [] if self.reference is None else [repr(self.reference)]
