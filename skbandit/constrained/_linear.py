@@ -21,13 +21,10 @@ from skbandit.constrained._fit_rows import (
 )
 from skbandit.constrained._goals import Declared, Goals
 from skbandit.constrained._mixins import ConstrainedClassifierMixin
-from skbandit.constrained.paper._mm import Step
-from skbandit.constrained.paper._problem import ramp
-from skbandit.constrained.paper._registry import NAMES
 from skbandit.rates import Rate
 from skbandit.rates._columns import Data
 from skbandit.utils._fitting import report_progress
-from skbandit.utils._sklearn_compat import CallbackSupportMixin, HasMethods, StrOptions
+from skbandit.utils._sklearn_compat import CallbackSupportMixin, StrOptions
 from skbandit.utils._validation import check_squares, explained_entries
 
 
@@ -44,7 +41,6 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         "objective": "no_validation",
         "constraints": "no_validation",
         "fit_intercept": ["boolean"],
-        "solver": [StrOptions(set(NAMES)), HasMethods("solve")],
         "solver_options": [dict, None],
         "pos_label": "no_validation",
         "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -91,10 +87,10 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
         return stack_rows(X, X_extra), declared.bind(data, factors)
 
-    def _reporter(self, step_done: Callable[[str], None]) -> Callable[[Step], None]:
+    def _reporter(self, step_done: Callable[[str], None]) -> Callable[[Any], None]:
         """Report each MM step to callbacks and, if verbose, in one line."""
 
-        def report(step: Step) -> None:
+        def report(step: Any) -> None:
             if self.verbose:
                 report_progress(f"[{type(self).__name__}] {step}")
             step_done("MM step")
@@ -114,7 +110,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         ndarray of shape (n_samples, 2)
             Columns in the order of `classes_`; `predict` returns the one above 1/2.
         """
-        positive = ramp(self.decision_function(X))
+        positive = np.clip(self.decision_function(X) + 0.5, 0.0, 1.0)
         return np.column_stack([1 - positive, positive])
 
     def predict_log_proba(self, X: Any) -> np.ndarray:

@@ -28,7 +28,7 @@ from skbandit.constrained.cross_fitting._folds import (
     is_wide,
 )
 from skbandit.constrained.paper._interface import Solver
-from skbandit.constrained.paper._registry import choose_solver
+from skbandit.constrained.paper._registry import NAMES, choose_solver
 from skbandit.constrained.paper._starts import in_words
 from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.exceptions import InfeasibleConstraintsError
@@ -38,7 +38,7 @@ from skbandit.rates._forms import RATE_TOL
 from skbandit.rates._score_limits import interval
 from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread
 from skbandit.utils._folds import is_number, read_units, rows_tested, splits_of_classes
-from skbandit.utils._sklearn_compat import Interval, StrOptions, fit_context
+from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
 from skbandit.utils._validation import finite, warn
 
 if TYPE_CHECKING:
@@ -179,6 +179,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRampClassifier._parameter_constraints,
+        "solver": [StrOptions(set(NAMES)), HasMethods("solve")],
         "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "cv": ["cv_object"],
         "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],

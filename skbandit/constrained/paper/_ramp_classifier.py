@@ -26,7 +26,7 @@ from skbandit.constrained.paper._problem import (
     ramp,
     row_span,
 )
-from skbandit.constrained.paper._registry import choose_solver
+from skbandit.constrained.paper._registry import NAMES, choose_solver
 from skbandit.constrained.paper._starts import relaxation_advice
 from skbandit.constrained.paper._tolerances import INACCURATE
 from skbandit.constrained.paper._train import Trained, TrainingOptions, train
@@ -34,6 +34,7 @@ from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread
 from skbandit.utils._sklearn_compat import (
+    HasMethods,
     Interval,
     StrOptions,
     fit_context,
@@ -162,6 +163,7 @@ class RampClassifier(BaseRampClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRampClassifier._parameter_constraints,
+        "solver": [StrOptions(set(NAMES)), HasMethods("solve")],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
