@@ -278,6 +278,30 @@ def test_a_classifier_of_two_classes_takes_goals_on_either():
     assert both.constraint_report_["of"].tolist() == ["bad", "good"]
 
 
+@pytest.mark.parametrize(
+    "objective",
+    [
+        worst(recall, of="classes"),
+        mean(recall, of="classes"),
+        cost({"bad": {"bad": 0, "good": 5}, "good": {"bad": 1, "good": 0}}),
+    ],
+    ids=["worst", "mean", "cost"],
+)
+def test_objectives_over_classes_are_the_best_of_all_thresholds(objective):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 2))
+    y = np.where(X[:, 0] + rng.normal(size=300) > 0.7, "bad", "good")
+    plain = LogisticRegression().fit(X, y)
+    found = ConstrainedThreshold(plain, objective, cv="prefit").fit(X, y).predict(X)
+    probability = plain.predict_proba(X)[:, 0]  # of "bad"
+    values = [
+        objective.value(y, np.where(probability >= threshold, "bad", "good"))
+        for threshold in (*np.unique(probability), np.inf)
+    ]
+    best = max(values) if objective.greater_is_better else min(values)
+    assert objective.value(y, found) == pytest.approx(best, abs=1e-12)
+
+
 # --- text, pickles, errors ----------------------------------------------------------------------
 
 EVERY = [
