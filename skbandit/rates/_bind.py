@@ -92,7 +92,8 @@ def bind_rate(rate: Rate, data: Data) -> tuple[Form, Form, np.ndarray]:
     if not rate.linear_fractional:
         raise ValueError(
             f"{rate} is not a ratio of sums over rows, so it can be measured but not trained: "
-            "bound each precision, NPV or F1 by a number, as in each(precision, by=..., of=...) >= 0.8."
+            "bound each precision, NPV or F1 by a number, as in each(precision, by=...) >= 0.8 "
+            '(or of="classes").'
         )
     return combine_atoms(rate, partial(bind_atom, data=data), len(data))
 
