@@ -157,7 +157,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> import pandas as pd
-    >>> from sklearn.ensemble import HistGradientBoostingClassifier
+    >>> from sklearn.tree import DecisionTreeClassifier
     >>> from skbandit.constrained import ConstrainedReduction
     >>> from skbandit.rates import difference, positive_rate
     >>> rng = np.random.default_rng(0)
@@ -165,9 +165,9 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     >>> X = rng.normal(size=(600, 3))
     >>> X[:, 0] += 0.5 * (people["sex"] == "M")
     >>> y = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=600) > 1
-    >>> trees = HistGradientBoostingClassifier(max_iter=10, random_state=0)
+    >>> tree = DecisionTreeClassifier(max_depth=4, random_state=0)
     >>> clf = ConstrainedReduction(
-    ...     trees, constraints=difference(positive_rate, by="sex") <= 0.1, max_iter=2
+    ...     tree, constraints=difference(positive_rate, by="sex") <= 0.1, max_iter=2
     ... ).fit(X, y, attributes=people)
     >>> clf.constraint_report_[["bound", "satisfied"]]
        bound  satisfied

@@ -37,6 +37,7 @@ def worst_error(model):
     first(1, [(WORST_ERROR, []), (worst(recall, by="region"), [positive_rate() <= 0.4])]),
     ids=["least error", "most recall"],
 )
+@pytest.mark.filterwarnings("ignore:Fewer than 20 rows:UserWarning")
 def test_the_threshold_is_the_best_of_all(objective, constraints):
     X, y, region = sample(2, 200)
     plain = LogisticRegression().fit(X, y)

@@ -76,6 +76,7 @@ def test_what_the_error_tells_suffices():
     assert fit(0.02, 0.85, first_told[2][0] - 0.01).feasible_
 
 
+@pytest.mark.thorough
 def test_constraints_of_like_names_are_relaxed_one_by_one():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 3))
