@@ -214,7 +214,7 @@ def join_rewards(
     if timed:
         log["timestamp"] = np.array([at for _, at in settled.values()], dtype=np.float64)
     numbers = set(np.ravel(log["reward"]).tolist()) if not by_place else set()
-    if len(numbers) == 1:
+    if len(numbers) == 1 and (missing is None or missing in numbers):  # else it would be there
         warn_if_equal(numbers.pop(), len(settled))
     table = pd.DataFrame(log)
     if missing is not None:

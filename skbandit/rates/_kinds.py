@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -40,7 +39,9 @@ class Kind:
 
     Rows with a positive denominator are trials, and those with a positive numerator are
     successes. All successes have the same two cells, and all failures the same denominator,
-    so the rate is an increasing function of the share of successes: see `of_share`.
+    so the rate is an increasing function of the share of successes: see `of_share`. One success
+    adds `success` to numerator and denominator, one failure adds `failure` to the denominator, and
+    `fractional` says whether the denominator depends on the predictions.
     """
 
     name: str
@@ -49,6 +50,9 @@ class Kind:
     denominator: Table
     greater_is_better: bool | None
     of_pairs: bool = False
+    fractional: bool = field(init=False, repr=False, compare=False)
+    success: tuple[float, float] = field(init=False, repr=False, compare=False)
+    failure: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for table in ("numerator", "denominator"):
@@ -71,6 +75,10 @@ class Kind:
                 f"one for all failures; (numerator, denominator) is {sorted(successes)} for "
                 f"successes, denominator {sorted(failures)} for failures."
             )
+        varies = any(negative != positive for negative, positive in self.denominator)
+        object.__setattr__(self, "fractional", varies)
+        object.__setattr__(self, "success", next(iter(successes)))
+        object.__setattr__(self, "failure", next(iter(failures), 1.0))
 
     def _check_table(self, which: str) -> None:
         table = np.asarray(getattr(self, which))
@@ -90,28 +98,12 @@ class Kind:
         for above, below in zip(self.numerator, self.denominator, strict=True):
             yield from zip(above, below, strict=True)
 
-    @cached_property
-    def fractional(self) -> bool:
-        """Whether the denominator depends on the predictions."""
-        return any(negative != positive for negative, positive in self.denominator)
-
     @property
     def mirrored(self) -> Kind | None:
         """The kind that this one becomes if the classes change places, None if it has no name."""
         mine = _mirrored(self.numerator), _mirrored(self.denominator), self.compares_with
         tables = {(k.numerator, k.denominator, k.compares_with): k for k in KINDS.values()}
         return tables.get(mine)
-
-    @cached_property
-    def success(self) -> tuple[float, float]:
-        """Addition of one success to the numerator and to the denominator."""
-        return next((above, below) for above, below in self._cells() if above > 0)
-
-    @cached_property
-    def failure(self) -> float:
-        """Addition of one failure to the denominator."""
-        failures = (below for above, below in self._cells() if above == 0 and below > 0)
-        return next(failures, 1.0)
 
     def of_share(self, q: Any) -> Any:
         """The rate at a share q of successes among trials: q itself, except for F1.
