@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 from typing import Any
 
@@ -36,8 +37,21 @@ MIXED_TARGETS = 0.2
 Copies have the target of their original; independent rows that happen to be equal need not.
 """
 
+MOST_NUMBERS = 2**62
+"""Numbers that an integer tells apart."""
+
 ROUNDED_BITS = np.uint64(12)
 """Last bits of a float that are rounded off: a matrix product may differ between equal rows."""
+
+
+def _distinct_rows(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``np.unique(counts, axis=0, return_inverse=True)``, much faster if one number tells rows."""
+    digits = counts.max(axis=0, initial=0) + 1
+    if math.prod(digits.tolist()) >= MOST_NUMBERS:
+        return np.unique(counts, axis=0, return_inverse=True)
+    places = np.append(np.cumprod(digits[:0:-1])[::-1], 1)
+    _, first, kind = np.unique(counts @ places, return_index=True, return_inverse=True)
+    return counts[first], kind
 
 
 def assign_folds(
@@ -75,7 +89,7 @@ def assign_folds(
     _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
     shape = len(first), int(stratum.max(initial=0)) + 1
     composition = csr_array((np.ones(len(unit), int), (unit, stratum)), shape=shape).toarray()
-    kinds, kind = np.unique(composition, axis=0, return_inverse=True)
+    kinds, kind = _distinct_rows(composition)
     of_kind = [np.flatnonzero(kind == k) for k in range(len(kinds))]
     of_kind = [units[np.argsort(first[units])] for units in of_kind]
     fold_of = np.empty(len(first), dtype=int)
