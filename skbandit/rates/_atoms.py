@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates._columns import MISSING, Data, Rows
-from skbandit.rates._kinds import AnyOf, Atom, Cells, Member
+from skbandit.rates._kinds import AnyOf, Atom, Member
 from skbandit.utils._validation import shortened, warn
 
 
@@ -84,15 +84,14 @@ def _members(of: Any, labels: Sequence[Any]) -> np.ndarray:
     return np.array([label in chosen for label in labels], dtype=int)
 
 
-def check_classes(atoms: Iterable[Atom], data: Data) -> None:
+def check_classes(atoms: Sequence[Atom], data: Data) -> None:
     """Raise an error, or warn if other labels may occur elsewhere, if an atom names none of them.
 
     A table of costs must name all.
     """
-    known, costs, told = data.decisions, list[Cells](), set[Any]()
+    known, told = data.decisions, set[Any]()
     for atom in atoms:
         part = repr(atom) if atom.cells is None else "cost"
-        costs += [] if atom.cells is None else [atom.cells]
         for one in atom.named:
             if one in known or (one, part) in told:
                 continue
@@ -105,10 +104,11 @@ def check_classes(atoms: Iterable[Atom], data: Data) -> None:
             if data.closed:
                 raise ValueError(text)
             warn(f"{text} It counts as a class without rows.", UserWarning)
-    for table in costs[:1]:
+    tables = dict.fromkeys((one.cells.labels, one.cells.decisions) for one in atoms if one.cells)
+    for labels, decisions in tables:
         for name, given, wanted in (
-            ("label", table.labels, data.classes),
-            ("decision", table.decisions, known),
+            ("label", labels, data.classes),
+            ("decision", decisions, known),
         ):
             lacking = [one for one in wanted if one is not None and one not in given]
             if given and lacking:

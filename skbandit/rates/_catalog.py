@@ -28,11 +28,9 @@ from skbandit.rates._kinds import (
 )
 
 
-def _rate(
-    name: str, where: Where, on: On, weight: str | None, of: Any, without: Any, **more: Any
-) -> Rate:
+def _rate(name: str, where: Where, on: On, weight: str | None, of: Any, without: Any) -> Rate:
     of, without = read_class(of, name), read_class(without, name)
-    return atom_rate(Atom(KINDS[name], where, on, weight, of=of, without=without, **more))
+    return atom_rate(Atom(KINDS[name], where, on, weight, of=of, without=without))
 
 
 def positive_rate(

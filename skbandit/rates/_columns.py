@@ -527,7 +527,7 @@ def read_predictions(
                 f"y_true has labels [{first_few(classes)}], and y_pred has [{first_few(more)}]: "
                 "encode both alike, or pass all labels as labels= if other decisions are meant."
             )
-        known, others = in_order(classes), in_order([x for x in known if x not in classes])
+        known, others = in_order(classes), in_order(more)
     check_pos_label(known, pos_label)
     weight = check_row_weights(sample_weight, n, "sample_weight")
     unlabeled = Rows(Columns.read(attributes, X, n), np.full(n, MISSING), weight)

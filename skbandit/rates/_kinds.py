@@ -298,14 +298,14 @@ class Atom:
 
     def __repr__(self) -> str:
         shown = [] if self.reference is None else [repr(self.reference)]
-        if self.kind in CONFUSIONS.values():
+        normalize = next((one for one, kind in CONFUSIONS.items() if kind == self.kind), None)
+        if normalize is not None:
             shown += [repr(self.of), repr(self.decided)]
         if callable(self.where):
             shown.append(_function_name(self.where))
         elif self.where is not None:
             shown.append(repr(self.where))
-        if self.kind in CONFUSIONS.values():
-            normalize = next(one for one, kind in CONFUSIONS.items() if kind == self.kind)
+        if normalize is not None:
             shown += [] if normalize == "true" else [f"normalize={normalize!r}"]
         elif self.of is not None and not isinstance(self.of, ClassSlot):
             shown.append(f"of={self.of!r}")

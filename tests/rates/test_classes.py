@@ -347,6 +347,11 @@ def test_text_is_the_code_and_pickles_measure_the_same(rate):
         (lambda: cost({"a": "dear"}), TypeError, "not a finite number"),
         (lambda: cost({"benign": 0, "carcinoma": 1}).value(Y, P), ValueError, "decision 'melanom"),
         (
+            lambda: rate_report(Y, P, [cost(COSTS), cost({"benign": 0, "carcinoma": 1})]),
+            ValueError,
+            "decision 'melanom",
+        ),
+        (
             lambda: recall(of="melanom").value(Y, P, labels=[*NAMES, "review"]),
             ValueError,
             "Did you mean 'melanoma'",
