@@ -29,6 +29,7 @@ from skbandit.logs import (
     read_pools,
     snips_costs,
 )
+from skbandit.utils._examples import weighted_examples
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import (
     HasMethods,
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 # them count, as the smallest reward of a pool depends on the pool.
 
 
-def weighted_examples(
+def examples_of_rewards(
     rewards: np.ndarray, allowed: np.ndarray, row_weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Turn estimated rewards into examples.
@@ -91,9 +92,7 @@ def weighted_examples(
     total = row_weight.sum()
     share = row_weight @ allowed / total if total > 0 else np.ones(allowed.shape[1])
     excess = excess / np.where(share > 0, share, 1.0)
-    row, arm = np.nonzero(excess > 0)
-    weight = excess[row, arm]
-    return row, arm, weight * (total / weight.sum()) if len(weight) else weight
+    return weighted_examples(excess, total)
 
 
 class _RewardsByClassifier(RegressorMixin, BaseEstimator):
@@ -389,7 +388,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 f"{type(classifier).__name__}.fit takes no sample_weight: choose another estimator."
             )
-        row, arm, weight = weighted_examples(rewards, allowed, weight)
+        row, arm, weight = examples_of_rewards(rewards, allowed, weight)
         arms = np.unique(arm)
         if len(arms) == 0 and len(self._labels) > 1:
             cure = "." if self.method == "dr" else ', or 0. Subtract the smallest one, or use "dr".'

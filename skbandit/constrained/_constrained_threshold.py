@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained._fit_rows import prefix_error_with_extra, read_prefit
+from skbandit.constrained._cost_tables import CostCriterion
 from skbandit.constrained._goals import Goals
-from skbandit.constrained._moved_threshold import MovedThresholdMixin
+from skbandit.constrained._moved_decisions import MovedDecisionsMixin
 from skbandit.constrained._report import level_reached, missed
 from skbandit.constrained._weighted_fits import USUAL, OutOfFold, Prefit, responses, stacked
 from skbandit.constrained.cross_fitting._choose import Choice
@@ -37,7 +38,7 @@ def _inner_has(method: str) -> Callable[[Any], bool]:
     return check
 
 
-class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
+class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
     """Move the threshold of any classifier so that it meets constraints on rates.
 
     Among all thresholds on the classifier's scores that meet every constraint, it finds the one
@@ -205,6 +206,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
         "by": [str, "array-like", None],
         "unseen": [StrOptions({"error", "overall"})],
+        "other_decisions": "no_validation",
     }
 
     def __init__(
@@ -220,6 +222,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         confidence_level: float | None = None,
         by: str | Sequence[str] | None = None,
         unseen: str = "error",
+        other_decisions: Sequence[Any] = (),
     ) -> None:
         self.estimator = estimator
         self.objective = objective
@@ -231,6 +234,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         self.confidence_level = confidence_level
         self.by = by
         self.unseen = unseen
+        self.other_decisions = other_decisions
 
     def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
         """Fit the classifier unless it is prefit, score the rows, and choose the thresholds."""
@@ -242,9 +246,14 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
                 f"{', '.join(sorted(fit_params))}: parameters for the fit of estimator, "
                 "which cv='prefit' does not fit. Remove them, or choose another cv."
             )
-        read = partial(read_prefit, estimator=self.estimator, pos_label=self.pos_label)
+        read = partial(
+            read_prefit,
+            estimator=self.estimator,
+            pos_label=self.pos_label,
+            others=self.other_decisions,
+        )
         rows = self._read_rows(X, y, metadata, read)
-        goals, group = self._declared().bind(rows.data), self._find_groups(rows.data)
+        goals, group = self._bound(rows.data), self._find_groups(rows.data)
         method = self._response_method(self.estimator)
         with prefix_error_with_extra():
             X_all = stacked(rows.X, rows.X_extra)
@@ -262,32 +271,44 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         self.estimator_ = fits.fitted()
         self._take_features(self.estimator_)
         scores, _ = fits.scores()
+        if isinstance(fits, OutOfFold):
+            scores = self._find_unknown_groups(fits, goals, data, scores)
         signed = self._classes.orientation * scores
         working: Goals | None = goals
         while working is not None:
             goals = working
-            criterion = Criterion.of(
-                goals,
-                self.confidence_level,
-                USUAL[fits.method],
-                group,
-                self._n_groups,
-                prefit=prefit,
-            )
+            criterion = self._criterion(goals, group, fits.method, prefit)
             choice = criterion.best_rule(signed[goals.measured.rows])
-            predicted = goals.predicted(choice.rule.positive)
+            predicted = goals.predicted(choice.rule.decided)
             working = goals.widened(predicted) if choice.feasible else None
-        self.duality_gap_, known = choice.rule.gap, criterion.known()
-        known.add(signed[goals.measured.rows])
+        multipliers = criterion.shadow_prices(signed[goals.measured.rows], choice)
+        self.duality_gap_ = getattr(choice.rule, "gap", np.nan)
         own = None if prefit else self._scores(fits.X)
-        self._conclude(choice, (scores, scores), own, goals, data, group, criterion, known)
+        self._conclude(choice, (scores, scores), own, goals, data, group, criterion, multipliers)
+
+    def _criterion(
+        self, goals: Goals, group: np.ndarray | None, method: str, prefit: bool
+    ) -> Criterion | CostCriterion:
+        """What thresholds, or tables of costs, are chosen by."""
+        if not self._classes.of_two:
+            return self._cost_criterion(goals, group)
+        settings = goals, self.confidence_level, USUAL[method]
+        return Criterion.of(*settings, group, self._n_groups, prefit=prefit)
 
     def _why_not(
-        self, report: pd.DataFrame, goals: Goals, criterion: Criterion, choice: Choice
+        self,
+        report: pd.DataFrame,
+        goals: Goals,
+        criterion: Criterion | CostCriterion,
+        choice: Choice,
+        scores: np.ndarray,
     ) -> str:
         why, limits = missed(report, goals.constraints), criterion.promised
         if isinstance(limits, SharedRisk):
-            why += level_reached(limits, choice.rule.positive)
+            why += level_reached(limits, goals.measured_indicators(choice.rule.decided))
+        if isinstance(criterion, CostCriterion):
+            conflict = criterion.conflict(scores)
+            return f"No decisions meet the constraints together: {why}.{conflict}"
         what, meet = "threshold", "meets"
         if self.by is not None:
             what, meet = f"thresholds by {self.by!r}", "meet"
@@ -335,4 +356,8 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         return self.estimator_.predict_log_proba(X)
 
     def _scores(self, X: Any) -> np.ndarray:
-        return responses(self.estimator_, X, self.response_method_, self._classes)
+        found = responses(self.estimator_, X, self.response_method_, self._classes)
+        return self._of_groups(X, found)
+
+    def _plain_scores(self, X: Any) -> np.ndarray:
+        return self._scores(X)

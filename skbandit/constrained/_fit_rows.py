@@ -16,40 +16,69 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.rates._columns import MISSING, Columns, Data, Rows, encode
+from skbandit.rates._columns import MISSING, Columns, Data, Rows, encode, encode_classes
 from skbandit.utils._sklearn_compat import feature_names
 from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
 
 
+def read_other_decisions(others: Any, labels: np.ndarray) -> tuple[Any, ...]:
+    """Check the parameter `other_decisions`: names of the type of the labels, none of them one."""
+    if isinstance(others, str) or not isinstance(others, Iterable):
+        raise TypeError(
+            f"other_decisions={others!r} must be a list of decisions, such as ['review']."
+        )
+    found = tuple(one.item() if hasattr(one, "item") else one for one in others)
+    if len(set(found)) < len(found):
+        raise ValueError(f"other_decisions={list(found)} names a decision twice.")
+    example = labels.tolist()[0]
+    for one in found:
+        if one in labels.tolist():
+            raise ValueError(
+                f"other_decisions has {one!r}, which is one of the classes {labels.tolist()}."
+            )
+        kinds = [_kind_of_label(label) for label in (one, example)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(
+                f"other_decisions has {one!r}, of type {type(one).__name__}, and the classes are "
+                f"{type(example).__name__}, such as {example!r}: predict returns one array, so "
+                "give all decisions one type."
+            )
+    return found
+
+
+def _kind_of_label(label: Any) -> type:
+    """The type that labels share: numbers are of one."""
+    if isinstance(label, bool):
+        return bool
+    return float if isinstance(label, int | float) else type(label)
+
+
 @dataclass(frozen=True)
 class Classes:
-    """Two class labels, sorted, one of which is positive.
+    """Class labels, sorted, and decisions that are no classes.
 
     Attributes
     ----------
-    labels : ndarray of shape (2,)
-    positive : label
+    labels : ndarray of shape (K,)
+    positive : label or None
+        The class of rates that name none; of two classes that is always one.
+    others : tuple
+        The other decisions.
     """
 
     labels: np.ndarray
     positive: Any
+    others: tuple[Any, ...] = ()
 
     @classmethod
-    def read(cls, y: np.ndarray, pos_label: Any) -> Classes:
-        """Find the classes in y; `pos_label` None makes the second positive."""
+    def read(cls, y: np.ndarray, pos_label: Any, others: Sequence[Any] = ()) -> Classes:
+        """Find the classes in y; of two, `pos_label` None makes the second positive."""
         check_labels(y)
-        labels = np.unique(y)
-        return cls.of(labels, pos_label, type_of_target(y) if len(labels) > 2 else "binary")
+        return cls.of(np.unique(y), pos_label, others)
 
     @classmethod
-    def of(cls, labels: np.ndarray, pos_label: Any, kind: str = "multiclass") -> Classes:
-        """Check the distinct labels of a target of type `kind`; there must be two."""
-        if len(labels) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{kind}, with {len(labels)} classes: train one classifier per class, with that "
-                "class against the rest. Rates and reports take them all."
-            )
+    def of(cls, labels: np.ndarray, pos_label: Any, others: Sequence[Any] = ()) -> Classes:
+        """Check the distinct labels, which must be two at least, and other decisions."""
         if not len(labels):
             raise ValueError("y is empty.")
         if len(labels) < 2:
@@ -68,12 +97,53 @@ class Classes:
             raise ValueError(
                 f"pos_label={pos_label!r} is not among the classes {labels.tolist()}.{cure}"
             )
-        return cls(labels, labels.tolist()[1] if pos_label is None else pos_label)
+        others = read_other_decisions(others, labels)
+        if pos_label is None and len(labels) == 2 and not others:
+            pos_label = labels.tolist()[1]
+        return cls(labels, pos_label, others)
+
+    def require_two(self, name: str) -> None:
+        """Raise an error if an estimator that is for two classes has more."""
+        if len(self.labels) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass, "
+                f"with {len(self.labels)} classes, and {name} is for two: use "
+                "ConstrainedThreshold, which meets goals on several classes with any classifier."
+            )
+
+    @property
+    def of_two(self) -> bool:
+        """Whether there are two decisions, the classes."""
+        return len(self.labels) == 2 and not self.others
+
+    @property
+    def decisions(self) -> np.ndarray:
+        """The labels and the other decisions."""
+        return np.array([*self.labels.tolist(), *self.others], dtype=self._dtype)
+
+    @property
+    def _dtype(self) -> Any:
+        if not self.others or self.labels.dtype.kind not in "US":
+            return self.labels.dtype
+        return np.array([*self.labels.tolist(), *self.others]).dtype  # names may be longer
 
     @property
     def orientation(self) -> float:
-        """1 if the positive class is ``labels[1]``, as in scikit-learn's scores, else -1."""
-        return 1.0 if self.labels[1] == self.positive else -1.0
+        """-1 if the positive one of two classes is ``labels[0]``, else 1.
+
+        1 is as in scikit-learn's scores.
+        """
+        return -1.0 if self.of_two and self.labels[0] == self.positive else 1.0
+
+    def encode(self, y: Any, name: str) -> np.ndarray:
+        """Codes of labels: of two classes 1 for positive, else their order; -1 where missing."""
+        if self.of_two:
+            return encode(y, self.positive, self.labels.tolist(), name)
+        return encode_classes(y, self.labels.tolist(), name)
+
+    def data(self, train: Rows, extra: Rows | None) -> Data:
+        """What rates of these classes are measured on."""
+        return Data(train, extra, self.positive, self.labels.tolist(), self.others)
 
 
 class Extra(NamedTuple):
@@ -121,11 +191,11 @@ def read_rows(
     return Rows(columns, label, check_row_weights(sample_weight, n, f"sample_weight{suffix}"))
 
 
-def read_labels(y: Any, n_rows: int, pos_label: Any, classes: np.ndarray, name: str) -> np.ndarray:
-    """Return codes 1, 0 and -1 (missing) of shape (n_rows,); None is all missing."""
+def read_labels(y: Any, n_rows: int, classes: Classes, name: str) -> np.ndarray:
+    """Return codes of shape (n_rows,), see `Classes.encode`; None is all missing."""
     if y is None:
         return np.full(n_rows, MISSING, dtype=np.int8)
-    codes = encode(y, pos_label, classes.tolist(), name)
+    codes = classes.encode(y, name)
     if len(codes) != n_rows:
         raise ValueError(f"{name} has {len(codes)} entries for {n_rows} rows.")
     return codes
@@ -133,8 +203,7 @@ def read_labels(y: Any, n_rows: int, pos_label: Any, classes: np.ndarray, name: 
 
 def read_extra(
     extra: Extra | None,
-    pos_label: Any,
-    classes: np.ndarray,
+    classes: Classes,
     *,
     X_is_named: bool,
     read_X: Callable[[Any], Any],
@@ -149,7 +218,7 @@ def read_extra(
         )
     with prefix_error_with_extra():
         X = read_X(extra.X)
-    label = read_labels(extra.y, X.shape[0], pos_label, classes, "y_extra")
+    label = read_labels(extra.y, X.shape[0], classes, "y_extra")
     return X, read_rows(extra.X, label, extra.sample_weight, extra.attributes, "_extra", extra.y)
 
 
@@ -236,7 +305,7 @@ class FitRows:
         metadata : dict
             The other arguments, by their names in `fit`.
         classify : callable
-            From y to the classes and the code of each row, 1 for positive.
+            From y to the classes and the code of each row: see `Classes.encode`.
         """
         given, y_given = X, y
         y = column_or_1d(y, warn=True)
@@ -248,13 +317,11 @@ class FitRows:
         train = read_rows(given, label, *of_rows, y=y_given)
         X_extra, extra = read_extra(
             Extra.read(**{k: part for k, part in metadata.items() if k.endswith("_extra")}),
-            classes.positive,
-            classes.labels,
+            classes,
             X_is_named=feature_names(given) is not None,
             read_X=lambda rows: indexable(rows)[0],
         )
-        data = Data(train, extra, classes.positive, classes.labels.tolist())
-        return cls(X, y, X_extra, classes, data)
+        return cls(X, y, X_extra, classes, classes.data(train, extra))
 
     def require_both_classes(self) -> None:
         """Require rows of both classes with positive weight."""
@@ -300,10 +367,14 @@ def refuse_missing_labels(y: Any) -> None:
         )
 
 
-def labels_of(y: np.ndarray, pos_label: Any) -> tuple[Classes, np.ndarray]:
-    """The two classes of y, and the code of each row: 1 for positive, 0 for the other."""
-    classes = Classes.read(y, pos_label)
-    return classes, (y == classes.positive).astype(np.int8)
+def labels_of(
+    y: np.ndarray, pos_label: Any, others: Sequence[Any]
+) -> tuple[Classes, np.ndarray]:
+    """The classes of y, and the code of each row: see `Classes.encode`."""
+    classes = Classes.read(y, pos_label, others)
+    if classes.of_two:
+        return classes, (y == classes.positive).astype(np.int8)
+    return classes, np.searchsorted(classes.labels, y)
 
 
 UNKNOWN = -1
@@ -450,7 +521,9 @@ def _named(columns: tuple[str, ...], values: tuple[Any, ...]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in zip(columns, values, strict=True))
 
 
-def read_prefit(y: np.ndarray, estimator: Any, pos_label: Any) -> tuple[Classes, np.ndarray]:
+def read_prefit(
+    y: np.ndarray, estimator: Any, pos_label: Any, others: Sequence[Any]
+) -> tuple[Classes, np.ndarray]:
     """Return the classes of a fitted classifier, and y encoded by them."""
     try:
         check_is_fitted(estimator)
@@ -460,11 +533,11 @@ def read_prefit(y: np.ndarray, estimator: Any, pos_label: Any) -> tuple[Classes,
             "fitted: fit it first, or choose another cv."
         ) from error
     check_labels(y)
-    classes = Classes.of(np.asarray(estimator.classes_), pos_label)
+    classes = Classes.of(np.asarray(estimator.classes_), pos_label, others)
     unknown = [label for label in np.unique(y).tolist() if label not in classes.labels.tolist()]
     if unknown:
         raise ValueError(
             f"y contains {unknown}, which estimator was not fitted on: its classes are "
             f"{classes.labels.tolist()}."
         )
-    return classes, encode(y, classes.positive, classes.labels.tolist(), "y")
+    return classes, classes.encode(y, "y")

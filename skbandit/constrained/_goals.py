@@ -25,11 +25,18 @@ from skbandit.rates._bind import (
     flatten_constraints,
     objective_rates,
     read_objective,
+    terms_of,
     warn_of_groups,
 )
 from skbandit.rates._columns import Data, distinct, positive_is_known
 from skbandit.rates._expression import AbsoluteRate
-from skbandit.rates._forms import BoundConstraints, LinearFractionalForms, weight_rows
+from skbandit.rates._forms import (
+    BoundConstraints,
+    LinearFractionalForms,
+    indicators,
+    weight_rows,
+)
+from skbandit.rates._kinds import Slot
 from skbandit.rates._metric import warn_of_few, worst_pairs
 
 
@@ -45,11 +52,19 @@ class MeasuredGoals:
         The constraints that were not skipped.
     rows : ndarray of int
         The rows with a coefficient in some expression; all expressions are over these.
+    adds : bool
+        Whether the objective's expressions are added; else the largest counts.
     """
 
     objective: LinearFractionalForms
     constraints: BoundConstraints
     rows: np.ndarray
+    adds: bool = False
+
+    def objective_value(self, pi: np.ndarray) -> float:
+        """The objective at indicators of the rows' decisions, nan if undefined."""
+        values = self.objective.values(pi)
+        return float(values.sum() if self.adds else values.max())
 
     @cached_property
     def linear(self) -> tuple[csr_array, np.ndarray]:
@@ -82,6 +97,8 @@ class Goals:
         The rows that some of all constraints depend on; None if `constraints` are all of them.
     rates : tuple of Rate
         What `objective` expresses, groups filled in.
+    adds : bool
+        Whether these are terms of a sum; else the worst counts.
     """
 
     declared: Declared
@@ -94,6 +111,7 @@ class Goals:
     working: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
     counted: np.ndarray | None = None
     rates: tuple[Rate, ...] = ()
+    adds: bool = False
 
     @property
     def is_measured(self) -> np.ndarray:
@@ -112,17 +130,29 @@ class Goals:
         coefficients = [self.objective.numerator, self.objective.denominator]
         coefficients += [constraints.forms.numerator, constraints.forms.denominator]
         counts = sum(np.asarray(abs(some).sum(axis=0)).ravel() for some in coefficients)
+        counts = counts.reshape(len(self.data), -1).max(axis=1)
         rows = np.flatnonzero(counts if self.counted is None else self.counted | (counts > 0))
+        columns = self.columns_of(rows)
         return MeasuredGoals(
-            self.lower_is_better.columns(rows),
-            replace(constraints, forms=constraints.forms.columns(rows)),
+            self.lower_is_better.columns(columns),
+            replace(constraints, forms=constraints.forms.columns(columns)),
             rows,
+            self.adds,
         )
 
-    def predicted(self, positive: np.ndarray) -> np.ndarray:
-        """Predictions of all n rows, negative where only those of the measured ones are known."""
+    def columns_of(self, rows: np.ndarray) -> np.ndarray:
+        """Places of the decisions of some rows among the `indicators` of all."""
+        per_row = len(self.data.decisions) - 1
+        return (rows[:, None] * per_row + np.arange(per_row)).ravel()
+
+    def measured_indicators(self, decided: np.ndarray) -> np.ndarray:
+        """`indicators` of decisions of the rows that count."""
+        return indicators(decided, len(self.data.decisions))
+
+    def predicted(self, decided: np.ndarray) -> np.ndarray:
+        """Decisions of all n rows, the first where only those of the measured ones are known."""
         found = np.zeros(len(self.data))
-        found[self.measured.rows] = positive
+        found[self.measured.rows] = decided
         return found
 
     def widened(self, positive: np.ndarray) -> Goals | None:
@@ -156,7 +186,8 @@ class Goals:
             warnings.simplefilter("ignore", UndefinedMetricWarning)
             rates, forms, _ = bind_objective(self.rates, with_weights(data, self.factors))
             bound = bind_constraints(self.constraints.constraints, data, allow_empty=True)
-        return Goals(self.declared, forms, self.maximize, bound, data, self.factors, rates=rates)
+        settings = self.declared, forms, self.maximize, bound, data, self.factors
+        return Goals(*settings, rates=rates, adds=self.adds)
 
     def sample(self, n_rows: int) -> Goals:
         """The goals on a random sample of the relevant rows, with a fixed seed."""
@@ -224,8 +255,8 @@ class Declared:
     def require_pos_label(self, classes: Classes, pos_label: Any, data: Data) -> None:
         """Raise an error if a rate depends on the positive class and `pos_label` is missing."""
         labels = classes.labels.tolist()
-        if pos_label is not None or positive_is_known(labels):
-            return
+        if pos_label is not None or positive_is_known(labels) or not data.of_two:
+            return  # of several classes, each rate tells
         rates = {repr(self.objective): self.objective}
         rates |= {constraint.text: constraint.rate for constraint in self.constraints}
         for text, rate in rates.items():
@@ -234,6 +265,24 @@ class Declared:
                     f"{text} depends on which class is positive, and y has the labels "
                     f"{labels[0]!r} and {labels[1]!r}: choose one with pos_label=."
                 )
+
+    def columns_of_selections(self, data: Data) -> tuple[str, ...] | None:
+        """Columns that tell which rows each rate counts; None where a function does."""
+        found: dict[str, None] = {}
+        for rate in (self.objective, *(one.rate for one in self.constraints)):
+            for atom in rate.atoms:
+                if callable(atom.where):
+                    return None
+                if isinstance(atom.group, Slot):
+                    found |= dict.fromkeys(atom.group.columns)
+                if atom.reference is not None:
+                    found[atom.reference] = None
+                columns = data.train.columns
+                if isinstance(atom.where, str) and atom.where in columns.frame.columns:
+                    found[atom.where] = None
+                else:
+                    found |= dict.fromkeys(columns.named_in(atom.where))
+        return tuple(found)
 
     def bind(self, data: Data, factors: np.ndarray | None = None) -> Goals:
         """Bind to data.
@@ -247,19 +296,23 @@ class Declared:
         """
         factors = np.ones(len(data.train)) if factors is None else factors
         weighted = with_weights(data, factors)
-        rates, forms, n_rows = bind_objective(objective_rates(self.objective, data), weighted)
+        declared = objective_rates(self.objective, data)
+        adds = not data.of_two and not all(one.linear_fractional for one in declared)
+        if adds:  # ratios of several denominators
+            declared = [term for one in declared for term in terms_of(one)]
+        rates, forms, n_rows = bind_objective(declared, weighted)
         if self.has_worst_group:
             warn_of_few(list(map(repr, rates)), n_rows)
         every = expand(self.constraints, data)
         warn_of_groups([as_constraint(self.objective), *self.constraints], self.by, data)
         labels = np.concatenate([rows.label for rows, _ in data.parts("all")])
         # before there is a model, pairs are those that a perfect one has the most trouble with
-        working = worst_pairs(every, data, labels == 1)
+        working = worst_pairs(every, data, np.maximum(labels, 0))
         constraints = bind_constraints([every[k] for k in working], data)
         maximize = bool(self.objective.greater_is_better)
         counted = None if len(working) == len(every) else _counted(every, data)
         return Goals(
-            self, forms, maximize, constraints, data, factors, every, working, counted, rates
+            self, forms, maximize, constraints, data, factors, every, working, counted, rates, adds
         )
 
 

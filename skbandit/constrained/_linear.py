@@ -72,17 +72,17 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_squares(X)
         classes = Classes.read(y, self.pos_label)
+        classes.require_two(type(self).__name__)
         self.classes_, self._positive = classes.labels, classes.positive
         label = (y == classes.positive).astype(np.int8)
         train_rows = read_rows(given, label, sample_weight, attributes, y=y_given)
         X_extra, extra_rows = read_extra(
             given_extra,
-            classes.positive,
-            classes.labels,
+            classes,
             X_is_named=hasattr(self, "feature_names_in_"),
             read_X=self._validated,
         )
-        data = Data(train_rows, extra_rows, classes.positive, classes.labels.tolist())
+        data = classes.data(train_rows, extra_rows)
         declared.require_pos_label(classes, self.pos_label, data)
         factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
         return stack_rows(X, X_extra), declared.bind(data, factors)

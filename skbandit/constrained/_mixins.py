@@ -22,6 +22,7 @@ from skbandit.constrained._goals import Goals
 from skbandit.constrained._report import (
     add_intervals,
     cost_of_constraints,
+    mostly_decided,
     rarely_predicted,
     report_of,
     report_table,
@@ -30,7 +31,7 @@ from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.rates import Constraint
 from skbandit.rates._bind import bind_constraints
 from skbandit.rates._columns import Data
-from skbandit.rates._forms import BoundConstraints
+from skbandit.rates._forms import BoundConstraints, indicators
 from skbandit.rates._metric import parts_of_goals, verdicts, worst_pairs
 from skbandit.utils._validation import check_level, warn
 
@@ -63,6 +64,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
 
     classes_: np.ndarray
     _positive: Any
+    _other_decisions: tuple[Any, ...] = ()
     _constraints: tuple[Constraint, ...]
     _every: tuple[Constraint, ...]
     _report_columns: dict[str, Any]  # of constraint_report_
@@ -78,6 +80,14 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         The latter are positive where it predicts ``classes_[1]``, and nan if there is none.
         """
         raise NotImplementedError
+
+    def _both_decided(
+        self, both: np.ndarray, data: Data
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """Decisions by `_both_scores` with and without constraints, and `_expected` ones."""
+        scores, plain = both.T
+        without = None if np.isnan(plain).all() else self._positive_where(plain > 0)
+        return self._predicted_positive(scores), without, self._expected(scores)
 
     @property
     def _shift(self) -> float:
@@ -102,7 +112,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
 
     @property
     def _classes(self) -> Classes:
-        return Classes(self.classes_, self._positive)
+        return Classes(self.classes_, self._positive, self._other_decisions)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed scores; positive for ``classes_[1]``.
@@ -183,13 +193,11 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         check_level(confidence_level)
         extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
         both, data = self._read(X, y, sample_weight, attributes, extra, self._both_scores)
-        scores, plain = both.T
-        positive = self._predicted_positive(scores)
-        goals = bind_constraints(self._deciding(data, positive), data, allow_empty=True)
-        plain_positive = None if np.isnan(plain).all() else self._positive_where(plain > 0)
-        table = self._report(scores, data, goals, plain_positive)
+        decided, plain, expected = self._both_decided(both, data)
+        goals = bind_constraints(self._deciding(data, decided), data, allow_empty=True)
+        table = self._report(decided, data, goals, plain, expected)
         table["on"] = [on.replace("train", "given") for on in table["on"]]
-        table = add_intervals(table, goals, data, positive, confidence_level)
+        table = add_intervals(table, goals, data, decided, confidence_level)
         ends, bound = table[["ci_low", "ci_high"]].to_numpy(), table["bound"].to_numpy()
         return table.assign(verdict=verdicts(ends, bound, goals.sign))
 
@@ -204,24 +212,21 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     ) -> tuple[Any, Data]:
         """Return ``read_X(X)``, stacked on that of the extra rows, and the data of all rows."""
         classes, values = self._classes, read_X(X)
-        label = read_labels(y, values.shape[0], classes.positive, classes.labels, "y")
+        label = read_labels(y, values.shape[0], classes, "y")
         rows = read_rows(X, label, sample_weight, attributes, y=y)
         named = hasattr(self, "feature_names_in_")
-        values_extra, extra_rows = read_extra(
-            extra, classes.positive, classes.labels, X_is_named=named, read_X=read_X
-        )
-        data = Data(rows, extra_rows, classes.positive, classes.labels.tolist())
-        return stack_rows(values, values_extra), data
+        values_extra, extra_rows = read_extra(extra, classes, X_is_named=named, read_X=read_X)
+        return stack_rows(values, values_extra), classes.data(rows, extra_rows)
 
     def _report(
         self,
-        scores: np.ndarray,
+        decided: np.ndarray,
         data: Data,
         goals: BoundConstraints,
         unconstrained: np.ndarray | None = None,
+        expected: np.ndarray | None = None,
     ) -> pd.DataFrame:
         """Report on the constraints of the fit, bound to data."""
-        positive, expected = self._predicted_positive(scores), self._expected(scores)
         multipliers = getattr(self, "multipliers_", None)
         if multipliers is not None and len(self._all_pairs) > len(self._constraints):
             names = [(one.label, one.text) for one in self._constraints]  # labels may be alike
@@ -230,7 +235,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             multipliers = np.array(
                 [known.get((one.label, one.text), 0.0) for one in goals.constraints]
             )
-        return report_table(goals, data, positive, expected, multipliers, unconstrained)
+        return report_table(goals, data, decided, expected, multipliers, unconstrained)
 
     def _take_constraints(self, goals: Goals) -> None:
         """Keep the constraints of a fit, for reports."""
@@ -241,10 +246,10 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         self.multipliers_ = np.full(len(goals.is_measured), np.nan)
         self.multipliers_[goals.is_measured] = measured
 
-    def _deciding(self, data: Data, positive: np.ndarray) -> list[Constraint]:
-        """The constraints, with the pairs of groups that are the worst at predictions."""
+    def _deciding(self, data: Data, decided: np.ndarray) -> list[Constraint]:
+        """The constraints, with the pairs of groups that are the worst at decisions."""
         every = self._all_pairs
-        return [every[k] for k in worst_pairs(every, data, positive)]
+        return [every[k] for k in worst_pairs(every, data, decided)]
 
     @property
     def _all_pairs(self) -> tuple[Constraint, ...]:
@@ -261,7 +266,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     def _warn_of_weak_fit(
         self,
         goals: Goals,
-        positive: np.ndarray,
+        decided: np.ndarray,
         plain: np.ndarray,
         level: float | None,
     ) -> None:
@@ -271,28 +276,33 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         ----------
         goals : Goals
             Bound to n rows.
-        positive, plain : ndarray of shape (n,)
-            Predictions, 0 and 1, with and without constraints.
+        decided, plain : ndarray of shape (n,)
+            Codes of decisions with and without constraints.
         level : float or None
             The level reached, if it was free to fall.
         """
         if not goals.constraints.constraints:
             return
         objective, forms, maximize = goals.declared.objective, goals.objective, goals.maximize
-        sentences = [cost_of_constraints(repr(objective), forms, maximize, positive, plain)]
-        if np.isnan(forms.values(positive)).any():
+        decisions = goals.data.decisions
+        pi, pi_plain = (indicators(one, len(decisions)) for one in (decided, plain))
+        sentences = [cost_of_constraints(repr(objective), forms, maximize, pi, pi_plain)]
+        if np.isnan(forms.values(pi)).any():
             sentences.append(
                 f"{objective!r} is 0/0 for the chosen rule: no rule was found that meets the "
                 "constraints and has a value of it. Relax the bounds, or choose another objective."
             )
         train, n = goals.data.train, len(goals.data.train)
-        for label in self.classes_.tolist():
-            as_declared = float(label == self._positive)
+        for decision in self._classes.decisions.tolist():
+            code = decisions.index(decision)
             shares = [
-                np.average(here == as_declared, weights=train.weight)
-                for here in (train.label, positive[:n], plain[:n])
+                float(np.average(here == code, weights=train.weight))
+                for here in (train.label, decided[:n], plain[:n])
             ]
-            sentences.append(rarely_predicted(label, *shares))
+            if decision in goals.data.others:
+                sentences.append(mostly_decided(decision, shares[1]))
+            else:
+                sentences.append(rarely_predicted(decision, *shares))
         if level is not None and level < WEAK_LEVEL:
             sentences.append(
                 f"confidence_level_ is {level:.2g}. A higher one is out of reach or too costly on "

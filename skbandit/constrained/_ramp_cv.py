@@ -373,7 +373,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
 
     def _cross_fitted_report(self, design: Any, fitted: CrossFitted, goals: Goals) -> pd.DataFrame:
         """The report of the rule on its training rows and of out-of-fold predictions."""
-        own = self._report(self._linear(design), goals.data, goals.constraints)
+        positive = self._predicted_positive(self._linear(design))
+        own = self._report(positive, goals.data, goals.constraints)
         held_out = report_table(
             goals.constraints,
             goals.data,
@@ -384,7 +385,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         margins = None
         if self.confidence_level is not None:
             at, choice = fitted.limits.at, fitted.choice
-            margins = at(choice.rule.positive, 0.0) - at(choice.rule.positive, choice.quantile)
+            margins = at(choice.rule.decided, 0.0) - at(choice.rule.decided, choice.quantile)
         return cross_fitted_report(own, held_out, margins)
 
     def _check_fitted(self, design: Any, fitted: CrossFitted, goals: Goals) -> None:
@@ -419,7 +420,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         risk = SharedRisk(fitted.limits, self.confidence_level)
         return (
             f"{len(goals.data)} rows do not support confidence_level={self.confidence_level} of "
-            f"the constraints together{goal}{level_reached(risk, fitted.choice.rule.positive)}."
+            f"the constraints together{goal}{level_reached(risk, fitted.choice.rule.decided)}."
         )
 
 

@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skbandit.constrained._cost_tables import CostCriterion
 from skbandit.constrained._goals import Goals
-from skbandit.constrained._moved_threshold import MovedThresholdMixin
+from skbandit.constrained._moved_decisions import MovedDecisionsMixin
 from skbandit.constrained._report import level_reached, missed
 from skbandit.constrained._weighted_fits import (
     USUAL,
     OutOfFold,
     Prefit,
     WeightedTask,
+    learns_costs,
     responses,
     weight_parameter,
 )
 from skbandit.constrained.cross_fitting._choose import Choice
+from skbandit.constrained.cross_fitting._cost_rounds import CostRound, DecisionCosts, cost_rounds
 from skbandit.constrained.cross_fitting._rounds import (
     Costs,
     Criterion,
@@ -45,7 +48,7 @@ MANY_ROWS, FOLDS, FEW_FOLDS = 5_000, 5, 3
 """Default number of folds, and the smaller number used from MANY_ROWS rows on."""
 
 
-class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
+class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
     """Meet constraints on rates with any classifier that accepts sample weights.
 
     The classifier is refitted to reweighted and relabeled rows in a few rounds (Agarwal et al.,
@@ -185,6 +188,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         "estimator": [
             HasMethods(["fit", "predict_proba"]),
             HasMethods(["fit", "decision_function"]),
+            HasMethods(["fit", "predict_costs"]),
         ],
         "objective": "no_validation",
         "constraints": "no_validation",
@@ -198,6 +202,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         "verbose": ["verbose"],
         "by": [str, "array-like", None],
         "unseen": [StrOptions({"error", "overall"})],
+        "other_decisions": "no_validation",
     }
 
     def __init__(
@@ -216,6 +221,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         verbose: int = 0,
         by: str | Sequence[str] | None = None,
         unseen: str = "error",
+        other_decisions: Sequence[Any] = (),
     ) -> None:
         self.estimator = estimator
         self.objective = objective
@@ -230,6 +236,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         self.verbose = verbose
         self.by = by
         self.unseen = unseen
+        self.other_decisions = other_decisions
 
     def _weight_name(self) -> str:
         return weight_parameter(self.estimator)
@@ -247,6 +254,9 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     ) -> None:
         """Run the rounds, again if other pairs of groups are worse at the choice."""
         assert isinstance(fits, OutOfFold)
+        if not self._classes.of_two:
+            self._choose_costs(fits, goals, data, group)
+            return
         orientation = self._classes.orientation
         working: Goals | None = goals
         while working is not None:
@@ -272,7 +282,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
                     report_progress(f"[ConstrainedReduction] round {len(done)}: {one}")
                 done.append(one)
             choice = best_round(done, criterion, known)
-            predicted = goals.predicted(choice.rule.positive)
+            predicted = goals.predicted(choice.rule.decided)
             working = goals.widened(predicted) if choice.feasible else None
         self.best_rounds_, self.n_iter_ = choice.name, len(done)
         chosen = [done[k] for k in choice.name]
@@ -283,10 +293,56 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         self._take_features(self.estimators_[0])
         scores = np.mean([one.found[0] for one in chosen], axis=0), done[0].found[0]
         own = self._scores(fits.X)
-        self._conclude(choice, scores, own, goals, data, group, criterion, known)
+        multipliers = criterion.multipliers(known, choice)
+        self._conclude(choice, scores, own, goals, data, group, criterion, multipliers)
+
+    def _choose_costs(
+        self, fits: OutOfFold, goals: Goals, data: Data, group: np.ndarray | None
+    ) -> None:
+        """The same for tables of costs."""
+        working: Goals | None = goals
+        while working is not None:
+            goals, costs = working, DecisionCosts.of(working, data)
+            first = costs.of_labels() if learns_costs(self.estimator) else None
+            scores, fit = fits.scores(first)
+            if first is None:
+                scores = self._find_unknown_groups(fits, goals, data, scores)
+            criterion = self._cost_criterion(goals, group)
+            settings = criterion, costs, goals.measured.rows, fits.scores, fits.folds.supports
+            first_round = CostRound.of(criterion, goals.measured.rows, first, scores, fit)
+            done = list[CostRound]()
+            for one in cost_rounds(*settings, first_round, max_iter=self.max_iter, tol=self.tol):
+                if self.verbose:
+                    report_progress(f"[ConstrainedReduction] round {len(done)}: {one}")
+                done.append(one)
+            best = 0
+            for k, one in enumerate(done):
+                best = k if one.better_than(done[best]) else best
+            choice = done[best].choice
+            predicted = goals.predicted(choice.rule.decided)
+            working = goals.widened(predicted) if choice.feasible else None
+        self.best_rounds_, self.n_iter_ = (best,), len(done)
+        if best > 0:
+            self._unknown_groups = None
+        self._plain = fits.fitted(done[0].task)
+        self.estimators_ = [self._plain if best == 0 else fits.fitted(done[best].task)]
+        self._take_features(self.estimators_[0])
+        chosen, plain = done[best], done[0].scores
+        own, multipliers = self._scores(fits.X), chosen.criterion.shadow_prices(plain, choice)
+        settings = chosen.criterion, multipliers
+        self._conclude(choice, (chosen.scores, plain), own, goals, data, group, *settings)
+
+    @property
+    def _n_labels(self) -> int:
+        return len(self.classes_) if self.best_rounds_ == (0,) else len(self.decisions_)
 
     def _why_not(
-        self, report: pd.DataFrame, goals: Goals, criterion: Criterion, choice: Choice
+        self,
+        report: pd.DataFrame,
+        goals: Goals,
+        criterion: Criterion | CostCriterion,
+        choice: Choice,
+        scores: np.ndarray,
     ) -> str:
         none = f"No threshold on any of the {self.n_iter_} fits meets the constraints"
         if self.by is not None:
@@ -295,6 +351,9 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
                 "constraints"
             )
         slack = report["slack"].to_numpy()
+        if isinstance(criterion, CostCriterion):
+            why = missed(report, goals.constraints)
+            return f"No decisions by any of the {self.n_iter_} fits meet the constraints: {why}."
         if not (slack[goals.is_measured] >= -RATE_TOL).all():
             rates = report.drop(columns="margin", errors="ignore")
             rates["satisfied"] = satisfied(slack, goals.is_measured)
@@ -303,14 +362,14 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         risk = SharedRisk(criterion.limits, level)
         return (
             f"{none} {', '.join(one.label for one in goals.constraints.constraints)} at "
-            f"confidence_level={level:g}{level_reached(risk, choice.rule.positive)}. Lower "
+            f"confidence_level={level:g}{level_reached(risk, choice.rule.decided)}. Lower "
             "the level or relax the bounds."
         )
 
     def _scores(self, X: Any) -> np.ndarray:
         method, classes = self.response_method_, self._classes
-        return np.mean([responses(one, X, method, classes) for one in self.estimators_], axis=0)
+        found = [responses(one, X, method, classes) for one in self.estimators_]
+        return self._of_groups(X, np.mean(found, axis=0))
 
-    def _both_scores(self, X: Any) -> np.ndarray:
-        plain = responses(self._plain, X, self.response_method_, self._classes)
-        return np.column_stack([self._scores(X), self._usual_decisions(plain)])
+    def _plain_scores(self, X: Any) -> np.ndarray:
+        return responses(self._plain, X, self.response_method_, self._classes)

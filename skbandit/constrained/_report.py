@@ -43,13 +43,13 @@ def report_table(
     data : Data
         The rows that they are bound to.
     positive : ndarray of shape (n,)
-        Predictions of the deterministic rule, 0 and 1.
+        Codes of the decisions: of two classes 1 for positive predictions, else 0.
     expected : ndarray of shape (n,) or None
         Probabilities of a positive prediction by the randomized rule.
     multipliers : ndarray of shape (K,) or None
         Shadow prices; nan where skipped.
     unconstrained : ndarray of shape (n,) or None
-        Predictions of the classifier without constraints, 0 and 1.
+        The same of the classifier without constraints.
 
     Returns
     -------
@@ -209,6 +209,20 @@ def rarely_predicted(label: Any, share: float, predicted: float, plain: float) -
     return (
         f"{label!r} is predicted for {predicted:.2%} of the rows, and for {plain:.2%} without "
         f"constraints; {share:.2%} are: the rule is all but constant."
+    )
+
+
+MOSTLY = 0.5
+"""Warn if a decision that is no class is taken for more than this share of the rows."""
+
+
+def mostly_decided(decision: Any, share: float) -> str | None:
+    """A sentence if another decision than the classes is taken for most rows."""
+    if share <= MOSTLY:
+        return None
+    return (
+        f"{decision!r} is decided for {share:.2%} of the rows: relax the bounds, or bound "
+        f"positive_rate(of={decision!r})."
     )
 
 

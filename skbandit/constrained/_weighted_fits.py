@@ -21,6 +21,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skbandit.constrained._fit_rows import Classes
 from skbandit.rates._columns import MISSING, Rows
+from skbandit.utils._examples import weighted_examples
 from skbandit.utils._folds import Splits, folds_of_extra
 from skbandit.utils._sklearn_compat import count_rows, params_of_rows, rows_of
 from skbandit.utils._validation import explained_entries, first_few, warn
@@ -44,27 +45,69 @@ USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
 """Response methods, the preferred one first, and the threshold of `predict` on each."""
 
 
-def response_of(estimator: Any, wanted: str) -> str:
-    """The response method of a classifier: `wanted`, or the first of USUAL if "auto"."""
+def response_of(estimator: Any, wanted: str, classes: Classes) -> str:
+    """The response method of a classifier: `wanted`, or the first of USUAL if "auto".
+
+    More decisions than two classes need probabilities.
+    """
     methods = list(USUAL) if wanted == "auto" else [wanted]
+    name, cure = type(estimator).__name__, ""
+    if learns_costs(estimator):
+        if classes.of_two:
+            raise ValueError(
+                f"{name} learns costs of several decisions, and there are two: pass a classifier."
+            )
+        methods = ["predict_costs"]
+    elif not classes.of_two:
+        if wanted == "decision_function":
+            raise ValueError(
+                f"response_method={wanted!r} is for two classes: decisions among "
+                f"{len(classes.decisions)} need probabilities, so leave it out."
+            )
+        methods = methods[:1]
+        cure = (
+            f", which decisions among {len(classes.decisions)} need: wrap it, as in "
+            f"CalibratedClassifierCV({name}())"
+        )
     found = [method for method in methods if hasattr(estimator, method)]
     if not found:
-        raise ValueError(f"{type(estimator).__name__} has no {' and no '.join(methods)}.")
+        raise ValueError(f"{name} has no {' and no '.join(methods)}{cure}.")
     return found[0]
 
 
+def _by_decision(estimator: Any, values: np.ndarray, classes: Classes) -> np.ndarray:
+    """Probabilities in the order of the decisions, or the share of each in the predicted gains.
+
+    Decisions that the estimator does not know have none.
+    """
+    is_selector, decisions = learns_costs(estimator), classes.decisions.tolist()
+    known = np.asarray(estimator.ads_ if is_selector else estimator.classes_).tolist()
+    found = np.zeros((len(values), len(decisions)))
+    found[:, [decisions.index(label) for label in known]] = values
+    if is_selector:
+        found = np.maximum(-found, 0.0)
+        total = found.sum(axis=1, keepdims=True)
+        found = np.divide(found, total, out=np.full_like(found, 1 / len(known)), where=total > 0)
+    return found
+
+
 def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarray:
-    """Responses for the positive class, signed so that high favors ``classes.labels[1]``."""
+    """Responses for the positive class, signed so that high favors ``classes.labels[1]``.
+
+    With more decisions than two classes, probabilities of all decisions, of shape (n, D).
+    """
     values = np.asarray(getattr(estimator, method)(X), dtype=float)
-    if method == "predict_proba":
+    if not classes.of_two:
+        values = _by_decision(estimator, values, classes)
+    elif method == "predict_proba":
         column = np.asarray(estimator.classes_).tolist().index(classes.positive)
         values = classes.orientation * values[:, column]
-    values = values.ravel()
+    values = values if values.ndim > 1 and not classes.of_two else values.ravel()
     if not np.isfinite(values).all():
-        row = int(np.flatnonzero(~np.isfinite(values))[0])
+        row = int(np.argwhere(~np.isfinite(values))[0][0])
         raise ValueError(
             f"{type(estimator).__name__}.{method} returns {values[row]} for row {row}: a "
-            "threshold needs finite scores."
+            "decision needs finite scores."
         )
     return values
 
@@ -111,6 +154,63 @@ class WeightedTask:
         """Whether rows of both labels are left among some."""
         return len(np.unique(self.positive[rows][self.weight[rows] > 0])) == 2
 
+    def examples(
+        self, rows: np.ndarray, classes: Classes
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Some of the rows that count, their labels and their weights."""
+        rows = rows[self.weight[rows] > 0]
+        other = classes.labels[classes.labels != classes.positive][0]
+        return rows, np.where(self.positive[rows], classes.positive, other), self.weight[rows]
+
+
+@dataclass(frozen=True)
+class GainTask:
+    """A cost-sensitive classification problem over N rows and D decisions.
+
+    Attributes
+    ----------
+    gain : ndarray of shape (N, D)
+        What each decision gains over the worst one for that row; rows without any are excluded.
+    """
+
+    gain: np.ndarray
+
+    @classmethod
+    def of_costs(cls, costs: np.ndarray, row_weight: np.ndarray) -> GainTask:
+        """The task of costs of shape (N, D), with the total weight of rows that cost anything.
+
+        With two decisions it is the `WeightedTask` of the same costs.
+        """
+        gain = costs.max(axis=1, keepdims=True) - costs
+        gain[gain <= ROUNDING * gain.max(initial=0.0)] = 0.0
+        total = gain.sum()
+        factor = row_weight[gain.any(axis=1)].sum() / total if total > 0 else 0.0
+        return cls(factor * gain)
+
+    def is_near(self, other: GainTask) -> bool:
+        """Whether a fit to the other task would only be repeated."""
+        return bool((np.abs(self.gain - other.gain) <= SAME * self.gain.max(initial=0.0)).all())
+
+    def has_both_labels(self, rows: np.ndarray) -> bool:
+        """Whether two decisions, at least, gain something in some of the rows."""
+        return int((self.gain[rows] > 0).any(axis=0).sum()) >= 2
+
+    def examples(
+        self, rows: np.ndarray, classes: Classes
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Examples of decisions for some of the rows: see `weighted_examples`."""
+        gain = self.gain[rows]
+        row, decision, weight = weighted_examples(gain, float(gain.sum()))
+        return rows[row], classes.decisions[decision], weight
+
+
+Task = WeightedTask | GainTask
+
+
+def learns_costs(estimator: Any) -> bool:
+    """Whether an estimator is fitted to costs of all decisions, as selectors are."""
+    return hasattr(estimator, "predict_costs")
+
 
 @dataclass(frozen=True)
 class Learner:
@@ -133,7 +233,7 @@ class Learner:
     params: dict[str, Any]
     weight_name: str
 
-    def fitted(self, X: Any, y: np.ndarray, rows: np.ndarray, task: WeightedTask | None) -> Any:
+    def fitted(self, X: Any, y: np.ndarray, rows: np.ndarray, task: Task | None) -> Any:
         """A clone fitted to some rows of X: as they are, or with labels and weights of a task.
 
         Without a task only rows with an entry in y are fitted, those of the extra dataset are not.
@@ -141,10 +241,12 @@ class Learner:
         if task is None:
             rows = rows[rows < len(y)]
             return self._fit(X, y[rows], rows, {}, len(y))
-        rows = rows[task.weight[rows] > 0]
-        other = self.classes.labels[self.classes.labels != self.classes.positive][0]
-        labels = np.where(task.positive[rows], self.classes.positive, other)
-        return self._fit(X, labels, rows, {self.weight_name: task.weight[rows]}, len(y))
+        if isinstance(task, GainTask) and learns_costs(self.estimator):
+            rows = rows[task.gain[rows].any(axis=1)]
+            costs = pd.DataFrame(-task.gain[rows], columns=self.classes.decisions)
+            return clone(self.estimator).fit(rows_of(X, rows), costs)
+        rows, labels, weight = task.examples(rows, self.classes)
+        return self._fit(X, labels, rows, {self.weight_name: weight}, len(y))
 
     def _fit(self, X: Any, y: np.ndarray, rows: np.ndarray, weights: dict[str, Any], n: int) -> Any:
         # the extra dataset is not indexed by the rows of X
@@ -191,7 +293,7 @@ class Folds:
             ]
         )
 
-    def supports(self, task: WeightedTask) -> bool:
+    def supports(self, task: Task) -> bool:
         """Whether rows of both labels are fitted in every fold."""
         return all(task.has_both_labels(train) for train, _ in self.splits)
 
@@ -290,12 +392,12 @@ def cross_fitted_scores(
     X: Any,
     y: np.ndarray,
     folds: Folds,
-    task: WeightedTask | None,
+    task: Task | None,
     method: str,
     scale: Scale | None,
     n_jobs: int | None,
 ) -> np.ndarray:
-    """Scores of stacked rows by models fitted without them; nan for rows never tested.
+    """Responses for stacked rows by models fitted without them; nan for rows never tested.
 
     `scale` is that of the model fitted to all rows, if it is linear.
     """
@@ -303,7 +405,7 @@ def cross_fitted_scores(
         delayed(_fold_scores)(learner, X, y, train, test, task, method, scale)
         for train, test in folds.splits
     )
-    scores = np.full(count_rows(X), np.nan)
+    scores = np.full((count_rows(X), *found[0].shape[1:]), np.nan)
     for (_, test), of_fold in zip(folds.splits, found, strict=True):
         scores[test] = of_fold
     return scores
@@ -315,7 +417,7 @@ def _fold_scores(
     y: np.ndarray,
     train: np.ndarray,
     test: np.ndarray,
-    task: WeightedTask | None,
+    task: Task | None,
     method: str,
     scale: Scale | None,
 ) -> np.ndarray:
@@ -353,7 +455,7 @@ class OutOfFold:
     weight: np.ndarray
     n_jobs: int | None
 
-    def fitted(self, task: WeightedTask | None = None) -> Any:
+    def fitted(self, task: Task | None = None) -> Any:
         """A fit to all rows, as they are or with labels and weights of a task."""
         if task is None:
             return self._plain
@@ -363,12 +465,13 @@ class OutOfFold:
     def _plain(self) -> Any:
         return self.learner.fitted(self.X, self.y, np.arange(len(self.weight)), None)
 
-    def scores(self, task: WeightedTask | None = None) -> tuple[np.ndarray, Any]:
+    def scores(self, task: Task | None = None) -> tuple[np.ndarray, Any]:
         """Scores of all rows, nan where never tested; and the fit to all rows if it was needed.
 
         Linear classifiers have the scale of that fit.
         """
-        fit = self.fitted(task) if is_linear(self._plain) else None
+        linear = self.learner.classes.of_two and is_linear(self._plain)
+        fit = self.fitted(task) if linear else None
         if fit is None:
             scale = None
         else:
@@ -386,11 +489,11 @@ class Prefit:
     method: str
     classes: Classes
 
-    def fitted(self, task: WeightedTask | None = None) -> Any:
+    def fitted(self, task: Task | None = None) -> Any:
         """The classifier."""
         return self.estimator
 
-    def scores(self, task: WeightedTask | None = None) -> tuple[np.ndarray, Any]:
+    def scores(self, task: Task | None = None) -> tuple[np.ndarray, Any]:
         """Scores of all rows, and the classifier."""
         return responses(self.estimator, self.X, self.method, self.classes), self.estimator
 

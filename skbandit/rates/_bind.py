@@ -95,28 +95,28 @@ def bind_rate(rate: Rate, data: Data) -> tuple[Form, Form, np.ndarray]:
             "bound each precision, NPV or F1 by a number, as in each(precision, by=...) >= 0.8 "
             '(or of="classes").'
         )
-    return combine_atoms(rate, partial(bind_atom, data=data), len(data))
+    return combine_atoms(rate, partial(bind_atom, data=data), data.n_indicators)
 
 
 def combine_atoms(
-    rate: Rate, bound: Callable[[Atom], tuple[Form, Form, np.ndarray]], n: int
+    rate: Rate, bound: Callable[[Atom], tuple[Form, Form, np.ndarray]], n_indicators: int
 ) -> tuple[Form, Form, np.ndarray]:
-    """Combine the atoms of a rate, each bound to the same n rows, as in `bind_rate`."""
-    one = Form(np.zeros(n), 1.0)
+    """Combine the atoms of a rate, each bound to the same rows, as in `bind_rate`."""
+    one = Form(np.zeros(n_indicators), 1.0)
     numerator, denominator = one * rate.constant, one
-    behind = np.zeros(n, dtype=bool)
+    behind: Any = np.zeros(1, dtype=bool)
     for coefficient, atom in rate.terms:
         above, below, rows = bound(atom)
-        behind |= rows
+        behind = behind | rows
         if atom.fractional:  # the algebra allows no other term
             numerator, denominator = above * coefficient + below * rate.constant, below
         else:
             numerator = numerator + above * coefficient
     if rate.denominator is not None:
-        denominator, below, rows = combine_atoms(rate.denominator, bound, n)
+        denominator, below, rows = combine_atoms(rate.denominator, bound, n_indicators)
         if rate.denominator.fractional:  # a number over a ratio: there is no other atom
             numerator = below * rate.constant
-        behind |= rows
+        behind = behind | rows
     return numerator, denominator, behind
 
 
@@ -129,7 +129,8 @@ def bind_objective(
     """
     found = _measurable([(repr(rate), rate, data, False) for rate in rates], bind_rate)
     kept = [(rate, *one) for rate, one in zip(rates, found, strict=True) if one is not None]
-    forms = LinearFractionalForms.stack([(above, below) for _, above, below, _ in kept], len(data))
+    pairs = [(above, below) for _, above, below, _ in kept]
+    forms = LinearFractionalForms.stack(pairs, data.n_indicators)
     n_rows = np.array([behind.sum() for *_, behind in kept], dtype=int)
     return tuple(rate for rate, *_ in kept), forms, n_rows
 
@@ -144,7 +145,7 @@ def bind_atom(atom: Atom, data: Data) -> tuple[Form, Form, np.ndarray]:
     behind = np.any(denominator > 0, axis=1)
     total = selected.sum() if atom.fractional else denominator[:, 1].sum()
     forms = [
-        Form((count[:, 1] - count[:, 0]) / total, count[:, 0].sum() / total)
+        Form(((count[:, 1:] - count[:, :1]) / total).ravel(), count[:, 0].sum() / total)
         for count in (numerator, denominator)
     ]
     return forms[0], forms[1], behind
@@ -156,6 +157,17 @@ def objective_rates(objective: Rate, data: Data) -> list[Rate]:
     if not objective.is_form:
         return [replace(one.lhs, text=repr(objective)) for one in found]
     return [replace(one.lhs, text=one.label) for one in found]
+
+
+def terms_of(rate: Rate) -> list[Rate]:
+    """A sum of ratios as its terms, each a ratio; a constant belongs to the first."""
+    if rate.denominator is not None:
+        return [rate]
+    constants = [rate.constant, *np.zeros(max(len(rate.terms) - 1, 0))]
+    return [
+        replace(rate, terms=(term,), constant=float(constant))
+        for term, constant in zip(rate.terms, constants, strict=True)
+    ]
 
 
 def as_constraint(objective: Rate) -> Constraint:
@@ -250,7 +262,7 @@ def bind_constraints(
     `allow_empty` (new data may lack rows that the training data had).
     """
     constraints = tuple(constraints)
-    zero = Form(np.zeros(len(data)), 0.0)
+    zero = Form(np.zeros(data.n_indicators), 0.0)
     empty = zero, zero, np.zeros(0, dtype=bool)
     bound = [
         empty if found is None else found
@@ -261,7 +273,7 @@ def bind_constraints(
     ]
     return BoundConstraints(
         constraints,
-        LinearFractionalForms.stack([(above, below) for above, below, _ in bound], len(data)),
+        LinearFractionalForms.stack([one[:2] for one in bound], data.n_indicators),
         np.array([c.bound for c in constraints], dtype=float),
         np.array([1.0 if c.sense == "<=" else -1.0 for c in constraints]),
         np.array([behind.sum() for *_, behind in bound], dtype=int),

@@ -287,6 +287,11 @@ class Data:
         """The classes and other decisions in the order of their codes."""
         return (*self.classes, *self.others)
 
+    @property
+    def n_indicators(self) -> int:
+        """Length of the `indicators` of all rows' decisions."""
+        return len(self) * (1 if self.of_two else len(self.decisions) - 1)
+
     def positive(self, atom: Any) -> Any:
         """The positive class, which an atom needs."""
         if self.of_two:

@@ -45,7 +45,7 @@ def _kish(weight: np.ndarray) -> float:
 
 
 def trials_if_predicted(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each row is a success, and its weight as a trial, if predicted 0 or 1; (n, 2)."""
+    """Whether each row is a success, and its weight as a trial, by its decision; (n, D)."""
     numerator, denominator, _ = atom_counts(atom, data)
     success = numerator > 0
     kind = atom.kind

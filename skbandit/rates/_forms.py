@@ -1,4 +1,4 @@
-"""Linear-fractional forms in the positive predictions: all that training knows of a rate."""
+"""Linear-fractional forms in the decisions: all that training knows of a rate."""
 
 from __future__ import annotations
 
@@ -13,9 +13,34 @@ RATE_TOL = 1e-9
 """Rounding error allowed in a rate: a bound missed by more than this is violated."""
 
 
+def indicators(decided: np.ndarray, n_decisions: int) -> np.ndarray:
+    """Whether each of n rows gets each decision but the first, row by row.
+
+    Of two decisions that is whether it is predicted positive, or the probability of it.
+
+    Parameters
+    ----------
+    decided : ndarray of shape (n,)
+        Codes of decisions, from 0 on.
+    n_decisions : int
+
+    Returns
+    -------
+    ndarray of shape (n * (n_decisions - 1),)
+
+    Examples
+    --------
+    >>> indicators(np.array([0, 2, 1]), 3)
+    array([0., 0., 0., 1., 1., 0.])
+    """
+    if n_decisions == 2:
+        return decided
+    return (decided[:, None] == np.arange(1, n_decisions)).astype(float).ravel()
+
+
 @dataclass(frozen=True)
 class Form:
-    """The linear form sum_j coef_j * pi_j + constant in the positive predictions pi."""
+    """The linear form sum_j coef_j * pi_j + constant in indicators pi: see `indicators`."""
 
     coef: np.ndarray
     constant: float
@@ -29,10 +54,10 @@ class Form:
 
 @dataclass(frozen=True)
 class LinearFractionalForms:
-    """K expressions over the N stacked rows, each a ratio of two linear forms.
+    """K expressions over the stacked rows, each a ratio of two linear forms.
 
-    Value k at positive predictions pi (in {0, 1}, or ramp probabilities) is
-    ``(numerator[k] @ pi + numerator_constant[k]) / (denominator[k] @ pi +
+    Value k at the N `indicators` pi (of two classes the positive predictions, in {0, 1}, or ramp
+    probabilities) is ``(numerator[k] @ pi + numerator_constant[k]) / (denominator[k] @ pi +
     denominator_constant[k])``; a linear expression has the denominator 0 @ pi + 1.
 
     Attributes
@@ -116,9 +141,10 @@ class BoundConstraints:
     sign: np.ndarray
     n_rows: np.ndarray
 
-    def values(self, positive: np.ndarray) -> np.ndarray:
-        """Values of shape (K,), nan if undefined or skipped."""
-        return np.where(self.n_rows > 0, self.forms.values(positive), np.nan)
+    def values(self, decided: np.ndarray) -> np.ndarray:
+        """Values of shape (K,) at the decisions of all rows, nan if undefined or skipped."""
+        n_decisions = 1 + self.forms.numerator.shape[1] // len(decided)
+        return np.where(self.n_rows > 0, self.forms.values(indicators(decided, n_decisions)), np.nan)
 
     def subset(self, chosen: np.ndarray) -> BoundConstraints:
         """Keep some of the constraints."""

@@ -415,7 +415,7 @@ def score_limits(goals: BoundConstraints, data: Data) -> ScoreLimits:
     measured = np.flatnonzero(goals.n_rows > 0)
     rates = [goals.constraints[k].rate for k in measured]
     sign, bound = goals.sign[measured], goals.bound[measured]
-    return _limits(rates, sign, bound, partial(trials_if_predicted, data=data), len(data))
+    return _limits(rates, sign, bound, partial(trials_if_predicted, data=data), data.n_indicators)
 
 
 def _limits(
@@ -425,10 +425,10 @@ def _limits(
     counted: Callable[[Atom], tuple[np.ndarray, np.ndarray]],
     n: int,
 ) -> ScoreLimits:
-    """Limits of constraints ``sign * (rate - bound) <= 0`` over n rows.
+    """Limits of constraints ``sign * (rate - bound) <= 0`` over n indicators of decisions.
 
-    `counted` returns successes and trials of an atom, if predicted 0 or 1 (n, 2) or as they are
-    (n, 1).
+    `counted` returns successes and trials of an atom, by decision (rows, D) or as they are
+    (rows, 1).
     """
     atoms: dict[tuple[object, ...], Atom] = {}
     for rate in rates:
@@ -503,7 +503,7 @@ class _Sums:
         self._known: dict[bytes, int] = {}
 
     def add(self, contributions: np.ndarray) -> int:
-        """Return the index of a sum of contributions, shape (n, 2) or (n, 1)."""
+        """Return the index of a sum of contributions, shape (rows, D) or (rows, 1)."""
         exact = np.asarray(contributions, dtype=float)
         number = self._known.setdefault(exact.tobytes(), len(self._parts))
         if number == len(self._parts):
@@ -513,7 +513,7 @@ class _Sums:
     def stacked(self, n: int) -> tuple[csr_array, np.ndarray]:
         """Rows and constants such that the sums are ``rows @ pi + constant``."""
         constant = np.array([part[:, 0].sum() for part in self._parts])
-        moved = [part[:, -1] - part[:, 0] for part in self._parts]
+        moved = [(part[:, 1:] - part[:, :1]).ravel() for part in self._parts]
         columns = [np.flatnonzero(one) for one in moved]
         data = [one[at] for one, at in zip(moved, columns, strict=True)]
         indptr = np.cumsum([0, *map(len, columns)])

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skbandit.bandit import OffPolicyClassifier, make_policy_pipeline
-from skbandit.bandit._off_policy_classifier import _RewardsByClassifier, weighted_examples
+from skbandit.bandit._off_policy_classifier import _RewardsByClassifier, examples_of_rewards
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import off_policy_blocks, off_policy_value, replay
 from tests.tiers import first
@@ -315,7 +315,7 @@ def shares(examples, n_arms):
 def test_weighted_examples_by_hand():
     rewards = np.array([[3.0, 1.0, 2.0], [0.0, 0.0, 0.0], [-1.0, -4.0, 9.0]])
     allowed = np.array([[True, True, True], [True, True, True], [True, True, False]])
-    row, arm, weight = weighted_examples(rewards, allowed, np.array([1.0, 1.0, 2.0]))
+    row, arm, weight = examples_of_rewards(rewards, allowed, np.array([1.0, 1.0, 2.0]))
     # arm 2 is available in half of the weight
     assert row.tolist() == [0, 0, 2]
     assert arm.tolist() == [0, 2, 0]
@@ -328,12 +328,12 @@ def test_the_best_arm_has_the_largest_share_whatever_the_unit(seed):
     rewards = rng.normal(size=(200, 6)) + rng.normal(size=6)
     everywhere = np.ones((200, 6), dtype=bool)
     weight = rng.exponential(size=200)
-    found = shares(weighted_examples(rewards, everywhere, weight), 6)
+    found = shares(examples_of_rewards(rewards, everywhere, weight), 6)
     assert found.argmax() == (weight @ rewards).argmax()
     # shares differ as mean rewards do
     ratio = np.diff(found) / np.diff(weight @ rewards)
     assert ratio == pytest.approx(np.full(5, ratio[0]))
-    other = shares(weighted_examples(7 * rewards - 3, everywhere, weight), 6)
+    other = shares(examples_of_rewards(7 * rewards - 3, everywhere, weight), 6)
     assert other == pytest.approx(found)
     assert found.sum() == pytest.approx(weight.sum())
 
@@ -343,12 +343,12 @@ def test_arms_that_are_rarely_available_lose_nothing():
     allowed = np.ones((5000, 3), dtype=bool)
     allowed[:, 2] = rng.random(5000) < 0.2
     rewards = np.where(allowed, [[1.0, 0.0, 1.5]], np.nan)
-    found = shares(weighted_examples(rewards, allowed, np.ones(5000)), 3)
+    found = shares(examples_of_rewards(rewards, allowed, np.ones(5000)), 3)
     assert found[2] / found[0] == pytest.approx(1.5)
 
 
 def test_no_weighted_examples():
-    row, _, weight = weighted_examples(np.ones((4, 2)), np.ones((4, 2), dtype=bool), np.ones(4))
+    row, _, weight = examples_of_rewards(np.ones((4, 2)), np.ones((4, 2), dtype=bool), np.ones(4))
     assert len(row) == len(weight) == 0
 
 

@@ -80,7 +80,7 @@ def test_never_worse_than_one_threshold_on_the_scores_of_any_round(level, seed):
         # the chosen one gives way to noise, in two comparisons
         assert found.rule.objective <= per_group.objective + 2 * 0.5 * np.sqrt(0.5 / 100)
     if found.quantile > 0:
-        assert limits.at(found.rule.positive, found.quantile).min() >= -1e-9
+        assert limits.at(found.rule.decided, found.quantile).min() >= -1e-9
 
 
 @pytest.mark.parametrize("seed", first(1, range(8)))

@@ -304,12 +304,12 @@ def nearest_to_default(
 
 def _standard_errors(search: ThresholdSearch, choice: Choice) -> np.ndarray:
     """Standard error, at every threshold, of its difference in objective from the chosen one."""
-    positive = choice.rule.positive
+    positive = choice.rule.decided
     forms = search.goals.objective.worst_at(positive)
     costs = forms.numerator[[0]].toarray().ravel()
     rho, below = (
-        float(forms.values(choice.rule.positive)[0]),
-        forms.fractions(choice.rule.positive)[1][0],
+        float(forms.values(choice.rule.decided)[0]),
+        forms.fractions(choice.rule.decided)[1][0],
     )
     costs = costs - rho * forms.denominator[[0]].toarray().ravel()
     squares = np.append(0.0, np.cumsum(costs[search.curve.order] ** 2))

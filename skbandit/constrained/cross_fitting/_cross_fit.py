@@ -216,7 +216,7 @@ def _multipliers(
     rules = [
         rules_of_curve(one.curve.spread(FEW_THRESHOLDS), measured, limits, z) for one in searches
     ]
-    return shadow_prices(Rules.joined(rules), measured, choice.rule.positive)
+    return shadow_prices(Rules.joined(rules), measured, choice.rule.decided)
 
 
 def _relaxed(searches: list[ThresholdSearch], goals: Goals) -> Relaxations:

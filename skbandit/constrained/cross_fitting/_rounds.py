@@ -212,10 +212,16 @@ class Criterion:
         z = best_quantile(attempt, self.levels, self.goals)
         return Choice(None, at(z), z)
 
+    def shadow_prices(self, scores: np.ndarray, chosen: Choice) -> np.ndarray:
+        """Shadow prices of the measured constraints in the best mixture of thresholds."""
+        known = self.known()
+        known.add(scores)
+        return self.multipliers(known, chosen)
+
     def multipliers(self, known: KnownRules, chosen: Choice) -> np.ndarray:
         """Shadow prices of the measured constraints in the best mixture of known rules."""
         rules = known.at(chosen.quantile, highest_multipliers(self.goals))
-        return shadow_prices(rules, self.goals, chosen.rule.positive)
+        return shadow_prices(rules, self.goals, chosen.rule.decided)
 
     def next_multipliers(self, known: KnownRules, tried: list[Multipliers]) -> NextMultipliers:
         """Multipliers for the next round, at the highest level that some threshold attains."""

@@ -320,10 +320,11 @@ class RampClassifier(BaseRampClassifier):
             self._take_constraints(goals)
             self._set_model(trained, problem, goals, span, center)
             scores = self._linear(design)
-            report = self._report(scores, goals.data, goals.constraints)
+            positive, expected = self._predicted_positive(scores), self._expected(scores)
+            report = self._report(positive, goals.data, goals.constraints, expected=expected)
             self._report_columns = plain_columns(report)
             self.feasible_ = bool(report["satisfied"].fillna(True).all())
-            working = goals.widened(self._predicted_positive(scores))
+            working = goals.widened(positive)
             if not self.feasible_:
                 break
         # advice is a search of its own, for which the fast solver will do

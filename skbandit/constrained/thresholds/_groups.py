@@ -60,15 +60,15 @@ class Rule:
         No thresholds that meet the constraints have an objective lower than ``objective - gap``: 0
         if these are proven to be the best. nan if no thresholds that meet the constraints were
         found although there may be some; inf if there are none.
-    positive : ndarray of shape (n,)
-        Predictions, 0 and 1, on the rows measured.
+    decided : ndarray of shape (n,)
+        Predictions, 1 for positive and else 0, on the rows measured.
     """
 
     thresholds: np.ndarray
     objective: float
     slack: float
     gap: float
-    positive: np.ndarray
+    decided: np.ndarray
 
     @classmethod
     def of(cls, found: Threshold, scores: np.ndarray) -> Rule:

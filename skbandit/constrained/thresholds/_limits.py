@@ -35,7 +35,8 @@ def level_of(quantile: float) -> float:
 
 def limits_at(goals: Goals, level: float | None, choices: int = 0) -> ScoreLimits:
     """Limits of the constraints over the rows that count: promised if there is a level."""
-    limits = score_limits(goals.constraints, goals.data).columns(goals.measured.rows)
+    measured = goals.columns_of(goals.measured.rows)
+    limits = score_limits(goals.constraints, goals.data).columns(measured)
     return limits if level is None else limits.promised(level, choices)
 
 

@@ -113,9 +113,9 @@ def test_the_better_score_is_chosen_with_its_predictions():
     found = choose(scores, goals, limits, levels=(0.8,))
     assert found.name == "score"
     assert found.feasible
-    assert (found.rule.positive == (score[goals.rows] > found.rule.thresholds[0])).all()
+    assert (found.rule.decided == (score[goals.rows] > found.rule.thresholds[0])).all()
     assert found.level == pytest.approx(0.8)
-    assert limits.at(found.rule.positive, Z).min() >= 0
+    assert limits.at(found.rule.decided, Z).min() >= 0
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -163,7 +163,7 @@ def test_the_level_falls_only_where_that_is_allowed():
     found = choose(score, goals, limits, levels=(0.99, 0.5))
     assert found.feasible
     assert found.level == 0.5
-    assert goals.constraints.slack(goals.constraints.values(found.rule.positive)).min() >= 0
+    assert goals.constraints.slack(goals.constraints.values(found.rule.decided)).min() >= 0
     strict = choose(score, goals, limits, levels=(0.99,))
     assert not strict.feasible
 
@@ -222,8 +222,8 @@ def test_at_one_level_a_looser_bound_never_costs_more(family):
         for name, one in (("alone", alone), ("together", last)):
             costs[name].append(one.rule.objective if one.feasible else np.inf)
         if last.feasible:
-            assert limits.at(last.rule.positive, last.quantile).min() >= -1e-9
-            value = goals.objective.values(last.rule.positive)[0]
+            assert limits.at(last.rule.decided, last.quantile).min() >= -1e-9
+            value = goals.objective.values(last.rule.decided)[0]
             assert value == pytest.approx(last.rule.objective, abs=1e-12)
     together = np.array(costs["together"])
     assert (np.diff(together[np.isfinite(together)]) <= 1e-9).all()

@@ -34,11 +34,11 @@ def test_equals_brute_force(objective, constraints, usual):
     ]:
         positive = (score > threshold).astype(float)
         value = goals.objective.values(positive)[0]
-        rho = float(goals.objective.values(choice.rule.positive)[0])
+        rho = float(goals.objective.values(choice.rule.decided)[0])
         costs = goals.objective.numerator[[0]].toarray().ravel()
         costs = costs - rho * goals.objective.denominator[[0]].toarray().ravel()
-        below = goals.objective.fractions(choice.rule.positive)[1][0]
-        error = np.sqrt((costs**2) @ (positive != choice.rule.positive)) / below
+        below = goals.objective.fractions(choice.rule.decided)[1][0]
+        error = np.sqrt((costs**2) @ (positive != choice.rule.decided)) / below
         inside = limits.at(positive, 0.0).min(initial=np.inf) >= -1e-9
         sums = (limits.rows @ positive)[:, None]
         inside &= not len(limits.offset) or limits.risk(sums, Z)[0] <= ndtr(-Z) + 1e-9
@@ -46,8 +46,8 @@ def test_equals_brute_force(objective, constraints, usual):
         if inside and good and abs(threshold - usual) < best:
             best, expected = abs(threshold - usual), threshold
     assert found.rule.thresholds[0] == pytest.approx(expected)
-    np.testing.assert_array_equal(found.rule.positive, score > found.rule.thresholds[0])
-    assert found.rule.objective == pytest.approx(goals.objective.values(found.rule.positive)[0])
+    np.testing.assert_array_equal(found.rule.decided, score > found.rule.thresholds[0])
+    assert found.rule.objective == pytest.approx(goals.objective.values(found.rule.decided)[0])
 
 
 def test_a_real_advantage_stays():
@@ -59,7 +59,7 @@ def test_a_real_advantage_stays():
     assert abs(found.rule.thresholds[0] - choice.rule.thresholds[0]) < 0.3
     gain = found.rule.objective - choice.rule.objective
     label = data.train.label[goals.rows]
-    gains = np.abs(found.rule.positive - label) - np.abs(choice.rule.positive - label)
+    gains = np.abs(found.rule.decided - label) - np.abs(choice.rule.decided - label)
     assert gain <= gains.std() / np.sqrt(len(gains))
 
 
@@ -94,4 +94,4 @@ def test_a_ratio_and_weights():
     choice = choose({"one": score}, goals, limits)
     found = nearest_to_default(choice, score, goals, limits, 0.0)
     assert abs(found.rule.thresholds[0]) <= abs(choice.rule.thresholds[0])
-    assert limits.at(found.rule.positive, 0.0)[0] >= 0
+    assert limits.at(found.rule.decided, 0.0)[0] >= 0

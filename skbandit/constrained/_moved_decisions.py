@@ -1,4 +1,4 @@
-"""MovedThresholdMixin: the fit of any classifier's thresholds, and predictions by them."""
+"""MovedDecisionsMixin: any classifier's decisions moved by thresholds, or by tables of costs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skbandit.constrained._fit_rows import (
-    Classes,
-    Extra,
+    UNKNOWN,
     FitRows,
     Grouping,
     labels_of,
@@ -26,8 +25,10 @@ from skbandit.constrained._fit_rows import (
     refuse_keywords,
     with_weights,
 )
+from skbandit.constrained._cost_tables import CostCriterion
 from skbandit.constrained._goals import Declared, Goals
 from skbandit.constrained._mixins import ConstrainedClassifierMixin
+from skbandit.constrained._unknown_groups import UnknownGroups
 from skbandit.constrained._report import (
     add_intervals,
     cross_fitted_report,
@@ -45,13 +46,13 @@ from skbandit.constrained._weighted_fits import (
     stacked,
 )
 from skbandit.constrained.cross_fitting._choose import Choice
-from skbandit.constrained.cross_fitting._rounds import Criterion, KnownRules
+from skbandit.constrained.cross_fitting._rounds import Criterion
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Rate
 from skbandit.rates._columns import Columns, Data
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
-from skbandit.utils._sklearn_compat import count_rows, fit_context
+from skbandit.utils._sklearn_compat import available_if, count_rows, fit_context
 from skbandit.utils._validation import warn_if_reordered
 
 if TYPE_CHECKING:
@@ -63,15 +64,46 @@ if TYPE_CHECKING:
 FEATURES = ("n_features_in_", "feature_names_in_")
 """Attributes that are those of the fitted classifier, if it has them."""
 
-OF_ONE_FIT = (*FEATURES, "threshold_", "_group_thresholds")
+OF_ONE_FIT = (
+    *FEATURES,
+    "threshold_",
+    "_group_thresholds",
+    "_costs",
+    "_overall_costs",
+    "_unknown_groups",
+    "group_estimator_",
+)
 """Attributes that a fit sets only in some cases, and the next one forgets."""
 
 
-class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
-    """Predicts by a response of other classifiers, above one threshold or that of a row's group.
+def _has_scores(self: MovedDecisionsMixin) -> bool:
+    if len(self.other_decisions):
+        raise AttributeError(
+            f"{type(self).__name__} with other_decisions has no decision_function: use "
+            "expected_costs."
+        )
+    return True
 
-    Subclasses have the parameters of `Declared.read`, `estimator`, `cv`, `by`, `unseen` and
-    `n_jobs`, and define `_splitter`, `_choose`, `_why_not` and `_scores`.
+
+def scaled_costs(costs: np.ndarray) -> np.ndarray:
+    """Costs (groups, D, D) of which the least of each label is 0 and the largest of all 1.
+
+    Neither changes which decision has the least expected cost.
+    """
+    costs = costs - costs.min(axis=2, keepdims=True)
+    largest = costs.max(initial=0.0)
+    return costs / largest if largest > 0 else costs
+
+
+class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
+    """Decides by a response of other classifiers and a rule, or the rule of a row's group.
+
+    With two classes the rule is a threshold. With more decisions it is a table of costs: the
+    decision is the one of least expected cost.
+
+    Subclasses have the parameters of `Declared.read`, `estimator`, `cv`, `by`, `unseen`,
+    `other_decisions` and `n_jobs`, and define `_splitter`, `_choose`, `_why_not`, `_scores` and
+    `_plain_scores`.
     """
 
     # The group of a row travels with it: users need no set_predict_request.
@@ -90,17 +122,22 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     cv: Any
     by: str | Sequence[str] | None
     unseen: str
+    other_decisions: Sequence[Any]
     n_jobs: int | None
+    confidence_level: float | None
+    group_estimator_: Any
     threshold_: float
     response_method_: str
     _grouping: Grouping | None
     _group_thresholds: np.ndarray
+    _costs: np.ndarray
+    _overall_costs: np.ndarray
+    _unknown_groups: UnknownGroups | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator).input_tags
         tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
-        tags.classifier_tags.multi_class = False
         return tags
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -131,14 +168,14 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         groups: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
-        """Fit `estimator` and choose the threshold, under the declared constraints.
+        """Fit `estimator` and choose the thresholds or costs, under the declared constraints.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Training rows, in a form that `estimator` accepts.
         y : array-like of shape (n_samples,)
-            Labels of two classes.
+            Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights, in the objective, in every constraint, and in the training of
             `estimator` if its `fit` accepts them.
@@ -166,7 +203,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         Raises
         ------
         InfeasibleConstraintsError
-            If no threshold meets the constraints; the closest one is in its `closest_`, and this
+            If no rule meets the constraints; the closest one is in its `closest_`, and this
             estimator is left as it was.
 
         Warns
@@ -194,7 +231,8 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
         """Read the rows, score them out of fold, and choose the thresholds."""
         weight_name = self._weight_name()
-        rows = self._read_rows(X, y, metadata, partial(labels_of, pos_label=self.pos_label))
+        classify = partial(labels_of, pos_label=self.pos_label, others=self.other_decisions)
+        rows = self._read_rows(X, y, metadata, classify)
         rows.require_both_classes()
         params, split_params = metadata_for(self, metadata, fit_params, weight_name)
         with prefix_error_with_extra():
@@ -204,7 +242,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         splits = splits_of_classes(self._splitter(unit[:n]), X, y, unit[:n], split_params)
         tested = with_weights(data, rows_tested(splits, n).astype(float))
         # bind first: report constraints the data cannot support before training anything
-        goals, group = self._declared().bind(tested), self._find_groups(tested)
+        goals, group = self._bound(tested), self._find_groups(tested)
         learner = Learner(self._seeded(), rows.classes, params, weight_name or "sample_weight")
         weight = np.concatenate([part.weight for part, _ in data.parts("all")])
         folds, method = Folds.of(splits, unit, data.extra), self._response_method(self.estimator)
@@ -240,53 +278,63 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         goals: Goals,
         data: Data,
         group: np.ndarray | None,
-        criterion: Criterion,
-        known: KnownRules,
+        criterion: Criterion | CostCriterion,
+        multipliers: np.ndarray,
     ) -> None:
         """Set what follows from the choice; raise if it is not feasible, warn if it is weak.
 
         Parameters
         ----------
         choice : Choice
-        scores : tuple of two ndarray of shape (N,)
+        scores : tuple of two ndarray of shape (N, ...)
             What everything was chosen by, and the same of the fit without constraints.
-        own : ndarray of shape (N,) or None
+        own : ndarray of shape (N, ...) or None
             Scores by the final classifier, if these are others.
         goals : Goals
         data : Data
             Of all rows, tested or not.
         group : ndarray of int, shape (N,), or None
-        criterion : Criterion
-        known : KnownRules
+        criterion : Criterion or CostCriterion
+        multipliers : ndarray
+            Shadow prices of the constraints that were measured.
         """
         rows, orientation = goals.measured.rows, self._classes.orientation
-        self._set_thresholds(choice, criterion, orientation * scores[0][rows])
+        self._set_rules(choice, criterion, orientation * scores[0][rows])
         self.confidence_level_ = choice.level
         self._take_constraints(goals)
-        self._set_multipliers(goals, criterion.multipliers(known, choice))
-        shifts, limits = self._shifts(group), criterion.promised
-        positive = self._predicted_positive(scores[0] + shifts)
-        plain = self._positive_where(self._usual_decisions(scores[1]) > 0)
-        report = self._report(scores[0] + shifts, goals.data, goals.constraints, plain)
-        margins = None if limits is None else limits.margins(choice.rule.positive)
+        self._set_multipliers(goals, multipliers)
+        limits, decided = criterion.promised, np.nan_to_num(self._decided(scores[0], group))
+        plain = self._usual(scores[1])
+        report = self._report(decided, goals.data, goals.constraints, plain)
+        margins = None
+        if limits is not None:
+            margins = limits.margins(goals.measured_indicators(choice.rule.decided))
         if own is not None:
-            report = self._cross_fitted(report, positive, goals, own + shifts, data, margins)
+            of_own = self._decided(own, group)
+            report = self._cross_fitted(report, decided, goals, of_own, data, margins)
         elif margins is not None:
             report = with_margins(report, goals.is_measured, margins)
         self._report_columns = plain_columns(report)
         self.feasible_ = choice.feasible
+        if self._unknown_groups is not None:
+            self._unknown_groups = self._unknown_groups.without_rows()
         if not self.feasible_:
-            why = self._why_not(report, goals, criterion, choice)
+            why = self._why_not(report, goals, criterion, choice, orientation * scores[0][rows])
             raise InfeasibleConstraintsError(
                 f"{why} The closest classifier is in the error's closest_.", self
             )
         free = choice.level if limits is None else None
-        self._warn_of_weak_fit(goals, positive, plain, free)
+        self._warn_of_weak_fit(goals, decided, plain, free)
 
     def _why_not(
-        self, report: pd.DataFrame, goals: Goals, criterion: Criterion, choice: Choice
+        self,
+        report: pd.DataFrame,
+        goals: Goals,
+        criterion: Criterion | CostCriterion,
+        choice: Choice,
+        scores: np.ndarray,
     ) -> str:
-        """Why no thresholds are good enough."""
+        """Why no rule on the scores of the rows that count is good enough."""
         raise NotImplementedError
 
     def _declared(self) -> Declared:
@@ -297,7 +345,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         X: Any,
         y: Any,
         metadata: dict[str, Any],
-        classify: Callable[[np.ndarray], tuple[Classes, np.ndarray]],
+        classify: Callable[[np.ndarray], tuple[Any, np.ndarray]],
     ) -> FitRows:
         """Check the declared constraints and the arguments of `fit`, and set the classes."""
         declared = self._declared()
@@ -305,6 +353,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         rows = FitRows.read(X, y, metadata, classify)
         declared.require_pos_label(rows.classes, self.pos_label, rows.data)
         self.classes_, self._positive = rows.classes.labels, rows.classes.positive
+        self._other_decisions = rows.classes.others
         return rows
 
     @property
@@ -317,8 +366,11 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             )
         return pd.Series(self._group_thresholds, index=self._grouping.index(), name="threshold")
 
+    @available_if(_has_scores)
     def decision_function(self, X: Any, *, attributes: Any = None) -> np.ndarray:
-        """Signed scores; positive for ``classes_[1]``.
+        """Signed scores; positive for ``classes_[1]``. Of several classes, negated expected costs.
+
+        Not there with `other_decisions`.
 
         Parameters
         ----------
@@ -329,19 +381,69 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Positive exactly where `predict` returns ``classes_[1]``.
+        ndarray of shape (n_samples,), or (n_samples, n_classes) if there are more than two
+            Positive exactly where `predict` returns ``classes_[1]``; of several, the largest is
+            that of the class that `predict` returns.
         """
         check_is_fitted(self)
-        scores = self._scores(X)
-        if self._grouping is None:
-            return scores + self._shifts(None)
-        warn_if_reordered({"X": X, "attributes": attributes})
-        columns = Columns.read(attributes, X, count_rows(X))
-        return scores + self._shifts(self._codes(columns))
+        scores, codes = self._scores(X), self._codes_of(X, attributes)
+        if self._classes.of_two:
+            return scores + self._shifts(codes)
+        return -self._expected_costs(scores, codes)
+
+    @property
+    def decisions_(self) -> np.ndarray:
+        """The classes, then the other decisions."""
+        if "classes_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no decisions_ before it is fitted.")
+        return self._classes.decisions
+
+    @property
+    def costs_(self) -> pd.DataFrame:
+        """Costs by label and decision; with `by`, by group, label and decision."""
+        if "classes_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no costs_ before it is fitted.")
+        columns = pd.Index(self.decisions_, name="decision")
+        labels = self.decisions_[: self._n_labels]
+        costs = self._tables_of_costs()[:, : len(labels)].reshape(-1, len(columns))
+        index = pd.Index(labels, name="label")
+        grouping = self._grouping
+        if self._unknown_groups is not None:
+            grouping = self._unknown_groups.grouping
+        if grouping is not None:
+            names = [*grouping.columns, "label"]
+            rows = [(*group, one) for group in grouping.groups for one in labels.tolist()]
+            index = pd.MultiIndex.from_tuples(rows, names=names)
+        return pd.DataFrame(costs, index=index, columns=columns)
+
+    def expected_costs(self, X: Any, *, attributes: Any = None) -> pd.DataFrame:
+        """Expected cost of each decision: `predict` returns the one of the least.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+        attributes : DataFrame or dict of arrays, default=None
+            The columns `by`, unless X has them; not needed without `by`.
+
+        Returns
+        -------
+        DataFrame of shape (n_samples, n_decisions)
+            A column per decision; the index is that of X. ``predict_proba(X) @ costs_``, with the
+            `costs_` of a row's group if there are groups. It feeds `skbandit.selection.assign`, for
+            capacities that must hold exactly in one batch.
+        """
+        check_is_fitted(self)
+        scores, codes = self._scores(X), self._codes_of(X, attributes)
+        if self._classes.of_two:
+            positive = self._classes.orientation * scores
+            first = self._classes.orientation < 0
+            scores = np.column_stack([positive, 1 - positive] if first else [1 - positive, positive])
+        costs = self._expected_costs(scores, codes)
+        return pd.DataFrame(costs, index=getattr(X, "index", None), columns=self.decisions_)
 
     def predict(self, X: Any, *, attributes: Any = None) -> np.ndarray:
-        """Predict class labels.
+        """Predict class labels, or other decisions.
 
         Parameters
         ----------
@@ -353,9 +455,13 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         Returns
         -------
         ndarray of shape (n_samples,)
+            Of `decisions_`.
         """
-        second = self.decision_function(X, attributes=attributes) > 0
-        return self.classes_[second.astype(int)]
+        check_is_fitted(self)
+        scores, codes = self._scores(X), self._codes_of(X, attributes)
+        if self._classes.of_two:
+            return self.classes_[(scores + self._shifts(codes) > 0).astype(int)]
+        return self.decisions_[self._expected_costs(scores, codes).argmin(axis=1)]
 
     def score(
         self,
@@ -410,19 +516,88 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     def _n_groups(self) -> int:
         return 1 if self._grouping is None else len(self._grouping.groups)
 
-    def _set_thresholds(self, choice: Choice, criterion: Criterion, scores: np.ndarray) -> None:
-        """Set the chosen thresholds, and one for groups unseen in `fit` if that is wanted."""
+    @property
+    def _n_labels(self) -> int:
+        """Number of labels whose probabilities decide."""
+        return len(self.classes_)
+
+    def _bound(self, counted: Data) -> Goals:
+        """The declared goals on the rows that count."""
+        return self._declared().bind(counted)
+
+    def _set_rules(
+        self, choice: Choice, criterion: Criterion | CostCriterion, scores: np.ndarray
+    ) -> None:
+        """Set the chosen rules, and one for groups unseen in `fit` if that is wanted."""
+        overall = choice
+        if self.by is not None and self.unseen != "error":
+            overall = replace(criterion, group=None, n_groups=1).best_rule(scores)
+        if not self._classes.of_two:
+            shape = -1, len(self.decisions_), len(self.decisions_)
+            self._costs = scaled_costs(choice.rule.costs.reshape(shape))
+            if overall is not choice:
+                self._overall_costs = scaled_costs(overall.rule.costs.reshape(shape))
+            return
         if self.by is not None:
             self._group_thresholds = choice.rule.thresholds
-            if self.unseen == "error":
-                return
-            choice = replace(criterion, group=None, n_groups=1).best_rule(scores)
-        self.threshold_ = float(choice.rule.thresholds[0])
+        if self.by is None or self.unseen != "error":
+            self.threshold_ = float(overall.rule.thresholds[0])
+
+    def _decided(self, scores: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
+        """Codes of decisions, as `Data` has them, by scores and groups; nan where unknown."""
+        if self._classes.of_two:
+            shifted = scores + self._shifts(codes)
+            return np.where(np.isnan(shifted), np.nan, self._positive_where(shifted > 0))
+        unknown = np.isnan(scores[:, 0])
+        if codes is not None and self.unseen == "error":
+            unknown |= codes == UNKNOWN
+        costs = self._expected_costs(np.where(unknown[:, None], 0.0, scores), codes)
+        return np.where(unknown, np.nan, costs.argmin(axis=1))
+
+    def _usual(self, scores: np.ndarray) -> np.ndarray:
+        """Codes of the decisions by scores without constraints."""
+        if self._classes.of_two:
+            return self._positive_where(self._usual_decisions(scores) > 0)
+        by_group = np.nan_to_num(scores).reshape(len(scores), -1, len(self.decisions_))
+        return by_group.sum(axis=1).argmax(axis=1).astype(float)
+
+    def _expected_costs(self, probability: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
+        """Expected cost of each decision, shape (n, D), by probabilities and groups."""
+        if codes is None:
+            costs = self._tables_of_costs()
+            return probability @ costs.reshape(-1, costs.shape[2])
+        tables = np.concatenate([self._tables_of_costs(), self._tables_of_unseen()])  # UNKNOWN: -1
+        found = np.empty((len(codes), tables.shape[2]))
+        for code in np.unique(codes):
+            found[codes == code] = probability[codes == code] @ tables[code]
+        return found
+
+    def _tables_of_costs(self) -> np.ndarray:
+        """Costs, shape (groups, D, D); a threshold t on the probability is a table, too."""
+        if not self._classes.of_two:
+            return self._costs
+        if self.response_method_ != "predict_proba":
+            raise AttributeError(
+                f"{type(self).__name__} has costs if its threshold is one on predict_proba, and "
+                f"response_method_ is {self.response_method_!r}."
+            )
+        thresholds = [self.threshold_] if self._grouping is None else self._group_thresholds
+        return np.array([self._costs_of_threshold(t) for t in thresholds])
+
+    def _tables_of_unseen(self) -> np.ndarray:
+        if self._classes.of_two:
+            return self._costs_of_threshold(vars(self).get("threshold_", np.nan))[None]
+        return vars(self).get("_overall_costs", np.full_like(self._costs[:1], np.nan))
+
+    def _costs_of_threshold(self, threshold: float) -> np.ndarray:
+        """Costs at which a positive prediction is the cheaper one above a threshold."""
+        costs = np.array([[0.0, threshold], [1.0 - threshold, 0.0]])  # negative first
+        return costs if self._classes.orientation > 0 else costs[::-1, ::-1]
 
     def _cross_fitted(
         self,
         report: pd.DataFrame,
-        positive: np.ndarray,
+        decided: np.ndarray,
         goals: Goals,
         own: np.ndarray,
         data: Data,
@@ -433,13 +608,16 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         data = with_weights(data, (~np.isnan(own[:n])).astype(float))  # not of unknown groups
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the report out of fold has warned
-            table = self._report(own, data, goals.constraints)
-        held_out = add_intervals(report, goals.constraints, goals.data, positive)
+            table = self._report(np.nan_to_num(own), data, goals.constraints)
+        held_out = add_intervals(report, goals.constraints, goals.data, decided)
         return cross_fitted_report(table, held_out, margins)
 
-    @property
-    def _shift(self) -> float:
-        return 0.0  # `_read` has added the shift of each row's group to its score
+    def _codes_of(self, X: Any, attributes: Any) -> np.ndarray | None:
+        """Index of the group of each row of X, UNKNOWN or an error if unseen; None without `by`."""
+        if self._grouping is None:
+            return None
+        warn_if_reordered({"X": X, "attributes": attributes})
+        return self._codes(Columns.read(attributes, X, count_rows(X)))
 
     def _codes(self, columns: Columns) -> np.ndarray:
         """Index of the group of each row; if it is unseen, UNKNOWN or an error."""
@@ -457,30 +635,57 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         )  # UNKNOWN: -1
         return -self._classes.orientation * thresholds
 
-    def _read(
-        self,
-        X: Any,
-        y: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        attributes: Any,
-        extra: Extra | None,
-        read_X: Callable[[Any], Any],
-    ) -> tuple[Any, Data]:
-        both, data = super()._read(X, y, sample_weight, attributes, extra, read_X)
+    def _both_scores(self, X: Any) -> np.ndarray:
+        return np.column_stack([self._scores(X), self._usual(self._plain_scores(X))])
+
+    def _both_decided(
+        self, both: np.ndarray, data: Data
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         codes = None
         if self._grouping is not None:
-            parts = [rows for rows in (data.train, data.extra) if rows is not None]
-            codes = np.concatenate([self._codes(rows.columns) for rows in parts])
-        both[:, 0] += self._shifts(codes)
-        return both, data
+            codes = np.concatenate([self._codes(rows.columns) for rows, _ in data.parts("all")])
+        scores = both[:, 0] if self._classes.of_two else both[:, :-1]
+        return self._decided(scores, codes), both[:, -1], None
 
-    def _both_scores(self, X: Any) -> np.ndarray:
-        scores = self._scores(X)
-        return np.column_stack([scores, self._usual_decisions(scores)])
+    def _plain_scores(self, X: Any) -> np.ndarray:
+        """Responses of the classifier without constraints."""
+        raise NotImplementedError
+
+    def _find_unknown_groups(
+        self, fits: OutOfFold, goals: Goals, data: Data, scores: np.ndarray
+    ) -> np.ndarray:
+        """Set the groups that goals name and `by` does not; scores of groups and labels.
+
+        `scores` are of labels, and are returned if there are no such groups.
+        """
+        unknown = None
+        if self.by is None and not self._classes.of_two:
+            unknown = UnknownGroups.find(goals.declared, data)
+        if unknown is None:
+            return scores
+        of_strata = unknown.fits(fits, data.train.label)
+        found = unknown.joint(scores, of_strata.scores()[0])
+        self._unknown_groups, self.group_estimator_ = unknown, of_strata.fitted()
+        return found
+
+    def _cost_criterion(self, goals: Goals, group: np.ndarray | None) -> CostCriterion:
+        """What tables of costs are chosen by."""
+        settings = goals, self.confidence_level
+        if (unknown := self._unknown_groups) is not None:
+            groups = unknown.group, unknown.n_groups
+            return CostCriterion.of(*settings, *groups, knows_group=False)
+        return CostCriterion.of(*settings, group, self._n_groups)
+
+    def _of_groups(self, X: Any, probability: np.ndarray) -> np.ndarray:
+        """Probabilities of groups and labels, from those of labels, if groups are unknown."""
+        if self._unknown_groups is None:
+            return probability
+        return self._unknown_groups.of_fitted(self.group_estimator_, X, probability)
 
     def _response_method(self, fitted: Any) -> str:
         """Set and return the response that thresholds apply to."""
-        self.response_method_ = response_of(fitted, getattr(self, "response_method", "auto"))
+        wanted = getattr(self, "response_method", "auto")
+        self.response_method_ = response_of(fitted, wanted, self._classes)
         return self.response_method_
 
     def _usual_decisions(self, scores: np.ndarray) -> np.ndarray:

@@ -1,0 +1,104 @@
+"""Groups that goals name and that are not known at prediction: their probabilities, from features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from skbandit.constrained._fit_rows import UNKNOWN, Classes, Grouping
+from skbandit.constrained._goals import Declared
+from skbandit.constrained._weighted_fits import Learner, OutOfFold, responses
+from skbandit.rates._columns import Data, UnknownColumnError
+
+MOST_STRATA = 60
+"""Pairs of a group and a label of which probabilities are learned, at most."""
+
+
+@dataclass(frozen=True)
+class UnknownGroups:
+    """Groups of the training rows, and a learner of groups and labels together.
+
+    Attributes
+    ----------
+    group : ndarray of int, shape (N,)
+        Of all rows, as far as it is known; else 0.
+    grouping : Grouping
+    strata : Classes
+        Numbers ``group * n_decisions + label`` of the strata that have rows.
+    n_decisions : int
+    """
+
+    group: np.ndarray
+    grouping: Grouping
+    strata: Classes
+    n_decisions: int
+
+    @classmethod
+    def find(cls, declared: Declared, data: Data) -> UnknownGroups | None:
+        """The groups that the rates select by; None if there are none, or too many."""
+        columns = declared.columns_of_selections(data)
+        if not columns:
+            return None
+        try:
+            grouping = Grouping.find(columns, Data(data.train))
+        except UnknownColumnError:  # of rates that are measured on X_extra only
+            return None
+        n_groups, D = len(grouping.groups), len(data.decisions)
+        if n_groups < 2 or n_groups * len(data.classes) > MOST_STRATA:
+            return None
+        codes = []
+        for rows, _ in data.parts("all"):
+            try:
+                codes.append(grouping.codes(rows.columns))
+            except UnknownColumnError:
+                codes.append(np.full(len(rows), UNKNOWN))
+        group = np.maximum(np.concatenate(codes), 0)
+        strata = np.unique(group[: len(data.train)] * D + data.train.label)
+        if len(strata) <= 2:
+            return None
+        return cls(group, grouping, Classes(strata, None), D)
+
+    def without_rows(self) -> UnknownGroups:
+        """What predictions need."""
+        return replace(self, group=np.zeros(0, dtype=int))
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.grouping.groups)
+
+    def fits(self, of_labels: OutOfFold, label: np.ndarray) -> OutOfFold:
+        """The same fits for strata in the place of labels."""
+        learner = of_labels.learner
+        return OutOfFold(
+            Learner(learner.estimator, self.strata, learner.params, learner.weight_name),
+            of_labels.X,
+            self.group[: len(label)] * self.n_decisions + label,
+            of_labels.folds,
+            of_labels.method,
+            of_labels.weight,
+            of_labels.n_jobs,
+        )
+
+    def joint(self, of_label: np.ndarray, of_strata: np.ndarray) -> np.ndarray:
+        """Probabilities of groups and labels, (n, F): P(label) P(group | label).
+
+        Parameters
+        ----------
+        of_label : ndarray of shape (n, D)
+        of_strata : ndarray of shape (n, number of strata with rows)
+        """
+        n, D = of_label.shape
+        found = np.zeros((n, self.n_groups * D))
+        found[:, self.strata.labels] = of_strata
+        found = found.reshape(n, self.n_groups, D)
+        total = found.sum(axis=1, keepdims=True)
+        even = np.full_like(found, 1 / self.n_groups)
+        share = np.divide(found, total, out=even, where=total > 0)
+        return (of_label[:, None, :] * share).reshape(n, -1)
+
+    def of_fitted(self, fitted: Any, X: Any, of_label: np.ndarray) -> np.ndarray:
+        """The same of new rows, by a classifier fitted to all strata."""
+        return self.joint(of_label, responses(fitted, X, "predict_proba", self.strata))

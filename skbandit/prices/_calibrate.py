@@ -1,0 +1,174 @@
+"""Rules that meet their goals where these are measured, at a confidence level.
+
+The probabilities of strata are estimates, and so are the rates that the dual expects. Its bounds
+are moved by what the expected rates miss of the measured ones, and by the margin of the level, in
+a few rounds; so goals hold whatever the quality of the probabilities, which cost objective only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from skbandit.prices._dual import SMOOTHING, DecisionProblem, Prices, best_prices
+
+TOLERANCE = 1e-9
+"""Rounding error of a rate."""
+
+ROUNDS, PUSHES = 6, 8
+"""Rounds in which the moved bounds settle, and rounds more that move only those still missed."""
+
+LEAST_PUSH = 0.05
+"""Share of its margin by which a bound that is still missed moves at least."""
+
+MOST_ROWS = 20_000
+"""Rows that stand for all in the dual: what they miss is measured on all rows, and moves bounds."""
+
+
+class Measured(Protocol):
+    """What decisions attain on rows whose labels are known, m goals.
+
+    Attributes
+    ----------
+    objective : float
+        Lower is better; inf if undefined.
+    excess : ndarray of shape (m,)
+        What each value exceeds its bound by, nan where undefined.
+    tables : tuple of two ndarray, or None
+        Tables and constants of an objective that is linear at these decisions only.
+    """
+
+    objective: float
+    excess: np.ndarray
+    tables: tuple[np.ndarray, np.ndarray] | None
+
+    def margin(self, z: float) -> np.ndarray:
+        """What a normal quantile adds to each value, shape (m,)."""
+
+    def risk(self, z: float) -> float:
+        """Probability, about, that some goal is missed on new rows, exact near the tail of z."""
+
+
+@dataclass(frozen=True)
+class PricedRule:
+    """The decisions of least cost at some prices.
+
+    Attributes
+    ----------
+    prices : Prices
+    costs : ndarray of shape (F, D)
+        Cost of each decision by stratum.
+    decided : ndarray of int, shape (N,)
+        Decisions of the rows measured.
+    objective : float
+        Lower is better.
+    slack : float
+        The least slack of a rate; with a quantile, where the rates are inside, the risk that is
+        left. Negative if a goal is missed.
+    """
+
+    prices: Prices
+    costs: np.ndarray
+    decided: np.ndarray
+    objective: float
+    slack: float
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every goal holds, at its level."""
+        return self.slack >= -TOLERANCE
+
+    def better_than(self, other: PricedRule | None) -> bool:
+        """Whether it meets the goals at a lower objective, or misses them by less."""
+        if other is None:
+            return True
+        if not (self.feasible and other.feasible):
+            return self.slack > other.slack
+        return self.objective < other.objective
+
+
+def calibrated(
+    problem: DecisionProblem,
+    measure: Callable[[np.ndarray], Measured],
+    z: float,
+    start: Prices | None = None,
+) -> PricedRule:
+    """The rule with the best objective found among those that meet the goals as measured.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+    measure : callable
+        Measures decisions of shape (N,).
+    z : float
+        The risks of missing goals may add up to the tail of this normal quantile; 0 is for the
+        goals themselves.
+    start : Prices or None
+        Prices near the solution, if some are known.
+
+    Returns
+    -------
+    PricedRule
+        Feasible, or the one that misses by least.
+    """
+    n = len(problem.weight)
+    few = problem if n <= MOST_ROWS else problem.rows(np.linspace(0, n - 1, MOST_ROWS).astype(int))
+    tail, best, sharing = float(ndtr(-z)), None, 1
+    prices = problem.without_prices() if start is None else start
+    while True:
+        quantile = max(-float(ndtri(tail / sharing)), 0.0) if z > 0 else 0.0
+        found, binding = _at_quantile(problem, few, measure, z, quantile, prices)
+        best = found if found.better_than(best) else best
+        if best.feasible or sharing >= binding:
+            return best
+        prices, sharing = found.prices, min(2 * sharing, binding)
+
+
+def _at_quantile(
+    problem: DecisionProblem,
+    few: DecisionProblem,
+    measure: Callable[[np.ndarray], Measured],
+    z: float,
+    quantile: float,
+    prices: Prices,
+) -> tuple[PricedRule, int]:
+    """The best rule on the way to bounds that keep the margin of a quantile; goals that bind there.
+
+    The risk is that of z.
+    """
+    best: PricedRule | None = None
+    binding, moved, smoothing = 1, np.zeros(len(problem.bound)), SMOOTHING
+    for count in range(ROUNDS + PUSHES):
+        decided = problem.decide(prices)
+        found = measure(decided)
+        margin = found.margin(quantile) if quantile > 0 else np.zeros(len(moved))
+        missed = np.where(np.isnan(found.excess), np.inf, found.excess)
+        room = -float(missed.max(initial=-np.inf))
+        if room >= -TOLERANCE and z > 0:
+            room = float(ndtr(-z)) - found.risk(z)
+        rule = PricedRule(prices, problem.costs(prices), decided, found.objective, room)
+        if rule.better_than(best):
+            best = rule
+            binding = int((missed + margin > -0.2 * margin).sum())
+        settled = count >= ROUNDS - 1 or (found.tables is None and not prices.goals.any())
+        if rule.feasible and settled:
+            break
+        if found.tables is not None:
+            problem, few = problem.with_objective(*found.tables), few.with_objective(*found.tables)
+        if count < ROUNDS - 1:
+            bias = found.excess - few.excess(few.decide(prices))
+            moved = np.where(np.isnan(bias), moved, bias + margin)
+        else:
+            missed = np.where(np.isinf(missed), 0.0, missed) + margin
+            pushed = np.maximum(missed, LEAST_PUSH * np.maximum(margin, TOLERANCE))
+            moved = moved + np.where(missed > 0, pushed, 0.0)
+        if problem.at_ceiling(prices):  # nothing met these bounds, and something may meet the next
+            prices, smoothing = problem.without_prices(), SMOOTHING
+        prices, _ = best_prices(few.tightened(moved), prices, smoothing)
+        smoothing = SMOOTHING[-1:]
+    assert best is not None
+    return best, binding
