@@ -31,8 +31,8 @@ from tests.tiers import first
 ESTIMATORS = [  # one of each class
     # "auto" leaves the checks' few rows to cvxpy; the default threshold is among the variants
     RampClassifier(constraints=[error_rate() <= 0.6], threshold=False, solver="newton"),
-    ConstrainedThreshold(LogisticRegression()),
-    ConstrainedReduction(LogisticRegression()),
+    ConstrainedThreshold(LogisticRegression(max_iter=1000)),
+    ConstrainedReduction(LogisticRegression(max_iter=1000)),
     # the checks make one ad
     RegressionSetSelector(),
     PopularitySetSelector(),

@@ -1,4 +1,4 @@
-"""ConstrainedThreshold: the threshold of any classifier, chosen under constraints."""
+"""ConstrainedThreshold: the decisions of any classifier, moved to meet constraints."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.constrained._fit_rows import prefix_error_with_extra, read_prefit
 from skbandit.constrained._cost_tables import CostCriterion
+from skbandit.constrained._fit_rows import prefix_error_with_extra, read_prefit
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._moved_decisions import MovedDecisionsMixin
 from skbandit.constrained._report import level_reached, missed
@@ -39,15 +39,17 @@ def _inner_has(method: str) -> Callable[[Any], bool]:
 
 
 class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
-    """Move the threshold of any classifier so that it meets constraints on rates.
+    """Move the decisions of any classifier so that they meet constraints on rates.
 
-    Among all thresholds on the classifier's scores that meet every constraint, it finds the one
-    with the best objective, exactly; with `by`, one threshold per group.
+    With two classes, it finds the threshold with the best objective among all that meet every
+    constraint, exactly; with `by`, one threshold per group. With several classes, or with
+    `other_decisions` such as "review", it finds a table of costs, and decides by the least expected
+    cost.
 
     Parameters
     ----------
     estimator : classifier
-        Binary classifier with `predict_proba` or `decision_function`.
+        With `predict_proba` or, for two classes, `decision_function`.
     objective : Rate, default=None
         Rate to optimize. None means `error_rate()`. Recall and the like are maximized, the error
         rate and the like minimized. ``worst(error_rate, by="region")`` optimizes the worst group.
@@ -63,8 +65,9 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         The scores. "auto" is `predict_proba` if available, else `decision_function`.
     pos_label : label, default=None
-        The positive class. Required for labels other than {0, 1}, {-1, 1} and bool, unless all
-        rates are the same for either class, as `error_rate` and `churn` are.
+        The class of rates that name none with `of`. Required for two labels other than {0, 1},
+        {-1, 1} and bool, unless all rates are the same for either class, as `error_rate` and
+        `churn` are.
     n_jobs : int, default=None
         Number of folds fitted in parallel.
     confidence_level : float in [0.5, 1) or None, default=None
@@ -80,25 +83,39 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         With `by`, how `predict` treats rows of a group that was not in `fit`, or of no group.
         "error" raises an error that names the group; "overall" uses `threshold_`, the best
         threshold for all rows.
+    other_decisions : sequence of labels, default=()
+        Decisions besides the classes, such as ``["review"]``, of the type of the labels. They are
+        never right: see `skbandit.rates.error_rate`.
 
     Attributes
     ----------
     estimator_ : classifier
         The classifier that predicts: fitted to all rows, or as passed with "prefit".
     threshold_ : float
-        Without `by`, or with ``unseen="overall"``: the response above which the positive class is
-        predicted (that of `decision_function` is negated if this is ``classes_[0]``).
+        Of two classes, without `by` or with ``unseen="overall"``: the response above which the
+        positive class is predicted (that of `decision_function` is negated if this is
+        ``classes_[0]``).
     thresholds_ : Series
-        With `by`, the threshold of each group.
+        Of two classes, with `by`: the threshold of each group.
+    costs_ : DataFrame
+        Cost of each decision (columns) by label (rows); with `by`, by group and label. `predict`
+        returns the decision with the least of ``predict_proba(X) @ costs_``: see `expected_costs`.
+        The least cost of each label is 0; of several classes, the largest of all is 1. A threshold
+        on probabilities is such a table, too.
+    decisions_ : ndarray
+        The classes, then `other_decisions`.
+    group_estimator_ : classifier
+        If goals of several classes select groups and `by` does not name them: a classifier of
+        group and label together, by whose probabilities `costs_` has a row per group and label.
     duality_gap_ : float
         No thresholds improve the objective on these rows by more than this; 0 if they are proven
-        to be the best.
+        to be the best. nan with more than two decisions.
     multipliers_ : ndarray of shape (n_constraints,)
         Shadow prices, one per row of `constraint_report_`: how much the objective improves per
         unit by which a bound is relaxed; 0 if it does not bind, nan if the constraint was skipped.
     response_method_ : {"predict_proba", "decision_function"}
         The response to which thresholds apply.
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (n_classes,)
         Class labels.
     constraint_report_ : DataFrame
         One row per constraint; of a `ratio` or `difference` of more than six groups, one row per
@@ -130,9 +147,15 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
     columns from `attributes` or X. scikit-learn's searches pass no attributes to `predict`: use
     their `best_estimator_`.
 
+    Costs of several classes are prices of the constraints: multipliers of the linear program over
+    all decisions, whose bounds are moved until the rates meet theirs out of fold; then the cost of
+    one decision after the other is moved to where the objective is best. The quality of the
+    probabilities affects the objective, not whether constraints hold. A bound on a sum of ratios
+    such as macro F1 can be measured, not trained; as an objective it can.
+
     With a `confidence_level` c there are two kinds of guarantee:
 
-    - With ``cv="prefit"`` and constraints on single rates, the Clopper-Pearson limit of each rate,
+    - With two classes, ``cv="prefit"`` and constraints on single rates, the Clopper-Pearson limit of each rate,
       at level 1 - (1 - c)/m for m constraints, must meet its bound. For independent rows of equal
       weight that the model has not seen, this is exact for rates that are monotone in one
       threshold: recall, positive rate, false positive rate and their complements, overall or, with
@@ -151,8 +174,9 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
     of what is possible, many raise an error, and the others keep it less often. Scores that differ
     by rounding errors only, such as probabilities next to 1, count as equal.
 
-    `decision_function` is the response minus the threshold. `predict_proba` is that of
-    `estimator_`, so it stays calibrated, and is not 1/2 at the threshold.
+    `decision_function` is the response minus the threshold or, of several classes, the negative
+    expected costs. `predict_proba` is that of `estimator_`, so it stays calibrated, and is not 1/2
+    at the threshold.
 
     Examples
     --------
@@ -187,6 +211,24 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
     ['north', 'south']
     >>> clf.predict(X[:1], attributes={"site": ["south"]}).shape
     (1,)
+
+    Several classes, of which some rows go to a person:
+
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skbandit.rates import error_rate, positive_rate
+    >>> X, y = load_wine(return_X_y=True)
+    >>> names = np.array(["barolo", "grignolino", "barbera"])
+    >>> clf = ConstrainedThreshold(
+    ...     GaussianNB(),
+    ...     None,
+    ...     [error_rate(without="person") <= 0.15, positive_rate(of="person") <= 0.3],
+    ...     other_decisions=["person"],
+    ... ).fit(X[:, :4], names[y])
+    >>> clf.decisions_.tolist()
+    ['barbera', 'barolo', 'grignolino', 'person']
+    >>> clf.constraint_report_["satisfied"].all(), clf.costs_.shape
+    (np.True_, (3, 4))
     """
 
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"attributes": True}

@@ -19,12 +19,15 @@ from skbandit.constrained.cross_fitting._choose import (
     Choice,
     best_quantile,
     levels_to_try,
+    nearest_to_default,
     objective_scale,
 )
+from skbandit.constrained.thresholds._candidates import ThresholdSearch
+from skbandit.constrained.thresholds._groups import Rule
 from skbandit.constrained.thresholds._limits import SharedRisk, limits_at, quantile_of
 from skbandit.prices._calibrate import PricedRule, calibrated
 from skbandit.prices._dual import DecisionProblem, attainable, conflicting
-from skbandit.rates._forms import indicators
+from skbandit.rates._forms import LinearFractionalForms, indicators
 from skbandit.rates._score_limits import ScoreLimits
 
 FEWEST, SMALL_SHARE = 30.0, 0.2
@@ -174,7 +177,8 @@ class CostCriterion:
 
         @cache
         def at(z: float) -> PricedRule:
-            return calibrated(search.problem, search.measure, z, at(0.0).prices if z else None)
+            rule = calibrated(search.problem, search.measure, z, at(0.0).prices if z else None)
+            return search.polished(rule, z)
 
         def attempt(z: float) -> tuple[float, float]:
             rule = at(z)
@@ -186,9 +190,9 @@ class CostCriterion:
         return Choice(None, at(z), z)
 
     def loss(self, choice: Choice) -> float:
-        """The objective, and the expected cost of violations where the level is free: lower is better.
+        """The objective and, where the level is free, the expected cost of violations.
 
-        inf if the constraints do not hold.
+        Lower is better; inf if the constraints do not hold.
         """
         if not choice.feasible:
             return np.inf
@@ -356,3 +360,69 @@ class CostSearch:
         mean = np.tile(mean, (1, len(total) // D, 1))
         some = total > 0
         return np.where(some[:, None], found / np.where(some, total, 1.0)[:, None], mean)
+
+    def polished(self, rule: PricedRule, z: float) -> PricedRule:
+        """Move the cost of one decision after the other to where the objective is best as measured.
+
+        Probabilities may be too high or too low for some decision: prices do not see it. A rise of
+        one cost, the same in all strata, is a threshold on how much the decision is better than the
+        best of the others, and the best threshold is found exactly; it moves only as far as noise
+        does not explain what it gains.
+        """
+        criterion, best = self.criterion, rule
+        if criterion.goals.adds or not rule.feasible:
+            return rule
+        for j in range(criterion.n_decisions):
+            cost = np.asarray(self.strata @ best.costs)
+            others = np.where(np.arange(criterion.n_decisions) == j, np.inf, cost)
+            other = others.argmin(axis=1)
+            score = others[np.arange(len(cost)), other] - cost[:, j]
+            one = self._decision_against(j, other)
+            search = ThresholdSearch.of(score, one.goals, one.limits)
+            found = search.best(z, 0.0)
+            if not found.feasible:
+                continue
+            choice = Choice(None, Rule.of(found, score), z)
+            choice = nearest_to_default(choice, score, one.goals, one.limits, 0.0)
+            threshold = choice.rule.thresholds[0]
+            if threshold == 0 or not choice.rule.objective < best.objective:
+                continue
+            costs = best.costs.copy()
+            costs[:, j] += threshold
+            decided = np.where(choice.rule.decided > 0, j, other)
+            best = replace(
+                best, costs=costs, decided=decided, objective=float(choice.rule.objective)
+            )
+        return best
+
+    def _decision_against(self, j: int, other: np.ndarray) -> CostCriterion:
+        """The criterion of one decision against the best other of each row, as of two classes."""
+        criterion = self.criterion
+        goals, n, D = criterion.goals, len(other), criterion.n_decisions
+        pi = indicators(other, D)
+        own = _places(np.full(n, j), D)
+        swap = csr_array(own - _places(other, D))
+
+        def moved(forms: LinearFractionalForms) -> LinearFractionalForms:
+            return LinearFractionalForms(
+                csr_array(forms.numerator @ swap),
+                forms.numerator_constant + forms.numerator @ pi,
+                csr_array(forms.denominator @ swap),
+                forms.denominator_constant + forms.denominator @ pi,
+            )
+
+        limits = criterion.limits
+        limits = replace(
+            limits, rows=csr_array(limits.rows @ swap), constant=limits.constant + limits.rows @ pi
+        )
+        constraints = replace(goals.constraints, forms=moved(goals.constraints.forms))
+        measured = MeasuredGoals(moved(goals.objective), constraints, np.arange(n))
+        return replace(criterion, goals=measured, limits=limits, n_decisions=2)
+
+
+def _places(decided: np.ndarray, n_decisions: int) -> csr_array:
+    """Which of the `indicators` of n rows their decisions are, shape (n * (D - 1), n)."""
+    some = np.flatnonzero(decided)
+    place = some * (n_decisions - 1) + decided[some] - 1
+    shape = len(decided) * (n_decisions - 1), len(decided)
+    return csr_array((np.ones(len(some)), (place, some)), shape=shape)

@@ -367,9 +367,7 @@ def refuse_missing_labels(y: Any) -> None:
         )
 
 
-def labels_of(
-    y: np.ndarray, pos_label: Any, others: Sequence[Any]
-) -> tuple[Classes, np.ndarray]:
+def labels_of(y: np.ndarray, pos_label: Any, others: Sequence[Any]) -> tuple[Classes, np.ndarray]:
     """The classes of y, and the code of each row: see `Classes.encode`."""
     classes = Classes.read(y, pos_label, others)
     if classes.of_two:

@@ -129,8 +129,8 @@ class Goals:
         constraints = self.constraints.subset(self.is_measured)
         coefficients = [self.objective.numerator, self.objective.denominator]
         coefficients += [constraints.forms.numerator, constraints.forms.denominator]
-        counts = sum(np.asarray(abs(some).sum(axis=0)).ravel() for some in coefficients)
-        counts = counts.reshape(len(self.data), -1).max(axis=1)
+        columns = sum(np.asarray(abs(some).sum(axis=0)).ravel() for some in coefficients)
+        counts = np.reshape(columns, (len(self.data), -1)).max(axis=1)
         rows = np.flatnonzero(counts if self.counted is None else self.counted | (counts > 0))
         columns = self.columns_of(rows)
         return MeasuredGoals(

@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from skbandit.constrained._cost_tables import CostCriterion
 from skbandit.constrained._fit_rows import (
     UNKNOWN,
     FitRows,
@@ -25,16 +26,15 @@ from skbandit.constrained._fit_rows import (
     refuse_keywords,
     with_weights,
 )
-from skbandit.constrained._cost_tables import CostCriterion
 from skbandit.constrained._goals import Declared, Goals
 from skbandit.constrained._mixins import ConstrainedClassifierMixin
-from skbandit.constrained._unknown_groups import UnknownGroups
 from skbandit.constrained._report import (
     add_intervals,
     cross_fitted_report,
     plain_columns,
     with_margins,
 )
+from skbandit.constrained._unknown_groups import UnknownGroups
 from skbandit.constrained._weighted_fits import (
     USUAL,
     Folds,
@@ -438,7 +438,9 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         if self._classes.of_two:
             positive = self._classes.orientation * scores
             first = self._classes.orientation < 0
-            scores = np.column_stack([positive, 1 - positive] if first else [1 - positive, positive])
+            scores = np.column_stack(
+                [positive, 1 - positive] if first else [1 - positive, positive]
+            )
         costs = self._expected_costs(scores, codes)
         return pd.DataFrame(costs, index=getattr(X, "index", None), columns=self.decisions_)
 

@@ -53,13 +53,16 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
 
     The classifier is refitted to reweighted and relabeled rows in a few rounds (Agarwal et al.,
     ICML 2018). The result is one deterministic rule: the best fit, or the mean of two, with the
-    best threshold.
+    best threshold. With several classes, or with `other_decisions`, it is the best fit with the
+    best table of costs.
 
     Parameters
     ----------
-    estimator : classifier
-        Binary classifier with `predict_proba` or `decision_function` whose `fit` accepts
-        `sample_weight`, such as boosted trees, or a Pipeline that ends with one.
+    estimator : classifier, or selector with `predict_costs`
+        Classifier with `predict_proba` or, for two classes, `decision_function`, whose `fit`
+        accepts `sample_weight`, such as boosted trees, or a Pipeline that ends with one. With more
+        than two decisions also a `SetSelectClassifier` or `RegressionSetSelector`, which is fitted
+        to the costs of all decisions.
     objective : Rate, default=None
         Rate to optimize. None means `error_rate()`. Recall and the like are maximized, the error
         rate and the like minimized. ``worst(error_rate, by="region")`` optimizes the worst group.
@@ -83,8 +86,9 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
     tol : float, default=1e-3
         The rounds end when the objective can improve by at most this much.
     pos_label : label, default=None
-        The positive class. Required for labels other than {0, 1}, {-1, 1} and bool, unless all
-        rates are the same for either class, as `error_rate` and `churn` are.
+        The class of rates that name none with `of`. Required for two labels other than {0, 1},
+        {-1, 1} and bool, unless all rates are the same for either class, as `error_rate` and
+        `churn` are.
     random_state : int, RandomState instance or None, default=None
         Seeds `estimator` and its parts whose own `random_state` is None, with the same seed in
         every fit.
@@ -99,18 +103,28 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         With `by`, how `predict` treats rows of a group that was not in `fit`, or of no group.
         "error" raises an error that names the group; "overall" uses `threshold_`, the best
         threshold for all rows.
+    other_decisions : sequence of labels, default=()
+        Decisions besides the classes, such as ``["review"]``, of the type of the labels.
 
     Attributes
     ----------
     estimators_ : list of classifier
         The classifier that predicts, or two whose mean response does.
     threshold_ : float
-        Without `by`, or with ``unseen="overall"``: the response above which the positive class is
-        predicted.
+        Of two classes, without `by` or with ``unseen="overall"``: the response above which the
+        positive class is predicted.
     thresholds_ : Series
-        With `by`, the threshold of each group.
-    response_method_ : {"predict_proba", "decision_function"}
-        The response to which thresholds apply: `predict_proba` if there is one.
+        Of two classes, with `by`: the threshold of each group.
+    costs_ : DataFrame
+        Cost of each decision (columns) by label (rows); with `by`, by group and label. Of a round
+        after the first, the rows are decisions, as its fit is to costs: its shares of them take the
+        place of probabilities.
+    decisions_ : ndarray
+        The classes, then `other_decisions`.
+    group_estimator_ : classifier
+        As of `ConstrainedThreshold`, if the best round is the first.
+    response_method_ : {"predict_proba", "decision_function", "predict_costs"}
+        The response to which thresholds or costs apply: `predict_proba` if there is one.
     best_rounds_ : tuple of int
         The rounds that `estimators_` are from; 0 is the fit to the rows as they are.
     n_iter_ : int
@@ -122,7 +136,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
     confidence_level_ : float
         The level that was reached; 0.5 if the rates meet their bounds without a margin, nan if
         they miss them, in an error's `closest_`.
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (n_classes,)
         Class labels.
     constraint_report_ : DataFrame
         One row per constraint; of a `ratio` or `difference` of more than six groups, one row per
@@ -147,7 +161,8 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
     -----
     For given multipliers of the constraints, objective and constraints add up to a cost per row of
     predicting it positive. Minimizing the cost is classification, with the sign of the cost as
-    label and its size as weight. A bound t on a ratio N/D becomes N - tD <= 0, and an objective
+    label and its size as weight; of several decisions, each that is better than the worst one is an
+    example, with the difference as weight. A bound t on a ratio N/D becomes N - tD <= 0, and an objective
     that is a ratio has its value as one more multiplier (Dinkelbach's method).
 
     - There is no `predict_proba`: a classifier fitted to costs does not estimate class
@@ -329,8 +344,8 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         self._take_features(self.estimators_[0])
         chosen, plain = done[best], done[0].scores
         own, multipliers = self._scores(fits.X), chosen.criterion.shadow_prices(plain, choice)
-        settings = chosen.criterion, multipliers
-        self._conclude(choice, (chosen.scores, plain), own, goals, data, group, *settings)
+        both = chosen.scores, plain
+        self._conclude(choice, both, own, goals, data, group, chosen.criterion, multipliers)
 
     @property
     def _n_labels(self) -> int:

@@ -1,4 +1,4 @@
-"""Groups that goals name and that are not known at prediction: their probabilities, from features."""
+"""Groups that goals name and that predictions do not know: their probabilities by features."""
 
 from __future__ import annotations
 

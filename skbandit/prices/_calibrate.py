@@ -30,21 +30,19 @@ MOST_ROWS = 20_000
 
 
 class Measured(Protocol):
-    """What decisions attain on rows whose labels are known, m goals.
+    """What decisions attain on rows whose labels are known, of m goals."""
 
-    Attributes
-    ----------
-    objective : float
-        Lower is better; inf if undefined.
-    excess : ndarray of shape (m,)
-        What each value exceeds its bound by, nan where undefined.
-    tables : tuple of two ndarray, or None
-        Tables and constants of an objective that is linear at these decisions only.
-    """
+    @property
+    def objective(self) -> float:
+        """Lower is better; inf if undefined."""
 
-    objective: float
-    excess: np.ndarray
-    tables: tuple[np.ndarray, np.ndarray] | None
+    @property
+    def excess(self) -> np.ndarray:
+        """What each value exceeds its bound by, shape (m,); nan where undefined."""
+
+    @property
+    def tables(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Tables and constants of an objective that is linear at these decisions only."""
 
     def margin(self, z: float) -> np.ndarray:
         """What a normal quantile adds to each value, shape (m,)."""
@@ -117,12 +115,13 @@ def calibrated(
     """
     n = len(problem.weight)
     few = problem if n <= MOST_ROWS else problem.rows(np.linspace(0, n - 1, MOST_ROWS).astype(int))
-    tail, best, sharing = float(ndtr(-z)), None, 1
+    tail, sharing = float(ndtr(-z)), 1
+    best: PricedRule | None = None
     prices = problem.without_prices() if start is None else start
     while True:
         quantile = max(-float(ndtri(tail / sharing)), 0.0) if z > 0 else 0.0
         found, binding = _at_quantile(problem, few, measure, z, quantile, prices)
-        best = found if found.better_than(best) else best
+        best = found if best is None or found.better_than(best) else best
         if best.feasible or sharing >= binding:
             return best
         prices, sharing = found.prices, min(2 * sharing, binding)
@@ -141,7 +140,8 @@ def _at_quantile(
     The risk is that of z.
     """
     best: PricedRule | None = None
-    binding, moved, smoothing = 1, np.zeros(len(problem.bound)), SMOOTHING
+    binding, moved = 1, np.zeros(len(problem.bound))
+    smoothing: tuple[float, ...] = SMOOTHING
     for count in range(ROUNDS + PUSHES):
         decided = problem.decide(prices)
         found = measure(decided)

@@ -8,7 +8,7 @@ which j is decided. Over all randomized rules,
 
 is a linear program. Its dual is concave in the multipliers,
 
-    maximize over lambda >= 0:  sum_i w_i min_j (phi_i L)_j - lambda b,   L = T_0 + sum_k lambda_k T_k.  (1)
+    maximize  sum_i w_i min_j (phi_i L)_j - lambda b,   L = T_0 + sum_k lambda_k T_k,  lambda >= 0. (1)
 
 A vertex splits at most as many rows as there are goals, so that the deterministic rule
 ``argmin_j (phi_i L)_j`` is within so many rows of the optimum, unless many rows have equal phi.
@@ -197,7 +197,7 @@ def best_prices(
             least, at = _soft_minimum(ends[None, :] * left, tau * one)
             found += float(least[0])
             gradient = gradient - np.where(member, float((at @ ends)[0]), 0.0) / scale
-        return -found / one, -gradient / one
+        return -float(found) / one, -gradient / one
 
     x = np.concatenate([start.objectives[:several], start.goals]) * scale
     options = {
@@ -211,7 +211,9 @@ def best_prices(
     multipliers = x / scale
     mu = multipliers[:several] if several else np.ones(1)
     total = float(mu.sum())
-    prices = Prices(mu / total if total > 0 else np.full(len(mu), 1 / len(mu)), multipliers[several:])
+    prices = Prices(
+        mu / total if total > 0 else np.full(len(mu), 1 / len(mu)), multipliers[several:]
+    )
     if total > 0:  # costs are as they were, in units that make mu add up to 1
         prices = replace(prices, goals=prices.goals / total)
     least = np.asarray(strata @ problem.costs(prices)).min(axis=1)

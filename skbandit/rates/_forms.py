@@ -144,7 +144,9 @@ class BoundConstraints:
     def values(self, decided: np.ndarray) -> np.ndarray:
         """Values of shape (K,) at the decisions of all rows, nan if undefined or skipped."""
         n_decisions = 1 + self.forms.numerator.shape[1] // len(decided)
-        return np.where(self.n_rows > 0, self.forms.values(indicators(decided, n_decisions)), np.nan)
+        return np.where(
+            self.n_rows > 0, self.forms.values(indicators(decided, n_decisions)), np.nan
+        )
 
     def subset(self, chosen: np.ndarray) -> BoundConstraints:
         """Keep some of the constraints."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def weighted_examples(
-    gain: np.ndarray, total: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def weighted_examples(gain: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Turn what each choice gains over the worst one into examples of the choices.
 
     A row becomes one example per choice, of the gain as weight. The probability of a choice by a

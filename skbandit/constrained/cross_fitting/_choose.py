@@ -87,7 +87,7 @@ class Choice:
     ----------
     name : hashable
         Of the candidate.
-    rule : Rule
+    rule : Rule or PricedRule
         Its thresholds, and out-of-fold objective, slack and predictions there. Feasible if the
         rates are inside and, where no relaxation was allowed, their limits too.
     quantile : float
@@ -96,13 +96,13 @@ class Choice:
     """
 
     name: Any
-    rule: Rule
+    rule: Any
     quantile: float
 
     @property
     def feasible(self) -> bool:
         """Whether the thresholds are inside."""
-        return self.rule.feasible
+        return bool(self.rule.feasible)
 
     @property
     def level(self) -> float:

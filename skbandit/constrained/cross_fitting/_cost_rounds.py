@@ -137,7 +137,7 @@ def cost_rounds(
     max_iter: int,
     tol: float,
 ) -> Iterator[CostRound]:
-    """Fit the costs at the prices of the best round so far, again and again.
+    """Fit the costs at the multipliers of the best round so far, again and again.
 
     Parameters
     ----------
