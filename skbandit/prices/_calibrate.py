@@ -58,6 +58,8 @@ class PricedRule:
     Attributes
     ----------
     prices : Prices
+    moved : ndarray of shape (m,)
+        How far the goals' bounds were moved inwards for these prices.
     costs : ndarray of shape (F, D)
         Cost of each decision by stratum.
     decided : ndarray of int, shape (N,)
@@ -70,6 +72,7 @@ class PricedRule:
     """
 
     prices: Prices
+    moved: np.ndarray
     costs: np.ndarray
     decided: np.ndarray
     objective: float
@@ -143,14 +146,16 @@ def _at_quantile(
     binding, moved = 1, np.zeros(len(problem.bound))
     smoothing: tuple[float, ...] = SMOOTHING
     for count in range(ROUNDS + PUSHES):
-        decided = problem.decide(prices)
+        current = problem.tightened(moved)
+        decided = current.decide(prices)
         found = measure(decided)
         margin = found.margin(quantile) if quantile > 0 else np.zeros(len(moved))
         missed = np.where(np.isnan(found.excess), np.inf, found.excess)
         room = -float(missed.max(initial=-np.inf))
         if room >= -TOLERANCE and z > 0:
             room = float(ndtr(-z)) - found.risk(z)
-        rule = PricedRule(prices, problem.costs(prices), decided, found.objective, room)
+        costs = current.costs(prices)
+        rule = PricedRule(prices, moved, costs, decided, found.objective, room)
         if rule.better_than(best):
             best = rule
             binding = int((missed + margin > -0.2 * margin).sum())
@@ -160,11 +165,11 @@ def _at_quantile(
         if found.tables is not None:
             problem, few = problem.with_objective(*found.tables), few.with_objective(*found.tables)
         if count < ROUNDS - 1:
-            bias = found.excess - few.excess(few.decide(prices))
+            bias = found.excess - few.excess(few.tightened(moved).decide(prices))
             moved = np.where(np.isnan(bias), moved, bias + margin)
         else:
             missed = np.where(np.isinf(missed), 0.0, missed) + margin
-            pushed = np.maximum(missed, LEAST_PUSH * np.maximum(margin, TOLERANCE))
+            pushed = np.maximum(missed, LEAST_PUSH * margin) + 1.0 / len(decided)
             moved = moved + np.where(missed > 0, pushed, 0.0)
         if problem.at_ceiling(prices):  # nothing met these bounds, and something may meet the next
             prices, smoothing = problem.without_prices(), SMOOTHING

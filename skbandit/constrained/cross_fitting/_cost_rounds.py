@@ -18,7 +18,7 @@ from skbandit.constrained._cost_tables import CostCriterion
 from skbandit.constrained._goals import Goals, MeasuredGoals
 from skbandit.constrained._weighted_fits import GainTask
 from skbandit.constrained.cross_fitting._choose import Choice
-from skbandit.prices._dual import Prices
+from skbandit.prices._calibrate import PricedRule
 from skbandit.rates._columns import Data
 from skbandit.rates._forms import indicators
 
@@ -59,8 +59,9 @@ class DecisionCosts:
         found = (self.label[:, None] == np.arange(self.n_decisions)).astype(float)
         return GainTask(found * self.row_weight[:, None])
 
-    def task(self, prices: Prices, decided: np.ndarray) -> GainTask:
-        """The task at given prices; ratios are linear at the decisions of all rows."""
+    def task(self, rule: PricedRule, decided: np.ndarray) -> GainTask:
+        """The task at a rule's prices; ratios are linear at its decisions of all rows."""
+        prices = rule.prices
         forms = self.goals.objective
         above, below = forms.fractions(indicators(decided, self.n_decisions))
         below = np.where(below > 0, below, 1.0)
@@ -68,7 +69,9 @@ class DecisionCosts:
         costs = forms.numerator.T @ (mu / below)
         costs = costs - forms.denominator.T @ (mu * above / below**2)
         S, _ = self.goals.linear
-        costs = costs + S.T @ prices.goals[: S.shape[0]]
+        lam, moved = (part[: S.shape[0]] for part in (prices.goals, rule.moved))
+        divisors = self.goals.constraints.forms.denominator
+        costs = costs + S.T @ lam + divisors.T @ (lam * moved)
         costs = costs.reshape(len(self.label), -1)
         return GainTask.of_costs(np.insert(costs, 0, 0.0, axis=1), self.row_weight)
 
@@ -168,7 +171,7 @@ def cost_rounds(
     for _ in range(1, max_iter):
         decided = np.zeros(len(best.scores))
         decided[rows] = best.choice.rule.decided
-        task = costs.task(best.choice.rule.prices, decided)
+        task = costs.task(best.choice.rule, decided)
         if not supports(task) or any(task.is_near(one) for one in tried):
             return
         tried.append(task)
