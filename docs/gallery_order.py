@@ -8,6 +8,7 @@ EXAMPLES = [
     "plot_adult_fairness.py",
     "plot_egregious.py",
     "plot_any_learner.py",
+    "plot_review.py",
     "plot_fairness_tradeoff.py",
     "plot_churn.py",
     "plot_ramp_bounds.py",
