@@ -155,9 +155,9 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
 
     With a `confidence_level` c there are two kinds of guarantee:
 
-    - With two classes, ``cv="prefit"`` and constraints on single rates, the Clopper-Pearson limit of each rate,
-      at level 1 - (1 - c)/m for m constraints, must meet its bound. For independent rows of equal
-      weight that the model has not seen, this is exact for rates that are monotone in one
+    - With two classes, ``cv="prefit"`` and constraints on single rates, the Clopper-Pearson limit
+      of each rate, at level 1 - (1 - c)/m for m constraints, must meet its bound. For independent
+      rows of equal weight that the model has not seen, this is exact for rates that are monotone in one
       threshold: recall, positive rate, false positive rate and their complements, overall or, with
       `by`, in the groups that have the thresholds. Choosing among thresholds does not
       invalidate it. For precision, F1 and accuracy it is approximate.

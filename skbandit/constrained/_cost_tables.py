@@ -15,18 +15,21 @@ from scipy.sparse import csr_array, vstack
 
 from skbandit.constrained._goals import Goals, MeasuredGoals
 from skbandit.constrained.cross_fitting._choose import (
-    VIOLATION_COST,
     Choice,
-    best_quantile,
-    levels_to_try,
     nearest_to_default,
     objective_scale,
 )
 from skbandit.constrained.thresholds._candidates import ThresholdSearch
 from skbandit.constrained.thresholds._groups import Rule
-from skbandit.constrained.thresholds._limits import SharedRisk, limits_at, quantile_of
+from skbandit.constrained.thresholds._limits import SharedRisk, limits_at
 from skbandit.prices._calibrate import PricedRule, calibrated
 from skbandit.prices._dual import DecisionProblem, attainable, conflicting
+from skbandit.prices._levels import (
+    VIOLATION_COST,
+    best_quantile,
+    levels_to_try,
+    quantile_of,
+)
 from skbandit.rates._forms import LinearFractionalForms, indicators
 from skbandit.rates._score_limits import ScoreLimits
 
@@ -186,7 +189,7 @@ class CostCriterion:
 
         if not at(0.0).feasible:
             return Choice(None, at(0.0), quantile_of(self.levels[0]))
-        z = best_quantile(attempt, self.levels, self.goals)
+        z = best_quantile(attempt, self.levels, objective_scale(self.goals))
         return Choice(None, at(z), z)
 
     def loss(self, choice: Choice) -> float:

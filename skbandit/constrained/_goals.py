@@ -231,6 +231,13 @@ class Declared:
                 f"objective={objective} compares rates and cannot be optimized: bound it instead, "
                 "as a constraint."
             )
+        for rate in (objective, *(one.rate for one in declared)):
+            for atom in rate.atoms:
+                if atom.amount is not None:
+                    raise ValueError(
+                        f"{rate} is measured by the column {atom.amount!r}, not by labels: it is "
+                        "a goal of skbandit.bandit.ConstrainedPolicy."
+                    )
         read = cls(objective, declared, None if by is None else read_by(by))
         if read.has_worst_group and objective.fractional:
             raise ValueError(

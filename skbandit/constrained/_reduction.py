@@ -162,8 +162,8 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
     For given multipliers of the constraints, objective and constraints add up to a cost per row of
     predicting it positive. Minimizing the cost is classification, with the sign of the cost as
     label and its size as weight; of several decisions, each that is better than the worst one is an
-    example, with the difference as weight. A bound t on a ratio N/D becomes N - tD <= 0, and an objective
-    that is a ratio has its value as one more multiplier (Dinkelbach's method).
+    example, with the difference as weight. A bound t on a ratio N/D becomes N - tD <= 0, and an
+    objective that is a ratio has its value as one more multiplier (Dinkelbach's method).
 
     - There is no `predict_proba`: a classifier fitted to costs does not estimate class
       probabilities.

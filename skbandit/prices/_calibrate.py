@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from skbandit.prices._dual import SMOOTHING, DecisionProblem, Prices, best_prices
+from skbandit.prices._dual import (
+    SMOOTHING,
+    Prices,
+    Problem,
+    at_ceiling,
+    best_prices,
+    without_prices,
+)
 
 TOLERANCE = 1e-9
 """Rounding error of a rate."""
@@ -92,8 +99,11 @@ class PricedRule:
         return self.objective < other.objective
 
 
+P = TypeVar("P", bound=Problem)
+
+
 def calibrated(
-    problem: DecisionProblem,
+    problem: P,
     measure: Callable[[np.ndarray], Measured],
     z: float,
     start: Prices | None = None,
@@ -102,7 +112,7 @@ def calibrated(
 
     Parameters
     ----------
-    problem : DecisionProblem
+    problem : Problem
     measure : callable
         Measures decisions of shape (N,).
     z : float
@@ -120,7 +130,7 @@ def calibrated(
     few = problem if n <= MOST_ROWS else problem.rows(np.linspace(0, n - 1, MOST_ROWS).astype(int))
     tail, sharing = float(ndtr(-z)), 1
     best: PricedRule | None = None
-    prices = problem.without_prices() if start is None else start
+    prices = without_prices(problem) if start is None else start
     while True:
         quantile = max(-float(ndtri(tail / sharing)), 0.0) if z > 0 else 0.0
         found, binding = _at_quantile(problem, few, measure, z, quantile, prices)
@@ -131,8 +141,8 @@ def calibrated(
 
 
 def _at_quantile(
-    problem: DecisionProblem,
-    few: DecisionProblem,
+    problem: P,
+    few: P,
     measure: Callable[[np.ndarray], Measured],
     z: float,
     quantile: float,
@@ -171,8 +181,8 @@ def _at_quantile(
             missed = np.where(np.isinf(missed), 0.0, missed) + margin
             pushed = np.maximum(missed, LEAST_PUSH * margin) + 1.0 / len(decided)
             moved = moved + np.where(missed > 0, pushed, 0.0)
-        if problem.at_ceiling(prices):  # nothing met these bounds, and something may meet the next
-            prices, smoothing = problem.without_prices(), SMOOTHING
+        if at_ceiling(problem, prices):  # nothing met these bounds, and something may meet the next
+            prices, smoothing = without_prices(problem), SMOOTHING
         prices, _ = best_prices(few.tightened(moved), prices, smoothing)
         smoothing = SMOOTHING[-1:]
     assert best is not None

@@ -6,9 +6,9 @@ which j is decided. Over all randomized rules,
 
     minimize <T_0, B>   subject to   <T_k, B> <= b_k,   B[f, j] = sum_i w_i phi[i, f] pi[i, j],
 
-is a linear program. Its dual is concave in the multipliers,
+is a linear program. Its dual is concave in the multipliers:
 
-    maximize  sum_i w_i min_j (phi_i L)_j - lambda b,   L = T_0 + sum_k lambda_k T_k,  lambda >= 0. (1)
+    maximize  sum_i w_i min_j (phi_i L)_j - lambda b, L = T_0 + sum_k lambda_k T_k, lambda >= 0. (1)
 
 A vertex splits at most as many rows as there are goals, so that the deterministic rule
 ``argmin_j (phi_i L)_j`` is within so many rows of the optimum, unless many rows have equal phi.
@@ -21,6 +21,7 @@ two decisions, the ends of its range.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from scipy.optimize import minimize
@@ -35,6 +36,83 @@ HIGHEST = 1e4
 
 ITERATIONS, FUNCTION_TOLERANCE, GRADIENT_TOLERANCE = 300, 1e-12, 2e-6
 """When a maximization ends, in units of the objective's largest cost of a row."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Multipliers: mu of the objectives, of sum 1, and lambda of the goals."""
+
+    objectives: np.ndarray
+    goals: np.ndarray
+
+
+class Problem(Protocol):
+    """What (1) is of: costs of the decisions of N rows, and sums over the rows."""
+
+    @property
+    def weight(self) -> np.ndarray:
+        """Nonnegative, of sum 1, shape (N,)."""
+
+    @property
+    def constant(self) -> np.ndarray:
+        """Constants of the G objectives."""
+
+    @property
+    def bound(self) -> np.ndarray:
+        """Bounds of the m goals."""
+
+    @property
+    def n_select(self) -> int:
+        """Number of decisions per row."""
+
+    @property
+    def unit(self) -> float:
+        """A large cost of a row in the objective; 0 if there is none."""
+
+    @property
+    def reach(self) -> np.ndarray:
+        """A large cost of a row in each goal, shape (m,)."""
+
+    @property
+    def is_ratio(self) -> np.ndarray:
+        """Whether the value of each goal is a ratio, shape (m,)."""
+
+    @property
+    def range_of_largest(self) -> np.ndarray:
+        """Ends of the range of the largest objective, shape (2,)."""
+
+    def row_costs(self, prices: Prices) -> np.ndarray:
+        """Cost of each decision per unit of weight of each row, shape (N, D)."""
+
+    def sums(self, share: np.ndarray) -> np.ndarray:
+        """The G objectives and the m goals, without constants, at shares of decisions (N, D)."""
+
+    def decide(self, prices: Prices) -> np.ndarray:
+        """The decisions of least cost for each row."""
+
+    def costs(self, prices: Prices) -> np.ndarray:
+        """What decides for new rows."""
+
+    def excess(self, decided: np.ndarray) -> np.ndarray:
+        """Expected excess of each goal's value over its bound, nan where it is undefined."""
+
+    def tightened(self, by: np.ndarray) -> Self:
+        """The bounds moved inwards, in units of the goals' values."""
+
+    def rows(self, kept: np.ndarray) -> Self:
+        """Some of the rows stand for all."""
+
+    def with_objective(self, tables: np.ndarray, constant: np.ndarray) -> Self:
+        """The same goals with another objective."""
+
+    def with_goals(self, kept: np.ndarray) -> Self:
+        """Some of the goals."""
+
+    def free(self) -> Self:
+        """The same goals without an objective."""
+
+    def minimizing(self, k: int) -> Self:
+        """Goal k as the objective, without its bound, under the others."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +148,8 @@ class DecisionProblem:
     divisors: np.ndarray | None = None
     divisor_constant: np.ndarray | None = None
 
+    n_select: ClassVar[int] = 1
+
     @property
     def reach(self) -> np.ndarray:
         """The largest cost of a row in each goal, shape (m,)."""
@@ -85,9 +165,33 @@ class DecisionProblem:
         objective = np.tensordot(prices.objectives, self.objective, 1)
         return objective + np.tensordot(prices.goals, self.goals, 1)
 
+    def row_costs(self, prices: Prices) -> np.ndarray:
+        """See `Problem`."""
+        return np.asarray(self.strata @ self.costs(prices))
+
+    def sums(self, share: np.ndarray) -> np.ndarray:
+        """See `Problem`."""
+        B = np.asarray(self.strata.T @ (share * self.weight[:, None]))
+        return np.tensordot(np.concatenate([self.objective, self.goals]), B, 2)
+
+    @property
+    def is_ratio(self) -> np.ndarray:
+        """See `Problem`."""
+        if self.divisors is None:
+            return np.zeros(len(self.bound), dtype=bool)
+        return np.asarray(self.divisors.reshape(len(self.bound), -1).any(axis=1))
+
+    @property
+    def range_of_largest(self) -> np.ndarray:
+        """See `Problem`."""
+        of_stratum = np.asarray(self.strata.T @ self.weight).ravel()
+        low = self.objective.min(axis=2) @ of_stratum + self.constant
+        high = self.objective.max(axis=2) @ of_stratum + self.constant
+        return np.array([low.max(), high.max()])
+
     def decide(self, prices: Prices) -> np.ndarray:
         """The decision of least cost for each row, shape (N,)."""
-        return np.asarray(self.strata @ self.costs(prices)).argmin(axis=1)
+        return self.row_costs(prices).argmin(axis=1)
 
     def excess(self, decided: np.ndarray) -> np.ndarray:
         """Expected excess of each goal's value over its bound at given decisions, shape (m,).
@@ -113,15 +217,6 @@ class DecisionProblem:
         goals = self.goals + by[:, None, None] * self.divisors
         return replace(self, goals=goals, bound=self.bound - by * self.divisor_constant)
 
-    def at_ceiling(self, prices: Prices) -> bool:
-        """Whether some multiplier is about the highest there is."""
-        return bool((prices.goals * self.reach > 0.5 * HIGHEST * self.unit).any())
-
-    def without_prices(self) -> Prices:
-        """Prices at which goals cost nothing, and all objectives weigh the same."""
-        n_objectives = len(self.constant)
-        return Prices(np.full(n_objectives, 1 / n_objectives), np.zeros(len(self.bound)))
-
     def with_objective(self, tables: np.ndarray, constant: np.ndarray) -> DecisionProblem:
         """The same goals with another objective."""
         return replace(self, objective=tables, constant=constant)
@@ -135,22 +230,34 @@ class DecisionProblem:
         }
         return replace(self, **parts)
 
+    def free(self) -> DecisionProblem:
+        """See `Problem`."""
+        return self.with_objective(np.zeros((1, *self.goals.shape[1:])), np.zeros(1))
+
+    def minimizing(self, k: int) -> DecisionProblem:
+        """See `Problem`."""
+        others = self.with_goals(np.arange(len(self.bound)) != k)
+        return others.with_objective(self.goals[[k]], np.zeros(1))
+
     def rows(self, kept: np.ndarray) -> DecisionProblem:
         """Some of the rows stand for all."""
         weight = self.weight[kept]
         return replace(self, strata=self.strata[kept], weight=weight / weight.sum())
 
 
-@dataclass(frozen=True)
-class Prices:
-    """Multipliers: mu of the objectives, of sum 1, and lambda of the goals."""
+def without_prices(problem: Problem) -> Prices:
+    """Prices at which goals cost nothing, and all objectives weigh the same."""
+    n_objectives = len(problem.constant)
+    return Prices(np.full(n_objectives, 1 / n_objectives), np.zeros(len(problem.bound)))
 
-    objectives: np.ndarray
-    goals: np.ndarray
+
+def at_ceiling(problem: Problem, prices: Prices) -> bool:
+    """Whether some multiplier is about the highest there is."""
+    return bool((prices.goals * problem.reach > 0.5 * HIGHEST * problem.unit).any())
 
 
 def best_prices(
-    problem: DecisionProblem,
+    problem: Problem,
     start: Prices | None = None,
     smoothing: tuple[float, ...] = SMOOTHING,
     highest: float = HIGHEST,
@@ -159,7 +266,7 @@ def best_prices(
 
     Parameters
     ----------
-    problem : DecisionProblem
+    problem : Problem
     start : Prices or None
         Where to begin; None is for goals that cost nothing.
     smoothing : tuple of float
@@ -173,33 +280,36 @@ def best_prices(
         The multipliers, and the value of (1): no randomized rule that meets the bounds, as far as
         phi is right, has a lower objective. It is about `highest` or more if none meets them.
     """
-    start = problem.without_prices() if start is None else start
-    several, one = len(problem.constant) if len(problem.constant) > 1 else 0, problem.unit or 1.0
-    reach = problem.reach
+    start = without_prices(problem) if start is None else start
+    n_objectives, one, reach = len(problem.constant), problem.unit or 1.0, problem.reach
+    several = n_objectives > 1
     # in these units a multiplier of 1 adds costs as large as the objective's
-    scale = np.concatenate([np.full(several, one), np.where(reach > 0, reach, 1.0)]) / one
-    tables = np.concatenate([problem.objective[:several], problem.goals])
-    tables = tables.reshape(len(scale), problem.objective[0].size) / scale[:, None]
-    fixed = np.zeros(problem.objective[0].size) if several else problem.objective[0].ravel()
-    offset = np.concatenate([problem.constant[:several], -problem.bound]) / scale
-    added = 0.0 if several else float(problem.constant[0])
-    ends, member = _range_of_largest(problem), np.arange(len(scale)) < several
-    strata, weight, shape = problem.strata, problem.weight, problem.goals.shape[1:]
-    transposed = strata.T
+    scale = np.where(reach > 0, reach, 1.0) / one
+    if several:
+        scale = np.append(np.ones(n_objectives), scale)
+    constant = np.append(problem.constant, -problem.bound)
+
+    def prices_of(x: np.ndarray) -> Prices:
+        multipliers = x / scale
+        if several:
+            return Prices(multipliers[:n_objectives], multipliers[n_objectives:])
+        return Prices(np.ones(1), multipliers)
 
     def minus_dual(x: np.ndarray, tau: float) -> tuple[float, np.ndarray]:
-        cost = np.asarray(strata @ (fixed + x @ tables).reshape(shape))
-        value, share = _soft_minimum(cost, tau * one)
-        B = np.asarray(transposed @ (share * weight[:, None])).ravel()
-        found, gradient = float(weight @ value) + x @ offset + added, tables @ B + offset
+        prices = prices_of(x)
+        low, share = _soft_lowest(problem.row_costs(prices), problem.n_select, tau * one)
+        gradient = problem.sums(share) + constant
+        found = problem.weight @ low
+        found += np.append(prices.objectives, prices.goals) @ constant
         if several:
-            left = 1.0 - float((x / scale)[member].sum())
-            least, at = _soft_minimum(ends[None, :] * left, tau * one)
-            found += float(least[0])
-            gradient = gradient - np.where(member, float((at @ ends)[0]), 0.0) / scale
-        return -float(found) / one, -gradient / one
+            ends = problem.range_of_largest
+            least, at = _soft_lowest(ends[None, :] * (1.0 - prices.objectives.sum()), 1, tau * one)
+            found += least[0]
+            gradient[:n_objectives] -= at[0] @ ends
+        gradient = gradient if several else gradient[1:]
+        return -float(found) / one, -gradient / scale / one
 
-    x = np.concatenate([start.objectives[:several], start.goals]) * scale
+    x = (np.append(start.objectives, start.goals) if several else start.goals) * scale
     options = {
         "maxiter": ITERATIONS,
         "ftol": FUNCTION_TOLERANCE,
@@ -208,25 +318,48 @@ def best_prices(
     for tau in smoothing if len(x) else ():
         bounds = [(0.0, highest)] * len(x)
         x = minimize(minus_dual, x, (tau,), "L-BFGS-B", jac=True, bounds=bounds, options=options).x
-    multipliers = x / scale
-    mu = multipliers[:several] if several else np.ones(1)
-    total = float(mu.sum())
-    prices = Prices(
-        mu / total if total > 0 else np.full(len(mu), 1 / len(mu)), multipliers[several:]
-    )
+    prices = prices_of(x)
+    total = float(prices.objectives.sum())
     if total > 0:  # costs are as they were, in units that make mu add up to 1
-        prices = replace(prices, goals=prices.goals / total)
-    least = np.asarray(strata @ problem.costs(prices)).min(axis=1)
-    constant = prices.objectives @ problem.constant - prices.goals @ problem.bound
-    return prices, float(weight @ least + constant)
+        prices = Prices(prices.objectives / total, prices.goals / total)
+    else:
+        prices = replace(prices, objectives=without_prices(problem).objectives)
+    lowest = lowest_sums(problem.row_costs(prices), problem.n_select)
+    value = problem.weight @ lowest + np.append(prices.objectives, prices.goals) @ constant
+    return prices, float(value)
 
 
-def _soft_minimum(cost: np.ndarray, tau: float) -> tuple[np.ndarray, np.ndarray]:
-    """The smoothed minimum of each row, and its gradient: the share of each entry."""
-    low = cost.min(axis=1)
-    share = np.exp((low[:, None] - cost) / tau)
-    total = share.sum(axis=1)
-    return low - tau * np.log(total), share / total[:, None]
+def lowest_sums(cost: np.ndarray, n_select: int) -> np.ndarray:
+    """The sum of the lowest costs of each row."""
+    if n_select == 1:
+        return cost.min(axis=1)
+    return np.partition(cost, n_select - 1, axis=1)[:, :n_select].sum(axis=1)
+
+
+BISECTIONS = 40
+"""Bisections of the level at which the shares of several decisions add up."""
+
+
+def _soft_lowest(cost: np.ndarray, n_select: int, tau: float) -> tuple[np.ndarray, np.ndarray]:
+    """The smoothed sum of the lowest costs of each row, and its gradient: the share of each.
+
+    By entropy for one decision. For several, shares are ``clip((t - cost) / tau, 0, 1)``, with the
+    level t at which they add up: the minimum of ``cost @ pi + tau/2 |pi|^2``.
+    """
+    if n_select == 1:
+        low = cost.min(axis=1)
+        share = np.exp((low[:, None] - cost) / tau)
+        total = share.sum(axis=1)
+        return low - tau * np.log(total), share / total[:, None]
+    below = np.partition(cost, n_select - 1, axis=1)[:, n_select - 1]
+    low, high = below - tau, below + tau
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        enough = np.clip((middle[:, None] - cost) / tau, 0.0, 1.0).sum(axis=1) >= n_select
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    share = np.clip((high[:, None] - cost) / tau, 0.0, 1.0)
+    known = np.where(share > 0, cost, 0.0)
+    return (known * share).sum(axis=1) + 0.5 * tau * (share**2).sum(axis=1), share
 
 
 def _largest(tables: np.ndarray) -> np.ndarray:
@@ -236,14 +369,6 @@ def _largest(tables: np.ndarray) -> np.ndarray:
     return np.ptp(tables, axis=2).max(axis=1)
 
 
-def _range_of_largest(problem: DecisionProblem) -> np.ndarray:
-    """Ends of the range of the largest objective, shape (2,)."""
-    of_stratum = np.asarray(problem.strata.T @ problem.weight).ravel()
-    low = problem.objective.min(axis=2) @ of_stratum + problem.constant
-    high = problem.objective.max(axis=2) @ of_stratum + problem.constant
-    return np.array([low.max(), high.max()])
-
-
 CONFLICT = 1e-4
 """Excess, in costs per row, from which on goals are said to be in conflict."""
 
@@ -251,47 +376,38 @@ PART = 0.02
 """Multipliers below this share of the largest one take no part in a conflict."""
 
 
-def conflicting(problem: DecisionProblem) -> np.ndarray:
+def conflicting(problem: Problem) -> np.ndarray:
     """The goals that no randomized rule meets together, by number; none if some rule meets all.
 
     The multipliers at most 1 that maximize the excess of the goals' weighted sum over its bound
     prove it (Farkas 1902): if the excess is positive, those with a positive one cannot hold
     together.
     """
-    nothing = np.zeros((1, *problem.goals.shape[1:]))
-    scale = np.where(problem.reach > 0, problem.reach, 1.0)
-    free = replace(
-        problem,
-        objective=nothing,
-        constant=np.zeros(1),
-        goals=problem.goals / scale[:, None, None],
-        bound=problem.bound / scale,
-    )
-    prices, excess = best_prices(free, highest=1.0)
+    prices, excess = best_prices(problem.free(), highest=1.0)
     if excess <= CONFLICT:
         return np.zeros(0, dtype=int)
-    return np.flatnonzero(prices.goals > PART * prices.goals.max())
+    part = prices.goals * problem.reach
+    return np.flatnonzero(part > PART * part.max())
 
 
 HALVINGS = 12
 """Bisections of what is attainable of a ratio."""
 
 
-def attainable(problem: DecisionProblem, k: int) -> float:
+def attainable(problem: Problem, k: int) -> float:
     """How much the bound of goal k must be relaxed if the others hold, as far as phi is right.
 
     In units of the goal's value; negative if it can be tightened, inf if the others cannot hold.
     """
-    others = np.arange(len(problem.bound)) != k
-    alone = problem.with_goals(others)
-    if len(conflicting(alone)):
+    this = np.arange(len(problem.bound)) == k
+    if len(conflicting(problem.with_goals(~this))):
         return np.inf
 
     def excess(relaxed: float) -> float:
-        moved = problem.tightened(np.where(others, 0.0, -relaxed))
-        return best_prices(alone.with_objective(moved.goals[[k]], np.zeros(1)))[1] - moved.bound[k]
+        moved = problem.tightened(np.where(this, -relaxed, 0.0))
+        return best_prices(moved.minimizing(k))[1] - moved.bound[k]
 
-    if problem.divisors is None or not problem.divisors[k].any():
+    if not problem.is_ratio[k]:
         return excess(0.0)
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):

@@ -11,7 +11,7 @@ import numpy as np
 
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates._columns import MISSING, Data, Rows
-from skbandit.rates._kinds import AnyOf, Atom, Member
+from skbandit.rates._kinds import OUTCOME, AnyOf, Atom, Member
 from skbandit.utils._validation import shortened, warn
 
 
@@ -26,6 +26,11 @@ def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndar
     denominator is 0 for all predictions.
     """
     kind, n, context = atom.kind, len(data), repr(atom)
+    if atom.kind == OUTCOME:
+        raise TypeError(
+            f"{context} follows from the decision, and is known for logged ones only: it is a goal "
+            "of ConstrainedPolicy."
+        )
     parts = list(data.parts(atom.on))
     if not parts:
         raise EmptyRateError(f"{context} is measured on the rows of X_extra: pass X_extra.")
@@ -43,6 +48,9 @@ def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndar
     weight[actual == MISSING] = 0.0
     above, below = tables(atom, data)
     numerator, denominator = weight[:, None] * above[actual], weight[:, None] * below[actual]
+    for rows, place in parts:
+        if atom.amount is not None:
+            numerator[place] *= atom_amounts(atom, rows, weight[place])[:, None]
     if not denominator.any():
         raise EmptyRateError(_why_empty(atom, data, any_selected))
     return numerator, denominator, weight
@@ -148,6 +156,20 @@ def atom_weights(atom: Atom, rows: Rows) -> np.ndarray:
             )
         weight = weight * np.where(weight > 0, values, 0.0)
     return weight
+
+
+def atom_amounts(atom: Atom, rows: Rows, weight: np.ndarray) -> np.ndarray:
+    """What a decision costs in each row, by the column that an atom names; 0 without weight."""
+    assert atom.amount is not None
+    column = rows.columns.get(atom.amount, repr(atom))
+    try:
+        values = column.to_numpy(dtype=float, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{atom!r}: column {atom.amount!r} is not numeric.") from error
+    if (unknown := (weight > 0) & ~np.isfinite(values)).any():
+        row = int(np.flatnonzero(unknown)[0])
+        raise ValueError(f"{atom!r}: {atom.amount!r} is {values[row]} in row {row}.")
+    return np.where(weight > 0, values, 0.0)
 
 
 def _reference(atom: Atom, rows: Rows, data: Data) -> np.ndarray:

@@ -16,6 +16,7 @@ from skbandit.rates._kinds import (
     CONFUSIONS,
     COST,
     KINDS,
+    OUTCOME,
     SPENT,
     AnyOf,
     Atom,
@@ -853,7 +854,7 @@ def cost(table: Any, where: Where = None, *, on: On = "train", weight: str | Non
     table : DataFrame or dict
         Costs {label: {decision: cost}}, or a DataFrame with labels as index and decisions as
         columns; {decision: cost} if they do not depend on the label. All classes and decisions
-        must be in it.
+        must be in it. Without labels, a cost may be the name of an attribute column.
     where : None, str, dict or callable, default=None
         Selection of rows: see `skbandit.rates`.
     on : {"train", "extra", "all"}, default="train"
@@ -894,13 +895,23 @@ def cost(table: Any, where: Where = None, *, on: On = "train", weight: str | Non
         named = {label: list(row) for label, row in rows.items()}
         raise ValueError(f"cost: the labels have costs of different decisions: {named}.")
     plain, kind = (rows, COST) if nested else (rows[None], SPENT)
-    by_cost: dict[float, list[tuple[Any, Any]]] = {}
+    by_cost: dict[float | str, list[tuple[Any, Any]]] = {}
     for label, row in rows.items():
         for decision, value in row.items():
             by_cost.setdefault(value, []).append((label, decision))
     axes = tuple(rows) if nested else (), tuple(next(iter(rows.values())))
     terms = tuple(
-        (value, Atom(kind, where, on, weight, cells=Cells(frozenset(pairs), *axes)))
+        (
+            1.0 if isinstance(value, str) else value,
+            Atom(
+                kind,
+                where,
+                on,
+                weight,
+                cells=Cells(frozenset(pairs), *axes),
+                amount=value if isinstance(value, str) else None,
+            ),
+        )
         for value, pairs in by_cost.items()
         if value or len(by_cost) == 1
     )
@@ -909,8 +920,42 @@ def cost(table: Any, where: Where = None, *, on: On = "train", weight: str | Non
     return replace(atom_rate(terms[0][1]), terms=terms, text=f"cost({text})")
 
 
-def _cost(value: Any, label: Any, decision: Any) -> float:
-    """One cost of a table, as a plain number."""
+def outcome(
+    column: str, where: Where = None, *, on: On = "train", weight: str | None = None
+) -> Rate:
+    """Mean of what follows from the decisions, such as revenue: a goal of `ConstrainedPolicy`.
+
+    Parameters
+    ----------
+    column : str
+        Column of the log. It is known for the logged decisions, and estimated for others.
+    where : None, str, dict or callable, default=None
+        Selection of rows: see `skbandit.rates`.
+    on : {"train", "extra", "all"}, default="train"
+        Must be "train": only logged rows have outcomes.
+    weight : str, default=None
+        Attribute column of nonnegative row weights.
+
+    Returns
+    -------
+    Rate
+        In the unit of the column. As an objective it is maximized.
+
+    Examples
+    --------
+    >>> from skbandit.rates import outcome
+    >>> outcome("complaints") <= 0.02
+    outcome('complaints') <= 0.02
+    """
+    if not isinstance(column, str):
+        raise TypeError(f"outcome({column!r}): pass the name of a column of the log.")
+    return atom_rate(Atom(OUTCOME, where, on, weight, amount=column))
+
+
+def _cost(value: Any, label: Any, decision: Any) -> Any:
+    """One cost of a table, as a plain number or the name of a column."""
+    if isinstance(value, str) and label is None:
+        return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
         of = "" if label is None else f"label {label!r}, "
         raise TypeError(f"cost: {of}decision {decision!r}: {value!r} is not a finite number.")

@@ -693,6 +693,8 @@ def smallest_value(rate: Rate) -> float:
     float
         -inf if the denominator can be 0 while the numerator is negative.
     """
+    if any(atom.amount is not None for atom in rate.atoms):  # in units of a column
+        return -math.inf
     numerator, denominator = (
         rate.constant,
         1.0 if rate.denominator is None else rate.denominator.constant,

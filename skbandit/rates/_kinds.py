@@ -142,6 +142,9 @@ KINDS: dict[str, Kind] = {
 COST = Kind("cost", "label", ((0, 0), (0, 1)), _EVERY_ROW, False)
 """Share of rows in some cells of the confusion matrix, which a cost multiplies."""
 
+OUTCOME = Kind("outcome", "nothing", _EVERY_ROW, _EVERY_ROW, True)
+"""Mean of a column that follows from the decision: known of logged decisions only."""
+
 SPENT = Kind("cost", "nothing", ((0, 1), (0, 1)), _EVERY_ROW, False)
 """The same of some decisions, whatever the label."""
 
@@ -242,6 +245,7 @@ class Atom:
     without: Any = None
     decided: Any = None
     cells: Cells | None = None
+    amount: str | None = None
 
     def __post_init__(self) -> None:
         if not (
@@ -294,10 +298,12 @@ class Atom:
         """Equal for atoms that select and count the same rows."""
         function = id(self.where) if callable(self.where) else None
         types = tuple(map(type, self.named))  # True, 1 and 1.0 are equal
-        return repr(self), self.group, function, self.of, self.decided, self.cells, types
+        names = self.of, self.decided, self.cells, self.amount
+        return repr(self), self.group, function, *names, types
 
     def __repr__(self) -> str:
         shown = [] if self.reference is None else [repr(self.reference)]
+        shown += [repr(self.amount)] if self.kind == OUTCOME else []
         normalize = next((one for one, kind in CONFUSIONS.items() if kind == self.kind), None)
         if normalize is not None:
             shown += [repr(self.of), repr(self.decided)]

@@ -364,8 +364,11 @@ def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> tupl
     Returns
     -------
     tuple of (float, float)
-        Infinite where a divisor may be 0.
+        Infinite where a divisor may be 0; nan for costs by a column.
     """
+
+    if any(atom.amount is not None for atom in rate.atoms):  # no shares of trials
+        return np.nan, np.nan
 
     def counted(atom: Atom) -> tuple[np.ndarray, np.ndarray]:
         success, trial = trials_at(atom, data, positive)

@@ -11,11 +11,10 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.cross_fitting._choose import LEVELS, VIOLATION_COST
 from skbandit.constrained.cross_fitting._rounds import Criterion, Round, best_round
 from skbandit.constrained.thresholds._groups import RuleSearch
-from skbandit.constrained.thresholds._limits import quantile_of
 from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.prices._levels import LEVELS, VIOLATION_COST, quantile_of
 from skbandit.rates import (
     difference,
     error_rate,

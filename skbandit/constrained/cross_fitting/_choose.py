@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -13,19 +13,9 @@ from scipy.special import ndtr
 from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained.thresholds._candidates import Threshold, ThresholdSearch
 from skbandit.constrained.thresholds._groups import Rule
-from skbandit.constrained.thresholds._limits import level_of, quantile_of
+from skbandit.prices._levels import LEVELS, best_quantile, level_of, quantile_of
 from skbandit.rates._forms import RATE_TOL
 from skbandit.rates._score_limits import ScoreLimits
-
-LEVELS = (0.9, 0.8, 0.7, 0.6, 0.5)
-"""Levels among which the default chooses; 0.5 leaves no margin."""
-
-VIOLATION_COST = 0.12
-"""Cost of a violated constraint to the default, in units of the objective's absolute costs' sum.
-
-The default minimizes the objective plus this times 1 - level. What a higher level costs differs
-between problems, so that one level for all costs more, at the same share of kept constraints.
-"""
 
 NOISE = 0.5
 """Paired standard errors of the objective by which a threshold may be worse than the best one."""
@@ -35,48 +25,6 @@ def objective_scale(goals: MeasuredGoals) -> float:
     """The sum of the objective's absolute costs, on average over groups; 1 for a single rate."""
     numerator = goals.objective.numerator
     return round(float(np.abs(numerator.data).sum()) / numerator.shape[0], 12) or 1.0
-
-
-def levels_to_try(level: float | None) -> tuple[float, ...]:
-    """The given level, or those among which the default chooses."""
-    return LEVELS if level is None else (level,)
-
-
-def best_quantile(
-    attempt: Callable[[float], tuple[float, float]],
-    levels: Sequence[float],
-    goals: MeasuredGoals,
-) -> float:
-    """The normal quantile with the lowest objective plus expected cost of a violation.
-
-    Parameters
-    ----------
-    attempt : callable
-        Takes a quantile; returns the lowest objective of rules inside at it, inf if there is none,
-        and a number that the objective is not below at any lower quantile (nan if unknown).
-    levels : sequence of float
-        Confidence levels to try, the highest first.
-    goals : MeasuredGoals
-        Their objective sets the unit of the cost.
-
-    Returns
-    -------
-    float
-        That of the last level if no rule is inside at any; of the only one without any attempt.
-    """
-    if len(levels) == 1:
-        return quantile_of(levels[0])
-    violation_cost = VIOLATION_COST * objective_scale(goals)
-    found, least, lowest = quantile_of(levels[-1]), np.inf, -np.inf
-    for level in levels:
-        if least <= lowest + violation_cost * (1.0 - level) + RATE_TOL:
-            break
-        z = quantile_of(level)
-        objective, lowest = attempt(z)
-        cost = objective + violation_cost * (1.0 - level)
-        if cost < least:
-            found, least = z, cost
-    return found
 
 
 @dataclass(frozen=True)
@@ -162,7 +110,7 @@ def choose(
         objective = np.inf if choice is None else choice.rule.objective
         return objective, without_margin.rule.objective
 
-    choice = at(best_quantile(attempt, levels, goals))
+    choice = at(best_quantile(attempt, levels, objective_scale(goals)))
     if choice is None:
         return _closest(searches, highest, preferred)
     return choice if tighter is None else _better_of(choice, tighter, searches)

@@ -20,7 +20,6 @@ from skbandit.constrained._goals import Goals, MeasuredGoals
 from skbandit.constrained.cross_fitting._choose import (
     Choice,
     choose,
-    levels_to_try,
 )
 from skbandit.constrained.cross_fitting._directions import Directions, Mixture, standardize
 from skbandit.constrained.cross_fitting._folds import (
@@ -44,6 +43,7 @@ from skbandit.constrained.thresholds._multipliers import (
     rules_of_curve,
     shadow_prices,
 )
+from skbandit.prices._levels import levels_to_try
 from skbandit.rates._forms import RATE_TOL
 from skbandit.rates._score_limits import ScoreLimits
 

@@ -15,10 +15,9 @@ from skbandit.constrained._goals import Goals, MeasuredGoals
 from skbandit.constrained._weighted_fits import WeightedTask
 from skbandit.constrained.cross_fitting._choose import (
     Choice,
-    best_quantile,
     choose,
-    levels_to_try,
     nearest_to_default,
+    objective_scale,
 )
 from skbandit.constrained.thresholds._curve import Curve
 from skbandit.constrained.thresholds._groups import Rule, RuleSearch, best_model
@@ -26,7 +25,6 @@ from skbandit.constrained.thresholds._limits import (
     Limits,
     SharedRisk,
     limits_at,
-    quantile_of,
     required_limits,
 )
 from skbandit.constrained.thresholds._multipliers import (
@@ -44,6 +42,7 @@ from skbandit.constrained.thresholds._multipliers import (
     shadow_prices,
     with_group_thresholds,
 )
+from skbandit.prices._levels import best_quantile, levels_to_try, quantile_of
 from skbandit.rates._columns import Data
 from skbandit.rates._score_limits import ScoreLimits
 
@@ -179,7 +178,7 @@ class Criterion:
         def attempt(z: float) -> tuple[float, float]:
             return known.best_value(z), known.best_value(0.0)
 
-        z = best_quantile(attempt, self.levels, self.goals)
+        z = best_quantile(attempt, self.levels, objective_scale(self.goals))
         return z, known.best_value(z)
 
     def search(self, scores: np.ndarray) -> RuleSearch:
@@ -209,7 +208,7 @@ class Criterion:
                 return rule.objective, rule.objective - rule.gap
             return rule.objective, at(0.0).objective
 
-        z = best_quantile(attempt, self.levels, self.goals)
+        z = best_quantile(attempt, self.levels, objective_scale(self.goals))
         return Choice(None, at(z), z)
 
     def shadow_prices(self, scores: np.ndarray, chosen: Choice) -> np.ndarray:

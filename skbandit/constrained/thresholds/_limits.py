@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._goals import Goals
+from skbandit.prices._levels import quantile_of
 from skbandit.rates._score_limits import ScoreLimits, score_limits
 
 
@@ -19,18 +20,6 @@ def allowed_error(confidence_level: float) -> float:
     closer to 1 than that is left as it is.
     """
     return round(1.0 - confidence_level, 12) or 1.0 - confidence_level
-
-
-def quantile_of(confidence_level: float) -> float:
-    """The normal quantile of a level; 0 for levels below 0.5."""
-    return max(float(ndtri(confidence_level)), 0.0)
-
-
-def level_of(quantile: float) -> float:
-    """The level of a normal quantile, rounded like `allowed_error`: never to 1."""
-    level = float(ndtr(quantile))
-    rounded = round(level, 12)
-    return rounded if rounded < 1.0 else level
 
 
 def limits_at(goals: Goals, level: float | None, choices: int = 0) -> ScoreLimits:

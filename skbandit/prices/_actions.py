@@ -1,0 +1,178 @@
+"""The dual of decisions that have costs of their own and use resources: budgets, shares, parity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skbandit.prices._dual import Prices
+
+
+@dataclass(frozen=True)
+class Use:
+    """What decisions use of a resource: per unit of weight, row i uses ``rate[i] * amount[i, j]``.
+
+    Attributes
+    ----------
+    rate : ndarray of shape (N,)
+        0 for rows that do not count.
+    amount : ndarray of shape (D,) or (N, D)
+    """
+
+    rate: np.ndarray
+    amount: np.ndarray
+
+    def table(self) -> np.ndarray:
+        """Uses of shape (N, D)."""
+        return self.rate[:, None] * self.amount
+
+    def total(self, share: np.ndarray) -> np.ndarray:
+        """What each row uses at shares of decisions (N, D), shape (N,)."""
+        return self.rate * (self.amount * share).sum(axis=1)
+
+    def rows(self, kept: np.ndarray) -> Use:
+        """Some of the rows."""
+        amount = self.amount if self.amount.ndim == 1 else self.amount[kept]
+        return Use(self.rate[kept], amount)
+
+
+Sum = tuple[tuple[float, Use], ...]
+"""A weighted sum of uses."""
+
+
+@dataclass(frozen=True)
+class ActionProblem:
+    """Costs of decisions for N rows, and goals on what decisions use: a `Problem`.
+
+    Goal k is ``sum_i w_i sum of coefficient * use <= bound``.
+
+    Attributes
+    ----------
+    base : ndarray of shape (N, D)
+        Cost of each decision; inf if it is not available.
+    weight : ndarray of shape (N,)
+        Of sum 1.
+    goals : tuple of m Sum
+    bound : ndarray of shape (m,)
+    n_select : int
+        Number of decisions per row.
+    """
+
+    base: np.ndarray
+    weight: np.ndarray
+    goals: tuple[Sum, ...]
+    bound: np.ndarray
+    n_select: int = 1
+
+    @property
+    def constant(self) -> np.ndarray:
+        """None."""
+        return np.zeros(1)
+
+    @property
+    def unit(self) -> float:
+        """The mean spread of a row's costs."""
+        finite = np.isfinite(self.base)
+        some = np.where(finite, self.base, np.nan)
+        with np.errstate(invalid="ignore"):
+            spread = np.nanmax(some, axis=1) - np.nanmin(some, axis=1)
+        return float(self.weight @ spread)
+
+    @property
+    def reach(self) -> np.ndarray:
+        """The mean spread of a row's uses, among rows that count, shape (m,)."""
+        found = np.zeros(len(self.goals))
+        for k, goal in enumerate(self.goals):
+            spread = np.ptp(self._table(goal), axis=1)
+            found[k] = spread[spread > 0].mean() if (spread > 0).any() else 0.0
+        return found
+
+    @property
+    def is_ratio(self) -> np.ndarray:
+        """No goal is."""
+        return np.zeros(len(self.bound), dtype=bool)
+
+    @property
+    def range_of_largest(self) -> np.ndarray:
+        """Not needed for one objective."""
+        return np.zeros(2)
+
+    def _table(self, goal: Sum) -> np.ndarray:
+        found = np.zeros(self.base.shape)
+        for coefficient, use in goal:
+            found += coefficient * use.table()
+        return found
+
+    def row_costs(self, prices: Prices) -> np.ndarray:
+        """Cost of each decision with the prices of what it uses, shape (N, D)."""
+        found = self.base.copy()
+        for price, goal in zip(prices.goals, self.goals, strict=True):
+            if price != 0:
+                for coefficient, use in goal:
+                    found += price * coefficient * use.table()
+        return found
+
+    def sums(self, share: np.ndarray) -> np.ndarray:
+        """The objective and the m goals at shares of decisions (N, D)."""
+        known = np.where(np.isfinite(self.base), self.base, 0.0)
+        return np.append(self.weight @ (known * share).sum(axis=1), self.used(share))
+
+    def used(self, share: np.ndarray) -> np.ndarray:
+        """The m goals at shares of decisions (N, D)."""
+        return np.array(
+            [
+                sum(coefficient * (self.weight @ use.total(share)) for coefficient, use in goal)
+                for goal in self.goals
+            ]
+        )
+
+    def decide(self, prices: Prices) -> np.ndarray:
+        """Which decisions have the lowest costs, bool of shape (N, D)."""
+        return lowest(self.row_costs(prices), self.n_select)
+
+    def costs(self, prices: Prices) -> np.ndarray:
+        """The multipliers."""
+        return prices.goals
+
+    def excess(self, decided: np.ndarray) -> np.ndarray:
+        """Excess of each goal over its bound."""
+        return self.used(decided) - self.bound
+
+    def tightened(self, by: np.ndarray) -> ActionProblem:
+        """The bounds moved inwards."""
+        return replace(self, bound=self.bound - by)
+
+    def rows(self, kept: np.ndarray) -> ActionProblem:
+        """Some of the rows stand for all."""
+        weight = self.weight[kept]
+        goals = tuple(tuple((c, use.rows(kept)) for c, use in goal) for goal in self.goals)
+        return replace(self, base=self.base[kept], weight=weight / weight.sum(), goals=goals)
+
+    def with_objective(self, tables: np.ndarray, constant: np.ndarray) -> ActionProblem:
+        """The same goals with other costs."""
+        return replace(self, base=tables)
+
+    def with_goals(self, kept: np.ndarray) -> ActionProblem:
+        """Some of the goals."""
+        goals = tuple(goal for goal, keep in zip(self.goals, kept, strict=True) if keep)
+        return replace(self, goals=goals, bound=self.bound[kept])
+
+    def free(self) -> ActionProblem:
+        """The same goals without costs."""
+        return replace(self, base=np.where(np.isfinite(self.base), 0.0, np.inf))
+
+    def minimizing(self, k: int) -> ActionProblem:
+        """Goal k in the place of the costs, under the others."""
+        base = np.where(np.isfinite(self.base), self._table(self.goals[k]), np.inf)
+        return replace(self.with_goals(np.arange(len(self.bound)) != k), base=base)
+
+
+def lowest(cost: np.ndarray, n_select: int) -> np.ndarray:
+    """Which entries are the lowest of each row, the first among equals; bool."""
+    chosen = np.zeros(cost.shape, dtype=bool)
+    at = np.argsort(cost, axis=1, kind="stable")[:, :n_select] if n_select > 1 else (
+        cost.argmin(axis=1)[:, None]
+    )
+    np.put_along_axis(chosen, at, True, axis=1)
+    return chosen

@@ -1,0 +1,75 @@
+"""Confidence levels of goals, and the default that weighs a level against its price."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+ROUNDING = 1e-9
+"""Rounding error of an objective."""
+
+LEVELS = (0.9, 0.8, 0.7, 0.6, 0.5)
+"""Levels among which the default chooses; 0.5 leaves no margin."""
+
+VIOLATION_COST = 0.12
+"""Cost of a violated constraint to the default, in units of the objective's absolute costs' sum.
+
+The default minimizes the objective plus this times 1 - level. What a higher level costs differs
+between problems, so that one level for all costs more, at the same share of kept constraints.
+"""
+
+
+def quantile_of(confidence_level: float) -> float:
+    """The normal quantile of a level; 0 for levels below 0.5."""
+    return max(float(ndtri(confidence_level)), 0.0)
+
+
+def level_of(quantile: float) -> float:
+    """The level of a normal quantile, rounded like `allowed_error`: never to 1."""
+    level = float(ndtr(quantile))
+    rounded = round(level, 12)
+    return rounded if rounded < 1.0 else level
+
+
+def levels_to_try(level: float | None) -> tuple[float, ...]:
+    """The given level, or those among which the default chooses."""
+    return LEVELS if level is None else (level,)
+
+
+def best_quantile(
+    attempt: Callable[[float], tuple[float, float]],
+    levels: Sequence[float],
+    scale: float,
+) -> float:
+    """The normal quantile with the lowest objective plus expected cost of a violation.
+
+    Parameters
+    ----------
+    attempt : callable
+        Takes a quantile; returns the lowest objective of rules inside at it, inf if there is none,
+        and a number that the objective is not below at any lower quantile (nan if unknown).
+    levels : sequence of float
+        Confidence levels to try, the highest first.
+    scale : float
+        Unit of the cost of a violation.
+
+    Returns
+    -------
+    float
+        That of the last level if no rule is inside at any; of the only one without any attempt.
+    """
+    if len(levels) == 1:
+        return quantile_of(levels[0])
+    violation_cost = VIOLATION_COST * scale
+    found, least, lowest = quantile_of(levels[-1]), np.inf, -np.inf
+    for level in levels:
+        if least <= lowest + violation_cost * (1.0 - level) + ROUNDING:
+            break
+        z = quantile_of(level)
+        objective, lowest = attempt(z)
+        cost = objective + violation_cost * (1.0 - level)
+        if cost < least:
+            found, least = z, cost
+    return found

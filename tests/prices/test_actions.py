@@ -1,0 +1,102 @@
+"""Decisions with costs of their own under budgets, against linear programs solved by HiGHS."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, eye_array, kron
+
+from skbandit.prices._actions import ActionProblem, Use
+from skbandit.prices._dual import DecisionProblem, attainable, best_prices, conflicting
+
+
+def random_problem(seed, n=60, D=5, n_select=1):
+    """Shares, a spend by row and decision, parity between two groups; some are unavailable."""
+    rng = np.random.default_rng(seed)
+    base = rng.normal(size=(n, D))
+    base[:, 1:][rng.random((n, D - 1)) < 0.1] = np.inf
+    if n_select > 1:
+        base = np.where(np.isinf(base), 5.0, base)
+    weight = np.full(n, 1 / n)
+    women = rng.random(n) < 0.5
+    share = np.eye(D)
+    of_women, of_men = (
+        np.where(one, 1 / np.mean(one), 0.0) for one in (women, ~women)
+    )
+    spend = Use(np.ones(n), rng.uniform(size=(n, D)))
+    goals = (
+        ((1.0, Use(np.ones(n), share[0])),),
+        ((1.0, spend),),
+        ((1.0, Use(of_women, share[1])), (-1.0, Use(of_men, share[1]))),
+        ((-1.0, Use(np.ones(n), share[2])),),
+    )
+    bound = np.array([0.1, 0.35, 0.05, -0.25]) * n_select + rng.normal(scale=0.1, size=4)
+    return ActionProblem(base, weight, goals, bound, n_select)
+
+
+def solve(problem):
+    """The optimum over randomized rules, by HiGHS; None if no rule meets the goals."""
+    n, D = problem.base.shape
+    finite = np.isfinite(problem.base).ravel()
+    tables = [(problem.weight[:, None] * problem._table(goal)).ravel() for goal in problem.goals]
+    found = linprog(
+        np.where(finite, problem.base.ravel(), 0.0) / n,
+        np.array(tables),
+        problem.bound,
+        csr_array(kron(eye_array(n), np.ones((1, D)))),
+        np.full(n, float(problem.n_select)),
+        bounds=np.column_stack([np.zeros(n * D), finite.astype(float)]),
+        method="highs",
+    )
+    return found.fun if found.status == 0 else None
+
+
+@pytest.mark.parametrize("n_select", [1, 2])
+def test_equals_the_linear_program(n_select):
+    n_feasible = 0
+    for seed in range(30):
+        problem = random_problem(seed, n_select=n_select)
+        optimum, value = solve(problem), best_prices(problem)[1]
+        assert (len(conflicting(problem)) > 0) == (optimum is None), seed
+        if optimum is None:
+            continue
+        n_feasible += 1
+        assert value == pytest.approx(optimum, abs=4e-3)
+        assert value <= optimum + 1e-9
+    assert 5 < n_feasible < 30
+
+
+def test_rules_choose_as_many_as_they_should_and_only_what_is_available():
+    for n_select in (1, 2):
+        problem = random_problem(1, n_select=n_select)
+        decided = problem.decide(best_prices(problem)[0])
+        assert (decided.sum(axis=1) == n_select).all()
+        assert np.isfinite(problem.base[decided]).all()
+
+
+def test_labels_are_decisions_with_the_costs_that_labels_expect():
+    """The two problems are one: probabilities times tables are costs and uses."""
+    rng = np.random.default_rng(0)
+    n, K = 300, 3
+    P, weight = rng.dirichlet(np.ones(K), n), np.full(n, 1 / n)
+    errors = 1 - np.eye(K)
+    recalls = [-np.outer(one, one) / P[:, k].mean() for k, one in enumerate(np.eye(K)[:2])]
+    bound = np.array([-0.6, -0.6])
+    by_label = DecisionProblem(
+        P, weight, errors[None], np.zeros(1), np.array(recalls), bound
+    )
+    goals = tuple(((1.0, Use(np.ones(n), P @ table)),) for table in recalls)
+    by_action = ActionProblem(P @ errors, weight, goals, bound)
+    (one, value), (other, its) = best_prices(by_label), best_prices(by_action)
+    assert value == pytest.approx(its, abs=1e-4)
+    assert np.mean(by_label.decide(one) == by_action.decide(other).argmax(axis=1)) > 0.98
+
+
+def test_what_is_attainable():
+    problem = ActionProblem(
+        np.zeros((10, 2)),
+        np.full(10, 0.1),
+        tuple(((1.0, Use(np.ones(10), np.eye(2)[j])),) for j in range(2)),
+        np.array([0.4, 0.4]),
+    )
+    np.testing.assert_array_equal(conflicting(problem), [0, 1])
+    assert attainable(problem, 0) == pytest.approx(0.2, abs=1e-3)
