@@ -93,9 +93,9 @@ for name, bounds in BOUNDS.items():
         )
 
 # %%
-# What to see: on the left, both rules are the same. On the right, an error of 11% in the worst class
-# takes half as many reviews as with the cutoff. The cutoff does not get below 9%, however many
-# messages it reviews, because it also reviews messages that are decided correctly.
+# What to see: on the left, both rules are the same. On the right, an error of 11% in the worst
+# class takes half as many reviews as with the cutoff. The cutoff does not get below 9%, however
+# many messages it reviews, because it also reviews messages that are decided correctly.
 
 fig, axes = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained", sharey=True)
 for column, (ax, name) in enumerate(zip(axes, errors, strict=True), start=1):
