@@ -1,5 +1,6 @@
 """Policies that choose arms by context and learn from the rewards."""
 
+from skbandit.bandit._constrained_policy import ConstrainedPolicy
 from skbandit.bandit._off_policy_classifier import OffPolicyClassifier
 from skbandit.bandit._oracle_policy import OraclePolicy
 from skbandit.bandit._pipeline import PolicyPipeline, make_policy_pipeline, select
@@ -8,6 +9,7 @@ from skbandit.bandit._shared_policy import SharedGLMPolicy
 from skbandit.bandit._slate_policy import SlatePolicy
 
 __all__ = [
+    "ConstrainedPolicy",
     "GLMUCBPolicy",
     "OffPolicyClassifier",
     "OraclePolicy",

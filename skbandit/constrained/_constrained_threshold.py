@@ -157,9 +157,9 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
 
     - With two classes, ``cv="prefit"`` and constraints on single rates, the Clopper-Pearson limit
       of each rate, at level 1 - (1 - c)/m for m constraints, must meet its bound. For independent
-      rows of equal weight that the model has not seen, this is exact for rates that are monotone in one
-      threshold: recall, positive rate, false positive rate and their complements, overall or, with
-      `by`, in the groups that have the thresholds. Choosing among thresholds does not
+      rows of equal weight that the model has not seen, this is exact for rates that are monotone in
+      one threshold: recall, positive rate, false positive rate and their complements, overall or,
+      with `by`, in the groups that have the thresholds. Choosing among thresholds does not
       invalidate it. For precision, F1 and accuracy it is approximate.
     - Otherwise it is approximate: Wilson's limits (Clopper-Pearson for fewer than 10 rows) are
       combined by MOVER, with (1 - c)/A for an expression of A rates, and the risks of violating
@@ -346,6 +346,8 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         scores: np.ndarray,
     ) -> str:
         why, limits = missed(report, goals.constraints), criterion.promised
+        if isinstance(criterion, CostCriterion) and not why:
+            why = "; ".join(one.label for one in goals.constraints.constraints)
         if isinstance(limits, SharedRisk):
             why += level_reached(limits, goals.measured_indicators(choice.rule.decided))
         if isinstance(criterion, CostCriterion):
@@ -372,7 +374,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
         check_is_fitted(self)
@@ -391,7 +393,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
         check_is_fitted(self)

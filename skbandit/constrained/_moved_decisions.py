@@ -666,8 +666,9 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         if unknown is None:
             return scores
         of_strata = unknown.fits(fits, data.train.label)
-        found = unknown.joint(scores, of_strata.scores()[0])
-        self._unknown_groups, self.group_estimator_ = unknown, of_strata.fitted()
+        task = unknown.task(fits, data.train.label)
+        found = unknown.joint(scores, of_strata.scores(task)[0])
+        self._unknown_groups, self.group_estimator_ = unknown, of_strata.fitted(task)
         return found
 
     def _cost_criterion(self, goals: Goals, group: np.ndarray | None) -> CostCriterion:
@@ -682,7 +683,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         """Probabilities of groups and labels, from those of labels, if groups are unknown."""
         if self._unknown_groups is None:
             return probability
-        return self._unknown_groups.of_fitted(self.group_estimator_, X, probability)
+        fitted, method = self.group_estimator_, self.response_method_
+        return self._unknown_groups.of_fitted(fitted, X, method, probability)
 
     def _response_method(self, fitted: Any) -> str:
         """Set and return the response that thresholds apply to."""

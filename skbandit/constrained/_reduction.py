@@ -320,8 +320,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
             goals, costs = working, DecisionCosts.of(working, data)
             first = costs.of_labels() if learns_costs(self.estimator) else None
             scores, fit = fits.scores(first)
-            if first is None:
-                scores = self._find_unknown_groups(fits, goals, data, scores)
+            scores = self._find_unknown_groups(fits, goals, data, scores)
             criterion = self._cost_criterion(goals, group)
             settings = criterion, costs, goals.measured.rows, fits.scores, fits.folds.supports
             first_round = CostRound.of(criterion, goals.measured.rows, first, scores, fit)

@@ -9,7 +9,13 @@ import numpy as np
 
 from skbandit.constrained._fit_rows import UNKNOWN, Classes, Grouping
 from skbandit.constrained._goals import Declared
-from skbandit.constrained._weighted_fits import Learner, OutOfFold, responses
+from skbandit.constrained._weighted_fits import (
+    GainTask,
+    Learner,
+    OutOfFold,
+    learns_costs,
+    responses,
+)
 from skbandit.rates._columns import Data, UnknownColumnError
 
 MOST_STRATA = 60
@@ -82,6 +88,15 @@ class UnknownGroups:
             of_labels.n_jobs,
         )
 
+    def task(self, of_labels: OutOfFold, label: np.ndarray) -> GainTask | None:
+        """The strata as a task, for a learner of costs; None for a classifier."""
+        if not learns_costs(of_labels.learner.estimator):
+            return None
+        of_row = self.group[: len(label)] * self.n_decisions + label
+        gain = np.zeros((len(self.group), len(self.strata.labels)))
+        gain[: len(label)] = of_row[:, None] == self.strata.labels
+        return GainTask(gain * of_labels.weight[:, None])
+
     def joint(self, of_label: np.ndarray, of_strata: np.ndarray) -> np.ndarray:
         """Probabilities of groups and labels, (n, F): P(label) P(group | label).
 
@@ -99,6 +114,6 @@ class UnknownGroups:
         share = np.divide(found, total, out=even, where=total > 0)
         return (of_label[:, None, :] * share).reshape(n, -1)
 
-    def of_fitted(self, fitted: Any, X: Any, of_label: np.ndarray) -> np.ndarray:
-        """The same of new rows, by a classifier fitted to all strata."""
-        return self.joint(of_label, responses(fitted, X, "predict_proba", self.strata))
+    def of_fitted(self, fitted: Any, X: Any, method: str, of_label: np.ndarray) -> np.ndarray:
+        """The same of new rows, by a classifier or selector fitted to all strata."""
+        return self.joint(of_label, responses(fitted, X, method, self.strata))

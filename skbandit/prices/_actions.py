@@ -105,7 +105,7 @@ class ActionProblem:
         return found
 
     def row_costs(self, prices: Prices) -> np.ndarray:
-        """Cost of each decision with the prices of what it uses, shape (N, D)."""
+        """Cost of each decision with multipliers for what it uses, shape (N, D)."""
         found = self.base.copy()
         for price, goal in zip(prices.goals, self.goals, strict=True):
             if price != 0:
@@ -171,8 +171,31 @@ class ActionProblem:
 def lowest(cost: np.ndarray, n_select: int) -> np.ndarray:
     """Which entries are the lowest of each row, the first among equals; bool."""
     chosen = np.zeros(cost.shape, dtype=bool)
-    at = np.argsort(cost, axis=1, kind="stable")[:, :n_select] if n_select > 1 else (
-        cost.argmin(axis=1)[:, None]
+    at = (
+        np.argsort(cost, axis=1, kind="stable")[:, :n_select]
+        if n_select > 1
+        else (cost.argmin(axis=1)[:, None])
     )
     np.put_along_axis(chosen, at, True, axis=1)
     return chosen
+
+
+def stacked(first: ActionProblem, others: ActionProblem) -> ActionProblem:
+    """Other rows below the first, which alone have weight."""
+
+    def wide(use: Use) -> np.ndarray:
+        return np.broadcast_to(use.amount, (len(use.rate), use.amount.shape[-1]))
+
+    def both(one: Use, other: Use) -> Use:
+        amount = one.amount
+        if one.amount.ndim > 1 or other.amount.ndim > 1:
+            amount = np.concatenate([wide(one), wide(other)])
+        return Use(np.append(one.rate, other.rate), amount)
+
+    goals = tuple(
+        tuple((c, both(one, other)) for (c, one), (_, other) in zip(mine, its, strict=True))
+        for mine, its in zip(first.goals, others.goals, strict=True)
+    )
+    base = np.concatenate([first.base, others.base])
+    weight = np.append(first.weight, np.zeros(len(others.weight)))
+    return replace(first, base=base, weight=weight, goals=goals)

@@ -29,6 +29,9 @@ TOLERANCE = 1e-9
 ROUNDS, PUSHES = 6, 8
 """Rounds in which the moved bounds settle, and rounds more that move only those still missed."""
 
+BINDING = 0.3
+"""Margins by which the limit of a goal that binds may be further inside than the last one."""
+
 LEAST_PUSH = 0.05
 """Share of its margin by which a bound that is still missed moves at least."""
 
@@ -74,8 +77,8 @@ class PricedRule:
     objective : float
         Lower is better.
     slack : float
-        The least slack of a rate; with a quantile, where the rates are inside, the risk that is
-        left. Negative if a goal is missed.
+        The least slack of a rate; with a quantile the risk that is left, or the least slack minus 1
+        where a rate is not inside. Negative if a goal is missed.
     """
 
     prices: Prices
@@ -162,13 +165,14 @@ def _at_quantile(
         margin = found.margin(quantile) if quantile > 0 else np.zeros(len(moved))
         missed = np.where(np.isnan(found.excess), np.inf, found.excess)
         room = -float(missed.max(initial=-np.inf))
-        if room >= -TOLERANCE and z > 0:
-            room = float(ndtr(-z)) - found.risk(z)
+        if z > 0:  # rates that are inside come before any that are not
+            inside = room >= -TOLERANCE
+            room = float(ndtr(-z)) - found.risk(z) if inside else room - 1.0
         costs = current.costs(prices)
         rule = PricedRule(prices, moved, costs, decided, found.objective, room)
         if rule.better_than(best):
             best = rule
-            binding = int((missed + margin > -0.2 * margin).sum())
+            binding = int(_binding(missed + margin, margin).sum())
         settled = count >= ROUNDS - 1 or (found.tables is None and not prices.goals.any())
         if rule.feasible and settled:
             break
@@ -180,10 +184,19 @@ def _at_quantile(
         else:
             missed = np.where(np.isinf(missed), 0.0, missed) + margin
             pushed = np.maximum(missed, LEAST_PUSH * margin) + 1.0 / len(decided)
-            moved = moved + np.where(missed > 0, pushed, 0.0)
+            # where each limit is inside and the risks together are too large, all that bind move
+            behind = missed > 0 if (missed > 0).any() else _binding(missed, margin)
+            moved = moved + np.where(behind, pushed, 0.0)
         if at_ceiling(problem, prices):  # nothing met these bounds, and something may meet the next
             prices, smoothing = without_prices(problem), SMOOTHING
         prices, _ = best_prices(few.tightened(moved), prices, smoothing)
         smoothing = SMOOTHING[-1:]
     assert best is not None
     return best, binding
+
+
+def _binding(excess: np.ndarray, margin: np.ndarray) -> np.ndarray:
+    """The goals whose limits are nearest to their bounds, in units of margins; excess of limits."""
+    far = np.where(excess > 0, np.inf, -np.inf)
+    margins = np.divide(excess, margin, out=far, where=margin > 0)
+    return np.asarray((margins >= margins.max(initial=-np.inf) - BINDING) & (margins > -1.0))

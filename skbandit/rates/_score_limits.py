@@ -366,7 +366,6 @@ def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> tupl
     tuple of (float, float)
         Infinite where a divisor may be 0; nan for costs by a column.
     """
-
     if any(atom.amount is not None for atom in rate.atoms):  # no shares of trials
         return np.nan, np.nan
 

@@ -1,0 +1,327 @@
+"""Goals of a policy: what decisions use, by rows and by what a log says of outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import log_ndtr
+
+from skbandit.exceptions import EmptyRateError
+from skbandit.prices._actions import ActionProblem, Sum, Use
+from skbandit.rates import Constraint, Rate
+from skbandit.rates._atoms import atom_amounts, atom_weights, check_classes
+from skbandit.rates._bind import expand
+from skbandit.rates._columns import Data, Rows
+from skbandit.rates._kinds import KINDS, OUTCOME, SPENT, AnyOf, Atom, Member
+from skbandit.utils._validation import warn
+
+MANY_TIMES = 100.0
+"""A bound of so many times the largest use is probably in another unit."""
+
+
+def data_of(rows: Rows, arms: Sequence[Any]) -> Data:
+    """Rows without labels, whose decisions are the arms."""
+    return Data(rows, others=tuple(arms))
+
+
+def amounts_by_arm(atom: Atom, arms: Sequence[Any]) -> np.ndarray:
+    """What each arm counts in an atom, shape (D,)."""
+    if atom.without is not None or atom.kind not in (*KINDS.values(), SPENT, OUTCOME):
+        raise ValueError(f"{atom!r} cannot be a goal of a policy.")
+    if atom.kind == OUTCOME:
+        return np.ones(len(arms))
+    if atom.cells is not None and atom.kind == SPENT:
+        return np.array([float((None, arm) in atom.cells.pairs) for arm in arms])
+    if atom.kind.name not in ("positive_rate", "negative_rate"):
+        raise ValueError(
+            f"{atom!r} compares decisions with labels or other decisions, which a policy has not: "
+            "its goals are made of positive_rate(of=...), cost({...}) and outcome('...')."
+        )
+    if atom.of is None:
+        name, first = atom.kind.name, arms[0]
+        raise ValueError(f"{name}() is the share of one decision: write {name}(of={first!r}).")
+    chosen = atom.of.labels if isinstance(atom.of, AnyOf) else (atom.of,)
+    found = np.array([float(arm in chosen) for arm in arms])
+    return found if atom.kind.name == "positive_rate" else 1.0 - found
+
+
+@dataclass(frozen=True)
+class ActionGoals:
+    """Constraints as sums of uses, and the objective.
+
+    Attributes
+    ----------
+    constraints : tuple of Constraint
+        One-sided, groups and decisions filled in.
+    sums : tuple of tuple of (float, Atom)
+        Each is at most its bound.
+    bound : ndarray of shape (m,)
+    objective : tuple of (float, Atom)
+        Lower is better; empty for a table of costs.
+    arms : tuple of labels
+    scale : dict
+        Total weight over the weight that counts, by key of an atom.
+    """
+
+    constraints: tuple[Constraint, ...]
+    sums: tuple[tuple[tuple[float, Atom], ...], ...]
+    bound: np.ndarray
+    objective: tuple[tuple[float, Atom], ...]
+    arms: tuple[Any, ...]
+    scale: dict[Any, float]
+
+    @classmethod
+    def bind(
+        cls, objective: Rate | None, constraints: Sequence[Constraint], rows: Rows, arms: Any
+    ) -> ActionGoals:
+        """Fill in groups and decisions found in the rows."""
+        data = data_of(rows, arms)
+        check_classes([atom for one in constraints for atom in one.rate.atoms], data)
+        every = expand(constraints, data)
+        sums: list[tuple[tuple[float, Atom], ...]] = []
+        bounds: list[float] = []
+        for one in every:
+            sign, rate, bound = (1.0 if one.sense == "<=" else -1.0), one.rate, one.bound
+            terms = [(sign * c, atom) for c, atom in rate.terms]
+            limit = sign * (bound - rate.constant)
+            if rate.denominator is not None:  # N/D <= t is N - tD <= 0
+                terms += [(-sign * bound * c, atom) for c, atom in rate.denominator.terms]
+                limit = sign * (bound * rate.denominator.constant - rate.constant)
+            sums.append(tuple(terms))
+            bounds.append(limit)
+        lower: tuple[tuple[float, Atom], ...] = ()
+        if objective is not None:
+            if objective.is_form or objective.denominator is not None:
+                raise ValueError(f"objective={objective} is not a sum of means.")
+            sign = -1.0 if objective.greater_is_better else 1.0
+            lower = tuple((sign * c, atom) for c, atom in objective.terms)
+        goals = cls(every, tuple(sums), np.array(bounds), lower, tuple(arms), {})
+        return goals.scaled(rows)
+
+    def scaled(self, rows: Rows) -> ActionGoals:
+        """The same for other rows: what counts as a share is a share of these."""
+        scale = {}
+        for atom in self.atoms:
+            amounts_by_arm(atom, self.arms)
+            total = atom_weights(atom, rows).sum()
+            if total <= 0:
+                raise EmptyRateError(f"{atom!r}: no rows are selected.")
+            scale[atom.key] = float(rows.weight.sum() / total)
+        return replace(self, scale=scale)
+
+    def without_sums(self) -> ActionGoals:
+        """Only the objective."""
+        return replace(self, constraints=(), sums=(), bound=np.zeros(0))
+
+    @property
+    def atoms(self) -> list[Atom]:
+        """All atoms, once each."""
+        terms = [term for one in (*self.sums, self.objective) for term in one]
+        return list({atom.key: atom for _, atom in terms}.values())
+
+    @property
+    def outcomes(self) -> list[str]:
+        """Columns of the log that goals or the objective are made of."""
+        names = [atom.amount for atom in self.atoms if atom.kind == OUTCOME]
+        return [name for name in dict.fromkeys(names) if name is not None]
+
+    def use(self, atom: Atom, rows: Rows, predicted: Mapping[str, np.ndarray]) -> Use:
+        """What decisions use in each row."""
+        weight = atom_weights(atom, Rows(rows.columns, rows.label, np.ones(len(rows))))
+        by_arm = amounts_by_arm(atom, self.arms)
+        if atom.kind == OUTCOME:
+            assert atom.amount is not None
+            by_arm = predicted[atom.amount]
+        elif atom.amount is not None:
+            amounts = atom_amounts(atom, rows, weight)
+            if (amounts < 0).any():
+                row = int(np.flatnonzero(amounts < 0)[0])
+                warn(
+                    f"{atom.amount!r} is {amounts[row]:g} in row {row}: a negative amount pays for "
+                    "others.",
+                    UserWarning,
+                )
+            by_arm = amounts[:, None] * by_arm
+        return Use(weight * self.scale[atom.key], by_arm)
+
+    def sum_of(
+        self, terms: Sequence[tuple[float, Atom]], rows: Rows, predicted: Mapping[str, np.ndarray]
+    ) -> Sum:
+        """A sum of uses in each row."""
+        return tuple((c, self.use(atom, rows, predicted)) for c, atom in terms)
+
+    def problem(
+        self,
+        rows: Rows,
+        predicted: Mapping[str, np.ndarray],
+        costs: np.ndarray | None,
+        allowed: np.ndarray,
+        n_select: int,
+    ) -> ActionProblem:
+        """The dual's problem on rows; `costs` (N, D) take the place of an objective."""
+        shape = len(rows), len(self.arms)
+        base = np.zeros(shape) if costs is None else costs.copy()
+        if costs is None:
+            for c, use in self.sum_of(self.objective, rows, predicted):
+                base += c * use.table()
+        base[~allowed] = np.inf
+        goals = tuple(self.sum_of(one, rows, predicted) for one in self.sums)
+        weight = rows.weight / rows.weight.sum()
+        return ActionProblem(base, weight, goals, self.bound, n_select)
+
+    def warn_of_units(self, problem: ActionProblem) -> None:
+        """Warn of bounds that are far beyond anything decisions can use."""
+        for one, goal, bound in zip(self.constraints, problem.goals, self.bound, strict=True):
+            most = sum(abs(c) * np.abs(use.amount).max(initial=0.0) for c, use in goal)
+            if bound > MANY_TIMES * most * problem.n_select > 0:
+                warn(
+                    f"{one.label}: the bound is {bound / most:.3g} times the largest amount of one "
+                    f"decision, {most:.3g}, so that it never binds. Are both in one unit, as means "
+                    "per row?",
+                    UserWarning,
+                )
+
+
+@dataclass(frozen=True)
+class LoggedOutcome:
+    """A column of a log, and what out-of-fold models predict of it.
+
+    Attributes
+    ----------
+    value : ndarray of shape (n,)
+    predicted : ndarray of shape (n, D)
+    action : ndarray of int, shape (n,)
+    propensity : ndarray of shape (n,)
+    """
+
+    value: np.ndarray
+    predicted: np.ndarray
+    action: np.ndarray
+    propensity: np.ndarray
+
+    def at(self, decided: np.ndarray) -> np.ndarray:
+        """Doubly robust outcomes of decisions (n, D) (Dudík, Langford and Li 2011), shape (n,)."""
+        events = np.arange(len(self.action)), self.action
+        direct = (decided * self.predicted).sum(axis=1)
+        residual = (self.value - self.predicted[events]) / self.propensity
+        return np.asarray(direct + decided[events] * residual)
+
+
+@dataclass(frozen=True)
+class MeasuredActions:
+    """What decisions attain: see `skbandit.prices._calibrate.Measured`."""
+
+    objective: float
+    excess: np.ndarray
+    errors: np.ndarray
+    tables: None = None
+
+    def margin(self, z: float) -> np.ndarray:
+        """So many standard errors."""
+        return z * self.errors
+
+    def risk(self, z: float) -> float:
+        """Probability, about, that some goal is missed."""
+        known = np.where(self.excess <= 0, np.inf, -np.inf)  # without error
+        room = np.divide(-self.excess, self.errors, out=known, where=self.errors > 0)
+        return float(-np.expm1(log_ndtr(room).sum()))
+
+
+@dataclass(frozen=True)
+class ActionMeasure:
+    """Measures decisions of N rows, of which some are logged events.
+
+    Attributes
+    ----------
+    goals : ActionGoals
+    problem : ActionProblem
+    logged : ndarray of int
+        The rows that are logged events; outcomes are measured on these, all else by weight.
+    weight : ndarray of shape (N,)
+        Weights of the logged rows in outcomes.
+    outcomes : dict of str to LoggedOutcome
+    batch_size : int or None
+        Number of rows for which goals must hold; None is the long run.
+    fold : ndarray of int, shape (N,), or None
+        Of the models that predicted the costs, if these are out of fold.
+    """
+
+    goals: ActionGoals
+    problem: ActionProblem
+    logged: np.ndarray
+    weight: np.ndarray
+    outcomes: dict[str, LoggedOutcome]
+    batch_size: int | None
+    fold: np.ndarray | None
+
+    def __call__(self, decided: np.ndarray) -> MeasuredActions:
+        """Values and standard errors of all goals."""
+        problem, m = self.problem, len(self.goals.sums)
+        value, errors = np.zeros(m), np.zeros(m)
+        n_known = int((problem.weight > 0).sum())
+        for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.goals, strict=True)):
+            influence, own = np.zeros(len(decided)), 0.0
+            folds = np.zeros(0 if self.fold is None else int(self.fold.max()) + 1)
+            for (c, atom), (_, use) in zip(terms, uses, strict=True):
+                if atom.kind == OUTCOME:
+                    weight, used = self.weight * use.rate, np.zeros(len(decided))
+                    used[self.logged] = self.outcomes[str(atom.amount)].at(decided[self.logged])
+                else:
+                    weight = problem.weight * use.rate
+                    used = (use.amount * decided).sum(axis=1)
+                total = weight.sum()
+                if total <= 0:
+                    continue
+                mean = float(weight @ used) / total
+                value[k] += c * mean
+                influence += c * weight * (used - mean) / total
+                # a share of 0 or 1 is not known without error: one row more differs
+                own += (c * max(np.ptp(used[weight > 0]), _step(use)) / _kish(weight)) ** 2
+                if self.fold is not None:
+                    sums = np.bincount(self.fold, weight * used, len(folds))
+                    folds += c * sums / np.bincount(self.fold, weight, len(folds))
+            variance = float((influence**2).sum()) + own
+            between = 0.0
+            if self.fold is not None:  # the final model is not that of a fold
+                between = max(folds.var(ddof=1) - len(folds) * variance, 0.0)
+            if self.batch_size is not None:
+                variance *= 1.0 + n_known / self.batch_size
+            errors[k] = np.sqrt(variance + between)
+        base = np.where(decided, problem.base, 0.0).sum(axis=1)
+        return MeasuredActions(float(problem.weight @ base), value - self.goals.bound, errors)
+
+    def values(self, measured: MeasuredActions) -> np.ndarray:
+        """Values of the constraints as declared, ratios too."""
+        signs = np.array([1.0 if one.sense == "<=" else -1.0 for one in self.goals.constraints])
+        constants = np.array([one.rate.constant for one in self.goals.constraints])
+        return np.asarray(signs * (measured.excess + self.goals.bound) + constants)
+
+
+def _step(use: Use) -> float:
+    """The least amount that one decision may change a row's use by."""
+    return 1.0 if use.amount.ndim == 1 and use.amount.max() <= 1 else 0.0
+
+
+def _kish(weight: np.ndarray) -> float:
+    return float(weight.sum() ** 2 / (weight**2).sum())
+
+
+def prices_by_selection(goals: ActionGoals, multipliers: np.ndarray, rows: Rows) -> pd.DataFrame:
+    """The price of each arm, by the rows it is for; those of amounts by row are per unit."""
+    columns: dict[str, np.ndarray] = {}
+    for price, terms in zip(multipliers, goals.sums, strict=True):
+        for c, atom in terms:
+            name = "all"
+            if atom.where is not None:
+                name = f"where={atom.where!r}"
+            if isinstance(atom.group, Member):
+                name = atom.group.described
+            if atom.amount is not None:
+                name = f"{name}, per {atom.amount!r}" if name != "all" else f"per {atom.amount!r}"
+            added = price * c * goals.scale[atom.key] * amounts_by_arm(atom, goals.arms)
+            columns[name] = columns.get(name, np.zeros(len(goals.arms))) + added
+    return pd.DataFrame(columns, index=pd.Index(goals.arms, name="arm"))

@@ -1,0 +1,739 @@
+"""ConstrainedPolicy: decisions under budgets, learned from a log or from costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import indexable
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skbandit.bandit._action_goals import (
+    ActionGoals,
+    ActionMeasure,
+    LoggedOutcome,
+    MeasuredActions,
+    prices_by_selection,
+)
+from skbandit.bandit._off_policy_classifier import _RewardsByClassifier
+from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.logs import (
+    Log,
+    align_rows,
+    check_uniform,
+    column_names,
+    columns_of,
+    label_array,
+    read_log,
+    read_mask,
+    read_numbers,
+)
+from skbandit.prices._actions import ActionProblem, stacked
+from skbandit.prices._calibrate import PricedRule, calibrated
+from skbandit.prices._dual import Prices, attainable, conflicting
+from skbandit.prices._levels import best_quantile, level_of, levels_to_try, quantile_of
+from skbandit.rates import Constraint, Rate, outcome
+from skbandit.rates._bind import flatten_constraints, read_objective
+from skbandit.rates._columns import MISSING, Columns, Rows
+from skbandit.rates._kinds import OUTCOME
+from skbandit.utils._fitting import atomic_fit
+from skbandit.utils._folds import folds_of_rows, hashes_of_rows, splits_of_folds
+from skbandit.utils._sklearn_compat import (
+    HasMethods,
+    Interval,
+    count_rows,
+    fit_context,
+    rows_of,
+)
+from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import ArrayLike
+
+REWARD = "reward"
+"""Name of the outcome that is the log's reward."""
+
+FOLDS, INTERVAL_LEVEL = 5, 0.95
+"""Default number of folds, and the level of the intervals in `constraint_report_`."""
+
+DITHER, FEW_COSTS = 0.02, 0.2
+"""Spread of the noise that breaks ties, in units of the costs' spread; it is added where there are
+fewer different rows of costs than this share of the rows, as of a tree with few leaves."""
+
+
+class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
+    """Choose actions under budgets, learned from a log or from a table of costs.
+
+    Models predict what each action earns. Constraints get prices; the policy takes the action with
+    the lowest predicted cost plus the prices of what it uses, row by row.
+
+    Parameters
+    ----------
+    estimator : regressor, classifier, or selector with `predict_costs`, default=None
+        A regressor, or a classifier of numeric rewards, is fitted once per action. A selector, such
+        as ``RegressionSetSelector("stack")``, is fitted to all. None is ridge regression with a
+        penalty chosen by cross-validation.
+    objective : Rate, default=None
+        ``outcome("revenue")`` is maximized, ``cost({...})`` minimized; sums of both are possible.
+        None is the reward of the log or, of a table of costs, the mean cost.
+    constraints : Constraint or (nested) sequence of Constraint, default=()
+        Made of shares, ``positive_rate(of="call")``; of spends,
+        ``cost({"none": 0, "letter": 0.7, "call": "call_minutes"})``, where a column is one of the
+        attributes; and of ``outcome("discount")``, columns of the log. See `skbandit.rates`.
+    n_select : int, default=1
+        Number of actions per row.
+    confidence_level : float in [0.5, 1) or None, default=None
+        Approximate probability that all constraints hold in the population. None weighs it against
+        its price, of 0.9, 0.8, 0.7, 0.6 and 0.5. If a number cannot be reached, `fit` raises an
+        error.
+    batch_size : int, default=None
+        Constraints are to hold for so many new rows. None is for their long-run means.
+    cv : int, default=None
+        Number of folds of out-of-fold predictions. None means 5.
+    columns : dict, default=None
+        Names of a log's columns that differ, as in ``{"action": "arm_id"}``.
+    random_state : int, RandomState instance or None, default=None
+        Assigns rows to folds.
+
+    Attributes
+    ----------
+    arms_ : ndarray of shape (n_arms,)
+        Labels of the actions, sorted if they can be; of a table, its columns.
+    estimator_ : object
+        The selector fitted, or a list with the models of the actions.
+    multipliers_ : ndarray of shape (n_constraints,)
+        How much the objective improves per unit by which a bound is relaxed, one per row of
+        `constraint_report_`.
+    prices_ : DataFrame
+        Price of each action (rows) by the rows of data that it is for (columns).
+    constraint_report_ : DataFrame
+        One row per constraint: `constraint`, `bound`, `value` with its interval from `ci_low` to
+        `ci_high`, `slack`, `satisfied`, `multiplier`; with a `confidence_level`, `margin`.
+    confidence_level_ : float
+        The level that was reached; nan in an error's `closest_`.
+    feasible_ : bool
+        Whether all constraints are satisfied; False only in an error's `closest_`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if all column names of `X` are strings.
+
+    See Also
+    --------
+    OffPolicyClassifier : Without constraints.
+    skbandit.evaluation.off_policy_value : Estimates what the policy earns on other events.
+    skbandit.selection.assign : The exact assignment of one batch to capacities.
+
+    Notes
+    -----
+    Shares and spends need no labels: they are measured on what the final models do, on `X_extra` if
+    it is passed, else on the log's own contexts. Of a table of costs they are measured out of fold,
+    and the margin covers the spread between folds. Outcomes are measured doubly robust, with
+    out-of-fold models.
+
+    An action that the log never chose has no model and is never taken. With two actions and a bound
+    on the share of one, the policy takes it where its predicted gain per cost is above a threshold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skbandit.bandit import ConstrainedPolicy
+    >>> from skbandit.rates import cost, positive_rate
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame(rng.normal(size=(3000, 2)), columns=["age", "visits"])
+    >>> action = rng.choice(["none", "letter", "call"], 3000)
+    >>> gain = {"none": 0.0, "letter": 0.3, "call": 0.8}
+    >>> revenue = pd.Series(action).map(gain) * (1 + X["visits"]) + rng.normal(size=3000)
+    >>> log = pd.DataFrame({"action": action, "reward": revenue, "propensity": 1 / 3})
+    >>> spend = cost({"none": 0, "letter": 0.7, "call": 5})
+    >>> policy = ConstrainedPolicy(None, None, [spend <= 1, positive_rate(of="call") <= 0.1])
+    >>> policy = policy.fit(X, log)
+    >>> policy.constraint_report_[["bound", "satisfied"]]
+       bound  satisfied
+    0    1.0       True
+    1    0.1       True
+    >>> policy.predict(X[:3]).shape, policy.prices_.index.tolist()
+    ((3,), ['call', 'letter', 'none'])
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {
+        "attributes": True,
+        "available": True,
+        "X_extra": True,
+        "attributes_extra": True,
+        "sample_weight": True,
+    }
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {
+        "available": True,
+        "attributes": True,
+    }
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [
+            HasMethods(["fit", "predict"]),
+            HasMethods(["fit", "predict_costs"]),
+            None,
+        ],
+        "objective": "no_validation",
+        "constraints": "no_validation",
+        "n_select": [Interval(Integral, 1, None, closed="left")],
+        "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "cv": [Interval(Integral, 2, None, closed="left"), None],
+        "columns": [dict, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        objective: Rate | None = None,
+        constraints: Constraint | Sequence[Any] = (),
+        *,
+        n_select: int = 1,
+        confidence_level: float | None = None,
+        batch_size: int | None = None,
+        cv: int | None = None,
+        columns: dict[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.objective = objective
+        self.constraints = constraints
+        self.n_select = n_select
+        self.confidence_level = confidence_level
+        self.batch_size = batch_size
+        self.cv = cv
+        self.columns = columns
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.two_d_labels = True
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        attributes: Any = None,
+        available: Any = None,
+        X_extra: Any = None,
+        attributes_extra: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from a log, or from a table of costs.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts.
+        y : DataFrame
+            A log with the columns action, reward and propensity, and outcomes that goals name; or
+            a table of costs, with a column per action. Without propensities, actions are taken as
+            chosen uniformly.
+        attributes : DataFrame with n_samples rows, or dict of arrays, default=None
+            Columns that constraints name, unless X has them.
+        available : array-like, default=None
+            Actions available to each row, if not a column of `y`: tuples of labels, or a boolean
+            table with a column per action.
+        X_extra : {array-like, sparse matrix, DataFrame}, default=None
+            Contexts without outcomes, such as today's traffic, on which shares and spends are
+            measured. Their `available` actions are all.
+        attributes_extra : DataFrame or dict of arrays, default=None
+            The same columns of `X_extra`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of rows that each one counts for.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InfeasibleConstraintsError
+            If the constraints cannot hold together; it names those in conflict, and the closest
+            policy is in its `closest_`.
+        """
+        with atomic_fit(self) as draft:
+            draft._fit(X, y, attributes, available, X_extra, attributes_extra, sample_weight)
+        return self
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        attributes: Any,
+        available: Any,
+        X_extra: Any,
+        attributes_extra: Any,
+        sample_weight: Any,
+    ) -> None:
+        warn_if_reordered({"X": X, "y": y, "attributes": attributes, "weight": sample_weight})
+        constraints = flatten_constraints(self.constraints)
+        available = align_rows(available, X)
+        (X,) = indexable(X)
+        validate_data(self, X, skip_check_array=True)
+        n = count_rows(X)
+        weight = check_row_weights(sample_weight, n, "sample_weight")
+        rows = Rows(Columns.read(attributes, X, n), np.full(n, MISSING), weight)
+        log = self._read_log(y, n, available, X)
+        self._arms = log.arms if log is not None else _arms_of_table(y)
+        known, known_X = rows, X
+        if X_extra is not None:
+            known, known_X = self._read_rows(X_extra, attributes_extra), X_extra
+        objective = self._read_objective(log)
+        goals = ActionGoals.bind(objective, constraints, known, self._arms.tolist())
+        if goals.outcomes and self.n_select > 1:
+            raise ValueError("outcome() is of one action per row: pass n_select=1.")
+        tables = _tables_of_log(y, log, goals.outcomes) if log is not None else {COST: _costs(y)}
+        self._models = {name: self._fitted(X, table, weight) for name, table in tables.items()}
+        self.estimator_ = next(iter(self._models.values()))
+        fold = folds_of_rows(X, np.zeros(n), self.cv or FOLDS, self.random_state)
+        held_out = {
+            name: self._held_out(X, tables[name], weight, fold)
+            for name in (_outcomes_of(goals.sums) if log is not None else [COST])
+        }
+        self._goals, self._has_model = goals, ~np.isnan(next(iter(tables.values()))).all(axis=0)
+        if not self._has_model.all():
+            never = self._arms[~self._has_model].tolist()
+            warn(
+                f"No event has the actions [{first_few(never)}]: they are never taken.", UserWarning
+            )
+        if self._has_model.sum() < self.n_select:
+            raise ValueError(f"n_select={self.n_select} of {self._has_model.sum()} known actions.")
+        mask = self._mask(available, n) if log is None else log.available_mask(len(self._arms))
+        outcomes = {
+            name: LoggedOutcome(
+                np.nan_to_num(tables[name][np.arange(n), log.action]),
+                predicted,
+                log.action.astype(int),
+                log.probability,
+            )
+            for name, predicted in held_out.items()
+            if log is not None
+        }
+        own = None if log is not None else held_out
+        problem = self._problem(X, rows, mask, own)
+        of_log = np.zeros(n) if X_extra is not None else problem.weight
+        if X_extra is not None:
+            everywhere = np.ones((len(known), len(self._arms)), dtype=bool)
+            first = self._problem(known_X, known, everywhere, None)
+            of_log, problem = problem.weight, stacked(first, problem)
+        n_first = len(problem.weight) - n
+        measure = ActionMeasure(
+            goals,
+            problem,
+            n_first + np.arange(n),
+            np.append(np.zeros(n_first), of_log),
+            outcomes,
+            self.batch_size,
+            None if log is not None or X_extra is not None else fold,
+        )
+        self._conclude(problem, measure, known)
+
+    def _read_log(self, y: Any, n: int, available: Any, X: Any) -> Log | None:
+        """The log; None if y is a table of costs."""
+        names = column_names(y)
+        if names is None or not ({"action"} & {*names, *(self.columns or {})}):
+            return None
+        found = columns_of(y, self.columns) or {}
+        reward = None if "reward" in found else np.zeros(n)
+        log = read_log(y, n, available=available, reward=reward, columns=self.columns)
+        log = log.with_sorted_arms()
+        if log.propensity is None:
+            check_uniform(log, X)
+        self._has_reward = "reward" in found
+        return log
+
+    def _read_rows(self, X: Any, attributes: Any) -> Rows:
+        """Rows without labels, for goals."""
+        n = count_rows(X)
+        return Rows(Columns.read(attributes, X, n), np.full(n, MISSING), np.ones(n))
+
+    def _read_objective(self, log: Log | None) -> Rate | None:
+        """The declared objective; None for the costs of a table."""
+        if self.objective is not None:
+            read = read_objective(self.objective)
+            if not isinstance(read, Rate):
+                raise ValueError(f"objective={read} has no direction: bound it as a constraint.")
+            return read
+        if log is None:
+            return None
+        if not self._has_reward:
+            raise ValueError(
+                "the log has no reward: name what to maximize, as in objective=outcome('revenue')."
+            )
+        return outcome(REWARD)
+
+    def _mask(self, available: Any, n: int) -> np.ndarray:
+        """Which actions each row may get."""
+        found = read_mask(available, self._arms, n)
+        if found is None:
+            return np.ones((n, len(self._arms)), dtype=bool)
+        mask = np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=bool)
+        few = np.flatnonzero(mask.sum(axis=1) < self.n_select)
+        if len(few):
+            raise ValueError(
+                f"available: row {few[0]} has fewer actions than n_select={self.n_select}."
+            )
+        return mask
+
+    def _fitted(self, X: Any, table: np.ndarray, weight: np.ndarray) -> Any:
+        """A selector, or a model of each action, fitted to the known entries of a table."""
+        if hasattr(self.estimator, "predict_costs"):
+            return clone(self.estimator).fit(X, pd.DataFrame(table, columns=self._arms))
+        model = self._model()
+        found: list[Any] = []
+        for values in table.T:
+            known = np.flatnonzero(~np.isnan(values) & (weight > 0))
+            if not len(known):
+                found.append(None)
+                continue
+            weights = {} if (weight == 1).all() else {"sample_weight": weight[known]}
+            found.append(clone(model).fit(rows_of(X, known), values[known], **weights))
+        return found
+
+    def _model(self) -> Any:
+        """The model of one action."""
+        if self.estimator is None:
+            return make_pipeline(StandardScaler(), RidgeCV(np.logspace(-1, 5, 13)))
+        if hasattr(self.estimator, "predict_proba"):
+            return _RewardsByClassifier(self.estimator)
+        return self.estimator
+
+    def _predicted(self, models: Any, X: Any) -> np.ndarray:
+        """Predictions of all actions, (n, D); nan without a model."""
+        if hasattr(models, "predict_costs"):
+            return np.asarray(models.predict_costs(X), dtype=float)
+        found = np.full((count_rows(X), len(models)), np.nan)
+        for j, model in enumerate(models):
+            if model is not None:
+                found[:, j] = np.asarray(model.predict(X), dtype=float).ravel()
+        return found
+
+    def _held_out(
+        self, X: Any, table: np.ndarray, weight: np.ndarray, fold: np.ndarray
+    ) -> np.ndarray:
+        """Predictions for each row by models fitted without it."""
+        found = np.full(table.shape, np.nan)
+        for train, test in splits_of_folds(fold):
+            models = self._fitted(rows_of(X, train), table[train], weight[train])
+            found[test] = self._predicted(models, rows_of(X, test))
+        mean = np.nanmean(table)
+        return np.where(np.isnan(found), mean, found)
+
+    def _problem(
+        self, X: Any, rows: Rows, mask: np.ndarray, held_out: dict[str, np.ndarray] | None
+    ) -> ActionProblem:
+        """The problem on rows, by the final models or by predictions out of fold."""
+        predicted = held_out or {
+            name: np.nan_to_num(self._predicted(models, X)) for name, models in self._models.items()
+        }
+        costs = None if self._goals.objective else predicted[COST]
+        allowed = mask & self._has_model
+        problem = self._goals.problem(rows, predicted, costs, allowed, self.n_select)
+        return problem.with_objective(problem.base + self._noise(problem.base, X), np.zeros(1))
+
+    def _noise(self, base: np.ndarray, X: Any) -> np.ndarray:
+        """Noise that breaks ties of many rows, the same for equal contexts; 0 without ties."""
+        n, D = base.shape
+        if "_spread" not in vars(self):
+            distinct = len(np.unique(base.round(9), axis=0))
+            finite = base[np.isfinite(base)]
+            self._spread = float(finite.std()) * DITHER if distinct < FEW_COSTS * n else 0.0
+        if self._spread == 0:
+            return np.zeros(base.shape)
+        seeds = hashes_of_rows(X)[:, None] * np.arange(1, 2 * D, 2, dtype=np.uint64)
+        seeds ^= seeds >> np.uint64(31)
+        return self._spread * ((seeds >> np.uint64(11)).astype(float) / 2.0**53 - 0.5)
+
+    def _conclude(self, problem: ActionProblem, measure: ActionMeasure, rows: Rows) -> None:
+        """Choose prices, and set what follows from them."""
+        goals = self._goals
+        goals.warn_of_units(problem)
+        levels = levels_to_try(self.confidence_level)
+        measured = problem.rows(np.flatnonzero(problem.weight > 0))
+
+        @cache
+        def at(z: float) -> PricedRule:
+            start = at(0.0).prices if z > 0 else None
+            return calibrated(problem, measure, z, start)
+
+        def attempt(z: float) -> tuple[float, float]:
+            rule = at(z)
+            return (rule.objective if rule.feasible else np.inf), at(0.0).objective
+
+        z = quantile_of(levels[0])
+        if at(0.0).feasible:
+            z = best_quantile(attempt, levels, problem.unit)
+        rule = at(z) if at(0.0).feasible else at(0.0)
+        found = measure(rule.decided)
+        self._take(rule, found, measure, z if len(levels) == 1 else None, rows)
+        self.confidence_level_ = level_of(z) if rule.feasible else np.nan
+        self.feasible_ = rule.feasible
+        if not rule.feasible:
+            raise InfeasibleConstraintsError(
+                f"{self._why_not(measured)} The closest policy is in the error's closest_.", self
+            )
+
+    def _take(
+        self,
+        rule: PricedRule,
+        found: MeasuredActions,
+        measure: ActionMeasure,
+        quantile: float | None,
+        rows: Rows,
+    ) -> None:
+        """Set the prices and the report."""
+        goals, wide = self._goals, float(ndtri(0.5 + 0.5 * INTERVAL_LEVEL))
+        self.multipliers_ = rule.prices.goals
+        self.prices_ = prices_by_selection(goals, self.multipliers_, rows)
+        value, slack = measure.values(found), -found.excess
+        report = pd.DataFrame(
+            {
+                "constraint": [one.label for one in goals.constraints],
+                "bound": [one.bound for one in goals.constraints],
+                "value": value,
+                "ci_low": value - wide * found.errors,
+                "ci_high": value + wide * found.errors,
+                "slack": slack,
+                "satisfied": slack >= -ROUNDING,
+                "multiplier": self.multipliers_,
+            }
+        )
+        if quantile is not None:
+            margin = found.margin(quantile)
+            report.insert(6, "margin", margin)
+            report["satisfied"] = slack - margin >= -ROUNDING
+        self.constraint_report_ = report
+
+    def _why_not(self, problem: ActionProblem) -> str:
+        """Which constraints conflict and what is attainable of each, or which are missed."""
+        report, goals = self.constraint_report_, self._goals
+        labels = report["constraint"].tolist()
+        found = conflicting(problem)
+        if len(found):
+            relaxed = [max(attainable(problem, k), 0.0) for k in found]
+            enough = []
+            for k, by in zip(found, relaxed, strict=True):
+                sign = 1.0 if goals.constraints[k].sense == "<=" else -1.0
+                if np.isfinite(by):
+                    enough.append(f"{labels[k]} to {goals.constraints[k].bound + sign * by:.3g}")
+            said = f"These constraints cannot hold together: {'; '.join(labels[k] for k in found)}."
+            if enough:
+                said += f" It is about enough to relax one of them: {', or '.join(enough)}."
+            return said
+        missed = report[~report["satisfied"]]
+        faults = [f"{one.constraint} is {one.value:.4g}" for one in missed.itertuples(index=False)]
+        level = ""
+        if self.confidence_level is not None:
+            level = (
+                f" at confidence_level={self.confidence_level:g} (lower it, pass more rows or "
+                "X_extra, or relax the bounds)"
+            )
+        return f"No multipliers were found that meet the constraints{level}: {'; '.join(faults)}."
+
+    @property
+    def arms_(self) -> np.ndarray:
+        """Labels of the actions."""
+        check_is_fitted(self)
+        return self._arms.copy()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "multipliers_")
+
+    def expected_costs(self, X: Any) -> pd.DataFrame:
+        """Predicted cost of each action, prices not included.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts.
+
+        Returns
+        -------
+        DataFrame of shape (n_samples, n_arms)
+            Rewards have negative costs. An action without a model has nan. The index is that of X.
+        """
+        check_is_fitted(self)
+        base = self._problem_of_new(X, None, None, prices=False).base
+        base[:, ~self._has_model] = np.nan
+        return pd.DataFrame(base, index=getattr(X, "index", None), columns=self._arms)
+
+    def predict(self, X: Any, *, available: Any = None, attributes: Any = None) -> np.ndarray:
+        """Choose the actions of the lowest predicted costs plus prices, row by row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            Available actions: a boolean table with a column per action, or labels per row.
+        attributes : DataFrame or dict of arrays, default=None
+            Columns that constraints name, unless X has them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (n_samples, n_select) if that is more than one
+            Labels, the best first.
+        """
+        check_is_fitted(self)
+        cost = self._problem_of_new(X, available, attributes).base
+        if self.n_select == 1:
+            return self._arms[cost.argmin(axis=1)]
+        return self._arms[np.argsort(cost, axis=1, kind="stable")[:, : self.n_select]]
+
+    def select(
+        self, X: Any, *, available: Any = None, attributes: Any = None, return_proba: bool = False
+    ) -> Any:
+        """Choose as `predict`: the policy does not explore.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            As in `predict`.
+        attributes : DataFrame or dict of arrays, default=None
+            As in `predict`.
+        return_proba : bool, default=False
+            Whether to return the probabilities of the choices, too: all are 1.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or a pair of them
+        """
+        chosen = self.predict(X, available=available, attributes=attributes)
+        return (chosen, np.ones(len(chosen))) if return_proba else chosen
+
+    def reprice(self, X: Any, *, attributes: Any = None) -> Self:
+        """Set new prices for new traffic, without outcomes and without a refit.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts, such as tomorrow's.
+        attributes : DataFrame or dict of arrays, default=None
+            Columns that constraints name, unless X has them.
+
+        Returns
+        -------
+        self
+            `multipliers_`, `prices_` and `constraint_report_` are those on these rows; outcomes are
+            as predicted.
+        """
+        check_is_fitted(self)
+        with atomic_fit(self) as draft:
+            rows = draft._read_rows(X, attributes)
+            draft._goals = draft._goals.scaled(rows)
+            everywhere = np.ones((len(rows), len(draft._arms)), dtype=bool)
+            problem = draft._problem(X, rows, everywhere, None)
+            nothing = ActionMeasure(
+                draft._goals,
+                problem,
+                np.arange(len(rows)),
+                problem.weight,
+                {
+                    name: LoggedOutcome(
+                        np.zeros(len(rows)),
+                        np.nan_to_num(draft._predicted(models, X)),
+                        np.zeros(len(rows), dtype=int),
+                        np.full(len(rows), np.inf),
+                    )
+                    for name, models in draft._models.items()
+                },
+                draft.batch_size,
+                None,
+            )
+            draft._conclude(problem, nothing, rows)
+        return self
+
+    def _problem_of_new(
+        self, X: Any, available: Any, attributes: Any, *, prices: bool = True
+    ) -> ActionProblem:
+        """New rows, whose costs include the prices of what is used."""
+        validate_data(self, X, reset=False, skip_check_array=True)
+        n = count_rows(X)
+        mask = self._mask(align_rows(available, X), n)
+        rows = self._read_rows(X, attributes)
+        if not prices:
+            goals = self._goals.without_sums()
+            draft = goals.problem(
+                rows,
+                {k: np.nan_to_num(self._predicted(m, X)) for k, m in self._models.items()},
+                None if goals.objective else self._predicted(self._models[COST], X),
+                mask & self._has_model,
+                self.n_select,
+            )
+            return draft
+        problem = self._problem(X, rows, mask, None)
+        cost = problem.row_costs(Prices(np.ones(1), self.multipliers_))
+        none = ~np.isfinite(cost).any(axis=1)
+        if none.any():
+            row = int(np.argmax(none))
+            raise ValueError(f"available: row {row} has only actions that no event of fit had.")
+        return problem.with_objective(cost, np.zeros(1))
+
+
+COST = "cost"
+"""Name of what a table of costs holds."""
+
+ROUNDING = 1e-9
+"""Rounding error of a mean."""
+
+
+def _arms_of_table(y: Any) -> np.ndarray:
+    """Labels of the columns of a table of costs."""
+    names = column_names(y)
+    if names is None:
+        table = np.asarray(y)
+        if table.ndim != 2 or table.dtype.kind not in "fiu":
+            raise ValueError(
+                "y must be a log, a DataFrame with columns action and reward, or a table of costs "
+                f"with a column per action, got an array of shape {table.shape}."
+            )
+        return np.arange(table.shape[1])
+    return label_array(names)
+
+
+def _costs(y: Any) -> np.ndarray:
+    """A table of costs as floats; nan is not observed."""
+    return np.asarray(y, dtype=float)
+
+
+def _tables_of_log(y: Any, log: Log, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """A table of each outcome, known of the logged action."""
+    known = column_names(y) or []
+    found = {}
+    for name in names:
+        if name != REWARD and name not in known:
+            raise ValueError(
+                f"outcome({name!r}) is not a column of the log: its columns are {first_few(known)}."
+            )
+        values = log.reward if name == REWARD else read_numbers(y[name], len(log), name)
+        table = np.full((len(log), len(log.arms)), np.nan)
+        table[np.arange(len(log)), log.action] = values
+        found[name] = table
+    return found
+
+
+def _outcomes_of(sums: Sequence[Sequence[tuple[float, Any]]]) -> list[str]:
+    """Outcomes that constraints are on."""
+    names = [atom.amount for one in sums for _, atom in one if atom.kind == OUTCOME]
+    return list(dict.fromkeys(names))
