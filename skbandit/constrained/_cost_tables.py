@@ -145,7 +145,9 @@ class CostCriterion:
         knows_group: bool = True,
     ) -> CostCriterion:
         """Bind the limits, which are promised at a level; `group` is of all rows."""
-        limits, rows = limits_at(goals, level), goals.measured.rows
+        # the denominators of ratios are chosen, too
+        ratios = np.diff(goals.measured.constraints.forms.denominator.indptr) > 0
+        limits, rows = limits_at(goals, level, ratios), goals.measured.rows
         parts = [part for part, _ in goals.data.parts("all")]
         return cls(
             goals.measured,
@@ -263,6 +265,7 @@ class CostSearch:
         tables = self.linear_objective(indicators(self.plain, self.criterion.n_decisions))
         if tables is None:
             tables = self.objective[0], goals.objective.numerator_constant
+        tables = self._with_labels_without_rows(tables[0]), tables[1]
         return DecisionProblem(
             self.strata,
             self.weight,
@@ -272,6 +275,17 @@ class CostSearch:
             self._tables(vstack([forms.denominator, 0.0 * guarded], format="csr")),
             np.append(forms.denominator_constant, np.ones(len(fewest))),
         )
+
+    def _with_labels_without_rows(self, objective: np.ndarray) -> np.ndarray:
+        """Costs of 1 for other decisions, where no row says what they cost."""
+        D = self.criterion.n_decisions
+        without = np.asarray(self._members.sum(axis=0)).reshape(-1, D).sum(axis=0) == 0
+        if self.gain is not None or not without.any():
+            return objective
+        usual = (1.0 - np.eye(D)) * np.abs(objective).max(initial=0.0)
+        tables = objective.reshape(len(objective), -1, D, D)
+        filled = np.where(without[:, None], usual, tables)
+        return filled.reshape(objective.shape)
 
     @cached_property
     def objective(self) -> tuple[np.ndarray, np.ndarray]:
@@ -375,7 +389,8 @@ class CostSearch:
         criterion, best = self.criterion, rule
         if criterion.goals.adds or not rule.feasible:
             return rule
-        for j in range(criterion.n_decisions):
+        taken = np.bincount(rule.decided, minlength=criterion.n_decisions)
+        for j in np.argsort(-taken, kind="stable"):
             cost = np.asarray(self.strata @ best.costs)
             others = np.where(np.arange(criterion.n_decisions) == j, np.inf, cost)
             other = others.argmin(axis=1)

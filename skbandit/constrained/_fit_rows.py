@@ -28,6 +28,9 @@ def read_other_decisions(others: Any, labels: np.ndarray) -> tuple[Any, ...]:
             f"other_decisions={others!r} must be a list of decisions, such as ['review']."
         )
     found = tuple(one.item() if hasattr(one, "item") else one for one in others)
+    for one in found:
+        if isinstance(one, Iterable) and not isinstance(one, str | bytes):
+            raise TypeError(f"other_decisions has {one!r}, which is no label.")
     if len(set(found)) < len(found):
         raise ValueError(f"other_decisions={list(found)} names a decision twice.")
     example = labels.tolist()[0]
@@ -37,13 +40,23 @@ def read_other_decisions(others: Any, labels: np.ndarray) -> tuple[Any, ...]:
                 f"other_decisions has {one!r}, which is one of the classes {labels.tolist()}."
             )
         kinds = [_kind_of_label(label) for label in (one, example)]
-        if kinds[0] != kinds[1]:
+        if kinds[0] != kinds[1] or not _fits(one, labels.dtype):
             raise ValueError(
                 f"other_decisions has {one!r}, of type {type(one).__name__}, and the classes are "
-                f"{type(example).__name__}, such as {example!r}: predict returns one array, so "
-                "give all decisions one type."
+                f"{labels.dtype if labels.dtype.kind in 'iufb' else type(example).__name__}, such "
+                f"as {example!r}: predict returns one array, so give all decisions one type."
             )
     return found
+
+
+def _fits(label: Any, dtype: Any) -> bool:
+    """Whether an array of the labels can hold another one as it is."""
+    if dtype.kind not in "iuf":
+        return True
+    try:
+        return bool(np.array([label], dtype=dtype).tolist() == [label])
+    except (OverflowError, ValueError):
+        return False
 
 
 def _kind_of_label(label: Any) -> type:

@@ -260,7 +260,15 @@ class Declared:
             )
 
     def require_pos_label(self, classes: Classes, pos_label: Any, data: Data) -> None:
-        """Raise an error if a rate depends on the positive class and `pos_label` is missing."""
+        """Raise an error if a rate lacks its class, or is of a decision that is no class."""
+        for rate in (self.objective, *(one.rate for one in self.constraints)):
+            for atom in rate.atoms:
+                compared = atom.kind.compares_with == "label" and atom.cells is None
+                if compared and atom.decided is None and atom.of in classes.others:
+                    raise ValueError(
+                        f"{rate}: {atom.of!r} is no class, so that it is never right. Its share is "
+                        f"positive_rate(of={atom.of!r})."
+                    )
         labels = classes.labels.tolist()
         if pos_label is not None or positive_is_known(labels) or not data.of_two:
             return  # of several classes, each rate tells

@@ -302,7 +302,8 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             if decision in goals.data.others:
                 sentences.append(mostly_decided(decision, shares[1]))
             else:
-                sentences.append(rarely_predicted(decision, *shares))
+                of_two = goals.data.of_two
+                sentences.append(rarely_predicted(decision, *shares, of_two=of_two))
         if level is not None and level < WEAK_LEVEL:
             sentences.append(
                 f"confidence_level_ is {level:.2g}. A higher one is out of reach or too costly on "

@@ -47,19 +47,22 @@ from skbandit.constrained._weighted_fits import (
 )
 from skbandit.constrained.cross_fitting._choose import Choice
 from skbandit.constrained.cross_fitting._rounds import Criterion
-from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.rates import Rate
 from skbandit.rates._columns import Columns, Data
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import available_if, count_rows, fit_context
-from skbandit.utils._validation import warn_if_reordered
+from skbandit.utils._validation import warn, warn_if_reordered
 
 if TYPE_CHECKING:
     from typing import Self
 
     from numpy.typing import ArrayLike
 
+
+FAR = 0.1
+"""Distance from its bound from which on a rate of the final rule is far beyond it."""
 
 FEATURES = ("n_features_in_", "feature_names_in_")
 """Attributes that are those of the fitted classifier, if it has them."""
@@ -323,8 +326,26 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             raise InfeasibleConstraintsError(
                 f"{why} The closest classifier is in the error's closest_.", self
             )
+        if own is not None and not self._classes.of_two:
+            self._warn_of_other_rule(goals)
         free = choice.level if limits is None else None
         self._warn_of_weak_fit(goals, decided, plain, free)
+
+    def _warn_of_other_rule(self, goals: Goals) -> None:
+        """Warn if the final rule misses bounds on its training rows by more than noise."""
+        report = self.constraint_report_
+        wide = (report["ci_high"] - report["ci_low"]).to_numpy()
+        missed = goals.constraints.sign * (report["value"] - report["bound"]).to_numpy()
+        far = goals.is_measured & (missed > np.maximum(wide, FAR))
+        if far.any():
+            row = report.iloc[int(np.flatnonzero(far)[0])]
+            warn(
+                f"{row['constraint']} is {row['cross_fitted']:.3g} out of fold and "
+                f"{row['value']:.3g} for the final rule on its training rows: the models of the "
+                "folds differ much, as single trees do. Choose a more stable estimator, such as a "
+                "forest, or cv='prefit'.",
+                ConstrainedFitWarning,
+            )
 
     def _why_not(
         self,
@@ -636,6 +657,10 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             fallback if codes is None else np.append(self._group_thresholds, fallback)[codes]
         )  # UNKNOWN: -1
         return -self._classes.orientation * thresholds
+
+    @property
+    def _shift(self) -> float:
+        return 0.0  # thresholds are those of rows' groups
 
     def _both_scores(self, X: Any) -> np.ndarray:
         return np.column_stack([self._scores(X), self._usual(self._plain_scores(X))])

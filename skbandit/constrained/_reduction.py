@@ -58,7 +58,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : classifier, or selector with `predict_costs`
+    estimator : classifier, or selector
         Classifier with `predict_proba` or, for two classes, `decision_function`, whose `fit`
         accepts `sample_weight`, such as boosted trees, or a Pipeline that ends with one. With more
         than two decisions also a `SetSelectClassifier` or `RegressionSetSelector`, which is fitted
@@ -123,8 +123,9 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         The classes, then `other_decisions`.
     group_estimator_ : classifier
         As of `ConstrainedThreshold`, if the best round is the first.
-    response_method_ : {"predict_proba", "decision_function", "predict_costs"}
-        The response to which thresholds or costs apply: `predict_proba` if there is one.
+    response_method_ : str
+        The response to which thresholds or costs apply: `predict_proba` if there is one, else
+        `decision_function`; of a selector `predict_costs`, else `predict_indicator`.
     best_rounds_ : tuple of int
         The rounds that `estimators_` are from; 0 is the fit to the rows as they are.
     n_iter_ : int
@@ -203,7 +204,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         "estimator": [
             HasMethods(["fit", "predict_proba"]),
             HasMethods(["fit", "decision_function"]),
-            HasMethods(["fit", "predict_costs"]),
+            HasMethods(["fit", "predict_indicator"]),
         ],
         "objective": "no_validation",
         "constraints": "no_validation",

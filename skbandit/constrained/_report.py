@@ -202,13 +202,16 @@ def cost_of_constraints(
     )
 
 
-def rarely_predicted(label: Any, share: float, predicted: float, plain: float) -> str | None:
+def rarely_predicted(
+    label: Any, share: float, predicted: float, plain: float, *, of_two: bool = True
+) -> str | None:
     """A sentence if a class is almost never predicted, but is without the constraints."""
     if predicted >= RARE * share or plain < RARE * share:
         return None
+    constant = ": the rule is all but constant" if of_two else ""
     return (
         f"{label!r} is predicted for {predicted:.2%} of the rows, and for {plain:.2%} without "
-        f"constraints; {share:.2%} are: the rule is all but constant."
+        f"constraints; {share:.2%} are{constant}."
     )
 
 

@@ -57,7 +57,7 @@ def response_of(estimator: Any, wanted: str, classes: Classes) -> str:
             raise ValueError(
                 f"{name} learns costs of several decisions, and there are two: pass a classifier."
             )
-        methods = ["predict_costs"]
+        methods = ["predict_costs", "predict_indicator"]
     elif not classes.of_two:
         if wanted == "decision_function":
             raise ValueError(
@@ -75,7 +75,9 @@ def response_of(estimator: Any, wanted: str, classes: Classes) -> str:
     return found[0]
 
 
-def _by_decision(estimator: Any, values: np.ndarray, classes: Classes) -> np.ndarray:
+def _by_decision(
+    estimator: Any, values: np.ndarray, classes: Classes, *, costs: bool
+) -> np.ndarray:
     """Probabilities in the order of the decisions, or the share of each in the predicted gains.
 
     Decisions that the estimator does not know have none.
@@ -85,7 +87,7 @@ def _by_decision(estimator: Any, values: np.ndarray, classes: Classes) -> np.nda
     found = np.zeros((len(values), len(decisions)))
     found[:, [decisions.index(label) for label in known]] = values
     if is_selector:
-        found = np.maximum(-found, 0.0)
+        found = np.maximum(-found if costs else found, 0.0)
         total = found.sum(axis=1, keepdims=True)
         found = np.divide(found, total, out=np.full_like(found, 1 / len(known)), where=total > 0)
     return found
@@ -98,7 +100,7 @@ def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarr
     """
     values = np.asarray(getattr(estimator, method)(X), dtype=float)
     if not classes.of_two:
-        values = _by_decision(estimator, values, classes)
+        values = _by_decision(estimator, values, classes, costs=method == "predict_costs")
     elif method == "predict_proba":
         column = np.asarray(estimator.classes_).tolist().index(classes.positive)
         values = classes.orientation * values[:, column]
@@ -209,7 +211,7 @@ Task = WeightedTask | GainTask
 
 def learns_costs(estimator: Any) -> bool:
     """Whether an estimator is fitted to costs of all decisions, as selectors are."""
-    return hasattr(estimator, "predict_costs")
+    return hasattr(estimator, "predict_indicator")
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,13 @@ BINDING = 0.3
 LEAST_PUSH = 0.05
 """Share of its margin by which a bound that is still missed moves at least."""
 
-MOST_ROWS = 20_000
-"""Rows that stand for all in the dual: what they miss is measured on all rows, and moves bounds."""
+MOST_COSTS, FEWEST_ROWS = 100_000, 2000
+"""Costs of rows that stand for all in the dual, or rows if these are more: what they miss is
+measured on all rows, and moves bounds."""
+
+REPAIRS, RAISE, FIRST_RAISE = 100, 1.1, 0.02
+"""Steps by which multipliers of missed goals rise if nothing else meets the goals, and the factor
+and the first multiplier, in units of the objective's costs."""
 
 
 class Measured(Protocol):
@@ -129,55 +134,36 @@ def calibrated(
     PricedRule
         Feasible, or the one that misses by least.
     """
-    n = len(problem.weight)
-    few = problem if n <= MOST_ROWS else problem.rows(np.linspace(0, n - 1, MOST_ROWS).astype(int))
-    tail, sharing = float(ndtr(-z)), 1
-    best: PricedRule | None = None
+    n, n_decisions = problem.row_costs(without_prices(problem)).shape
+    kept = max(MOST_COSTS // n_decisions, FEWEST_ROWS)
+    few = problem if n <= kept else problem.rows(np.linspace(0, n - 1, kept).astype(int))
     prices = without_prices(problem) if start is None else start
-    while True:
-        quantile = max(-float(ndtri(tail / sharing)), 0.0) if z > 0 else 0.0
-        found, binding = _at_quantile(problem, few, measure, z, quantile, prices)
-        best = found if best is None or found.better_than(best) else best
-        if best.feasible or sharing >= binding:
-            return best
-        prices, sharing = found.prices, min(2 * sharing, binding)
-
-
-def _at_quantile(
-    problem: P,
-    few: P,
-    measure: Callable[[np.ndarray], Measured],
-    z: float,
-    quantile: float,
-    prices: Prices,
-) -> tuple[PricedRule, int]:
-    """The best rule on the way to bounds that keep the margin of a quantile; goals that bind there.
-
-    The risk is that of z.
-    """
+    tail, smoothing = float(ndtr(-z)), SMOOTHING if start is None else SMOOTHING[-1:]
     best: PricedRule | None = None
-    binding, moved = 1, np.zeros(len(problem.bound))
-    smoothing: tuple[float, ...] = SMOOTHING
+    moved, share = np.zeros(len(problem.bound)), tail
     for count in range(ROUNDS + PUSHES):
         current = problem.tightened(moved)
         decided = current.decide(prices)
         found = measure(decided)
-        margin = found.margin(quantile) if quantile > 0 else np.zeros(len(moved))
+        margin = found.margin(-float(ndtri(share))) if z > 0 else np.zeros(len(moved))
         missed = np.where(np.isnan(found.excess), np.inf, found.excess)
         room = -float(missed.max(initial=-np.inf))
+        inside = room >= -TOLERANCE
         if z > 0:  # rates that are inside come before any that are not
-            inside = room >= -TOLERANCE
-            room = float(ndtr(-z)) - found.risk(z) if inside else room - 1.0
+            risk = found.risk(z)
+            room = tail - risk if inside else room - 1.0
         costs = current.costs(prices)
         rule = PricedRule(prices, moved, costs, decided, found.objective, room)
-        if rule.better_than(best):
-            best = rule
-            binding = int(_binding(missed + margin, margin).sum())
+        best = rule if rule.better_than(best) else best
         settled = count >= ROUNDS - 1 or (found.tables is None and not prices.goals.any())
         if rule.feasible and settled:
             break
         if found.tables is not None:
             problem, few = problem.with_objective(*found.tables), few.with_objective(*found.tables)
+        if z > 0 and inside and count > 0:  # the goals that bind share the risk
+            least = tail / max(len(moved), 1)
+            share = float(np.clip(share * np.sqrt(tail / max(risk, least)), 0.5 * least, tail))
+            margin = found.margin(-float(ndtri(share)))
         if count < ROUNDS - 1:
             bias = found.excess - few.excess(few.tightened(moved).decide(prices))
             moved = np.where(np.isnan(bias), moved, bias + margin)
@@ -192,7 +178,36 @@ def _at_quantile(
         prices, _ = best_prices(few.tightened(moved), prices, smoothing)
         smoothing = SMOOTHING[-1:]
     assert best is not None
-    return best, binding
+    return best if best.feasible else _repaired(problem, measure, z, best)
+
+
+def _repaired(
+    problem: P, measure: Callable[[np.ndarray], Measured], z: float, best: PricedRule
+) -> PricedRule:
+    """Raise the multipliers of missed goals step by step, as measured, from the closest rule.
+
+    The dual does so by what probabilities expect, which may never meet bounds that rates do meet.
+    """
+    current, lam = problem.tightened(best.moved), best.prices.goals
+    unit = np.where(problem.reach > 0, problem.unit / np.maximum(problem.reach, 1e-300), 0.0)
+    if at_ceiling(problem, best.prices):
+        lam = np.zeros(len(lam))
+    for _ in range(REPAIRS):
+        prices = Prices(best.prices.objectives, lam)
+        decided = current.decide(prices)
+        found = measure(decided)
+        missed = np.where(np.isnan(found.excess), np.inf, found.excess)
+        room = -float(missed.max(initial=-np.inf))
+        if z > 0:
+            room = float(ndtr(-z)) - found.risk(z) if room >= -TOLERANCE else room - 1.0
+            missed = missed + found.margin(z)
+        rule = PricedRule(prices, best.moved, current.costs(prices), decided, found.objective, room)
+        best = rule if rule.better_than(best) else best
+        behind = missed > 0 if (missed > 0).any() else np.ones(len(missed), dtype=bool)
+        if rule.feasible or not len(lam):
+            break
+        lam = np.where(behind, RAISE * lam + FIRST_RAISE * unit, lam)
+    return best
 
 
 def _binding(excess: np.ndarray, margin: np.ndarray) -> np.ndarray:

@@ -34,7 +34,7 @@ last."""
 HIGHEST = 1e4
 """Multiplier that stands for any higher one, in units of costs per row."""
 
-ITERATIONS, FUNCTION_TOLERANCE, GRADIENT_TOLERANCE = 300, 1e-12, 2e-6
+ITERATIONS, FUNCTION_TOLERANCE, GRADIENT_TOLERANCE = 300, 1e-10, 1e-5
 """When a maximization ends, in units of the objective's largest cost of a row."""
 
 

@@ -139,7 +139,7 @@ class ScoreLimits:
     exact_below: float = 0.0
     widening: np.ndarray | None = None
 
-    def promised(self, level: float, choices: int = 0) -> ScoreLimits:
+    def promised(self, level: float, choices: int | np.ndarray = 0) -> ScoreLimits:
         """The limits for a level that is promised.
 
         Those of few trials never cover too rarely, and one of A rates has the tail of the level
@@ -150,7 +150,7 @@ class ScoreLimits:
         ----------
         level : float
             Probability with which the limits hold.
-        choices : int, default=0
+        choices : int or ndarray of shape (K,), default=0
             What these rows choose besides the threshold: 1 if also the direction.
         """
         tail, counts = 1.0 - level, np.count_nonzero(self.coefficients, axis=1) + choices

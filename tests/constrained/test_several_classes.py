@@ -16,6 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from skbandit.constrained import (
     ConstrainedReduction,
@@ -307,6 +308,86 @@ def test_wrong_input(goals, more, message):
     np.testing.assert_array_equal(clf.predict(X[TEST]), before)
 
 
+@pytest.mark.parametrize(("dtype", "other"), [
+    (np.int64, 0.5), (np.int8, 300), (np.uint64, -1), (np.float32, 9.1),
+])  # fmt: skip
+def test_other_decisions_that_an_array_of_the_labels_cannot_hold(dtype, other):
+    y = np.searchsorted(NAMES, Y)[TRAIN].astype(dtype)
+    clf = ConstrainedThreshold(GaussianNB(), None, [], other_decisions=[other])
+    with pytest.raises(ValueError, match="give all decisions one type"):
+        clf.fit(X[TRAIN], y)
+
+
+def test_a_decision_that_is_no_class_is_never_right():
+    with pytest.raises(ValueError, match=r"is no class.*positive_rate\(of='review'\)"):
+        fitted(None, recall(of="review") >= 0.1, other_decisions=["review"])
+
+
+def test_a_class_without_rows_is_still_decided():
+    model = GaussianNB().fit(X[TRAIN], Y[TRAIN])
+    rest = Y[TRAIN] != "carcinoma"
+    clf = ConstrainedThreshold(model, None, recall(of="melanoma") >= 0.5, cv="prefit")
+    clf.fit(X[TRAIN][rest], Y[TRAIN][rest])
+    assert np.mean(clf.predict(X[TEST][Y[TEST] == "carcinoma"]) == "carcinoma") > 0.5
+
+
+def test_models_of_folds_that_differ_much_are_told():
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
+    goals = [recall(of="benign") >= 0.6, recall(of="melanoma") >= 0.6]
+    rng = np.random.default_rng(7)
+    rows = rng.permutation(N)[:300]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clf = ConstrainedThreshold(tree, None, goals, confidence_level=0.5)
+        clf.fit(X.iloc[rows], Y[rows])
+    report = clf.constraint_report_
+    far = ((report["bound"] - report["value"]) > 0.25).any()
+    told = any("models of the folds differ" in str(one.message) for one in caught)
+    assert told == far
+
+
+@pytest.mark.parametrize("floor", [0.14, 0.16, 0.18, 0.2])
+def test_goals_that_probabilities_do_not_expect_are_met_as_measured(floor):
+    """Twenty classes of fifty rows each, whose probabilities are overconfident."""
+    X, y = make_classification(
+        2000, n_features=6, n_informative=5, n_redundant=0, n_classes=20,
+        n_clusters_per_class=1, class_sep=1.0, random_state=2,
+    )  # fmt: skip
+    model = GaussianNB().fit(X[:1000], y[:1000])
+    goals = each(recall, of="classes") >= floor
+    clf = ConstrainedThreshold(model, None, goals, cv="prefit", confidence_level=0.5)
+    assert clf.fit(X[1000:], y[1000:]).feasible_
+
+
+def test_several_goals_that_bind_share_the_risk():
+    """Each limit is inside alone; the multipliers rise until the risks together are small."""
+    n_refused = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        code = rng.choice(3, 2000, p=[0.7, 0.18, 0.12])
+        means = np.array([[3, 1, 1, 45], [4.5, 1.5, 3, 65], [5, 3, 1, 55]])[code]
+        rows = means + rng.normal(scale=[1.2, 1, 1, 12], size=(2000, 4))
+        goals = each(recall, of=["carcinoma", "melanoma"]) >= 0.75
+        try:
+            ConstrainedThreshold(LOGISTIC, None, goals, confidence_level=0.9).fit(rows, NAMES[code])
+        except InfeasibleConstraintsError:
+            n_refused += 1
+    assert n_refused <= 1
+
+
+def test_selectors_estimate_groups_that_are_unknown():
+    goal = difference(positive_rate, by="sex", of="classes") <= 0.12
+    clf = ConstrainedReduction(RegressionSetSelector(), None, goal)
+    clf.fit(X[TRAIN], Y[TRAIN], attributes=PEOPLE[TRAIN])
+    assert on_test(goal.rate, clf) <= 0.16
+    assert on_test(error_rate(), clf) < 0.25
+
+
+def test_all_attributes_can_be_listed():
+    assert "costs_" in dir(fitted(None, FLOOR))
+    assert fitted(None, FLOOR)._repr_html_()
+
+
 def test_other_decisions_must_be_a_list():
     with pytest.raises(TypeError, match="must be a list of decisions"):
         fitted(None, FLOOR, other_decisions="review")
@@ -416,7 +497,9 @@ def test_two_classes_by_costs_are_two_classes_by_thresholds(constraints, level):
         if level is not None:
             assert found.level == exact.level
             assert found.rule.objective >= exact.rule.objective - 1e-9
-            assert found.rule.objective <= exact.rule.objective + 0.01
+            is_ratio = bool(goals.constraints.forms.denominator.nnz)
+            wider = 0.05 if is_ratio and level > 0.5 else 0.0  # limits of ratios are wider
+            assert found.rule.objective <= exact.rule.objective + 0.01 + wider
         costs = found.rule.costs
         threshold = (costs[0, 1] - costs[0, 0]) / (
             costs[0, 1] - costs[0, 0] + costs[1, 0] - costs[1, 1]

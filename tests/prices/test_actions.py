@@ -19,9 +19,7 @@ def random_problem(seed, n=60, D=5, n_select=1):
     weight = np.full(n, 1 / n)
     women = rng.random(n) < 0.5
     share = np.eye(D)
-    of_women, of_men = (
-        np.where(one, 1 / np.mean(one), 0.0) for one in (women, ~women)
-    )
+    of_women, of_men = (np.where(one, 1 / np.mean(one), 0.0) for one in (women, ~women))
     spend = Use(np.ones(n), rng.uniform(size=(n, D)))
     goals = (
         ((1.0, Use(np.ones(n), share[0])),),
@@ -81,9 +79,7 @@ def test_labels_are_decisions_with_the_costs_that_labels_expect():
     errors = 1 - np.eye(K)
     recalls = [-np.outer(one, one) / P[:, k].mean() for k, one in enumerate(np.eye(K)[:2])]
     bound = np.array([-0.6, -0.6])
-    by_label = DecisionProblem(
-        P, weight, errors[None], np.zeros(1), np.array(recalls), bound
-    )
+    by_label = DecisionProblem(P, weight, errors[None], np.zeros(1), np.array(recalls), bound)
     goals = tuple(((1.0, Use(np.ones(n), P @ table)),) for table in recalls)
     by_action = ActionProblem(P @ errors, weight, goals, bound)
     (one, value), (other, its) = best_prices(by_label), best_prices(by_action)

@@ -22,7 +22,7 @@ def allowed_error(confidence_level: float) -> float:
     return round(1.0 - confidence_level, 12) or 1.0 - confidence_level
 
 
-def limits_at(goals: Goals, level: float | None, choices: int = 0) -> ScoreLimits:
+def limits_at(goals: Goals, level: float | None, choices: int | np.ndarray = 0) -> ScoreLimits:
     """Limits of the constraints over the rows that count: promised if there is a level."""
     measured = goals.columns_of(goals.measured.rows)
     limits = score_limits(goals.constraints, goals.data).columns(measured)
