@@ -390,7 +390,11 @@ class CostSearch:
         if criterion.goals.adds or not rule.feasible:
             return rule
         taken = np.bincount(rule.decided, minlength=criterion.n_decisions)
+        # a class without rows has nothing to be measured by
+        unknown = np.setdiff1d(self.plain, criterion.label) if self.gain is None else ()
         for j in np.argsort(-taken, kind="stable"):
+            if j in unknown:
+                continue
             cost = np.asarray(self.strata @ best.costs)
             others = np.where(np.arange(criterion.n_decisions) == j, np.inf, cost)
             other = others.argmin(axis=1)
