@@ -76,7 +76,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
     """Choose actions under budgets, learned from a log or from a table of costs.
 
     Models predict what each action earns. Constraints get prices; the policy takes the action with
-    the lowest predicted cost plus the prices of what it uses, row by row.
+    the lowest predicted cost plus prices of what it uses, row by row.
 
     Parameters
     ----------
@@ -500,7 +500,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         quantile: float | None,
         rows: Rows,
     ) -> None:
-        """Set the prices and the report."""
+        """Set prices and the report."""
         goals, wide = self._goals, float(ndtri(0.5 + 0.5 * INTERVAL_LEVEL))
         self.multipliers_ = rule.prices.goals
         self.prices_ = prices_by_selection(goals, self.multipliers_, rows)
@@ -667,7 +667,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
     def _problem_of_new(
         self, X: Any, available: Any, attributes: Any, *, prices: bool = True
     ) -> ActionProblem:
-        """New rows, whose costs include the prices of what is used."""
+        """New rows, whose costs include prices of what is used."""
         validate_data(self, X, reset=False, skip_check_array=True)
         n = count_rows(X)
         mask = self._mask(align_rows(available, X), n)

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import skbandit
 from skbandit import ConstrainedRampClassifier, GLMUCBPolicy, SetSelectClassifier, exceptions
-from skbandit.bandit import SlatePolicy, select
+from skbandit.bandit import ConstrainedPolicy, SlatePolicy, select
 from skbandit.constrained import RampClassifier
 from skbandit.constrained.solvers import (
     AugmentedLagrangianSolver,
@@ -261,6 +261,13 @@ def _(folder):
 def _(folder):
     copies = np.r_[np.arange(200), np.arange(20)]
     ConstrainedRampClassifier().fit(ROWS[copies], LABELS[copies])
+
+
+@example("skbandit.bandit.ConstrainedPolicy.fit", exceptions.InfeasibleConstraintsError)
+def _(folder):
+    log = pd.DataFrame({"action": np.arange(200) % 2, "reward": 1.0 * LABELS, "propensity": 0.5})
+    goals = [positive_rate(of=1) >= 0.9, positive_rate(of=1) <= 0.1]
+    ConstrainedPolicy(None, None, goals).fit(ROWS, log)
 
 
 @example("skbandit.constrained.RampClassifier.fit", exceptions.InfeasibleConstraintsError)

@@ -9,6 +9,7 @@ from skbandit import (
     SetSelectClassifier,
 )
 from skbandit.bandit import (
+    ConstrainedPolicy,
     OffPolicyClassifier,
     OraclePolicy,
     PolicyPipeline,
@@ -28,6 +29,7 @@ def calls(X: Any, y: Any) -> None:
     assert_type(SetSelectClassifier().fit(X, y), SetSelectClassifier)
     assert_type(PopularitySetSelector().fit(X, y), PopularitySetSelector)
     assert_type(OffPolicyClassifier().fit(X, y), OffPolicyClassifier)
+    assert_type(ConstrainedPolicy().fit(X, y).reprice(X), ConstrainedPolicy)
     assert_type(GLMUCBPolicy().fit(X, y).partial_fit(X, y), GLMUCBPolicy)
     assert_type(SharedGLMPolicy().fit(X, y).partial_fit(X, y), SharedGLMPolicy)
     assert_type(OraclePolicy(X).fit(X, y).partial_fit(X, y), OraclePolicy)

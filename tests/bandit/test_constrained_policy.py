@@ -1,0 +1,336 @@
+"""ConstrainedPolicy: what it earns, what it keeps, what it says, on logs with known truth."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+
+from skbandit.bandit import ConstrainedPolicy, make_policy_pipeline
+from skbandit.bandit._action_goals import LoggedOutcome
+from skbandit.evaluation import OffPolicyScorer, off_policy_value
+from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.rates import (
+    cost,
+    difference,
+    each,
+    error_rate,
+    outcome,
+    positive_rate,
+    ratio,
+    recall,
+)
+from skbandit.selection import RegressionSetSelector, assign
+
+ARMS = np.array(["call", "letter", "mail", "none"])
+TILT = np.random.default_rng(9).normal(size=(4, 4)) * 0.6
+LEVEL = np.array([1.0, 0.4, 0.2, 0.0])
+HARM = np.array([0.15, 0.06, 0.04, 0.02])
+
+
+def world(n, seed):
+    """Contexts, people, and what each action would earn."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd"))
+    women = rng.random(n) < 0.5
+    X["d"] += 0.8 * women
+    people = pd.DataFrame({"sex": np.where(women, "F", "M"), "minutes": rng.exponential(4.0, n)})
+    return X, people, X.to_numpy() @ TILT + LEVEL
+
+
+def logged(n=3000, seed=0):
+    X, people, reward = world(n, seed)
+    rng, rows = np.random.default_rng(seed + 1), np.arange(n)
+    action = rng.integers(0, 4, n)
+    log = pd.DataFrame(
+        {
+            "action": ARMS[action],
+            "reward": reward[rows, action] + rng.normal(size=n),
+            "propensity": 0.25,
+            "complaint": (rng.random(n) < HARM[action]).astype(float),
+        }
+    )
+    return X, log, people
+
+
+X, LOG, PEOPLE = logged()
+NEW, NEW_PEOPLE, NEW_REWARD = world(20_000, 100)
+CAP = positive_rate(of="call") <= 0.1
+
+
+def fitted(constraints=(), objective=None, estimator=None, **more):
+    policy = ConstrainedPolicy(estimator, objective, constraints, **more)
+    return policy.fit(X, LOG, attributes=PEOPLE)
+
+
+def shares(policy, **given):
+    """What a policy does in new rows, as a table of 0 and 1 in the order of ARMS."""
+    chosen = policy.predict(NEW, attributes=NEW_PEOPLE, **given)
+    return (np.atleast_2d(chosen.T).T[:, :, None] == ARMS).any(axis=1)
+
+
+def value(share):
+    return float((share * NEW_REWARD).sum(axis=1).mean())
+
+
+def test_without_constraints_it_takes_the_best_prediction():
+    policy = fitted()
+    expected = policy.expected_costs(NEW)
+    assert expected.columns.tolist() == policy.arms_.tolist() == ARMS.tolist()
+    assert expected.index.equals(NEW.index)
+    np.testing.assert_array_equal(policy.predict(NEW), ARMS[expected.to_numpy().argmin(axis=1)])
+    assert value(shares(policy)) > 0.97 * NEW_REWARD.max(axis=1).mean()
+
+
+def test_a_cap_is_a_price():
+    policy = fitted(CAP, confidence_level=0.9)
+    share = shares(policy)
+    assert 0.07 < share[:, 0].mean() <= 0.1
+    report = policy.constraint_report_
+    assert report["satisfied"].all()
+    assert report["ci_low"][0] < report["value"][0] < report["ci_high"][0]
+    prices = policy.prices_["all"]
+    assert prices["call"] == pytest.approx(policy.multipliers_[0])
+    assert (prices.drop("call") == 0).all()
+    cost_with_prices = policy.expected_costs(NEW) + prices
+    np.testing.assert_array_equal(
+        policy.predict(NEW), ARMS[cost_with_prices.to_numpy().argmin(axis=1)]
+    )
+    # thinned at random to the cap, which is what people do
+    rng, best = np.random.default_rng(0), shares(fitted())
+    to_none = best[:, 0] & (rng.random(len(best)) > 0.1 / best[:, 0].mean())
+    best[to_none] = np.eye(4, dtype=bool)[3]
+    assert value(share) > value(best) + 0.2
+
+
+def test_two_actions_under_a_cap_are_ranked_by_uplift():
+    two = LOG["action"].isin(["call", "none"])
+    policy = ConstrainedPolicy(Ridge(), None, positive_rate(of="call") <= 0.2)
+    policy.fit(X[two], LOG[two].assign(propensity=0.5))
+    uplift = policy.expected_costs(NEW) @ np.array([-1.0, 1.0])
+    treated = policy.predict(NEW) == "call"
+    assert uplift[treated].min() >= uplift[~treated].max()
+    assert 0.15 < treated.mean() <= 0.22
+
+
+def test_six_goals_of_all_kinds():
+    spend = cost({"none": 0, "letter": 0.7, "mail": 0.1, "call": "minutes"})
+    goals = [
+        CAP,
+        spend <= 0.6,
+        outcome("complaint") <= 0.06,
+        each(positive_rate, of="decisions") >= 0.03,
+        difference(positive_rate, by="sex", of=["call"]) <= 0.05,
+    ]
+    policy = fitted(goals, confidence_level=0.9)
+    share, women = shares(policy), (NEW_PEOPLE["sex"] == "F").to_numpy()
+    minutes = NEW_PEOPLE["minutes"].to_numpy()
+    assert share[:, 0].mean() <= 0.1
+    assert (share @ np.array([0, 0.7, 0.1, 0]) + minutes * share[:, 0]).mean() <= 0.6
+    assert (share @ HARM).mean() <= 0.062
+    assert share.mean(axis=0).min() >= 0.025
+    assert abs(share[women, 0].mean() - share[~women, 0].mean()) <= 0.05
+    assert value(share) > 0.75 * value(shares(fitted()))
+    assert len(policy.constraint_report_) == 3 + 4 + 2
+    assert {"all", "per 'minutes'", "per 'complaint'"} <= set(policy.prices_.columns)
+
+
+def test_objectives():
+    spend = cost({"none": 0.0, "letter": 0.7, "mail": 0.1, "call": 3.0})
+    revenue = LOG.rename(columns={"reward": "revenue"})
+    with pytest.raises(ValueError, match="no reward: name what to maximize"):
+        ConstrainedPolicy().fit(X, revenue)
+    policy = ConstrainedPolicy(None, outcome("revenue")).fit(X, revenue)
+    np.testing.assert_array_equal(policy.predict(NEW), fitted().predict(NEW))
+    net = ConstrainedPolicy(None, outcome("revenue") - 0.5 * spend).fit(X, revenue)
+    assert shares(net)[:, 0].mean() < 0.7 * shares(policy)[:, 0].mean()
+    cheapest = fitted([outcome("reward") >= 0.5], spend, confidence_level=0.9)
+    assert value(shares(cheapest)) >= 0.5
+    assert (shares(cheapest) @ np.array([3.0, 0.7, 0.1, 0])).mean() < 0.5
+
+
+def test_groups_and_selections():
+    goals = [
+        ratio(positive_rate, by="sex", of=["call"]) >= 0.8,
+        positive_rate("minutes > 6", of="call") <= 0.02,
+    ]
+    policy = fitted(goals, confidence_level=0.9)
+    share, women = shares(policy), (NEW_PEOPLE["sex"] == "F").to_numpy()
+    of_women, of_men = share[women, 0].mean(), share[~women, 0].mean()
+    assert min(of_women / of_men, of_men / of_women) >= 0.8
+    long = (NEW_PEOPLE["minutes"] > 6).to_numpy()
+    assert share[long, 0].mean() <= 0.02
+    assert policy.constraint_report_["value"].between(0, 2).all()
+    with pytest.raises(ValueError, match="unknown column 'sex'"):
+        policy.predict(NEW)
+
+
+def test_a_table_of_costs_and_several_actions_per_row():
+    costs = pd.DataFrame(
+        -(world(2000, 5)[2]) + np.random.default_rng(0).normal(size=(2000, 4)), columns=ARMS
+    )
+    contexts = world(2000, 5)[0]
+    goals = [positive_rate(of="call") <= 0.2, positive_rate(of="none") >= 0.1]
+    policy = ConstrainedPolicy(
+        RegressionSetSelector(), None, goals, n_select=2, confidence_level=0.9
+    )
+    policy.fit(contexts, costs)
+    chosen = policy.predict(NEW)
+    assert chosen.shape == (len(NEW), 2)
+    assert (chosen[:, 0] != chosen[:, 1]).all()
+    assert (chosen == "call").any(axis=1).mean() <= 0.2
+    assert (chosen == "none").any(axis=1).mean() >= 0.1
+    best = ConstrainedPolicy(None, n_select=2).fit(contexts, costs.to_numpy())
+    np.testing.assert_array_equal(best.arms_, [0, 1, 2, 3])
+
+
+def test_what_is_not_available_is_not_taken():
+    table = pd.DataFrame(True, index=NEW.index, columns=ARMS)
+    table.loc[::2, "call"] = False
+    policy = fitted(positive_rate(of="call") <= 0.3)
+    assert (policy.predict(NEW, available=table)[::2] != "call").all()
+    assert policy.predict(NEW[:1], available=[("mail",)]).tolist() == ["mail"]
+    with pytest.raises(InfeasibleConstraintsError, match="cannot hold together"):
+        ConstrainedPolicy(None, None, positive_rate(of="call") >= 0.5).fit(
+            X, LOG.assign(available=[("letter", "mail", "none", a) for a in LOG["action"]])
+        )
+
+
+def test_extra_rows_batches_and_new_traffic():
+    shifted = NEW.copy()
+    shifted["a"] += 1.5
+    policy = ConstrainedPolicy(None, None, CAP, confidence_level=0.9)
+    policy.fit(X, LOG, X_extra=shifted)
+    assert 0.08 < np.mean(policy.predict(shifted) == "call") <= 0.1
+    alone = fitted(CAP, confidence_level=0.9)
+    before = np.mean(alone.predict(shifted) == "call")
+    alone.reprice(shifted)
+    assert abs(np.mean(alone.predict(shifted) == "call") - 0.1) < abs(before - 0.1)
+    batch = fitted(CAP, confidence_level=0.9, batch_size=500)
+    assert shares(batch)[:, 0].mean() < shares(fitted(CAP, confidence_level=0.9))[:, 0].mean()
+
+
+def test_goals_in_conflict_are_named_with_what_is_attainable():
+    goals = [CAP, positive_rate(of="call") >= 0.2, positive_rate(of="none") <= 0.9]
+    with pytest.raises(InfeasibleConstraintsError, match="cannot hold together") as error:
+        fitted(goals)
+    message = str(error.value)
+    assert "to 0.2" in message and "to 0.1" in message
+    assert "none" not in message
+    assert error.value.closest_.feasible_ is False
+
+
+@pytest.mark.parametrize(("goals", "message"), [
+    (recall(of="call") >= 0.5, "a policy has not"),
+    (positive_rate() <= 0.5, r"write positive_rate\(of='call'\)"),
+    (positive_rate(of="cal") <= 0.5, "Did you mean 'call'"),
+    (outcome("refund") <= 0.5, r"outcome\('refund'\) is not a column of the log"),
+    (cost({"none": 0, "letter": 1, "mail": 1, "call": "hours"}) <= 1, "unknown column 'hours'"),
+    (cost({"none": 0, "letter": 1}) <= 1, "no costs of the decision"),
+])  # fmt: skip
+def test_wrong_goals(goals, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(goals)
+
+
+def test_budgets_in_other_units_and_negative_amounts_are_told():
+    with pytest.warns(UserWarning, match="it never binds. Are both in one unit"):
+        fitted(cost({"none": 0, "letter": 0.7, "mail": 0.1, "call": 3}) <= 1000)
+    paid = PEOPLE.assign(minutes=-1.0)
+    spend = cost({"none": 0, "letter": 0, "mail": 0, "call": "minutes"})
+    with pytest.warns(UserWarning, match="a negative amount"):
+        ConstrainedPolicy(None, None, spend <= 1).fit(X, LOG, attributes=paid)
+
+
+def test_an_arm_that_the_log_never_chose():
+    log = LOG.assign(available=[("call", "letter", "mail", "none", "visit")] * len(LOG))
+    with pytest.warns(UserWarning, match=r"\['visit'\]: they are never taken"):
+        policy = ConstrainedPolicy().fit(X, log.assign(propensity=0.25))
+    assert "visit" not in policy.predict(NEW)
+    assert policy.expected_costs(NEW[:2])["visit"].isna().all()
+
+
+def test_a_failed_fit_leaves_the_policy_as_it_was():
+    policy = fitted(CAP)
+    before = policy.predict(NEW)
+    policy.set_params(constraints=[CAP, positive_rate(of="call") >= 0.3])
+    with pytest.raises(InfeasibleConstraintsError):
+        policy.fit(X, LOG)
+    np.testing.assert_array_equal(policy.predict(NEW), before)
+    restored = pickle.loads(pickle.dumps(policy))
+    np.testing.assert_array_equal(restored.predict(NEW), before)
+    assert not hasattr(clone(policy), "prices_")
+
+
+def test_classifiers_trees_and_pipelines():
+    binary = LOG.assign(reward=(LOG["reward"] > 0.5).astype(float))
+    policy = ConstrainedPolicy(LogisticRegression(), None, CAP).fit(X, binary)
+    assert np.mean(policy.predict(NEW) == "call") <= 0.12
+    trees = fitted(CAP, None, HistGradientBoostingRegressor(max_iter=20))
+    assert shares(trees)[:, 0].mean() <= 0.12
+    pipeline = make_policy_pipeline(StandardScaler(), ConstrainedPolicy(Ridge(), None, CAP))
+    pipeline.fit(X, LOG)
+    assert np.mean(pipeline.predict(NEW) == "call") <= 0.12
+
+
+def test_ties_are_broken_by_contexts():
+    """Each leaf has one cost; without noise, a whole leaf would be called or not."""
+    policy = fitted(CAP, None, DecisionTreeRegressor(max_leaf_nodes=2, random_state=0))
+    share = shares(policy)[:, 0].mean()
+    assert 0.06 < share <= 0.12
+    np.testing.assert_array_equal(policy.predict(NEW[:50]), policy.predict(NEW)[:50])
+
+
+def test_evaluation_and_tuning():
+    policy, other = fitted(CAP), fitted()
+    test = logged(3000, 50)
+    estimate = off_policy_value(policy, test[0], test[1])
+    assert abs(estimate.mean_reward - value(shares(policy))) < 0.25
+    assert (off_policy_value(other, test[0], test[1]) - estimate).mean_reward > 0
+    search = GridSearchCV(
+        ConstrainedPolicy(Ridge(), None, CAP),
+        {"estimator__alpha": [1.0, 1e5]},
+        scoring=OffPolicyScorer(),
+        cv=2,
+    ).fit(X, LOG)
+    assert search.best_params_ == {"estimator__alpha": 1.0}
+
+
+def test_expected_costs_feed_assign():
+    policy = fitted(CAP)
+    costs = policy.expected_costs(NEW[:200])
+    chosen = assign(costs, {"call": 20})
+    assert (chosen == "call").sum() <= 20
+
+
+def test_units_and_order_do_not_matter():
+    policy = fitted(CAP)
+    scaled = ConstrainedPolicy(None, None, CAP).fit(X, LOG.assign(reward=1000 * LOG["reward"]))
+    assert np.mean(scaled.predict(NEW) == policy.predict(NEW)) > 0.999
+    order = np.random.default_rng(0).permutation(len(X))
+    other = ConstrainedPolicy(None, None, CAP).fit(X.iloc[order], LOG.iloc[order])
+    assert np.mean(other.predict(NEW) == policy.predict(NEW)) > 0.995
+
+
+def test_doubly_robust_outcomes_by_hand():
+    logged_outcome = LoggedOutcome(
+        np.array([1.0, 0.0]),
+        np.array([[0.5, 0.2], [0.4, 0.3]]),
+        np.array([0, 1]),
+        np.array([0.5, 0.25]),
+    )
+    chosen = np.array([[True, False], [True, False]])
+    np.testing.assert_allclose(logged_outcome.at(chosen), [0.5 + 0.5 / 0.5, 0.4])
+    chosen = np.array([[False, True], [False, True]])
+    np.testing.assert_allclose(logged_outcome.at(chosen), [0.2, 0.3 - 0.3 / 0.25])
+
+
+def test_an_objective_without_direction_is_refused():
+    with pytest.raises(ValueError, match="a policy has not"):
+        fitted((), error_rate())
