@@ -39,9 +39,9 @@ MOST_COSTS, FEWEST_ROWS = 100_000, 2000
 """Costs of rows that stand for all in the dual, or rows if these are more: what they miss is
 measured on all rows, and moves bounds."""
 
-REPAIRS, RAISE, FIRST_RAISE = 100, 1.1, 0.02
-"""Steps by which multipliers of missed goals rise if nothing else meets the goals, and the factor
-and the first multiplier, in units of the objective's costs."""
+REPAIRS, RAISE, FIRST_RAISE = 100, 0.1, 0.02
+"""Steps by which multipliers of missed goals rise if nothing else meets the goals: the share of
+themselves and the least, in units of the objective's costs, of the goal that is missed by most."""
 
 
 class Measured(Protocol):
@@ -203,10 +203,11 @@ def _repaired(
             missed = missed + found.margin(z)
         rule = PricedRule(prices, best.moved, current.costs(prices), decided, found.objective, room)
         best = rule if rule.better_than(best) else best
-        behind = missed > 0 if (missed > 0).any() else np.ones(len(missed), dtype=bool)
         if rule.feasible or not len(lam):
             break
-        lam = np.where(behind, RAISE * lam + FIRST_RAISE * unit, lam)
+        most = missed[np.isfinite(missed)].max(initial=0.0)
+        part = np.clip(missed / most, 0.0, 1.0) if most > 0 else np.ones(len(missed))
+        lam = (1.0 + RAISE * part) * lam + FIRST_RAISE * part * unit
     return best
 
 

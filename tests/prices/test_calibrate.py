@@ -1,0 +1,132 @@
+"""Rules that meet goals where these are measured, whatever the probabilities expect."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from skbandit.prices._calibrate import calibrated
+from skbandit.prices._dual import DecisionProblem
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Error rate and recalls by true labels, with binomial standard errors."""
+
+    objective: float
+    excess: np.ndarray
+    errors: np.ndarray
+    tables: None = None
+
+    def margin(self, z):
+        return z * self.errors
+
+    def risk(self, z):
+        return 1 - np.prod(norm.cdf(-self.excess / self.errors))
+
+
+def classified(seed, power, n=3000):
+    """Three classes whose probabilities are right for a power of 1, else too high or too low."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet([1.2, 0.6, 0.4], n)
+    label = (P.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    P = P**power / (P**power).sum(axis=1, keepdims=True)
+    return P, label
+
+
+def with_floors(P, label, floors):
+    n, K = P.shape
+    rows = [np.bincount(label, minlength=K) / n, np.eye(K)]
+    goals = np.array([-np.outer(one, one) / share for share, one in zip(*rows, strict=True)])
+    problem = DecisionProblem(
+        P, np.full(n, 1 / n), (1 - np.eye(K))[None], np.zeros(1), goals, -np.array(floors)
+    )
+
+    def measure(decided):
+        recalls = np.array([np.mean(decided[label == k] == k) for k in range(K)])
+        n_of = np.bincount(label, minlength=K)
+        errors = np.sqrt(np.maximum(recalls * (1 - recalls), 1e-3) / n_of)
+        return Measured(float(np.mean(decided != label)), np.array(floors) - recalls, errors)
+
+    return problem, measure
+
+
+@pytest.mark.parametrize("power", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("z", [0.0, 1.28])
+def test_goals_hold_as_measured_whatever_the_probabilities(power, z):
+    """Poor probabilities cost objective only: here by monotone maps, nothing at all."""
+    P, label = classified(0, power)
+    problem, measure = with_floors(P, label, [0.6, 0.6, 0.55])
+    rule = calibrated(problem, measure, z)
+    found = measure(rule.decided)
+    assert rule.feasible
+    assert (found.excess <= 0).all()
+    if z > 0:
+        assert found.risk(z) <= 0.1003 + 1e-9
+    right = calibrated(*with_floors(*classified(0, 1.0), [0.6, 0.6, 0.55]), z)
+    assert rule.objective <= right.objective + 0.03
+
+
+def test_a_higher_quantile_costs_more():
+    P, label = classified(0, 1.0)
+    problem, measure = with_floors(P, label, [0.6, 0.6, 0.55])
+    objectives = [calibrated(problem, measure, z).objective for z in (0.0, 0.84, 1.28)]
+    assert objectives[0] < objectives[1] < objectives[2]
+
+
+def test_no_goal_binds():
+    P, label = classified(2, 1.0)
+    problem, measure = with_floors(P, label, [0.1, 0.1, 0.1])
+    rule = calibrated(problem, measure, 1.28)
+    np.testing.assert_array_equal(rule.decided, P.argmax(axis=1))
+    assert not rule.prices.goals.any()
+
+
+def test_out_of_reach_is_the_closest():
+    P, label = classified(3, 1.0)
+    problem, measure = with_floors(P, label, [0.95, 0.95, 0.95])
+    rule = calibrated(problem, measure, 0.0)
+    assert not rule.feasible
+    plain = measure(P.argmax(axis=1)).excess.max()
+    assert -rule.slack == pytest.approx(measure(rule.decided).excess.max())
+    assert -rule.slack < plain
+
+
+def test_ratios_of_underconfident_probabilities():
+    """The share of errors among the answered, with a decision that is no class."""
+    P, label = classified(4, 0.3)
+    n, K = P.shape
+    P = np.column_stack([P, np.zeros(n)])
+    answered, wrong = np.ones((4, 4)), 1 - np.eye(4)
+    answered[:, 3] = wrong[:, 3] = 0.0
+    others = np.zeros((4, 4))
+    others[:, 3] = 1.0
+    bound = 0.15
+    problem = DecisionProblem(
+        P,
+        np.full(n, 1 / n),
+        (1 - np.eye(4))[None],
+        np.zeros(1),
+        np.array([wrong - bound * answered, others]),
+        np.array([0.0, 0.6]),
+        np.array([answered, 0 * others]),
+        np.array([0.0, 1.0]),
+    )
+
+    def measure(decided):
+        taken = decided < K
+        error = np.mean(decided[taken] != label[taken]) if taken.any() else np.nan
+        excess = np.array([error - bound, np.mean(~taken) - 0.6])
+        return Measured(float(np.mean(decided != label)), excess, np.full(2, 0.01))
+
+    rule = calibrated(problem, measure, 0.0)
+    assert rule.feasible
+    sure = np.sort(P.max(axis=1))[::-1]
+    hindsight = next(
+        share
+        for share in np.linspace(1, 0, 201)
+        if np.mean((P.argmax(axis=1) != label)[P.max(axis=1) >= sure[max(int(share * n) - 1, 0)]])
+        <= bound
+    )
+    assert np.mean(rule.decided < K) >= hindsight - 0.03
