@@ -21,6 +21,7 @@ EXAMPLES = [
     "plot_arm_features.py",
     "plot_item_context.py",
     "plot_better_policy.py",
+    "plot_coupons.py",
     "plot_bandit_figures.py",
     "plot_regret.py",
 ]
