@@ -1,6 +1,8 @@
 """Scikit-learn-compatible estimators for decisions under real-world goals.
 
-`rates` declares constraints, and `ConstrainedRampClassifier` is trained to meet them.
+`rates` declares constraints. `ConstrainedRampClassifier` is trained to meet them, with
+`ConstrainedThreshold` and `ConstrainedReduction` any classifier meets them, of several classes too,
+and `ConstrainedPolicy` learns decisions under budgets from a log.
 `RegressionSetSelector` and `SetSelectClassifier` choose the best m of n ads per row.
 `GLMUCBPolicy` chooses one arm at a time and learns from its rewards; `ReplayScorer` lets
 `GridSearchCV` tune such a policy by the reward that it would have earned on a log.
@@ -11,13 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from skbandit import rates
-    from skbandit.bandit import GLMUCBPolicy
-    from skbandit.constrained import ConstrainedRampClassifier
+    from skbandit.bandit import ConstrainedPolicy, GLMUCBPolicy
+    from skbandit.constrained import (
+        ConstrainedRampClassifier,
+        ConstrainedReduction,
+        ConstrainedThreshold,
+    )
     from skbandit.evaluation import ReplayScorer
     from skbandit.selection import RegressionSetSelector, SetSelectClassifier
 
 __all__ = [
+    "ConstrainedPolicy",
     "ConstrainedRampClassifier",
+    "ConstrainedReduction",
+    "ConstrainedThreshold",
     "GLMUCBPolicy",
     "RegressionSetSelector",
     "ReplayScorer",
@@ -28,7 +37,10 @@ __all__ = [
 __version__ = "0.1.0"
 
 _ROOM_OF = {
+    "ConstrainedPolicy": "bandit",
     "ConstrainedRampClassifier": "constrained",
+    "ConstrainedReduction": "constrained",
+    "ConstrainedThreshold": "constrained",
     "GLMUCBPolicy": "bandit",
     "RegressionSetSelector": "selection",
     "ReplayScorer": "evaluation",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -176,12 +177,12 @@ class ActionGoals:
     def warn_of_units(self, problem: ActionProblem) -> None:
         """Warn of bounds that are far beyond anything decisions can use."""
         for one, goal, bound in zip(self.constraints, problem.goals, self.bound, strict=True):
-            most = sum(abs(c) * np.abs(use.amount).max(initial=0.0) for c, use in goal)
-            if bound > MANY_TIMES * most * problem.n_select > 0:
+            most = float(np.abs(problem.mean_uses(goal)).max(initial=0.0)) * problem.n_select
+            if bound > MANY_TIMES * most > 0:
                 warn(
-                    f"{one.label}: the bound is {bound / most:.3g} times the largest amount of one "
-                    f"decision, {most:.3g}, so that it never binds. Are both in one unit, as means "
-                    "per row?",
+                    f"{one.label}: the bound is {bound / most:.3g} times what the dearest decision "
+                    f"takes on average, {most:.3g}, so that it never binds. Are both in one unit, "
+                    "as means per row?",
                     UserWarning,
                 )
 
@@ -218,6 +219,7 @@ class MeasuredActions:
     objective: float
     excess: np.ndarray
     errors: np.ndarray
+    means: dict[Any, float]
     tables: None = None
 
     def margin(self, z: float) -> np.ndarray:
@@ -261,7 +263,8 @@ class ActionMeasure:
     def __call__(self, decided: np.ndarray) -> MeasuredActions:
         """Values and standard errors of all goals."""
         problem, m = self.problem, len(self.goals.sums)
-        value, errors = np.zeros(m), np.zeros(m)
+        value, errors, means = np.zeros(m), np.zeros(m), dict[Any, float]()
+        certain = self.certain
         n_known = int((problem.weight > 0).sum())
         for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.goals, strict=True)):
             influence, own = np.zeros(len(decided)), 0.0
@@ -275,8 +278,8 @@ class ActionMeasure:
                     used = (use.amount * decided).sum(axis=1)
                 total = weight.sum()
                 if total <= 0:
-                    continue
-                mean = float(weight @ used) / total
+                    raise EmptyRateError(f"{atom!r}: no rows of the log are selected.")
+                mean = means[atom.key] = float(weight @ used) / total
                 value[k] += c * mean
                 influence += c * weight * (used - mean) / total
                 # a share of 0 or 1 is not known without error: one row more differs
@@ -290,15 +293,37 @@ class ActionMeasure:
                 between = max(folds.var(ddof=1) - len(folds) * variance, 0.0)
             if self.batch_size is not None:
                 variance *= 1.0 + n_known / self.batch_size
-            errors[k] = np.sqrt(variance + between)
+            errors[k] = 0.0 if certain[k] else np.sqrt(variance + between)
         base = np.where(decided, problem.base, 0.0).sum(axis=1)
-        return MeasuredActions(float(problem.weight @ base), value - self.goals.bound, errors)
+        objective = float(problem.weight @ base)
+        return MeasuredActions(objective, value - self.goals.bound, errors, means)
 
-    def values(self, measured: MeasuredActions) -> np.ndarray:
-        """Values of the constraints as declared, ratios too."""
-        signs = np.array([1.0 if one.sense == "<=" else -1.0 for one in self.goals.constraints])
-        constants = np.array([one.rate.constant for one in self.goals.constraints])
-        return np.asarray(signs * (measured.excess + self.goals.bound) + constants)
+    @cached_property
+    def certain(self) -> np.ndarray:
+        """Which goals hold whatever is decided, as a share of at most 1."""
+        found = []
+        for terms, bound in zip(self.goals.sums, self.goals.bound, strict=True):
+            fixed = all(atom.amount is None for _, atom in terms) and self.problem.n_select == 1
+            ends = [(c, amounts_by_arm(atom, self.goals.arms)) for c, atom in terms]
+            most = sum(max(c * one.min(), c * one.max()) for c, one in ends)
+            found.append(fixed and most <= bound)
+        return np.array(found, dtype=bool)
+
+    def report(self, measured: MeasuredActions) -> tuple[np.ndarray, np.ndarray]:
+        """Values of the constraints as declared, ratios too, and their standard errors."""
+
+        def mean_of(rate: Rate) -> float:
+            terms = sum(c * measured.means[atom.key] for c, atom in rate.terms)
+            return float(rate.constant + terms)
+
+        values, errors = np.zeros(len(measured.excess)), measured.errors.copy()
+        for k, one in enumerate(self.goals.constraints):
+            values[k] = mean_of(one.rate)
+            if one.rate.denominator is not None:
+                below = mean_of(one.rate.denominator)
+                values[k] = values[k] / below if below > 0 else np.nan
+                errors[k] = errors[k] / below if below > 0 else np.nan
+        return values, errors
 
 
 def _step(use: Use) -> float:

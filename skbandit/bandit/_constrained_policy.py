@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.linear_model import RidgeCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import indexable
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from skbandit.bandit._action_goals import (
     ActionGoals,
@@ -28,8 +29,10 @@ from skbandit.bandit._off_policy_classifier import _RewardsByClassifier
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.logs import (
     Log,
+    LoggedSlates,
     align_rows,
     check_uniform,
+    check_weights,
     column_names,
     columns_of,
     label_array,
@@ -46,11 +49,12 @@ from skbandit.rates._bind import flatten_constraints, read_objective
 from skbandit.rates._columns import MISSING, Columns, Rows
 from skbandit.rates._kinds import OUTCOME
 from skbandit.utils._fitting import atomic_fit
-from skbandit.utils._folds import folds_of_rows, hashes_of_rows, splits_of_folds
+from skbandit.utils._folds import SEED, folds_of_rows, hashes_of_rows, splits_of_folds
 from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,
     count_rows,
+    feature_names,
     fit_context,
     rows_of,
 )
@@ -70,6 +74,10 @@ FOLDS, INTERVAL_LEVEL = 5, 0.95
 DITHER, FEW_COSTS = 0.02, 0.2
 """Spread of the noise that breaks ties, in units of the costs' spread; it is added where there are
 fewer different rows of costs than this share of the rows, as of a tree with few leaves."""
+
+
+MANY_TIES = 0.05
+"""Share of the rows from which on `fit` warns that noise decides."""
 
 
 class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
@@ -167,6 +175,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
     >>> policy.predict(X[:3]).shape, policy.prices_.index.tolist()
     ((3,), ['call', 'letter', 'none'])
     """
+
+    _spread: float
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "attributes": True,
@@ -284,7 +294,10 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         attributes_extra: Any,
         sample_weight: Any,
     ) -> None:
+        if "_spread" in vars(self):
+            del self._spread  # of an earlier fit
         warn_if_reordered({"X": X, "y": y, "attributes": attributes, "weight": sample_weight})
+        warn_if_reordered({"X_extra": X_extra, "attributes_extra": attributes_extra})
         constraints = flatten_constraints(self.constraints)
         available = align_rows(available, X)
         (X,) = indexable(X)
@@ -296,20 +309,37 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         self._arms = log.arms if log is not None else _arms_of_table(y)
         known, known_X = rows, X
         if X_extra is not None:
+            if feature_names(X_extra) is not None and not hasattr(self, "feature_names_in_"):
+                raise ValueError(
+                    "X_extra has column names and X has none, so X was transformed and X_extra was "
+                    'not: pass transform_input=["X_extra"] to the Pipeline (with metadata routing '
+                    "enabled), or transform it."
+                )
+            validate_data(self, X_extra, reset=False, skip_check_array=True)
             known, known_X = self._read_rows(X_extra, attributes_extra), X_extra
         objective = self._read_objective(log)
         goals = ActionGoals.bind(objective, constraints, known, self._arms.tolist())
         if goals.outcomes and self.n_select > 1:
             raise ValueError("outcome() is of one action per row: pass n_select=1.")
-        tables = _tables_of_log(y, log, goals.outcomes) if log is not None else {COST: _costs(y)}
+        if log is None and goals.outcomes:
+            raise ValueError(
+                f"outcome({goals.outcomes[0]!r}) is a column of a log, and y is a table of costs."
+            )
+        tables = _tables_of_log(y, log, goals.outcomes) if log is not None else {COST: _costs(y, n)}
+        self._has_model = (
+            np.bincount(log.action[weight > 0], minlength=len(self._arms)) > 0
+            if log is not None
+            else ~np.isnan(tables[COST]).all(axis=0)
+        )
         self._models = {name: self._fitted(X, table, weight) for name, table in tables.items()}
-        self.estimator_ = next(iter(self._models.values()))
-        fold = folds_of_rows(X, np.zeros(n), self.cv or FOLDS, self.random_state)
+        self.estimator_ = next(iter(self._models.values()), None)
+        seed = SEED if self.random_state is None else self.random_state
+        fold = folds_of_rows(X, np.zeros(n), self.cv or FOLDS, seed)
         held_out = {
             name: self._held_out(X, tables[name], weight, fold)
             for name in (_outcomes_of(goals.sums) if log is not None else [COST])
         }
-        self._goals, self._has_model = goals, ~np.isnan(next(iter(tables.values()))).all(axis=0)
+        self._goals = goals
         if not self._has_model.all():
             never = self._arms[~self._has_model].tolist()
             warn(
@@ -358,6 +388,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         log = log.with_sorted_arms()
         if log.propensity is None:
             check_uniform(log, X)
+        else:
+            pool = None if log.pools is None else log.available_mask(len(log.arms))
+            sizes = len(log), len(log.arms)
+            events = np.arange(len(log)), log.action.astype(int), -log.reward, log.probability
+            check_weights(LoggedSlates(*events, *sizes, pool), log.arms, "arm")
         self._has_reward = "reward" in found
         return log
 
@@ -396,32 +431,39 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
     def _fitted(self, X: Any, table: np.ndarray, weight: np.ndarray) -> Any:
         """A selector, or a model of each action, fitted to the known entries of a table."""
+        weighted = not (weight == 1).all()
         if hasattr(self.estimator, "predict_costs"):
-            return clone(self.estimator).fit(X, pd.DataFrame(table, columns=self._arms))
-        model = self._model()
+            known = pd.DataFrame(table, columns=self._arms).loc[:, self._has_model]
+            return clone(self.estimator).fit(
+                X, known, **({"sample_weight": weight} if weighted else {})
+            )
+        model = self._model(X)
+        name = weight_name(model) if weighted else ""
         found: list[Any] = []
         for values in table.T:
             known = np.flatnonzero(~np.isnan(values) & (weight > 0))
             if not len(known):
                 found.append(None)
                 continue
-            weights = {} if (weight == 1).all() else {"sample_weight": weight[known]}
+            weights = {name: weight[known]} if weighted else {}
             found.append(clone(model).fit(rows_of(X, known), values[known], **weights))
         return found
 
-    def _model(self) -> Any:
+    def _model(self, X: Any) -> Any:
         """The model of one action."""
         if self.estimator is None:
-            return make_pipeline(StandardScaler(), RidgeCV(np.logspace(-1, 5, 13)))
+            scaler = StandardScaler(with_mean=not issparse(X))
+            return make_pipeline(scaler, RidgeCV(np.logspace(-1, 5, 13)))
         if hasattr(self.estimator, "predict_proba"):
             return _RewardsByClassifier(self.estimator)
         return self.estimator
 
     def _predicted(self, models: Any, X: Any) -> np.ndarray:
         """Predictions of all actions, (n, D); nan without a model."""
+        found = np.full((count_rows(X), len(self._arms)), np.nan)
         if hasattr(models, "predict_costs"):
-            return np.asarray(models.predict_costs(X), dtype=float)
-        found = np.full((count_rows(X), len(models)), np.nan)
+            found[:, self._has_model] = np.asarray(models.predict_costs(X), dtype=float)
+            return found
         for j, model in enumerate(models):
             if model is not None:
                 found[:, j] = np.asarray(model.predict(X), dtype=float).ravel()
@@ -454,9 +496,13 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """Noise that breaks ties of many rows, the same for equal contexts; 0 without ties."""
         n, D = base.shape
         if "_spread" not in vars(self):
-            distinct = len(np.unique(base.round(9), axis=0))
-            finite = base[np.isfinite(base)]
-            self._spread = float(finite.std()) * DITHER if distinct < FEW_COSTS * n else 0.0
+            known = base[:, self._has_model]
+            known = np.where(np.isfinite(known), known, np.nan)
+            unit = float(np.nanmean(np.nanmax(known, axis=1) - np.nanmin(known, axis=1)))
+            apart = known - np.nanmean(known, axis=1, keepdims=True)
+            distinct = len(np.unique((apart / (unit or 1.0)).round(9), axis=0))
+            tied = distinct < FEW_COSTS * n or np.nanstd(apart, axis=0).max() < 2 * DITHER * unit
+            self._spread = DITHER * unit if tied else 0.0
         if self._spread == 0:
             return np.zeros(base.shape)
         seeds = hashes_of_rows(X)[:, None] * np.arange(1, 2 * D, 2, dtype=np.uint64)
@@ -483,6 +529,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         if at(0.0).feasible:
             z = best_quantile(attempt, levels, problem.unit)
         rule = at(z) if at(0.0).feasible else at(0.0)
+        self._warn_of_ties(problem, rule)
         found = measure(rule.decided)
         self._take(rule, found, measure, z if len(levels) == 1 else None, rows)
         self.confidence_level_ = level_of(z) if rule.feasible else np.nan
@@ -490,6 +537,20 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         if not rule.feasible:
             raise InfeasibleConstraintsError(
                 f"{self._why_not(measured)} The closest policy is in the error's closest_.", self
+            )
+
+    def _warn_of_ties(self, problem: ActionProblem, rule: PricedRule) -> None:
+        """Warn if the noise that breaks ties decides for many rows."""
+        if self._spread == 0 or not rule.prices.goals.any():
+            return
+        cost = np.sort(problem.row_costs(rule.prices), axis=1)
+        near = cost[:, self.n_select] - cost[:, self.n_select - 1] < self._spread
+        if (share := float(problem.weight @ near)) > MANY_TIES:
+            warn(
+                f"For {share:.0%} of the rows, several actions cost nearly the same, and a hash of "
+                "the context decides: the models tell contexts apart too little, as a tree with "
+                "few leaves does.",
+                UserWarning,
             )
 
     def _take(
@@ -504,21 +565,24 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         goals, wide = self._goals, float(ndtri(0.5 + 0.5 * INTERVAL_LEVEL))
         self.multipliers_ = rule.prices.goals
         self.prices_ = prices_by_selection(goals, self.multipliers_, rows)
-        value, slack = measure.values(found), -found.excess
+        value, errors = measure.report(found)
+        bound = np.array([one.bound for one in goals.constraints])
+        sign = np.array([1.0 if one.sense == "<=" else -1.0 for one in goals.constraints])
+        slack = sign * (bound - value)
         report = pd.DataFrame(
             {
                 "constraint": [one.label for one in goals.constraints],
-                "bound": [one.bound for one in goals.constraints],
+                "bound": bound,
                 "value": value,
-                "ci_low": value - wide * found.errors,
-                "ci_high": value + wide * found.errors,
+                "ci_low": value - wide * errors,
+                "ci_high": value + wide * errors,
                 "slack": slack,
                 "satisfied": slack >= -ROUNDING,
                 "multiplier": self.multipliers_,
             }
         )
         if quantile is not None:
-            margin = found.margin(quantile)
+            margin = quantile * errors
             report.insert(6, "margin", margin)
             report["satisfied"] = slack - margin >= -ROUNDING
         self.constraint_report_ = report
@@ -558,13 +622,15 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "multipliers_")
 
-    def expected_costs(self, X: Any) -> pd.DataFrame:
+    def expected_costs(self, X: Any, *, attributes: Any = None) -> pd.DataFrame:
         """Predicted cost of each action, prices not included.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Contexts.
+        attributes : DataFrame or dict of arrays, default=None
+            Columns that the objective names, unless X has them.
 
         Returns
         -------
@@ -572,7 +638,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             Rewards have negative costs. An action without a model has nan. The index is that of X.
         """
         check_is_fitted(self)
-        base = self._problem_of_new(X, None, None, prices=False).base
+        base = self._problem_of_new(X, None, attributes, prices=False).base
         base[:, ~self._has_model] = np.nan
         return pd.DataFrame(base, index=getattr(X, "index", None), columns=self._arms)
 
@@ -668,6 +734,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         self, X: Any, available: Any, attributes: Any, *, prices: bool = True
     ) -> ActionProblem:
         """New rows, whose costs include prices of what is used."""
+        warn_if_reordered({"X": X, "attributes": attributes})
         validate_data(self, X, reset=False, skip_check_array=True)
         n = count_rows(X)
         mask = self._mask(align_rows(available, X), n)
@@ -698,6 +765,16 @@ ROUNDING = 1e-9
 """Rounding error of a mean."""
 
 
+def weight_name(model: Any) -> str:
+    """The parameter of `fit` that takes weights, of the last step of a Pipeline."""
+    if isinstance(model, Pipeline):
+        name, last = model.steps[-1]
+        return f"{name}__{weight_name(last)}"
+    if not has_fit_parameter(model, "sample_weight"):
+        raise ValueError(f"{type(model).__name__}.fit takes no sample_weight.")
+    return "sample_weight"
+
+
 def _arms_of_table(y: Any) -> np.ndarray:
     """Labels of the columns of a table of costs."""
     names = column_names(y)
@@ -709,12 +786,30 @@ def _arms_of_table(y: Any) -> np.ndarray:
                 f"with a column per action, got an array of shape {table.shape}."
             )
         return np.arange(table.shape[1])
+    if twice := [name for k, name in enumerate(names) if name in names[:k]]:
+        raise ValueError(f"y has two columns {twice[0]!r}: each action has one column of costs.")
+    if {REWARD, "propensity"} & set(names) or not all(
+        pd.api.types.is_numeric_dtype(np.asarray(y[name]).dtype) for name in names
+    ):
+        raise ValueError(
+            f"y has the columns {first_few(names)}: a log needs a column of actions, named "
+            "'action' or by columns={'action': ...}; a table of costs has one numeric column per "
+            "action."
+        )
     return label_array(names)
 
 
-def _costs(y: Any) -> np.ndarray:
+def _costs(y: Any, n: int) -> np.ndarray:
     """A table of costs as floats; nan is not observed."""
-    return np.asarray(y, dtype=float)
+    table = np.asarray(y, dtype=float)
+    if len(table) != n:
+        raise ValueError(f"y has {len(table)} rows, X has {n}.")
+    if np.isinf(table).any():
+        row = int(np.argwhere(np.isinf(table))[0][0])
+        raise ValueError(
+            f"y has an infinite cost in row {row}: what cannot be chosen is not available."
+        )
+    return table
 
 
 def _tables_of_log(y: Any, log: Log, names: Sequence[str]) -> dict[str, np.ndarray]:

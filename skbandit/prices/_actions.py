@@ -104,6 +104,10 @@ class ActionProblem:
             found += coefficient * use.table()
         return found
 
+    def mean_uses(self, goal: Sum) -> np.ndarray:
+        """What each decision would use of a goal if all rows took it, in size, shape (D,)."""
+        return np.asarray(self.weight @ np.abs(self._table(goal)))
+
     def row_costs(self, prices: Prices) -> np.ndarray:
         """Cost of each decision with multipliers for what it uses, shape (N, D)."""
         found = self.base.copy()

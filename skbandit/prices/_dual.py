@@ -351,6 +351,8 @@ def _soft_lowest(cost: np.ndarray, n_select: int, tau: float) -> tuple[np.ndarra
         share = np.exp((low[:, None] - cost) / tau)
         total = share.sum(axis=1)
         return low - tau * np.log(total), share / total[:, None]
+    if n_select == cost.shape[1]:
+        return cost.sum(axis=1), np.ones(cost.shape)
     below = np.partition(cost, n_select - 1, axis=1)[:, n_select - 1]
     low, high = below - tau, below + tau
     for _ in range(BISECTIONS):

@@ -63,7 +63,7 @@ def tables(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray]:
     predictions are in the place of labels.
     """
     kind, decisions = atom.kind, data.decisions
-    labels = decisions if kind.compares_with == "reference" else data.classes
+    labels = decisions if kind.compares_with == "reference" else data.classes or (None,)
     if atom.cells is not None:
         pairs = atom.cells.pairs
         inside = [[bool({(a, j), (None, j)} & pairs) for j in decisions] for a in labels]

@@ -141,6 +141,7 @@ def test_six_goals_of_all_kinds():
     assert {"all", "per 'minutes'", "per 'complaint'"} <= set(policy.prices_.columns)
 
 
+@pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
 def test_objectives():
     spend = cost({"none": 0.0, "letter": 0.7, "mail": 0.1, "call": 3.0})
     revenue = LOG.rename(columns={"reward": "revenue"})
@@ -166,7 +167,8 @@ def test_groups_and_selections():
     assert min(of_women / of_men, of_men / of_women) >= 0.8
     long = (NEW_PEOPLE["minutes"] > 6).to_numpy()
     assert share[long, 0].mean() <= 0.02
-    assert policy.constraint_report_["value"].between(0, 2).all()
+    first = policy.constraint_report_["value"].iloc[0]
+    assert first >= 0.8  # the ratio itself
     with pytest.raises(ValueError, match="unknown column 'sex'"):
         policy.predict(NEW)
 
@@ -190,6 +192,7 @@ def test_a_table_of_costs_and_several_actions_per_row():
     np.testing.assert_array_equal(best.arms_, [0, 1, 2, 3])
 
 
+@pytest.mark.filterwarnings("ignore:the weights 1/propensity of arm 'call'")
 def test_what_is_not_available_is_not_taken():
     table = pd.DataFrame(True, index=NEW.index, columns=ARMS)
     table.loc[::2, "call"] = False
@@ -281,7 +284,8 @@ def test_classifiers_trees_and_pipelines():
 
 def test_ties_are_broken_by_contexts():
     """Each leaf has one cost; without noise, a whole leaf would be called or not."""
-    policy = fitted(CAP, None, DecisionTreeRegressor(max_leaf_nodes=2, random_state=0))
+    with pytest.warns(UserWarning, match="several actions cost nearly the same"):
+        policy = fitted(CAP, None, DecisionTreeRegressor(max_leaf_nodes=2, random_state=0))
     share = shares(policy)[:, 0].mean()
     assert 0.06 < share <= 0.12
     np.testing.assert_array_equal(policy.predict(NEW[:50]), policy.predict(NEW)[:50])
@@ -295,7 +299,7 @@ def test_evaluation_and_tuning():
     assert (off_policy_value(other, test[0], test[1]) - estimate).mean_reward > 0
     search = GridSearchCV(
         ConstrainedPolicy(Ridge(), None, CAP),
-        {"estimator__alpha": [1.0, 1e5]},
+        {"estimator__alpha": [1.0, 3e3]},
         scoring=OffPolicyScorer(),
         cv=2,
     ).fit(X, LOG)
@@ -316,6 +320,75 @@ def test_units_and_order_do_not_matter():
     order = np.random.default_rng(0).permutation(len(X))
     other = ConstrainedPolicy(None, None, CAP).fit(X.iloc[order], LOG.iloc[order])
     assert np.mean(other.predict(NEW) == policy.predict(NEW)) > 0.995
+
+
+@pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
+def test_nearly_equal_contexts_get_shares_too():
+    """One action is far better in all contexts: noise makes shares of the others possible."""
+    rng = np.random.default_rng(0)
+    log = LOG.assign(reward=10.0 * (LOG["action"] == "call") + 0.1 * rng.normal(size=len(LOG)))
+    goals = [positive_rate(of="none") >= 0.05, positive_rate(of="call") >= 0.9]
+    policy = ConstrainedPolicy(None, None, goals, confidence_level=0.9).fit(X, log)
+    chosen = policy.predict(NEW)
+    assert np.mean(chosen == "none") >= 0.05
+    assert np.mean(chosen == "call") >= 0.9
+
+
+def test_a_refit_breaks_its_own_ties():
+    tree = DecisionTreeRegressor(max_leaf_nodes=3, random_state=0)
+    policy = ConstrainedPolicy(tree, None, CAP)
+    with pytest.warns(UserWarning, match="several actions"):
+        policy.fit(X, LOG.assign(reward=1000 * LOG["reward"])).fit(X, LOG)
+        fresh = ConstrainedPolicy(tree, None, CAP).fit(X, LOG)
+    np.testing.assert_array_equal(policy.predict(NEW), fresh.predict(NEW))
+
+
+def test_goals_that_always_hold_cost_nothing():
+    always = [each(positive_rate, of="decisions") >= 0, positive_rate(of="call") <= 1]
+    policy = fitted(always, confidence_level=0.9)
+    np.testing.assert_array_equal(policy.predict(NEW), fitted().predict(NEW))
+
+
+def test_weights_reach_the_models():
+    weight = np.where(X["a"] > 0, 10.0, 1.0)
+    for estimator in (None, Ridge(), RegressionSetSelector()):
+        policy = ConstrainedPolicy(estimator, None, CAP)
+        plain = policy.fit(X, LOG).expected_costs(NEW)
+        weighted = policy.fit(X, LOG, sample_weight=weight).expected_costs(NEW)
+        assert not np.allclose(plain, weighted)
+
+
+@pytest.mark.parametrize(("y", "message"), [
+    (LOG.rename(columns={"action": "arm"}).assign(arm=0), "a log needs a column of actions"),
+    (pd.DataFrame(np.ones((len(X), 2)), columns=["a", "a"]), "two columns 'a'"),
+    (pd.DataFrame(np.ones((5, 2)), columns=["a", "b"]), "has 5 rows"),
+    (pd.DataFrame(np.full((len(X), 2), np.inf), columns=["a", "b"]), "an infinite cost in row 0"),
+])  # fmt: skip
+def test_wrong_tables(y, message):
+    with pytest.raises(ValueError, match=message):
+        ConstrainedPolicy().fit(X, y)
+    costs = pd.DataFrame(np.random.default_rng(0).normal(size=(len(X), 2)), columns=["a", "b"])
+    with pytest.raises(ValueError, match="is a column of a log, and y is a table"):
+        ConstrainedPolicy(None, None, outcome("revenue") >= 1).fit(X, costs)
+
+
+def test_wrong_propensities_are_told():
+    with pytest.warns(UserWarning, match="the propensities are wrong"):
+        ConstrainedPolicy().fit(X, LOG.assign(propensity=0.01))
+
+
+def test_costs_alone_need_no_outcome():
+    spend = cost({"none": 0.0, "letter": 1.0, "mail": 2.0, "call": 5.0})
+    goals = positive_rate(of="call") >= 0.3
+    with pytest.warns(UserWarning, match="several actions"):
+        policy = ConstrainedPolicy(None, spend, goals, confidence_level=0.9).fit(X, LOG)
+    assert np.mean(policy.predict(NEW) == "call") >= 0.29
+
+
+def test_extra_rows_behind_a_pipeline_are_refused_unless_transformed():
+    pipeline = make_policy_pipeline(StandardScaler(), ConstrainedPolicy(Ridge(), None, CAP))
+    with pytest.raises(ValueError, match="X was transformed and X_extra was not"):
+        pipeline.fit(X, LOG, constrainedpolicy__X_extra=X)
 
 
 def test_doubly_robust_outcomes_by_hand():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +26,11 @@ from skbandit.rates import Constraint, cost, difference, each, outcome, positive
 from tests.benchmarks._kept import keep
 from tests.benchmarks._table import Column, print_table
 
-SEEDS, N_NEW, N_PROGRAM = range(20), 20_000, 3000
-"""Logs of each kind, new rows, and those of them for which a linear program is solved."""
+LOGS = {2000: 12, 20_000: 3}
+"""Logs of each kind, by their rows."""
+
+N_NEW, N_PROGRAM = 20_000, 3000
+"""New rows, and those of them for which a linear program is solved."""
 
 LEARNERS = {
     "ridge": None,
@@ -209,20 +212,36 @@ def one(n: int, K: int, log_kind: str, goal_kind: str, learner: str, seed: int) 
 SETTINGS = ("rows", "actions", "logged", "goals", "learner", "level")
 
 
-def rows(seeds: Sequence[int], sizes: Sequence[int], kept: list[pd.DataFrame]) -> Iterator[Any]:
-    """Means over the seeds; every log goes to `kept`."""
-    for n in sizes:
+def rows(n_logs: dict[int, int], kept: list[pd.DataFrame]) -> Iterator[Any]:
+    """Means over the logs; every one goes to `kept`."""
+    for n, n_seeds in n_logs.items():
         for K in (3, 8):
             for log_kind in ("uniform", "skewed"):
                 for goal_kind in ("one", "six"):
                     for learner in LEARNERS:
                         task = delayed(one)
-                        tasks = (task(n, K, log_kind, goal_kind, learner, k) for k in seeds)
+                        tasks = (
+                            task(n, K, log_kind, goal_kind, learner, k) for k in range(n_seeds)
+                        )
                         found = pd.DataFrame([row for part in Parallel(2)(tasks) for row in part])
                         kept.append(found)
                         for key, part in found.groupby(list(SETTINGS)):
                             means = part.drop(columns="seed").mean(numeric_only=True)
                             yield means.to_dict() | dict(zip(SETTINGS, key, strict=True))
+
+
+def as_kept(every: pd.DataFrame) -> pd.DataFrame:
+    """A row per log and rule, as the page shows them."""
+    part = every["rows"].map("{:,d} rows".format) + ", " + every["goals"] + " goals"
+    unit = every[["actions", "logged", "learner", "seed"]].astype(str).agg(" ".join, axis=1)
+    found = pd.DataFrame({"part": part, "unit": unit})
+    found["method"] = "confidence_level=" + every["level"].astype(str)
+    found["goals kept"], found["refused"] = every["kept"], every["refused"]
+    found["% of hindsight"] = 100 * every["share of hindsight"]
+    thinned = found[every["level"] == LEVELS[0]].assign(method="thinned at random", refused=np.nan)
+    thinned["goals kept"] = np.nan
+    thinned["% of hindsight"] = 100 * every["thinned / hindsight"]
+    return pd.concat([found, thinned])
 
 
 def main() -> None:
@@ -232,17 +251,17 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="four logs of 2,000 rows each")
     parser.add_argument("--keep", action="store_true", help="write results/budgets.csv")
     chosen = parser.parse_args()
-    seeds, sizes = (range(4), (2000,)) if chosen.quick else (SEEDS, (2000, 20_000))
+    n_logs = {2000: 4} if chosen.quick else LOGS
     kept: list[pd.DataFrame] = []
     started = time.perf_counter()
-    print_table("Policies under budgets, on new rows", COLUMNS, rows(seeds, sizes, kept))
+    print_table("Policies under budgets, on new rows", COLUMNS, rows(n_logs, kept))
     every = pd.concat(kept)
     every["share of hindsight"] = every["value"] / every["hindsight"]
     every["thinned / hindsight"] = every["thinned"] / every["hindsight"]
     by = every.groupby(["rows", "goals", "level"])
     print(by[["kept", "refused", "share of hindsight", "thinned / hindsight"]].mean().round(3))
     if chosen.keep:
-        keep("budgets", every, time.perf_counter() - started, logs=len(seeds))
+        keep("budgets", as_kept(every), time.perf_counter() - started)
 
 
 if __name__ == "__main__":

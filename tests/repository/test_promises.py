@@ -263,7 +263,7 @@ def _(folder):
     ConstrainedRampClassifier().fit(ROWS[copies], LABELS[copies])
 
 
-@example("skbandit.bandit.ConstrainedPolicy.fit", exceptions.InfeasibleConstraintsError)
+@example("skbandit.ConstrainedPolicy.fit", exceptions.InfeasibleConstraintsError)
 def _(folder):
     log = pd.DataFrame({"action": np.arange(200) % 2, "reward": 1.0 * LABELS, "propensity": 0.5})
     goals = [positive_rate(of=1) >= 0.9, positive_rate(of=1) <= 0.1]
