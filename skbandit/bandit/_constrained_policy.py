@@ -319,8 +319,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             known, known_X = self._read_rows(X_extra, attributes_extra), X_extra
         objective = self._read_objective(log)
         goals = ActionGoals.bind(objective, constraints, known, self._arms.tolist())
-        if goals.outcomes and self.n_select > 1:
-            raise ValueError("outcome() is of one action per row: pass n_select=1.")
+        if log is not None and self.n_select > 1:
+            raise ValueError(
+                f"n_select={self.n_select}: a log tells what one action per row leads to. Pass a "
+                "table of costs, or n_select=1."
+            )
         if log is None and goals.outcomes:
             raise ValueError(
                 f"outcome({goals.outcomes[0]!r}) is a column of a log, and y is a table of costs."
@@ -604,6 +607,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
                 said += f" It is about enough to relax one of them: {', or '.join(enough)}."
             return said
         missed = report[~report["satisfied"]]
+        if not len(missed):  # each alone is met, and all together are too uncertain
+            missed = report[report["slack"] - report.get("margin", 0.0) <= report["slack"].max()]
         faults = [f"{one.constraint} is {one.value:.4g}" for one in missed.itertuples(index=False)]
         level = ""
         if self.confidence_level is not None:

@@ -389,10 +389,10 @@ class CostSearch:
         criterion, best = self.criterion, rule
         if criterion.goals.adds or not rule.feasible:
             return rule
-        taken = np.bincount(rule.decided, minlength=criterion.n_decisions)
+        taken = np.bincount(rule.decided, criterion.weight, criterion.n_decisions)
         # a class without rows has nothing to be measured by
         unknown = np.setdiff1d(self.plain, criterion.label) if self.gain is None else ()
-        for j in np.argsort(-taken, kind="stable"):
+        for j in np.argsort(-taken.round(9), kind="stable"):
             if j in unknown:
                 continue
             cost = np.asarray(self.strata @ best.costs)
@@ -405,7 +405,8 @@ class CostSearch:
             if not found.feasible:
                 continue
             choice = Choice(None, Rule.of(found, score), z)
-            choice = nearest_to_default(choice, score, one.goals, one.limits, 0.0)
+            settings = one.goals, one.limits, 0.0, criterion.weight
+            choice = nearest_to_default(choice, score, *settings)
             threshold = choice.rule.thresholds[0]
             if threshold == 0 or not choice.rule.objective < best.objective:
                 continue

@@ -344,7 +344,7 @@ def test_text_is_the_code_and_pickles_measure_the_same(rate):
         (lambda: any_of("a"), TypeError, "two classes or more"),
         (lambda: confusion("a", "b", normalize="rows"), ValueError, "must be one of"),
         (lambda: cost({"a": {"a": 0}, "b": {"b": 0}}), ValueError, "different decisions"),
-        (lambda: cost({"a": "dear"}), TypeError, "not a finite number"),
+        (lambda: cost({"a": {"a": "dear"}}), TypeError, "not a finite number"),
         (lambda: cost({"benign": 0, "carcinoma": 1}).value(Y, P), ValueError, "decision 'melanom"),
         (
             lambda: rate_report(Y, P, [cost(COSTS), cost({"benign": 0, "carcinoma": 1})]),

@@ -201,6 +201,7 @@ def nearest_to_default(
     goals: MeasuredGoals,
     limits: ScoreLimits,
     usual: float,
+    weight: np.ndarray | None = None,
 ) -> Choice:
     """Move a chosen threshold toward the usual one as far as noise explains its advantage.
 
@@ -216,6 +217,8 @@ def nearest_to_default(
         Of the constraints, over the same rows.
     usual : float
         The threshold that the classifier itself uses.
+    weight : ndarray of shape (n,) or None
+        How many rows each one stands for, in its errors; None is for one.
 
     Returns
     -------
@@ -230,7 +233,7 @@ def nearest_to_default(
         search.curve.thresholds, usual
     )  # the usual one itself, not only its neighbors
     search = ThresholdSearch.of(scores, goals, limits, thresholds)
-    error = _standard_errors(search, choice)
+    error = _standard_errors(search, choice, weight)
     near = search.objective <= choice.rule.objective + NOISE * error + RATE_TOL
     near &= (search.slack >= -RATE_TOL) & np.isfinite(search.objective)
     near &= np.abs(thresholds - usual) <= abs(choice.rule.thresholds[0] - usual)
@@ -250,7 +253,9 @@ def nearest_to_default(
     return choice
 
 
-def _standard_errors(search: ThresholdSearch, choice: Choice) -> np.ndarray:
+def _standard_errors(
+    search: ThresholdSearch, choice: Choice, weight: np.ndarray | None
+) -> np.ndarray:
     """Standard error, at every threshold, of its difference in objective from the chosen one."""
     positive = choice.rule.decided
     forms = search.goals.objective.worst_at(positive)
@@ -260,6 +265,9 @@ def _standard_errors(search: ThresholdSearch, choice: Choice) -> np.ndarray:
         forms.fractions(choice.rule.decided)[1][0],
     )
     costs = costs - rho * forms.denominator[[0]].toarray().ravel()
-    squares = np.append(0.0, np.cumsum(costs[search.curve.order] ** 2))
+    squares = costs**2
+    if weight is not None:
+        squares = np.divide(squares, weight, out=np.zeros(len(costs)), where=weight > 0)
+    squares = np.append(0.0, np.cumsum(squares[search.curve.order]))
     chosen = int(positive.sum())
     return np.sqrt(np.abs(squares[search.curve.n_positive] - squares[chosen])) / below
