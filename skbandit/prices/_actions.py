@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from skbandit.prices._dual import Prices
+
+
+MOST_NUMBERS = 5_000_000
+"""Numbers of tables of uses that are kept instead of computed anew."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +109,21 @@ class ActionProblem:
             found += coefficient * use.table()
         return found
 
+    @cached_property
+    def _tables(self) -> np.ndarray | None:
+        """What goals use in each row, (m, N, D), if that fits into memory."""
+        if not self.goals or len(self.goals) * self.base.size > MOST_NUMBERS:
+            return None
+        return np.array([self._table(goal) for goal in self.goals])
+
     def mean_uses(self, goal: Sum) -> np.ndarray:
         """What each decision would use of a goal if all rows took it, in size, shape (D,)."""
         return np.asarray(self.weight @ np.abs(self._table(goal)))
 
     def row_costs(self, prices: Prices) -> np.ndarray:
         """Cost of each decision with multipliers for what it uses, shape (N, D)."""
+        if self._tables is not None:
+            return self.base + np.tensordot(prices.goals, self._tables, 1)
         found = self.base.copy()
         for price, goal in zip(prices.goals, self.goals, strict=True):
             if price != 0:
@@ -124,6 +138,8 @@ class ActionProblem:
 
     def used(self, share: np.ndarray) -> np.ndarray:
         """The m goals at shares of decisions (N, D)."""
+        if self._tables is not None:
+            return np.tensordot(self._tables, share * self.weight[:, None], 2)
         return np.array(
             [
                 sum(coefficient * (self.weight @ use.total(share)) for coefficient, use in goal)

@@ -39,9 +39,10 @@ MOST_COSTS, FEWEST_ROWS = 100_000, 2000
 """Costs of rows that stand for all in the dual, or rows if these are more: what they miss is
 measured on all rows, and moves bounds."""
 
-REPAIRS, RAISE, FIRST_RAISE = 100, 0.1, 0.02
-"""Steps by which multipliers of missed goals rise if nothing else meets the goals: the share of
-themselves and the least, in units of the objective's costs, of the goal that is missed by most."""
+REPAIRS, PATIENCE, RAISE, FIRST_RAISE = 100, 25, 0.1, 0.02
+"""Steps by which multipliers of missed goals rise if nothing else meets the goals, steps in a row
+that may bring nothing, the share of themselves by which they rise, and the least rise in units of
+the objective's costs; the last two for the goal that is missed by most."""
 
 
 class Measured(Protocol):
@@ -192,6 +193,7 @@ def _repaired(
     unit = np.where(problem.reach > 0, problem.unit / np.maximum(problem.reach, 1e-300), 0.0)
     if at_ceiling(problem, best.prices):
         lam = np.zeros(len(lam))
+    since = 0
     for _ in range(REPAIRS):
         prices = Prices(best.prices.objectives, lam)
         decided = current.decide(prices)
@@ -202,8 +204,9 @@ def _repaired(
             room = float(ndtr(-z)) - found.risk(z) if room >= -TOLERANCE else room - 1.0
             missed = missed + found.margin(z)
         rule = PricedRule(prices, best.moved, current.costs(prices), decided, found.objective, room)
-        best = rule if rule.better_than(best) else best
-        if rule.feasible or not len(lam):
+        since = 0 if rule.better_than(best) else since + 1
+        best = best if since else rule
+        if rule.feasible or not len(lam) or since > PATIENCE:
             break
         most = missed[np.isfinite(missed)].max(initial=0.0)
         part = np.clip(missed / most, 0.0, 1.0) if most > 0 else np.ones(len(missed))

@@ -336,7 +336,7 @@ def lowest_sums(cost: np.ndarray, n_select: int) -> np.ndarray:
     return np.partition(cost, n_select - 1, axis=1)[:, :n_select].sum(axis=1)
 
 
-BISECTIONS = 40
+BISECTIONS = 25
 """Bisections of the level at which the shares of several decisions add up."""
 
 
