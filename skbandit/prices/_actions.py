@@ -9,7 +9,6 @@ import numpy as np
 
 from skbandit.prices._dual import Prices
 
-
 MOST_NUMBERS = 5_000_000
 """Numbers of tables of uses that are kept instead of computed anew."""
 
