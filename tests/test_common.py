@@ -51,12 +51,12 @@ VARIANTS = [
     ConstrainedRampClassifier(constraints=[error_rate() <= 0.6], solver="newton"),
     ConstrainedRampClassifier(constraints=[error_rate() <= 0.6, accuracy() >= 0.1]),
     RampClassifier(accuracy(), threshold=False),
-    ConstrainedThreshold(LogisticRegression(), cv=3),
+    ConstrainedThreshold(LogisticRegression(max_iter=1000), cv=3),
     ConstrainedThreshold(RidgeClassifier(), cv=3),
     ConstrainedThreshold(
         RidgeClassifier(), accuracy(), [error_rate() <= 0.6, accuracy() >= 0.1], cv=3
     ),
-    ConstrainedReduction(LogisticRegression(), accuracy(), cv=3),
+    ConstrainedReduction(LogisticRegression(max_iter=1000), accuracy(), cv=3),
     ConstrainedReduction(
         RidgeClassifier(), constraints=[error_rate() <= 0.6, accuracy() >= 0.1], cv=3
     ),

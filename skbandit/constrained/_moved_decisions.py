@@ -41,6 +41,7 @@ from skbandit.constrained._weighted_fits import (
     Learner,
     OutOfFold,
     Prefit,
+    learns_costs,
     metadata_for,
     response_of,
     stacked,
@@ -141,6 +142,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator).input_tags
         tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
+        takes_several = hasattr(self.estimator, "predict_proba") or learns_costs(self.estimator)
+        tags.classifier_tags.multi_class = takes_several
         return tags
 
     def get_metadata_routing(self) -> MetadataRouter:
