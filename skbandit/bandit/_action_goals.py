@@ -24,11 +24,6 @@ MANY_TIMES = 100.0
 """A bound of so many times the largest use is probably in another unit."""
 
 
-def data_of(rows: Rows, arms: Sequence[Any]) -> Data:
-    """Rows without labels, whose decisions are the arms."""
-    return Data(rows, others=tuple(arms))
-
-
 def amounts_by_arm(atom: Atom, arms: Sequence[Any]) -> np.ndarray:
     """What each arm counts in an atom, shape (D,)."""
     if atom.without is not None or atom.kind not in (*KINDS.values(), SPENT, OUTCOME):
@@ -80,7 +75,7 @@ class ActionGoals:
         cls, objective: Rate | None, constraints: Sequence[Constraint], rows: Rows, arms: Any
     ) -> ActionGoals:
         """Fill in groups and decisions found in the rows."""
-        data = data_of(rows, arms)
+        data = Data(rows, others=tuple(arms))  # without classes: the arms are decisions
         check_classes([atom for one in constraints for atom in one.rate.atoms], data)
         every = expand(constraints, data)
         sums: list[tuple[tuple[float, Atom], ...]] = []
@@ -180,8 +175,8 @@ class ActionGoals:
             most = float(np.abs(problem.mean_uses(goal)).max(initial=0.0)) * problem.n_select
             if bound > MANY_TIMES * most > 0:
                 warn(
-                    f"{one.label}: the bound is {bound / most:.3g} times what the dearest decision "
-                    f"takes on average, {most:.3g}, so that it never binds. Are both in one unit, "
+                    f"{one.label}: the bound is {bound / most:.3g} times what the costliest "
+                    f"decision takes on average, {most:.3g}, so that it never binds. Are both in one unit, "
                     "as means per row?",
                     UserWarning,
                 )
@@ -335,7 +330,7 @@ def _kish(weight: np.ndarray) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
-def prices_by_selection(goals: ActionGoals, multipliers: np.ndarray, rows: Rows) -> pd.DataFrame:
+def prices_by_selection(goals: ActionGoals, multipliers: np.ndarray) -> pd.DataFrame:
     """The price of each arm, by the rows it is for; those of amounts by row are per unit."""
     columns: dict[str, np.ndarray] = {}
     for price, terms in zip(multipliers, goals.sums, strict=True):

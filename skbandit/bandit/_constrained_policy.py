@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -41,9 +41,9 @@ from skbandit.logs import (
     read_numbers,
 )
 from skbandit.prices._actions import ActionProblem, stacked
-from skbandit.prices._calibrate import PricedRule, calibrated
-from skbandit.prices._dual import Prices, attainable, conflicting
-from skbandit.prices._levels import best_quantile, level_of, levels_to_try, quantile_of
+from skbandit.prices._calibrate import PricedRule, at_best_level, calibrated
+from skbandit.prices._dual import Prices, conflicting, enough_to_relax
+from skbandit.prices._levels import level_of, levels_to_try
 from skbandit.rates import Constraint, Rate, outcome
 from skbandit.rates._bind import flatten_constraints, read_objective
 from skbandit.rates._columns import MISSING, Columns, Rows
@@ -361,12 +361,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             for name, predicted in held_out.items()
             if log is not None
         }
-        own = None if log is not None else held_out
-        problem = self._problem(X, rows, mask, own)
+        problem = self._problem(X, rows, mask, held_out if log is None else self._tables(X))
         of_log = np.zeros(n) if X_extra is not None else problem.weight
         if X_extra is not None:
             everywhere = np.ones((len(known), len(self._arms)), dtype=bool)
-            first = self._problem(known_X, known, everywhere, None)
+            first = self._problem(known_X, known, everywhere, self._tables(known_X))
             of_log, problem = problem.weight, stacked(first, problem)
         n_first = len(problem.weight) - n
         measure = ActionMeasure(
@@ -378,7 +377,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             self.batch_size,
             None if log is not None or X_extra is not None else fold,
         )
-        self._conclude(problem, measure, known)
+        self._conclude(problem, measure)
 
     def _read_log(self, y: Any, n: int, available: Any, X: Any) -> Log | None:
         """The log; None if y is a table of costs."""
@@ -484,16 +483,19 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         return np.where(np.isnan(found), mean, found)
 
     def _problem(
-        self, X: Any, rows: Rows, mask: np.ndarray, held_out: dict[str, np.ndarray] | None
+        self, X: Any, rows: Rows, mask: np.ndarray, predicted: dict[str, np.ndarray]
     ) -> ActionProblem:
-        """The problem on rows, by the final models or by predictions out of fold."""
-        predicted = held_out or {
-            name: np.nan_to_num(self._predicted(models, X)) for name, models in self._models.items()
-        }
+        """The problem on rows, by what is predicted of outcomes or costs."""
         costs = None if self._goals.objective else predicted[COST]
         allowed = mask & self._has_model
         problem = self._goals.problem(rows, predicted, costs, allowed, self.n_select)
         return problem.with_objective(problem.base + self._noise(problem.base, X), np.zeros(1))
+
+    def _tables(self, X: Any) -> dict[str, np.ndarray]:
+        """What the final models predict, by outcome."""
+        return {
+            name: np.nan_to_num(self._predicted(models, X)) for name, models in self._models.items()
+        }
 
     def _noise(self, base: np.ndarray, X: Any) -> np.ndarray:
         """Noise that breaks ties of many rows, the same for equal contexts; 0 without ties."""
@@ -512,29 +514,17 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         seeds ^= seeds >> np.uint64(31)
         return self._spread * ((seeds >> np.uint64(11)).astype(float) / 2.0**53 - 0.5)
 
-    def _conclude(self, problem: ActionProblem, measure: ActionMeasure, rows: Rows) -> None:
+    def _conclude(self, problem: ActionProblem, measure: ActionMeasure) -> None:
         """Choose prices, and set what follows from them."""
         goals = self._goals
         goals.warn_of_units(problem)
         levels = levels_to_try(self.confidence_level)
         measured = problem.rows(np.flatnonzero(problem.weight > 0))
 
-        @cache
-        def at(z: float) -> PricedRule:
-            start = at(0.0).prices if z > 0 else None
-            return calibrated(problem, measure, z, start)
-
-        def attempt(z: float) -> tuple[float, float]:
-            rule = at(z)
-            return (rule.objective if rule.feasible else np.inf), at(0.0).objective
-
-        z = quantile_of(levels[0])
-        if at(0.0).feasible:
-            z = best_quantile(attempt, levels, problem.unit)
-        rule = at(z) if at(0.0).feasible else at(0.0)
+        rule, z = at_best_level(partial(calibrated, problem, measure), levels, problem.unit)
         self._warn_of_ties(problem, rule)
         found = measure(rule.decided)
-        self._take(rule, found, measure, z if len(levels) == 1 else None, rows)
+        self._take(rule, found, measure, z if len(levels) == 1 else None)
         self.confidence_level_ = level_of(z) if rule.feasible else np.nan
         self.feasible_ = rule.feasible
         if not rule.feasible:
@@ -562,12 +552,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         found: MeasuredActions,
         measure: ActionMeasure,
         quantile: float | None,
-        rows: Rows,
     ) -> None:
         """Set prices and the report."""
         goals, wide = self._goals, float(ndtri(0.5 + 0.5 * INTERVAL_LEVEL))
         self.multipliers_ = rule.prices.goals
-        self.prices_ = prices_by_selection(goals, self.multipliers_, rows)
+        self.prices_ = prices_by_selection(goals, self.multipliers_)
         value, errors = measure.report(found)
         bound = np.array([one.bound for one in goals.constraints])
         sign = np.array([1.0 if one.sense == "<=" else -1.0 for one in goals.constraints])
@@ -596,16 +585,10 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         labels = report["constraint"].tolist()
         found = conflicting(problem)
         if len(found):
-            relaxed = [max(attainable(problem, k), 0.0) for k in found]
-            enough = []
-            for k, by in zip(found, relaxed, strict=True):
-                sign = 1.0 if goals.constraints[k].sense == "<=" else -1.0
-                if np.isfinite(by):
-                    enough.append(f"{labels[k]} to {goals.constraints[k].bound + sign * by:.3g}")
-            said = f"These constraints cannot hold together: {'; '.join(labels[k] for k in found)}."
-            if enough:
-                said += f" It is about enough to relax one of them: {', or '.join(enough)}."
-            return said
+            sign = [1.0 if one.sense == "<=" else -1.0 for one in goals.constraints]
+            enough = enough_to_relax(problem, found, labels, report["bound"].to_numpy(), sign)
+            named = "; ".join(labels[k] for k in found)
+            return f"These constraints cannot hold together: {named}.{enough}"
         missed = report[~report["satisfied"]]
         if not len(missed):  # each alone is met, and all together are too uncertain
             missed = report[report["slack"] - report.get("margin", 0.0) <= report["slack"].max()]
@@ -643,7 +626,10 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             Rewards have negative costs. An action without a model has nan. The index is that of X.
         """
         check_is_fitted(self)
-        base = self._problem_of_new(X, None, attributes, prices=False).base
+        rows, mask = self._read_new(X, None, attributes)
+        costs = None if self._goals.objective else self._predicted(self._models[COST], X)
+        alone, allowed = self._goals.without_sums(), mask & self._has_model
+        base = alone.problem(rows, self._tables(X), costs, allowed, self.n_select).base
         base[:, ~self._has_model] = np.nan
         return pd.DataFrame(base, index=getattr(X, "index", None), columns=self._arms)
 
@@ -665,7 +651,13 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             Labels, the best first.
         """
         check_is_fitted(self)
-        cost = self._problem_of_new(X, available, attributes).base
+        rows, mask = self._read_new(X, available, attributes)
+        problem = self._problem(X, rows, mask, self._tables(X))
+        cost = problem.row_costs(Prices(np.ones(1), self.multipliers_))
+        none = ~np.isfinite(cost).any(axis=1)
+        if none.any():
+            row = int(np.argmax(none))
+            raise ValueError(f"available: row {row} has only actions that no event of fit had.")
         if self.n_select == 1:
             return self._arms[cost.argmin(axis=1)]
         return self._arms[np.argsort(cost, axis=1, kind="stable")[:, : self.n_select]]
@@ -714,7 +706,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             rows = draft._read_rows(X, attributes)
             draft._goals = draft._goals.scaled(rows)
             everywhere = np.ones((len(rows), len(draft._arms)), dtype=bool)
-            problem = draft._problem(X, rows, everywhere, None)
+            predicted = draft._tables(X)
+            problem = draft._problem(X, rows, everywhere, predicted)
             nothing = ActionMeasure(
                 draft._goals,
                 problem,
@@ -723,44 +716,24 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
                 {
                     name: LoggedOutcome(
                         np.zeros(len(rows)),
-                        np.nan_to_num(draft._predicted(models, X)),
+                        table,
                         np.zeros(len(rows), dtype=int),
                         np.full(len(rows), np.inf),
                     )
-                    for name, models in draft._models.items()
+                    for name, table in predicted.items()
                 },
                 draft.batch_size,
                 None,
             )
-            draft._conclude(problem, nothing, rows)
+            draft._conclude(problem, nothing)
         return self
 
-    def _problem_of_new(
-        self, X: Any, available: Any, attributes: Any, *, prices: bool = True
-    ) -> ActionProblem:
-        """New rows, whose costs include prices of what is used."""
+    def _read_new(self, X: Any, available: Any, attributes: Any) -> tuple[Rows, np.ndarray]:
+        """New rows, and which actions each may get."""
         warn_if_reordered({"X": X, "attributes": attributes})
         validate_data(self, X, reset=False, skip_check_array=True)
-        n = count_rows(X)
-        mask = self._mask(align_rows(available, X), n)
-        rows = self._read_rows(X, attributes)
-        if not prices:
-            goals = self._goals.without_sums()
-            draft = goals.problem(
-                rows,
-                {k: np.nan_to_num(self._predicted(m, X)) for k, m in self._models.items()},
-                None if goals.objective else self._predicted(self._models[COST], X),
-                mask & self._has_model,
-                self.n_select,
-            )
-            return draft
-        problem = self._problem(X, rows, mask, None)
-        cost = problem.row_costs(Prices(np.ones(1), self.multipliers_))
-        none = ~np.isfinite(cost).any(axis=1)
-        if none.any():
-            row = int(np.argmax(none))
-            raise ValueError(f"available: row {row} has only actions that no event of fit had.")
-        return problem.with_objective(cost, np.zeros(1))
+        mask = self._mask(align_rows(available, X), count_rows(X))
+        return self._read_rows(X, attributes), mask
 
 
 COST = "cost"

@@ -295,7 +295,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             others=self.other_decisions,
         )
         rows = self._read_rows(X, y, metadata, read)
-        goals, group = self._bound(rows.data), self._find_groups(rows.data)
+        goals, group = self._declared().bind(rows.data), self._find_groups(rows.data)
         method = self._response_method(self.estimator)
         with prefix_error_with_extra():
             X_all = stacked(rows.X, rows.X_extra)

@@ -8,7 +8,7 @@ decision of a row is the one of least cost expected by the classifier's probabil
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -22,14 +22,9 @@ from skbandit.constrained.cross_fitting._choose import (
 from skbandit.constrained.thresholds._candidates import ThresholdSearch
 from skbandit.constrained.thresholds._groups import Rule
 from skbandit.constrained.thresholds._limits import SharedRisk, limits_at
-from skbandit.prices._calibrate import PricedRule, calibrated
-from skbandit.prices._dual import DecisionProblem, attainable, conflicting
-from skbandit.prices._levels import (
-    VIOLATION_COST,
-    best_quantile,
-    levels_to_try,
-    quantile_of,
-)
+from skbandit.prices._calibrate import PricedRule, at_best_level, calibrated
+from skbandit.prices._dual import DecisionProblem, Prices, conflicting, enough_to_relax
+from skbandit.prices._levels import VIOLATION_COST, levels_to_try
 from skbandit.rates._forms import LinearFractionalForms, indicators
 from skbandit.rates._score_limits import ScoreLimits
 
@@ -180,19 +175,10 @@ class CostCriterion:
         """
         search = CostSearch(self, self.strata(probability), gain)
 
-        @cache
-        def at(z: float) -> PricedRule:
-            rule = calibrated(search.problem, search.measure, z, at(0.0).prices if z else None)
-            return search.polished(rule, z)
+        def rule_at(z: float, start: Prices | None) -> PricedRule:
+            return search.polished(calibrated(search.problem, search.measure, z, start), z)
 
-        def attempt(z: float) -> tuple[float, float]:
-            rule = at(z)
-            return (rule.objective if rule.feasible else np.inf), at(0.0).objective
-
-        if not at(0.0).feasible:
-            return Choice(None, at(0.0), quantile_of(self.levels[0]))
-        z = best_quantile(attempt, self.levels, objective_scale(self.goals))
-        return Choice(None, at(z), z)
+        return Choice(None, *at_best_level(rule_at, self.levels, objective_scale(self.goals)))
 
     def loss(self, choice: Choice) -> float:
         """The objective and, where the level is free, the expected cost of violations.
@@ -219,17 +205,10 @@ class CostCriterion:
         found = conflicting(problem)
         if len(found) < 2:  # a single one is measured better than the probabilities tell it
             return ""
-        labels = [goals.constraints[k].label for k in found]
-        relaxed = np.array([max(attainable(problem, k), 0.0) for k in found])
-        enough = [
-            f"{label} to {goals.bound[k] + goals.sign[k] * by:.3g}"
-            for k, label, by in zip(found, labels, relaxed, strict=True)
-            if np.isfinite(by)
-        ]
-        said = f" By the probabilities, these conflict: {'; '.join(labels)}."
-        if enough:
-            said += f" It is about enough to relax one of them: {', or '.join(enough)}."
-        return said
+        labels = [one.label for one in goals.constraints]
+        enough = enough_to_relax(problem, found, labels, goals.bound, goals.sign)
+        named = "; ".join(labels[k] for k in found)
+        return f" By the probabilities, these conflict: {named}.{enough}"
 
 
 @dataclass(frozen=True)
@@ -307,7 +286,7 @@ class CostSearch:
         below, constant = forms.denominator[ratios], forms.denominator_constant[ratios]
         usual = below @ indicators(self.plain, self.criterion.n_decisions) + constant
         n = len(self.weight)
-        fewest = np.clip(SMALL_SHARE * usual, 1 / n, max(FEWEST, 1.0) / n)
+        fewest = np.clip(SMALL_SHARE * usual, 1 / n, FEWEST / n)
         return below, fewest - constant
 
     def measure(self, decided: np.ndarray) -> MeasuredDecisions:
@@ -399,14 +378,13 @@ class CostSearch:
             others = np.where(np.arange(criterion.n_decisions) == j, np.inf, cost)
             other = others.argmin(axis=1)
             score = others[np.arange(len(cost)), other] - cost[:, j]
-            one = self._decision_against(j, other)
-            search = ThresholdSearch.of(score, one.goals, one.limits)
+            against = self._decision_against(j, other)
+            search = ThresholdSearch.of(score, *against)
             found = search.best(z, 0.0)
             if not found.feasible:
                 continue
             choice = Choice(None, Rule.of(found, score), z)
-            settings = one.goals, one.limits, 0.0, criterion.weight
-            choice = nearest_to_default(choice, score, *settings)
+            choice = nearest_to_default(choice, score, *against, 0.0, criterion.weight)
             threshold = choice.rule.thresholds[0]
             if threshold == 0 or not choice.rule.objective < best.objective:
                 continue
@@ -418,8 +396,8 @@ class CostSearch:
             )
         return best
 
-    def _decision_against(self, j: int, other: np.ndarray) -> CostCriterion:
-        """The criterion of one decision against the best other of each row, as of two classes."""
+    def _decision_against(self, j: int, other: np.ndarray) -> tuple[MeasuredGoals, ScoreLimits]:
+        """Goals and limits of one decision against each row's best other, as of two classes."""
         criterion = self.criterion
         goals, n, D = criterion.goals, len(other), criterion.n_decisions
         pi = indicators(other, D)
@@ -439,8 +417,7 @@ class CostSearch:
             limits, rows=csr_array(limits.rows @ swap), constant=limits.constant + limits.rows @ pi
         )
         constraints = replace(goals.constraints, forms=moved(goals.constraints.forms))
-        measured = MeasuredGoals(moved(goals.objective), constraints, np.arange(n))
-        return replace(criterion, goals=measured, limits=limits, n_decisions=2)
+        return MeasuredGoals(moved(goals.objective), constraints, np.arange(n)), limits
 
 
 def _places(decided: np.ndarray, n_decisions: int) -> csr_array:

@@ -248,7 +248,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         splits = splits_of_classes(self._splitter(unit[:n]), X, y, unit[:n], split_params)
         tested = with_weights(data, rows_tested(splits, n).astype(float))
         # bind first: report constraints the data cannot support before training anything
-        goals, group = self._bound(tested), self._find_groups(tested)
+        goals, group = self._declared().bind(tested), self._find_groups(tested)
         learner = Learner(self._seeded(), rows.classes, params, weight_name or "sample_weight")
         weight = np.concatenate([part.weight for part, _ in data.parts("all")])
         folds, method = Folds.of(splits, unit, data.extra), self._response_method(self.estimator)
@@ -546,10 +546,6 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     def _n_labels(self) -> int:
         """Number of labels whose probabilities decide."""
         return len(self.classes_)
-
-    def _bound(self, counted: Data) -> Goals:
-        """The declared goals on the rows that count."""
-        return self._declared().bind(counted)
 
     def _set_rules(
         self, choice: Choice, criterion: Criterion | CostCriterion, scores: np.ndarray

@@ -107,7 +107,7 @@ def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarr
     elif method == "predict_proba":
         column = np.asarray(estimator.classes_).tolist().index(classes.positive)
         values = classes.orientation * values[:, column]
-    values = values if values.ndim > 1 and not classes.of_two else values.ravel()
+    values = values.ravel() if classes.of_two else values
     if not np.isfinite(values).all():
         row = int(np.argwhere(~np.isfinite(values))[0][0])
         raise ValueError(

@@ -7,8 +7,9 @@ a few rounds; so goals hold whatever the quality of the probabilities, which cos
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from skbandit.prices._dual import (
     best_prices,
     without_prices,
 )
+from skbandit.prices._levels import best_quantile, quantile_of
 
 TOLERANCE = 1e-9
 """Rounding error of a rate."""
@@ -143,26 +145,18 @@ def calibrated(
     best: PricedRule | None = None
     moved, share = np.zeros(len(problem.bound)), tail
     for count in range(ROUNDS + PUSHES):
-        current = problem.tightened(moved)
-        decided = current.decide(prices)
-        found = measure(decided)
+        rule, found = _measured(problem.tightened(moved), measure, z, prices, moved)
         margin = found.margin(-float(ndtri(share))) if z > 0 else np.zeros(len(moved))
-        missed = np.where(np.isnan(found.excess), np.inf, found.excess)
-        room = -float(missed.max(initial=-np.inf))
-        inside = room >= -TOLERANCE
-        if z > 0:  # rates that are inside come before any that are not
-            risk = found.risk(z)
-            room = tail - risk if inside else room - 1.0
-        costs = current.costs(prices)
-        rule = PricedRule(prices, moved, costs, decided, found.objective, room)
+        missed = _missed(found)
         best = rule if rule.better_than(best) else best
         settled = count >= ROUNDS - 1 or (found.tables is None and not prices.goals.any())
         if rule.feasible and settled:
             break
         if found.tables is not None:
             problem, few = problem.with_objective(*found.tables), few.with_objective(*found.tables)
+        inside = missed.max(initial=-np.inf) <= TOLERANCE
         if z > 0 and inside and count > 0:  # the goals that bind share the risk
-            least = tail / max(len(moved), 1)
+            least, risk = tail / max(len(moved), 1), tail - rule.slack
             share = float(np.clip(share * np.sqrt(tail / max(risk, least)), 0.5 * least, tail))
             margin = found.margin(-float(ndtri(share)))
         if count < ROUNDS - 1:
@@ -170,7 +164,7 @@ def calibrated(
             moved = np.where(np.isnan(bias), moved, bias + margin)
         else:
             missed = np.where(np.isinf(missed), 0.0, missed) + margin
-            pushed = np.maximum(missed, LEAST_PUSH * margin) + 1.0 / len(decided)
+            pushed = np.maximum(missed, LEAST_PUSH * margin) + 1.0 / len(rule.decided)
             # where each limit is inside and the risks together are too large, all that bind move
             behind = missed > 0 if (missed > 0).any() else _binding(missed, margin)
             moved = moved + np.where(behind, pushed, 0.0)
@@ -180,6 +174,27 @@ def calibrated(
         smoothing = SMOOTHING[-1:]
     assert best is not None
     return best if best.feasible else _repaired(problem, measure, z, best)
+
+
+def _measured(
+    problem: P,
+    measure: Callable[[np.ndarray], Measured],
+    z: float,
+    prices: Prices,
+    moved: np.ndarray,
+) -> tuple[PricedRule, Measured]:
+    """The rule of some prices, for bounds moved so far, and what it attains."""
+    decided = problem.decide(prices)
+    found = measure(decided)
+    room = -float(_missed(found).max(initial=-np.inf))
+    if z > 0:  # rates that are inside come before any that are not
+        room = float(ndtr(-z)) - found.risk(z) if room >= -TOLERANCE else room - 1.0
+    return PricedRule(prices, moved, problem.costs(prices), decided, found.objective, room), found
+
+
+def _missed(found: Measured) -> np.ndarray:
+    """By how much goals are missed, inf where they are undefined."""
+    return np.where(np.isnan(found.excess), np.inf, found.excess)
 
 
 def _repaired(
@@ -196,14 +211,8 @@ def _repaired(
     since = 0
     for _ in range(REPAIRS):
         prices = Prices(best.prices.objectives, lam)
-        decided = current.decide(prices)
-        found = measure(decided)
-        missed = np.where(np.isnan(found.excess), np.inf, found.excess)
-        room = -float(missed.max(initial=-np.inf))
-        if z > 0:
-            room = float(ndtr(-z)) - found.risk(z) if room >= -TOLERANCE else room - 1.0
-            missed = missed + found.margin(z)
-        rule = PricedRule(prices, best.moved, current.costs(prices), decided, found.objective, room)
+        rule, found = _measured(current, measure, z, prices, best.moved)
+        missed = _missed(found) + (found.margin(z) if z > 0 else 0.0)
         since = 0 if rule.better_than(best) else since + 1
         best = best if since else rule
         if rule.feasible or not len(lam) or since > PATIENCE:
@@ -219,3 +228,38 @@ def _binding(excess: np.ndarray, margin: np.ndarray) -> np.ndarray:
     far = np.where(excess > 0, np.inf, -np.inf)
     margins = np.divide(excess, margin, out=far, where=margin > 0)
     return np.asarray((margins >= margins.max(initial=-np.inf) - BINDING) & (margins > -1.0))
+
+
+def at_best_level(
+    rule_at: Callable[[float, Prices | None], PricedRule], levels: Sequence[float], scale: float
+) -> tuple[PricedRule, float]:
+    """The rule at the best of some levels, and the normal quantile of that.
+
+    Parameters
+    ----------
+    rule_at : callable
+        Takes a quantile, and prices to start from.
+    levels : sequence of float
+        See `best_quantile`.
+    scale : float
+        Unit of the cost of a violation.
+
+    Returns
+    -------
+    tuple of (PricedRule, float)
+        Where goals cannot be met even without a margin, the closest rule, and the quantile of the
+        first level.
+    """
+
+    @cache
+    def at(z: float) -> PricedRule:
+        return rule_at(z, at(0.0).prices if z > 0 else None)
+
+    def attempt(z: float) -> tuple[float, float]:
+        rule = at(z)
+        return (rule.objective if rule.feasible else np.inf), at(0.0).objective
+
+    if not at(0.0).feasible:
+        return at(0.0), quantile_of(levels[0])
+    z = best_quantile(attempt, levels, scale)
+    return at(z), z

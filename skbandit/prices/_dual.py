@@ -20,6 +20,7 @@ two decisions, the ends of its range.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, Self
 
@@ -288,6 +289,7 @@ def best_prices(
     if several:
         scale = np.append(np.ones(n_objectives), scale)
     constant = np.append(problem.constant, -problem.bound)
+    ends = problem.range_of_largest
 
     def prices_of(x: np.ndarray) -> Prices:
         multipliers = x / scale
@@ -302,7 +304,6 @@ def best_prices(
         found = problem.weight @ low
         found += np.append(prices.objectives, prices.goals) @ constant
         if several:
-            ends = problem.range_of_largest
             least, at = _soft_lowest(ends[None, :] * (1.0 - prices.objectives.sum()), 1, tau * one)
             found += least[0]
             gradient[:n_objectives] -= at[0] @ ends
@@ -416,3 +417,24 @@ def attainable(problem: Problem, k: int) -> float:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if excess(middle) <= CONFLICT else (middle, high)
     return high
+
+
+def enough_to_relax(
+    problem: Problem,
+    goals: Iterable[int],
+    labels: Sequence[str],
+    bound: Sequence[float] | np.ndarray,
+    sign: Sequence[float] | np.ndarray,
+) -> str:
+    """A sentence on how far to relax one of some goals in conflict; empty if one is not enough.
+
+    `bound` and `sign` are those of the goals as declared, with a sign of 1 for <= and -1 for >=.
+    """
+    enough = []
+    for k in goals:
+        by = max(attainable(problem, k), 0.0)
+        if np.isfinite(by):
+            enough.append(f"{labels[k]} to {bound[k] + sign[k] * by:.3g}")
+    if not enough:
+        return ""
+    return f" It is about enough to relax one of them: {', or '.join(enough)}."
