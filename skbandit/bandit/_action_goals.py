@@ -176,8 +176,8 @@ class ActionGoals:
             if bound > MANY_TIMES * most > 0:
                 warn(
                     f"{one.label}: the bound is {bound / most:.3g} times what the costliest "
-                    f"decision takes on average, {most:.3g}, so that it never binds. Are both in one unit, "
-                    "as means per row?",
+                    f"decision takes on average, {most:.3g}, so that it never binds. Are both "
+                    "in one unit, as means per row?",
                     UserWarning,
                 )
 
