@@ -88,6 +88,11 @@ def parts_of_goals(constraints: Iterable[Constraint]) -> list[list[object]]:
     return [[one.label, *one.part] for one in constraints if one.part is not None]
 
 
+def numbers_of_goals(constraints: Iterable[Constraint]) -> np.ndarray:
+    """Number of the declared constraint that each one is a `part` of."""
+    return np.array([-1 if one.part is None else one.part[0] for one in constraints], dtype=int)
+
+
 def satisfied(slack: np.ndarray, measured: np.ndarray) -> pd.Series:
     """Whether slacks are nonnegative up to rounding; missing if not measured."""
     return pd.Series(pd.array(slack >= -RATE_TOL, dtype="boolean")).where(measured)
