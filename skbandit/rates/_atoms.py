@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates._columns import MISSING, Data, Rows
+from skbandit.rates._columns import MISSING, Columns, Data, Rows
 from skbandit.rates._kinds import OUTCOME, AnyOf, Atom, Member
 from skbandit.utils._validation import shortened, warn
 
@@ -156,6 +156,23 @@ def atom_weights(atom: Atom, rows: Rows) -> np.ndarray:
             )
         weight = weight * np.where(weight > 0, values, 0.0)
     return weight
+
+
+def columns_of_selections(atoms: Iterable[Atom], columns: Columns) -> tuple[str, ...] | None:
+    """Columns that tell which rows atoms count; None if a function does."""
+    found: dict[str, None] = {}
+    for atom in atoms:
+        if callable(atom.where):
+            return None
+        if atom.group is not None:
+            found |= dict.fromkeys(atom.group.columns)
+        if atom.reference is not None:
+            found[atom.reference] = None
+        if isinstance(atom.where, str) and atom.where in columns.frame.columns:
+            found[atom.where] = None
+        else:
+            found |= dict.fromkeys(columns.named_in(atom.where))
+    return tuple(found)
 
 
 def atom_amounts(atom: Atom, rows: Rows, weight: np.ndarray) -> np.ndarray:
