@@ -28,7 +28,7 @@ from skbandit.rates._bind import (
     terms_of,
     warn_of_groups,
 )
-from skbandit.rates._columns import Data, distinct, positive_is_known
+from skbandit.rates._columns import Data, columns_of_condition, distinct, positive_is_known
 from skbandit.rates._expression import AbsoluteRate
 from skbandit.rates._forms import (
     BoundConstraints,
@@ -286,17 +286,14 @@ class Declared:
         found: dict[str, None] = {}
         for rate in (self.objective, *(one.rate for one in self.constraints)):
             for atom in rate.atoms:
-                if callable(atom.where):
+                read = columns_of_condition(atom.where, data.train.columns.frame.columns)
+                if read is None:
                     return None
                 if isinstance(atom.group, Slot):
                     found |= dict.fromkeys(atom.group.columns)
                 if atom.reference is not None:
                     found[atom.reference] = None
-                columns = data.train.columns
-                if isinstance(atom.where, str) and atom.where in columns.frame.columns:
-                    found[atom.where] = None
-                else:
-                    found |= dict.fromkeys(columns.named_in(atom.where))
+                found |= dict.fromkeys(read)
         return tuple(found)
 
     def bind(self, data: Data, factors: np.ndarray | None = None) -> Goals:
