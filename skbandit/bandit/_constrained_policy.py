@@ -58,7 +58,13 @@ from skbandit.utils._sklearn_compat import (
     fit_context,
     rows_of,
 )
-from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
+from skbandit.utils._validation import (
+    check_row_weights,
+    explained_entries,
+    first_few,
+    warn,
+    warn_if_reordered,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -436,9 +442,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         weighted = not (weight == 1).all()
         if hasattr(self.estimator, "predict_costs"):
             known = pd.DataFrame(table, columns=self._arms).loc[:, self._has_model]
-            return clone(self.estimator).fit(
-                X, known, **({"sample_weight": weight} if weighted else {})
-            )
+            weights = {"sample_weight": weight} if weighted else {}
+            return clone(self.estimator).fit(X, known, **weights)
         model = self._model(X)
         name = weight_name(model) if weighted else ""
         found: list[Any] = []
@@ -448,7 +453,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
                 found.append(None)
                 continue
             weights = {name: weight[known]} if weighted else {}
-            found.append(clone(model).fit(rows_of(X, known), values[known], **weights))
+            with explained_entries(X, type(self).__name__):
+                found.append(clone(model).fit(rows_of(X, known), values[known], **weights))
         return found
 
     def _model(self, X: Any) -> Any:
@@ -468,7 +474,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             return found
         for j, model in enumerate(models):
             if model is not None:
-                found[:, j] = np.asarray(model.predict(X), dtype=float).ravel()
+                with explained_entries(X, type(self).__name__):
+                    found[:, j] = np.asarray(model.predict(X), dtype=float).ravel()
         return found
 
     def _held_out(
