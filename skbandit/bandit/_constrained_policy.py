@@ -68,7 +68,12 @@ from skbandit.utils._sklearn_compat import (
     feature_names,
     fit_context,
 )
-from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
+from skbandit.utils._validation import (
+    check_row_weights,
+    first_few,
+    warn,
+    warn_if_reordered,
+)
 
 if TYPE_CHECKING:
     from typing import Self
