@@ -18,13 +18,17 @@ from skbandit.evaluation._policy_protocol import name_columns
 from skbandit.evaluation._replay._engine import ReplayOptions, read_replayed, replay_runs
 from skbandit.evaluation._replay._result import FEW, ReplayResult, check_past, too_few
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import check_in_order, column_names, read_times
+from skbandit.logs import check_in_order, column_names, read_log, read_times
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import check_row_weights, warn, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+
+ROUNDING = 1e-9
+"""Rounding error of a mean."""
 
 
 class _PolicyScorer(BaseEstimator):
@@ -64,6 +68,9 @@ class OffPolicyScorer(_PolicyScorer):
         Cross-fits the reward models within the fold.
     reward_range : (float, float), default=None
         Smallest and largest possible reward, which ``kind="sequence"`` requires.
+    constrained : bool, default=False
+        Whether the constraints of a `ConstrainedPolicy` must hold on the events. If some do not,
+        the score is below the lowest reward, by the amount by which bounds are violated.
     random_state : int, RandomState instance or None, default=None
         Draws the folds of reward models. Pass an integer to make them the same for all candidates
         of a search.
@@ -77,8 +84,9 @@ class OffPolicyScorer(_PolicyScorer):
     -----
     `y` is the log that the policy is fitted to. A DataFrame with columns action, reward, propensity
     and available needs no configuration; columns of other names are read by the policy's parameter
-    `columns`. If `reward`, `propensity` and `available` are not columns of `y`, they reach the
-    scorer with ``sklearn.set_config(enable_metadata_routing=True)``; they are requested by default.
+    `columns`. If `reward`, `propensity` and `available` are not columns of `y`, they and
+    `attributes` reach the scorer with ``sklearn.set_config(enable_metadata_routing=True)``; they
+    are requested by default.
 
     The best score of many candidates is too good, as it won partly by luck: estimate the winner on
     events that took no part in the search.
@@ -105,6 +113,7 @@ class OffPolicyScorer(_PolicyScorer):
         "reward": True,
         "propensity": True,
         "available": True,
+        "attributes": True,
         "estimator": UNUSED,
     }
 
@@ -118,6 +127,7 @@ class OffPolicyScorer(_PolicyScorer):
         reward_model: Any = None,
         cv: Any = 5,
         reward_range: tuple[float, float] | None = None,
+        constrained: bool = False,
         random_state: Any = None,
     ) -> None:
         self.method = method
@@ -127,6 +137,7 @@ class OffPolicyScorer(_PolicyScorer):
         self.reward_model = reward_model
         self.cv = cv
         self.reward_range = reward_range
+        self.constrained = constrained
         self.random_state = random_state
 
     def score(
@@ -138,6 +149,7 @@ class OffPolicyScorer(_PolicyScorer):
         reward: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
         available: Any = None,
+        attributes: Any = None,
     ) -> float:
         """Score a policy on given events.
 
@@ -153,12 +165,21 @@ class OffPolicyScorer(_PolicyScorer):
             Values that are not columns of `y`.
         available : array-like, default=None
             Arms available to each event, as in `off_policy_value`.
+        attributes : DataFrame or dict of arrays, default=None
+            Columns that a `ConstrainedPolicy` needs, unless X has them.
 
         Returns
         -------
         float
             Higher is better; nan, with a warning, if the policy never chooses a logged action.
         """
+        if self.constrained:
+            policy, rows = behind_transformers(estimator, X)
+            given = {"attributes": attributes, "available": available}
+            slack = policy.constraint_report(rows, y, **given)["slack"].to_numpy()
+            if (violation := -slack[slack < -ROUNDING].sum()) > 0:
+                lowest = float(read_log(y, reward=reward, columns=policy.columns).reward.min())
+                return lowest - violation * max(1.0, abs(lowest))
         estimate = off_policy_value(
             estimator,
             X,
@@ -168,6 +189,7 @@ class OffPolicyScorer(_PolicyScorer):
             reward=reward,
             propensity=propensity,
             available=available,
+            attributes=attributes,
             reward_model=self.reward_model,
             cv=self.cv,
             reward_range=self.reward_range,

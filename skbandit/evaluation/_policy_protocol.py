@@ -102,16 +102,22 @@ def check_not_learned(policy: Any, X: Any, log: Log) -> bool:
     return learned
 
 
-def checked_choices(policy: Any, name: str) -> Callable[[Any, list[tuple[Any, ...]]], list[Any]]:
+def checked_choices(
+    policy: Any, name: str, attributes: Any = None
+) -> Callable[[Any, list[tuple[Any, ...]]], list[Any]]:
     """A choosing method of a policy, its result checked; `available` is passed if accepted."""
-    method = getattr(policy, name)
+    method, given = getattr(policy, name), {}
     parameters = signature(method).parameters
-    takes_available = "available" in parameters or any(
-        parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()
-    )
+    takes_any = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+    if attributes is not None:
+        if "attributes" not in parameters and not takes_any:
+            raise ValueError(f"{type(policy).__name__}.{name} takes no attributes: leave them out.")
+        given["attributes"] = attributes
 
     def choose(X: Any, available: list[tuple[Any, ...]]) -> list[Any]:
-        choices = method(X, available=available) if takes_available else method(X)
+        if "available" in parameters or takes_any:
+            given["available"] = available
+        choices = method(X, **given)
         if getattr(choices, "ndim", 1) != 1 or len(choices) != len(available):
             raise ValueError(
                 f"{type(policy).__name__}.{name} returned an array of shape {np.shape(choices)} "

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -12,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-from skbandit.bandit import ConstrainedPolicy, make_policy_pipeline
+from skbandit.bandit import ConstrainedPolicy, OffPolicyClassifier, make_policy_pipeline
 from skbandit.bandit._action_tables import doubly_robust
 from skbandit.bandit._unknown_groups import EstimatedRows
 from skbandit.constrained import constraint_report
@@ -538,3 +539,35 @@ def test_reports_on_new_rows_and_cards():
     columns += ["unconstrained", "slack", "margin", "satisfied", "multiplier", "price"]
     assert policy.constraint_report_.columns.tolist() == [*columns, "groups_unknown"]
     assert "Of 3 goals" in to_model_card(policy.constraint_report_)
+
+
+def test_attributes_reach_the_policy_in_estimates_and_searches():
+    spend = cost({"none": 0, "letter": 0.7, "mail": 0.1, "call": "minutes"})
+    policy = fitted(spend <= 0.6, confidence_level=0.9)
+    new, log, people = logged(4000, seed=60)
+    estimate = off_policy_value(policy, new, log, attributes=people, rule="predict")
+    chosen = policy.predict(new, attributes=people)
+    of_choices = off_policy_value(chosen, new, log)
+    assert estimate.mean_reward == pytest.approx(of_choices.mean_reward)
+    with pytest.raises(ValueError, match="unknown column 'minutes'"):
+        off_policy_value(policy, new, log, rule="predict")
+    free = OffPolicyClassifier().fit(X, LOG)
+    with pytest.raises(ValueError, match=r"OffPolicyClassifier\.predict takes no attributes"):
+        off_policy_value(free, new, log, attributes=people, rule="predict")
+    with pytest.raises(ValueError, match="attributes are for a policy"):
+        off_policy_value(chosen, new, log, attributes=people)
+    scorer = OffPolicyScorer(constrained=True)
+    assert scorer.score(policy, new, log, attributes=people) == pytest.approx(
+        off_policy_value(policy, new, log, attributes=people, rule="predict").mean_reward
+    )
+    capped, other = fitted(CAP), new + np.array([1, 0, 0, 1]) * np.sign(TILT[0, 0])
+    value = capped.constraint_report(other, log)["value"][0]
+    lowest = log["reward"].min()
+    assert value > 0.1
+    expected = lowest - (value - 0.1) * max(1, abs(lowest))
+    assert scorer.score(capped, other, log) == pytest.approx(expected)
+    candidates = {"constraints": [[spend <= 0.3], [spend <= 0.6]]}
+    with config_context(enable_metadata_routing=True):
+        search = GridSearchCV(ConstrainedPolicy(), candidates, scoring=scorer, cv=2)
+        search.fit(X, LOG, attributes=PEOPLE)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()

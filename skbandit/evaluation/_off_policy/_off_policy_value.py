@@ -36,6 +36,7 @@ def off_policy_value(
     method: str = "snips",
     rule: str = "select",
     available: Any = None,
+    attributes: Any = None,
     reward: Any = None,
     propensity: Any = None,
     columns: Mapping[str, Any] | None = None,
@@ -77,6 +78,8 @@ def off_policy_value(
         Arms available to each event, if not a column of `y`; None makes all arms of the log
         available. The columns of a boolean array are those of the probabilities, or the policy's
         `arms_`.
+    attributes : DataFrame or dict of arrays, default=None
+        Columns that a `ConstrainedPolicy` needs for its choices, unless X has them.
     reward, propensity : array-like of shape (n_events,), default=None
         Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
         Without propensities, actions count as chosen uniformly among the available arms. `reward`
@@ -196,6 +199,7 @@ def off_policy_value(
         reward=reward,
         propensity=propensity,
         available=available,
+        attributes=attributes,
     )
     q = None
     if estimator.needs_predictions:

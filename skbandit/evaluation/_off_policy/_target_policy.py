@@ -102,6 +102,7 @@ def read_evaluated(
     columns: Mapping[str, Any] | None = None,
     reward: Any = None,
     available: Any = None,
+    attributes: Any = None,
     of_logged: bool = False,
     **options: Any,
 ) -> EvaluatedLog:
@@ -112,7 +113,7 @@ def read_evaluated(
     given : policy or array-like
         A fitted policy, or a Pipeline that ends in one; or probabilities of all arms or of the
         logged actions; or labels of the chosen arms.
-    X, y, rule, columns, reward, available : object
+    X, y, rule, columns, reward, available, attributes : object
         As in `skbandit.evaluation.off_policy_value`.
     of_logged : bool, default=False
         Whether one value per event is known to be a probability, not a label.
@@ -131,6 +132,10 @@ def read_evaluated(
     columns, reward = name_columns(policy, columns, reward, named=named)
     table = None
     if policy is None:
+        if attributes is not None:
+            raise ValueError(
+                "attributes are for a policy, and these are its choices: leave them out."
+            )
         warn_if_reordered({"X": X, "policy": given, "y": y, "reward": reward})
         if isinstance(given, list | tuple) and len(given) and isinstance(given[0], tuple):
             arms = read_log(y, reward=reward, columns=columns).arms.tolist()
@@ -141,7 +146,7 @@ def read_evaluated(
             if available.shape[1:] == table.shape[1:]:  # its columns are those of the table
                 available = pd.DataFrame(available, columns=table.columns)
     else:
-        warn_if_reordered({"X": X, "y": y, "reward": reward})
+        warn_if_reordered({"X": X, "y": y, "reward": reward, "attributes": attributes})
         table_arms = known_arms(policy)
         as_contexts(X)  # which a policy needs
     log = read_log(
@@ -159,7 +164,7 @@ def read_evaluated(
     if table is None:
         policy, rows = behind_transformers(given, X)
         check_not_learned(policy, rows, log)
-        of_arms = _of_policy(policy, rows, log, codes, rule)
+        of_arms = _of_policy(policy, rows, log, codes, rule, attributes)
     elif table.ndim == 2:
         of_arms = _of_table(table, table_arms or [], len(log), codes)
     elif are_floats(table):
@@ -297,13 +302,15 @@ def _arms_of_columns(
     return ordered
 
 
-def _of_policy(policy: Any, X: Any, log: Log, codes: Codes, rule: str) -> np.ndarray:
+def _of_policy(
+    policy: Any, X: Any, log: Log, codes: Codes, rule: str, attributes: Any
+) -> np.ndarray:
     """Probabilities of a policy's choices; arms that are not in the log extend `codes`."""
     name = type(policy).__name__
     sets, set_of_event = log.available_sets()
     available = [sets[k] for k in set_of_event.tolist()]
     policy = copy.deepcopy(policy)  # random draws change its state
-    if rule == "select" and hasattr(policy, "select_proba"):
+    if rule == "select" and hasattr(policy, "select_proba") and attributes is None:
         found = np.asarray(policy.select_proba(X, available=available), dtype=np.float64)
         arms = plain_labels(policy.arms_)
         if found.shape != (len(log), len(arms)):
@@ -316,7 +323,7 @@ def _of_policy(policy: Any, X: Any, log: Log, codes: Codes, rule: str) -> np.nda
     if not hasattr(policy, rule):
         other = "predict" if rule == "select" else "select"
         raise ValueError(f"{name} has no {rule}: choose rule={other!r}.")
-    choices = checked_choices(policy, rule)(X, available)
+    choices = checked_choices(policy, rule, attributes)(X, available)
     return _of_labels(choices, len(log), codes, f"{name}.{rule}")
 
 
