@@ -91,7 +91,7 @@ fewer different rows of costs than this share of the rows, as of a tree with few
 
 
 MANY_TIES = 0.05
-"""Share of the rows from which on `fit` warns that noise decides."""
+"""Share of the rows from which on `fit` warns that noise decides, or that rows are equal."""
 
 
 class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
@@ -511,6 +511,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             apart = known - np.nanmean(known, axis=1, keepdims=True)
             distinct = len(np.unique((apart / (unit or 1.0)).round(9), axis=0))
             tied = distinct < FEW_COSTS * n or np.nanstd(apart, axis=0).max() < 2 * DITHER * unit
+            tied |= _least_spread(np.nan_to_num(apart)) < 0.5 * DITHER * unit
             self._spread = DITHER * unit if tied else 0.0
         if self._spread == 0:
             return np.zeros(base.shape)
@@ -560,7 +561,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             warn(
                 f"For {share:.0%} of the rows, several actions cost nearly the same, and a hash of "
                 "the context decides: the models tell contexts apart too little, as a tree with "
-                "few leaves does.",
+                "few leaves does, or actions are alike, as those without rewards.",
                 UserWarning,
             )
 
@@ -583,7 +584,18 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
                 f" at confidence_level={self.confidence_level:g} (lower it, pass more rows or "
                 "X_extra, or relax the bounds)"
             )
-        return f"No multipliers were found that meet the constraints{level}: {'; '.join(faults)}."
+        alike = np.unique(problem.base, axis=0, return_inverse=True)[1].ravel()
+        most = float(np.bincount(alike, problem.weight).max())
+        lumps = ""
+        if most > MANY_TIES:
+            lumps = (
+                f" Rows with equal features get equal actions, and {most:.1%} of the rows are "
+                "equal: add features, or relax the bounds."
+            )
+        return (
+            f"No multipliers were found that meet the constraints{level}: {'; '.join(faults)}."
+            f"{lumps}"
+        )
 
     @property
     def arms_(self) -> np.ndarray:
@@ -786,3 +798,14 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
 ROUNDING = 1e-9
 """Rounding error of a mean."""
+
+
+def _least_spread(costs: np.ndarray) -> float:
+    """The least standard deviation of the difference of two columns."""
+    if costs.shape[1] < 2:
+        return np.inf
+    covariance = np.cov(costs.T)
+    variance = np.diag(covariance)
+    of_pairs = variance[:, None] + variance - 2 * covariance
+    np.fill_diagonal(of_pairs, np.inf)
+    return float(np.sqrt(max(of_pairs.min(), 0.0)))

@@ -17,6 +17,7 @@ from skbandit.bandit import ConstrainedPolicy, OffPolicyClassifier, make_policy_
 from skbandit.bandit._action_tables import doubly_robust
 from skbandit.bandit._unknown_groups import EstimatedRows
 from skbandit.constrained import constraint_report
+from skbandit.datasets import load_open_bandit
 from skbandit.evaluation import OffPolicyScorer, off_policy_value, to_model_card
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
@@ -209,6 +210,7 @@ def test_what_is_not_available_is_not_taken():
         )
 
 
+@pytest.mark.thorough
 def test_extra_rows_batches_and_new_traffic():
     shifted = NEW.copy()
     shifted["a"] += 1.5
@@ -571,3 +573,34 @@ def test_attributes_reach_the_policy_in_estimates_and_searches():
         search = GridSearchCV(ConstrainedPolicy(), candidates, scoring=scorer, cv=2)
         search.fit(X, LOG, attributes=PEOPLE)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
+def test_actions_with_equal_predictions_share_the_rows():
+    rng = np.random.default_rng(0)
+    action = rng.integers(0, 10, 3000)
+    Z = rng.normal(size=(3000, 3))  # seven actions earn nothing, whatever the context
+    reward = np.where(action < 3, Z[:, 0] * (action == 0) - 0.5 + 0.1 * rng.normal(size=3000), 0.0)
+    log = pd.DataFrame({"action": action, "reward": reward, "propensity": 0.1})
+    policy = ConstrainedPolicy(None, None, each(positive_rate, of="decisions") <= 0.2)
+    chosen = policy.fit(Z, log).predict(rng.normal(size=(20_000, 3)))
+    assert np.bincount(chosen, minlength=10).max() <= 0.22 * 20_000
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
+@pytest.mark.filterwarnings("ignore:the weights 1/propensity")
+def test_caps_per_item_on_the_open_bandit_log():
+    log = load_open_bandit()
+    old, new = slice(0, 5000), slice(5000, None)
+    cap = each(positive_rate, of="decisions") <= 0.12
+    policy = ConstrainedPolicy(None, None, cap, random_state=0).fit(log.X[old], log.y[old])
+    report = policy.constraint_report(log.X[new], log.y[new])
+    assert (report["value"] <= 0.14).all() and report["unconstrained"].max() > 0.3
+    value = off_policy_value(policy, log.X[new], log.y[new])
+    low, high = value.interval(0.99)  # 4.6 clicks per 1,000 events tell little
+    assert low < log.y["reward"].mean() < high
+    # the commonest of 230 contexts is 5.7 % of the events, and gets one action
+    tight = each(positive_rate, of="decisions") <= 0.05
+    with pytest.raises(InfeasibleConstraintsError, match=r"5\.\d% of the rows are equal"):
+        ConstrainedPolicy(None, None, tight, random_state=0).fit(log.X[old], log.y[old])
