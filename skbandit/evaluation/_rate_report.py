@@ -21,7 +21,7 @@ from skbandit.rates._expression import (
     read_measured,
     warn_of_unnamed,
 )
-from skbandit.rates._metric import satisfied, value_and_rows, verdicts, warn_of_few
+from skbandit.rates._metric import form_of, satisfied, value_and_rows, verdicts, warn_of_few
 from skbandit.rates._score_limits import interval
 from skbandit.utils._validation import check_level
 
@@ -146,7 +146,7 @@ def rate_report(
         first["of"] = [line.of for line in lines]
     first |= {column: [line.group[k] for line in lines] for k, column in enumerate(columns)}
     report = pd.DataFrame(first)
-    report.attrs["goals"] = [[line.name, *line.goal] for line in lines]
+    report.attrs["goals"] = [[line.name, *line.goal, *form_of(line.rate)] for line in lines]
     report = report.assign(
         n_rows=n_rows, effective_n=effective, value=value, ci_low=low, ci_high=high
     )
@@ -219,12 +219,14 @@ def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
     rate = on_given_rows(goal.rate if isinstance(goal, AbsoluteRate) else goal)
     cells = cells_of(rate, data, {"train"}, name)
     joint = " / " if rate.denominator is not None else " - "
-    whole = 0, name, ""
     for cell, one_rate in zip(
         cells, filled(rate, cells, data), strict=False
     ):  # a mean is one of all
-        label, of = (f"{name} [{cell.name(joint)}]", cell.of(joint)) if rate.is_form else (name, "")
-        yield _Line(label, one_rate, absolute, np.nan, 1.0, (), data, whole, of)
+        label, part, of = name, "", ""
+        if rate.is_form:
+            part, of = cell.name(joint), cell.of(joint)
+            label = f"{name} [{part}]"
+        yield _Line(label, one_rate, absolute, np.nan, 1.0, (), data, (0, name, part), of)
 
 
 def _is_split_by(goal: Goal, columns: Sequence[str]) -> bool:
@@ -422,7 +424,7 @@ def _summary(report: pd.DataFrame) -> str:
     groups = [c for c in report.columns[: report.columns.tolist().index("n_rows")] if c != name]
     overall = (report[[c for c in groups if c not in ("on", "of")]] == ALL).all(axis=1)
     bounded = overall & report["bound"].notna() if "bound" in report else overall & False
-    unit, parts = _parts_of_goals(report[name])
+    unit, parts = parts_of_rows(report[name])
     table = parts.assign(effective_n=report["effective_n"].to_numpy())
     table["verdict"] = report["verdict"].replace("", "not measured").to_numpy()
     verdict: dict[str, list[str]] = {"met": [], "violated": [], "undecided": [], "not measured": []}
@@ -458,17 +460,20 @@ def _summary(report: pd.DataFrame) -> str:
     return " ".join(filter(None, [counts, *rest]))
 
 
-def _parts_of_goals(written: pd.Series) -> tuple[str, pd.DataFrame]:
-    """What the rows of a report are parts of, "goals" or "rows", with number, text and group.
+def parts_of_rows(written: pd.Series) -> tuple[str, pd.DataFrame]:
+    """What the rows of a report are parts of, "goals" or "rows", and a table of the parts.
 
-    If its attributes are lost, as in a CSV file, each row counts as it is.
+    Its columns are `label`, the `number` and text of the goal as `declared`, `group`,
+    `over_pairs` and `form` (see `form_of`). If the attributes of the report are lost, as in a CSV
+    file, each row counts as it is.
     """
     known, texts = written.attrs.get("goals", []), list(map(str, written))
     parts = [known[k] for k in written.index if isinstance(k, int) and 0 <= k < len(known)]
     unit = "goals" if [label for label, *_ in parts] == texts else "rows"
     if unit == "rows":
-        parts = [[text, k, text, ""] for k, text in enumerate(texts)]
-    return unit, pd.DataFrame(parts, columns=["label", "number", "declared", "group"])
+        parts = [[text, k, text, "", False, ""] for k, text in enumerate(texts)]
+    columns = ["label", "number", "declared", "group", "over_pairs", "form"]
+    return unit, pd.DataFrame(parts, columns=columns)
 
 
 def _table(report: pd.DataFrame, digits: int) -> str:

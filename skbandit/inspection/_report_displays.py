@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,15 +12,32 @@ import pandas as pd
 
 from skbandit.constrained import constraint_report
 from skbandit.evaluation import rate_report
-from skbandit.evaluation._rate_report import ALL, count_text, read_verdicts, slack_of_interval
+from skbandit.evaluation._rate_report import count_text, read_verdicts, slack_of_interval
 from skbandit.inspection import _style
-from skbandit.inspection._style import BLUE, GRAY, VERMILLION
+from skbandit.inspection._report_lines import (
+    ESTIMATES,
+    UNDECIDED,
+    Block,
+    by_scale,
+    read_blocks,
+    read_pairs,
+)
+from skbandit.inspection._style import BLUE, DARK, VERMILLION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-UNDECIDED = "undecided"
+MARKS: dict[str, dict[str, Any]] = {
+    "met": {"marker": "o", "color": BLUE, "markersize": 6},
+    "violated": {"marker": "X", "color": VERMILLION, "markersize": 8},
+    UNDECIDED: {
+        "marker": "o", "color": DARK, "markersize": 6.5, "markerfacecolor": "white",
+        "markeredgewidth": 1.5,
+    },
+    "": {"marker": "D", "color": DARK, "markersize": 4},
+}  # fmt: skip
+"""Marks of verdicts, which differ in shape, as colors are lost in print."""
 
 
 class ConstraintReportDisplay:
@@ -35,9 +54,9 @@ class ConstraintReportDisplay:
     Attributes
     ----------
     drawn_ : DataFrame
-        The rows that are drawn: of two groups compared either way round, the one with less slack.
+        The rows that are drawn, in the order from the top.
     ax_ : matplotlib Axes
-        The axes of the plot; the first constraint is at the top.
+        The axes of the plot.
     figure_ : matplotlib Figure
         The figure of the plot.
     bound_ : matplotlib Line2D
@@ -53,8 +72,8 @@ class ConstraintReportDisplay:
     margins_ : matplotlib LineCollection or None
         The slack that a classifier's `confidence_level` requires, as upright strokes.
     beyond_ : matplotlib Line2D
-        Arrowheads at the right edge, for constraints with so much slack that they would compress
-        the others.
+        Arrowheads at the right edge, for slacks and intervals that end beyond it: the largest
+        slacks would compress the others.
 
     See Also
     --------
@@ -88,6 +107,7 @@ class ConstraintReportDisplay:
         *,
         confidence_level: float = 0.95,
         ax: Axes | None = None,
+        pairs: str = "worst",
         **rows: Any,
     ) -> ConstraintReportDisplay:
         """Evaluate a fitted classifier on any data and draw its report.
@@ -104,6 +124,9 @@ class ConstraintReportDisplay:
             Nominal coverage of each interval.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
+        pairs : {"worst", "all"}, default="worst"
+            What to draw of a goal over pairs of groups: the pair with the worst verdict and the
+            least slack, or all.
         **rows : dict
             `sample_weight`, `attributes`, `X_extra`, ..., as in
             `skbandit.constrained.constraint_report`.
@@ -112,12 +135,13 @@ class ConstraintReportDisplay:
         -------
         ConstraintReportDisplay
         """
+        read_pairs(pairs)
         report = constraint_report(estimator, X, y, confidence_level=confidence_level, **rows)
-        return cls.from_report(report, ax=ax)
+        return cls.from_report(report, ax=ax, pairs=pairs)
 
     @classmethod
     def from_report(
-        cls, report: pd.DataFrame, *, ax: Axes | None = None
+        cls, report: pd.DataFrame, *, ax: Axes | None = None, pairs: str = "worst"
     ) -> ConstraintReportDisplay:
         """Draw an existing report.
 
@@ -127,55 +151,57 @@ class ConstraintReportDisplay:
             Returned by `constraint_report`; or `constraint_report_`.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
+        pairs : {"worst", "all"}, default="worst"
+            What to draw of a goal over pairs of groups: the pair with the worst verdict and the
+            least slack, or all.
 
         Returns
         -------
         ConstraintReportDisplay
         """
-        return cls(report).plot(ax)
+        return cls(report).plot(ax, pairs=pairs)
 
-    def plot(self, ax: Axes | None = None) -> ConstraintReportDisplay:
+    def plot(self, ax: Axes | None = None, *, pairs: str = "worst") -> ConstraintReportDisplay:
         """Draw the report.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure with a height for all constraints.
+        pairs : {"worst", "all"}, default="worst"
+            What to draw of a goal over pairs of groups: the pair with the worst verdict and the
+            least slack, or all.
 
         Returns
         -------
         ConstraintReportDisplay
             This display.
         """
-        self.drawn_ = report = _read_report(self.report)
-        names = [_style.wrap(name, 40) for name in report["constraint"]]
-        axes = _row_axes(ax, names, "ConstraintReportDisplay.plot")
-        slack, place = report["slack"].to_numpy(), np.arange(len(names))
-        verdict = np.array(read_verdicts(report), dtype=object)
+        report = _read_constraints(self.report)
+        layout = _Layout.of(read_blocks(report, pairs))
+        axes = _style.get_axes(ax, "ConstraintReportDisplay.plot", _size(layout.depth))
+        slack = report["slack"].to_numpy()
         ends = slack_of_interval(report) if "ci_low" in report else ()
-        reach = np.abs([slack, *ends]).max(axis=0)
+        reach = np.abs([slack, *ends])[:, layout.rows].max(axis=0)
         # show small differences rather than the constraint with most slack
         edge = 3 * np.median(reach[np.isfinite(reach)]) if np.isfinite(reach).any() else np.inf
-        beyond = slack > edge
 
         self.bound_ = axes.axvline(0.0, color="black", linewidth=1)
         self.margins_ = None
         if "margin" in report:
-            self.margins_ = _draw_strokes(axes, report["margin"], place)
-        texts = [
-            _describe(row, one) for (_, row), one in zip(report.iterrows(), verdict, strict=True)
-        ]
-        self.met_, self.missed_, self.undecided_, self.intervals_ = _draw_rows(
-            axes, names, texts, np.where(beyond, np.nan, slack), ends, verdict
-        )
-        if beyond.any():
-            axes.set_xlim(right=edge)
-        (self.beyond_,) = axes.plot(
-            np.full(beyond.sum(), edge), place[beyond], ">", color=BLUE, clip_on=False
-        )
-        # an unclipped line without points would reserve space up to the corner of the figure
-        self.beyond_.set_in_layout(False)
-        axes.set_xlabel("← missed    slack    met →")
+            self.margins_ = _draw_strokes(axes, report["margin"], layout)
+        figures = [_figures(row) for _, row in report.iterrows()]
+        columns = {
+            "value [interval]": figures,
+            "bound": ["" if np.isnan(x) else f"{x:g}" for x in report["bound"]],
+        }
+        verdict = read_verdicts(report)
+        drawn = _draw(axes, layout, verdict, slack, ends, columns, (-np.inf, edge))
+        _head([axes], columns, layout.names, [verdict[row] for row in layout.rows])
+        axes.set_xlabel("← missed    slack    met →", fontsize="small")
+        self.met_, self.missed_, self.undecided_ = drawn.marks[:3]
+        self.intervals_, self.beyond_ = drawn.intervals, drawn.arrows[1]
+        self.drawn_ = self.report.iloc[layout.rows].reset_index(drop=True)
         self.ax_, self.figure_ = axes, axes.figure
         return self
 
@@ -188,23 +214,30 @@ class RateReportDisplay:
     Parameters
     ----------
     report : DataFrame
-        Returned by `rate_report`.
+        Returned by `rate_report`, or by `constraint_report` of a classifier.
 
     Attributes
     ----------
+    drawn_ : DataFrame
+        The rows that are drawn, in the order from the top.
     ax_ : matplotlib Axes
-        The axes of the plot; the first row of the report is at the top.
+        The axes that hold the panels.
+    axes_ : list of matplotlib Axes
+        The panels: rates from 0 to 1, ratios, differences, and one for each amount, such as a mean
+        cost. What follows has an entry per panel.
     figure_ : matplotlib Figure
         The figure of the plot.
-    met_ : matplotlib Line2D
-        Values of rates and of satisfied constraints, as dots.
-    missed_ : matplotlib Line2D
+    met_ : list of matplotlib Line2D
+        Values of satisfied constraints, as dots.
+    missed_ : list of matplotlib Line2D
         Values of violated constraints, as crosses.
-    undecided_ : matplotlib Line2D
+    undecided_ : list of matplotlib Line2D
         Values whose interval contains the bound, as circles.
-    intervals_ : matplotlib LineCollection
-        Confidence intervals.
-    bounds_ : matplotlib LineCollection or None
+    unbounded_ : list of matplotlib Line2D
+        Values of rates without a bound, as diamonds.
+    intervals_ : list of matplotlib LineCollection
+        Confidence intervals, cut where they leave the panel, with an arrow.
+    bounds_ : list of matplotlib LineCollection or None
         Bounds of constraints, as upright strokes.
 
     See Also
@@ -224,7 +257,7 @@ class RateReportDisplay:
     ...     by="sex",
     ...     attributes={"sex": ["F"] * 60 + ["M"] * 40},
     ... )
-    >>> [label.get_text() for label in display.ax_.get_yticklabels()][:3]
+    >>> [label.get_text().strip() for label in display.axes_[0].get_yticklabels()][:3]
     ['recall() >= 0.6', 'F', 'M']
     """
 
@@ -245,6 +278,7 @@ class RateReportDisplay:
         labels: ArrayLike | None = None,
         confidence_level: float = 0.95,
         ax: Axes | None = None,
+        pairs: str = "worst",
     ) -> RateReportDisplay:
         """Report on given predictions and draw the report.
 
@@ -270,34 +304,43 @@ class RateReportDisplay:
             Nominal coverage of each interval.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
+        pairs : {"worst", "all"}, default="worst"
+            What to draw of a goal over pairs of groups: the pair with the worst verdict and the
+            least slack, or all.
 
         Returns
         -------
         RateReportDisplay
         """
         _style.check_axes(ax, "RateReportDisplay.from_predictions")
+        read_pairs(pairs)
         report = rate_report(
             y_true, y_pred, goals, by=by, attributes=attributes, sample_weight=sample_weight,
             pos_label=pos_label, labels=labels, confidence_level=confidence_level,
         )  # fmt: skip
-        return cls.from_report(report, ax=ax)
+        return cls.from_report(report, ax=ax, pairs=pairs)
 
     @classmethod
-    def from_report(cls, report: pd.DataFrame, *, ax: Axes | None = None) -> RateReportDisplay:
+    def from_report(
+        cls, report: pd.DataFrame, *, ax: Axes | None = None, pairs: str = "worst"
+    ) -> RateReportDisplay:
         """Draw an existing report.
 
         Parameters
         ----------
         report : DataFrame
-            Returned by `rate_report`.
+            Returned by `rate_report`, or by `constraint_report` of a classifier.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
+        pairs : {"worst", "all"}, default="worst"
+            What to draw of a goal over pairs of groups: the pair with the worst verdict and the
+            least slack, or all.
 
         Returns
         -------
         RateReportDisplay
         """
-        return cls(report).plot(ax)
+        return cls(report).plot(ax, pairs=pairs)
 
     @classmethod
     def from_estimates(
@@ -328,166 +371,304 @@ class RateReportDisplay:
             effective = getattr(one, "effective_sample_size", getattr(one, "n_accepted", None))
             ends = one.interval(confidence_level)
             effective = one.n_events if effective is None else effective
-            rows.append((str(name), one.n_events, effective, one.mean_reward, *ends))
-        columns = ["goal", "n_rows", "effective_n", "value", "ci_low", "ci_high"]
-        display = cls.from_report(pd.DataFrame(rows, columns=columns), ax=ax)
-        display.ax_.set_xlabel("mean reward, with its interval (n: events in effect)")
-        return display
+            rows.append((ESTIMATES, str(name), one.n_events, effective, one.mean_reward, *ends))
+        columns = ["goal", "policy", "n_rows", "effective_n", "value", "ci_low", "ci_high"]
+        return cls.from_report(pd.DataFrame(rows, columns=columns), ax=ax)
 
-    def plot(self, ax: Axes | None = None) -> RateReportDisplay:
+    def plot(self, ax: Axes | None = None, *, pairs: str = "worst") -> RateReportDisplay:
         """Draw the report.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure with a height for all rows.
+        pairs : {"worst", "all"}, default="worst"
+            What to draw of a goal over pairs of groups: the pair with the worst verdict and the
+            least slack, or all.
 
         Returns
         -------
         RateReportDisplay
             This display.
         """
-        numbers = ["n_rows", "effective_n", "value", "ci_low", "ci_high"]
-        report = _style.read_table(self.report, "report", numbers, ["goal"], optional=["bound"])
-        names = _name_rows(report)
-        axes = _row_axes(ax, names, "RateReportDisplay.plot")
-        if "satisfied" in report:
-            _style.read_flags(report, "report", "satisfied")
-        verdict = np.array(read_verdicts(report), dtype=object)
-        self.bounds_ = None
-        if "bound" in report and (bounded := report["bound"].notna()).any():
-            self.bounds_ = _draw_strokes(axes, report["bound"][bounded], np.flatnonzero(bounded))
-        texts = [
-            f"{row.value:.3f} (n = {count_text(row.effective_n)}){_suffix(row.value, one)}"
-            if row.n_rows
-            else "not measured"
-            for row, one in zip(report.itertuples(), verdict, strict=True)
-        ]
-        ends = report[["ci_low", "ci_high"]].to_numpy().T
-        self.met_, self.missed_, self.undecided_, self.intervals_ = _draw_rows(
-            axes, names, texts, report["value"].to_numpy(), ends, verdict
+        report = _read_rates(self.report)
+        panels = by_scale(read_blocks(report, pairs))
+        layouts = [_Layout.of(blocks) for blocks in panels.values()]
+        depths = [layout.depth for layout in layouts]
+        height = sum(depths) + BETWEEN * (len(depths) - 1)
+        self.ax_ = _style.get_axes(ax, "RateReportDisplay.plot", _size(height))
+        self.ax_.set_axis_off()
+        verdict = read_verdicts(report)
+        columns = {
+            "value [interval]": [_figures(row) for _, row in report.iterrows()],
+            "rows": [count_text(rows) for rows in report["effective_n"]],
+        }
+        value, ends = report["value"].to_numpy(), report[["ci_low", "ci_high"]].to_numpy().T
+        self.axes_, self.bounds_, drawn, top = [], [], [], height
+        for scale, layout in zip(panels, layouts, strict=True):
+            place = 0.0, (top - layout.depth) / height, 1.0, layout.depth / height
+            axes = self.ax_.inset_axes(place)
+            top -= layout.depth + BETWEEN
+            bound = report["bound"] if "bound" in report else pd.Series(np.nan, report.index)
+            is_bounded = bound.iloc[layout.rows].notna().any()
+            self.bounds_.append(_draw_strokes(axes, bound, layout) if is_bounded else None)
+            found = report.iloc[layout.rows]
+            limits, label = _limits(scale, found), SCALES.get(scale, "")
+            drawn.append(_draw(axes, layout, verdict, value, ends, columns, limits))
+            axes.set_xlabel(label, fontsize="small")
+            if scale == "difference":
+                axes.axvline(0.0, color="#999999", linewidth=0.8, zorder=0)
+            self.axes_.append(axes)
+        shown = [row for layout in layouts for row in layout.rows]
+        if self.axes_:
+            names = [name for layout in layouts for name in layout.names]
+            _head(self.axes_, columns, names, [verdict[row] for row in shown])
+        self.met_, self.missed_, self.undecided_, self.unbounded_ = (
+            [one.marks[k] for one in drawn] for k in range(len(MARKS))
         )
-        axes.set_xlabel("value, with its interval (n: rows in the denominator)")
-        self.ax_, self.figure_ = axes, axes.figure
+        self.intervals_ = [one.intervals for one in drawn]
+        self.drawn_ = self.report.iloc[shown].reset_index(drop=True)
+        self.figure_ = self.ax_.figure
         return self
 
 
-def _row_axes(ax: Any, names: list[str], caller: str) -> Any:
-    """The given axes, or those of a new figure with a height for all names."""
-    lines = sum(1 + name.count("\n") for name in names)
-    return _style.get_axes(ax, caller, (7.8, 1.1 + 0.2 * (len(names) + lines)))
+SCALES = {
+    "rate": "rate",
+    "ratio": "ratio",
+    "difference": "difference",
+    ESTIMATES: "",
+}
+"""Labels of the panels; that of an amount has none, as the goal names it."""
+
+SMALL = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2)
+"""Where the axis of rates ends, instead of at 1, if all are below."""
+
+WIDTH, INDENT, BETWEEN = 34, "    ", 3.2
+"""Letters in a line of names, what groups are indented by, and lines between two panels."""
 
 
-def _draw_strokes(axes: Any, values: pd.Series, place: np.ndarray) -> Any:
-    """Draw an upright stroke at a value of each row."""
-    return axes.vlines(values, place - 0.25, place + 0.25, color="black")
+def _size(depth: float) -> tuple[float, float]:
+    """Inches of a figure with so many lines."""
+    return 7.6, 1.0 + 0.21 * depth
 
 
-def _draw_rows(
-    axes: Any, names: list[str], texts: list[str], values: Any, ends: Any, verdict: np.ndarray
-) -> tuple[Any, Any, Any, Any]:
-    """Draw rows from the top down: name, value as a mark, interval, and text above it.
+@dataclass(frozen=True)
+class _Layout:
+    """Names of lines and where they are: y grows downwards, by 1 per line of text."""
 
-    Returns the dots, the crosses of what is violated, the circles of what is undecided, and the
-    intervals, which are None if `ends` is empty.
+    names: list[str]
+    ticks: list[float]
+    rows: list[int]
+    place: np.ndarray
+    depth: float
+
+    @classmethod
+    def of(cls, blocks: Sequence[Block]) -> _Layout:
+        """From the top down, with some space between goals that have groups."""
+        names, ticks, place, depth = [], [], {}, 0.0
+        for block in blocks:
+            for line in block.lines:
+                indent = "" if line.is_goal else INDENT
+                text = _style.wrap(line.text, WIDTH - len(indent))
+                names.append(textwrap.indent(text, indent))
+                height = 1.25 + text.count("\n")
+                ticks.append(depth + height / 2)
+                depth += height
+                if line.row is not None:
+                    place[line.row] = ticks[-1]
+            depth += 0.4 * (len(block.lines) > 1)
+        return cls(names, ticks, list(place), np.array([*place.values()]), max(depth, 1.0))
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """Marks by verdict, as in `MARKS`, intervals, and arrowheads on the left and on the right."""
+
+    marks: list[Any]
+    intervals: Any
+    arrows: list[Any]
+
+
+def _draw_strokes(axes: Any, values: pd.Series, layout: _Layout) -> Any:
+    """Draw an upright stroke at a value of each row that has one."""
+    values = values.iloc[layout.rows].to_numpy()
+    known = ~np.isnan(values)
+    place = layout.place[known]
+    return axes.vlines(values[known], place - 0.45, place + 0.45, color="black", linewidth=1.6)
+
+
+def _draw(
+    axes: Any,
+    layout: _Layout,
+    verdict: Sequence[str],
+    value: np.ndarray,
+    ends: Any,
+    columns: Mapping[str, Sequence[str]],
+    limits: tuple[float, float],
+) -> _Drawn:
+    """Draw rows from the top down: name, interval, mark, and columns of text at the right.
+
+    `verdict`, `value`, `ends` and `columns` are those of the whole report. What lies outside of
+    `limits` is cut there, with an arrow.
     """
-    place, intervals = np.arange(len(names)), None
-    missed, open_ = verdict == "violated", verdict == UNDECIDED
-    met = ~missed & ~open_ & ~np.isnan(values)
+    rows, place = layout.rows, layout.place
+    found, value = np.array(verdict, dtype=object)[rows], value[rows]
+    low, high = limits
+    reach, intervals = [value, value], None
     if len(ends):
-        color = np.select([missed, open_], [VERMILLION, GRAY], BLUE)
-        ends = np.where(np.isfinite(ends).all(axis=0), ends, np.nan)
-        intervals = axes.hlines(place, *ends, color=color, linewidth=1.5)
-    (dots,) = axes.plot(values[met], place[met], "o", color=BLUE, markersize=5)
-    (crosses,) = axes.plot(
-        values[missed], place[missed], "X", color=VERMILLION, markersize=7, zorder=3
-    )
-    hollow = {"color": GRAY, "markerfacecolor": "white", "markersize": 6, "zorder": 3}
-    (circles,) = axes.plot(values[open_], place[open_], "o", **hollow)
-    # x in widths of the axes, y in rows; inside of the axes, so that no text covers a neighbor, and
-    # on the side away from the mark; a line behind the text is interrupted
-    style = {
-        "transform": axes.get_yaxis_transform(), "fontsize": "small", "in_layout": False,
-        "bbox": {"facecolor": axes.get_facecolor(), "edgecolor": "none", "pad": 0.5},
-    }  # fmt: skip
-    middle = np.mean(axes.get_xlim())
-    for row, text in enumerate(texts):
-        x, side = (0.985, "right") if values[row] < middle else (0.015, "left")
-        axes.text(x, row - 0.14, text, ha=side, va="bottom", clip_on=True, **style)
-    axes.set_yticks(place, names)
-    axes.set_ylim(len(names) - 0.5, -0.75)
+        ends = np.array(ends)[:, rows]
+        ends = np.where(np.isfinite(ends).all(axis=0), np.sort(ends, axis=0), np.nan)
+        reach = [np.fmin(value, ends[0]), np.fmax(value, ends[1])]
+        color = [MARKS[one]["color"] for one in found]
+        intervals = axes.hlines(place, *ends.clip(low, high), color=color, linewidth=1.8)
+    marks = []
+    for one, style in MARKS.items():
+        here = (found == one) & ~np.isnan(value)
+        marks += axes.plot(value[here], place[here], linestyle="", zorder=3, **style)
+    if np.isfinite(low):
+        axes.set_xlim(left=low)
+    if np.isfinite(high) and (np.isfinite(low) or (reach[1] > high).any()):
+        axes.set_xlim(right=high)
+    left, right = axes.get_xlim()
+    for line in marks:  # so that a mark is seen at its edge, too
+        x, inside = line.get_xdata(), 0.03 * (right - left)
+        line.set_xdata(np.where(x > high, high - inside, np.where(x < low, low + inside, x)))
+        line.set(clip_on=False, in_layout=False)
+    arrows = []
+    for edge, marker, is_out in (
+        (low, "<", reach[0] < low), (high, ">", reach[1] > high),
+    ):  # fmt: skip
+        style = {"color": "black", "markersize": 6, "zorder": 4}
+        (heads,) = axes.plot(np.full(is_out.sum(), edge), place[is_out], marker, **style)
+        # an unclipped line without points would reserve space up to the corner of the figure
+        heads.set(clip_on=False, in_layout=False)
+        arrows.append(heads)
+    axes.set_ylim(layout.depth, 0.0)
+    axes.set_yticks(layout.ticks, layout.names)
+    for label in axes.get_yticklabels():
+        label.set_ha("left")
     axes.tick_params(axis="y", length=0)
-    return dots, crosses, circles, intervals
+    axes.tick_params(axis="x", labelsize="small")
+    axes.hlines(place, 0, 1, transform=axes.get_yaxis_transform(), color="#DDDDDD", linewidth=0.6,
+                zorder=0)  # fmt: skip
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    for x, texts in zip(_offsets(axes, columns), columns.values(), strict=True):
+        for row, y in zip(rows, place, strict=True):
+            _write(axes, texts[row], (1.0, y), axes.get_yaxis_transform(), (x, 0.0), "center")
+    return _Drawn(marks, intervals, arrows)
 
 
-def _read_report(report: Any) -> pd.DataFrame:
-    """The validated report; its values, as its slacks, are out of fold if the report has them."""
+def _head(
+    panels: Sequence[Any],
+    columns: Mapping[str, Sequence[str]],
+    names: Sequence[str],
+    verdict: Sequence[str],
+) -> None:
+    """Align the names, and write above the first panel what columns and marks mean."""
+    from matplotlib.lines import Line2D
+    from matplotlib.transforms import offset_copy
+
+    axes, left = panels[0], _width(panels[0], names) + 12
+    for panel in panels:
+        panel.tick_params(axis="y", pad=left)
+    for x, heading in zip(_offsets(axes, columns), columns, strict=True):
+        _write(axes, heading, (1.0, 1.0), axes.transAxes, (x, 5.0), "bottom")
+    if not any(verdict):
+        return
+    marks = [
+        Line2D([], [], linestyle="", label=one or "no bound", **style)
+        for one, style in MARKS.items()
+        if one in verdict
+    ]
+    axes.legend(
+        handles=marks, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(marks), frameon=False,
+        bbox_transform=offset_copy(axes.transAxes, axes.figure, x=-left - 4, units="points"),
+        fontsize="small", handletextpad=0.1, columnspacing=1.0, borderaxespad=0.2,
+    )  # fmt: skip
+
+
+def _write(
+    axes: Any, text: str, place: tuple[float, float], transform: Any, offset: Any, va: str
+) -> None:
+    """Write text that ends at a distance from a place, in points."""
+    axes.annotate(
+        text, place, xycoords=transform, xytext=offset, textcoords="offset points", ha="right",
+        va=va, fontsize="small", annotation_clip=False,
+    )  # fmt: skip
+
+
+def _offsets(axes: Any, columns: Mapping[str, Sequence[str]]) -> np.ndarray:
+    """Points from the right edge of the axes to that of each column."""
+    wide = [_width(axes, [head, *texts], "small") for head, texts in columns.items()]
+    return np.cumsum([12 + one for one in wide])
+
+
+def _width(axes: Any, texts: Sequence[str], size: str | None = None) -> float:
+    """Width of the widest text, in points."""
+    if not texts:
+        return 0.0
+    text = axes.text(0, 0, "\n".join(texts), fontsize=size)
+    found = text.get_window_extent().width * 72 / axes.figure.dpi
+    text.remove()
+    return found
+
+
+def _limits(scale: str, report: pd.DataFrame) -> tuple[float, float]:
+    """Ends of the axis of a panel; infinite where they follow from the data."""
+    bounds = report["bound"].max() if "bound" in report else np.nan
+    largest = np.nanmax([bounds, report["value"].max(), 0.0])
+    if scale == "rate":
+        largest = np.nanmax([largest, report["ci_high"].max()])
+        return 0.0, next((one for one in SMALL if one >= largest), 1.0)
+    if scale == "ratio":
+        return 0.0, max(1.25, min(2.0, largest), 1.5 * np.nan_to_num(bounds))
+    if scale in (ESTIMATES, "difference") or (report["ci_low"] < 0).any():
+        return -np.inf, np.inf
+    return 0.0, np.inf
+
+
+def _read_rates(report: Any) -> pd.DataFrame:
+    """The validated report of rates, or of constraints with the same columns."""
+    report = _of_goals(report)
+    numbers = ["n_rows", "effective_n", "value", "ci_low", "ci_high"]
+    report = _style.read_table(report, "report", numbers, ["goal"], optional=["bound"])
+    if "satisfied" in report:
+        _style.read_flags(report, "report", "satisfied")
+    return report
+
+
+def _read_constraints(report: Any) -> pd.DataFrame:
+    """The validated report of constraints."""
+    report = _of_goals(report)
+    has_interval = "ci_low" in report or "ci_high" in report
+    numbers = ["n_rows", "bound", "value", "slack", *["ci_low", "ci_high"] * has_interval]
+    report = _style.read_table(report, "report", numbers, ["goal", "satisfied"], ["margin"])
+    # missing if the value is undefined
+    satisfied = _style.read_flags(report, "report", "satisfied") != 0
+    return report.assign(goal=list(map(str, report["goal"])), satisfied=satisfied)
+
+
+def _of_goals(report: Any) -> Any:
+    """The report with the column `goal`, its values out of fold, as its slacks, if it has them."""
     columns = getattr(report, "columns", ())
     if "cross_fitted" in columns:
         report = report.assign(value=report["cross_fitted"])
-    has_interval = "ci_low" in columns or "ci_high" in columns
-    numbers = ["n_rows", "bound", "value", "slack", *["ci_low", "ci_high"] * has_interval]
-    report = _style.read_table(report, "report", numbers, ["constraint", "satisfied"], ["margin"])
-    # missing if the value is undefined
-    satisfied = _style.read_flags(report, "report", "satisfied") != 0
-    report = report.assign(constraint=list(map(str, report["constraint"])), satisfied=satisfied)
-    return _drop_mirrored(report)
+    if "constraint" in columns and "goal" not in columns:
+        report = report.rename(columns={"constraint": "goal"})
+    return report
 
 
-def _drop_mirrored(report: pd.DataFrame) -> pd.DataFrame:
-    """Of each pair of groups, compared either way round, the row with less slack.
-
-    The other one says the same: a difference is negated, a ratio inverted. A missing slack stays.
-    """
-    if report.empty:
-        return report
-    texts = report["constraint"].astype(object)
-    if "of" in report:  # groups are compared within each class, which is named last
-        texts = pd.Series(
-            [
-                f"{of}: {text.removesuffix(f', {of}]')}]" if text.endswith(f", {of}]") else text
-                for text, of in zip(texts, report["of"], strict=True)
-            ],
-            dtype=object,
-        )
-    parts = texts.str.extract(r"^(.*) \[(.+) ([/-]) (.+)\]$")
-    slack, value = report["slack"] - report.get("margin", 0.0), report["value"].to_numpy()
-    first: dict[tuple[str, ...], int] = {}
-    kept = []
-    for k in slack.fillna(-np.inf).argsort(kind="stable"):
-        declared, one, joint, other = parts.iloc[k]
-        is_pair = isinstance(declared, str)
-        j = first.setdefault((declared, joint, *sorted((one, other))) if is_pair else (str(k),), k)
-        both = value[j] * value[k] - 1.0 if joint == "/" else value[j] + value[k]
-        # beyond rounding, these are two groups whose names look like pairs
-        if j == k or abs(both) > 1e-6:
-            kept.append(k)
-    return report.iloc[sorted(kept)].reset_index(drop=True)
-
-
-def _suffix(value: Any, verdict: str) -> str:
-    return f", {UNDECIDED}" if verdict == UNDECIDED and not np.isnan(value) else ""
-
-
-def _describe(row: pd.Series, verdict: str) -> str:
-    """Value, interval and bound as text, and whether the verdict is open."""
+def _figures(row: pd.Series) -> str:
+    """Value and interval as text."""
     if row["n_rows"] == 0:
         return "not measured"
     if np.isnan(row["value"]):
         return "undefined"
-    interval = f" [{row['ci_low']:.3f}, {row['ci_high']:.3f}]" if "ci_low" in row else ""
-    margin = f", margin {row['margin']:.3f}" if "margin" in row else ""
-    figures = f"{row['value']:.3f}{interval}, bound {row['bound']:g}{margin}"
-    return figures + _suffix(row["value"], verdict)
+    ends = [row["ci_low"], row["ci_high"]] if "ci_low" in row else []
+    interval = f" [{', '.join(map(_number, ends))}]" if np.isfinite(ends).any() else ""
+    return f"{_number(row['value'])}{interval}"
 
 
-def _name_rows(report: pd.DataFrame) -> list[str]:
-    """The goal for all rows of data, and the group below it."""
-    columns = report.columns.tolist()
-    groups = report[[c for c in columns[: columns.index("n_rows")] if c not in ("goal", "of")]]
-    names, above = [], None
-    for goal, group in zip(report["goal"], groups.to_numpy(dtype=object), strict=True):
-        parts = [] if all(value == ALL for value in group) else [*map(str, group)]
-        names.append(_style.wrap(", ".join(parts if goal == above else [goal, *parts]), 40))
-        above = goal
-    return names
+def _number(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.4g}"

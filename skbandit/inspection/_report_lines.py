@@ -1,0 +1,127 @@
+"""The lines of a report, for figures and pages: goals, and their groups below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from skbandit.evaluation._rate_report import ALL, parts_of_rows, read_verdicts
+
+ESTIMATES = "mean reward"
+"""Goal of a report of estimates, whose axis need not begin at 0."""
+
+UNDECIDED = "undecided"
+
+_WORST_FIRST = ["violated", UNDECIDED, "met", ""]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A goal, or a group below it; `row` is its place in the report, None of a mere heading."""
+
+    text: str
+    row: int | None
+    is_goal: bool
+
+
+@dataclass(frozen=True)
+class Block:
+    """The lines of one goal; `scale` is "rate", "ratio", "difference" or the name of an amount."""
+
+    scale: str
+    lines: tuple[Line, ...]
+
+    @property
+    def rows(self) -> list[int]:
+        """Places in the report, from the top down."""
+        return [line.row for line in self.lines if line.row is not None]
+
+
+def read_pairs(pairs: str) -> bool:
+    """Whether only the worst pair of groups is shown."""
+    if pairs not in ("worst", "all"):
+        raise ValueError(f"pairs={pairs!r} must be 'worst' or 'all'.")
+    return pairs == "worst"
+
+
+def read_blocks(report: pd.DataFrame, pairs: str = "worst") -> list[Block]:
+    """Divide a report with the column `goal` into goals as declared.
+
+    Parameters
+    ----------
+    report : DataFrame
+        Returned by `rate_report`, or a report of constraints with `goal` as a column.
+    pairs : {"worst", "all"}
+        Of a goal over pairs of groups, "worst" is the pair with the worst verdict and the least
+        slack; without a bound the least ratio or the largest difference.
+    """
+    columns = report.columns.tolist()
+    by = [c for c in columns[: columns.index("n_rows")] if c not in ("goal", "of", "on")]
+    unit, parts = parts_of_rows(report["goal"])
+    if unit == "rows":  # a goal is a run of rows with the same text
+        parts["number"] = (parts["declared"] != parts["declared"].shift()).cumsum()
+    parts["part"] = [
+        "" if all(one == ALL for one in values) else ", ".join(map(str, values))
+        for values in report[by].to_numpy(dtype=object)
+    ]
+    if read_pairs(pairs):
+        parts = parts.loc[_without_better_pairs(report, parts)]
+        parts["group"] = parts["group"].where(~parts["over_pairs"], "worst: " + parts["group"])
+    found = []
+    for _, rows in parts.groupby("number", sort=False):
+        scale = _scale(report.iloc[rows.index], rows)
+        goal, names = rows["declared"].iloc[0], [_name(*row) for row in rows.itertuples()]
+        lines = [
+            Line(name or goal, row, not name) for row, name in zip(rows.index, names, strict=True)
+        ]
+        heading = [Line(goal, None, True)] * bool(names[0])
+        found.append(Block(scale, (*heading, *lines)))
+    return found
+
+
+def _name(row: int, label: str, number: int, declared: str, group: str, *rest: str) -> str:
+    """What a row is called below its goal; nothing if it is all of the goal."""
+    *_, part = rest
+    side = ""
+    if not group and label != declared:  # of a bound on an absolute value
+        side = label.removeprefix(declared).strip(" ()")
+    return ", ".join(filter(None, [group, side, part]))
+
+
+def _without_better_pairs(report: pd.DataFrame, parts: pd.DataFrame) -> list[int]:
+    """Rows of a report, but of the pairs of groups of one goal only the worst."""
+    slack = np.where(parts["form"] == "difference", -1.0, 1.0) * report["value"].to_numpy()
+    if "slack" in report:
+        bounded = report["bound"].notna()
+        slack = np.where(bounded, report["slack"].to_numpy(dtype=float, na_value=np.nan), slack)
+    verdict = [_WORST_FIRST.index(one) for one in read_verdicts(report)]
+    order = parts.assign(verdict=verdict, slack=slack)
+    order = order.sort_values(["verdict", "slack"], kind="stable")
+    again = order.duplicated(["number", "part"]) & order["over_pairs"]
+    return sorted(order.index[~again])
+
+
+def _scale(report: pd.DataFrame, parts: pd.DataFrame) -> str:
+    """What the values of a goal are, by its form and where they lie."""
+    goal, forms = parts["declared"].iloc[0], set(parts["form"])
+    if goal == ESTIMATES:
+        return ESTIMATES
+    if "ratio" in forms:
+        return "ratio"
+    columns = [c for c in ("value", "ci_low", "ci_high", "bound") if c in report]
+    values = report[columns].to_numpy(dtype=float)
+    values = values[np.isfinite(values)]
+    if "difference" in forms or ((values < 0).any() and (abs(values) <= 1).all()):
+        return "difference"
+    return "rate" if (values <= 1).all() and (values >= 0).all() else goal
+
+
+def by_scale(blocks: Sequence[Block]) -> dict[str, list[Block]]:
+    """Blocks of each scale, in the order in which the scales appear."""
+    found: dict[str, list[Block]] = {}
+    for block in blocks:
+        found.setdefault(block.scale, []).append(block)
+    return found
