@@ -124,6 +124,11 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         `satisfied`. With cross-validation, `value` is that of `estimator_` on its training rows;
         `cross_fitted`, from `ci_low` to `ci_high`, and the other columns are out of fold. With a
         `confidence_level`, `margin` is the slack that it requires.
+        `price` is how much better the objective would be without the declared constraint, of which
+        the row may be a part, among the models trained.
+    objective_report_ : DataFrame
+        One row: `objective`; its `value`, `cross_fitted`, `ci_low`, `ci_high` and `unconstrained`,
+        as in `constraint_report_`.
     confidence_level_ : float
         The level that was reached; 0.5 if the rates meet their bounds without a margin, nan if
         they miss them, in an error's `closest_`.
@@ -323,10 +328,10 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             choice = criterion.best_rule(signed[goals.measured.rows])
             predicted = goals.predicted(choice.rule.decided)
             working = goals.widened(predicted) if choice.feasible else None
-        multipliers = criterion.shadow_prices(signed[goals.measured.rows], choice)
+        prices = criterion.shadow_prices(signed[goals.measured.rows], choice)
         self.duality_gap_ = getattr(choice.rule, "gap", np.nan)
         own = None if prefit else self._scores(fits.X)
-        self._conclude(choice, (scores, scores), own, goals, data, group, criterion, multipliers)
+        self._conclude(choice, (scores, scores), own, goals, data, group, criterion, prices)
 
     def _criterion(
         self, goals: Goals, group: np.ndarray | None, method: str, prefit: bool

@@ -22,10 +22,18 @@ from skbandit.constrained.cross_fitting._choose import (
 from skbandit.constrained.thresholds._candidates import ThresholdSearch
 from skbandit.constrained.thresholds._groups import Rule
 from skbandit.constrained.thresholds._limits import SharedRisk, limits_at
-from skbandit.prices._calibrate import PricedRule, at_best_level, calibrated
-from skbandit.prices._dual import DecisionProblem, Prices, conflicting, enough_to_relax
+from skbandit.prices._calibrate import PricedRule, at_best_level, calibrated, representative
+from skbandit.prices._dual import (
+    DecisionProblem,
+    Prices,
+    ShadowPrices,
+    conflicting,
+    dropped_prices,
+    enough_to_relax,
+)
 from skbandit.prices._levels import VIOLATION_COST, levels_to_try
 from skbandit.rates._forms import LinearFractionalForms, indicators
+from skbandit.rates._metric import numbers_of_goals
 from skbandit.rates._score_limits import ScoreLimits
 
 FEWEST, SMALL_SHARE = 30.0, 0.2
@@ -190,11 +198,17 @@ class CostCriterion:
         risk = 1.0 - choice.level if len(self.levels) > 1 else 0.0
         return float(choice.rule.objective + VIOLATION_COST * objective_scale(self.goals) * risk)
 
-    def shadow_prices(self, probability: np.ndarray, choice: Choice) -> np.ndarray:
-        """Improvement of the objective per unit by which each bound is relaxed."""
-        priced = choice.rule.prices.goals[: len(self.goals.constraints.bound)]
-        pi = indicators(choice.rule.decided, self.n_decisions)
-        return priced * self.goals.constraints.forms.fractions(pi)[1]
+    def shadow_prices(self, probability: np.ndarray, choice: Choice) -> ShadowPrices:
+        """Shadow prices of the measured constraints, as the probabilities tell."""
+        search, rule = CostSearch(self, self.strata(probability)), choice.rule
+        constraints, pi = self.goals.constraints, indicators(rule.decided, self.n_decisions)
+        problem, linear = search.problem, search.linear_objective(pi)
+        problem = problem if linear is None else problem.with_objective(*linear)
+        problem = representative(problem.tightened(rule.moved))
+        m, n_guards = len(constraints.bound), len(rule.moved) - len(constraints.bound)
+        declared = np.append(numbers_of_goals(constraints.constraints), np.full(n_guards, -1))
+        dropped = dropped_prices(problem, rule.prices, declared)
+        return ShadowPrices(rule.prices.goals[:m] * constraints.forms.fractions(pi)[1], dropped[:m])
 
     def conflict(self, probability: np.ndarray) -> str:
         """A sentence on the constraints that no decisions meet together, as probabilities tell."""

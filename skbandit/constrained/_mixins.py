@@ -28,11 +28,12 @@ from skbandit.constrained._report import (
     report_table,
 )
 from skbandit.exceptions import ConstrainedFitWarning
+from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Constraint
 from skbandit.rates._bind import bind_constraints
 from skbandit.rates._columns import Data
 from skbandit.rates._forms import BoundConstraints, indicators
-from skbandit.rates._metric import parts_of_goals, verdicts, worst_pairs
+from skbandit.rates._metric import numbers_of_goals, parts_of_goals, verdicts, worst_pairs
 from skbandit.utils._validation import check_level, warn
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     _constraints: tuple[Constraint, ...]
     _every: tuple[Constraint, ...]
     _report_columns: dict[str, Any]  # of constraint_report_
+    _objective_row: dict[str, Any]  # of objective_report_
     multipliers_: np.ndarray
+    _dropped: np.ndarray  # what each constraint costs the objective
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores before the threshold is applied; higher favors ``classes_[1]``."""
@@ -109,6 +112,21 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         report = report_of(columns)
         report.attrs["goals"] = parts_of_goals(self._constraints)
         return report
+
+    @property
+    def objective_report_(self) -> pd.DataFrame:
+        """One row on the objective: what it is, and what it is without constraints.
+
+        `objective`; `value` on the training rows; `cross_fitted` out of fold, the value to expect
+        on new data, with its 95% interval from `ci_low` to `ci_high`, of `value` if it is missing;
+        `unconstrained`, that of the classifier without constraints.
+        """
+        row = vars(self).get("_objective_row")
+        if row is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no objective_report_ before it is fitted."
+            )
+        return pd.DataFrame([row])
 
     @property
     def _classes(self) -> Classes:
@@ -227,24 +245,27 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         expected: np.ndarray | None = None,
     ) -> pd.DataFrame:
         """Report on the constraints of the fit, bound to data."""
-        multipliers = getattr(self, "multipliers_", None)
-        if multipliers is not None and len(self._all_pairs) > len(self._constraints):
+        prices = ShadowPrices(self.multipliers_, self._dropped)
+        if len(self._all_pairs) > len(self._constraints):
             names = [(one.label, one.text) for one in self._constraints]  # labels may be alike
-            known = dict(zip(names, multipliers, strict=True))
+            known = dict(zip(names, prices.per_unit, strict=True))
+            numbers = numbers_of_goals(self._constraints).tolist()
+            dropped = dict(zip(numbers, prices.dropped, strict=True))
             # 0 for pairs of groups that training did not need
-            multipliers = np.array(
-                [known.get((one.label, one.text), 0.0) for one in goals.constraints]
-            )
-        return report_table(goals, data, decided, expected, multipliers, unconstrained)
+            per_unit = [known.get((one.label, one.text), 0.0) for one in goals.constraints]
+            of_goals = [dropped[k] for k in numbers_of_goals(goals.constraints).tolist()]
+            prices = ShadowPrices(np.array(per_unit), np.array(of_goals))
+        return report_table(goals, data, decided, prices, expected, unconstrained)
 
     def _take_constraints(self, goals: Goals) -> None:
         """Keep the constraints of a fit, for reports."""
         self._constraints, self._every = goals.constraints.constraints, goals.every
 
-    def _set_multipliers(self, goals: Goals, measured: np.ndarray) -> None:
-        """Set `multipliers_`, nan for constraints that were skipped."""
-        self.multipliers_ = np.full(len(goals.is_measured), np.nan)
-        self.multipliers_[goals.is_measured] = measured
+    def _set_prices(self, goals: Goals, measured: ShadowPrices) -> None:
+        """Set `multipliers_` and what each constraint costs, nan for those that were skipped."""
+        self.multipliers_, self._dropped = np.full((2, len(goals.is_measured)), np.nan)
+        self.multipliers_[goals.is_measured] = measured.per_unit
+        self._dropped[goals.is_measured] = measured.dropped
 
     def _deciding(self, data: Data, decided: np.ndarray) -> list[Constraint]:
         """The constraints, with the pairs of groups that are the worst at decisions."""

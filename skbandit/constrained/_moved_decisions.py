@@ -31,6 +31,7 @@ from skbandit.constrained._mixins import ConstrainedClassifierMixin
 from skbandit.constrained._report import (
     add_intervals,
     cross_fitted_report,
+    objective_row,
     plain_columns,
     with_margins,
 )
@@ -49,6 +50,7 @@ from skbandit.constrained._weighted_fits import (
 from skbandit.constrained.cross_fitting._choose import Choice
 from skbandit.constrained.cross_fitting._rounds import Criterion
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
+from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Rate
 from skbandit.rates._columns import Columns, Data
 from skbandit.utils._fitting import atomic_fit
@@ -285,7 +287,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         data: Data,
         group: np.ndarray | None,
         criterion: Criterion | CostCriterion,
-        multipliers: np.ndarray,
+        prices: ShadowPrices,
     ) -> None:
         """Set what follows from the choice; raise if it is not feasible, warn if it is weak.
 
@@ -301,25 +303,30 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             Of all rows, tested or not.
         group : ndarray of int, shape (N,), or None
         criterion : Criterion or CostCriterion
-        multipliers : ndarray
-            Shadow prices of the constraints that were measured.
+        prices : ShadowPrices
+            Of the constraints that were measured.
         """
         rows, orientation = goals.measured.rows, self._classes.orientation
         self._set_rules(choice, criterion, orientation * scores[0][rows])
         self.confidence_level_ = choice.level
         self._take_constraints(goals)
-        self._set_multipliers(goals, multipliers)
+        self._set_prices(goals, prices)
         limits, decided = criterion.promised, np.nan_to_num(self._decided(scores[0], group))
         plain = self._usual(scores[1])
         report = self._report(decided, goals.data, goals.constraints, plain)
         margins = None
         if limits is not None:
             margins = limits.margins(goals.measured_indicators(choice.rule.decided))
-        if own is not None:
+        if own is None:
+            self._objective_row = objective_row(goals, goals.data, decided, None, plain)
+            if margins is not None:
+                report = with_margins(report, goals.is_measured, margins)
+        else:
             of_own = self._decided(own, group)
+            data = with_weights(data, (~np.isnan(of_own[: len(data.train)])).astype(float))
+            of_own = np.nan_to_num(of_own)  # no weight where the group is unknown
+            self._objective_row = objective_row(goals, data, of_own, decided, plain)
             report = self._cross_fitted(report, decided, goals, of_own, data, margins)
-        elif margins is not None:
-            report = with_margins(report, goals.is_measured, margins)
         self._report_columns = plain_columns(report)
         self.feasible_ = choice.feasible
         if self._unknown_groups is not None:
@@ -626,11 +633,9 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         margins: np.ndarray | None,
     ) -> pd.DataFrame:
         """The out-of-fold report, with the values of the final rule on its training rows."""
-        n = len(data.train)
-        data = with_weights(data, (~np.isnan(own[:n])).astype(float))  # not of unknown groups
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the report out of fold has warned
-            table = self._report(np.nan_to_num(own), data, goals.constraints)
+            table = self._report(own, data, goals.constraints)
         held_out = add_intervals(report, goals.constraints, goals.data, decided)
         return cross_fitted_report(table, held_out, margins)
 

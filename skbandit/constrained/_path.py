@@ -443,7 +443,7 @@ def _measure(
     positive, expected = model._predictions(design)
     constraints = model._deciding(data, positive)
     goals = bind_constraints((*constraints, as_goal), data, allow_empty=True)
-    report = report_table(goals, data, positive, expected)
+    report = report_table(goals, data, positive, expected=expected)
     report = add_intervals(report, goals, data, positive, level)
     report, of_objective = report.iloc[:-1], report.iloc[-1]
     return {

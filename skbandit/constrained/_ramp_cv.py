@@ -18,6 +18,7 @@ from skbandit.constrained._report import (
     cross_fitted_report,
     level_reached,
     missed,
+    objective_row,
     plain_columns,
     report_table,
 )
@@ -122,6 +123,11 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         `satisfied`; `unconstrained`, the rate of plain logistic regression. With a
         `confidence_level`, `margin` is the slack that it requires of each constraint, and
         `satisfied` means at least that.
+        `price` is how much better the objective would be without the declared constraint, of which
+        the row may be a part, among the models trained.
+    objective_report_ : DataFrame
+        One row: `objective`; its `value`, `cross_fitted`, `ci_low`, `ci_high` and `unconstrained`,
+        as in `constraint_report_`.
     confidence_level_ : float
         The level that was reached; 0.5 if the rates meet their bounds without a margin, nan if
         they miss them, in an error's `closest_`.
@@ -314,10 +320,13 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         self._take_constraints(goals)
         self.solver_ = options.solver.name
         self._set_model(fitted, goals)
-        report = self._cross_fitted_report(design, fitted, goals)
+        positive = self._predicted_positive(self._linear(design))
+        report = self._cross_fitted_report(positive, fitted, goals)
         self._report_columns = plain_columns(report)
+        decisions = positive, fitted.predictions, fitted.unconstrained
+        self._objective_row = objective_row(goals, goals.data, *decisions)
         self.feasible_ = bool(report["satisfied"].fillna(True).all()) and fitted.choice.feasible
-        self._check_fitted(design, fitted, goals)
+        self._check_fitted(positive, fitted, goals)
         level = fitted.choice.level if self.confidence_level is None else None
         self._warn_of_weak_fit(goals, fitted.predictions, fitted.unconstrained, level)
 
@@ -369,11 +378,12 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         self.alpha_, self.direction_ = fitted.alpha, fitted.direction_name
         self.confidence_level_ = fitted.choice.level
         self._plain = sign * fitted.plain.coef, sign * fitted.plain.intercept
-        self._set_multipliers(goals, fitted.multipliers)
+        self._set_prices(goals, fitted.prices)
 
-    def _cross_fitted_report(self, design: Any, fitted: CrossFitted, goals: Goals) -> pd.DataFrame:
+    def _cross_fitted_report(
+        self, positive: np.ndarray, fitted: CrossFitted, goals: Goals
+    ) -> pd.DataFrame:
         """The report of the rule on its training rows and of out-of-fold predictions."""
-        positive = self._predicted_positive(self._linear(design))
         own = self._report(positive, goals.data, goals.constraints)
         held_out = report_table(
             goals.constraints,
@@ -388,7 +398,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             margins = at(choice.rule.decided, 0.0) - at(choice.rule.decided, choice.quantile)
         return cross_fitted_report(own, held_out, margins)
 
-    def _check_fitted(self, design: Any, fitted: CrossFitted, goals: Goals) -> None:
+    def _check_fitted(self, positive: np.ndarray, fitted: CrossFitted, goals: Goals) -> None:
         """Raise if no rule meets the constraints out of fold; warn if the final one does not."""
         report = self.constraint_report_
         if not self.feasible_:
@@ -400,7 +410,6 @@ class ConstrainedRampClassifier(BaseRampClassifier):
                 "model is in the error's closest_.",
                 self,
             )
-        positive = self._predicted_positive(self._linear(design))
         violated = _surely_violated(goals, positive)
         if violated:
             self.feasible_ = False

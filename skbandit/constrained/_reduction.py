@@ -146,6 +146,11 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         value to expect on new data, with its interval from `ci_low` to `ci_high`;
         `unconstrained`, that of the first round; `slack` and `satisfied`, by `cross_fitted`. With
         a `confidence_level`, `margin` is the slack that it requires.
+        `price` is how much better the objective would be without the declared constraint, of which
+        the row may be a part, among the models trained.
+    objective_report_ : DataFrame
+        One row: `objective`; its `value`, `cross_fitted`, `ci_low`, `ci_high` and `unconstrained`,
+        as in `constraint_report_`.
     feasible_ : bool
         Whether all constraints are satisfied; False only in an error's `closest_`.
     n_features_in_ : int
@@ -309,8 +314,8 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         self._take_features(self.estimators_[0])
         scores = np.mean([one.found[0] for one in chosen], axis=0), done[0].found[0]
         own = self._scores(fits.X)
-        multipliers = criterion.multipliers(known, choice)
-        self._conclude(choice, scores, own, goals, data, group, criterion, multipliers)
+        prices = criterion.shadow_prices_of(known, choice)
+        self._conclude(choice, scores, own, goals, data, group, criterion, prices)
 
     def _choose_costs(
         self, fits: OutOfFold, goals: Goals, data: Data, group: np.ndarray | None
@@ -343,9 +348,9 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         self.estimators_ = [self._plain if best == 0 else fits.fitted(done[best].task)]
         self._take_features(self.estimators_[0])
         chosen, plain = done[best], done[0].scores
-        own, multipliers = self._scores(fits.X), chosen.criterion.shadow_prices(plain, choice)
+        own, prices = self._scores(fits.X), chosen.criterion.shadow_prices(plain, choice)
         both = chosen.scores, plain
-        self._conclude(choice, both, own, goals, data, group, chosen.criterion, multipliers)
+        self._conclude(choice, both, own, goals, data, group, chosen.criterion, prices)
 
     @property
     def _n_labels(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +11,14 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from skbandit.constrained._fit_rows import with_weights
+from skbandit.constrained._goals import Goals
 from skbandit.constrained.thresholds._limits import SharedRisk
+from skbandit.prices._dual import ShadowPrices
+from skbandit.rates import Rate
+from skbandit.rates._bind import objective_rates
 from skbandit.rates._columns import Data
+from skbandit.rates._expression import count
 from skbandit.rates._forms import RATE_TOL, BoundConstraints, LinearFractionalForms
 from skbandit.rates._kinds import Atom
 from skbandit.rates._metric import parts_of_goals, satisfied, value_and_rows, warn_of_few
@@ -30,8 +37,8 @@ def report_table(
     goals: BoundConstraints,
     data: Data,
     positive: np.ndarray,
+    prices: ShadowPrices | None = None,
     expected: np.ndarray | None = None,
-    multipliers: np.ndarray | None = None,
     unconstrained: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """Report on constraints, one row per constraint.
@@ -44,10 +51,10 @@ def report_table(
         The rows that they are bound to.
     positive : ndarray of shape (n,)
         Codes of the decisions: of two classes 1 for positive predictions, else 0.
+    prices : ShadowPrices or None
+        nan where skipped.
     expected : ndarray of shape (n,) or None
         Probabilities of a positive prediction by the randomized rule.
-    multipliers : ndarray of shape (K,) or None
-        Shadow prices; nan where skipped.
     unconstrained : ndarray of shape (n,) or None
         The same of the classifier without constraints.
 
@@ -56,8 +63,8 @@ def report_table(
     DataFrame
         `satisfied` refers to the deterministic rule: missing if nothing was measured, False
         if the rate is undefined. `effective_n` is Kish's number of rows for the deterministic
-        rule. The columns `expected`, `multiplier` and `unconstrained` are left out if these are
-        None.
+        rule. The columns `expected`, `multiplier`, `price` and `unconstrained` are left out if
+        these are None.
     """
     measured = goals.n_rows > 0
     values, effective = np.full(len(measured), np.nan), np.zeros(len(measured))
@@ -91,7 +98,9 @@ def report_table(
     if unconstrained is not None:
         place = table.columns.tolist().index("value") + 1
         table.insert(place, "unconstrained", goals.values(unconstrained))
-    return table if multipliers is None else table.assign(multiplier=multipliers)
+    if prices is None:
+        return table
+    return table.assign(multiplier=prices.per_unit, price=prices.dropped)
 
 
 def add_intervals(
@@ -107,6 +116,58 @@ def add_intervals(
         if not np.isnan(table["value"].iloc[k]):
             ends[k] = interval(constraint.rate, data, positive, level)
     return table.assign(ci_low=ends[:, 0], ci_high=ends[:, 1])
+
+
+def objective_row(
+    goals: Goals,
+    data: Data,
+    own: np.ndarray,
+    held_out: np.ndarray | None,
+    unconstrained: np.ndarray | None,
+) -> dict[str, Any]:
+    """The objective of decisions: the row of `objective_report_`.
+
+    Parameters
+    ----------
+    goals : Goals
+    data : Data
+        The training rows of the final rule.
+    own : ndarray of shape (n,)
+        Codes of its decisions there.
+    held_out : ndarray of shape (N,) or None
+        Codes of out-of-fold decisions on the rows of the goals.
+    unconstrained : ndarray of shape (N,) or None
+        The same without constraints.
+
+    Returns
+    -------
+    dict
+        The interval is that of `cross_fitted` or, without it, of `value`. Of several groups, all
+        are those of the worst one.
+    """
+    rates: Sequence[Rate] = goals.rates
+    if goals.adds:  # these are terms of it
+        rates = objective_rates(goals.declared.objective, goals.data)
+    sign = -1.0 if goals.maximize else 1.0
+    on_all, on_own = (with_weights(one, goals.factors) for one in (goals.data, data))
+
+    def worst(decided: np.ndarray | None, data: Data) -> tuple[float, Rate]:
+        if decided is None:
+            return np.nan, rates[0]
+        values = [(count(one, data, decided), one) for one in rates]
+        return max(values, key=lambda one: sign * one[0])
+
+    found = {"value": worst(own, on_own), "cross_fitted": worst(held_out, on_all)}
+    value, rate = found["value" if held_out is None else "cross_fitted"]
+    rows = (on_own, own) if held_out is None else (on_all, held_out)
+    low, high = (np.nan, np.nan) if np.isnan(value) else interval(rate, *rows, INTERVAL_LEVEL)
+    return {
+        "objective": repr(goals.declared.objective),
+        **{name: one for name, (one, _) in found.items()},
+        "ci_low": low,
+        "ci_high": high,
+        "unconstrained": worst(unconstrained, on_all)[0],
+    }
 
 
 def with_margins(table: pd.DataFrame, is_measured: np.ndarray, margins: np.ndarray) -> pd.DataFrame:

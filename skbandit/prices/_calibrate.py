@@ -113,6 +113,13 @@ class PricedRule:
 P = TypeVar("P", bound=Problem)
 
 
+def representative(problem: P) -> P:
+    """The problem on the rows that stand for all."""
+    n, n_decisions = problem.row_costs(without_prices(problem)).shape
+    kept = max(MOST_COSTS // n_decisions, FEWEST_ROWS)
+    return problem if n <= kept else problem.rows(np.linspace(0, n - 1, kept).astype(int))
+
+
 def calibrated(
     problem: P,
     measure: Callable[[np.ndarray], Measured],
@@ -137,9 +144,7 @@ def calibrated(
     PricedRule
         Feasible, or the one that misses by least.
     """
-    n, n_decisions = problem.row_costs(without_prices(problem)).shape
-    kept = max(MOST_COSTS // n_decisions, FEWEST_ROWS)
-    few = problem if n <= kept else problem.rows(np.linspace(0, n - 1, kept).astype(int))
+    few = representative(problem)
     prices = without_prices(problem) if start is None else start
     tail, smoothing = float(ndtr(-z)), SMOOTHING if start is None else SMOOTHING[-1:]
     best: PricedRule | None = None

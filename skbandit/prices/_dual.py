@@ -20,7 +20,7 @@ two decisions, the ends of its range.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, Self
 
@@ -438,3 +438,67 @@ def enough_to_relax(
     if not enough:
         return ""
     return f" It is about enough to relax one of them: {', or '.join(enough)}."
+
+
+@dataclass(frozen=True)
+class ShadowPrices:
+    """What constraints cost the objective.
+
+    Attributes
+    ----------
+    per_unit : ndarray of shape (m,)
+        How much better it is per unit by which each bound is relaxed.
+    dropped : ndarray of shape (m,)
+        How much better it is without the declared constraint that each one is a part of.
+    """
+
+    per_unit: np.ndarray
+    dropped: np.ndarray
+
+
+def gains_without(
+    value: Callable[[np.ndarray], float],
+    declared: np.ndarray,
+    binding: np.ndarray,
+    every: float,
+) -> np.ndarray:
+    """How much lower the objective is without each declared constraint.
+
+    Parameters
+    ----------
+    value : callable
+        The lowest objective under some of the m goals, given by a mask.
+    declared : ndarray of int, shape (m,)
+        Number of the declared constraint that each goal is a part of.
+    binding : ndarray of bool, shape (m,)
+        The goals without which something may be gained.
+    every : float
+        The objective under all of them.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        At least 0, and the same for all parts of a constraint.
+    """
+    found = np.zeros(len(declared))
+    for number in np.unique(declared[binding]):
+        of_it = declared == number
+        found[of_it] = max(every - value(~of_it), 0.0)
+    return found
+
+
+def dropped_prices(problem: Problem, prices: Prices, declared: np.ndarray) -> np.ndarray:
+    """`gains_without` each declared constraint, as the dual expects, from a rule's multipliers.
+
+    Goals of negative numbers stay. nan if no randomized rule meets the goals.
+    """
+    if at_ceiling(problem, prices):
+        return np.full(len(declared), np.nan)
+
+    def value(kept: np.ndarray) -> float:
+        start = replace(prices, goals=prices.goals[kept])
+        return best_prices(problem.with_goals(kept), start, SMOOTHING[-1:])[1]
+
+    binding = (prices.goals > 0) & (declared >= 0)
+    every = value(np.ones(len(declared), dtype=bool)) if binding.any() else 0.0
+    return gains_without(value, declared, binding, every)

@@ -97,6 +97,11 @@ def form_of(rate: Rate) -> tuple[bool, str]:
     return rate.over_pairs, "difference" if rate.over_pairs and len(rate.terms) > 1 else ""
 
 
+def numbers_of_goals(constraints: Iterable[Constraint]) -> np.ndarray:
+    """Number of the declared constraint that each one is a `part` of."""
+    return np.array([-1 if one.part is None else one.part[0] for one in constraints], dtype=int)
+
+
 def satisfied(slack: np.ndarray, measured: np.ndarray) -> pd.Series:
     """Whether slacks are nonnegative up to rounding; missing if not measured."""
     return pd.Series(pd.array(slack >= -RATE_TOL, dtype="boolean")).where(measured)

@@ -234,7 +234,7 @@ def test_methods_agree(estimator, pos_label):
 
 def test_report_columns():
     columns = ["constraint", "on", "n_rows", "effective_n", "bound", "value", "unconstrained"]
-    columns += ["slack", "margin", "satisfied", "multiplier"]
+    columns += ["slack", "margin", "satisfied", "multiplier", "price"]
     judged = [*columns[:6], "cross_fitted", "ci_low", "ci_high", *columns[6:]]
     clf = fit([recall() >= 0.9])
     assert list(clf.constraint_report_) == judged

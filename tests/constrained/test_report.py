@@ -30,7 +30,7 @@ from tests.problems import exact_limits
 
 COLUMNS = [
     "constraint", "on", "n_rows", "effective_n", "bound", "value", "unconstrained", "slack",
-    "satisfied", "multiplier",
+    "satisfied", "multiplier", "price",
 ]  # fmt: skip
 _after = COLUMNS.index("value") + 1
 FITTED_COLUMNS = [*COLUMNS[:_after], "cross_fitted", "ci_low", "ci_high", *COLUMNS[_after:]]

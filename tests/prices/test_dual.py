@@ -7,7 +7,13 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron
 
-from skbandit.prices._dual import DecisionProblem, attainable, best_prices, conflicting
+from skbandit.prices._dual import (
+    DecisionProblem,
+    attainable,
+    best_prices,
+    conflicting,
+    dropped_prices,
+)
 
 
 def random_problem(seed, n=40, F=3, D=4, m=3, n_objectives=1):
@@ -157,3 +163,16 @@ def test_what_is_attainable_of_a_ratio():
     assert attainable(problem, 0) == pytest.approx(0.99 - best, abs=2e-3)
     tightened = problem.tightened(np.array([-attainable(problem, 0), 0.0]))
     assert not len(conflicting(tightened))
+
+
+def test_price_of_a_constraint_is_what_the_program_gains_without_it():
+    n_priced, declared = 0, np.array([4, 0, 4, -1])  # the first and third are one; the last stays
+    for seed in range(20):
+        problem = random_problem(seed, m=4)
+        if (optimum := solve(problem)) is None:
+            continue
+        found = dropped_prices(problem, best_prices(problem)[0], declared)
+        gains = [optimum - solve(problem.with_goals(declared != k)) for k in (4, 0)]
+        np.testing.assert_allclose(found, [gains[0], gains[1], gains[0], 0], atol=2e-4)
+        n_priced += max(gains) > 0.01
+    assert n_priced > 5

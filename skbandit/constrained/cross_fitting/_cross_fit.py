@@ -10,7 +10,7 @@ that no row has tested, and would vary more.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,9 +40,11 @@ from skbandit.constrained.thresholds._limits import limits_at
 from skbandit.constrained.thresholds._multipliers import (
     FEW_THRESHOLDS,
     Rules,
+    dropped_prices,
     rules_of_curve,
     shadow_prices,
 )
+from skbandit.prices._dual import ShadowPrices
 from skbandit.prices._levels import levels_to_try
 from skbandit.rates._forms import RATE_TOL
 from skbandit.rates._score_limits import ScoreLimits
@@ -79,8 +81,8 @@ class CrossFitted:
         Those of logistic regression at its own threshold.
     plain : Point
         Its rule for new rows.
-    multipliers : ndarray of shape (m,)
-        Of the measured constraints, out of fold: see `shadow_prices`.
+    prices : ShadowPrices
+        Of the measured constraints, out of fold.
     limits : ScoreLimits
         Of the measured constraints.
     relaxations : Relaxations or None
@@ -96,7 +98,7 @@ class CrossFitted:
     predictions: np.ndarray
     unconstrained: np.ndarray
     plain: Point
-    multipliers: np.ndarray
+    prices: ShadowPrices
     limits: ScoreLimits
     relaxations: Relaxations | None
 
@@ -184,7 +186,6 @@ class Candidates:
         chosen, threshold = self.mixtures[choice.name], float(choice.rule.thresholds[0])
         coef, mean = self.final[choice.name]
         weights, larger = trained.place.weights(coef)
-        priced = [searches[name] for name in searches if name in {*directions.names, choice.name}]
         missed = not choice.feasible and all(
             one.slack.max() < -RATE_TOL for one in searches.values()
         )
@@ -197,26 +198,31 @@ class Candidates:
             predictions=(directions.out_of_fold(chosen) > threshold).astype(float),
             unconstrained=trained.plain_predictions(),
             plain=trained.plain_rule(),
-            multipliers=_multipliers(priced, measured, limits, choice),
+            prices=_shadow_prices(searches, directions.names, measured, limits, choice),
             limits=limits,
             relaxations=_relaxed(list(searches.values()), goals) if missed else None,
         )
 
 
-def _multipliers(
-    searches: Sequence[ThresholdSearch],
+def _shadow_prices(
+    searches: Mapping[str, ThresholdSearch],
+    directions: Sequence[str],
     measured: MeasuredGoals,
     limits: ScoreLimits,
     choice: Choice,
-) -> np.ndarray:
+) -> ShadowPrices:
     """Shadow prices in the best mixture of all directions' thresholds; nan if none is inside."""
     if not choice.feasible:
-        return np.full(len(limits.offset), np.nan)
-    z = choice.quantile
-    rules = [
-        rules_of_curve(one.curve.spread(FEW_THRESHOLDS), measured, limits, z) for one in searches
-    ]
-    return shadow_prices(Rules.joined(rules), measured, choice.rule.decided)
+        unknown = np.full(len(limits.offset), np.nan)
+        return ShadowPrices(unknown, unknown)
+    z, known = choice.quantile, dict[str, Rules]()
+    for name, one in searches.items():
+        known[name] = rules_of_curve(one.curve.spread(FEW_THRESHOLDS), measured, limits, z)
+    priced = Rules.joined([known[name] for name in known if name in {*directions, choice.name}])
+    return ShadowPrices(
+        shadow_prices(priced, measured, choice.rule.decided),
+        dropped_prices(Rules.joined(list(known.values())), measured, choice.rule.objective),
+    )
 
 
 def _relaxed(searches: list[ThresholdSearch], goals: Goals) -> Relaxations:

@@ -35,6 +35,7 @@ from skbandit.constrained.thresholds._multipliers import (
     NextMultipliers,
     Rules,
     best_multipliers,
+    dropped_prices,
     highest_multipliers,
     next_multipliers,
     row_costs,
@@ -42,8 +43,10 @@ from skbandit.constrained.thresholds._multipliers import (
     shadow_prices,
     with_group_thresholds,
 )
+from skbandit.prices._dual import ShadowPrices, gains_without
 from skbandit.prices._levels import best_quantile, levels_to_try, quantile_of
 from skbandit.rates._columns import Data
+from skbandit.rates._metric import numbers_of_goals
 from skbandit.rates._score_limits import ScoreLimits
 
 
@@ -211,16 +214,20 @@ class Criterion:
         z = best_quantile(attempt, self.levels, objective_scale(self.goals))
         return Choice(None, at(z), z)
 
-    def shadow_prices(self, scores: np.ndarray, chosen: Choice) -> np.ndarray:
+    def shadow_prices(self, scores: np.ndarray, chosen: Choice) -> ShadowPrices:
         """Shadow prices of the measured constraints in the best mixture of thresholds."""
         known = self.known()
         known.add(scores)
-        return self.multipliers(known, chosen)
+        return self.shadow_prices_of(known, chosen)
 
-    def multipliers(self, known: KnownRules, chosen: Choice) -> np.ndarray:
+    def shadow_prices_of(self, known: KnownRules, chosen: Choice) -> ShadowPrices:
         """Shadow prices of the measured constraints in the best mixture of known rules."""
-        rules = known.at(chosen.quantile, highest_multipliers(self.goals))
-        return shadow_prices(rules, self.goals, chosen.rule.decided)
+        z, rule = chosen.quantile, chosen.rule
+        rules = known.at(z, highest_multipliers(self.goals))
+        per_unit = shadow_prices(rules, self.goals, rule.decided)
+        if not chosen.feasible:
+            return ShadowPrices(per_unit, np.full(len(per_unit), np.nan))
+        return ShadowPrices(per_unit, known.dropped_prices(z, per_unit > 0, rule.objective))
 
     def next_multipliers(self, known: KnownRules, tried: list[Multipliers]) -> NextMultipliers:
         """Multipliers for the next round, at the highest level that some threshold attains."""
@@ -267,6 +274,10 @@ class KnownRules:
         """The lowest objective of a rule that meets the constraints; inf if none does."""
         return self.of_thresholds(z).best_value()
 
+    def dropped_prices(self, z: float, binding: np.ndarray, objective: float) -> np.ndarray:
+        """How much better than the chosen objective rules are without each constraint."""
+        return dropped_prices(self.of_thresholds(z), self._judge.goals, objective)
+
 
 class KnownGroupRules(KnownRules):
     """The same with one threshold per group, for the combinations that matter for multipliers."""
@@ -293,6 +304,19 @@ class KnownGroupRules(KnownRules):
                 GroupCurves.of(scores, self.group, criterion.goals, criterion.limits)
             )
         return with_group_thresholds(self.of_thresholds(z), self._curves, most, z)
+
+    def dropped_prices(self, z: float, binding: np.ndarray, objective: float) -> np.ndarray:
+        """The same for mixtures of them, which differ little from the best of so many."""
+        goals = self._judge.goals
+        highest = highest_multipliers(goals)
+
+        def value(kept: np.ndarray) -> float:
+            most = np.where(kept, highest, 0.0)  # what costs nothing does not bind
+            return best_multipliers(self.at(z, most), most).value
+
+        declared = numbers_of_goals(goals.constraints.constraints)
+        every = value(np.ones(len(declared), dtype=bool)) if binding.any() else objective
+        return gains_without(value, declared, binding, every)
 
     @property
     def n_rounds(self) -> int:

@@ -17,7 +17,7 @@ from skbandit.constrained._fit_rows import (
 )
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._linear import BaseRampClassifier
-from skbandit.constrained._report import missed, plain_columns
+from skbandit.constrained._report import missed, objective_row, plain_columns
 from skbandit.constrained.paper._interface import Solver
 from skbandit.constrained.paper._problem import (
     RampProblem,
@@ -30,7 +30,14 @@ from skbandit.constrained.paper._registry import NAMES, choose_solver
 from skbandit.constrained.paper._starts import relaxation_advice
 from skbandit.constrained.paper._tolerances import INACCURATE
 from skbandit.constrained.paper._train import Trained, TrainingOptions, train
+from skbandit.constrained.thresholds._curve import Curve
+from skbandit.constrained.thresholds._multipliers import (
+    MAX_THRESHOLDS,
+    dropped_prices,
+    rules_of_curve,
+)
 from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread
 from skbandit.utils._sklearn_compat import (
@@ -128,6 +135,11 @@ class RampClassifier(BaseRampClassifier):
         groups, one row per pair of groups that training needed. Columns: `constraint`, `on`,
         `n_rows`, `effective_n`, `bound`, `expected` (of the randomized rule), `value` (of the
         deterministic rule), `slack`, `satisfied`, `multiplier`.
+        `price` is how much better the objective would be without the declared constraint, of which
+        the row may be a part, among the models trained.
+    objective_report_ : DataFrame
+        One row: `objective`, its `value` on the training rows with its interval from `ci_low` to
+        `ci_high`; `cross_fitted` and `unconstrained` are missing.
     feasible_ : bool
         Whether the deterministic rule satisfies every constraint.
     solver_ : str
@@ -323,6 +335,7 @@ class RampClassifier(BaseRampClassifier):
             positive, expected = self._predicted_positive(scores), self._expected(scores)
             report = self._report(positive, goals.data, goals.constraints, expected=expected)
             self._report_columns = plain_columns(report)
+            self._objective_row = objective_row(goals, goals.data, positive, None, None)
             self.feasible_ = bool(report["satisfied"].fillna(True).all())
             working = goals.widened(positive)
             if not self.feasible_:
@@ -350,8 +363,11 @@ class RampClassifier(BaseRampClassifier):
         self.ramp_intercept_ = np.array([sign * (point.intercept - moved)])
         self.objective_path_ = np.array(trained.mm.path)
         self.n_iter_ = len(trained.mm.path)
-        expected = ramp(problem.scores(point))
-        self._set_multipliers(goals, problem.shadow_prices(trained.multipliers, expected))
+        scores = problem.scores(point)
+        rules = rules_of_curve(Curve.of(scores).spread(MAX_THRESHOLDS), goals.measured)
+        per_unit = problem.shadow_prices(trained.multipliers, ramp(scores))
+        dropped = dropped_prices(rules, goals.measured, rules.best_value())
+        self._set_prices(goals, ShadowPrices(per_unit, dropped))
 
     def _check_trained(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
         """Raise an error if no rule meets the constraints; warn if some are not met."""

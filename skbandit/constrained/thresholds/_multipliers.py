@@ -33,7 +33,9 @@ from skbandit.constrained.thresholds._curve import (
     evenly,
     sums_by_curve,
 )
+from skbandit.prices._dual import gains_without
 from skbandit.rates._forms import RATE_TOL, LinearFractionalForms
+from skbandit.rates._metric import numbers_of_goals
 from skbandit.rates._score_limits import ScoreLimits
 
 MOST = 10.0
@@ -119,9 +121,10 @@ class Rules:
         """Some of the rules."""
         return Rules(self.above[:, kept], self.below[kept], self.missed[:, kept])
 
-    def best_value(self) -> float:
-        """The lowest objective among the rules that meet the constraints; inf if none does."""
-        met = (self.missed <= RATE_TOL).all(axis=0) & (self.below > 0)
+    def best_value(self, kept: np.ndarray | None = None) -> float:
+        """The lowest objective of rules that meet all, or some, constraints; inf if none does."""
+        missed = self.missed if kept is None else self.missed[kept]
+        met = (missed <= RATE_TOL).all(axis=0) & (self.below > 0)
         return float((self.above.max(axis=0)[met] / self.below[met]).min(initial=np.inf))
 
     def reduced(self, multipliers: Multipliers) -> np.ndarray:
@@ -396,6 +399,13 @@ def shadow_prices(rules: Rules, goals: MeasuredGoals, positive: np.ndarray) -> n
     """
     multipliers = best_multipliers(rules, highest_multipliers(goals)).constraints
     return multipliers_per_bound(multipliers, goals.objective, goals.constraints.forms, positive)
+
+
+def dropped_prices(rules: Rules, goals: MeasuredGoals, objective: float) -> np.ndarray:
+    """`gains_without` each declared constraint among rules, from the chosen one's objective."""
+    declared = numbers_of_goals(goals.constraints.constraints)
+    every = min(rules.best_value(), objective)  # the chosen one is good, not quite the best
+    return gains_without(rules.best_value, declared, declared >= 0, every)
 
 
 def _reach(rows: csr_array) -> np.ndarray:
