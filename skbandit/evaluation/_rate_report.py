@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -380,7 +380,8 @@ def to_model_card(
         report = report.assign(value=report["cross_fitted"])
     report = report.assign(verdict=read_verdicts(report))
     parts = [("Intended use", goal), ("Evaluation data", data)]
-    parts.append(("Quantitative analysis", f"{_summary(report)}\n\n{_table(report, digits)}"))
+    figures = f"{sum_up(report, _cell, '**Violated**')}\n\n{_table(report, digits)}"
+    parts.append(("Quantitative analysis", figures))
     parts.append(("Caveats and recommendations", limits))
     sections = [f"## {heading}\n\n{text.strip() or 'Not stated.'}\n" for heading, text in parts]
     return "\n".join([f"# {title}\n", *sections])
@@ -418,8 +419,18 @@ def slack_of_interval(report: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def _summary(report: pd.DataFrame) -> str:
-    """What is met, violated and undecided, for each goal as declared."""
+def sum_up(report: pd.DataFrame, text: Callable[[Any], str], violated: str) -> str:
+    """What is met, violated and undecided, for each goal as declared.
+
+    Parameters
+    ----------
+    report : DataFrame
+        With the column `verdict`, as of `read_verdicts`.
+    text : callable
+        Writes names of goals and groups in the markup of the reader.
+    violated : str
+        How "Violated" is written there.
+    """
     name = "goal" if "goal" in report else "constraint"
     groups = [c for c in report.columns[: report.columns.tolist().index("n_rows")] if c != name]
     overall = (report[[c for c in groups if c not in ("on", "of")]] == ALL).all(axis=1)
@@ -432,14 +443,14 @@ def _summary(report: pd.DataFrame) -> str:
         for one in ("violated", "undecided", "not measured", "met"):
             if (part := rows[rows["verdict"] == one]).size:
                 break
-        text = _cell(rows["declared"].iloc[0])
+        named = text(rows["declared"].iloc[0])
         if (n_groups := rows["group"].nunique()) > 1:
-            text += f" in {part['group'].nunique()} of {n_groups} groups or pairs"
-            if one == "undecided":
+            named += f" in {part['group'].nunique()} of {n_groups} groups or pairs"
+            if one == "undecided" and part["effective_n"].notna().all():
                 fewest = part.iloc[int(np.argmin(part["effective_n"]))]
-                rows_of = f"{count_text(fewest['effective_n'])} rows of {_cell(fewest['group'])}"
-                text += f" ({rows_of})"
-        verdict[one].append(text)
+                rows_of = f"{count_text(fewest['effective_n'])} rows of {text(fewest['group'])}"
+                named += f" ({rows_of})"
+        verdict[one].append(named)
     n = sum(map(len, verdict.values()))
     if not n or len(verdict["not measured"]) == n:
         return "No goals were measured."
@@ -448,7 +459,7 @@ def _summary(report: pd.DataFrame) -> str:
     n_met = len(verdict["met"])
     counts = "" if n == 1 else f"Of {n} {unit}, {n_met} {'is' if n_met == 1 else 'are'} met."
     rest = [
-        f"{'**Violated**' if one == 'violated' else one.capitalize()}: {'; '.join(goals)}."
+        f"{violated if one == 'violated' else one.capitalize()}: {'; '.join(goals)}."
         for one, goals in verdict.items()
         if goals and one != "met"
     ]

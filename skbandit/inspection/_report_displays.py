@@ -18,7 +18,11 @@ from skbandit.inspection._report_lines import (
     ESTIMATES,
     UNDECIDED,
     Block,
+    axis_of,
     by_scale,
+    estimates_table,
+    figures_of,
+    of_goals,
     read_blocks,
     read_pairs,
 )
@@ -190,7 +194,7 @@ class ConstraintReportDisplay:
         self.margins_ = None
         if "margin" in report:
             self.margins_ = _draw_strokes(axes, report["margin"], layout)
-        figures = [_figures(row) for _, row in report.iterrows()]
+        figures = [figures_of(row) for _, row in report.iterrows()]
         columns = {
             "value [interval]": figures,
             "bound": ["" if np.isnan(x) else f"{x:g}" for x in report["bound"]],
@@ -366,14 +370,7 @@ class RateReportDisplay:
         -------
         RateReportDisplay
         """
-        rows = []
-        for name, one in estimates.items():
-            effective = getattr(one, "effective_sample_size", getattr(one, "n_accepted", None))
-            ends = one.interval(confidence_level)
-            effective = one.n_events if effective is None else effective
-            rows.append((ESTIMATES, str(name), one.n_events, effective, one.mean_reward, *ends))
-        columns = ["goal", "policy", "n_rows", "effective_n", "value", "ci_low", "ci_high"]
-        return cls.from_report(pd.DataFrame(rows, columns=columns), ax=ax)
+        return cls.from_report(estimates_table(estimates, confidence_level), ax=ax)
 
     def plot(self, ax: Axes | None = None, *, pairs: str = "worst") -> RateReportDisplay:
         """Draw the report.
@@ -400,7 +397,7 @@ class RateReportDisplay:
         self.ax_.set_axis_off()
         verdict = read_verdicts(report)
         columns = {
-            "value [interval]": [_figures(row) for _, row in report.iterrows()],
+            "value [interval]": [figures_of(row) for _, row in report.iterrows()],
             "rows": [count_text(rows) for rows in report["effective_n"]],
         }
         value, ends = report["value"].to_numpy(), report[["ci_low", "ci_high"]].to_numpy().T
@@ -413,7 +410,7 @@ class RateReportDisplay:
             is_bounded = bound.iloc[layout.rows].notna().any()
             self.bounds_.append(_draw_strokes(axes, bound, layout) if is_bounded else None)
             found = report.iloc[layout.rows]
-            limits, label = _limits(scale, found), SCALES.get(scale, "")
+            limits, label = axis_of(scale, found), SCALES.get(scale, "")
             drawn.append(_draw(axes, layout, verdict, value, ends, columns, limits))
             axes.set_xlabel(label, fontsize="small")
             if scale == "difference":
@@ -439,9 +436,6 @@ SCALES = {
     ESTIMATES: "",
 }
 """Labels of the panels; that of an amount has none, as the goal names it."""
-
-SMALL = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2)
-"""Where the axis of rates ends, instead of at 1, if all are below."""
 
 WIDTH, INDENT, BETWEEN = 34, "    ", 3.2
 """Letters in a line of names, what groups are indented by, and lines between two panels."""
@@ -614,23 +608,9 @@ def _width(axes: Any, texts: Sequence[str], size: str | None = None) -> float:
     return found
 
 
-def _limits(scale: str, report: pd.DataFrame) -> tuple[float, float]:
-    """Ends of the axis of a panel; infinite where they follow from the data."""
-    bounds = report["bound"].max() if "bound" in report else np.nan
-    largest = np.nanmax([bounds, report["value"].max(), 0.0])
-    if scale == "rate":
-        largest = np.nanmax([largest, report["ci_high"].max()])
-        return 0.0, next((one for one in SMALL if one >= largest), 1.0)
-    if scale == "ratio":
-        return 0.0, max(1.25, min(2.0, largest), 1.5 * np.nan_to_num(bounds))
-    if scale in (ESTIMATES, "difference") or (report["ci_low"] < 0).any():
-        return -np.inf, np.inf
-    return 0.0, np.inf
-
-
 def _read_rates(report: Any) -> pd.DataFrame:
     """The validated report of rates, or of constraints with the same columns."""
-    report = _of_goals(report)
+    report = of_goals(report)
     numbers = ["n_rows", "effective_n", "value", "ci_low", "ci_high"]
     report = _style.read_table(report, "report", numbers, ["goal"], optional=["bound"])
     if "satisfied" in report:
@@ -640,35 +620,10 @@ def _read_rates(report: Any) -> pd.DataFrame:
 
 def _read_constraints(report: Any) -> pd.DataFrame:
     """The validated report of constraints."""
-    report = _of_goals(report)
+    report = of_goals(report)
     has_interval = "ci_low" in report or "ci_high" in report
     numbers = ["n_rows", "bound", "value", "slack", *["ci_low", "ci_high"] * has_interval]
     report = _style.read_table(report, "report", numbers, ["goal", "satisfied"], ["margin"])
     # missing if the value is undefined
     satisfied = _style.read_flags(report, "report", "satisfied") != 0
     return report.assign(goal=list(map(str, report["goal"])), satisfied=satisfied)
-
-
-def _of_goals(report: Any) -> Any:
-    """The report with the column `goal`, its values out of fold, as its slacks, if it has them."""
-    columns = getattr(report, "columns", ())
-    if "cross_fitted" in columns:
-        report = report.assign(value=report["cross_fitted"])
-    if "constraint" in columns and "goal" not in columns:
-        report = report.rename(columns={"constraint": "goal"})
-    return report
-
-
-def _figures(row: pd.Series) -> str:
-    """Value and interval as text."""
-    if row["n_rows"] == 0:
-        return "not measured"
-    if np.isnan(row["value"]):
-        return "undefined"
-    ends = [row["ci_low"], row["ci_high"]] if "ci_low" in row else []
-    interval = f" [{', '.join(map(_number, ends))}]" if np.isfinite(ends).any() else ""
-    return f"{_number(row['value'])}{interval}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.4g}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -125,3 +126,58 @@ def by_scale(blocks: Sequence[Block]) -> dict[str, list[Block]]:
     for block in blocks:
         found.setdefault(block.scale, []).append(block)
     return found
+
+
+SMALL = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2)
+"""Where the axis of rates ends, instead of at 1, if all are below."""
+
+
+def axis_of(scale: str, report: pd.DataFrame) -> tuple[float, float]:
+    """Ends of the axis of a panel; infinite where they follow from the data."""
+    bounds = report["bound"].max() if "bound" in report else np.nan
+    largest = np.nanmax([bounds, report["value"].max(), 0.0])
+    if scale == "rate":
+        largest = np.nanmax([largest, report["ci_high"].max()])
+        return 0.0, next((one for one in SMALL if one >= largest), 1.0)
+    if scale == "ratio":
+        return 0.0, max(1.25, min(2.0, largest), 1.5 * np.nan_to_num(bounds))
+    if scale in (ESTIMATES, "difference") or (report["ci_low"] < 0).any():
+        return -np.inf, np.inf
+    return 0.0, np.inf
+
+
+def of_goals(report: Any) -> Any:
+    """The report with the column `goal`, its values out of fold, as its slacks, if it has them."""
+    columns = getattr(report, "columns", ())
+    if "cross_fitted" in columns:
+        report = report.assign(value=report["cross_fitted"])
+    if "constraint" in columns and "goal" not in columns:
+        report = report.rename(columns={"constraint": "goal"})
+    return report
+
+
+def estimates_table(estimates: Mapping[str, Any], confidence_level: float) -> pd.DataFrame:
+    """Estimates of policies, or their differences, as a report."""
+    rows = []
+    for name, one in estimates.items():
+        effective = getattr(one, "effective_sample_size", getattr(one, "n_accepted", None))
+        ends = one.interval(confidence_level)
+        effective = one.n_events if effective is None else effective
+        rows.append((ESTIMATES, str(name), one.n_events, effective, one.mean_reward, *ends))
+    columns = ["goal", "policy", "n_rows", "effective_n", "value", "ci_low", "ci_high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def figures_of(row: pd.Series) -> str:
+    """Value and interval as text."""
+    if row["n_rows"] == 0:
+        return "not measured"
+    if np.isnan(row["value"]):
+        return "undefined"
+    ends = [row["ci_low"], row["ci_high"]] if "ci_low" in row else []
+    interval = f" [{', '.join(map(number_text, ends))}]" if np.isfinite(ends).any() else ""
+    return f"{number_text(row['value'])}{interval}"
+
+
+def number_text(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.4g}"
