@@ -9,16 +9,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtri
 
 from skbandit.exceptions import EmptyRateError
 from skbandit.prices._actions import ActionProblem, Sum, Use
+from skbandit.prices._dual import Prices
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._atoms import atom_amounts, atom_weights, check_classes
 from skbandit.rates._bind import expand
 from skbandit.rates._columns import Data, Rows
 from skbandit.rates._kinds import KINDS, OUTCOME, SPENT, AnyOf, Atom, Member
 from skbandit.utils._validation import warn
+
+WIDE = float(ndtri(0.975))
+"""Half the width of the reports' intervals, of level 0.95, in standard errors."""
 
 MANY_TIMES = 100.0
 """A bound of so many times the largest use is probably in another unit."""
@@ -56,8 +60,10 @@ class ActionGoals:
     sums : tuple of tuple of (float, Atom)
         Each is at most its bound.
     bound : ndarray of shape (m,)
+    declared : Rate or None
+        The objective as declared; None is the mean cost.
     objective : tuple of (float, Atom)
-        Lower is better; empty for a table of costs.
+        The same as a sum, of which lower is better; empty for a table of costs.
     arms : tuple of labels
     scale : dict
         Total weight over the weight that counts, by key of an atom.
@@ -66,6 +72,7 @@ class ActionGoals:
     constraints: tuple[Constraint, ...]
     sums: tuple[tuple[tuple[float, Atom], ...], ...]
     bound: np.ndarray
+    declared: Rate | None
     objective: tuple[tuple[float, Atom], ...]
     arms: tuple[Any, ...]
     scale: dict[Any, float]
@@ -95,7 +102,7 @@ class ActionGoals:
                 raise ValueError(f"objective={objective} is not a sum of means.")
             sign = -1.0 if objective.greater_is_better else 1.0
             lower = tuple((sign * c, atom) for c, atom in objective.terms)
-        goals = cls(every, tuple(sums), np.array(bounds), lower, tuple(arms), {})
+        goals = cls(every, tuple(sums), np.array(bounds), objective, lower, tuple(arms), {})
         return goals.scaled(rows)
 
     def scaled(self, rows: Rows) -> ActionGoals:
@@ -182,29 +189,27 @@ class ActionGoals:
                 )
 
 
-@dataclass(frozen=True)
-class LoggedOutcome:
-    """A column of a log, and what out-of-fold models predict of it.
+def doubly_robust(
+    value: np.ndarray, predicted: np.ndarray, action: np.ndarray, propensity: np.ndarray
+) -> np.ndarray:
+    """Outcomes of all actions, unbiased whatever is predicted (Dudík, Langford and Li 2011).
 
-    Attributes
+    Parameters
     ----------
     value : ndarray of shape (n,)
+        Outcomes of the logged actions.
     predicted : ndarray of shape (n, D)
+        By models that were fitted without the row.
     action : ndarray of int, shape (n,)
     propensity : ndarray of shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (n, D)
     """
-
-    value: np.ndarray
-    predicted: np.ndarray
-    action: np.ndarray
-    propensity: np.ndarray
-
-    def at(self, decided: np.ndarray) -> np.ndarray:
-        """Doubly robust outcomes of decisions (n, D) (Dudík, Langford and Li 2011), shape (n,)."""
-        events = np.arange(len(self.action)), self.action
-        direct = (decided * self.predicted).sum(axis=1)
-        residual = (self.value - self.predicted[events]) / self.propensity
-        return np.asarray(direct + decided[events] * residual)
+    events, found = (np.arange(len(action)), action), predicted.copy()
+    found[events] += (value - predicted[events]) / propensity
+    return found
 
 
 @dataclass(frozen=True)
@@ -240,7 +245,8 @@ class ActionMeasure:
         The rows that are logged events; outcomes are measured on these, all else by weight.
     weight : ndarray of shape (N,)
         Weights of the logged rows in outcomes.
-    outcomes : dict of str to LoggedOutcome
+    outcomes : dict of str to ndarray of shape (n, D)
+        Outcomes of all actions of the logged rows.
     batch_size : int or None
         Number of rows for which goals must hold; None is the long run.
     fold : ndarray of int, shape (N,), or None
@@ -251,7 +257,7 @@ class ActionMeasure:
     problem: ActionProblem
     logged: np.ndarray
     weight: np.ndarray
-    outcomes: dict[str, LoggedOutcome]
+    outcomes: dict[str, np.ndarray]
     batch_size: int | None
     fold: np.ndarray | None
 
@@ -267,7 +273,8 @@ class ActionMeasure:
             for (c, atom), (_, use) in zip(terms, uses, strict=True):
                 if atom.kind == OUTCOME:
                     weight, used = self.weight * use.rate, np.zeros(len(decided))
-                    used[self.logged] = self.outcomes[str(atom.amount)].at(decided[self.logged])
+                    outcome = self.outcomes[str(atom.amount)]
+                    used[self.logged] = (decided[self.logged] * outcome).sum(axis=1)
                 else:
                     weight = problem.weight * use.rate
                     used = (use.amount * decided).sum(axis=1)
@@ -319,6 +326,57 @@ class ActionMeasure:
                 values[k] = values[k] / below if below > 0 else np.nan
                 errors[k] = errors[k] / below if below > 0 else np.nan
         return values, errors
+
+
+@dataclass(frozen=True)
+class MeasuredCosts:
+    """What decisions of a log's rows cost, in the unit of the objective.
+
+    Attributes
+    ----------
+    objective : Rate or None
+        As declared; None is the mean cost.
+    costs : ndarray of shape (n, D)
+        As measured, lower is better: doubly robust, or given.
+    out_of_fold : ActionProblem or None
+        The problem of these rows by out-of-fold models.
+    """
+
+    objective: Rate | None
+    costs: np.ndarray
+    weight: np.ndarray
+    out_of_fold: ActionProblem | None
+
+    def row(self, decided: np.ndarray, problem: ActionProblem, prices: Prices) -> dict[str, Any]:
+        """The row of `objective_report_`, for decisions by the final models, shape (n, D)."""
+        own, (held_out, error), plain = self._mean(decided), (np.nan, np.nan), np.nan
+        free = Prices(prices.objectives, np.zeros(len(prices.goals)))
+        if self.out_of_fold is None:
+            plain, _ = self._mean(problem.decide(free))
+            middle, error = own
+        else:
+            held_out, error = self._mean(self.out_of_fold.decide(prices))
+            plain, _ = self._mean(self.out_of_fold.decide(free))
+            middle = held_out
+        wide = WIDE * error
+        return {
+            "objective": "mean cost" if self.objective is None else repr(self.objective),
+            "value": own[0],
+            "cross_fitted": held_out,
+            "ci_low": middle - wide,
+            "ci_high": middle + wide,
+            "unconstrained": plain,
+        }
+
+    def _mean(self, decided: np.ndarray) -> tuple[float, float]:
+        """Mean and standard error."""
+        known = np.where(np.isfinite(self.costs), self.costs, 0.0)
+        value = (known * decided).sum(axis=1)
+        if self.objective is not None:
+            sign = -1.0 if self.objective.greater_is_better else 1.0
+            value = sign * value + self.objective.constant
+        mean = float(self.weight @ value)
+        return mean, float(np.sqrt(((self.weight * (value - mean)) ** 2).sum()))
 
 
 def _step(use: Use) -> float:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -19,10 +18,11 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from skbandit.bandit._action_goals import (
+    WIDE,
     ActionGoals,
     ActionMeasure,
-    LoggedOutcome,
-    MeasuredActions,
+    MeasuredCosts,
+    doubly_robust,
     prices_by_selection,
 )
 from skbandit.bandit._off_policy_classifier import _RewardsByClassifier
@@ -41,13 +41,19 @@ from skbandit.logs import (
     read_numbers,
 )
 from skbandit.prices._actions import ActionProblem, stacked
-from skbandit.prices._calibrate import PricedRule, at_best_level, calibrated
-from skbandit.prices._dual import Prices, conflicting, enough_to_relax
+from skbandit.prices._calibrate import PricedRule, at_best_level, calibrated, representative
+from skbandit.prices._dual import (
+    Prices,
+    ShadowPrices,
+    conflicting,
+    dropped_prices,
+    enough_to_relax,
+)
 from skbandit.prices._levels import level_of, levels_to_try
 from skbandit.rates import Constraint, Rate, outcome
 from skbandit.rates._bind import flatten_constraints, read_objective
 from skbandit.rates._columns import MISSING, Columns, Rows
-from skbandit.rates._kinds import OUTCOME
+from skbandit.rates._metric import numbers_of_goals
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import SEED, folds_of_rows, hashes_of_rows, splits_of_folds
 from skbandit.utils._sklearn_compat import (
@@ -68,8 +74,8 @@ if TYPE_CHECKING:
 REWARD = "reward"
 """Name of the outcome that is the log's reward."""
 
-FOLDS, INTERVAL_LEVEL = 5, 0.95
-"""Default number of folds, and the level of the intervals in `constraint_report_`."""
+FOLDS = 5
+"""Default number of folds."""
 
 DITHER, FEW_COSTS = 0.02, 0.2
 """Spread of the noise that breaks ties, in units of the costs' spread; it is added where there are
@@ -127,7 +133,14 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         Price of each action (rows) by the rows of data that it is for (columns).
     constraint_report_ : DataFrame
         One row per constraint: `constraint`, `bound`, `value` with its interval from `ci_low` to
-        `ci_high`, `slack`, `satisfied`, `multiplier`; with a `confidence_level`, `margin`.
+        `ci_high`, `slack`, `satisfied`, `multiplier`, `price`; with a `confidence_level`, `margin`.
+        `price` is how much better the objective would be without the declared constraint, of which
+        the row may be a part, as predicted.
+    objective_report_ : DataFrame
+        One row: `objective`; `value` of the final policy on the training rows; `cross_fitted`, that
+        of out-of-fold models with the same multipliers, the value to expect on new data, with its
+        interval from `ci_low` to `ci_high`; `unconstrained`, the same without multipliers. Doubly
+        robust on a log. After `reprice`, `value` and `unconstrained` as predicted.
     confidence_level_ : float
         The level that was reached; nan in an error's `closest_`.
     feasible_ : bool
@@ -338,10 +351,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         self.estimator_ = next(iter(self._models.values()), None)
         seed = SEED if self.random_state is None else self.random_state
         fold = folds_of_rows(X, np.zeros(n), self.cv or FOLDS, seed)
-        held_out = {
-            name: self._held_out(X, tables[name], weight, fold)
-            for name in (_outcomes_of(goals.sums) if log is not None else [COST])
-        }
+        held_out = {name: self._held_out(X, tables[name], weight, fold) for name in tables}
         self._goals = goals
         if not self._has_model.all():
             never = self._arms[~self._has_model].tolist()
@@ -351,17 +361,19 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         if self._has_model.sum() < self.n_select:
             raise ValueError(f"n_select={self.n_select} of {self._has_model.sum()} known actions.")
         mask = self._mask(available, n) if log is None else log.available_mask(len(self._arms))
-        outcomes = {
-            name: LoggedOutcome(
-                np.nan_to_num(tables[name][np.arange(n), log.action]),
-                predicted,
-                log.action.astype(int),
-                log.probability,
-            )
-            for name, predicted in held_out.items()
-            if log is not None
-        }
+        outcomes: dict[str, np.ndarray] = {}
+        if log is not None:
+            action, events = log.action.astype(int), np.arange(n)
+            for name, predicted in held_out.items():
+                value = tables[name][events, action]
+                outcomes[name] = doubly_robust(value, predicted, action, log.probability)
         problem = self._problem(X, rows, mask, held_out if log is None else self._tables(X))
+        out_of_fold = problem if log is None else self._problem(X, rows, mask, held_out)
+        if log is None:
+            costs = np.where(np.isnan(tables[COST]), held_out[COST], tables[COST])
+        else:
+            costs = goals.without_sums().problem(rows, outcomes, None, mask, self.n_select).base
+        measured = MeasuredCosts(goals.declared, costs, out_of_fold.weight, out_of_fold)
         of_log = np.zeros(n) if X_extra is not None else problem.weight
         if X_extra is not None:
             everywhere = np.ones((len(known), len(self._arms)), dtype=bool)
@@ -377,7 +389,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             self.batch_size,
             None if log is not None or X_extra is not None else fold,
         )
-        self._conclude(problem, measure)
+        self._conclude(problem, measure, measured)
 
     def _read_log(self, y: Any, n: int, available: Any, X: Any) -> Log | None:
         """The log; None if y is a table of costs."""
@@ -514,22 +526,28 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         seeds ^= seeds >> np.uint64(31)
         return self._spread * ((seeds >> np.uint64(11)).astype(float) / 2.0**53 - 0.5)
 
-    def _conclude(self, problem: ActionProblem, measure: ActionMeasure) -> None:
+    def _conclude(
+        self, problem: ActionProblem, measure: ActionMeasure, measured: MeasuredCosts
+    ) -> None:
         """Choose prices, and set what follows from them."""
         goals = self._goals
         goals.warn_of_units(problem)
         levels = levels_to_try(self.confidence_level)
-        measured = problem.rows(np.flatnonzero(problem.weight > 0))
+        known = problem.rows(np.flatnonzero(problem.weight > 0))
 
         rule, z = at_best_level(partial(calibrated, problem, measure), levels, problem.unit)
         self._warn_of_ties(problem, rule)
         found = measure(rule.decided)
-        self._take(rule, found, measure, z if len(levels) == 1 else None)
+        declared = numbers_of_goals(goals.constraints)
+        priced = representative(known.tightened(rule.moved))
+        prices = ShadowPrices(rule.prices.goals, dropped_prices(priced, rule.prices, declared))
+        self._take(prices, *measure.report(found), z if len(levels) == 1 else None)
+        self._objective_row = measured.row(rule.decided[measure.logged], problem, rule.prices)
         self.confidence_level_ = level_of(z) if rule.feasible else np.nan
         self.feasible_ = rule.feasible
         if not rule.feasible:
             raise InfeasibleConstraintsError(
-                f"{self._why_not(measured)} The closest policy is in the error's closest_.", self
+                f"{self._why_not(known)} The closest policy is in the error's closest_.", self
             )
 
     def _warn_of_ties(self, problem: ActionProblem, rule: PricedRule) -> None:
@@ -548,16 +566,15 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
     def _take(
         self,
-        rule: PricedRule,
-        found: MeasuredActions,
-        measure: ActionMeasure,
+        prices: ShadowPrices,
+        value: np.ndarray,
+        errors: np.ndarray,
         quantile: float | None,
     ) -> None:
-        """Set prices and the report."""
-        goals, wide = self._goals, float(ndtri(0.5 + 0.5 * INTERVAL_LEVEL))
-        self.multipliers_ = rule.prices.goals
+        """Set multipliers and the report, by values of the constraints and their errors."""
+        goals = self._goals
+        self.multipliers_ = prices.per_unit
         self.prices_ = prices_by_selection(goals, self.multipliers_)
-        value, errors = measure.report(found)
         bound = np.array([one.bound for one in goals.constraints])
         sign = np.array([1.0 if one.sense == "<=" else -1.0 for one in goals.constraints])
         slack = sign * (bound - value)
@@ -566,11 +583,12 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
                 "constraint": [one.label for one in goals.constraints],
                 "bound": bound,
                 "value": value,
-                "ci_low": value - wide * errors,
-                "ci_high": value + wide * errors,
+                "ci_low": value - WIDE * errors,
+                "ci_high": value + WIDE * errors,
                 "slack": slack,
                 "satisfied": slack >= -ROUNDING,
-                "multiplier": self.multipliers_,
+                "multiplier": prices.per_unit,
+                "price": prices.dropped,
             }
         )
         if quantile is not None:
@@ -606,6 +624,12 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """Labels of the actions."""
         check_is_fitted(self)
         return self._arms.copy()
+
+    @property
+    def objective_report_(self) -> pd.DataFrame:
+        """One row: the objective, as measured, and what it would be without constraints."""
+        check_is_fitted(self)
+        return pd.DataFrame([self._objective_row])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "multipliers_")
@@ -708,24 +732,10 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             everywhere = np.ones((len(rows), len(draft._arms)), dtype=bool)
             predicted = draft._tables(X)
             problem = draft._problem(X, rows, everywhere, predicted)
-            nothing = ActionMeasure(
-                draft._goals,
-                problem,
-                np.arange(len(rows)),
-                problem.weight,
-                {
-                    name: LoggedOutcome(
-                        np.zeros(len(rows)),
-                        table,
-                        np.zeros(len(rows), dtype=int),
-                        np.full(len(rows), np.inf),
-                    )
-                    for name, table in predicted.items()
-                },
-                draft.batch_size,
-                None,
-            )
-            draft._conclude(problem, nothing)
+            at = np.arange(len(rows)), problem.weight
+            measure = ActionMeasure(draft._goals, problem, *at, predicted, draft.batch_size, None)
+            costs = MeasuredCosts(draft._goals.declared, problem.base, problem.weight, None)
+            draft._conclude(problem, measure, costs)
         return self
 
     def _read_new(self, X: Any, available: Any, attributes: Any) -> tuple[Rows, np.ndarray]:
@@ -804,9 +814,3 @@ def _tables_of_log(y: Any, log: Log, names: Sequence[str]) -> dict[str, np.ndarr
         table[np.arange(len(log)), log.action] = values
         found[name] = table
     return found
-
-
-def _outcomes_of(sums: Sequence[Sequence[tuple[float, Any]]]) -> list[str]:
-    """Outcomes that constraints are on."""
-    names = [atom.amount for one in sums for _, atom in one if atom.kind == OUTCOME]
-    return list(dict.fromkeys(names))

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from skbandit.bandit import ConstrainedPolicy, make_policy_pipeline
-from skbandit.bandit._action_goals import LoggedOutcome
+from skbandit.bandit._action_goals import doubly_robust
 from skbandit.evaluation import OffPolicyScorer, off_policy_value
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
@@ -392,18 +392,45 @@ def test_extra_rows_behind_a_pipeline_are_refused_unless_transformed():
 
 
 def test_doubly_robust_outcomes_by_hand():
-    logged_outcome = LoggedOutcome(
-        np.array([1.0, 0.0]),
-        np.array([[0.5, 0.2], [0.4, 0.3]]),
-        np.array([0, 1]),
-        np.array([0.5, 0.25]),
-    )
-    chosen = np.array([[True, False], [True, False]])
-    np.testing.assert_allclose(logged_outcome.at(chosen), [0.5 + 0.5 / 0.5, 0.4])
-    chosen = np.array([[False, True], [False, True]])
-    np.testing.assert_allclose(logged_outcome.at(chosen), [0.2, 0.3 - 0.3 / 0.25])
+    predicted = np.array([[0.5, 0.2], [0.4, 0.3]])
+    found = doubly_robust(np.array([1.0, 0.0]), predicted, np.array([0, 1]), np.array([0.5, 0.25]))
+    np.testing.assert_allclose(found, [[0.5 + 0.5 / 0.5, 0.2], [0.4, 0.3 - 0.3 / 0.25]])
 
 
 def test_an_objective_without_direction_is_refused():
     with pytest.raises(ValueError, match="a policy has not"):
         fitted((), error_rate())
+
+
+def test_what_constraints_cost():
+    goals = [CAP, positive_rate(of="mail") >= 0.001]
+    policy, free = fitted(goals, confidence_level=0.9), fitted()
+    (row,) = policy.objective_report_.to_dict("records")
+    assert row["objective"] == "outcome('reward')"
+    assert row["ci_low"] < value(shares(policy)) < row["ci_high"]  # seeded: one in 20 would not
+    assert row["unconstrained"] == free.objective_report_["cross_fitted"][0]
+    price = policy.constraint_report_["price"]
+    assert price[0] == pytest.approx(row["unconstrained"] - row["cross_fitted"], abs=0.02)
+    assert price[0] > 0.05 and price[1] == 0
+    # a row's own reward is in its models, and not in those of other folds
+    tree = DecisionTreeRegressor(max_leaf_nodes=200, random_state=0)
+    (row,) = fitted(estimator=tree).objective_report_.to_dict("records")
+    assert row["value"] > row["cross_fitted"] + 0.1
+    policy.reprice(NEW, attributes=NEW_PEOPLE)
+    (row,) = policy.objective_report_.to_dict("records")
+    assert np.isnan(row["cross_fitted"]) and row["value"] < row["unconstrained"]
+    assert row["ci_low"] < row["value"] < row["ci_high"]
+
+
+def test_what_constraints_cost_of_a_table():
+    contexts, _, reward = world(2000, 5)
+    costs = -reward + np.random.default_rng(0).normal(size=reward.shape)
+    some = np.where(np.random.default_rng(1).random(costs.shape) < 0.3, np.nan, costs)
+    for table in (costs, some):
+        table = pd.DataFrame(table, columns=ARMS)
+        policy = ConstrainedPolicy(None, None, CAP, confidence_level=0.9).fit(contexts, table)
+        (row,) = policy.objective_report_.to_dict("records")
+        assert row["objective"] == "mean cost"
+        assert row["ci_low"] < -value(shares(policy)) < row["ci_high"]
+        gain = row["cross_fitted"] - row["unconstrained"]
+        assert policy.constraint_report_["price"][0] == pytest.approx(gain, abs=0.03)
