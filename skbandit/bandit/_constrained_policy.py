@@ -53,7 +53,7 @@ from skbandit.prices._levels import level_of, levels_to_try
 from skbandit.rates import Constraint, Rate, outcome
 from skbandit.rates._bind import flatten_constraints, read_objective
 from skbandit.rates._columns import MISSING, Columns, Rows
-from skbandit.rates._metric import numbers_of_goals
+from skbandit.rates._metric import numbers_of_goals, parts_of_goals
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import SEED, folds_of_rows, hashes_of_rows, splits_of_folds
 from skbandit.utils._sklearn_compat import (
@@ -572,30 +572,59 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         quantile: float | None,
     ) -> None:
         """Set multipliers and the report, by values of the constraints and their errors."""
-        goals = self._goals
         self.multipliers_ = prices.per_unit
-        self.prices_ = prices_by_selection(goals, self.multipliers_)
-        bound = np.array([one.bound for one in goals.constraints])
-        sign = np.array([1.0 if one.sense == "<=" else -1.0 for one in goals.constraints])
+        self.prices_ = prices_by_selection(self._goals, self.multipliers_)
+        report = self._table(value, errors)
+        if quantile is not None:
+            margin = quantile * errors
+            report.insert(6, "margin", margin)
+            report["satisfied"] = report["slack"] - margin >= -ROUNDING
+        self.constraint_report_ = report.assign(multiplier=prices.per_unit, price=prices.dropped)
+
+    def _table(self, value: np.ndarray, errors: np.ndarray) -> pd.DataFrame:
+        """A report on the constraints, by their values and errors."""
+        constraints = self._goals.constraints
+        bound = np.array([one.bound for one in constraints])
+        sign = np.array([1.0 if one.sense == "<=" else -1.0 for one in constraints])
         slack = sign * (bound - value)
         report = pd.DataFrame(
             {
-                "constraint": [one.label for one in goals.constraints],
+                "constraint": [one.label for one in constraints],
                 "bound": bound,
                 "value": value,
                 "ci_low": value - WIDE * errors,
                 "ci_high": value + WIDE * errors,
                 "slack": slack,
                 "satisfied": slack >= -ROUNDING,
-                "multiplier": prices.per_unit,
-                "price": prices.dropped,
             }
         )
-        if quantile is not None:
-            margin = quantile * errors
-            report.insert(6, "margin", margin)
-            report["satisfied"] = slack - margin >= -ROUNDING
-        self.constraint_report_ = report
+        report.attrs["goals"] = parts_of_goals(constraints)
+        return report
+
+    def _report_on(self, X: Any, y: Any, available: Any, attributes: Any) -> pd.DataFrame:
+        """A report on the constraints on new rows; outcomes are doubly robust on a log."""
+        rows, mask = self._read_new(X, available, attributes)
+        goals, predicted = self._goals.scaled(rows), self._tables(X)
+        problem, n = self._problem(X, rows, mask, predicted), len(rows)
+        outcomes = {}
+        if goals.outcomes:
+            log = self._read_log(y, n, available, X)
+            if log is None:
+                raise ValueError("y must be a log, a DataFrame with columns action and reward.")
+            place = {arm: k for k, arm in enumerate(self._arms.tolist())}
+            action = np.array([place.get(arm, -1) for arm in log.arms[log.action].tolist()])
+            known = np.flatnonzero(action >= 0)  # the policy never takes others
+            for name, table in _tables_of_log(y, log, goals.outcomes).items():
+                value, found = table[np.arange(n), log.action], predicted[name].copy()
+                of_known = value[known], found[known], action[known], log.probability[known]
+                found[known] = doubly_robust(*of_known)
+                outcomes[name] = found
+        events = np.arange(n)
+        measure = ActionMeasure(goals, problem, events, problem.weight, outcomes, None, None)
+        decided = problem.decide(Prices(np.ones(1), self.multipliers_))
+        report = self._table(*measure.report(measure(decided)))
+        report.insert(1, "n_rows", n)
+        return report.assign(effective_n=n)
 
     def _why_not(self, problem: ActionProblem) -> str:
         """Which constraints conflict and what is attainable of each, or which are missed."""

@@ -485,10 +485,10 @@ class _Drawn:
 
 def _draw_strokes(axes: Any, values: pd.Series, layout: _Layout) -> Any:
     """Draw an upright stroke at a value of each row that has one."""
-    values = values.iloc[layout.rows].to_numpy()
-    known = ~np.isnan(values)
+    found = values.iloc[layout.rows].to_numpy()
+    known = ~np.isnan(found)
     place = layout.place[known]
-    return axes.vlines(values[known], place - 0.45, place + 0.45, color="black", linewidth=1.6)
+    return axes.vlines(found[known], place - 0.45, place + 0.45, color="black", linewidth=1.6)
 
 
 def _draw(
