@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_ndtr, ndtri
 
+from skbandit.bandit._unknown_groups import EstimatedRows, units
 from skbandit.exceptions import EmptyRateError
 from skbandit.prices._actions import ActionProblem, Sum, Use
 from skbandit.prices._dual import Prices
@@ -132,9 +133,14 @@ class ActionGoals:
         names = [atom.amount for atom in self.atoms if atom.kind == OUTCOME]
         return [name for name in dict.fromkeys(names) if name is not None]
 
-    def use(self, atom: Atom, rows: Rows, predicted: Mapping[str, np.ndarray]) -> Use:
-        """What decisions use in each row."""
-        weight = atom_weights(atom, Rows(rows.columns, rows.label, np.ones(len(rows))))
+    def use(
+        self, atom: Atom, rows: Rows | EstimatedRows, predicted: Mapping[str, np.ndarray]
+    ) -> Use:
+        """What decisions use in each row, or are expected to."""
+        if isinstance(rows, EstimatedRows):
+            weight, rows = rows.units(atom), rows.rows
+        else:
+            weight = units(atom, rows)
         by_arm = amounts_by_arm(atom, self.arms)
         if atom.kind == OUTCOME:
             assert atom.amount is not None
@@ -152,14 +158,17 @@ class ActionGoals:
         return Use(weight * self.scale[atom.key], by_arm)
 
     def sum_of(
-        self, terms: Sequence[tuple[float, Atom]], rows: Rows, predicted: Mapping[str, np.ndarray]
+        self,
+        terms: Sequence[tuple[float, Atom]],
+        rows: Rows | EstimatedRows,
+        predicted: Mapping[str, np.ndarray],
     ) -> Sum:
         """A sum of uses in each row."""
         return tuple((c, self.use(atom, rows, predicted)) for c, atom in terms)
 
     def problem(
         self,
-        rows: Rows,
+        rows: Rows | EstimatedRows,
         predicted: Mapping[str, np.ndarray],
         costs: np.ndarray | None,
         allowed: np.ndarray,
@@ -173,7 +182,8 @@ class ActionGoals:
                 base += c * use.table()
         base[~allowed] = np.inf
         goals = tuple(self.sum_of(one, rows, predicted) for one in self.sums)
-        weight = rows.weight / rows.weight.sum()
+        given = rows.rows.weight if isinstance(rows, EstimatedRows) else rows.weight
+        weight = given / given.sum()
         return ActionProblem(base, weight, goals, self.bound, n_select)
 
     def warn_of_units(self, problem: ActionProblem) -> None:

@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.linear_model import RidgeCV
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import indexable
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.bandit._action_goals import (
     WIDE,
@@ -25,7 +21,18 @@ from skbandit.bandit._action_goals import (
     doubly_robust,
     prices_by_selection,
 )
-from skbandit.bandit._off_policy_classifier import _RewardsByClassifier
+from skbandit.bandit._action_models import ActionModels
+from skbandit.bandit._action_tables import (
+    COST,
+    REWARD,
+    arms_of_table,
+    costs_of_slates,
+    holds_slates,
+    is_log,
+    read_costs,
+    tables_of_log,
+)
+from skbandit.bandit._unknown_groups import EstimatedRows, UnknownGroups
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.logs import (
     Log,
@@ -33,12 +40,9 @@ from skbandit.logs import (
     align_rows,
     check_uniform,
     check_weights,
-    column_names,
     columns_of,
-    label_array,
     read_log,
     read_mask,
-    read_numbers,
 )
 from skbandit.prices._actions import ActionProblem, stacked
 from skbandit.prices._calibrate import PricedRule, at_best_level, calibrated, representative
@@ -51,18 +55,18 @@ from skbandit.prices._dual import (
 )
 from skbandit.prices._levels import level_of, levels_to_try
 from skbandit.rates import Constraint, Rate, outcome
+from skbandit.rates._atoms import columns_of_selections
 from skbandit.rates._bind import flatten_constraints, read_objective
 from skbandit.rates._columns import MISSING, Columns, Rows
 from skbandit.rates._metric import numbers_of_goals, parts_of_goals
 from skbandit.utils._fitting import atomic_fit
-from skbandit.utils._folds import SEED, folds_of_rows, hashes_of_rows, splits_of_folds
+from skbandit.utils._folds import SEED, folds_of_rows, hashes_of_rows
 from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,
     count_rows,
     feature_names,
     fit_context,
-    rows_of,
 )
 from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
 
@@ -70,9 +74,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from numpy.typing import ArrayLike
-
-REWARD = "reward"
-"""Name of the outcome that is the log's reward."""
 
 FOLDS = 5
 """Default number of folds."""
@@ -318,67 +319,74 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         n = count_rows(X)
         weight = check_row_weights(sample_weight, n, "sample_weight")
         rows = Rows(Columns.read(attributes, X, n), np.full(n, MISSING), weight)
+        if holds_slates(y, self.columns):
+            y, available = costs_of_slates(y, n, available, self.columns)
         log = self._read_log(y, n, available, X)
-        self._arms = log.arms if log is not None else _arms_of_table(y)
+        self._arms = log.arms if log is not None else arms_of_table(y)
         known, known_X = rows, X
         if X_extra is not None:
-            if feature_names(X_extra) is not None and not hasattr(self, "feature_names_in_"):
-                raise ValueError(
-                    "X_extra has column names and X has none, so X was transformed and X_extra was "
-                    'not: pass transform_input=["X_extra"] to the Pipeline (with metadata routing '
-                    "enabled), or transform it."
-                )
-            validate_data(self, X_extra, reset=False, skip_check_array=True)
+            self._check_extra(X_extra)
             known, known_X = self._read_rows(X_extra, attributes_extra), X_extra
         objective = self._read_objective(log)
         goals = ActionGoals.bind(objective, constraints, known, self._arms.tolist())
         if log is not None and self.n_select > 1:
             raise ValueError(
-                f"n_select={self.n_select}: a log tells what one action per row leads to. Pass a "
-                "table of costs, or n_select=1."
+                f"n_select={self.n_select}: this log tells what one action per row leads to. Pass "
+                "a log of slates, with a reward per action, a table of costs, or n_select=1."
             )
         if log is None and goals.outcomes:
             raise ValueError(
                 f"outcome({goals.outcomes[0]!r}) is a column of a log, and y is a table of costs."
             )
-        tables = _tables_of_log(y, log, goals.outcomes) if log is not None else {COST: _costs(y, n)}
-        self._has_model = (
-            np.bincount(log.action[weight > 0], minlength=len(self._arms)) > 0
-            if log is not None
-            else ~np.isnan(tables[COST]).all(axis=0)
-        )
-        self._models = {name: self._fitted(X, table, weight) for name, table in tables.items()}
+        if log is None:
+            tables = {COST: read_costs(y, n)}
+            known_arms = ~np.isnan(tables[COST]).all(axis=0)
+        else:
+            tables = tables_of_log(y, log, goals.outcomes)
+            known_arms = np.bincount(log.action[weight > 0], minlength=len(self._arms)) > 0
+        self._learner = ActionModels(self.estimator, self._arms, known_arms)
+        self._models = {name: self._learner.fitted(X, one, weight) for name, one in tables.items()}
         self.estimator_ = next(iter(self._models.values()), None)
         seed = SEED if self.random_state is None else self.random_state
         fold = folds_of_rows(X, np.zeros(n), self.cv or FOLDS, seed)
-        held_out = {name: self._held_out(X, tables[name], weight, fold) for name in tables}
+        held_out = {
+            name: self._learner.held_out(X, one, weight, fold) for name, one in tables.items()
+        }
         self._goals = goals
-        if not self._has_model.all():
-            never = self._arms[~self._has_model].tolist()
+        if not self._learner.known.all():
+            never = self._arms[~self._learner.known].tolist()
             warn(
                 f"No event has the actions [{first_few(never)}]: they are never taken.", UserWarning
             )
-        if self._has_model.sum() < self.n_select:
-            raise ValueError(f"n_select={self.n_select} of {self._has_model.sum()} known actions.")
+        if self._learner.known.sum() < self.n_select:
+            raise ValueError(
+                f"n_select={self.n_select} of {self._learner.known.sum()} known actions."
+            )
         mask = self._mask(available, n) if log is None else log.available_mask(len(self._arms))
         outcomes: dict[str, np.ndarray] = {}
-        if log is not None:
+        tried = held_out if log is None else self._tables(X)
+        problem = self._problem(X, rows, mask, tried)
+        if log is None:
+            out_of_fold = problem
+            costs = np.where(np.isnan(tables[COST]), held_out[COST], tables[COST])
+        else:
             action, events = log.action.astype(int), np.arange(n)
             for name, predicted in held_out.items():
                 value = tables[name][events, action]
                 outcomes[name] = doubly_robust(value, predicted, action, log.probability)
-        problem = self._problem(X, rows, mask, held_out if log is None else self._tables(X))
-        out_of_fold = problem if log is None else self._problem(X, rows, mask, held_out)
-        if log is None:
-            costs = np.where(np.isnan(tables[COST]), held_out[COST], tables[COST])
-        else:
+            out_of_fold = self._problem(X, rows, mask, held_out)
             costs = goals.without_sums().problem(rows, outcomes, None, mask, self.n_select).base
-        measured = MeasuredCosts(goals.declared, costs, out_of_fold.weight, out_of_fold)
-        of_log = np.zeros(n) if X_extra is not None else problem.weight
+        measured = MeasuredCosts(goals.declared, costs, problem.weight, out_of_fold)
+        of_log = problem.weight
+        unknown, estimated = self._find_unknown(rows, X, fold)
+        expected = None if estimated is None else self._problem(X, estimated, mask, tried)
         if X_extra is not None:
-            everywhere = np.ones((len(known), len(self._arms)), dtype=bool)
-            first = self._problem(known_X, known, everywhere, self._tables(known_X))
-            of_log, problem = problem.weight, stacked(first, problem)
+            of_log, every = np.zeros(n), np.ones((len(known), len(self._arms)), dtype=bool)
+            on_extra = every, self._tables(known_X)
+            problem = stacked(self._problem(known_X, known, *on_extra), problem)
+            if unknown is not None and expected is not None:
+                guessed = unknown.estimated(known, known_X)
+                expected = stacked(self._problem(known_X, guessed, *on_extra), expected)
         n_first = len(problem.weight) - n
         measure = ActionMeasure(
             goals,
@@ -390,11 +398,41 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             None if log is not None or X_extra is not None else fold,
         )
         self._conclude(problem, measure, measured)
+        self._unknown = unknown
+        if expected is not None:
+            self._conclude_without_groups(expected, measure)
+
+    def _check_extra(self, X_extra: Any) -> None:
+        """Require the features of X."""
+        if feature_names(X_extra) is not None and not hasattr(self, "feature_names_in_"):
+            raise ValueError(
+                "X_extra has column names and X has none, so X was transformed and X_extra was "
+                'not: pass transform_input=["X_extra"] to the Pipeline (with metadata routing '
+                "enabled), or transform it."
+            )
+        validate_data(self, X_extra, reset=False, skip_check_array=True)
+
+    def _find_unknown(
+        self, rows: Rows, X: Any, fold: np.ndarray
+    ) -> tuple[UnknownGroups | None, EstimatedRows | None]:
+        """Groups that goals name and X lacks, which predictions may not know either."""
+        atoms = [atom for one in self._goals.sums for _, atom in one]
+        named = columns_of_selections(atoms, rows.columns) or ()
+        columns = [name for name in named if name not in rows.columns.X.columns]
+        unknown = UnknownGroups.find(columns, rows, self.estimator)
+        return (None, None) if unknown is None else unknown.estimated_out_of_fold(rows, X, fold)
+
+    def _conclude_without_groups(self, expected: ActionProblem, measure: ActionMeasure) -> None:
+        """Choose multipliers for rows whose groups are not known."""
+        levels = (self.confidence_level_,)
+        rule, _ = at_best_level(partial(calibrated, expected, measure), levels, expected.unit)
+        self._multipliers_without_groups = rule.prices.goals if rule.feasible else None
+        value, _ = measure.report(measure(rule.decided))
+        self.constraint_report_["groups_unknown"] = value
 
     def _read_log(self, y: Any, n: int, available: Any, X: Any) -> Log | None:
         """The log; None if y is a table of costs."""
-        names = column_names(y)
-        if names is None or not ({"action"} & {*names, *(self.columns or {})}):
+        if not is_log(y, self.columns):
             return None
         found = columns_of(y, self.columns) or {}
         reward = None if "reward" in found else np.zeros(n)
@@ -443,77 +481,27 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             )
         return mask
 
-    def _fitted(self, X: Any, table: np.ndarray, weight: np.ndarray) -> Any:
-        """A selector, or a model of each action, fitted to the known entries of a table."""
-        weighted = not (weight == 1).all()
-        if hasattr(self.estimator, "predict_costs"):
-            known = pd.DataFrame(table, columns=self._arms).loc[:, self._has_model]
-            return clone(self.estimator).fit(
-                X, known, **({"sample_weight": weight} if weighted else {})
-            )
-        model = self._model(X)
-        name = weight_name(model) if weighted else ""
-        found: list[Any] = []
-        for values in table.T:
-            known = np.flatnonzero(~np.isnan(values) & (weight > 0))
-            if not len(known):
-                found.append(None)
-                continue
-            weights = {name: weight[known]} if weighted else {}
-            found.append(clone(model).fit(rows_of(X, known), values[known], **weights))
-        return found
-
-    def _model(self, X: Any) -> Any:
-        """The model of one action."""
-        if self.estimator is None:
-            scaler = StandardScaler(with_mean=not issparse(X))
-            return make_pipeline(scaler, RidgeCV(np.logspace(-1, 5, 13)))
-        if hasattr(self.estimator, "predict_proba"):
-            return _RewardsByClassifier(self.estimator)
-        return self.estimator
-
-    def _predicted(self, models: Any, X: Any) -> np.ndarray:
-        """Predictions of all actions, (n, D); nan without a model."""
-        found = np.full((count_rows(X), len(self._arms)), np.nan)
-        if hasattr(models, "predict_costs"):
-            found[:, self._has_model] = np.asarray(models.predict_costs(X), dtype=float)
-            return found
-        for j, model in enumerate(models):
-            if model is not None:
-                found[:, j] = np.asarray(model.predict(X), dtype=float).ravel()
-        return found
-
-    def _held_out(
-        self, X: Any, table: np.ndarray, weight: np.ndarray, fold: np.ndarray
-    ) -> np.ndarray:
-        """Predictions for each row by models fitted without it."""
-        found = np.full(table.shape, np.nan)
-        for train, test in splits_of_folds(fold):
-            models = self._fitted(rows_of(X, train), table[train], weight[train])
-            found[test] = self._predicted(models, rows_of(X, test))
-        mean = np.nanmean(table)
-        return np.where(np.isnan(found), mean, found)
-
     def _problem(
-        self, X: Any, rows: Rows, mask: np.ndarray, predicted: dict[str, np.ndarray]
+        self, X: Any, rows: Rows | EstimatedRows, mask: np.ndarray, predicted: dict[str, np.ndarray]
     ) -> ActionProblem:
         """The problem on rows, by what is predicted of outcomes or costs."""
         costs = None if self._goals.objective else predicted[COST]
-        allowed = mask & self._has_model
+        allowed = mask & self._learner.known
         problem = self._goals.problem(rows, predicted, costs, allowed, self.n_select)
         return problem.with_objective(problem.base + self._noise(problem.base, X), np.zeros(1))
 
     def _tables(self, X: Any) -> dict[str, np.ndarray]:
         """What the final models predict, by outcome."""
         return {
-            name: np.nan_to_num(self._predicted(models, X)) for name, models in self._models.items()
+            name: np.nan_to_num(self._learner.predicted(models, X))
+            for name, models in self._models.items()
         }
 
     def _noise(self, base: np.ndarray, X: Any) -> np.ndarray:
         """Noise that breaks ties of many rows, the same for equal contexts; 0 without ties."""
         n, D = base.shape
         if "_spread" not in vars(self):
-            known = base[:, self._has_model]
+            known = base[:, self._learner.known]
             known = np.where(np.isfinite(known), known, np.nan)
             unit = float(np.nanmean(np.nanmax(known, axis=1) - np.nanmin(known, axis=1)))
             apart = known - np.nanmean(known, axis=1, keepdims=True)
@@ -680,10 +668,10 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows, mask = self._read_new(X, None, attributes)
-        costs = None if self._goals.objective else self._predicted(self._models[COST], X)
-        alone, allowed = self._goals.without_sums(), mask & self._has_model
+        costs = None if self._goals.objective else self._learner.predicted(self._models[COST], X)
+        alone, allowed = self._goals.without_sums(), mask & self._learner.known
         base = alone.problem(rows, self._tables(X), costs, allowed, self.n_select).base
-        base[:, ~self._has_model] = np.nan
+        base[:, ~self._learner.known] = np.nan
         return pd.DataFrame(base, index=getattr(X, "index", None), columns=self._arms)
 
     def predict(self, X: Any, *, available: Any = None, attributes: Any = None) -> np.ndarray:
@@ -705,8 +693,9 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows, mask = self._read_new(X, available, attributes)
-        problem = self._problem(X, rows, mask, self._tables(X))
-        cost = problem.row_costs(Prices(np.ones(1), self.multipliers_))
+        known, multipliers = self._with_groups(rows, X)
+        problem = self._problem(X, known, mask, self._tables(X))
+        cost = problem.row_costs(Prices(np.ones(1), multipliers))
         none = ~np.isfinite(cost).any(axis=1)
         if none.any():
             row = int(np.argmax(none))
@@ -767,6 +756,18 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             draft._conclude(problem, measure, costs)
         return self
 
+    def _with_groups(self, rows: Rows, X: Any) -> tuple[Rows | EstimatedRows, np.ndarray]:
+        """Rows, with estimates of groups that they lack, and the multipliers for these."""
+        unknown = self._unknown
+        if unknown is None or unknown.known_in(rows):
+            return rows, self.multipliers_
+        if self._multipliers_without_groups is None:
+            raise ValueError(
+                f"attributes lack {first_few(unknown.columns)}, and no policy was found that meets "
+                "the constraints without knowing them: pass them."
+            )
+        return unknown.estimated(rows, X), self._multipliers_without_groups
+
     def _read_new(self, X: Any, available: Any, attributes: Any) -> tuple[Rows, np.ndarray]:
         """New rows, and which actions each may get."""
         warn_if_reordered({"X": X, "attributes": attributes})
@@ -775,71 +776,5 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         return self._read_rows(X, attributes), mask
 
 
-COST = "cost"
-"""Name of what a table of costs holds."""
-
 ROUNDING = 1e-9
 """Rounding error of a mean."""
-
-
-def weight_name(model: Any) -> str:
-    """The parameter of `fit` that takes weights, of the last step of a Pipeline."""
-    if isinstance(model, Pipeline):
-        name, last = model.steps[-1]
-        return f"{name}__{weight_name(last)}"
-    if not has_fit_parameter(model, "sample_weight"):
-        raise ValueError(f"{type(model).__name__}.fit takes no sample_weight.")
-    return "sample_weight"
-
-
-def _arms_of_table(y: Any) -> np.ndarray:
-    """Labels of the columns of a table of costs."""
-    names = column_names(y)
-    if names is None:
-        table = np.asarray(y)
-        if table.ndim != 2 or table.dtype.kind not in "fiu":
-            raise ValueError(
-                "y must be a log, a DataFrame with columns action and reward, or a table of costs "
-                f"with a column per action, got an array of shape {table.shape}."
-            )
-        return np.arange(table.shape[1])
-    if twice := [name for k, name in enumerate(names) if name in names[:k]]:
-        raise ValueError(f"y has two columns {twice[0]!r}: each action has one column of costs.")
-    if {REWARD, "propensity"} & set(names) or not all(
-        pd.api.types.is_numeric_dtype(np.asarray(y[name]).dtype) for name in names
-    ):
-        raise ValueError(
-            f"y has the columns {first_few(names)}: a log needs a column of actions, named "
-            "'action' or by columns={'action': ...}; a table of costs has one numeric column per "
-            "action."
-        )
-    return label_array(names)
-
-
-def _costs(y: Any, n: int) -> np.ndarray:
-    """A table of costs as floats; nan is not observed."""
-    table = np.asarray(y, dtype=float)
-    if len(table) != n:
-        raise ValueError(f"y has {len(table)} rows, X has {n}.")
-    if np.isinf(table).any():
-        row = int(np.argwhere(np.isinf(table))[0][0])
-        raise ValueError(
-            f"y has an infinite cost in row {row}: what cannot be chosen is not available."
-        )
-    return table
-
-
-def _tables_of_log(y: Any, log: Log, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """A table of each outcome, known of the logged action."""
-    known = column_names(y) or []
-    found = {}
-    for name in names:
-        if name != REWARD and name not in known:
-            raise ValueError(
-                f"outcome({name!r}) is not a column of the log: its columns are {first_few(known)}."
-            )
-        values = log.reward if name == REWARD else read_numbers(y[name], len(log), name)
-        table = np.full((len(log), len(log.arms)), np.nan)
-        table[np.arange(len(log)), log.action] = values
-        found[name] = table
-    return found

@@ -95,7 +95,7 @@ def examples_of_rewards(
     return weighted_examples(excess, total)
 
 
-class _RewardsByClassifier(RegressorMixin, BaseEstimator):
+class RewardsByClassifier(RegressorMixin, BaseEstimator):
     """Predict rewards by any classifier, and so as flexibly as it chooses arms.
 
     A reward that is a share s of the way from the smallest to the largest counts as an example of
@@ -531,7 +531,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             return [None]
         if np.isin(reward, (0.0, 1.0)).all():
             return [classifier]
-        return [None, _RewardsByClassifier(classifier)]
+        return [None, RewardsByClassifier(classifier)]
 
     def _check_features(self, X: Any, reset: bool) -> Any:
         """Note or compare number and names of the features; values are the classifier's affair.

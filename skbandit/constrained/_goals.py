@@ -16,6 +16,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from skbandit.constrained._fit_rows import Classes, read_by, with_weights
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates import Constraint, Rate
+from skbandit.rates._atoms import columns_of_selections
 from skbandit.rates._bind import (
     as_constraint,
     bind_atom,
@@ -36,7 +37,6 @@ from skbandit.rates._forms import (
     indicators,
     weight_rows,
 )
-from skbandit.rates._kinds import Slot
 from skbandit.rates._metric import warn_of_few, worst_pairs
 
 
@@ -283,21 +283,9 @@ class Declared:
 
     def columns_of_selections(self, data: Data) -> tuple[str, ...] | None:
         """Columns that tell which rows each rate counts; None where a function does."""
-        found: dict[str, None] = {}
-        for rate in (self.objective, *(one.rate for one in self.constraints)):
-            for atom in rate.atoms:
-                if callable(atom.where):
-                    return None
-                if isinstance(atom.group, Slot):
-                    found |= dict.fromkeys(atom.group.columns)
-                if atom.reference is not None:
-                    found[atom.reference] = None
-                columns = data.train.columns
-                if isinstance(atom.where, str) and atom.where in columns.frame.columns:
-                    found[atom.where] = None
-                else:
-                    found |= dict.fromkeys(columns.named_in(atom.where))
-        return tuple(found)
+        rates = self.objective, *(one.rate for one in self.constraints)
+        atoms = [atom for rate in rates for atom in rate.atoms]
+        return columns_of_selections(atoms, data.train.columns)
 
     def bind(self, data: Data, factors: np.ndarray | None = None) -> Goals:
         """Bind to data.

@@ -20,7 +20,6 @@ from skbandit.constrained._weighted_fits import (
     WeightedTask,
     learns_costs,
     responses,
-    weight_parameter,
 )
 from skbandit.constrained.cross_fitting._choose import Choice
 from skbandit.constrained.cross_fitting._cost_rounds import CostRound, DecisionCosts, cost_rounds
@@ -39,7 +38,7 @@ from skbandit.rates._forms import RATE_TOL
 from skbandit.rates._metric import satisfied
 from skbandit.utils._fitting import report_progress, seed_for, seeded
 from skbandit.utils._folds import default_folds
-from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
+from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, weight_parameter
 
 if TYPE_CHECKING:
     import pandas as pd

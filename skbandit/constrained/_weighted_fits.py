@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +22,7 @@ from skbandit.constrained._fit_rows import Classes
 from skbandit.rates._columns import MISSING, Rows
 from skbandit.utils._examples import weighted_examples
 from skbandit.utils._folds import Splits, folds_of_extra
-from skbandit.utils._sklearn_compat import count_rows, params_of_rows, rows_of
+from skbandit.utils._sklearn_compat import count_rows, params_of_rows, routes_weights, rows_of
 from skbandit.utils._validation import explained_entries, first_few, warn
 
 WEIGHT = "sample_weight"
@@ -501,47 +500,6 @@ class Prefit:
     def scores(self, task: Task | None = None) -> tuple[np.ndarray, Any]:
         """Scores of all rows, and the classifier."""
         return responses(self.estimator, self.X, self.method, self.classes), self.estimator
-
-
-def routes_weights(estimator: Any) -> bool:
-    """Whether metadata are routed in a `fit` that receives the weights of rows.
-
-    With metadata routing enabled, they are if some part of a Pipeline requests weights. If none
-    does, its last step gets them, as without routing.
-    """
-    if not get_config()["enable_metadata_routing"]:
-        return False
-    if not isinstance(estimator, Pipeline):
-        return True
-    return bool(estimator.get_metadata_routing().consumes("fit", [WEIGHT]))
-
-
-def weight_parameter(estimator: Any) -> str:
-    """The name of the parameter of `fit` that takes the weights of rows.
-
-    For a Pipeline whose `fit` does not route them, it is that of the last step, as in
-    ``"svc__sample_weight"``.
-    """
-    if isinstance(estimator, Pipeline):
-        for name, step in estimator.steps:
-            if hasattr(step, "fit_resample"):
-                raise ValueError(
-                    f"The step {name!r} of the Pipeline changes the rows, and a reduction trains "
-                    "by their weights: leave it out, as the weights also balance the classes, or "
-                    "use ConstrainedThreshold."
-                )
-    if isinstance(estimator, Pipeline) and not routes_weights(estimator):
-        name, last = estimator.steps[-1]
-        return f"{name}__{weight_parameter(last)}"
-    parameters = inspect.signature(estimator.fit).parameters
-    anything = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-    if WEIGHT not in parameters and not anything:
-        raise ValueError(
-            f"{type(estimator).__name__}.fit accepts no sample_weight, and a reduction trains by "
-            "weights: choose an estimator that accepts them, or ConstrainedThreshold, which "
-            "needs none."
-        )
-    return WEIGHT
 
 
 def metadata_for(

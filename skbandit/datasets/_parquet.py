@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
+from skbandit.logs import read_table
 from skbandit.utils._sklearn_compat import import_optional
 from skbandit.utils._validation import as_labels
 
 __all__ = ["read_parquet_log"]
+
+Block = TypeVar("Block")
 
 _LOG = ("action", "reward", "propensity", "timestamp", "available")
 
@@ -94,12 +98,38 @@ def read_parquet_log(
         raise ValueError(f"features contains column {twice[0]!r} twice.")
     renamed = _read_names(names)
     columns = {name: renamed.get(name, name) for name in _LOG}
-    dataset = _open(source)
+    dataset = _open(source, "source")
     _check_columns(dataset.schema, features, columns, as_labels(renamed.values(), "names"))
     present = {name: column for name, column in columns.items() if column in dataset.schema.names}
     # a Dataset may omit or add columns on purpose
     shared = set() if dataset is source else {*features, *columns.values()}
-    return _read(dataset, features, present, int(block_size), shared)
+    names = list(dict.fromkeys([*features, *present.values()]))
+    convert = partial(_block, features=features, columns=present)
+    return _read(dataset, names, int(block_size), shared, convert)
+
+
+def read_parquet_tables(
+    source: Any, choose: Callable[[list[str]], list[str]], name: str
+) -> Iterator[pd.DataFrame]:
+    """Read some columns of Parquet files, one DataFrame at a time.
+
+    Parameters
+    ----------
+    source : path, list of paths, or pyarrow Dataset
+        As in `read_parquet_log`.
+    choose : callable
+        Maps the names of all columns to those to read.
+    name : str
+        Name of `source` in error messages.
+    """
+    dataset = _open(source, name)
+    columns = choose(dataset.schema.names)
+    shared = set() if dataset is source else set(columns)
+    return _read(dataset, columns, BATCH_SIZE, shared, read_table)
+
+
+BATCH_SIZE = 500_000
+"""Rows of a table of `read_parquet_tables`: fewer take longer, more need more memory."""
 
 
 def _read_names(names: Any) -> dict[str, str]:
@@ -128,9 +158,9 @@ def _check_columns(
     _check_lists(schema, columns["available"])
 
 
-def _open(source: Any) -> Any:
+def _open(source: Any, name: str) -> Any:
     """The files as a pyarrow Dataset."""
-    datasets = import_optional("pyarrow.dataset", "read_parquet_log")
+    datasets = import_optional("pyarrow.dataset", "reading Parquet files")
     if isinstance(source, datasets.Dataset):
         return source
     alone = isinstance(source, str | bytes | os.PathLike)
@@ -138,21 +168,21 @@ def _open(source: Any) -> Any:
         files = [os.fsdecode(path) for path in ([source] if alone else source)]
     except TypeError as error:
         raise TypeError(
-            f"source must be a path, a list of paths or a pyarrow Dataset, got {source!r}."
+            f"{name} must be a path, a list of paths or a pyarrow Dataset, got {source!r}."
         ) from error
     if not files or "" in files:
-        raise ValueError("source contains no file name.")
-    with _in_pyarrow("source"):
+        raise ValueError(f"{name} contains no file name.")
+    with _in_pyarrow(name):
         dataset = datasets.dataset(files[0] if alone else files, format="parquet")
     if not dataset.files:
-        raise ValueError(f"source={files[0]!r} is a folder without files.")
+        raise ValueError(f"{name}={files[0]!r} is a folder without files.")
     return dataset
 
 
 @contextmanager
 def _in_pyarrow(place: str) -> Iterator[None]:
     """Turn pyarrow's errors into ones that name the place in the files."""
-    lib = import_optional("pyarrow.lib", "read_parquet_log")
+    lib = import_optional("pyarrow.lib", "reading Parquet files")
     try:
         yield
     except FileNotFoundError as error:
@@ -167,7 +197,7 @@ def _check_lists(schema: Any, name: str) -> None:
     """Require lists of labels in the column available, if present."""
     if name not in schema.names:
         return
-    types = import_optional("pyarrow.types", "read_parquet_log")
+    types = import_optional("pyarrow.types", "reading Parquet files")
     kind = schema.field(name).type
     lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     if not lists or types.is_nested(kind.value_type):
@@ -176,36 +206,36 @@ def _check_lists(schema: Any, name: str) -> None:
 
 def _read(
     dataset: Any,
-    features: list[str],
-    columns: dict[str, str],
+    columns: list[str],
     block_size: int,
     shared: set[str],
-) -> Iterator[Bunch]:
+    convert: Callable[[Any], Block],
+) -> Iterator[Block]:
     """Yield the blocks; a separate generator, so that arguments are checked at the call."""
     scanned = dataset.scanner(
-        columns=[*dict.fromkeys([*features, *columns.values()])],
+        columns=columns,
         batch_size=block_size,
         batch_readahead=1,
         fragment_readahead=1,
     ).scan_batches()
     files = getattr(dataset, "files", [])
-    file, n_events = files[0] if files else "the dataset", 0
+    file, n_rows = files[0] if files else "the dataset", 0
     while True:
         # pyarrow's errors do not name the file
         place = f"{file} or a file after it" if len(files) > 1 else file
-        with _in_pyarrow(f"{place}, after event {n_events:,}"):
+        with _in_pyarrow(f"{place}, after row {n_rows:,}"):
             tagged = next(scanned, None)
             if tagged is None:
                 return
             file, batch = getattr(tagged.fragment, "path", file), tagged.record_batch
             names = tagged.fragment.physical_schema.names
             batch.validate(full=True)  # else invalid UTF-8 would surface much later
-            block = _block(batch, features, columns) if len(batch) else None
+            block = convert(batch) if len(batch) else None
         for name in sorted(shared.intersection(names) ^ shared.intersection(dataset.schema.names)):
             has = "has a" if name in names else "has no"
             raise ValueError(f"{file} {has} column {name!r}, unlike {files[0]}.")
-        if block:
-            n_events += len(batch)
+        if block is not None:
+            n_rows += len(batch)
             yield block
 
 
@@ -215,8 +245,7 @@ def _block(batch: Any, features: list[str], columns: dict[str, str]) -> Bunch:
     for name, column in columns.items():
         values = batch.column(column)
         y[name] = _pools(values) if name == "available" else values.to_pandas()
-    # metadata written by pandas could turn columns into the index
-    X = batch.select(features).replace_schema_metadata().to_pandas()
+    X = read_table(batch.select(features))
     return Bunch(X=X if features else pd.DataFrame(index=range(len(batch))), y=pd.DataFrame(y))
 
 

@@ -90,6 +90,7 @@ def rate_report(
 
     See Also
     --------
+    rate_report_blocks : The same for a table larger than memory.
     skbandit.ConstrainedRampClassifier.constraint_report : The same for a constrained classifier.
     to_model_card : The report as text.
     skbandit.inspection.RateReportDisplay : The report as a figure.
@@ -120,12 +121,22 @@ def rate_report(
     5  found    M      20   1.00       True
     """
     check_level(confidence_level)
-    named = list(_named(goals))
+    named = list(named_goals(goals))
     given = y_true, y_pred, attributes, sample_weight, pos_label
-    rates = [_rate_of(goal) for _, goal in named]
+    rates = [rate_of(goal) for _, goal in named]
     data, positive = read_measured(rates, *given, by=by, labels=labels)
-    warn_of_unnamed(rates, data)
-    table = _group_table(by, data)
+    return report_of(named, data, positive, _group_table(by, data), confidence_level)
+
+
+def report_of(
+    named: Sequence[tuple[str, Goal]],
+    data: Data,
+    positive: np.ndarray,
+    table: pd.DataFrame,
+    level: float,
+) -> pd.DataFrame:
+    """Report named goals on data, at predictions `positive`, by the groups of a table."""
+    warn_of_unnamed(map(rate_of, (goal for _, goal in named)), data)
     columns = table.columns.tolist()
     parts = [((ALL,) * len(columns), data), *_groups(table, data)]
     lines = [
@@ -136,7 +147,7 @@ def rate_report(
     ]
     n_rows = count_rows_of_rates([(x.text, x.rate, x.data, x.may_be_empty) for x in lines])
     figures = [
-        line.figures(positive, confidence_level) if rows else (np.nan, 0.0, np.nan, np.nan)
+        line.figures(positive, level) if rows else (np.nan, 0.0, np.nan, np.nan)
         for line, rows in zip(lines, n_rows, strict=True)
     ]
     value, effective, low, high = np.array(figures, dtype=float).reshape(-1, 4).T
@@ -231,32 +242,40 @@ def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
 
 def _is_split_by(goal: Goal, columns: Sequence[str]) -> bool:
     """Whether the goal has groups of its own of one of the columns, of which a group lacks most."""
-    grouped = _rate_of(goal).grouped_by
+    grouped = rate_of(goal).grouped_by
     return grouped is not None and not set(columns).isdisjoint(grouped[0])
 
 
 def _group_table(by: Any, data: Data) -> pd.DataFrame:
     """Columns whose values are the groups."""
     if isinstance(by, str | list | tuple) or by is None:
-        names = [by] if isinstance(by, str) else list(by or ())
-        if not all(isinstance(name, str) for name in names):
-            raise TypeError("by must list names of attribute columns; pass values as an array.")
-        table = data.train.columns.several(names, f"by={by!r}")
-    elif hasattr(by, "shape"):
+        return data.train.columns.several(names_of_groups(by), f"by={by!r}")
+    if hasattr(by, "shape"):
         values = {getattr(by, "name", None) or "group": by} if len(by.shape) == 1 else by
         table = Columns.read(values, None, len(data), "by").frame
-        names = table.columns.tolist()
-    else:
-        raise TypeError(
-            "by must be the name of an attribute column, a list of names, or the groups as an "
-            f"array or DataFrame, got {type(by).__name__}."
-        )
+        _check_names(table.columns.tolist())
+        return table
+    raise TypeError(
+        "by must be the name of an attribute column, a list of names, or the groups as an "
+        f"array or DataFrame, got {type(by).__name__}."
+    )
+
+
+def names_of_groups(by: str | Sequence[str] | None) -> list[str]:
+    """The columns of groups, which no other column of the report may be named after."""
+    names = [by] if isinstance(by, str) else list(by or ())
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("by must list names of attribute columns; pass values as an array.")
+    _check_names(names)
+    return names
+
+
+def _check_names(names: Sequence[Any]) -> None:
     taken = {"goal", "of", "n_rows", "effective_n", "value", "ci_low", "ci_high"}
     taken |= {"bound", "slack", "satisfied", "verdict"}
     for name in names:
         if name in taken or names.count(name) > 1:
             raise ValueError(f"by: {name!r} would be two columns of the report; rename it.")
-    return table
 
 
 def _groups(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any, ...], Data]]:
@@ -284,11 +303,12 @@ def _groups(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any, ...], 
         yield group.values, replace(data, train=replace(rows, weight=rows.weight * inside))
 
 
-def _rate_of(goal: Goal) -> Rate:
+def rate_of(goal: Goal) -> Rate:
+    """The expression that a goal measures."""
     return goal if isinstance(goal, Rate) else goal.rate
 
 
-def _named(goals: Any) -> Iterator[tuple[str, Goal]]:
+def named_goals(goals: Any) -> Iterator[tuple[str, Goal]]:
     """Goals with their names or texts, from any nesting of lists."""
     if isinstance(goals, Mapping):
         for name, goal in goals.items():
@@ -301,7 +321,7 @@ def _named(goals: Any) -> Iterator[tuple[str, Goal]]:
         yield repr(goals), goals
     elif isinstance(goals, Iterable) and not isinstance(goals, str):
         for goal in goals:
-            yield from _named(goal)
+            yield from named_goals(goal)
     else:
         raise TypeError(
             f"goals: {goals!r} is not a rate or a constraint: pass one such as "

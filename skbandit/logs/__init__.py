@@ -29,6 +29,8 @@ from skbandit.logs._blocks import as_blocks as as_blocks
 from skbandit.logs._blocks import check_block_arms as check_block_arms
 from skbandit.logs._blocks import noting as noting
 from skbandit.logs._blocks import read_block as read_block
+from skbandit.logs._blocks import read_table as read_table
+from skbandit.logs._blocks import sum_over_blocks as sum_over_blocks
 from skbandit.logs._log import LOG_COLUMNS as LOG_COLUMNS
 from skbandit.logs._log import Log as Log
 from skbandit.logs._log import as_actions as as_actions

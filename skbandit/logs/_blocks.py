@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from skbandit.logs._log import Log, columns_of
+from skbandit.utils._sklearn_compat import import_optional
 
 
 def as_blocks(blocks: Any) -> Iterable[Any]:
@@ -23,6 +24,62 @@ def as_blocks(blocks: Any) -> Iterable[Any]:
             f"blocks must be an iterable of blocks, got {type(blocks).__name__}: {cure}."
         )
     return blocks
+
+
+def sum_over_blocks(task: Callable[[Any], Any], blocks: Any, needed_by: str) -> Any:
+    """Add the results of all blocks, or None without any.
+
+    Parameters
+    ----------
+    task : callable
+        Maps a block to something with ``+``, or to None; picklable, so that it can be sent to
+        workers. Notes name the block in its errors and in those of the addition.
+    blocks : iterable of blocks, or Dask DataFrame
+        The partitions of the latter are blocks. Dask's scheduler maps and adds them.
+    needed_by : str
+        Name of the caller for the error without Dask.
+    """
+
+    def numbered(number: int, block: Any) -> tuple[int, Any]:
+        with noting(_IN_BLOCK.format(number)):
+            return number, task(block)
+
+    if not hasattr(blocks, "to_delayed"):
+        return _added(numbered(k, block) for k, block in enumerate(as_blocks(blocks)))[1]
+    dask = import_optional("dask", f"{needed_by} of a Dask DataFrame")
+    shared = dask.delayed(numbered, traverse=False, pure=False)  # sent once, not per partition
+    parts = [shared(k, part) for k, part in enumerate(blocks.to_delayed())]
+    while len(parts) > 1:  # in steps, so that no worker holds all results
+        parts = [dask.delayed(_added)(parts[k : k + 16]) for k in range(0, len(parts), 16)]
+    return dask.compute(*parts)[0][1]
+
+
+def _added(parts: Iterable[tuple[int, Any]]) -> tuple[int, Any]:
+    """Sum of results, with the number of the first block."""
+    first, total = 0, None
+    for number, part in parts:
+        if part is not None and total is not None:
+            with noting(_IN_BLOCK.format(number)):
+                total = total + part
+        elif part is not None:
+            first, total = number, part
+    return first, total
+
+
+_IN_BLOCK = "In block {}, counted from 0."
+
+
+def read_table(block: Any) -> Any:
+    """A block that is a table in memory, of pandas or polars; one of pyarrow as of pandas."""
+    for method in ("compute", "collect"):  # of Dask and polars
+        if hasattr(block, method):
+            raise TypeError(
+                f"a block must be in memory, got a lazy {type(block).__name__}: call its "
+                f"{method}()."
+            )
+    if hasattr(block, "replace_schema_metadata"):  # pyarrow; its metadata could set an index
+        return block.replace_schema_metadata().to_pandas()
+    return block
 
 
 def read_block(
@@ -45,9 +102,7 @@ def read_block(
     X, y : object
         As given, or parts of a DataFrame. X is None for a table without features.
     """
-    _require_in_memory(block)
-    if hasattr(block, "replace_schema_metadata"):  # pyarrow; its metadata could set an index
-        block = block.replace_schema_metadata().to_pandas()
+    block = read_table(block)
     if hasattr(block, "columns") and not isinstance(block, type):
         X, y = _split_columns(block, list(features or ()))
     elif isinstance(block, tuple) and len(block) == 2:
@@ -79,16 +134,6 @@ def _split_columns(table: Any, features: list[str]) -> tuple[Any, Any]:
         )
     y = table[[name for name in table.columns if name not in features]]
     return (table[features] if features else None), y
-
-
-def _require_in_memory(block: Any) -> None:
-    """Require a block that is not lazy."""
-    for method in ("compute", "collect"):  # of Dask and polars
-        if hasattr(block, method):
-            raise TypeError(
-                f"a block must be in memory, got a lazy {type(block).__name__}: call its "
-                f"{method}()."
-            )
 
 
 def _require_propensity(y: Any, columns: Mapping[str, Any] | None) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates._columns import MISSING, Data, Rows
+from skbandit.rates._columns import MISSING, MOST_SHOWN, Columns, Data, Rows, columns_of_condition
 from skbandit.rates._kinds import OUTCOME, AnyOf, Atom, Member
-from skbandit.utils._validation import shortened, warn
+from skbandit.utils._validation import first_few, shortened, warn
 
 
 class UnlabeledRateError(EmptyRateError):
@@ -26,11 +26,7 @@ def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndar
     denominator is 0 for all predictions.
     """
     kind, n, context = atom.kind, len(data), repr(atom)
-    if atom.kind == OUTCOME:
-        raise TypeError(
-            f"{context} follows from the decision, and is known for logged ones only: it is a goal "
-            "of ConstrainedPolicy."
-        )
+    refuse_outcomes(atom)
     parts = list(data.parts(atom.on))
     if not parts:
         raise EmptyRateError(f"{context} is measured on the rows of X_extra: pass X_extra.")
@@ -54,6 +50,15 @@ def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndar
     if not denominator.any():
         raise EmptyRateError(_why_empty(atom, data, any_selected))
     return numerator, denominator, weight
+
+
+def refuse_outcomes(atom: Atom) -> None:
+    """Raise an error if an atom can only be estimated, for other decisions than those logged."""
+    if atom.kind == OUTCOME:
+        raise TypeError(
+            f"{atom!r} follows from the decision, and is known for logged ones only: it is a goal "
+            "of ConstrainedPolicy."
+        )
 
 
 def tables(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray]:
@@ -137,16 +142,12 @@ def prediction_counts(
 
 def atom_weights(atom: Atom, rows: Rows) -> np.ndarray:
     """Weight of each row of one dataset in an atom; 0 if `where` excludes the row."""
-    context, n = repr(atom), len(rows)
-    weight = rows.weight * rows.columns.mask(atom.where, context, n)
+    context = repr(atom)
+    weight = rows.weight * rows.selected(atom)
     if isinstance(atom.group, Member):
         weight = weight * rows.columns.member(atom.group, context)
     if atom.weight is not None:
-        column = rows.columns.get(atom.weight, context)
-        try:
-            values = column.to_numpy(dtype=float, na_value=np.nan)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{context}: weight column {atom.weight!r} is not numeric.") from error
+        values = rows.numbers(atom.weight, context)
         wrong = (weight > 0) & ~((values >= 0) & np.isfinite(values))
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
@@ -158,14 +159,25 @@ def atom_weights(atom: Atom, rows: Rows) -> np.ndarray:
     return weight
 
 
+def columns_of_selections(atoms: Iterable[Atom], columns: Columns) -> tuple[str, ...] | None:
+    """Columns that tell which rows atoms count; None if a function does."""
+    found: dict[str, None] = {}
+    for atom in atoms:
+        read = columns_of_condition(atom.where, columns.frame.columns)
+        if read is None:
+            return None
+        if atom.group is not None:
+            found |= dict.fromkeys(atom.group.columns)
+        if atom.reference is not None:
+            found[atom.reference] = None
+        found |= dict.fromkeys(read)
+    return tuple(found)
+
+
 def atom_amounts(atom: Atom, rows: Rows, weight: np.ndarray) -> np.ndarray:
     """What a decision costs in each row, by the column that an atom names; 0 without weight."""
     assert atom.amount is not None
-    column = rows.columns.get(atom.amount, repr(atom))
-    try:
-        values = column.to_numpy(dtype=float, na_value=np.nan)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{atom!r}: column {atom.amount!r} is not numeric.") from error
+    values = rows.numbers(atom.amount, repr(atom), atom.weight)
     if (unknown := (weight > 0) & ~np.isfinite(values)).any():
         row = int(np.flatnonzero(unknown)[0])
         raise ValueError(f"{atom!r}: {atom.amount!r} is {values[row]} in row {row}.")
@@ -200,8 +212,8 @@ def _why_empty(atom: Atom, data: Data, any_selected: bool) -> str:
         return f"{atom!r}: every row has weight 0."
     message = f"{shortened(f'{atom!r}: where={atom.where!r}')} selects no rows"
     rows, _ = next(data.parts(atom.on))
-    for column in rows.columns.named_in(atom.where):
-        message += f"; {column!r} holds {rows.columns.values_of(column, repr(atom))}"
+    for column, values in rows.values_in(atom).items():
+        message += f"; {column!r} holds {first_few(values, MOST_SHOWN)}"
     return message + "."
 
 

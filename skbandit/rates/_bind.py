@@ -290,13 +290,12 @@ def count_rows_of_rates(measured: Iterable[tuple[str, Rate, Data, bool]]) -> np.
 
     The last part of an entry says whether `where` may select no rows.
     """
-    found = _measurable(measured, _rows_of_rate)
-    return np.array([0 if behind is None else behind.sum() for behind in found], dtype=int)
+    return np.array([found or 0 for found in _measurable(measured, _rows_of_rate)], dtype=int)
 
 
-def _rows_of_rate(rate: Rate, data: Data) -> np.ndarray:
+def _rows_of_rate(rate: Rate, data: Data) -> int:
     masks = [(atom_counts(atom, data)[1] > 0).any(axis=1) for atom in rate.atoms]
-    return np.logical_or.reduce(masks) if masks else np.zeros(len(data), dtype=bool)
+    return data.count(np.logical_or.reduce(masks)) if masks else 0
 
 
 T = TypeVar("T")

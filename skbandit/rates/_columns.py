@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from skbandit.rates._kinds import Member, On, Where
+from skbandit.rates._kinds import Atom, Member, On, Where
 from skbandit.rates._query import Query, QueryError, find_among
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import (
@@ -140,18 +140,35 @@ class Columns:
         except QueryError as error:
             raise ValueError(f"{context}: {shortened(str(error))}.") from error
 
-    def named_in(self, where: Where) -> list[str]:
-        """Columns that a selection names, for error messages; none for a function."""
-        if isinstance(where, Mapping):
-            return list(where)
-        if not isinstance(where, str) or where in self.frame.columns:
-            return []
-        return list(Query.parse(where).names.values())
+    def values_in(self, where: Where, context: str) -> dict[str, list[Any]]:
+        """The first distinct values of the columns that a condition names, for error messages.
 
-    def values_of(self, name: str, context: str) -> str:
-        """List the first distinct values of a column for error messages."""
-        values = pd.unique(self.get(name, context).dropna()).tolist()
-        return ", ".join(map(repr, values[:10])) + (", ..." if len(values) > 10 else "")
+        None for the name of a boolean column, or for a function.
+        """
+        if isinstance(where, str) and where in self.frame.columns:
+            return {}
+        names = columns_of_condition(where, self.frame.columns) or ()
+        return {name: _first_values(self.get(name, context)) for name in names}
+
+
+def _first_values(column: pd.Series) -> list[Any]:
+    """The first distinct values, one more than an error message lists."""
+    few = pd.unique(column.head(1000).dropna())  # mostly enough, and much faster
+    found = few if len(few) > MOST_SHOWN else pd.unique(column.dropna())
+    return found[: MOST_SHOWN + 1].tolist()
+
+
+MOST_SHOWN = 10
+"""Values of a column that an error message lists."""
+
+
+def columns_of_condition(where: Where, known: Collection[Any]) -> list[str] | None:
+    """Columns that a condition reads, of a table with `known` ones; None if it is a function."""
+    if callable(where):
+        return None
+    if where is None or isinstance(where, Mapping):
+        return list(where or ())
+    return [where] if where in known else list(Query.parse(where).names.values())
 
 
 def _as_mask(found: Any, context: str, n_rows: int, hint: str = "") -> np.ndarray:
@@ -222,6 +239,35 @@ MANY_GROUPS = 50
 
 
 @dataclass(frozen=True)
+class Merged:
+    """What rates need of rows each of which stands for several, as they count these alike.
+
+    The weight of such a row is the sum of theirs. A weight column None is 1 in all rows.
+
+    Attributes
+    ----------
+    n_rows : ndarray of shape (n,)
+        Numbers of rows.
+    masks : dict
+        Outcomes of conditions, by `Atom.condition`.
+    values : dict
+        `Columns.values_in` of conditions.
+    means : dict of ndarray
+        Of a column of numbers, weighted by the rows' weights times those of a weight column; by
+        both columns.
+    effective : dict of ndarray
+        Product of the sums of such weights over the sum of their products, by two weight columns:
+        Kish's effective number of rows if they are one.
+    """
+
+    n_rows: np.ndarray
+    masks: Mapping[Any, np.ndarray]
+    values: Mapping[Any, dict[str, list[Any]]]
+    means: Mapping[tuple[str, str | None], np.ndarray]
+    effective: Mapping[tuple[str | None, str | None], np.ndarray]
+
+
+@dataclass(frozen=True)
 class Rows:
     """One dataset, row by row.
 
@@ -233,14 +279,39 @@ class Rows:
         Codes of the classes, of two classes 1 for positive and 0 for negative; -1 is unlabeled.
     weight : ndarray of shape (n,)
         Nonnegative; a row of weight 0 is ignored.
+    merged : Merged or None
+        If each stands for several; `columns` then has their groups and reference predictions.
     """
 
     columns: Columns
     label: np.ndarray
     weight: np.ndarray
+    merged: Merged | None = None
 
     def __len__(self) -> int:
         return len(self.label)
+
+    def selected(self, atom: Atom) -> np.ndarray:
+        """Boolean mask of the rows that the condition of an atom selects."""
+        if self.merged is None or atom.where is None:
+            return self.columns.mask(atom.where, repr(atom), len(self))
+        return self.merged.masks[atom.condition]
+
+    def values_in(self, atom: Atom) -> dict[str, list[Any]]:
+        """The first values of the columns that the condition of an atom names."""
+        if self.merged is None:
+            return self.columns.values_in(atom.where, repr(atom))
+        return self.merged.values[atom.condition]
+
+    def numbers(self, name: str, context: str, weight: str | None = None) -> np.ndarray:
+        """Values of a column of numbers; of merged rows, their means under a weight column."""
+        if self.merged is not None:
+            return self.merged.means[name, weight]
+        column = self.columns.get(name, context)
+        try:
+            return column.to_numpy(dtype=float, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{context}: column {name!r} is not numeric.") from error
 
 
 @dataclass(frozen=True)
@@ -315,6 +386,21 @@ class Data:
 
     def __len__(self) -> int:
         return len(self.train) + (0 if self.extra is None else len(self.extra))
+
+    def count(self, inside: np.ndarray) -> int:
+        """Number of rows of a boolean mask."""
+        merged = self.train.merged
+        return int(inside.sum() if merged is None else merged.n_rows[inside].sum())
+
+    def effective(self, first: Atom, second: Atom) -> np.ndarray:
+        """Product of the weights of two atoms over the sum of products that it stands for.
+
+        Of shape (n, 1), or (1, 1) with 1 unless rows are merged.
+        """
+        merged = self.train.merged
+        if merged is None:
+            return np.ones((1, 1))
+        return merged.effective[first.weight, second.weight][:, None]
 
     def parts(self, on: On) -> Iterator[tuple[Rows, slice]]:
         """Iterate over the datasets selected by `on`, each with its slice of the stack."""

@@ -27,7 +27,11 @@ def effective_rows(rate: Rate, data: Data, positive: np.ndarray) -> float:
 
     The smallest number if the expression has several atoms.
     """
-    return min((_kish(trials_at(atom, data, positive)[1]) for atom in rate.atoms), default=0.0)
+    found = (
+        _kish(trials_at(atom, data, positive)[1], data.effective(atom, atom)[:, 0])
+        for atom in rate.atoms
+    )
+    return min(found, default=0.0)
 
 
 def trials_at(atom: Atom, data: Data, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -37,8 +41,8 @@ def trials_at(atom: Atom, data: Data, positive: np.ndarray) -> tuple[np.ndarray,
     return success[rows, predicted], trial[rows, predicted]
 
 
-def _kish(weight: np.ndarray) -> float:
-    return float(weight.sum() ** 2 / (weight**2).sum()) if weight.any() else 0.0
+def _kish(weight: np.ndarray, effective: np.ndarray) -> float:
+    return float(weight.sum() ** 2 / (weight**2 / effective).sum()) if weight.any() else 0.0
 
 
 # --- rows as trials --------------------------------------------------------------------

@@ -294,9 +294,14 @@ class Atom:
         )
 
     @property
+    def condition(self) -> Any:
+        """Equal for atoms with the same `where`."""
+        return id(self.where) if callable(self.where) else repr(self.where)
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """Equal for atoms that select and count the same rows."""
-        function = id(self.where) if callable(self.where) else None
+        function = self.condition if callable(self.where) else None
         types = tuple(map(type, self.named))  # True, 1 and 1.0 are equal
         names = self.of, self.decided, self.cells, self.amount
         return repr(self), self.group, function, *names, types

@@ -373,7 +373,7 @@ def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> tupl
         success, trial = trials_at(atom, data, positive)
         return success[:, None], trial[:, None]  # sums without cancellation
 
-    limits = _limits([rate, rate], np.array([1.0, -1.0]), np.zeros(2), counted, len(data))
+    limits = _limits([rate, rate], np.array([1.0, -1.0]), np.zeros(2), counted, data, len(data))
     limits = limits.exact() if len(limits.shares) == 1 else replace(limits, exact_below=FEW_TRIALS)
     z = -float(ndtri((1.0 - level) / 2.0))
     measured = limits.measure(np.zeros((len(limits.constant), 1)), z)
@@ -417,7 +417,8 @@ def score_limits(goals: BoundConstraints, data: Data) -> ScoreLimits:
     measured = np.flatnonzero(goals.n_rows > 0)
     rates = [goals.constraints[k].rate for k in measured]
     sign, bound = goals.sign[measured], goals.bound[measured]
-    return _limits(rates, sign, bound, partial(trials_if_predicted, data=data), data.n_indicators)
+    counted = partial(trials_if_predicted, data=data)
+    return _limits(rates, sign, bound, counted, data, data.n_indicators)
 
 
 def _limits(
@@ -425,6 +426,7 @@ def _limits(
     signs: np.ndarray,
     bounds: np.ndarray,
     counted: Callable[[Atom], tuple[np.ndarray, np.ndarray]],
+    data: Data,
     n: int,
 ) -> ScoreLimits:
     """Limits of constraints ``sign * (rate - bound) <= 0`` over n indicators of decisions.
@@ -440,10 +442,14 @@ def _limits(
     counts = [counted(atom) for atom in atoms.values()]
     shares = []
     for atom, (success, trial) in zip(atoms.values(), counts, strict=True):
-        won, squared = trial * success, trial**2
+        won, squared = trial * success, trial**2 / data.effective(atom, atom)
         numbers = [table.add(one) for one in (won, trial, squared * success, squared)]
         shares.append(_Share(atom.kind, *numbers))
-    pairs = [_pair(table, a, b, counts) for a, b in _together(rates, place)]
+    numbered = list(atoms.values())
+    pairs = [
+        _pair(table, a, b, counts, data.effective(numbered[a], numbered[b]))
+        for a, b in _together(rates, place)
+    ]
     sizes = len(rates), len(atoms)
     coefficients, divisor = np.zeros(sizes), np.zeros(sizes)
     offset, divisor_offset = np.zeros(len(rates)), np.ones(len(rates))
@@ -478,11 +484,15 @@ def _together(rates: Sequence[Rate], place: dict[tuple[object, ...], int]) -> li
 
 
 def _pair(
-    table: _Sums, a: int, b: int, counts: list[tuple[np.ndarray, np.ndarray]]
+    table: _Sums,
+    a: int,
+    b: int,
+    counts: list[tuple[np.ndarray, np.ndarray]],
+    effective: np.ndarray,
 ) -> _Pair | None:
     """The sums of two atoms' common rows; None without any."""
     (won, trial), (other_won, other_trial) = counts[a], counts[b]
-    either = trial * other_trial
+    either = trial * other_trial / effective
     if not either.any():
         return None
     parts = (either * (won & other_won), either * won, either * other_won, either)

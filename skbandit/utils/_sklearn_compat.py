@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from sklearn import get_config
 from sklearn.base import _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if as _available_if
@@ -49,6 +52,47 @@ def forget_callbacks(estimator: Any) -> None:
         vars(estimator).pop(name, None)
 
 
+def routes_weights(estimator: Any) -> bool:
+    """Whether metadata are routed in a `fit` that receives the weights of rows.
+
+    With metadata routing enabled, they are if some part of a Pipeline requests weights. If none
+    does, its last step gets them, as without routing.
+    """
+    if not get_config()["enable_metadata_routing"]:
+        return False
+    if not isinstance(estimator, Pipeline):
+        return True
+    return bool(estimator.get_metadata_routing().consumes("fit", ["sample_weight"]))
+
+
+def weight_parameter(estimator: Any) -> str:
+    """The name of the parameter of `fit` that takes the weights of rows.
+
+    For a Pipeline whose `fit` does not route them, it is that of the last step, as in
+    ``"svc__sample_weight"``.
+    """
+    if isinstance(estimator, Pipeline):
+        for name, step in estimator.steps:
+            if hasattr(step, "fit_resample"):
+                raise ValueError(
+                    f"The step {name!r} of the Pipeline changes the rows, and training is by their "
+                    "weights: leave it out, as the weights also balance the classes, or use "
+                    "ConstrainedThreshold."
+                )
+    if isinstance(estimator, Pipeline) and not routes_weights(estimator):
+        name, last = estimator.steps[-1]
+        return f"{name}__{weight_parameter(last)}"
+    parameters = inspect.signature(estimator.fit).parameters
+    anything = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    if "sample_weight" not in parameters and not anything:
+        raise ValueError(
+            f"{type(estimator).__name__}.fit accepts no sample_weight, and training is by weights: "
+            "choose an estimator that accepts them, or, of the classifiers, ConstrainedThreshold, "
+            "which needs none."
+        )
+    return "sample_weight"
+
+
 __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
@@ -62,7 +106,9 @@ __all__ = [
     "fit_context",
     "forget_callbacks",
     "params_of_rows",
+    "routes_weights",
     "rows_of",
+    "weight_parameter",
 ]
 
 

@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from skbandit.bandit import ConstrainedPolicy, make_policy_pipeline
 from skbandit.bandit._action_goals import doubly_robust
+from skbandit.bandit._unknown_groups import EstimatedRows
 from skbandit.evaluation import OffPolicyScorer, off_policy_value
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
@@ -26,6 +27,7 @@ from skbandit.rates import (
     ratio,
     recall,
 )
+from skbandit.rates._columns import Columns, Rows
 from skbandit.selection import RegressionSetSelector, assign
 
 ARMS = np.array(["call", "letter", "mail", "none"])
@@ -434,3 +436,65 @@ def test_what_constraints_cost_of_a_table():
         assert row["ci_low"] < -value(shares(policy)) < row["ci_high"]
         gain = row["cross_fitted"] - row["unconstrained"]
         assert policy.constraint_report_["price"][0] == pytest.approx(gain, abs=0.03)
+
+
+def test_groups_unknown_at_prediction_are_estimated():
+    gap = difference(positive_rate, by="sex", of=["call"])
+    policy, women = fitted(gap <= 0.05, confidence_level=0.9), (NEW_PEOPLE["sex"] == "F").to_numpy()
+    chosen = policy.predict(NEW)
+    called = chosen == "call"
+    free = fitted().predict(NEW) == "call"
+    assert free[~women].mean() - free[women].mean() > 0.15
+    assert abs(called[women].mean() - called[~women].mean()) <= 0.05
+    report = policy.constraint_report_
+    assert (report["groups_unknown"] <= 0.05).all()
+    share = (chosen[:, None] == ARMS).astype(bool)
+    known = value(shares(policy))
+    assert known - 0.1 < value(share) < known
+    assert pickle.loads(pickle.dumps(policy)).predict(NEW[:9]).tolist() == chosen[:9].tolist()
+    # where the features say nothing of the group, and the groups need other decisions
+    coin = pd.DataFrame({"coin": np.random.default_rng(3).choice(["h", "t"], len(X))})
+    goals = [positive_rate({"coin": "h"}, of="call") <= 0.1]
+    goals += [positive_rate({"coin": "t"}, of="call") >= 0.5]
+    policy = ConstrainedPolicy(None, None, goals).fit(X, LOG, attributes=coin)
+    with pytest.raises(ValueError, match="attributes lack 'coin', and no policy was found"):
+        policy.predict(NEW)
+    assert len(policy.predict(X, attributes=coin)) == len(X)
+
+
+def test_the_expectation_of_groups_by_hand():
+    rows = Rows(Columns.read({"visits": [1, 3, 5]}, None, 3), np.zeros(3, dtype=int), np.ones(3))
+    share = np.array([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])
+    estimated = EstimatedRows(rows, pd.DataFrame({"sex": ["F", "M"]}), share)
+    women = positive_rate({"sex": "F"}, of="call").atoms[0]
+    np.testing.assert_allclose(estimated.units(women), share[:, 0])
+    often = positive_rate("visits > 2 and sex == 'M'", of="call").atoms[0]
+    np.testing.assert_allclose(estimated.units(often), [0, 0.5, 0])
+
+
+def test_a_log_of_slates():
+    contexts, _, reward = world(2000, 5)
+    rng, rows = np.random.default_rng(0), np.arange(2000)
+    first = rng.integers(0, 4, 2000)
+    second = (first + rng.integers(1, 4, 2000)) % 4
+    noisy = reward + rng.normal(size=reward.shape)
+    log = pd.DataFrame(
+        {
+            "action": list(zip(ARMS[first], ARMS[second], strict=True)),
+            "reward": list(zip(noisy[rows, first], noisy[rows, second], strict=True)),
+        }
+    )
+    costs = np.full((2000, 4), np.nan)
+    costs[rows, first], costs[rows, second] = -noisy[rows, first], -noisy[rows, second]
+    table = pd.DataFrame(costs, columns=ARMS)
+    goals = [positive_rate(of="call") <= 0.3, positive_rate(of="none") >= 0.2]
+    policies = [
+        ConstrainedPolicy(None, None, goals, n_select=2, random_state=0).fit(contexts, y)
+        for y in (log, table)
+    ]
+    chosen = [one.predict(NEW) for one in policies]
+    np.testing.assert_array_equal(*chosen)
+    share = (chosen[0][:, :, None] == ARMS).any(axis=1).mean(axis=0)
+    assert share[0] <= 0.33 and share[3] >= 0.17
+    with pytest.raises(ValueError, match="a log of slates, with a reward per action"):
+        ConstrainedPolicy(None, None, goals, n_select=2).fit(X, LOG)

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skbandit.bandit import OffPolicyClassifier, make_policy_pipeline
-from skbandit.bandit._off_policy_classifier import _RewardsByClassifier, examples_of_rewards
+from skbandit.bandit._off_policy_classifier import RewardsByClassifier, examples_of_rewards
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import off_policy_blocks, off_policy_value, replay
 from tests.tiers import first
@@ -245,10 +245,10 @@ def test_rewards_predicted_by_a_classifier():
     rng = np.random.default_rng(0)
     x = rng.integers(4, size=(500, 1))
     reward, weight = rng.normal(size=500) - 7 * x[:, 0], rng.integers(0, 3, 500)
-    found = _RewardsByClassifier(DecisionTreeClassifier()).fit(x, reward, weight).predict(x[:20])
+    found = RewardsByClassifier(DecisionTreeClassifier()).fit(x, reward, weight).predict(x[:20])
     means = [np.average(reward[x[:, 0] == k], weights=weight[x[:, 0] == k]) for k in range(4)]
     assert found == pytest.approx(np.array(means)[x[:20, 0]])
-    constant = _RewardsByClassifier(DecisionTreeClassifier()).fit(x, np.full(500, 3.5))
+    constant = RewardsByClassifier(DecisionTreeClassifier()).fit(x, np.full(500, 3.5))
     assert constant.predict(x[:3]).tolist() == [3.5] * 3
 
 

@@ -1,4 +1,4 @@
-"""A Parquet log larger than memory: an off-policy estimate, and the replay of a policy that learns.
+"""A Parquet log larger than memory: a report, an off-policy estimate, and a replay that learns.
 
 python -m tests.benchmarks.stream [--quick] [--folder FOLDER]
 """
@@ -15,7 +15,8 @@ import numpy as np
 
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import read_parquet_log
-from skbandit.evaluation import off_policy_blocks, replay_blocks
+from skbandit.evaluation import off_policy_blocks, rate_report_blocks, replay_blocks
+from skbandit.rates import positive_rate
 from tests.benchmarks._measure import in_fresh_process, measure, resident_peak
 from tests.benchmarks._table import Column, print_table
 
@@ -94,7 +95,20 @@ def walk(files: list[Path]) -> dict[str, Any]:
     return found | {"kept": result.n_accepted}
 
 
-TASKS = {"read only": scan, "snips and ips of a greedy policy": judge, "replay, learning": walk}
+def report(files: list[Path]) -> dict[str, Any]:
+    """Share of clicks, of all events and of each arm."""
+    clicks = {"y_true": None, "y_pred": "reward", "by": "action"}
+    found = rate_report_blocks(files, positive_rate(), **clicks)
+    assert found["n_rows"][0] == found["n_rows"][1:].sum() == sum(_rows(path) for path in files)
+    return {"mean reward": found["value"][0]}
+
+
+TASKS = {
+    "read only": scan,
+    "report of clicks by arm": report,
+    "snips and ips of a greedy policy": judge,
+    "replay, learning": walk,
+}
 
 
 def blocks(files: Iterable[Path]) -> Iterator[Any]:

@@ -119,7 +119,7 @@ def unaddressed(value):
         (recall("sex") >= 0.5, "column 'sex' must be boolean.*write {'sex': value}"),
         (recall("debt + 1") >= 0.5, "must be boolean, got"),
         (recall(weight="debt") >= 0.5, "weights must be finite and not negative, 'debt' has -"),
-        (recall(weight="sex") >= 0.5, "weight column 'sex' is not numeric"),
+        (recall(weight="sex") >= 0.5, "column 'sex' is not numeric"),
         (churn("unknown") <= 0.5, "'unknown' is missing"),
         (churn("debt") <= 0.5, "not among the labels"),
         (recall(on="extra") >= 0.5, r"recall\(on='extra'\) .* pass X_extra"),

@@ -19,9 +19,9 @@ from skbandit.constrained._weighted_fits import (
     Learner,
     WeightedTask,
     stacked,
-    weight_parameter,
 )
 from skbandit.rates._columns import Columns, Rows
+from skbandit.utils._sklearn_compat import weight_parameter
 
 RNG = np.random.default_rng(0)
 

@@ -165,7 +165,7 @@ def test_the_place_of_an_error_is_named(tmp_path):
     text = pa.array(["news"] * 2500)
     spoilt = table().set_column(table().column_names.index("action"), "action", text)
     pq.write_table(spoilt, tmp_path / "b.parquet")
-    with pytest.raises(ValueError, match=r"a\.parquet or a file after it, after event "):
+    with pytest.raises(ValueError, match=r"a\.parquet or a file after it, after row "):
         whole(read_parquet_log(tmp_path, FEATURES))
 
 
@@ -189,5 +189,5 @@ def test_texts_that_are_none(tmp_path):
     bad = pa.array([b"\xff"], pa.binary())
     text = pa.Array.from_buffers(pa.string(), 1, [None, *bad.buffers()[1:]])
     pq.write_table(pa.table({"action": text, "reward": [1]}), tmp_path / "log.parquet")
-    with pytest.raises(ValueError, match=r"log\.parquet, after event 0: cannot be read: .*UTF8"):
+    with pytest.raises(ValueError, match=r"log\.parquet, after row 0: cannot be read: .*UTF8"):
         whole(read_parquet_log(tmp_path, []))

@@ -254,7 +254,7 @@ def test_weight_column_is_checked_where_it_counts(bad):
 
 
 def test_weight_column_is_numeric():
-    with pytest.raises(ValueError, match=r"weight='w'\): weight column 'w' is not numeric"):
+    with pytest.raises(ValueError, match=r"weight='w'\): column 'w' is not numeric"):
         bind(recall(weight="w"), w=["a", "b", "c"])
     with pytest.raises(ValueError, match="unknown column 'w'; known columns are 'v'"):
         bind(recall(weight="w"), v=[1, 2, 3])

@@ -35,6 +35,7 @@ from skbandit.datasets import (
 from skbandit.evaluation import (
     off_policy_blocks,
     off_policy_value,
+    rate_report_blocks,
     replay,
     replay_blocks,
     replay_slates,
@@ -137,6 +138,17 @@ def _(folder):
 
 
 # --- evaluation --------------------------------------------------------------------------
+
+
+@example("skbandit.evaluation.rate_report_blocks", ValueError)
+def _(folder):
+    rate_report_blocks([], recall(), y_true="y", y_pred="p")
+
+
+@example("skbandit.evaluation.rate_report_blocks", UserWarning)
+def _(folder):
+    table = pd.DataFrame({"y": [0, 1], "p": [0, 1]})
+    rate_report_blocks([table], recall(), y_true="y", y_pred="p")
 
 
 @example("skbandit.evaluation.off_policy_value", ValueError)

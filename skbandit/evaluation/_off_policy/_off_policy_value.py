@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,16 +17,14 @@ from skbandit.evaluation._off_policy._target_policy import EvaluatedLog, are_flo
 from skbandit.evaluation._policy_protocol import name_block_columns
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
-    as_blocks,
     check_block_arms,
     column_names,
     cross_fitted_rewards,
     expected_reward,
-    noting,
     read_block,
+    sum_over_blocks,
 )
 from skbandit.utils._folds import behind_transformers
-from skbandit.utils._sklearn_compat import import_optional
 from skbandit.utils._validation import as_labels, warn
 
 
@@ -347,11 +345,7 @@ def off_policy_blocks(
     columns = name_block_columns(policy, columns, reward)
     bounds = read_range(reward_range)
     task = _Task(policy, features, arms, reward_model, rule, columns, bounds)
-    run = _on_dask if hasattr(blocks, "to_delayed") else _one_by_one
-    total = None
-    for part in run(task, blocks):
-        if part is not None:
-            total = part if total is None else total + part
+    total = sum_over_blocks(task, blocks, "off_policy_blocks")
     if total is None:
         raise ValueError("blocks contains no event.")
     if total.shortcoming:
@@ -371,11 +365,10 @@ class _Task:
     columns: Mapping[str, Any] | None
     reward_range: Range | None
 
-    def __call__(self, number: int, block: Any) -> LogSums | None:
+    def __call__(self, block: Any) -> LogSums | None:
         """Sums over the events of a block; None if it has none."""
-        with noting(f"In block {number}, counted from 0."):
-            X, y = read_block(block, self.features, self.columns)
-            return self._sums(X, y) if len(y) else None
+        X, y = read_block(block, self.features, self.columns)
+        return self._sums(X, y) if len(y) else None
 
     def _sums(self, X: Any, y: Any) -> LogSums:
         given, named = self.policy, isinstance(self.policy, str)
@@ -420,15 +413,3 @@ def _predictions(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:
     if isinstance(model, Mapping):
         return np.column_stack([expected_reward(model[arm], X) for arm in evaluated.arms])
     return model.predict_reward(X)[:, [known.index(arm) for arm in evaluated.arms]]
-
-
-def _one_by_one(task: _Task, blocks: Iterable[Any]) -> Iterable[LogSums | None]:
-    """Sums of blocks, one after the other."""
-    return (task(number, block) for number, block in enumerate(as_blocks(blocks)))
-
-
-def _on_dask(task: _Task, frame: Any) -> Iterable[LogSums | None]:
-    """Sums of the partitions of a Dask DataFrame, computed by Dask's scheduler."""
-    dask = import_optional("dask", "off_policy_blocks of a Dask DataFrame")
-    shared = dask.delayed(task, traverse=False, pure=False)  # sent once, not per partition
-    return dask.compute(*(shared(k, part) for k, part in enumerate(frame.to_delayed())))

@@ -1,0 +1,100 @@
+"""Tables of what actions lead to, (n, D), from logs, logs of slates, and tables of costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.logs import (
+    Log,
+    column_names,
+    columns_of,
+    label_array,
+    read_numbers,
+    read_slates,
+)
+from skbandit.utils._validation import first_few
+
+COST, REWARD = "cost", "reward"
+"""Names of what a table of costs holds, and of the outcome that is the log's reward."""
+
+
+def arms_of_table(y: Any) -> np.ndarray:
+    """Labels of the columns of a table of costs."""
+    names = column_names(y)
+    if names is None:
+        table = np.asarray(y)
+        if table.ndim != 2 or table.dtype.kind not in "fiu":
+            raise ValueError(
+                "y must be a log, a DataFrame with columns action and reward, or a table of costs "
+                f"with a column per action, got an array of shape {table.shape}."
+            )
+        return np.arange(table.shape[1])
+    if twice := [name for k, name in enumerate(names) if name in names[:k]]:
+        raise ValueError(f"y has two columns {twice[0]!r}: each action has one column of costs.")
+    if {REWARD, "propensity"} & set(names) or not all(
+        pd.api.types.is_numeric_dtype(np.asarray(y[name]).dtype) for name in names
+    ):
+        raise ValueError(
+            f"y has the columns {first_few(names)}: a log needs a column of actions, named "
+            "'action' or by columns={'action': ...}; a table of costs has one numeric column per "
+            "action."
+        )
+    return label_array(names)
+
+
+def read_costs(y: Any, n: int) -> np.ndarray:
+    """A table of costs as floats; nan is not observed."""
+    table = np.asarray(y, dtype=float)
+    if len(table) != n:
+        raise ValueError(f"y has {len(table)} rows, X has {n}.")
+    if np.isinf(table).any():
+        row = int(np.argwhere(np.isinf(table))[0][0])
+        raise ValueError(
+            f"y has an infinite cost in row {row}: what cannot be chosen is not available."
+        )
+    return table
+
+
+def tables_of_log(y: Any, log: Log, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """A table of each outcome, known of the logged action."""
+    known = column_names(y) or []
+    found = {}
+    for name in names:
+        if name != REWARD and name not in known:
+            raise ValueError(
+                f"outcome({name!r}) is not a column of the log: its columns are {first_few(known)}."
+            )
+        values = log.reward if name == REWARD else read_numbers(y[name], len(log), name)
+        table = np.full((len(log), len(log.arms)), np.nan)
+        table[np.arange(len(log)), log.action] = values
+        found[name] = table
+    return found
+
+
+def is_log(y: Any, columns: Mapping[str, Any] | None) -> bool:
+    """Whether y is a log, with a column of actions, or a table of costs."""
+    names = column_names(y)
+    return names is not None and bool({"action"} & {*names, *(columns or {})})
+
+
+def holds_slates(y: Any, columns: Mapping[str, Any] | None) -> bool:
+    """Whether y is a log with a reward per arm of a slate; a tuple may be the label of one arm."""
+    name = (columns_of(y, columns) or {}).get("reward") if is_log(y, columns) else None
+    return name is not None and isinstance(next(iter(y[name]), None), tuple | list | np.ndarray)
+
+
+def costs_of_slates(
+    y: Any, n: int, available: Any, columns: Mapping[str, Any] | None
+) -> tuple[pd.DataFrame, Any]:
+    """The negative rewards of the arms shown, nan for others; and the available arms."""
+    log = read_slates(y, n, available=available, columns=columns)
+    reward = log.of_arms(log.reward, "reward")
+    table = np.full((n, len(log.arms)), np.nan)
+    row, place = np.nonzero(log.shown)
+    table[row, log.action[row, place]] = -reward[row, place]
+    arms = label_array(log.arms.tolist())
+    return pd.DataFrame(table, columns=arms), None if log.pools is None else log.available_sets()
