@@ -50,8 +50,8 @@ plt.show()
 
 # %%
 # ``RateReportDisplay`` shows rates by group for the predictions of any classifier, and of ratios
-# between groups the worst. What to see: the recall is below its bound of .5 for most groups, and the
-# intervals of small groups are wide. A warning names groups with few rows.
+# between groups the worst. What to see: the recall is below its bound of .5 for most groups, and
+# the intervals of small groups are wide. A warning names groups with few rows.
 
 predicted = LogisticRegression().fit(X[known], income[known]).predict(X[new])
 rates = {"error": error_rate(), "recall": recall() >= 0.5, "positive": positive_rate()}

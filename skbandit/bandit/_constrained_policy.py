@@ -593,8 +593,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """A report on the constraints on new rows; outcomes are doubly robust on a log."""
         rows, mask = self._read_new(X, available, attributes)
         goals, predicted = self._goals.scaled(rows), self._tables(X)
-        problem, n = self._problem(X, rows, mask, predicted), len(rows)
-        outcomes = {}
+        known_groups, multipliers = self._with_groups(rows, X)
+        decided = self._problem(X, known_groups, mask, predicted).decide(
+            Prices(np.ones(1), multipliers)
+        )
+        n, outcomes = len(rows), {}
         if goals.outcomes:
             log = self._read_log(y, n, available, X)
             if log is None:
@@ -602,14 +605,14 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             place = {arm: k for k, arm in enumerate(self._arms.tolist())}
             action = np.array([place.get(arm, -1) for arm in log.arms[log.action].tolist()])
             known = np.flatnonzero(action >= 0)  # the policy never takes others
-            for name, table in _tables_of_log(y, log, goals.outcomes).items():
+            for name, table in tables_of_log(y, log, goals.outcomes).items():
                 value, found = table[np.arange(n), log.action], predicted[name].copy()
                 of_known = value[known], found[known], action[known], log.probability[known]
                 found[known] = doubly_robust(*of_known)
                 outcomes[name] = found
-        events = np.arange(n)
-        measure = ActionMeasure(goals, problem, events, problem.weight, outcomes, None, None)
-        decided = problem.decide(Prices(np.ones(1), self.multipliers_))
+        problem = self._problem(X, rows, mask, predicted)
+        events = np.arange(n), problem.weight
+        measure = ActionMeasure(goals, problem, *events, outcomes, None, None)
         report = self._table(*measure.report(measure(decided)))
         report.insert(1, "n_rows", n)
         return report.assign(effective_n=n)

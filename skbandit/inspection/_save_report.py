@@ -19,6 +19,7 @@ from scipy.sparse import issparse
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
+from skbandit.bandit._action_tables import holds_slates, is_log
 from skbandit.constrained import constraint_report
 from skbandit.evaluation import off_policy_value, rate_report
 from skbandit.evaluation._rate_report import parts_of_rows, read_verdicts, sum_up
@@ -89,7 +90,7 @@ def save_report(
     TypeError
         If the model is of another kind.
     ValueError
-        If the cost of an ad that a selector chooses is not known.
+        If the cost of an ad that a selector chooses is not known, or `y` is a log of slates.
 
     See Also
     --------
@@ -183,10 +184,17 @@ def _of_classifier(case: _Case) -> list[Section]:
 
 def _of_policy(case: _Case) -> list[Section]:
     """Sections on a policy, with constraints or without."""
-    fitted, y, names = case.fitted, case.y, _log_columns(case.fitted, case.y)
+    fitted, y = case.fitted, case.y
     has_goals, options = hasattr(fitted, "constraint_report_"), dict[str, Any]()
-    if names is not None and "available" in names:
-        options["available"] = y[names["available"]]
+    if holds_slates(y, fitted.columns):
+        raise ValueError(
+            "y is a log of slates, whose value is not reported: pass a log of one action per row, "
+            "or a table of costs; skbandit.evaluation.slate_pseudo_inverse estimates the value."
+        )
+    if is_log(y, fitted.columns):
+        names = columns_of(y, fitted.columns) or {}
+        if "available" in names:
+            options["available"] = y[names["available"]]
     if has_goals:
         options["attributes"] = case.attributes
     decided = fitted.predict(case.rows, **options)
@@ -195,7 +203,7 @@ def _of_policy(case: _Case) -> list[Section]:
         seen = case.rows, y, options.get("available"), case.attributes
         report = of_goals(fitted._report_on(*seen))
         sections = [*_goals(report, len(decided)), *_costs(fitted)]
-    if names is None:
+    if has_goals and not is_log(y, fitted.columns):
         return sections + _against_cheapest(decided, fitted.arms_, y, case.groups)
     log = read_log(y, len(decided), columns=fitted.columns)
     evaluated, X = (decided, None) if has_goals else (case.model, case.X)
@@ -216,14 +224,6 @@ def _of_selector(case: _Case) -> list[Section]:
 
 def _evaluated_on(decided: np.ndarray) -> Section:
     return "", _page.paragraph(f"Evaluated on {len(decided):,} rows.", "soft")
-
-
-def _log_columns(fitted: Any, y: Any) -> dict[str, Any] | None:
-    """Columns of a log; None if y is a table of costs, with a column per arm."""
-    table = getattr(y, "columns", None)
-    if table is not None and set(fitted.arms_.tolist()) <= set(table):
-        return None
-    return columns_of(y, fitted.columns) or {}
 
 
 def _goals(report: pd.DataFrame, n_rows: int) -> list[Section]:
@@ -328,7 +328,7 @@ def _against_cheapest(
     costs = np.asarray(costs, dtype=float)
     place = {label: k for k, label in enumerate(labels.tolist())}
     sets = np.array([[place[one] for one in row] for row in _as_sets(chosen)])
-    mean = np.nanmean(costs, axis=0)
+    mean = pd.DataFrame(costs).mean().fillna(np.inf).to_numpy()
     cheapest = np.sort(np.argsort(mean, kind="stable")[: sets.shape[1]])
     row_costs = np.take_along_axis(costs, sets, axis=1).sum(axis=1)
     usual = costs[:, cheapest].sum(axis=1)

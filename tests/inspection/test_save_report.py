@@ -264,7 +264,7 @@ def test_selectors_are_compared_with_the_most_popular(model, tmp_path):
     assert f"difference {mean - popular:.3f} [" in text
     unknown = shuffled.copy()
     unknown.iloc[0] = np.nan
-    with pytest.raises(ValueError, match=r"no cost in row 0 .* logged_costs"):
+    with pytest.raises(ValueError, match=r"no cost in row 0 of .*logged_costs"):
         saved(tmp_path, model, X[NEW], unknown)
 
 
@@ -321,6 +321,10 @@ def test_other_models_are_refused(tmp_path):
         saved(tmp_path, plain, X[NEW], Y[NEW])
     with pytest.raises(ValueError, match="by='race': unknown column 'race'"):
         saved(tmp_path, plain, X[NEW], Y[NEW], by="race")
+    slates = LOG[NEW].assign(reward=[(0.0, 1.0)] * N)
+    model = OffPolicyClassifier().fit(X[TRAIN], LOG[TRAIN])
+    with pytest.raises(ValueError, match=r"log of slates.*slate_pseudo_inverse"):
+        saved(tmp_path, model, X[NEW], slates)
     assert not list(tmp_path.iterdir())
 
 
@@ -339,6 +343,8 @@ onload = () => {
   document.title = JSON.stringify({
     wide: Math.max(document.body.scrollWidth, ...wide),
     loaded: performance.getEntriesByType("resource").length,
+    least: Math.min(...[...document.querySelectorAll("td")]
+      .filter(e => e.textContent.length > 5).map(e => e.getBoundingClientRect().width)),
     narrow: matchMedia("(max-width: 600px)").matches,
   });
 };
@@ -365,9 +371,12 @@ def test_a_phone_and_paper(policy, threshold, tmp_path):
             tmp_path, page.replace("</body>", f"{MEASURE}</body>"), "--window-size=500,900",
             "--dump-dom",
         )  # fmt: skip
-        found = re.search(r'<title>\{"wide":([\d.]+),"loaded":(\d+),"narrow":true\}', shown)
+        found = re.search(
+            r'<title>\{"wide":([\d.]+),"loaded":(\d+),"least":([\d.]+),"narrow":true\}', shown
+        )
         assert found, shown[:500]
         assert float(found[1]) <= 390 and found[2] == "0"
+        assert float(found[3]) > 40, "no column is crushed"
         paper = tmp_path / "report.pdf"
         browse(tmp_path, page, f"--print-to-pdf={paper}", "--no-pdf-header-footer")
         sizes = re.findall(rb"/MediaBox ?\[0 0 ([\d.]+) ([\d.]+)\]", paper.read_bytes())
