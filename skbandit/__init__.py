@@ -13,14 +13,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from skbandit import rates
-    from skbandit.bandit import ConstrainedPolicy, GLMUCBPolicy
+    from skbandit.bandit import (
+        ConstrainedPolicy,
+        GLMUCBPolicy,
+        OffPolicyClassifier,
+        OraclePolicy,
+        SharedGLMPolicy,
+        SlatePolicy,
+    )
     from skbandit.constrained import (
         ConstrainedRampClassifier,
         ConstrainedReduction,
         ConstrainedThreshold,
+        RampClassifier,
+        constraint_report,
     )
-    from skbandit.evaluation import ReplayScorer
-    from skbandit.selection import RegressionSetSelector, SetSelectClassifier
+    from skbandit.evaluation import (
+        RateScorer,
+        ReplayScorer,
+        off_policy_value,
+        rate_report,
+        replay,
+    )
+    from skbandit.selection import (
+        PopularitySetSelector,
+        RegressionSetSelector,
+        SetSelectClassifier,
+        assign,
+    )
 
 __all__ = [
     "ConstrainedPolicy",
@@ -28,23 +48,47 @@ __all__ = [
     "ConstrainedReduction",
     "ConstrainedThreshold",
     "GLMUCBPolicy",
+    "OffPolicyClassifier",
+    "OraclePolicy",
+    "PopularitySetSelector",
+    "RampClassifier",
+    "RateScorer",
     "RegressionSetSelector",
     "ReplayScorer",
     "SetSelectClassifier",
+    "SharedGLMPolicy",
+    "SlatePolicy",
+    "assign",
+    "constraint_report",
+    "off_policy_value",
+    "rate_report",
     "rates",
+    "replay",
 ]
 
 __version__ = "0.1.0"
 
 _ROOM_OF = {
     "ConstrainedPolicy": "bandit",
+    "GLMUCBPolicy": "bandit",
+    "OffPolicyClassifier": "bandit",
+    "OraclePolicy": "bandit",
+    "SharedGLMPolicy": "bandit",
+    "SlatePolicy": "bandit",
     "ConstrainedRampClassifier": "constrained",
     "ConstrainedReduction": "constrained",
     "ConstrainedThreshold": "constrained",
-    "GLMUCBPolicy": "bandit",
-    "RegressionSetSelector": "selection",
+    "RampClassifier": "constrained",
+    "constraint_report": "constrained",
+    "RateScorer": "evaluation",
     "ReplayScorer": "evaluation",
+    "off_policy_value": "evaluation",
+    "rate_report": "evaluation",
+    "replay": "evaluation",
+    "PopularitySetSelector": "selection",
+    "RegressionSetSelector": "selection",
     "SetSelectClassifier": "selection",
+    "assign": "selection",
 }
 _ROOMS = {*_ROOM_OF.values(), "datasets", "exceptions", "inspection", "logs", "rates"}
 

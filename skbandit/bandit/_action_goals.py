@@ -20,10 +20,11 @@ from skbandit.rates._atoms import atom_amounts, atom_weights, check_classes
 from skbandit.rates._bind import expand
 from skbandit.rates._columns import Data, Rows
 from skbandit.rates._kinds import KINDS, OUTCOME, SPENT, AnyOf, Atom, Member
+from skbandit.rates._metric import parts_of_goals, satisfied
 from skbandit.utils._validation import warn
 
-WIDE = float(ndtri(0.975))
-"""Half the width of the reports' intervals, of level 0.95, in standard errors."""
+LEVEL = 0.95
+"""Level of the intervals in fitted reports."""
 
 MANY_TIMES = 100.0
 """A bound of so many times the largest use is probably in another unit."""
@@ -117,6 +118,16 @@ class ActionGoals:
             scale[atom.key] = float(rows.weight.sum() / total)
         return replace(self, scale=scale)
 
+    @property
+    def declared_bound(self) -> np.ndarray:
+        """Bounds as declared, shape (m,); `bound` are those of the sums."""
+        return np.array([one.bound for one in self.constraints])
+
+    @property
+    def sign(self) -> np.ndarray:
+        """1 for <= and -1 for >=, shape (m,)."""
+        return np.array([1.0 if one.sense == "<=" else -1.0 for one in self.constraints])
+
     def without_sums(self) -> ActionGoals:
         """Only the objective."""
         return replace(self, constraints=(), sums=(), bound=np.zeros(0))
@@ -132,6 +143,12 @@ class ActionGoals:
         """Columns of the log that goals or the objective are made of."""
         names = [atom.amount for atom in self.atoms if atom.kind == OUTCOME]
         return [name for name in dict.fromkeys(names) if name is not None]
+
+    @property
+    def bounded_outcomes(self) -> list[str]:
+        """Columns of the log that constraints are made of."""
+        atoms = [atom for one in self.sums for _, atom in one if atom.kind == OUTCOME]
+        return list(dict.fromkeys(str(atom.amount) for atom in atoms))
 
     def use(
         self, atom: Atom, rows: Rows | EstimatedRows, predicted: Mapping[str, np.ndarray]
@@ -199,29 +216,6 @@ class ActionGoals:
                 )
 
 
-def doubly_robust(
-    value: np.ndarray, predicted: np.ndarray, action: np.ndarray, propensity: np.ndarray
-) -> np.ndarray:
-    """Outcomes of all actions, unbiased whatever is predicted (Dudík, Langford and Li 2011).
-
-    Parameters
-    ----------
-    value : ndarray of shape (n,)
-        Outcomes of the logged actions.
-    predicted : ndarray of shape (n, D)
-        By models that were fitted without the row.
-    action : ndarray of int, shape (n,)
-    propensity : ndarray of shape (n,)
-
-    Returns
-    -------
-    ndarray of shape (n, D)
-    """
-    events, found = (np.arange(len(action)), action), predicted.copy()
-    found[events] += (value - predicted[events]) / propensity
-    return found
-
-
 @dataclass(frozen=True)
 class MeasuredActions:
     """What decisions attain: see `skbandit.prices._calibrate.Measured`."""
@@ -230,6 +224,8 @@ class MeasuredActions:
     excess: np.ndarray
     errors: np.ndarray
     means: dict[Any, float]
+    n_rows: np.ndarray
+    effective: np.ndarray
     tables: None = None
 
     def margin(self, z: float) -> np.ndarray:
@@ -275,6 +271,7 @@ class ActionMeasure:
         """Values and standard errors of all goals."""
         problem, m = self.problem, len(self.goals.sums)
         value, errors, means = np.zeros(m), np.zeros(m), dict[Any, float]()
+        n_rows, effective = np.full(m, np.inf), np.full(m, np.inf)
         certain = self.certain
         n_known = int((problem.weight > 0).sum())
         for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.goals, strict=True)):
@@ -291,6 +288,8 @@ class ActionMeasure:
                 total = weight.sum()
                 if total <= 0:
                     raise EmptyRateError(f"{atom!r}: no rows of the log are selected.")
+                n_rows[k] = min(n_rows[k], np.count_nonzero(weight))
+                effective[k] = min(effective[k], _kish(weight))
                 mean = means[atom.key] = float(weight @ used) / total
                 value[k] += c * mean
                 influence += c * weight * (used - mean) / total
@@ -308,7 +307,8 @@ class ActionMeasure:
             errors[k] = 0.0 if certain[k] else np.sqrt(variance + between)
         base = np.where(decided, problem.base, 0.0).sum(axis=1)
         objective = float(problem.weight @ base)
-        return MeasuredActions(objective, value - self.goals.bound, errors, means)
+        excess, n_rows = value - self.goals.bound, n_rows.astype(int)
+        return MeasuredActions(objective, excess, errors, means, n_rows, effective)
 
     @cached_property
     def certain(self) -> np.ndarray:
@@ -321,7 +321,31 @@ class ActionMeasure:
             found.append(fixed and most <= bound)
         return np.array(found, dtype=bool)
 
-    def report(self, measured: MeasuredActions) -> tuple[np.ndarray, np.ndarray]:
+    def report(
+        self, found: MeasuredActions, plain: MeasuredActions, confidence_level: float = LEVEL
+    ) -> pd.DataFrame:
+        """One row per constraint; `plain` is of decisions without constraints."""
+        (value, errors), goals = self.values(found), self.goals.constraints
+        wide = ndtri(0.5 + 0.5 * confidence_level) * errors
+        slack = self.goals.sign * (self.goals.declared_bound - value)
+        table = pd.DataFrame(
+            {
+                "constraint": [one.label for one in goals],
+                "n_rows": found.n_rows,
+                "effective_n": found.effective,
+                "bound": self.goals.declared_bound,
+                "value": value,
+                "ci_low": value - wide,
+                "ci_high": value + wide,
+                "unconstrained": self.values(plain)[0],
+                "slack": slack,
+                "satisfied": satisfied(slack, found.n_rows > 0),
+            }
+        )
+        table.attrs["goals"] = parts_of_goals(goals)
+        return table
+
+    def values(self, measured: MeasuredActions) -> tuple[np.ndarray, np.ndarray]:
         """Values of the constraints as declared, ratios too, and their standard errors."""
 
         def mean_of(rate: Rate) -> float:
@@ -368,7 +392,7 @@ class MeasuredCosts:
             held_out, error = self._mean(self.out_of_fold.decide(prices))
             plain, _ = self._mean(self.out_of_fold.decide(free))
             middle = held_out
-        wide = WIDE * error
+        wide = float(ndtri(0.5 + 0.5 * LEVEL)) * error
         return {
             "objective": "mean cost" if self.objective is None else repr(self.objective),
             "value": own[0],

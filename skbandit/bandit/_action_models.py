@@ -16,6 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from skbandit.bandit._off_policy_classifier import RewardsByClassifier
 from skbandit.utils._folds import splits_of_folds
 from skbandit.utils._sklearn_compat import count_rows, rows_of, weight_parameter
+from skbandit.utils._validation import explained_entries
+
+NAME = "ConstrainedPolicy"
+"""Whose errors on text columns name the cure."""
 
 PENALTIES = np.logspace(-1, 5, 13)
 """Penalties of ridge regression among which cross-validation chooses."""
@@ -55,7 +59,8 @@ class ActionModels:
                 found.append(None)
                 continue
             weights = {name: weight[known]} if weighted else {}
-            found.append(clone(model).fit(rows_of(X, known), values[known], **weights))
+            with explained_entries(X, NAME):
+                found.append(clone(model).fit(rows_of(X, known), values[known], **weights))
         return found
 
     def _model(self, X: Any) -> Any:
@@ -74,7 +79,8 @@ class ActionModels:
             return found
         for j, model in enumerate(models):
             if model is not None:
-                found[:, j] = np.asarray(model.predict(X), dtype=float).ravel()
+                with explained_entries(X, NAME):
+                    found[:, j] = np.asarray(model.predict(X), dtype=float).ravel()
         return found
 
     def held_out(

@@ -59,19 +59,60 @@ def read_costs(y: Any, n: int) -> np.ndarray:
     return table
 
 
+def outcome_of_log(y: Any, log: Log, name: str) -> np.ndarray:
+    """A column of a log, or its reward, shape (n,)."""
+    if name == REWARD:
+        return np.asarray(log.reward)
+    if name not in (known := column_names(y) or []):
+        raise ValueError(
+            f"outcome({name!r}) is not a column of the log: its columns are {first_few(known)}."
+        )
+    return np.asarray(read_numbers(y[name], len(log), name))
+
+
 def tables_of_log(y: Any, log: Log, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """A table of each outcome, known of the logged action."""
-    known = column_names(y) or []
+    """A table of each outcome, known of the logged action, nan of others."""
     found = {}
     for name in names:
-        if name != REWARD and name not in known:
-            raise ValueError(
-                f"outcome({name!r}) is not a column of the log: its columns are {first_few(known)}."
-            )
-        values = log.reward if name == REWARD else read_numbers(y[name], len(log), name)
-        table = np.full((len(log), len(log.arms)), np.nan)
-        table[np.arange(len(log)), log.action] = values
-        found[name] = table
+        found[name] = np.full((len(log), len(log.arms)), np.nan)
+        found[name][np.arange(len(log)), log.action] = outcome_of_log(y, log, name)
+    return found
+
+
+def doubly_robust(
+    value: np.ndarray, predicted: np.ndarray, action: np.ndarray, propensity: np.ndarray
+) -> np.ndarray:
+    """Outcomes of all actions, unbiased whatever is predicted (Dudík, Langford and Li 2011).
+
+    Parameters
+    ----------
+    value : ndarray of shape (n,)
+        Outcomes of the logged actions.
+    predicted : ndarray of shape (n, D)
+        By models that were fitted without the row.
+    action : ndarray of int, shape (n,)
+    propensity : ndarray of shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (n, D)
+    """
+    events, found = (np.arange(len(action)), action), predicted.copy()
+    found[events] += (value - predicted[events]) / propensity
+    return found
+
+
+def doubly_robust_of_log(
+    y: Any, log: Log, name: str, predicted: np.ndarray, arms: np.ndarray
+) -> np.ndarray:
+    """The same for an outcome of a log, whose arms may be others than those predicted."""
+    numbers = {label: k for k, label in enumerate(arms.tolist())}
+    place = np.array([numbers.get(label, -1) for label in log.arms.tolist()])[log.action]
+    known, found = np.flatnonzero(place >= 0), predicted.copy()
+    value = outcome_of_log(y, log, name)
+    found[known] = doubly_robust(
+        value[known], predicted[known], place[known], log.probability[known]
+    )
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,11 +15,9 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.bandit._action_goals import (
-    WIDE,
     ActionGoals,
     ActionMeasure,
     MeasuredCosts,
-    doubly_robust,
     prices_by_selection,
 )
 from skbandit.bandit._action_models import ActionModels
@@ -27,6 +26,7 @@ from skbandit.bandit._action_tables import (
     REWARD,
     arms_of_table,
     costs_of_slates,
+    doubly_robust_of_log,
     holds_slates,
     is_log,
     read_costs,
@@ -52,13 +52,14 @@ from skbandit.prices._dual import (
     conflicting,
     dropped_prices,
     enough_to_relax,
+    without_prices,
 )
 from skbandit.prices._levels import level_of, levels_to_try
 from skbandit.rates import Constraint, Rate, outcome
 from skbandit.rates._atoms import columns_of_selections
 from skbandit.rates._bind import flatten_constraints, read_objective
 from skbandit.rates._columns import MISSING, Columns, Rows
-from skbandit.rates._metric import numbers_of_goals, parts_of_goals
+from skbandit.rates._metric import numbers_of_goals, satisfied, verdicts
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import SEED, folds_of_rows, hashes_of_rows
 from skbandit.utils._sklearn_compat import (
@@ -68,7 +69,13 @@ from skbandit.utils._sklearn_compat import (
     feature_names,
     fit_context,
 )
-from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
+from skbandit.utils._validation import (
+    check_level,
+    check_row_weights,
+    first_few,
+    warn,
+    warn_if_reordered,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -327,7 +334,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         if X_extra is not None:
             self._check_extra(X_extra)
             known, known_X = self._read_rows(X_extra, attributes_extra), X_extra
-        objective = self._read_objective(log)
+        objective = self._read_objective(log, y)
         goals = ActionGoals.bind(objective, constraints, known, self._arms.tolist())
         if log is not None and self.n_select > 1:
             raise ValueError(
@@ -370,10 +377,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             out_of_fold = problem
             costs = np.where(np.isnan(tables[COST]), held_out[COST], tables[COST])
         else:
-            action, events = log.action.astype(int), np.arange(n)
-            for name, predicted in held_out.items():
-                value = tables[name][events, action]
-                outcomes[name] = doubly_robust(value, predicted, action, log.probability)
+            for name, one in held_out.items():
+                outcomes[name] = doubly_robust_of_log(y, log, name, one, self._arms)
             out_of_fold = self._problem(X, rows, mask, held_out)
             costs = goals.without_sums().problem(rows, outcomes, None, mask, self.n_select).base
         measured = MeasuredCosts(goals.declared, costs, problem.weight, out_of_fold)
@@ -427,7 +432,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         levels = (self.confidence_level_,)
         rule, _ = at_best_level(partial(calibrated, expected, measure), levels, expected.unit)
         self._multipliers_without_groups = rule.prices.goals if rule.feasible else None
-        value, _ = measure.report(measure(rule.decided))
+        value, _ = measure.values(measure(rule.decided))
         self.constraint_report_["groups_unknown"] = value
 
     def _read_log(self, y: Any, n: int, available: Any, X: Any) -> Log | None:
@@ -445,7 +450,6 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             sizes = len(log), len(log.arms)
             events = np.arange(len(log)), log.action.astype(int), -log.reward, log.probability
             check_weights(LoggedSlates(*events, *sizes, pool), log.arms, "arm")
-        self._has_reward = "reward" in found
         return log
 
     def _read_rows(self, X: Any, attributes: Any) -> Rows:
@@ -453,7 +457,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         n = count_rows(X)
         return Rows(Columns.read(attributes, X, n), np.full(n, MISSING), np.ones(n))
 
-    def _read_objective(self, log: Log | None) -> Rate | None:
+    def _read_objective(self, log: Log | None, y: Any) -> Rate | None:
         """The declared objective; None for the costs of a table."""
         if self.objective is not None:
             read = read_objective(self.objective)
@@ -462,7 +466,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             return read
         if log is None:
             return None
-        if not self._has_reward:
+        if "reward" not in (columns_of(y, self.columns) or {}):
             raise ValueError(
                 "the log has no reward: name what to maximize, as in objective=outcome('revenue')."
             )
@@ -529,7 +533,15 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         declared = numbers_of_goals(goals.constraints)
         priced = representative(known.tightened(rule.moved))
         prices = ShadowPrices(rule.prices.goals, dropped_prices(priced, rule.prices, declared))
-        self._take(prices, *measure.report(found), z if len(levels) == 1 else None)
+        self.multipliers_, self._dropped = prices.per_unit, prices.dropped
+        self.prices_ = prices_by_selection(goals, self.multipliers_)
+        plain = measure(problem.decide(without_prices(problem)))
+        report = measure.report(found, plain)
+        if len(levels) == 1:
+            margin = z * found.errors
+            report.insert(report.columns.tolist().index("slack") + 1, "margin", margin)
+            report["satisfied"] = satisfied(report["slack"].to_numpy() - margin, found.n_rows > 0)
+        self.constraint_report_ = report.assign(multiplier=prices.per_unit, price=prices.dropped)
         self._objective_row = measured.row(rule.decided[measure.logged], problem, rule.prices)
         self.confidence_level_ = level_of(z) if rule.feasible else np.nan
         self.feasible_ = rule.feasible
@@ -552,79 +564,13 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
                 UserWarning,
             )
 
-    def _take(
-        self,
-        prices: ShadowPrices,
-        value: np.ndarray,
-        errors: np.ndarray,
-        quantile: float | None,
-    ) -> None:
-        """Set multipliers and the report, by values of the constraints and their errors."""
-        self.multipliers_ = prices.per_unit
-        self.prices_ = prices_by_selection(self._goals, self.multipliers_)
-        report = self._table(value, errors)
-        if quantile is not None:
-            margin = quantile * errors
-            report.insert(6, "margin", margin)
-            report["satisfied"] = report["slack"] - margin >= -ROUNDING
-        self.constraint_report_ = report.assign(multiplier=prices.per_unit, price=prices.dropped)
-
-    def _table(self, value: np.ndarray, errors: np.ndarray) -> pd.DataFrame:
-        """A report on the constraints, by their values and errors."""
-        constraints = self._goals.constraints
-        bound = np.array([one.bound for one in constraints])
-        sign = np.array([1.0 if one.sense == "<=" else -1.0 for one in constraints])
-        slack = sign * (bound - value)
-        report = pd.DataFrame(
-            {
-                "constraint": [one.label for one in constraints],
-                "bound": bound,
-                "value": value,
-                "ci_low": value - WIDE * errors,
-                "ci_high": value + WIDE * errors,
-                "slack": slack,
-                "satisfied": slack >= -ROUNDING,
-            }
-        )
-        report.attrs["goals"] = parts_of_goals(constraints)
-        return report
-
-    def _report_on(self, X: Any, y: Any, available: Any, attributes: Any) -> pd.DataFrame:
-        """A report on the constraints on new rows; outcomes are doubly robust on a log."""
-        rows, mask = self._read_new(X, available, attributes)
-        goals, predicted = self._goals.scaled(rows), self._tables(X)
-        known_groups, multipliers = self._with_groups(rows, X)
-        decided = self._problem(X, known_groups, mask, predicted).decide(
-            Prices(np.ones(1), multipliers)
-        )
-        n, outcomes = len(rows), {}
-        if goals.outcomes:
-            log = self._read_log(y, n, available, X)
-            if log is None:
-                raise ValueError("y must be a log, a DataFrame with columns action and reward.")
-            place = {arm: k for k, arm in enumerate(self._arms.tolist())}
-            action = np.array([place.get(arm, -1) for arm in log.arms[log.action].tolist()])
-            known = np.flatnonzero(action >= 0)  # the policy never takes others
-            for name, table in tables_of_log(y, log, goals.outcomes).items():
-                value, found = table[np.arange(n), log.action], predicted[name].copy()
-                of_known = value[known], found[known], action[known], log.probability[known]
-                found[known] = doubly_robust(*of_known)
-                outcomes[name] = found
-        problem = self._problem(X, rows, mask, predicted)
-        events = np.arange(n), problem.weight
-        measure = ActionMeasure(goals, problem, *events, outcomes, None, None)
-        report = self._table(*measure.report(measure(decided)))
-        report.insert(1, "n_rows", n)
-        return report.assign(effective_n=n)
-
     def _why_not(self, problem: ActionProblem) -> str:
         """Which constraints conflict and what is attainable of each, or which are missed."""
         report, goals = self.constraint_report_, self._goals
         labels = report["constraint"].tolist()
         found = conflicting(problem)
         if len(found):
-            sign = [1.0 if one.sense == "<=" else -1.0 for one in goals.constraints]
-            enough = enough_to_relax(problem, found, labels, report["bound"].to_numpy(), sign)
+            enough = enough_to_relax(problem, found, labels, report["bound"].to_numpy(), goals.sign)
             named = "; ".join(labels[k] for k in found)
             return f"These constraints cannot hold together: {named}.{enough}"
         missed = report[~report["satisfied"]]
@@ -650,6 +596,65 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """One row: the objective, as measured, and what it would be without constraints."""
         check_is_fitted(self)
         return pd.DataFrame([self._objective_row])
+
+    def constraint_report(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        attributes: Any = None,
+        available: Any = None,
+        confidence_level: float = 0.95,
+    ) -> pd.DataFrame:
+        """Report on the constraints on any rows, with confidence intervals.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts.
+        y : DataFrame, default=None
+            Their log, which constraints on outcomes need.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights.
+        attributes : DataFrame or dict of arrays, default=None
+            Columns that constraints name, unless X has them.
+        available : array-like, default=None
+            As in `predict`, if not a column of `y`.
+        confidence_level : float, default=0.95
+            Level of each interval.
+
+        Returns
+        -------
+        DataFrame
+            The columns of `constraint_report_`, without `margin`, and `verdict`: "met" or
+            "violated" if the whole interval is, else "undecided". Outcomes are doubly robust.
+        """
+        check_is_fitted(self)
+        check_level(confidence_level)
+        goals, names = self._goals, self._goals.bounded_outcomes
+        log = None if y is None else self._read_log(y, count_rows(X), align_rows(available, X), X)
+        if names and log is None:
+            raise ValueError(f"outcome({names[0]!r}) is known from a log only: pass it as y.")
+        if log is not None and log.pools is not None:
+            sets, set_of_event = log.available_sets()
+            available = [sets[k] for k in set_of_event.tolist()]
+        rows, mask = self._read_new(X, available, attributes)
+        weight = check_row_weights(sample_weight, len(rows), "sample_weight")
+        rows, predicted = replace(rows, weight=weight), self._tables(X)
+        outcomes = {}
+        if log is not None:
+            for name in names:
+                outcomes[name] = doubly_robust_of_log(y, log, name, predicted[name], self._arms)
+        problem = self._problem(X, rows, mask, predicted)
+        at = np.arange(len(rows)), problem.weight
+        measure = ActionMeasure(goals, problem, *at, outcomes, None, None)
+        plain = measure(problem.decide(without_prices(problem)))
+        found = measure(problem.decide(Prices(np.ones(1), self.multipliers_)))
+        table = measure.report(found, plain, confidence_level)
+        table = table.assign(multiplier=self.multipliers_, price=self._dropped)
+        ends = table[["ci_low", "ci_high"]].to_numpy()
+        return table.assign(verdict=verdicts(ends, goals.declared_bound, goals.sign))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "multipliers_")

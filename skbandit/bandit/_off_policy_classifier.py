@@ -44,6 +44,7 @@ from skbandit.utils._validation import (
     as_contexts,
     check_not_masked,
     check_row_weights,
+    explained_entries,
     warn,
     warn_if_reordered,
 )
@@ -436,7 +437,8 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         inner = self.estimator_
         codes, allowed = self._read_available(align_rows(available, X), count_rows(X))
         if available is None and inner is not None and not _has_scores(inner):
-            return self._labels[inner.predict(self._check_features(X, reset=False))]
+            with explained_entries(X, type(self).__name__):
+                return self._labels[inner.predict(self._check_features(X, reset=False))]
         scores = self._scores(X)
         known = scores.shape[1]
         best = np.where(allowed[:, :known], scores, -np.inf).argmax(axis=1)
@@ -555,17 +557,18 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         n_arms = len(self._labels)
         if self.estimator_ is None:
             return np.tile(np.arange(n_arms) == self._only, (count_rows(X), 1)).astype(float)
-        if hasattr(self.estimator_, "predict_proba"):
-            found, lowest = self.estimator_.predict_proba(X), 0.0
-        elif hasattr(self.estimator_, "decision_function"):
-            found, lowest = np.asarray(self.estimator_.decision_function(X)), -np.inf
-            if found.ndim == 1:
-                found = np.column_stack([-found, found])
-        else:
+        if not _has_scores(self.estimator_):
             raise ValueError(
                 f"{type(self.estimator_).__name__} has neither predict_proba nor "
                 "decision_function, so it cannot choose among available arms."
             )
+        with explained_entries(X, type(self).__name__):
+            if hasattr(self.estimator_, "predict_proba"):
+                found, lowest = self.estimator_.predict_proba(X), 0.0
+            else:
+                found, lowest = np.asarray(self.estimator_.decision_function(X)), -np.inf
+        if found.ndim == 1:
+            found = np.column_stack([-found, found])
         scores = np.full((len(found), n_arms), lowest)
         scores[:, self.estimator_.classes_] = found
         return scores

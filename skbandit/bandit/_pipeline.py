@@ -1,4 +1,4 @@
-"""A Pipeline whose last step is a policy."""
+"""A Pipeline whose last step is a policy or a selector."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -86,15 +87,16 @@ def _last_step_has(name: str) -> Callable[[Any], bool]:
 
 
 class PolicyPipeline(Pipeline):
-    """Pipeline of transformers and a policy, with the policy's own methods.
+    """Pipeline of transformers and a policy or selector, with the methods of the last step.
 
-    scikit-learn's `Pipeline`, which has `fit` and `predict`, and in addition the exploring choice,
-    its probabilities, and learning as events arrive.
+    scikit-learn's `Pipeline`, which has `fit` and `predict`, and in addition the exploring choice
+    of a policy, its probabilities, and learning as events arrive; and the costs that a selector
+    predicts.
 
     Parameters
     ----------
     steps : list of (str, estimator)
-        Names, transformers, and a policy as the last step.
+        Names, transformers, and a policy or selector as the last step.
     transform_input : list of str, default=None
         As in `Pipeline`.
     memory : str or object with the interface of joblib.Memory, default=None
@@ -106,6 +108,10 @@ class PolicyPipeline(Pipeline):
     ----------
     arms_ : ndarray of shape (n_arms,)
         Labels of the policy's arms.
+    ads_ : ndarray of shape (n_ads,)
+        Labels of the selector's ads.
+    n_select : int
+        Number of labels that the last step chooses per row.
     named_steps : Bunch
         Steps by name.
 
@@ -122,8 +128,9 @@ class PolicyPipeline(Pipeline):
     call `fit` on some history first. Fitted are clones of the given transformers, to be found in
     ``named_steps``.
 
-    `reward`, `available` and `sample_weight` are passed to the policy, with metadata routing and
-    without.
+    `reward`, `available`, `sample_weight` and other parameters without the name of a step, such as
+    `ad_features` and `attributes`, are passed to the last step, with metadata routing and without.
+    Results of the last step that are DataFrames get the index of X.
 
     Examples
     --------
@@ -139,6 +146,20 @@ class PolicyPipeline(Pipeline):
     [1, 2, 1, 0]
     >>> policy.select_proba(log.X[:4]).shape
     (4, 3)
+
+    A selector, whose costs keep the labels of the rows:
+
+    >>> import pandas as pd
+    >>> from sklearn.preprocessing import OneHotEncoder
+    >>> from skbandit import RegressionSetSelector
+    >>> X = pd.DataFrame({"region": ["east", "west", "east"]}, index=["u1", "u2", "u3"])
+    >>> costs = pd.DataFrame({"a": [-1.0, 0.0, -1.0], "b": [0.0, -1.0, 0.0]}, index=X.index)
+    >>> selector = PolicyPipeline([("encode", OneHotEncoder()), ("best", RegressionSetSelector())])
+    >>> selector.fit(X, costs).predict_costs(X).round(1)
+          a    b
+    u1 -1.0 -0.0
+    u2 -0.0 -1.0
+    u3 -1.0 -0.0
     """
 
     steps: list[tuple[str, Any]]
@@ -158,6 +179,16 @@ class PolicyPipeline(Pipeline):
         """Labels of the policy's arms."""
         return self.steps[-1][1].arms_
 
+    @property
+    def ads_(self) -> np.ndarray:
+        """Labels of the selector's ads."""
+        return self.steps[-1][1].ads_
+
+    @property
+    def n_select(self) -> int:
+        """Number of labels that the last step chooses per row."""
+        return self.steps[-1][1].n_select
+
     def fit(
         self,
         X: Any,
@@ -168,7 +199,7 @@ class PolicyPipeline(Pipeline):
         sample_weight: ArrayLike | None = None,
         **params: Any,
     ) -> Self:
-        """Fit the transformers, and learn the events of a log in order.
+        """Fit the transformers, and learn the events of a log in order, or costs.
 
         An error leaves the pipeline unchanged.
 
@@ -177,20 +208,22 @@ class PolicyPipeline(Pipeline):
         X : array-like of shape (n_events, n_features)
             Contexts, as the first transformer takes them.
         y : DataFrame, dict or structured array with columns action and reward, or array of actions
-            The log.
+            The log; for a selector, the costs.
         reward, available, sample_weight : array-like, default=None
-            For the policy, as in its `fit`.
+            For the last step, as in its `fit`.
         **params : dict
-            Further parameters of steps, as in `Pipeline.fit`.
+            Further parameters of steps, as in `Pipeline.fit`; without the name of a step, of the
+            last one, such as `ad_features` or `attributes`.
 
         Returns
         -------
         self
             Fitted pipeline.
         """
-        warn_if_reordered({"X": X, "y": y, "reward": reward, "sample_weight": sample_weight})
-        available = align_rows(available, X)
-        given = _given(reward=reward, available=available, sample_weight=sample_weight)
+        own = {name: params.pop(name) for name in list(params) if "__" not in name}
+        tables = {"reward": reward, "sample_weight": sample_weight}
+        warn_if_reordered({"X": X, "y": y, **tables, "attributes": own.get("attributes")})
+        given = _given(available=align_rows(available, X), **tables, **own)
         if not get_config()["enable_metadata_routing"]:
             given = {f"{self.steps[-1][0]}__{name}": value for name, value in given.items()}
         draft = copy.copy(self)
@@ -253,20 +286,21 @@ class PolicyPipeline(Pipeline):
 
     @available_if(_last_step_has("predict"))
     def predict(self, X: Any, **params: Any) -> np.ndarray:
-        """Choose the arm of the largest predicted reward, without exploring.
+        """Choose the arm of the largest predicted reward, without exploring, or the best ads.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Contexts, as the first transformer takes them.
         **params : dict
-            Parameters of the policy's `predict`, such as `available`.
+            Parameters of the last step's `predict`, such as `available`.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Arm labels.
+        ndarray of shape (n_samples,) or (n_samples, n_select)
+            Labels.
         """
+        warn_if_reordered({"X": X, "attributes": params.get("attributes")})
         if "available" in params:
             params["available"] = align_rows(params["available"], X)
         return super().predict(X, **params)
@@ -349,6 +383,116 @@ class PolicyPipeline(Pipeline):
             Columns as `arms_`.
         """
         return self.steps[-1][1].predict_reward(self._transformed(X))
+
+    @available_if(_last_step_has("predict_costs"))
+    def predict_costs(self, X: Any, **params: Any) -> np.ndarray | pd.DataFrame:
+        """Predict the cost of each ad.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as the first transformer takes them.
+        **params : dict
+            Parameters of the selector's `predict_costs`, such as `ad_features`.
+
+        Returns
+        -------
+        DataFrame or ndarray of shape (n_samples, n_ads)
+            As of the selector; a DataFrame has the index of X.
+        """
+        return _with_rows_of(X, self.steps[-1][1].predict_costs(self._transformed(X), **params))
+
+    @available_if(_last_step_has("predict_indicator"))
+    def predict_indicator(self, X: Any, *, available: Any = None, **params: Any) -> np.ndarray:
+        """Mark the chosen ads: the sets of `predict`, without their order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as the first transformer takes them.
+        available : array-like, default=None
+            Available ads, as in the selector's `predict_indicator`.
+        **params : dict
+            Further parameters of it, such as `n_select`.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_samples, n_ads)
+            True if chosen; columns in the order of `ads_`.
+        """
+        available = align_rows(available, X)
+        last = self.steps[-1][1]
+        return last.predict_indicator(self._transformed(X), available=available, **params)
+
+    @available_if(_last_step_has("expected_costs"))
+    def expected_costs(self, X: Any, *, attributes: Any = None) -> pd.DataFrame:
+        """Predicted cost of each action, prices not included.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Contexts, as the first transformer takes them.
+        attributes : DataFrame or dict of arrays, default=None
+            Columns that the objective names.
+
+        Returns
+        -------
+        DataFrame of shape (n_samples, n_arms)
+            As of the policy, with the index of X.
+        """
+        warn_if_reordered({"X": X, "attributes": attributes})
+        last = self.steps[-1][1]
+        return _with_rows_of(X, last.expected_costs(self._transformed(X), attributes=attributes))
+
+    @available_if(_last_step_has("reprice"))
+    def reprice(self, X: Any, *, attributes: Any = None) -> Self:
+        """Set new prices for new traffic, without outcomes and without a refit.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Contexts, as the first transformer takes them.
+        attributes : DataFrame or dict of arrays, default=None
+            Columns that constraints name.
+
+        Returns
+        -------
+        self
+            Pipeline whose policy has the new prices.
+        """
+        warn_if_reordered({"X": X, "attributes": attributes})
+        self.steps[-1][1].reprice(self._transformed(X), attributes=attributes)
+        return self
+
+    @available_if(_last_step_has("score"))
+    def score(
+        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, **params: Any
+    ) -> float:
+        """Compute the score of the last step.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as the first transformer takes them.
+        y : array-like, default=None
+            As in the last step's `score`, such as costs.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights.
+        **params : dict
+            Further parameters of it, such as `available`, with metadata routing and without.
+
+        Returns
+        -------
+        float
+            As of the last step; higher is better.
+        """
+        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        if "available" in params:
+            params["available"] = align_rows(params["available"], X)
+        if get_config()["enable_metadata_routing"]:
+            return super().score(X, y, sample_weight, **params)
+        params |= _given(sample_weight=sample_weight)
+        return self.steps[-1][1].score(self._transformed(X), y, **params)
 
     @available_if(_last_step_has("record"))
     def record(
@@ -453,7 +597,7 @@ def make_policy_pipeline(
     Parameters
     ----------
     *steps : estimators
-        Transformers, and a policy as the last step.
+        Transformers, and a policy or selector as the last step.
     memory : str or object with the interface of joblib.Memory, default=None
         As in `PolicyPipeline`.
     transform_input : list of str, default=None
@@ -483,6 +627,13 @@ def make_policy_pipeline(
 def _given(**values: Any) -> dict[str, Any]:
     """The values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _with_rows_of(X: Any, table: Any) -> Any:
+    """A DataFrame with the index of the rows from which it was predicted, if they have one."""
+    if isinstance(X, pd.DataFrame) and isinstance(table, pd.DataFrame):
+        return table.set_axis(X.index)
+    return table
 
 
 def _skips(step: Any) -> bool:

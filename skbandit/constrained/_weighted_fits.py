@@ -100,7 +100,8 @@ def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarr
 
     With more decisions than two classes, probabilities of all decisions, of shape (n, D).
     """
-    values = np.asarray(getattr(estimator, method)(X), dtype=float)
+    with explained_entries(X, type(estimator).__name__):
+        values = np.asarray(getattr(estimator, method)(X), dtype=float)
     if not classes.of_two:
         values = _by_decision(estimator, values, classes, costs=method == "predict_costs")
     elif method == "predict_proba":

@@ -156,6 +156,17 @@ class EventParts:
         return float(np.sqrt(squares.sum())), sides
 
 
+def refuse_other_kind(other: Any) -> None:
+    """Raise if the one of two estimates is from `replay`, and the other from `off_policy_value`."""
+    if hasattr(other, "logged_mean"):
+        raise TypeError(
+            "a replay and an off-policy estimate have no difference, as they use the events in "
+            "different ways: replay both policies with the same options. For a rule that does not "
+            "learn, replay its choices: replay(policy, X, y, random_state=0) - "
+            "replay(actions, X, y, random_state=0), where actions has one label per event."
+        )
+
+
 def refuse_difference(reason: str) -> NoReturn:
     """Raise the error of two estimates that have no difference."""
     raise ValueError(

@@ -134,7 +134,7 @@ def save_report(
     names = [by] if isinstance(by, str) else list(by or ())
     groups = columns.several(names, f"by={by!r}") if names else None
     case = _Case(model, fitted, X, rows, y, attributes, columns, groups)
-    if hasattr(fitted, "constraint_report"):
+    if hasattr(fitted, "_predict_both"):
         sections = _of_classifier(case)
     elif hasattr(fitted, "predict_indicator"):
         sections = _of_selector(case)
@@ -200,8 +200,7 @@ def _of_policy(case: _Case) -> list[Section]:
     decided = fitted.predict(case.rows, **options)
     sections = [_evaluated_on(decided)]
     if has_goals:
-        seen = case.rows, y, options.get("available"), case.attributes
-        report = of_goals(fitted._report_on(*seen))
+        report = of_goals(constraint_report(case.model, case.X, y, **options))
         sections = [*_goals(report, len(decided)), *_costs(fitted)]
     if has_goals and not is_log(y, fitted.columns):
         return sections + _against_cheapest(decided, fitted.arms_, y, case.groups)

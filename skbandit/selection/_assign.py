@@ -1,8 +1,9 @@
-"""The best allocation of ads to rows when each ad can be shown only so often."""
+"""The best allocation of ads to rows if each ad must be shown so often, and may be no oftener."""
 
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from skbandit.logs import align_rows, plain_labels, read_mask
 from skbandit.selection._costs import (
     check_n_select,
     count_available,
+    labeled_ads,
     quoted,
     read_costs,
     to_dense,
@@ -27,44 +29,107 @@ MAX_SHOWN = 2**53
 
 
 def cheapest_flow(
-    costs: np.ndarray, capacity: np.ndarray, n_select: int
+    costs: np.ndarray,
+    n_select: int,
+    capacity: np.ndarray,
+    minimum: np.ndarray,
+    may_be_empty: bool = False,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Choose n_select entries per row and at most capacity_a per column at the lowest total cost.
+    """Choose n_select entries per row, and each column as often as it may be, at the lowest cost.
 
     This is a minimum-cost flow from rows to ads, found by successive shortest paths. Each row
-    starts with its cheapest entries, and ads above their capacity give up one row after the other,
-    each time by the cheapest chain of moves that ends at an ad with free places. Only differences
-    of costs within a row are added and compared, so that no tolerance depends on their scale.
+    starts with its cheapest entries. Then, ads above their capacity give up one row after the
+    other, and ads below their minimum gain one, each time by the cheapest chain of moves between
+    ads. All ads lead to one more node, the sink, by arcs that carry from `minimum` to `capacity`:
+    chains through the sink take a row from an ad that can spare it. Only differences of costs
+    within a row are added and compared, so that no tolerance depends on their scale.
+
+    Places stay empty only if nothing else helps, so as few as possible do: when all other chains
+    are exhausted, each chain has one row that gives up an ad for none. No shortest chain fills such
+    a place again.
 
     Parameters
     ----------
     costs : ndarray of shape (n, K)
-        inf where an entry may not be chosen; each row has n_select finite ones.
-    capacity : ndarray of shape (K,)
-        Whole numbers, or inf.
+        inf where an entry may not be chosen. Rows with fewer than n_select finite ones get all.
     n_select : int
         Entries per row.
+    capacity, minimum : ndarray of shape (K,)
+        Whole numbers; capacities may be inf.
+    may_be_empty : bool, default=False
+        Whether rows may have fewer entries.
 
     Returns
     -------
     chosen : ndarray of bool, shape (n, K)
         The chosen entries.
-    crowded : ndarray of bool, shape (K,), or None
+    conflict : ndarray of bool, shape (K,), or None
         If no choice is possible: columns that `chosen` has more often than their capacities
-        allow, while the rows that hold one of them have all their other entries, too.
+        allow, while the rows that hold one of them have all their other entries, too; or columns
+        that it has less often than their minimum, while each row has as many of them as it can.
     """
+    n, n_ads = costs.shape
+    best = lowest(costs.copy(), n_select)
     chosen = np.zeros(costs.shape, dtype=bool)
-    np.put_along_axis(chosen, lowest(costs.copy(), n_select), True, axis=1)
+    chosen[np.nonzero(best >= 0)[0], best[best >= 0]] = True
     count = chosen.sum(axis=0)
-    moves = _Moves(costs, chosen) if (count > capacity).any() else None
-    while moves is not None and (crowded := count > capacity).any():
-        path = _shortest_path(moves.cost, crowded, count < capacity)
-        if path is None:
-            return chosen, _reachable(moves.cost < np.inf, int(np.argmax(crowded)))
-        moves.make(path)
-        count[path[0]] -= 1
-        count[path[-1]] += 1
-    return chosen, None
+    if ((minimum <= count) & (count <= capacity)).all():
+        return chosen, None
+    if may_be_empty:  # by moves to a column that no row ever holds
+        costs = np.column_stack([costs, np.zeros(n)])
+        chosen = np.column_stack([chosen, np.zeros(n, dtype=bool)])
+    moves = _Moves(costs, chosen, n_ads)
+    graph = np.full((n_ads + 1, n_ads + 1), np.inf)  # the last node is the sink
+    exhausted = False
+    while True:
+        flow = count.clip(minimum, capacity)
+        excess = np.append(count - flow, (flow - count).sum())
+        if not excess.any():
+            return chosen[:, :n_ads], None
+        graph[:-1, :-1] = moves.cost[:n_ads, :n_ads]
+        graph[:-1, -1] = np.where(flow < capacity, 0.0, np.inf)
+        graph[-1, :-1] = np.where(flow > minimum, 0.0, np.inf)
+        if exhausted:
+            path = _path_that_empties(graph, moves.cost[:n_ads, n_ads], excess)
+        else:
+            path = _shortest_path(graph, excess > 0, excess < 0)
+        if path is not None:
+            for ad, other in moves.make(path):
+                count[ad] -= 1
+                if other < n_ads:
+                    count[other] += 1
+        elif may_be_empty and not exhausted:
+            exhausted = True
+        else:
+            graph[:-1, -1] = np.where(exhausted, 0.0, graph[:-1, -1])
+            return chosen[:, :n_ads], _conflict(graph < np.inf, excess)
+
+
+def _path_that_empties(
+    graph: np.ndarray, giving_up: np.ndarray, excess: np.ndarray
+) -> list[int] | None:
+    """The shortest path on which one row gives up an ad, which leads to the sink.
+
+    Its nodes are those of a copy of the graph before the row, and of another one after it. In a
+    single graph, cycles with such an arc would shorten the path, though they empty a place more.
+    """
+    blank = np.full_like(graph, np.inf)
+    between = blank.copy()
+    between[:-1, -1] = giving_up
+    none = np.zeros(len(graph), dtype=bool)
+    return _shortest_path(
+        np.block([[graph, between], [blank, graph]]),
+        np.concatenate([excess > 0, none]),
+        np.concatenate([none, excess < 0]),
+    )
+
+
+def _conflict(edges: np.ndarray, excess: np.ndarray) -> np.ndarray:
+    """Ads that cannot give up a row, or else those that cannot gain one, as a mask."""
+    for crowded in np.flatnonzero(excess[:-1] > 0):
+        if not (reached := _reachable(edges, int(crowded)))[-1]:
+            return reached[:-1]
+    return _reachable(edges.T, int(excess.argmin()))[:-1]
 
 
 class _Moves:
@@ -80,10 +145,12 @@ class _Moves:
         inf where an entry may not be chosen.
     chosen : ndarray of bool, shape (n, K)
         The current choice, which `make` changes.
+    n_held : int
+        Number of columns that rows hold. Who moves to one of the others holds an entry less.
     """
 
-    def __init__(self, costs: np.ndarray, chosen: np.ndarray) -> None:
-        self.costs, self.chosen = costs, chosen
+    def __init__(self, costs: np.ndarray, chosen: np.ndarray, n_held: int) -> None:
+        self.costs, self.chosen, self._n_held = costs, chosen, n_held
         n_ads = costs.shape[1]
         self.cost = np.full((n_ads, n_ads), np.inf)
         self.row = np.full((n_ads, n_ads), -1)
@@ -96,14 +163,26 @@ class _Moves:
             for other in range(n_ads):
                 self._renew(ad, other)
 
-    def make(self, path: np.ndarray) -> None:
-        """Move a row along each edge of a path of ads."""
-        rows = self.row[path[:-1], path[1:]]
-        self.chosen[rows, path[:-1]] = False
-        self.chosen[rows, path[1:]] = True
+    def make(self, path: list[int]) -> list[tuple[int, int]]:
+        """Move a row along each edge of a path that joins two ads, and list these edges.
+
+        The sink is node `n_held`. Nodes from `n_held` + 1 on are those of the second copy; the edge
+        to its sink from the first copy is a move to the column of that number.
+        """
+        n_nodes = self._n_held + 1
+        edges = [
+            (node % n_nodes, after % n_nodes)
+            for node, after in pairwise(path)
+            if self._n_held not in (node % n_nodes, after % n_nodes)
+            or node // n_nodes < after // n_nodes
+        ]
+        ads, others = np.array(edges).T
+        rows = self.row[ads, others]
+        self.chosen[rows, ads] = False
+        self.chosen[rows, others] = True
+        self.chosen[rows, self._n_held :] = False
         stale = np.argwhere((self.row[..., None] == rows).any(axis=2)).tolist()
-        moved = list(zip(rows.tolist(), path[:-1].tolist(), path[1:].tolist(), strict=True))
-        for row, left, gained in moved:
+        for row, (left, gained) in zip(rows.tolist(), edges, strict=True):
             held = self.chosen[row]
             for ad in np.flatnonzero(held).tolist():
                 others = np.flatnonzero(~held) if ad == gained else np.array([left])
@@ -114,6 +193,7 @@ class _Moves:
                 self.cost[ad, others[first]], self.row[ad, others[first]] = cost[first], row
         for ad, other in stale:
             self._renew(ad, other)
+        return edges
 
     def _renew(self, ad: int, other: int) -> None:
         """Find the cheapest move from an ad to another one."""
@@ -136,7 +216,7 @@ def _queues(costs: np.ndarray, chosen: np.ndarray, ad: int) -> tuple[np.ndarray,
     return np.take_along_axis(cost, order, axis=0), rows[order]
 
 
-def _shortest_path(cost: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray | None:
+def _shortest_path(cost: np.ndarray, start: np.ndarray, end: np.ndarray) -> list[int] | None:
     """Positions on the shortest path from any start to any end (Bellman-Ford), None without one."""
     every = np.arange(len(cost))
     length = np.where(start, 0.0, np.inf)
@@ -160,7 +240,7 @@ def _shortest_path(cost: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.n
             del path[path.index(ad) + 1 :]
         else:
             path.append(ad)
-    return np.array(path[::-1])
+    return path[::-1]
 
 
 def _reachable(edges: np.ndarray, start: int) -> np.ndarray:
@@ -177,8 +257,10 @@ def assign(
     *,
     n_select: int = 1,
     available: Any = None,
+    minimum: Any = None,
+    fill: Any = None,
 ) -> np.ndarray:
-    """Allocate ads to rows at the lowest total cost, with a capacity per ad.
+    """Allocate ads to rows at the lowest total cost, with a capacity and a minimum per ad.
 
     Parameters
     ----------
@@ -194,17 +276,24 @@ def assign(
         Which ads may be shown: a boolean table, dense or sparse, with columns in the order of
         `costs` or, for a DataFrame, matched by label; a collection of labels per row; or one for
         all rows. None means all.
+    minimum : int, array-like of shape (n_ads,), dict or Series of label to int, default=None
+        Number of rows that must show each ad. One number holds for each ad; ads that a dict or
+        Series does not name have no minimum, nor have those with None or nan.
+    fill : label, default=None
+        Marker for places without an ad, where capacities or available ads do not suffice. As few
+        places as possible stay empty, and then the total cost is the lowest. With None, too few
+        ads are an error.
 
     Returns
     -------
     ndarray of shape (n_samples, n_select)
-        Labels of ads, cheapest first, without duplicates in a row.
+        Labels of ads, cheapest first, without duplicates in a row; then `fill`.
 
     Raises
     ------
     ValueError
-        If the capacities do not suffice, a row has too few available ads, or a cost is nan or
-        -inf.
+        If a minimum cannot be met, a cost is nan or -inf, or, with `fill` None, the capacities do
+        not suffice or a row has too few available ads.
 
     See Also
     --------
@@ -215,8 +304,11 @@ def assign(
     The allocation is exact at every scale of costs, up to the rounding of sums of a row's
     differences: a minimum-cost flow, found by successive shortest paths. A row of much larger costs
     does not blur the choice among the others. Rows are chosen one by one if that already keeps to
-    the capacities. Otherwise, 1,000 rows of 100 ads take about half a second, and 50,000 rows of 20
-    ads four.
+    capacities and minima. Otherwise, 1,000 rows of 100 ads take about half a second, and 50,000
+    rows of 20 ads four.
+
+    With `fill`, an ad is shown even if its cost is positive. To leave such places empty, make these
+    ads unavailable: ``assign(costs, capacity, available=costs < 0, fill="none")``.
 
     All rows must be known at once, such as the emails of a day. Requests that arrive one at a time
     need an online method instead.
@@ -238,6 +330,14 @@ def assign(
     array([[1],
            [0],
            [1]])
+    >>> assign(costs, minimum={1: 2})
+    array([[1],
+           [0],
+           [1]])
+    >>> assign(costs, capacity=1, fill=-1)  # the second row would gain least
+    array([[...],
+           [...],
+           [...]])
     """
     table = read_costs(costs, name="costs", absent=np.inf)
     values = np.array(table.dense(), dtype=float)
@@ -253,57 +353,87 @@ def assign(
             f"costs: the cost of ad {table.ads.tolist()[ad]!r} in row {row} is nan: predict it, or "
             "take the ad out by available=, or by the cost inf."
         )
-    short = np.flatnonzero(count_available(mask) < n_select)
-    if len(short):
+    n_open = np.minimum(count_available(mask), n_select)
+    short = np.flatnonzero(n_open < n_select)
+    if len(short) and fill is None:
         raise ValueError(
-            f"Row {short[0]} has {count_available(mask)[short[0]]} available ads, but n_select is "
-            f"{n_select}: make more available, or choose fewer."
+            f"Row {short[0]} has {n_open[short[0]]} available ads, but n_select is {n_select}: "
+            "make more available, choose fewer, or mark the missing ones (fill=)."
         )
-    limits = _read_capacity(capacity, table.ads)
+    limits = _read_counts(capacity, table.ads, "capacity", np.inf)
+    wanted = _read_counts(minimum, table.ads, "minimum", 0.0)
+    labels = table.ads.tolist()
+    for ad in np.flatnonzero(wanted > limits):
+        raise ValueError(
+            f"minimum of ad {labels[ad]!r} is {wanted[ad]:,.0f}, but its capacity is "
+            f"{limits[ad]:,.0f}: lower the minimum, or raise the capacity."
+        )
     values[~mask] = np.inf
     places, needed = np.minimum(limits, mask.sum(axis=0)).sum(), n * n_select
-    if places < needed:
+    if fill is None and places < needed:
         raise ValueError(
             f"The capacities allow too few places for {n} rows of {n_select} ads: ads could be "
             f"shown {int(places):,} times at most, {needed:,} are needed, each ad once a row and "
-            "where it is available. Raise capacity, or choose fewer ads."
+            "where it is available. Raise capacity, choose fewer ads, or mark the missing ones "
+            "(fill=)."
         )
-    chosen, crowded = cheapest_flow(values, limits, n_select)
-    if crowded is not None:
-        held = chosen[:, crowded]
-        raise ValueError(
+    chosen, conflict = cheapest_flow(
+        values, n_select, limits, wanted, may_be_empty=fill is not None
+    )
+    if conflict is not None:
+        raise ValueError(_conflict_message(chosen, conflict, limits, wanted, table.ads))
+    return labeled_ads(lowest(np.where(chosen, values, np.inf), n_select), table.ads, fill)
+
+
+def _conflict_message(
+    chosen: np.ndarray,
+    conflict: np.ndarray,
+    capacity: np.ndarray,
+    minimum: np.ndarray,
+    ads: np.ndarray,
+) -> str:
+    """What is attainable of the ads that `cheapest_flow` found in conflict."""
+    held = chosen[:, conflict]
+    if (held.sum(axis=0) > capacity[conflict]).any():
+        return (
             f"The capacities allow too few places: rows {first_few(np.flatnonzero(held.any(1)))} "
-            f"need the ads {quoted(table.ads[crowded])} {held.sum():,} times, since no others are "
-            f"available to them, but these may be shown {int(limits[crowded].sum()):,} times. "
-            "Raise their capacity, make other ads available to these rows, or choose fewer ads."
+            f"need the ads {quoted(ads[conflict])} {held.sum():,} times, since no others are "
+            f"available to them, but these may be shown {int(capacity[conflict].sum()):,} times. "
+            "Raise their capacity, make other ads available to these rows, choose fewer ads, or "
+            "mark the missing ones (fill=)."
         )
-    return table.ads[lowest(np.where(chosen, values, np.inf), n_select)]
+    wanted, names = int(minimum[conflict].sum()), quoted(ads[conflict])
+    which = f"the ads {names} is {wanted:,} in total, but they"
+    if conflict.sum() == 1:
+        which = f"ad {names} is {wanted:,}, but it"
+    return (
+        f"minimum of {which} can be shown {held.sum():,} times at most, each ad once a row and "
+        "where it is available. Lower the minimum, or make more ads available to more rows."
+    )
 
 
-def _read_capacity(capacity: Any, ads: np.ndarray) -> np.ndarray:
-    """Capacities in the order of `ads`, inf for no limit."""
-    if capacity is None:
-        return np.full(len(ads), np.inf)
-    if hasattr(capacity, "items"):
-        by_label = {plain_labels([label])[0]: limit for label, limit in capacity.items()}
-        if len(by_label) < len(capacity):
-            raise ValueError("capacity names an ad twice: give each label one capacity.")
+def _read_counts(counts: Any, ads: np.ndarray, name: str, absent: float) -> np.ndarray:
+    """Numbers of rows in the order of `ads`, `absent` where there is no bound."""
+    if counts is None:
+        return np.full(len(ads), absent)
+    if hasattr(counts, "items"):
+        by_label = {plain_labels([label])[0]: number for label, number in counts.items()}
+        if len(by_label) < len(counts):
+            raise ValueError(f"{name} names an ad twice: give each label one {name}.")
         unknown = [label for label in by_label if label not in set(ads.tolist())]
         if unknown:
-            raise ValueError(f"capacity names {unknown[0]!r}, which costs has no column for.")
-        capacity = [by_label.get(label) for label in ads.tolist()]
-    if np.ndim(capacity) == 0:
-        capacity = [capacity] * len(ads)
-    limits = np.array([np.inf if pd.isna(limit) else limit for limit in capacity], dtype=float)
-    limits[np.isnan(limits)] = np.inf
-    if limits.shape != (len(ads),):
-        raise ValueError(f"capacity has shape {limits.shape}, but there are {len(ads)} ads.")
-    finite = np.isfinite(limits)
-    wrong = (limits < 0) | (finite & ((limits != np.floor(limits)) | (limits > MAX_SHOWN)))
-    if wrong.any():
-        ad = np.flatnonzero(wrong)[0]
+            raise ValueError(f"{name} names {unknown[0]!r}, which costs has no column for.")
+        counts = [by_label.get(label) for label in ads.tolist()]
+    if np.ndim(counts) == 0:
+        counts = [counts] * len(ads)
+    found = np.array([absent if pd.isna(number) else number for number in counts], dtype=float)
+    if found.shape != (len(ads),):
+        raise ValueError(f"{name} has shape {found.shape}, but there are {len(ads)} ads.")
+    whole = (found >= 0) & (found == np.floor(found)) & (found <= MAX_SHOWN)
+    wrong = np.flatnonzero(~whole & (found != absent))
+    if len(wrong):
         raise ValueError(
-            f"capacity of ad {ads.tolist()[ad]!r} is {limits[ad]:g}: it must be a whole number "
-            "from 0 on, or None for no limit."
+            f"{name} of ad {ads.tolist()[wrong[0]]!r} is {found[wrong[0]]:g}: it must be a whole "
+            f"number from 0 on, or None for no {name}."
         )
-    return limits
+    return found

@@ -385,6 +385,20 @@ def append_columns(X: Any, columns: np.ndarray) -> Any:
     return np.concatenate([X, columns], axis=1)
 
 
+def labeled_ads(chosen: np.ndarray, ads: np.ndarray, fill: Any) -> np.ndarray:
+    """Labels at the chosen positions, with `fill` for -1."""
+    if fill is None:
+        return ads[chosen]
+    if fill in ads.tolist():
+        raise ValueError(f"fill={fill!r} is the label of an ad: pass a different marker.")
+    filler = np.array([fill])
+    kinds = {filler.dtype.kind, ads.dtype.kind}
+    dtype = np.result_type(filler, ads) if len(kinds) == 1 or kinds <= set("iuf") else object
+    if np.dtype(dtype).kind != "O" and (ads.astype(dtype).astype(ads.dtype) != ads).any():
+        dtype = object  # else large integers would be rounded
+    return np.where(chosen < 0, np.array(fill, dtype=dtype), ads.astype(dtype)[chosen])
+
+
 def quoted(labels: Sequence[Any] | np.ndarray) -> str:
     """The first five labels, and the number of the others."""
     listed = ", ".join(repr(label) for label in np.asarray(labels)[:5].tolist())

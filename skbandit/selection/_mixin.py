@@ -17,6 +17,7 @@ from skbandit.selection._costs import (
     check_n_select,
     column_labels,
     estimated_costs,
+    labeled_ads,
     read_costs,
     read_position_weights,
     to_dense,
@@ -155,7 +156,7 @@ class SetSelectorMixin:
             check_is_fitted(self)
         selector = self._with_ads(ad_features)
         chosen = selector._chosen(X, available, n_select, allow_short=fill is not None)
-        return _labeled(chosen, selector.ads_, fill)
+        return labeled_ads(chosen, selector.ads_, fill)
 
     def predict_indicator(
         self,
@@ -445,17 +446,3 @@ def labeled_costs(costs: np.ndarray, ads: np.ndarray, X: Any) -> np.ndarray | pd
 def _is_mask(available: Any, shape: tuple[int, int]) -> bool:
     """Whether `available` is a mask already, for which no table need be read."""
     return type(available) is np.ndarray and available.dtype == bool and available.shape == shape
-
-
-def _labeled(chosen: np.ndarray, ads: np.ndarray, fill: Any) -> np.ndarray:
-    """Labels at the chosen positions, with `fill` for -1."""
-    if fill is None:
-        return ads[chosen]
-    if fill in ads.tolist():
-        raise ValueError(f"fill={fill!r} is the label of an ad: pass a different marker.")
-    filler = np.array([fill])
-    kinds = {filler.dtype.kind, ads.dtype.kind}
-    dtype = np.result_type(filler, ads) if len(kinds) == 1 or kinds <= set("iuf") else object
-    if np.dtype(dtype).kind != "O" and (ads.astype(dtype).astype(ads.dtype) != ads).any():
-        dtype = object  # else large integers would be rounded
-    return np.where(chosen < 0, np.array(fill, dtype=dtype), ads.astype(dtype)[chosen])

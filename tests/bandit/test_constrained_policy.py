@@ -13,9 +13,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from skbandit.bandit import ConstrainedPolicy, make_policy_pipeline
-from skbandit.bandit._action_goals import doubly_robust
+from skbandit.bandit._action_tables import doubly_robust
 from skbandit.bandit._unknown_groups import EstimatedRows
-from skbandit.evaluation import OffPolicyScorer, off_policy_value
+from skbandit.constrained import constraint_report
+from skbandit.evaluation import OffPolicyScorer, off_policy_value, to_model_card
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
     cost,
@@ -498,3 +499,42 @@ def test_a_log_of_slates():
     assert share[0] <= 0.33 and share[3] >= 0.17
     with pytest.raises(ValueError, match="a log of slates, with a reward per action"):
         ConstrainedPolicy(None, None, goals, n_select=2).fit(X, LOG)
+
+
+def test_reports_on_new_rows_and_cards():
+    goals = [
+        (positive_rate(of="call") <= 0.1).named("capacity"),
+        outcome("complaint") <= 0.06,
+        difference(positive_rate, by="sex", of=["call"]) <= 0.05,
+    ]
+    policy = fitted(goals, confidence_level=0.9)
+    new, log, people = logged(5000, seed=50)
+    report = policy.constraint_report(new, log, attributes=people)
+    called = policy.predict(new, attributes=people) == "call"
+    assert report["value"][0] == pytest.approx(called.mean())
+    error = np.sqrt(called.mean() * (1 - called.mean()) / 5000)
+    assert report["ci_high"][0] - report["value"][0] == pytest.approx(1.96 * error, rel=0.01)
+    share = policy.predict(new, attributes=people)[:, None] == ARMS
+    assert report["ci_low"][1] < (share * HARM).sum(axis=1).mean() < report["ci_high"][1]
+    women = (people["sex"] == "F").to_numpy()
+    assert report["value"][2] == pytest.approx(called[women].mean() - called[~women].mean())
+    free = fitted().predict(new) == "call"
+    assert report["unconstrained"][0] == pytest.approx(free.mean())
+    fewest = min(women.sum(), (~women).sum())
+    assert report["n_rows"].tolist() == [5000, 5000, fewest, fewest]
+    pd.testing.assert_frame_equal(  # also through the function for Pipelines
+        constraint_report(policy, new, log, attributes=people), report
+    )
+    inside = report["ci_high"] <= report["bound"]
+    assert report["verdict"].tolist() == np.where(inside, "met", "undecided").tolist()
+    card = to_model_card(report)
+    assert "capacity" in card and "Of 3 goals" in card
+    some = log.assign(action=log["action"].where(log["action"] != "mail", "new arm"))
+    again = policy.constraint_report(new, some, attributes=people)
+    assert again["ci_low"][1] < (share * HARM).sum(axis=1).mean() < again["ci_high"][1]
+    with pytest.raises(ValueError, match=r"'complaint'.* is known from a log only"):
+        policy.constraint_report(new, attributes=people)
+    columns = ["constraint", "n_rows", "effective_n", "bound", "value", "ci_low", "ci_high"]
+    columns += ["unconstrained", "slack", "margin", "satisfied", "multiplier", "price"]
+    assert policy.constraint_report_.columns.tolist() == [*columns, "groups_unknown"]
+    assert "Of 3 goals" in to_model_card(policy.constraint_report_)

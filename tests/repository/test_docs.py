@@ -69,6 +69,18 @@ def test_the_reference_names_only_what_there_is_and_once():
     assert len({id(obj) for obj in objects}) == len(objects)
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_names_that_newcomers_read_are_imported_from_the_package(page):
+    """Estimators and functions in code style, rates aside."""
+    rates = set(skbandit.rates.__all__)
+    public = {address.rpartition(".")[2] for address in ADDRESSES} - rates
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.S)
+    named = public & set(re.findall(r"`(\w+)`", text))
+    assert len(named) >= 8
+    assert not named - set(skbandit.__all__)
+    assert all(getattr(skbandit, name).__name__ == name for name in named)
+
+
 @pytest.mark.parametrize("page", [page for page, text in PAGES.items() if ">>> " in text])
 def test_snippets_end_before_their_fence(page):
     """Else the fence would be read as output; and prompts outside of a fence would not be shown."""

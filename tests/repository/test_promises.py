@@ -164,17 +164,17 @@ def _(folder):
     rate_report_blocks([table], recall(), y_true="y", y_pred="p")
 
 
-@example("skbandit.evaluation.off_policy_value", ValueError)
+@example("skbandit.off_policy_value", ValueError)
 def _(folder):
     off_policy_value(Always(0), LOG.X, LOG.y, method="ips", shrinkage=1.0)
 
 
-@example("skbandit.evaluation.off_policy_value", exceptions.ReplayCoverageWarning)
+@example("skbandit.off_policy_value", exceptions.ReplayCoverageWarning)
 def _(folder):
     off_policy_value(NEVER, LOG.X, LOG.y.assign(available=[range(4)] * 200))
 
 
-@example("skbandit.evaluation.off_policy_value", UserWarning)
+@example("skbandit.off_policy_value", UserWarning)
 def _(folder):
     off_policy_value(np.full((400, 2), 0.5), np.zeros((400, 1)), UNEVEN)
 
@@ -194,12 +194,12 @@ def _(folder):
     off_policy_value(np.full((200, 3), 1 / 3), LOG.X, LOG.y).interval(kind="sequence")
 
 
-@example("skbandit.evaluation.replay", exceptions.ReplayCoverageWarning)
+@example("skbandit.replay", exceptions.ReplayCoverageWarning)
 def _(folder):
     replay(Always(0), LOG.X[:12], LOG.y[:12])
 
 
-@example("skbandit.evaluation.replay", UserWarning)
+@example("skbandit.replay", UserWarning)
 def _(folder):
     replay(Always(0), LOG.X, LOG.y, n_repeats=2)
 
@@ -242,12 +242,12 @@ def _(folder):
     select(make_pipeline(StandardScaler(), StandardScaler()).fit(ROWS), ROWS)
 
 
-@example("skbandit.bandit.SlatePolicy.select", ValueError)
+@example("skbandit.SlatePolicy.select", ValueError)
 def _(folder):
     SlatePolicy(GLMUCBPolicy(arms=["a", "b"]), n_select=2).select(ROWS[:1], available=[("a",)])
 
 
-@example("skbandit.selection.assign", ValueError)
+@example("skbandit.assign", ValueError)
 def _(folder):
     assign(np.zeros((3, 2)), 1)
 
@@ -295,17 +295,17 @@ def _(folder):
     ConstrainedPolicy(None, None, goals).fit(ROWS, log)
 
 
-@example("skbandit.constrained.RampClassifier.fit", exceptions.InfeasibleConstraintsError)
+@example("skbandit.RampClassifier.fit", exceptions.InfeasibleConstraintsError)
 def _(folder):
     RampClassifier(constraints=IMPOSSIBLE, solver="newton").fit(ROWS, LABELS)
 
 
-@example("skbandit.constrained.RampClassifier.fit", ConvergenceWarning)
+@example("skbandit.RampClassifier.fit", ConvergenceWarning)
 def _(folder):
     RampClassifier(constraints=recall() >= 0.9, solver="newton", max_iter=1).fit(ROWS, LABELS)
 
 
-@example("skbandit.constrained.RampClassifier.fit", UserWarning)
+@example("skbandit.RampClassifier.fit", UserWarning)
 def _(folder):
     """One binary feature: thresholds answer 0%, 50% or 100%, the ramp anything between."""
     column, y = np.repeat([[0.0], [1.0]], 20, axis=0), np.arange(40) % 4 % 3 % 2

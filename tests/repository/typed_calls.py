@@ -3,21 +3,21 @@
 from typing import Any, assert_type
 
 from skbandit import (
-    ConstrainedRampClassifier,
-    GLMUCBPolicy,
-    RegressionSetSelector,
-    SetSelectClassifier,
-)
-from skbandit.bandit import (
     ConstrainedPolicy,
+    ConstrainedRampClassifier,
+    ConstrainedReduction,
+    ConstrainedThreshold,
+    GLMUCBPolicy,
     OffPolicyClassifier,
     OraclePolicy,
-    PolicyPipeline,
+    PopularitySetSelector,
+    RampClassifier,
+    RegressionSetSelector,
+    SetSelectClassifier,
     SharedGLMPolicy,
     SlatePolicy,
 )
-from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, RampClassifier
-from skbandit.selection import PopularitySetSelector
+from skbandit.bandit import PolicyPipeline
 
 
 def calls(X: Any, y: Any) -> None:

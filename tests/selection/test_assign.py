@@ -1,4 +1,4 @@
-"""Allocation under capacities: the optimum of brute force, and what is refused."""
+"""Allocation under capacities and minima: the optimum of brute force, and what is refused."""
 
 from fractions import Fraction
 from itertools import combinations, product
@@ -50,19 +50,28 @@ def test_the_optimum_of_brute_force(seed):
     assert paid.sum() == pytest.approx(expected)
 
 
-def cheapest_by_highs(costs, capacity, m):
-    """The lowest total cost by linear programming, which has an integral optimum; None without."""
+def best_by_highs(costs, capacity, m, minimum=0, full=True):
+    """The largest number of places (n * m if full), and the lowest cost of as many; None without.
+
+    By linear programming, which has an integral optimum.
+    """
     n, n_ads = costs.shape
     allowed = np.isfinite(costs)
-    found = linprog(
-        np.where(allowed, costs, 0.0).ravel(),
-        np.kron(np.ones(n), np.eye(n_ads)),
-        capacity,
-        np.kron(np.eye(n), np.ones(n_ads)),
-        np.full(n, m),
-        np.stack([np.zeros(n * n_ads), allowed.ravel()], axis=1),
+    shown, rows = np.kron(np.ones(n), np.eye(n_ads)), np.kron(np.eye(n), np.ones(n_ads))
+    bounds = np.stack([np.zeros(n * n_ads), allowed.ravel()], axis=1)
+    limits = np.concatenate(
+        [np.minimum(capacity, n) * np.ones(n_ads), -np.broadcast_to(minimum, n_ads)]
     )
-    return found.fun if found.success else None
+    within = [np.concatenate([shown, -shown, rows]), np.append(limits, np.full(n, m))]
+    number = n * m
+    if not full:
+        most = linprog(-np.ones(n * n_ads), *within, bounds=bounds)
+        if not most.success:
+            return None
+        number = round(-most.fun)
+    every = np.ones((1, n * n_ads))
+    found = linprog(np.where(allowed, costs, 0.0).ravel(), *within, every, number, bounds)
+    return (number, found.fun) if found.success else None
 
 
 @pytest.mark.parametrize("seed", first(3, range(20)))
@@ -81,12 +90,12 @@ def test_the_optimum_where_rows_make_room_in_chains(m, seed):
         capacity = np.bincount(np.concatenate(shown), minlength=n_ads)
         capacity = capacity if k % 4 else rng.permutation(capacity)
         costs[~available] = np.inf
-        expected = cheapest_by_highs(costs, capacity, m)
+        expected = best_by_highs(costs, capacity, m)
         assert expected is not None or k % 4 == 0
-        chosen, crowded = cheapest_flow(costs, capacity, m)
+        chosen, crowded = cheapest_flow(costs, m, capacity, np.zeros(n_ads))
         assert (crowded is None) == (expected is not None)
         if expected is not None:
-            assert costs[chosen].sum() == pytest.approx(expected)
+            assert costs[chosen].sum() == pytest.approx(expected[1])
             assert (chosen.sum(axis=1) == m).all() and (chosen.sum(axis=0) <= capacity).all()
             continue
         rows = chosen[:, crowded].any(axis=1)  # which Hall's condition shows to be too many
@@ -94,6 +103,86 @@ def test_the_optimum_where_rows_make_room_in_chains(m, seed):
         assert (m - elsewhere).sum() > capacity[crowded].sum()
         with pytest.raises(ValueError, match="The capacities allow too few places"):
             assign(costs, capacity, n_select=m)
+
+
+def random_problem(rng):
+    """Few rows and ads with ties, absent ads, capacities and minima, in about half feasible."""
+    n, n_ads = rng.integers(1, 9), rng.integers(2, 6)
+    m = rng.integers(1, n_ads)
+    costs = rng.integers(-4, 4, size=(n, n_ads)) + rng.integers(3) * rng.normal(size=(n, n_ads))
+    costs[rng.random((n, n_ads)) < rng.choice([0.0, 0.3])] = np.inf
+    minimum = rng.integers(0, max(2, n * m // n_ads + 1), size=n_ads)
+    minimum[rng.random(n_ads) < 0.5] = 0
+    capacity = minimum + rng.integers(0, n // 2 + 2, size=n_ads).astype(float)
+    capacity[rng.random(n_ads) < 0.3] = np.inf
+    return costs, capacity, m, minimum
+
+
+@pytest.mark.parametrize("seed", first(4, range(40)))
+@pytest.mark.parametrize("fill", [None, "none"])
+def test_minimum_and_fill_are_the_optimum_of_highs(fill, seed):
+    rng = np.random.default_rng(seed)
+    feasible = 0
+    for _ in range(15):
+        costs, capacity, m, minimum = random_problem(rng)
+        n, n_ads = costs.shape
+        expected = best_by_highs(costs, capacity, m, minimum, full=fill is None)
+        if expected is None:
+            with pytest.raises(ValueError, match=r"minimum of|too few places|available ads"):
+                assign(costs, capacity, n_select=m, minimum=minimum, fill=fill)
+            continue
+        feasible += 1
+        shown = assign(costs, capacity, n_select=m, minimum=minimum, fill=fill)
+        assert shown.shape == (n, m)
+        chosen = (shown[..., None] == np.arange(n_ads)).any(axis=1)
+        count = chosen.sum(axis=0)
+        assert ((minimum <= count) & (count <= capacity)).all()
+        assert (count.sum(), costs[chosen].sum()) == pytest.approx(expected)
+        assert (shown == fill).sum() == n * m - count.sum()
+        if fill is not None:  # after the ads
+            assert (np.diff((shown == fill).astype(int), axis=1) >= 0).all()
+    assert 0 < feasible
+
+
+@pytest.mark.parametrize("seed", first(4, range(40)))
+def test_what_is_attainable_is_named(seed):
+    """For one ad, and its minimum lowered to that is met."""
+    rng = np.random.default_rng(seed)
+    for _ in range(10):
+        costs, capacity, m, minimum = random_problem(rng)
+        minimum[1:], capacity[0] = 0, np.inf
+        minimum[0] = np.isfinite(costs[:, 0]).sum() + 1
+        attainable = minimum[0] - 1
+        with pytest.raises(
+            ValueError, match=f"ad 0 is {minimum[0]}, .* {attainable} times at most"
+        ):
+            assign(costs, capacity, n_select=m, minimum=minimum, fill=-1)
+        shown = assign(costs, capacity, n_select=m, minimum={0: attainable}, fill=-1)
+        assert (shown == 0).sum() == attainable
+
+
+def test_minima_that_compete_are_named():
+    costs = pd.DataFrame(np.zeros((4, 3)), columns=list("abc"))
+    with pytest.raises(ValueError, match=r"ads 'a', 'b', 'c' is 6 in total, .* 4 times at most"):
+        assign(costs, minimum=2)
+    here = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 1]], dtype=bool)
+    with pytest.raises(ValueError, match=r"the ads 'a', 'b' is 3 in total, .* 2 times at most"):
+        assign(costs, minimum={"a": 2, "b": 1}, available=here)
+    with pytest.raises(ValueError, match="minimum of ad 'b' is 3, but its capacity is 2"):
+        assign(costs, capacity=2, minimum={"b": 3})
+
+
+def test_fill_in_the_types_of_labels():
+    """As in `predict`: integers stay integers, and an ad's own label is refused."""
+    costs = np.array([[1.0, 2.0], [3.0, np.inf]])
+    assert assign(costs, n_select=2, fill=-1).tolist() == [[0, 1], [0, -1]]
+    assert assign(costs, n_select=2, fill=-1).dtype.kind == "i"
+    shown = assign(pd.DataFrame(costs, columns=["a", "b"]), {"a": 1}, fill="none")
+    assert shown.ravel().tolist() == ["b", "a"]  # for a place each, though dearer
+    with pytest.raises(ValueError, match="fill=1 is the label of an ad"):
+        assign(costs, fill=1)
+    only_gains = assign(costs - 2.5, 1, available=costs < 2.5, fill=-1)
+    assert only_gains.ravel().tolist() == [0, -1]
 
 
 def test_what_competes_is_named():
@@ -216,6 +305,9 @@ def test_a_larger_capacity_is_never_dearer():
         ([1, 1.5, 1], {}, "capacity of ad 1 is 1.5"),
         ([1, 1], {}, r"capacity has shape \(2,\), but there are 3 ads"),
         ({"q": 1}, {}, "capacity names 'q'"),
+        (None, {"minimum": -1}, "minimum of ad 0 is -1"),
+        (None, {"minimum": [0, np.inf, 0]}, "minimum of ad 1 is inf"),
+        (None, {"minimum": {"q": 1}}, "minimum names 'q'"),
         ([1, 0, 0], {}, "shown 1 times at most, 2 are needed"),
         (None, {"n_select": 4}, "n_select=4 must be"),
         (None, {"available": [[0, 1], []]}, "Row 1 has 0 available ads"),

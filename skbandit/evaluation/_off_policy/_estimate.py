@@ -13,6 +13,7 @@ from skbandit.evaluation._difference import (
     PolicyDifference,
     make_difference,
     refuse_difference,
+    refuse_other_kind,
 )
 from skbandit.evaluation._guaranteed import (
     Range,
@@ -101,6 +102,7 @@ class OffPolicyEstimate:
 
     def __sub__(self, other: Any) -> PolicyDifference:
         if not isinstance(other, OffPolicyEstimate):
+            refuse_other_kind(other)
             return NotImplemented
         if self.parts is None or other.parts is None:
             refuse_difference(

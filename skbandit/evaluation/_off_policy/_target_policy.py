@@ -135,7 +135,7 @@ def read_evaluated(
         if isinstance(given, list | tuple) and len(given) and isinstance(given[0], tuple):
             arms = read_log(y, reward=reward, columns=columns).arms.tolist()
             given = pd.Series(label_array(given)) if given[0] in arms else given
-        table = _as_table(given)
+        table = as_table(given)
         table_arms = _arms_of_columns(table, y, reward, columns)
         if isinstance(table, pd.DataFrame) and isinstance(available, np.ndarray):
             if available.shape[1:] == table.shape[1:]:  # its columns are those of the table
@@ -181,7 +181,7 @@ def policy_of(given: Any) -> Any:
     return policy if hasattr(policy, "select") or hasattr(policy, "predict") else None
 
 
-def _as_table(given: Any) -> Any:
+def as_table(given: Any) -> Any:
     """A DataFrame with one column per arm, a 2D array, or a Series with one value per event."""
     if isinstance(given, list | tuple) and not any(
         isinstance(row, list | tuple | np.ndarray) for row in given
@@ -249,6 +249,14 @@ def _of_labels(labels: Any, n_events: int, codes: Codes, name: str = "") -> np.n
     Labels that are not arms of the log extend `codes`. Without the name of a method that returned
     them, they are a user's, of which some must be arms of the log.
     """
+    choice = number_of_choice(labels, n_events, codes, name)
+    of_arms = np.zeros((n_events, len(codes)))
+    of_arms[np.arange(n_events), choice] = 1.0
+    return of_arms
+
+
+def number_of_choice(labels: Any, n_events: int, codes: Codes, name: str = "") -> np.ndarray:
+    """Numbers of the chosen arms, as in `_of_labels`."""
     if len(labels) != n_events:
         raise ValueError(
             f"there are {len(labels)} labels of chosen arms for {n_events} events: pass one "
@@ -268,9 +276,7 @@ def _of_labels(labels: Any, n_events: int, codes: Codes, name: str = "") -> np.n
             f"{first_few(arms)}: pass labels as the log writes them, or floats for the "
             "probabilities of the logged actions."
         )
-    of_arms = np.zeros((n_events, len(codes)))
-    of_arms[np.arange(n_events), choice] = 1.0
-    return of_arms
+    return choice
 
 
 def _arms_of_columns(

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
 from skbandit.evaluation._guaranteed import Range, check_range, read_range
+from skbandit.evaluation._off_policy._target_policy import as_table, number_of_choice, policy_of
 from skbandit.evaluation._policy_protocol import (
     check_rule,
     checked_choices,
@@ -40,13 +41,14 @@ from skbandit.logs import (
     check_in_order,
     check_uniform,
     column_names,
+    label_array,
     read_log,
     times_already_read,
 )
 from skbandit.utils._fitting import iter_with_progress, report_progress, seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import as_contexts, warn, warn_if_reordered
+from skbandit.utils._validation import as_contexts, first_few, warn, warn_if_reordered
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,10 @@ class ReplayOptions:
             raise TypeError(f"{policy.__name__} is a class: pass {policy.__name__}(...).")
         if not hasattr(policy, self.rule):
             other = "predict" if self.rule == "select" else "select"
+            if not hasattr(policy, other):
+                raise TypeError(
+                    f"{type(policy).__name__} is no policy: it has neither select nor predict."
+                )
             raise TypeError(f"{type(policy).__name__} has no {self.rule}: choose rule={other!r}.")
         if self.deployment_share and not hasattr(policy, "predict"):
             raise TypeError(f"{type(policy).__name__} has no predict for the deployment bucket.")
@@ -152,6 +158,55 @@ def draw_schedule(
     if options.deployment_share:
         deployment = streams.buckets.random(len(rows)) < options.deployment_share
     return ReplaySchedule(rows, keep, deployment)
+
+
+@dataclass(frozen=True)
+class FixedActions:
+    """A rule that has chosen an arm for each event of a log, as a policy that does not learn.
+
+    Parameters
+    ----------
+    labels : Series or ndarray of shape (n_events,)
+        Labels of the chosen arms.
+    """
+
+    labels: Any
+
+    @classmethod
+    def of(cls, given: Any) -> FixedActions:
+        """Read one label per event."""
+        if isinstance(given, list | tuple) and len(given) and isinstance(given[0], tuple):
+            given = pd.Series(label_array(given))
+        labels = as_table(given)
+        if labels.ndim == 2:
+            raise TypeError(
+                f"replay takes a policy, or one label of the chosen arm per event, got a table of "
+                f"shape {labels.shape}: pass probabilities to off_policy_value."
+            )
+        return cls(labels)
+
+    def on(self, log: Log) -> FixedActions:
+        """The same, with the labels of the log's arms."""
+        arms = log.arms.tolist()
+        codes = {label: k for k, label in enumerate(arms)}
+        number = number_of_choice(self.labels, len(log), codes)
+        unknown = np.flatnonzero(number >= len(arms))
+        if len(unknown):
+            raise ValueError(
+                f"the label {list(codes)[number[unknown[0]]]!r}, chosen on row {unknown[0]}, is no "
+                f"arm of the log, {first_few(arms)}, so its reward is unknown: write labels as the "
+                "log does, or leave out such events from X, y and the labels."
+            )
+        return FixedActions(log.arms[number])
+
+    def select(self, X: np.ndarray) -> np.ndarray:
+        """The labels on the events of these numbers."""
+        return self.labels[X]
+
+    predict = select
+
+    def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int]:
+        return replay_pass(self, replace(request, X=np.arange(len(request.log))))
 
 
 # Events per call of a policy whose choices cannot change during the replay.
@@ -311,10 +366,12 @@ def replay(
 
     Parameters
     ----------
-    policy : object with select or predict, Pipeline that ends in one, or fitted search
+    policy : object with select or predict, Pipeline, fitted search, or array-like of labels
         The policy to evaluate, starting from its current state: an unfitted policy starts cold
         (the transformers of a Pipeline must be fitted). A copy is replayed; `policy` itself is
-        never changed. See Notes for the methods of a policy.
+        never changed. See Notes for the methods of a policy. Or an array or Series of shape
+        (n_events,), the arm that a rule such as today's would choose on each event: pass the
+        choices of the rule, not the logged actions.
     X : {array-like, sparse matrix, DataFrame} of shape (n_events, n_features)
         Contexts, in order of time.
     y : DataFrame or structured array with columns action and reward, or array of actions
@@ -437,6 +494,14 @@ def replay(
 
     >>> result.at(500).mean_reward < result.mean_reward
     True
+
+    Compared with a rule that always chooses arm 0:
+
+    >>> import numpy as np
+    >>> today = np.zeros(50_000, dtype=int)
+    >>> fixed = replay(today, log.X, log.y, subsample=0.5, n_repeats=5, random_state=0)
+    >>> print("{:.3f} to {:.3f}".format(*(result - fixed).interval()))
+    0.0... to 0.0...
     """
     options = ReplayOptions(
         learn=learn,
@@ -449,6 +514,9 @@ def replay(
         subsample=subsample,
         verbose=verbose,
     )
+    if not isinstance(policy, type) and policy_of(policy) is None:
+        warn_if_reordered({"X": X, "policy": policy})
+        policy = FixedActions.of(policy)
     policy, X = behind_transformers(policy, X)
     if arm_features is not None:
         policy = _describe_arms(policy, arm_features)
@@ -466,6 +534,8 @@ def replay(
         timestamp=timestamp,
         columns=columns,
     )
+    if isinstance(policy, FixedActions):
+        policy = policy.on(log)
     if bounds is not None:
         check_range(log.reward, bounds)
     check_past(policy, X, log, options.learns(policy))

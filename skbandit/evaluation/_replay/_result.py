@@ -11,7 +11,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from skbandit.evaluation._difference import PolicyDifference, make_difference, refuse_difference
+from skbandit.evaluation._difference import (
+    PolicyDifference,
+    make_difference,
+    refuse_difference,
+    refuse_other_kind,
+)
 from skbandit.evaluation._guaranteed import (
     Range,
     RewardEvidence,
@@ -368,6 +373,7 @@ class ReplayResult:
 
     def __sub__(self, other: Any) -> PolicyDifference:
         if not isinstance(other, ReplayResult):
+            refuse_other_kind(other)
             return NotImplemented
         _check_comparable(self, other)
         runs = [

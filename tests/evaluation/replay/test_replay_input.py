@@ -255,7 +255,7 @@ def test_rewards_that_the_policy_refuses(link, compiled):
 
 
 def test_what_is_no_policy():
-    with pytest.raises(TypeError, match=r"StandardScaler has no select: choose rule='predict'"):
+    with pytest.raises(TypeError, match=r"expected a fitted policy .*, got StandardScaler"):
         replay(StandardScaler(), NOTHING, Y)
     with pytest.raises(TypeError, match="EpsilonGreedy is a class"):
         replay(EpsilonGreedy, NOTHING, Y)
