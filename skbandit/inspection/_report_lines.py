@@ -180,4 +180,6 @@ def figures_of(row: pd.Series) -> str:
 
 
 def number_text(value: float) -> str:
+    """Three decimals, or four digits if it is large; what differs by rounding reads the same."""
+    value = round(value, 9)
     return f"{value:.3f}" if abs(value) < 10 else f"{value:,.4g}"
