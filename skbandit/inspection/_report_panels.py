@@ -79,7 +79,7 @@ class Drawn:
     arrows: list[Any]
 
 
-def draw_strokes(axes: Any, values: pd.Series, layout: _Layout) -> Any:
+def draw_strokes(axes: Any, values: pd.Series, layout: Layout) -> Any:
     """Draw an upright stroke at a value of each row that has one."""
     found = values.iloc[layout.rows].to_numpy()
     known = ~np.isnan(found)
