@@ -20,7 +20,7 @@ from skbandit.inspection import (
     ReplayDisplay,
     TradeoffDisplay,
 )
-from skbandit.rates import each, error_rate, false_positive_rate, positive_rate, recall
+from skbandit.rates import each, error_rate, false_positive_rate, positive_rate, ratio, recall
 
 RICH = ">50K"
 people, income = load_adult(subset="all", return_X_y=True)
@@ -40,7 +40,7 @@ plt.show()
 
 # %%
 # ``ConstraintReportDisplay`` shows the slack of each constraint on new data. What to see: the
-# constraint for women is violated (cross), but its interval includes zero.
+# constraint for women is missed, but its interval includes zero, so it is undecided (circle).
 
 by_sex = (each(recall, by="sex") >= 0.6).named("recall")
 model = ConstrainedRampClassifier(false_positive_rate(), by_sex, pos_label=RICH)
@@ -49,12 +49,13 @@ ConstraintReportDisplay.from_estimator(model, X[new], income[new], attributes=pe
 plt.show()
 
 # %%
-# ``RateReportDisplay`` shows rates by group for the predictions of any classifier. What to see: the
-# recall is below its bound of .5 for most groups, and the intervals of small groups are wide. A
-# warning names groups with few rows.
+# ``RateReportDisplay`` shows rates by group for the predictions of any classifier, and of ratios
+# between groups the worst. What to see: the recall is below its bound of .5 for most groups, and
+# the intervals of small groups are wide. A warning names groups with few rows.
 
 predicted = LogisticRegression().fit(X[known], income[known]).predict(X[new])
 rates = {"error": error_rate(), "recall": recall() >= 0.5, "positive": positive_rate()}
+rates["80% rule"] = ratio(positive_rate, by="race") >= 0.8
 RateReportDisplay.from_predictions(
     income[new], predicted, rates, by="race", attributes=people[new], pos_label=RICH
 )

@@ -161,8 +161,7 @@ report = rate_report(
     pos_label=RICH,
 )
 display = RateReportDisplay.from_report(report)
-display.figure_.set_size_inches(8, 4.5)
-display.ax_.set_title("33,842 held-out rows")
+display.figure_.suptitle("33,842 held-out rows")
 plt.show()
 
 # %%

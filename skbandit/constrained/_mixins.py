@@ -219,6 +219,13 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         ends, bound = table[["ci_low", "ci_high"]].to_numpy(), table["bound"].to_numpy()
         return table.assign(verdict=verdicts(ends, bound, goals.sign))
 
+    def _predict_both(self, X: Any, attributes: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Decisions with and without constraints; None without such a classifier."""
+        both, data = self._read(X, None, None, attributes, None, self._both_scores)
+        decided, plain, _ = self._both_decided(both, data)
+        labels = np.array(data.decisions, dtype=self._classes.decisions.dtype)
+        return labels[decided.astype(int)], None if plain is None else labels[plain.astype(int)]
+
     def _read(
         self,
         X: Any,

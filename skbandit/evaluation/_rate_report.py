@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from skbandit.rates._expression import (
     read_measured,
     warn_of_unnamed,
 )
-from skbandit.rates._metric import satisfied, value_and_rows, verdicts, warn_of_few
+from skbandit.rates._metric import form_of, satisfied, value_and_rows, verdicts, warn_of_few
 from skbandit.rates._score_limits import interval
 from skbandit.utils._validation import check_level
 
@@ -157,7 +157,7 @@ def report_of(
         first["of"] = [line.of for line in lines]
     first |= {column: [line.group[k] for line in lines] for k, column in enumerate(columns)}
     report = pd.DataFrame(first)
-    report.attrs["goals"] = [[line.name, *line.goal] for line in lines]
+    report.attrs["goals"] = [[line.name, *line.goal, *form_of(line.rate)] for line in lines]
     report = report.assign(
         n_rows=n_rows, effective_n=effective, value=value, ci_low=low, ci_high=high
     )
@@ -230,12 +230,14 @@ def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
     rate = on_given_rows(goal.rate if isinstance(goal, AbsoluteRate) else goal)
     cells = cells_of(rate, data, {"train"}, name)
     joint = " / " if rate.denominator is not None else " - "
-    whole = 0, name, ""
     for cell, one_rate in zip(
         cells, filled(rate, cells, data), strict=False
     ):  # a mean is one of all
-        label, of = (f"{name} [{cell.name(joint)}]", cell.of(joint)) if rate.is_form else (name, "")
-        yield _Line(label, one_rate, absolute, np.nan, 1.0, (), data, whole, of)
+        label, part, of = name, "", ""
+        if rate.is_form:
+            part, of = cell.name(joint), cell.of(joint)
+            label = f"{name} [{part}]"
+        yield _Line(label, one_rate, absolute, np.nan, 1.0, (), data, (0, name, part), of)
 
 
 def _is_split_by(goal: Goal, columns: Sequence[str]) -> bool:
@@ -398,7 +400,8 @@ def to_model_card(
         report = report.assign(value=report["cross_fitted"])
     report = report.assign(verdict=read_verdicts(report))
     parts = [("Intended use", goal), ("Evaluation data", data)]
-    parts.append(("Quantitative analysis", f"{_summary(report)}\n\n{_table(report, digits)}"))
+    figures = f"{sum_up(report, _cell, '**Violated**')}\n\n{_table(report, digits)}"
+    parts.append(("Quantitative analysis", figures))
     parts.append(("Caveats and recommendations", limits))
     sections = [f"## {heading}\n\n{text.strip() or 'Not stated.'}\n" for heading, text in parts]
     return "\n".join([f"# {title}\n", *sections])
@@ -436,13 +439,23 @@ def slack_of_interval(report: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def _summary(report: pd.DataFrame) -> str:
-    """What is met, violated and undecided, for each goal as declared."""
+def sum_up(report: pd.DataFrame, text: Callable[[Any], str], violated: str) -> str:
+    """What is met, violated and undecided, for each goal as declared.
+
+    Parameters
+    ----------
+    report : DataFrame
+        With the column `verdict`, as of `read_verdicts`.
+    text : callable
+        Writes names of goals and groups in the markup of the reader.
+    violated : str
+        How "Violated" is written there.
+    """
     name = "goal" if "goal" in report else "constraint"
     groups = [c for c in report.columns[: report.columns.tolist().index("n_rows")] if c != name]
     overall = (report[[c for c in groups if c not in ("on", "of")]] == ALL).all(axis=1)
     bounded = overall & report["bound"].notna() if "bound" in report else overall & False
-    unit, parts = _parts_of_goals(report[name])
+    unit, parts = parts_of_rows(report[name])
     table = parts.assign(effective_n=report["effective_n"].to_numpy())
     table["verdict"] = report["verdict"].replace("", "not measured").to_numpy()
     verdict: dict[str, list[str]] = {"met": [], "violated": [], "undecided": [], "not measured": []}
@@ -450,14 +463,14 @@ def _summary(report: pd.DataFrame) -> str:
         for one in ("violated", "undecided", "not measured", "met"):
             if (part := rows[rows["verdict"] == one]).size:
                 break
-        text = _cell(rows["declared"].iloc[0])
+        named = text(rows["declared"].iloc[0])
         if (n_groups := rows["group"].nunique()) > 1:
-            text += f" in {part['group'].nunique()} of {n_groups} groups or pairs"
-            if one == "undecided":
+            named += f" in {part['group'].nunique()} of {n_groups} groups or pairs"
+            if one == "undecided" and part["effective_n"].notna().all():
                 fewest = part.iloc[int(np.argmin(part["effective_n"]))]
-                rows_of = f"{count_text(fewest['effective_n'])} rows of {_cell(fewest['group'])}"
-                text += f" ({rows_of})"
-        verdict[one].append(text)
+                rows_of = f"{count_text(fewest['effective_n'])} rows of {text(fewest['group'])}"
+                named += f" ({rows_of})"
+        verdict[one].append(named)
     n = sum(map(len, verdict.values()))
     if not n or len(verdict["not measured"]) == n:
         return "No goals were measured."
@@ -466,7 +479,7 @@ def _summary(report: pd.DataFrame) -> str:
     n_met = len(verdict["met"])
     counts = "" if n == 1 else f"Of {n} {unit}, {n_met} {'is' if n_met == 1 else 'are'} met."
     rest = [
-        f"{'**Violated**' if one == 'violated' else one.capitalize()}: {'; '.join(goals)}."
+        f"{violated if one == 'violated' else one.capitalize()}: {'; '.join(goals)}."
         for one, goals in verdict.items()
         if goals and one != "met"
     ]
@@ -478,17 +491,20 @@ def _summary(report: pd.DataFrame) -> str:
     return " ".join(filter(None, [counts, *rest]))
 
 
-def _parts_of_goals(written: pd.Series) -> tuple[str, pd.DataFrame]:
-    """What the rows of a report are parts of, "goals" or "rows", with number, text and group.
+def parts_of_rows(written: pd.Series) -> tuple[str, pd.DataFrame]:
+    """What the rows of a report are parts of, "goals" or "rows", and a table of the parts.
 
-    If its attributes are lost, as in a CSV file, each row counts as it is.
+    Its columns are `label`, the `number` and text of the goal as `declared`, `group`,
+    `over_pairs` and `form` (see `form_of`). If the attributes of the report are lost, as in a CSV
+    file, each row counts as it is.
     """
     known, texts = written.attrs.get("goals", []), list(map(str, written))
     parts = [known[k] for k in written.index if isinstance(k, int) and 0 <= k < len(known)]
     unit = "goals" if [label for label, *_ in parts] == texts else "rows"
     if unit == "rows":
-        parts = [[text, k, text, ""] for k, text in enumerate(texts)]
-    return unit, pd.DataFrame(parts, columns=["label", "number", "declared", "group"])
+        parts = [[text, k, text, "", False, ""] for k, text in enumerate(texts)]
+    columns = ["label", "number", "declared", "group", "over_pairs", "form"]
+    return unit, pd.DataFrame(parts, columns=columns)
 
 
 def _table(report: pd.DataFrame, digits: int) -> str:

@@ -3,6 +3,7 @@
 from skbandit.inspection._arm_shares_display import ArmSharesDisplay
 from skbandit.inspection._replay_display import ReplayDisplay
 from skbandit.inspection._report_displays import ConstraintReportDisplay, RateReportDisplay
+from skbandit.inspection._save_report import save_report
 from skbandit.inspection._tradeoff_display import TradeoffDisplay
 
 __all__ = [
@@ -11,4 +12,5 @@ __all__ = [
     "RateReportDisplay",
     "ReplayDisplay",
     "TradeoffDisplay",
+    "save_report",
 ]

@@ -10,15 +10,31 @@ import pandas as pd
 
 from skbandit.constrained import constraint_report
 from skbandit.evaluation import rate_report
-from skbandit.evaluation._rate_report import ALL, count_text, read_verdicts, slack_of_interval
+from skbandit.evaluation._rate_report import count_text, read_verdicts, slack_of_interval
 from skbandit.inspection import _style
-from skbandit.inspection._style import BLUE, GRAY, VERMILLION
+from skbandit.inspection._report_lines import (
+    axis_of,
+    by_scale,
+    estimates_table,
+    figures_of,
+    of_goals,
+    read_blocks,
+    read_pairs,
+)
+from skbandit.inspection._report_panels import (
+    BETWEEN,
+    MARKS,
+    SCALES,
+    Layout,
+    draw_rows,
+    draw_strokes,
+    size_of,
+    write_head,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
-
-UNDECIDED = "undecided"
 
 
 class ConstraintReportDisplay:
@@ -35,9 +51,9 @@ class ConstraintReportDisplay:
     Attributes
     ----------
     drawn_ : DataFrame
-        The rows that are drawn: of two groups compared either way round, the one with less slack.
+        The rows that are drawn, in the order from the top.
     ax_ : matplotlib Axes
-        The axes of the plot; the first constraint is at the top.
+        The axes of the plot.
     figure_ : matplotlib Figure
         The figure of the plot.
     bound_ : matplotlib Line2D
@@ -53,8 +69,8 @@ class ConstraintReportDisplay:
     margins_ : matplotlib LineCollection or None
         The slack that a classifier's `confidence_level` requires, as upright strokes.
     beyond_ : matplotlib Line2D
-        Arrowheads at the right edge, for constraints with so much slack that they would compress
-        the others.
+        Arrowheads at the right edge, for slacks and intervals that end beyond it: the largest
+        slacks would compress the others.
 
     See Also
     --------
@@ -88,6 +104,7 @@ class ConstraintReportDisplay:
         *,
         confidence_level: float = 0.95,
         ax: Axes | None = None,
+        pairs: str = "worst",
         **rows: Any,
     ) -> ConstraintReportDisplay:
         """Evaluate a fitted classifier on any data and draw its report.
@@ -104,6 +121,9 @@ class ConstraintReportDisplay:
             Nominal coverage of each interval.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
+        pairs : {"worst", "all"}, default="worst"
+            What to draw of a goal over pairs of groups: the pair with the worst verdict and the
+            least slack, or all.
         **rows : dict
             `sample_weight`, `attributes`, `X_extra`, ..., as in
             `skbandit.constrained.constraint_report`.
@@ -112,12 +132,13 @@ class ConstraintReportDisplay:
         -------
         ConstraintReportDisplay
         """
+        read_pairs(pairs)
         report = constraint_report(estimator, X, y, confidence_level=confidence_level, **rows)
-        return cls.from_report(report, ax=ax)
+        return cls.from_report(report, ax=ax, pairs=pairs)
 
     @classmethod
     def from_report(
-        cls, report: pd.DataFrame, *, ax: Axes | None = None
+        cls, report: pd.DataFrame, *, ax: Axes | None = None, pairs: str = "worst"
     ) -> ConstraintReportDisplay:
         """Draw an existing report.
 
@@ -127,55 +148,57 @@ class ConstraintReportDisplay:
             Returned by `constraint_report`; or `constraint_report_`.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
+        pairs : {"worst", "all"}, default="worst"
+            What to draw of a goal over pairs of groups: the pair with the worst verdict and the
+            least slack, or all.
 
         Returns
         -------
         ConstraintReportDisplay
         """
-        return cls(report).plot(ax)
+        return cls(report).plot(ax, pairs=pairs)
 
-    def plot(self, ax: Axes | None = None) -> ConstraintReportDisplay:
+    def plot(self, ax: Axes | None = None, *, pairs: str = "worst") -> ConstraintReportDisplay:
         """Draw the report.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure with a height for all constraints.
+        pairs : {"worst", "all"}, default="worst"
+            What to draw of a goal over pairs of groups: the pair with the worst verdict and the
+            least slack, or all.
 
         Returns
         -------
         ConstraintReportDisplay
             This display.
         """
-        self.drawn_ = report = _read_report(self.report)
-        names = [_style.wrap(name, 40) for name in report["constraint"]]
-        axes = _row_axes(ax, names, "ConstraintReportDisplay.plot")
-        slack, place = report["slack"].to_numpy(), np.arange(len(names))
-        verdict = np.array(read_verdicts(report), dtype=object)
+        report = _read_constraints(self.report)
+        layout = Layout.of(read_blocks(report, pairs))
+        axes = _style.get_axes(ax, "ConstraintReportDisplay.plot", size_of(layout.depth))
+        slack = report["slack"].to_numpy()
         ends = slack_of_interval(report) if "ci_low" in report else ()
-        reach = np.abs([slack, *ends]).max(axis=0)
+        reach = np.abs([slack, *ends])[:, layout.rows].max(axis=0)
         # show small differences rather than the constraint with most slack
         edge = 3 * np.median(reach[np.isfinite(reach)]) if np.isfinite(reach).any() else np.inf
-        beyond = slack > edge
 
         self.bound_ = axes.axvline(0.0, color="black", linewidth=1)
         self.margins_ = None
         if "margin" in report:
-            self.margins_ = _draw_strokes(axes, report["margin"], place)
-        texts = [
-            _describe(row, one) for (_, row), one in zip(report.iterrows(), verdict, strict=True)
-        ]
-        self.met_, self.missed_, self.undecided_, self.intervals_ = _draw_rows(
-            axes, names, texts, np.where(beyond, np.nan, slack), ends, verdict
-        )
-        if beyond.any():
-            axes.set_xlim(right=edge)
-        (self.beyond_,) = axes.plot(
-            np.full(beyond.sum(), edge), place[beyond], ">", color=BLUE, clip_on=False
-        )
-        # an unclipped line without points would reserve space up to the corner of the figure
-        self.beyond_.set_in_layout(False)
-        axes.set_xlabel("← missed    slack    met →")
+            self.margins_ = draw_strokes(axes, report["margin"], layout)
+        figures = [figures_of(row) for _, row in report.iterrows()]
+        columns = {
+            "value [interval]": figures,
+            "bound": ["" if np.isnan(x) else f"{x:g}" for x in report["bound"]],
+        }
+        verdict = read_verdicts(report)
+        drawn = draw_rows(axes, layout, verdict, slack, ends, columns, (-np.inf, edge))
+        write_head([axes], columns, layout.names, [verdict[row] for row in layout.rows])
+        axes.set_xlabel("← missed    slack    met →", fontsize="small")
+        self.met_, self.missed_, self.undecided_ = drawn.marks[:3]
+        self.intervals_, self.beyond_ = drawn.intervals, drawn.arrows[1]
+        self.drawn_ = self.report.iloc[layout.rows].reset_index(drop=True)
         self.ax_, self.figure_ = axes, axes.figure
         return self
 
@@ -188,23 +211,30 @@ class RateReportDisplay:
     Parameters
     ----------
     report : DataFrame
-        Returned by `rate_report`.
+        Returned by `rate_report`, or by `constraint_report` of a classifier.
 
     Attributes
     ----------
+    drawn_ : DataFrame
+        The rows that are drawn, in the order from the top.
     ax_ : matplotlib Axes
-        The axes of the plot; the first row of the report is at the top.
+        The axes that hold the panels.
+    axes_ : list of matplotlib Axes
+        The panels: rates from 0 to 1, ratios, differences, and one for each amount, such as a mean
+        cost. What follows has an entry per panel.
     figure_ : matplotlib Figure
         The figure of the plot.
-    met_ : matplotlib Line2D
-        Values of rates and of satisfied constraints, as dots.
-    missed_ : matplotlib Line2D
+    met_ : list of matplotlib Line2D
+        Values of satisfied constraints, as dots.
+    missed_ : list of matplotlib Line2D
         Values of violated constraints, as crosses.
-    undecided_ : matplotlib Line2D
+    undecided_ : list of matplotlib Line2D
         Values whose interval contains the bound, as circles.
-    intervals_ : matplotlib LineCollection
-        Confidence intervals.
-    bounds_ : matplotlib LineCollection or None
+    unbounded_ : list of matplotlib Line2D
+        Values of rates without a bound, as diamonds.
+    intervals_ : list of matplotlib LineCollection
+        Confidence intervals, cut where they leave the panel, with an arrow.
+    bounds_ : list of matplotlib LineCollection or None
         Bounds of constraints, as upright strokes.
 
     See Also
@@ -224,7 +254,7 @@ class RateReportDisplay:
     ...     by="sex",
     ...     attributes={"sex": ["F"] * 60 + ["M"] * 40},
     ... )
-    >>> [label.get_text() for label in display.ax_.get_yticklabels()][:3]
+    >>> [label.get_text().strip() for label in display.axes_[0].get_yticklabels()][:3]
     ['recall() >= 0.6', 'F', 'M']
     """
 
@@ -245,6 +275,7 @@ class RateReportDisplay:
         labels: ArrayLike | None = None,
         confidence_level: float = 0.95,
         ax: Axes | None = None,
+        pairs: str = "worst",
     ) -> RateReportDisplay:
         """Report on given predictions and draw the report.
 
@@ -270,34 +301,43 @@ class RateReportDisplay:
             Nominal coverage of each interval.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
+        pairs : {"worst", "all"}, default="worst"
+            What to draw of a goal over pairs of groups: the pair with the worst verdict and the
+            least slack, or all.
 
         Returns
         -------
         RateReportDisplay
         """
         _style.check_axes(ax, "RateReportDisplay.from_predictions")
+        read_pairs(pairs)
         report = rate_report(
             y_true, y_pred, goals, by=by, attributes=attributes, sample_weight=sample_weight,
             pos_label=pos_label, labels=labels, confidence_level=confidence_level,
         )  # fmt: skip
-        return cls.from_report(report, ax=ax)
+        return cls.from_report(report, ax=ax, pairs=pairs)
 
     @classmethod
-    def from_report(cls, report: pd.DataFrame, *, ax: Axes | None = None) -> RateReportDisplay:
+    def from_report(
+        cls, report: pd.DataFrame, *, ax: Axes | None = None, pairs: str = "worst"
+    ) -> RateReportDisplay:
         """Draw an existing report.
 
         Parameters
         ----------
         report : DataFrame
-            Returned by `rate_report`.
+            Returned by `rate_report`, or by `constraint_report` of a classifier.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
+        pairs : {"worst", "all"}, default="worst"
+            What to draw of a goal over pairs of groups: the pair with the worst verdict and the
+            least slack, or all.
 
         Returns
         -------
         RateReportDisplay
         """
-        return cls(report).plot(ax)
+        return cls(report).plot(ax, pairs=pairs)
 
     @classmethod
     def from_estimates(
@@ -323,171 +363,81 @@ class RateReportDisplay:
         -------
         RateReportDisplay
         """
-        rows = []
-        for name, one in estimates.items():
-            effective = getattr(one, "effective_sample_size", getattr(one, "n_accepted", None))
-            ends = one.interval(confidence_level)
-            effective = one.n_events if effective is None else effective
-            rows.append((str(name), one.n_events, effective, one.mean_reward, *ends))
-        columns = ["goal", "n_rows", "effective_n", "value", "ci_low", "ci_high"]
-        display = cls.from_report(pd.DataFrame(rows, columns=columns), ax=ax)
-        display.ax_.set_xlabel("mean reward, with its interval (n: events in effect)")
-        return display
+        return cls.from_report(estimates_table(estimates, confidence_level), ax=ax)
 
-    def plot(self, ax: Axes | None = None) -> RateReportDisplay:
+    def plot(self, ax: Axes | None = None, *, pairs: str = "worst") -> RateReportDisplay:
         """Draw the report.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure with a height for all rows.
+        pairs : {"worst", "all"}, default="worst"
+            What to draw of a goal over pairs of groups: the pair with the worst verdict and the
+            least slack, or all.
 
         Returns
         -------
         RateReportDisplay
             This display.
         """
-        numbers = ["n_rows", "effective_n", "value", "ci_low", "ci_high"]
-        report = _style.read_table(self.report, "report", numbers, ["goal"], optional=["bound"])
-        names = _name_rows(report)
-        axes = _row_axes(ax, names, "RateReportDisplay.plot")
-        if "satisfied" in report:
-            _style.read_flags(report, "report", "satisfied")
-        verdict = np.array(read_verdicts(report), dtype=object)
-        self.bounds_ = None
-        if "bound" in report and (bounded := report["bound"].notna()).any():
-            self.bounds_ = _draw_strokes(axes, report["bound"][bounded], np.flatnonzero(bounded))
-        texts = [
-            f"{row.value:.3f} (n = {count_text(row.effective_n)}){_suffix(row.value, one)}"
-            if row.n_rows
-            else "not measured"
-            for row, one in zip(report.itertuples(), verdict, strict=True)
-        ]
-        ends = report[["ci_low", "ci_high"]].to_numpy().T
-        self.met_, self.missed_, self.undecided_, self.intervals_ = _draw_rows(
-            axes, names, texts, report["value"].to_numpy(), ends, verdict
+        report = _read_rates(self.report)
+        panels = by_scale(read_blocks(report, pairs))
+        layouts = [Layout.of(blocks) for blocks in panels.values()]
+        depths = [layout.depth for layout in layouts]
+        height = sum(depths) + BETWEEN * (len(depths) - 1)
+        self.ax_ = _style.get_axes(ax, "RateReportDisplay.plot", size_of(height))
+        self.ax_.set_axis_off()
+        verdict = read_verdicts(report)
+        columns = {
+            "value [interval]": [figures_of(row) for _, row in report.iterrows()],
+            "rows": [count_text(rows) for rows in report["effective_n"]],
+        }
+        value, ends = report["value"].to_numpy(), report[["ci_low", "ci_high"]].to_numpy().T
+        self.axes_, self.bounds_, drawn, top = [], [], [], height
+        for scale, layout in zip(panels, layouts, strict=True):
+            place = 0.0, (top - layout.depth) / height, 1.0, layout.depth / height
+            axes = self.ax_.inset_axes(place)
+            top -= layout.depth + BETWEEN
+            bound = report["bound"] if "bound" in report else pd.Series(np.nan, report.index)
+            is_bounded = bound.iloc[layout.rows].notna().any()
+            self.bounds_.append(draw_strokes(axes, bound, layout) if is_bounded else None)
+            found = report.iloc[layout.rows]
+            limits, label = axis_of(scale, found), SCALES.get(scale, "")
+            drawn.append(draw_rows(axes, layout, verdict, value, ends, columns, limits))
+            axes.set_xlabel(label, fontsize="small")
+            if scale == "difference":
+                axes.axvline(0.0, color="#999999", linewidth=0.8, zorder=0)
+            self.axes_.append(axes)
+        shown = [row for layout in layouts for row in layout.rows]
+        if self.axes_:
+            names = [name for layout in layouts for name in layout.names]
+            write_head(self.axes_, columns, names, [verdict[row] for row in shown])
+        self.met_, self.missed_, self.undecided_, self.unbounded_ = (
+            [one.marks[k] for one in drawn] for k in range(len(MARKS))
         )
-        axes.set_xlabel("value, with its interval (n: rows in the denominator)")
-        self.ax_, self.figure_ = axes, axes.figure
+        self.intervals_ = [one.intervals for one in drawn]
+        self.drawn_ = self.report.iloc[shown].reset_index(drop=True)
+        self.figure_ = self.ax_.figure
         return self
 
 
-def _row_axes(ax: Any, names: list[str], caller: str) -> Any:
-    """The given axes, or those of a new figure with a height for all names."""
-    lines = sum(1 + name.count("\n") for name in names)
-    return _style.get_axes(ax, caller, (7.8, 1.1 + 0.2 * (len(names) + lines)))
+def _read_rates(report: Any) -> pd.DataFrame:
+    """The validated report of rates, or of constraints with the same columns."""
+    report = of_goals(report)
+    numbers = ["n_rows", "effective_n", "value", "ci_low", "ci_high"]
+    report = _style.read_table(report, "report", numbers, ["goal"], optional=["bound"])
+    if "satisfied" in report:
+        _style.read_flags(report, "report", "satisfied")
+    return report
 
 
-def _draw_strokes(axes: Any, values: pd.Series, place: np.ndarray) -> Any:
-    """Draw an upright stroke at a value of each row."""
-    return axes.vlines(values, place - 0.25, place + 0.25, color="black")
-
-
-def _draw_rows(
-    axes: Any, names: list[str], texts: list[str], values: Any, ends: Any, verdict: np.ndarray
-) -> tuple[Any, Any, Any, Any]:
-    """Draw rows from the top down: name, value as a mark, interval, and text above it.
-
-    Returns the dots, the crosses of what is violated, the circles of what is undecided, and the
-    intervals, which are None if `ends` is empty.
-    """
-    place, intervals = np.arange(len(names)), None
-    missed, open_ = verdict == "violated", verdict == UNDECIDED
-    met = ~missed & ~open_ & ~np.isnan(values)
-    if len(ends):
-        color = np.select([missed, open_], [VERMILLION, GRAY], BLUE)
-        ends = np.where(np.isfinite(ends).all(axis=0), ends, np.nan)
-        intervals = axes.hlines(place, *ends, color=color, linewidth=1.5)
-    (dots,) = axes.plot(values[met], place[met], "o", color=BLUE, markersize=5)
-    (crosses,) = axes.plot(
-        values[missed], place[missed], "X", color=VERMILLION, markersize=7, zorder=3
-    )
-    hollow = {"color": GRAY, "markerfacecolor": "white", "markersize": 6, "zorder": 3}
-    (circles,) = axes.plot(values[open_], place[open_], "o", **hollow)
-    # x in widths of the axes, y in rows; inside of the axes, so that no text covers a neighbor, and
-    # on the side away from the mark; a line behind the text is interrupted
-    style = {
-        "transform": axes.get_yaxis_transform(), "fontsize": "small", "in_layout": False,
-        "bbox": {"facecolor": axes.get_facecolor(), "edgecolor": "none", "pad": 0.5},
-    }  # fmt: skip
-    middle = np.mean(axes.get_xlim())
-    for row, text in enumerate(texts):
-        x, side = (0.985, "right") if values[row] < middle else (0.015, "left")
-        axes.text(x, row - 0.14, text, ha=side, va="bottom", clip_on=True, **style)
-    axes.set_yticks(place, names)
-    axes.set_ylim(len(names) - 0.5, -0.75)
-    axes.tick_params(axis="y", length=0)
-    return dots, crosses, circles, intervals
-
-
-def _read_report(report: Any) -> pd.DataFrame:
-    """The validated report; its values, as its slacks, are out of fold if the report has them."""
-    columns = getattr(report, "columns", ())
-    if "cross_fitted" in columns:
-        report = report.assign(value=report["cross_fitted"])
-    has_interval = "ci_low" in columns or "ci_high" in columns
+def _read_constraints(report: Any) -> pd.DataFrame:
+    """The validated report of constraints."""
+    report = of_goals(report)
+    has_interval = "ci_low" in report or "ci_high" in report
     numbers = ["n_rows", "bound", "value", "slack", *["ci_low", "ci_high"] * has_interval]
-    report = _style.read_table(report, "report", numbers, ["constraint", "satisfied"], ["margin"])
+    report = _style.read_table(report, "report", numbers, ["goal", "satisfied"], ["margin"])
     # missing if the value is undefined
     satisfied = _style.read_flags(report, "report", "satisfied") != 0
-    report = report.assign(constraint=list(map(str, report["constraint"])), satisfied=satisfied)
-    return _drop_mirrored(report)
-
-
-def _drop_mirrored(report: pd.DataFrame) -> pd.DataFrame:
-    """Of each pair of groups, compared either way round, the row with less slack.
-
-    The other one says the same: a difference is negated, a ratio inverted. A missing slack stays.
-    """
-    if report.empty:
-        return report
-    texts = report["constraint"].astype(object)
-    if "of" in report:  # groups are compared within each class, which is named last
-        texts = pd.Series(
-            [
-                f"{of}: {text.removesuffix(f', {of}]')}]" if text.endswith(f", {of}]") else text
-                for text, of in zip(texts, report["of"], strict=True)
-            ],
-            dtype=object,
-        )
-    parts = texts.str.extract(r"^(.*) \[(.+) ([/-]) (.+)\]$")
-    slack, value = report["slack"] - report.get("margin", 0.0), report["value"].to_numpy()
-    first: dict[tuple[str, ...], int] = {}
-    kept = []
-    for k in slack.fillna(-np.inf).argsort(kind="stable"):
-        declared, one, joint, other = parts.iloc[k]
-        is_pair = isinstance(declared, str)
-        j = first.setdefault((declared, joint, *sorted((one, other))) if is_pair else (str(k),), k)
-        both = value[j] * value[k] - 1.0 if joint == "/" else value[j] + value[k]
-        # beyond rounding, these are two groups whose names look like pairs
-        if j == k or abs(both) > 1e-6:
-            kept.append(k)
-    return report.iloc[sorted(kept)].reset_index(drop=True)
-
-
-def _suffix(value: Any, verdict: str) -> str:
-    return f", {UNDECIDED}" if verdict == UNDECIDED and not np.isnan(value) else ""
-
-
-def _describe(row: pd.Series, verdict: str) -> str:
-    """Value, interval and bound as text, and whether the verdict is open."""
-    if row["n_rows"] == 0:
-        return "not measured"
-    if np.isnan(row["value"]):
-        return "undefined"
-    interval = f" [{row['ci_low']:.3f}, {row['ci_high']:.3f}]" if "ci_low" in row else ""
-    margin = f", margin {row['margin']:.3f}" if "margin" in row else ""
-    figures = f"{row['value']:.3f}{interval}, bound {row['bound']:g}{margin}"
-    return figures + _suffix(row["value"], verdict)
-
-
-def _name_rows(report: pd.DataFrame) -> list[str]:
-    """The goal for all rows of data, and the group below it."""
-    columns = report.columns.tolist()
-    groups = report[[c for c in columns[: columns.index("n_rows")] if c not in ("goal", "of")]]
-    names, above = [], None
-    for goal, group in zip(report["goal"], groups.to_numpy(dtype=object), strict=True):
-        parts = [] if all(value == ALL for value in group) else [*map(str, group)]
-        names.append(_style.wrap(", ".join(parts if goal == above else [goal, *parts]), 40))
-        above = goal
-    return names
+    return report.assign(goal=list(map(str, report["goal"])), satisfied=satisfied)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from skbandit.utils._sklearn_compat import import_optional
 # Distinguishable with any color vision (Okabe & Ito 2008).
 BLUE, VERMILLION, GREEN = "#0072B2", "#D55E00", "#009E73"
 PALETTE = (BLUE, VERMILLION, GREEN, "#E69F00", "#56B4E9", "#CC79A7", "#F0E442")
-GRAY = "#BBBBBB"
+GRAY, DARK = "#BBBBBB", "#444444"
 
 # Options of all lines and of all legends.
 LINE = {"linewidth": 1.3, "markersize": 4.5}
@@ -98,5 +99,10 @@ def place_legend(axes: Any) -> None:
 
 
 def wrap(text: Any, width: int = 48) -> str:
-    """Wrap text to lines; "$" is escaped, as matplotlib would start a formula."""
-    return textwrap.fill(str(text), width, break_long_words=False).replace("$", r"\$")
+    """Wrap text to lines, not between a bound and its sign.
+
+    "$" is escaped, as matplotlib would start a formula.
+    """
+    text = re.sub("([<>]=) ", "\\1\u00a0", str(text))
+    lines = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    return lines.replace("\u00a0", " ").replace("$", r"\$")

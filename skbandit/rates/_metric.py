@@ -84,8 +84,17 @@ def worst_pairs(constraints: Sequence[Constraint], data: Data, positive: np.ndar
 
 
 def parts_of_goals(constraints: Iterable[Constraint]) -> list[list[object]]:
-    """Label and `part` of each constraint, for the attributes of a report: see `to_model_card`."""
-    return [[one.label, *one.part] for one in constraints if one.part is not None]
+    """Label, `part` and form of each constraint, for the attributes of a report."""
+    return [
+        [one.label, *one.part, *form_of(one.rate)] for one in constraints if one.part is not None
+    ]
+
+
+def form_of(rate: Rate) -> tuple[bool, str]:
+    """Whether a rate is one of several pairs; "ratio", "difference" of a pair, or ""."""
+    if rate.denominator is not None:
+        return rate.over_pairs, "ratio"
+    return rate.over_pairs, "difference" if rate.over_pairs and len(rate.terms) > 1 else ""
 
 
 def numbers_of_goals(constraints: Iterable[Constraint]) -> np.ndarray:

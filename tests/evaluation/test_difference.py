@@ -150,8 +150,9 @@ def test_a_display_of_several_policies():
     estimates = {"new": value(NEW, log), "old": value(OLD, log)}
     estimates["new - old"] = estimates["new"] - estimates["old"]
     display = RateReportDisplay.from_estimates(estimates, confidence_level=0.9)
-    assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(estimates)
+    names = [label.get_text().strip() for label in display.axes_[0].get_yticklabels()]
+    assert names == ["mean reward", *estimates]
     for segment, estimate in zip(
-        display.intervals_.get_segments(), estimates.values(), strict=True
+        display.intervals_[0].get_segments(), estimates.values(), strict=True
     ):
         np.testing.assert_allclose(segment[:, 0], estimate.interval(0.9))

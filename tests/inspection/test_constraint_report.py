@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.inspection import ConstraintReportDisplay, RateReportDisplay
-from skbandit.inspection._style import BLUE, GRAY, VERMILLION
+from skbandit.inspection._style import BLUE, DARK, VERMILLION
 from skbandit.rates import false_positive_rate, positive_rate, precision, ratio, recall
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, X_EXTRA, Y_EXTRA, X, Y
 
@@ -36,13 +36,31 @@ def report(fitted):
     return fitted.constraint_report(X_EXTRA, 1 - Y_EXTRA, attributes=ATTRIBUTES_EXTRA)
 
 
-COLORS = {"met": BLUE, "violated": VERMILLION, "undecided": GRAY}
+COLORS = {"met": BLUE, "violated": VERMILLION, "undecided": DARK}
 
 
 def folded(report):
-    """Without the ratio that is the inverse of the one with less slack."""
+    """Without the ratio that is the inverse of the worse one."""
     pair = report[report["constraint"].str.contains(r"\[", regex=True)]
-    return report.drop(pair["slack"].idxmax()).reset_index(drop=True)
+    ranks = pair.get("verdict", pair["satisfied"].astype(str)).map(RANKS)
+    best = pair.assign(rank=ranks).sort_values(["rank", "slack"]).index[-1]
+    return report.drop(best).reset_index(drop=True)
+
+
+RANKS = {"violated": 0, "undecided": 1, "met": 2, "False": 0, "True": 1}
+
+
+def places(display):
+    """Where rows are drawn: not at the headings of the absolute value and the ratio."""
+    ticks = display.ax_.get_yticks()
+    assert len(ticks) == 7
+    return ticks[[0, 1, 3, 4, 6]]
+
+
+def numbers(display):
+    """Values and bounds, as text."""
+    found = texts(display)[:-2]
+    return found[: len(found) // 2], found[len(found) // 2 :]
 
 
 def draw_rates(report, ax):
@@ -56,16 +74,19 @@ def texts(display):
 
 def test_the_slacks_and_their_intervals(report):
     display = ConstraintReportDisplay.from_report(report)
-    report = folded(report)
+    report, place = folded(report), places(display)
+    pd.testing.assert_frame_equal(display.drawn_, report)
+    edge = display.ax_.get_xlim()[1]
     for line, verdict in (
         (display.met_, "met"), (display.missed_, "violated"), (display.undecided_, "undecided"),
     ):  # fmt: skip
         rows = np.flatnonzero(report["verdict"] == verdict)
         assert len(rows)
         drawn = dict(zip(line.get_ydata(), line.get_xdata(), strict=True))
-        beyond = set(display.beyond_.get_ydata())
-        assert set(drawn) == set(rows) - beyond
-        assert all(drawn[row] == report["slack"][row] for row in drawn)
+        assert set(drawn) == set(place[rows])
+        for row in rows:
+            slack = report["slack"][row]
+            assert drawn[place[row]] == slack or drawn[place[row]] < edge < slack
     upper = report["constraint"].str.contains("<=|upper")
     segments = display.intervals_.get_segments()
     colors = map(to_hex, display.intervals_.get_colors())
@@ -73,9 +94,9 @@ def test_the_slacks_and_their_intervals(report):
         segments, colors, upper, report.itertuples(), strict=True
     ):
         ends = np.array([row.ci_low, row.ci_high]) - row.bound
-        np.testing.assert_allclose(segment[:, 0], -ends if is_upper else ends)
-        assert (segment[:, 1] == row.Index).all()
-        assert segment[:, 0].min() <= row.slack <= segment[:, 0].max()
+        ends = np.sort(-ends if is_upper else ends).clip(max=edge)
+        np.testing.assert_allclose(segment[:, 0], ends)
+        assert (segment[:, 1] == place[row.Index]).all()
         assert color.upper() == COLORS[row.verdict]
     assert set(display.bound_.get_xdata()) == {0.0}
 
@@ -84,12 +105,16 @@ def test_the_first_constraint_is_on_top_and_named(report):
     display = ConstraintReportDisplay.from_report(report)
     report = folded(report)
     names = [label.get_text().replace("\n", " ") for label in display.ax_.get_yticklabels()]
-    assert names == report["constraint"].tolist()
+    assert [name.strip() for name in names[:2]] == report["constraint"].tolist()[:2]
+    assert [name.strip() for name in names[2:]] == [
+        "balance", "upper", "lower", "ratio(positive_rate, by='sex') >= 0.8",
+        "worst: " + report["constraint"].iloc[-1].split("[")[1].strip("]"),
+    ]  # fmt: skip
     bottom, top = display.ax_.get_ylim()
     assert bottom > top
-    for text, row in zip(texts(display), report.itertuples(), strict=True):
-        figures = f"{row.value:.3f} [{row.ci_low:.3f}, {row.ci_high:.3f}], bound {row.bound:g}"
-        assert text == figures + ", undecided" * (row.verdict == "undecided")
+    for text, bound, row in zip(*numbers(display), report.itertuples(), strict=True):
+        assert text == f"{row.value:.3f} [{row.ci_low:.3f}, {row.ci_high:.3f}]"
+        assert bound == f"{row.bound:g}"
 
 
 def test_one_call_from_the_classifier(fitted, report):
@@ -115,7 +140,8 @@ def test_the_training_report_shows_what_was_left_out(fitted):
     display = ConstraintReportDisplay.from_report(report)
     row = report.iloc[0]
     interval = f"[{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
-    assert texts(display)[0] == f"{row['cross_fitted']:.3f} {interval}, bound 0.9, undecided"
+    assert texts(display)[0] == f"{row['cross_fitted']:.3f} {interval}"
+    assert display.undecided_.get_ydata()[0] == display.ax_.get_yticks()[0]
     without = report.drop(columns=["ci_low", "ci_high"])
     display = ConstraintReportDisplay.from_report(without)
     assert display.intervals_ is None and not len(display.met_.get_xdata())
@@ -127,7 +153,7 @@ def test_a_margin_is_a_stroke_and_a_figure(fitted):
     display = ConstraintReportDisplay.from_report(asked)
     strokes = display.margins_.get_segments()
     assert [stroke[0, 0] for stroke in strokes] == [0.01, 0.02, 0.03, 0.03, 0.05]
-    assert texts(display)[1].endswith("bound 0.4, margin 0.020")
+    assert numbers(display)[1][1] == "0.4"
     assert ConstraintReportDisplay.from_report(fitted.constraint_report_).margins_ is None
 
 
@@ -146,7 +172,7 @@ def test_a_value_on_its_bound_takes_its_side_from_the_text():
     )
     at_least, at_most, unknown = display.intervals_.get_segments()
     np.testing.assert_allclose(at_least[:, 0], [-0.1, 0.2])
-    np.testing.assert_allclose(at_most[:, 0], [0.1, -0.2])
+    np.testing.assert_allclose(at_most[:, 0], [-0.2, 0.1])
     assert not unknown.size, "which way it points is not known: only the figures tell"
 
 
@@ -157,10 +183,13 @@ def test_what_is_met_by_far_does_not_dwarf_the_rest():
     )
     edge = display.ax_.get_xlim()[1]
     assert 0.04 < edge < 1
-    assert display.beyond_.get_ydata().tolist() == [3]
+    place = display.ax_.get_yticks().tolist()
+    assert display.beyond_.get_ydata().tolist() == place[3:]
     assert display.beyond_.get_xdata().tolist() == [edge]
-    assert display.met_.get_ydata().tolist() == [0, 1, 2]
-    assert texts(display)[3] == "9.500 [9.000, 10.000], bound 0.5"
+    assert display.met_.get_ydata().tolist() == place
+    assert display.met_.get_xdata()[:3].tolist() == [0.02] * 3
+    assert 0.8 * edge < display.met_.get_xdata()[3] < edge
+    assert texts(display)[3] == "9.500 [9.000, 10]"
 
 
 def test_what_is_missed_by_far_is_in_the_picture():
@@ -177,8 +206,8 @@ def test_groups_that_are_absent_are_said_to_be_not_measured(fitted):
     women = ATTRIBUTES_EXTRA.assign(sex="F")
     with pytest.warns(UndefinedMetricWarning, match="not measured"):
         display = ConstraintReportDisplay.from_estimator(fitted, X_EXTRA, Y_EXTRA, attributes=women)
-    assert texts(display)[-1:] == ["not measured"]
-    assert "not measured" not in texts(display)[:-1]
+    values, _ = numbers(display)
+    assert values[-1] == "not measured" and "not measured" not in values[:-1]
     display.figure_.canvas.draw()
 
 
@@ -190,7 +219,7 @@ def test_what_is_undefined_or_never_measured_is_said(fitted):
             ("recall() >= 0.5", 0, 0.5, nan, nan, pd.NA, nan, nan),
         )
     )
-    assert texts(display) == ["undefined", "not measured"]
+    assert numbers(display)[0] == ["undefined", "not measured"]
     display.figure_.canvas.draw()
 
 
@@ -198,14 +227,14 @@ def test_without_constraints_it_is_an_empty_picture():
     clf = ConstrainedRampClassifier().fit(X, Y)
     for report in (clf.constraint_report_, clf.constraint_report(X, Y)):
         display = ConstraintReportDisplay.from_report(report)
-        assert display.ax_.get_yticklabels() == [] and not texts(display)
+        assert display.ax_.get_yticklabels() == [] and numbers(display) == ([], [])
         display.figure_.canvas.draw()
 
 
 def test_a_precision_reads_like_the_rest():
     clf = ConstrainedRampClassifier(constraints=precision() >= 0.7).fit(X, Y)
     display = ConstraintReportDisplay.from_estimator(clf, X_EXTRA, Y_EXTRA)
-    assert len(texts(display)) == 1
+    assert len(numbers(display)[0]) == 1
 
 
 def test_a_pipeline_is_measured_by_its_last_step():
@@ -243,21 +272,28 @@ def test_what_is_no_report_is_refused_before_anything_is_drawn(changed, message)
         ConstraintReportDisplay.from_report(report.to_dict())
     assert not plt.get_fignums()
     display = ConstraintReportDisplay.from_report(report)
-    assert display.undecided_.get_ydata().tolist() == [0, 1]
+    assert display.undecided_.get_ydata().tolist() == display.ax_.get_yticks().tolist()
 
 
-def test_of_a_pair_of_groups_the_row_with_less_slack_is_drawn():
-    display = ConstraintReportDisplay.from_report(
-        table(
-            ("difference(recall, by='g') <= 0.1 [a - b]", 9, 0.1, -0.3, 0.4, True, -0.4, -0.2),
-            ("difference(recall, by='g') <= 0.1 [a - c]", 9, 0.1, 0.0, 0.1, True, -0.1, 0.1),
-            ("difference(recall, by='g') <= 0.1 [b - a]", 9, 0.1, 0.3, -0.2, False, 0.2, 0.4),
-            ("difference(f1, by='g') <= 0.1 [a - b]", 9, 0.1, 0.0, 0.1, True, -0.1, 0.1),
-        )
+def test_of_all_pairs_of_groups_the_worst_is_drawn():
+    report = table(
+        ("difference(recall, by='g') <= 0.1 [a - b]", 9, 0.1, -0.3, 0.4, True, -0.4, -0.2),
+        ("difference(recall, by='g') <= 0.1 [a - c]", 9, 0.1, 0.0, 0.1, True, -0.1, 0.1),
+        ("difference(recall, by='g') <= 0.1 [b - a]", 9, 0.1, 0.3, -0.2, False, 0.2, 0.4),
+        ("difference(f1, by='g') <= 0.1 [a - b]", 9, 0.1, 0.0, 0.1, True, -0.1, 0.1),
     )
-    drawn = [name.rsplit(" <= ")[-1] for name in display.drawn_["constraint"]]
-    assert drawn == ["0.1 [a - c]", "0.1 [b - a]", "0.1 [a - b]"]
-    assert len(display.report) == 4 and not display.drawn_["satisfied"].all()
+    every = ConstraintReportDisplay.from_report(report)
+    assert len(every.drawn_) == 4, "nothing tells that rows belong together"
+    goals = "difference(recall, by='g') <= 0.1", "difference(f1, by='g') <= 0.1"
+    report.attrs["goals"] = [
+        [text, "f1" in text, goals["f1" in text], text[-6:-1], True, "difference"]
+        for text in report["constraint"]
+    ]
+    display = ConstraintReportDisplay.from_report(report)
+    assert [name[-6:] for name in display.drawn_["constraint"]] == ["b - a]", "a - b]"]
+    assert len(ConstraintReportDisplay.from_report(report, pairs="all").drawn_) == 4
+    with pytest.raises(ValueError, match="pairs='both' must be"):
+        ConstraintReportDisplay.from_report(report, pairs="both")
 
 
 def test_groups_whose_names_look_like_pairs_are_all_drawn():
@@ -277,6 +313,7 @@ def test_nothing_is_drawn_over_a_neighbor(draw, report):
     left, right = (ax.get_tightbbox() for ax in pair)
     assert left.x1 <= right.x0
     for ax in pair:
-        assert ax.bbox.width > figure.bbox.width / 5, "labels leave room for the figure"
-        for text in ax.texts:
-            assert text.get_clip_on() and text.get_window_extent().x0 >= ax.bbox.x0
+        assert ax.bbox.width > figure.bbox.width / 6, "labels leave room for the figure"
+        for panel in ax.child_axes or [ax]:
+            for text in panel.texts:
+                assert panel.bbox.x1 < text.get_window_extent().x0

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -44,7 +45,7 @@ from skbandit.evaluation import (
 )
 from skbandit.logs import join_rewards
 from skbandit.rates import error_rate, positive_rate, recall
-from skbandit.selection import assign, logged_costs
+from skbandit.selection import RegressionSetSelector, assign, logged_costs
 from tests.constrained.paper.convex_problems import random_problem
 from tests.policies import Always
 from tests.problems import tightened
@@ -138,6 +139,18 @@ def _(folder):
 
 
 # --- evaluation --------------------------------------------------------------------------
+
+
+@example("skbandit.inspection.save_report", TypeError)
+def _(folder):
+    model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    skbandit.inspection.save_report(model, [[0.0]], [0], folder / "report.html")
+
+
+@example("skbandit.inspection.save_report", ValueError)
+def _(folder):
+    model = RegressionSetSelector().fit([[0.0], [1.0]] * 10, [[0.0, 1.0]] * 20)
+    skbandit.inspection.save_report(model, [[0.0]], [[np.nan, 1.0]], folder / "report.html")
 
 
 @example("skbandit.evaluation.rate_report_blocks", ValueError)

@@ -1,0 +1,185 @@
+"""The lines of a report, for figures and pages: goals, and their groups below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.evaluation._rate_report import ALL, parts_of_rows, read_verdicts
+
+ESTIMATES = "mean reward"
+"""Goal of a report of estimates, whose axis need not begin at 0."""
+
+UNDECIDED = "undecided"
+
+_WORST_FIRST = ["violated", UNDECIDED, "met", ""]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A goal, or a group below it; `row` is its place in the report, None of a mere heading."""
+
+    text: str
+    row: int | None
+    is_goal: bool
+
+
+@dataclass(frozen=True)
+class Block:
+    """The lines of one goal; `scale` is "rate", "ratio", "difference" or the name of an amount."""
+
+    scale: str
+    lines: tuple[Line, ...]
+
+    @property
+    def rows(self) -> list[int]:
+        """Places in the report, from the top down."""
+        return [line.row for line in self.lines if line.row is not None]
+
+
+def read_pairs(pairs: str) -> bool:
+    """Whether only the worst pair of groups is shown."""
+    if pairs not in ("worst", "all"):
+        raise ValueError(f"pairs={pairs!r} must be 'worst' or 'all'.")
+    return pairs == "worst"
+
+
+def read_blocks(report: pd.DataFrame, pairs: str = "worst") -> list[Block]:
+    """Divide a report with the column `goal` into goals as declared.
+
+    Parameters
+    ----------
+    report : DataFrame
+        Returned by `rate_report`, or a report of constraints with `goal` as a column.
+    pairs : {"worst", "all"}
+        Of a goal over pairs of groups, "worst" is the pair with the worst verdict and the least
+        slack; without a bound the least ratio or the largest difference.
+    """
+    columns = report.columns.tolist()
+    by = [c for c in columns[: columns.index("n_rows")] if c not in ("goal", "of", "on")]
+    unit, parts = parts_of_rows(report["goal"])
+    if unit == "rows":  # a goal is a run of rows with the same text
+        parts["number"] = (parts["declared"] != parts["declared"].shift()).cumsum()
+    parts["part"] = [
+        "" if all(one == ALL for one in values) else ", ".join(map(str, values))
+        for values in report[by].to_numpy(dtype=object)
+    ]
+    if read_pairs(pairs):
+        parts = parts.loc[_without_better_pairs(report, parts)]
+        parts["group"] = parts["group"].where(~parts["over_pairs"], "worst: " + parts["group"])
+    found = []
+    for _, rows in parts.groupby("number", sort=False):
+        scale = _scale(report.iloc[rows.index], rows)
+        goal, names = rows["declared"].iloc[0], [_name(*row) for row in rows.itertuples()]
+        lines = [
+            Line(name or goal, row, not name) for row, name in zip(rows.index, names, strict=True)
+        ]
+        heading = [Line(goal, None, True)] * bool(names[0])
+        found.append(Block(scale, (*heading, *lines)))
+    return found
+
+
+def _name(row: int, label: str, number: int, declared: str, group: str, *rest: str) -> str:
+    """What a row is called below its goal; nothing if it is all of the goal."""
+    *_, part = rest
+    side = ""
+    if not group and label != declared:  # of a bound on an absolute value
+        side = label.removeprefix(declared).strip(" ()")
+    return ", ".join(filter(None, [group, side, part]))
+
+
+def _without_better_pairs(report: pd.DataFrame, parts: pd.DataFrame) -> list[int]:
+    """Rows of a report, but of the pairs of groups of one goal only the worst."""
+    slack = np.where(parts["form"] == "difference", -1.0, 1.0) * report["value"].to_numpy()
+    if "slack" in report:
+        bounded = report["bound"].notna()
+        slack = np.where(bounded, report["slack"].to_numpy(dtype=float, na_value=np.nan), slack)
+    verdict = [_WORST_FIRST.index(one) for one in read_verdicts(report)]
+    order = parts.assign(verdict=verdict, slack=slack)
+    order = order.sort_values(["verdict", "slack"], kind="stable")
+    again = order.duplicated(["number", "part"]) & order["over_pairs"]
+    return sorted(order.index[~again])
+
+
+def _scale(report: pd.DataFrame, parts: pd.DataFrame) -> str:
+    """What the values of a goal are, by its form and where they lie."""
+    goal, forms = parts["declared"].iloc[0], set(parts["form"])
+    if goal == ESTIMATES:
+        return ESTIMATES
+    if "ratio" in forms:
+        return "ratio"
+    columns = [c for c in ("value", "ci_low", "ci_high", "bound") if c in report]
+    values = report[columns].to_numpy(dtype=float)
+    values = values[np.isfinite(values)]
+    if "difference" in forms or ((values < 0).any() and (abs(values) <= 1).all()):
+        return "difference"
+    return "rate" if (values <= 1).all() and (values >= 0).all() else goal
+
+
+def by_scale(blocks: Sequence[Block]) -> dict[str, list[Block]]:
+    """Blocks of each scale, in the order in which the scales appear."""
+    found: dict[str, list[Block]] = {}
+    for block in blocks:
+        found.setdefault(block.scale, []).append(block)
+    return found
+
+
+SMALL = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2)
+"""Where the axis of rates ends, instead of at 1, if all are below."""
+
+
+def axis_of(scale: str, report: pd.DataFrame) -> tuple[float, float]:
+    """Ends of the axis of a panel; infinite where they follow from the data."""
+    bounds = report["bound"].max() if "bound" in report else np.nan
+    largest = np.nanmax([bounds, report["value"].max(), 0.0])
+    if scale == "rate":
+        largest = np.nanmax([largest, report["ci_high"].max()])
+        return 0.0, next((one for one in SMALL if one >= largest), 1.0)
+    if scale == "ratio":
+        return 0.0, max(1.25, min(2.0, largest), 1.5 * np.nan_to_num(bounds))
+    if scale in (ESTIMATES, "difference") or (report["ci_low"] < 0).any():
+        return -np.inf, np.inf
+    return 0.0, np.inf
+
+
+def of_goals(report: Any) -> Any:
+    """The report with the column `goal`, its values out of fold, as its slacks, if it has them."""
+    columns = getattr(report, "columns", ())
+    if "cross_fitted" in columns:
+        report = report.assign(value=report["cross_fitted"])
+    if "constraint" in columns and "goal" not in columns:
+        report = report.rename(columns={"constraint": "goal"})
+    return report
+
+
+def estimates_table(estimates: Mapping[str, Any], confidence_level: float) -> pd.DataFrame:
+    """Estimates of policies, or their differences, as a report."""
+    rows = []
+    for name, one in estimates.items():
+        effective = getattr(one, "effective_sample_size", getattr(one, "n_accepted", None))
+        ends = one.interval(confidence_level)
+        effective = one.n_events if effective is None else effective
+        rows.append((ESTIMATES, str(name), one.n_events, effective, one.mean_reward, *ends))
+    columns = ["goal", "policy", "n_rows", "effective_n", "value", "ci_low", "ci_high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def figures_of(row: pd.Series) -> str:
+    """Value and interval as text."""
+    if row["n_rows"] == 0:
+        return "not measured"
+    if np.isnan(row["value"]):
+        return "undefined"
+    ends = [row["ci_low"], row["ci_high"]] if "ci_low" in row else []
+    interval = f" [{', '.join(map(number_text, ends))}]" if np.isfinite(ends).any() else ""
+    return f"{number_text(row['value'])}{interval}"
+
+
+def number_text(value: float) -> str:
+    """Three decimals, or four digits if it is large; what differs by rounding reads the same."""
+    value = round(value, 9)
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.4g}"
