@@ -27,6 +27,7 @@ from skbandit.prices._dual import (
     DecisionProblem,
     Prices,
     ShadowPrices,
+    at_ceiling,
     conflicting,
     dropped_prices,
     enough_to_relax,
@@ -208,7 +209,10 @@ class CostCriterion:
         m, n_guards = len(constraints.bound), len(rule.moved) - len(constraints.bound)
         declared = np.append(numbers_of_goals(constraints.constraints), np.full(n_guards, -1))
         dropped = dropped_prices(problem, rule.prices, declared)
-        return ShadowPrices(rule.prices.goals[:m] * constraints.forms.fractions(pi)[1], dropped[:m])
+        per_unit = rule.prices.goals[:m] * constraints.forms.fractions(pi)[1]
+        if at_ceiling(problem, rule.prices):  # no bound is near what probabilities tell
+            per_unit = np.full(m, np.nan)
+        return ShadowPrices(per_unit, dropped[:m])
 
     def conflict(self, probability: np.ndarray) -> str:
         """A sentence on the constraints that no decisions meet together, as probabilities tell."""

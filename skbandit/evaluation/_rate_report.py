@@ -400,7 +400,8 @@ def to_model_card(
         report = report.assign(value=report["cross_fitted"])
     report = report.assign(verdict=read_verdicts(report))
     parts = [("Intended use", goal), ("Evaluation data", data)]
-    figures = f"{sum_up(report, _cell, '**Violated**')}\n\n{_table(report, digits)}"
+    sentences = filter(None, [sum_up(report, _cell, "**Violated**"), _costs_of(report, digits)])
+    figures = f"{' '.join(sentences)}\n\n{_table(report, digits)}"
     parts.append(("Quantitative analysis", figures))
     parts.append(("Caveats and recommendations", limits))
     sections = [f"## {heading}\n\n{text.strip() or 'Not stated.'}\n" for heading, text in parts]
@@ -489,6 +490,25 @@ def sum_up(report: pd.DataFrame, text: Callable[[Any], str], violated: str) -> s
             "on new rows has them."
         )
     return " ".join(filter(None, [counts, *rest]))
+
+
+def _costs_of(report: pd.DataFrame, digits: int) -> str:
+    """How much better the objective would be without each goal, if the report knows it."""
+    if "price" not in report or not report["price"].notna().any():
+        return ""
+    name = "goal" if "goal" in report else "constraint"
+    _, parts = parts_of_rows(report[name])
+    price = report["price"].groupby(parts["number"].to_numpy(), sort=False).first()
+    texts = parts.groupby("number", sort=False)["declared"].first()
+    least = 0.5 * 10.0**-digits
+    costly = [
+        f"{_cell(text)} {cost:.{digits}f}"
+        for text, cost in zip(texts, price, strict=True)
+        if cost >= least
+    ]
+    others = ["others nothing"] if costly and (price < least).any() else []
+    written = "; ".join([*costly, *others])
+    return written and f"Of the objective, each goal alone costs: {written}."
 
 
 def parts_of_rows(written: pd.Series) -> tuple[str, pd.DataFrame]:

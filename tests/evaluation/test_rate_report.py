@@ -524,3 +524,17 @@ def test_a_report_without_intervals_never_says_met():
         assert "undecided |" in to_model_card(found) and "met |" not in to_model_card(found)
         found["satisfied"] = False
         assert summary(found).startswith("**Violated**: recall() >= 0.8.")
+
+
+def test_a_card_says_what_goals_cost():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = (X[:, 0] + rng.normal(size=600) > 0.5).astype(int)
+    goals = [(recall() >= 0.9).named("find them"), positive_rate() <= 0.99]
+    model = ConstrainedThreshold(LogisticRegression(), None, goals).fit(X, y)
+    price = model.constraint_report_["price"]
+    sentence = f"each goal alone costs: find them {price[0]:.3f}; others nothing."
+    assert price[0] > 0.01
+    assert sentence in to_model_card(model.constraint_report_)
+    assert sentence in to_model_card(model.constraint_report(X, y))
+    assert "costs" not in to_model_card(rate_report(y, model.predict(X), recall() >= 0.9))
