@@ -31,6 +31,7 @@ from skbandit.constrained._mixins import ConstrainedClassifierMixin
 from skbandit.constrained._report import (
     add_intervals,
     cross_fitted_report,
+    known_rows_advice,
     plain_columns,
     with_margins,
 )
@@ -327,7 +328,9 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         if not self.feasible_:
             why = self._why_not(report, goals, criterion, choice, orientation * scores[0][rows])
             raise InfeasibleConstraintsError(
-                f"{why} The closest classifier is in the error's closest_.", self
+                f"{why} {known_rows_advice(report, goals.constraints)}The closest classifier is "
+                "in the error's closest_.",
+                self,
             )
         if own is not None and not self._classes.of_two:
             self._warn_of_other_rule(goals)

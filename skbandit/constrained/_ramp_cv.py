@@ -16,6 +16,7 @@ from skbandit.constrained._report import (
     INTERVAL_LEVEL,
     add_intervals,
     cross_fitted_report,
+    known_rows_advice,
     level_reached,
     missed,
     plain_columns,
@@ -396,7 +397,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             if fitted.relaxations is not None:
                 advice = in_words(fitted.relaxations, goals, "Out of fold")
             raise InfeasibleConstraintsError(
-                f"{self._why_infeasible(fitted, report, goals)} {advice}The closest "
+                f"{self._why_infeasible(fitted, report, goals)} {advice}"
+                f"{known_rows_advice(report, goals.constraints)}The closest "
                 "model is in the error's closest_.",
                 self,
             )
