@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -55,7 +54,7 @@ from skbandit.rates._columns import Columns, Data
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import available_if, count_rows, fit_context
-from skbandit.utils._validation import warn, warn_if_reordered
+from skbandit.utils._validation import silenced, warn, warn_if_reordered
 
 if TYPE_CHECKING:
     from typing import Self
@@ -631,8 +630,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         """The out-of-fold report, with the values of the final rule on its training rows."""
         n = len(data.train)
         data = with_weights(data, (~np.isnan(own[:n])).astype(float))  # not of unknown groups
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the report out of fold has warned
+        with silenced():  # the report out of fold has warned
             table = self._report(np.nan_to_num(own), data, goals.constraints)
         held_out = add_intervals(report, goals.constraints, goals.data, decided)
         return cross_fitted_report(table, held_out, margins)

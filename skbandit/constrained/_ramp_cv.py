@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -40,7 +39,7 @@ from skbandit.rates._score_limits import interval
 from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread
 from skbandit.utils._folds import is_number, read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
-from skbandit.utils._validation import finite, warn
+from skbandit.utils._validation import finite, silenced, warn
 
 if TYPE_CHECKING:
     from typing import Self
@@ -288,8 +287,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     ) -> None:
         """Train directions for these bounds; fit nothing else."""
         self._validate_params()
-        with one_blas_thread(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a fit for these bounds will warn
+        with one_blas_thread(), silenced():  # a fit for these bounds will warn
             design, goals = self._read_training(X, y, **rows)
             options = self._options(design, goals, groups, lambda _: None)
             candidates.train(design, goals, options)
