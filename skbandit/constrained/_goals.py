@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -38,6 +37,7 @@ from skbandit.rates._forms import (
     weight_rows,
 )
 from skbandit.rates._metric import warn_of_few, worst_pairs
+from skbandit.utils._validation import silenced
 
 
 @dataclass(frozen=True)
@@ -167,8 +167,7 @@ class Goals:
         if np.isin(worst, self.working).all():
             return None
         working = np.union1d(self.working, worst)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)  # the first binding has warned
+        with silenced(UndefinedMetricWarning):  # the first binding has warned
             constraints = bind_constraints([self.every[k] for k in working], self.data)
         return replace(self, constraints=constraints, working=working)
 
@@ -182,8 +181,7 @@ class Goals:
 
     def bound_to(self, data: Data) -> Goals:
         """The same rates and working set on rows of other weights."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
+        with silenced(UndefinedMetricWarning):
             rates, forms, _ = bind_objective(self.rates, with_weights(data, self.factors))
             bound = bind_constraints(self.constraints.constraints, data, allow_empty=True)
         settings = self.declared, forms, self.maximize, bound, data, self.factors

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -31,6 +30,7 @@ from skbandit.constrained._mixins import ConstrainedClassifierMixin
 from skbandit.constrained._report import (
     add_intervals,
     cross_fitted_report,
+    known_rows_advice,
     objective_row,
     plain_columns,
     with_margins,
@@ -56,7 +56,7 @@ from skbandit.rates._columns import Columns, Data
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import available_if, count_rows, fit_context
-from skbandit.utils._validation import warn, warn_if_reordered
+from skbandit.utils._validation import silenced, warn, warn_if_reordered
 
 if TYPE_CHECKING:
     from typing import Self
@@ -334,7 +334,9 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         if not self.feasible_:
             why = self._why_not(report, goals, criterion, choice, orientation * scores[0][rows])
             raise InfeasibleConstraintsError(
-                f"{why} The closest classifier is in the error's closest_.", self
+                f"{why} {known_rows_advice(report, goals.constraints)}The closest classifier is "
+                "in the error's closest_.",
+                self,
             )
         if own is not None and not self._classes.of_two:
             self._warn_of_other_rule(goals)
@@ -633,8 +635,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         margins: np.ndarray | None,
     ) -> pd.DataFrame:
         """The out-of-fold report, with the values of the final rule on its training rows."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the report out of fold has warned
+        with silenced():  # the report out of fold has warned
             table = self._report(own, data, goals.constraints)
         held_out = add_intervals(report, goals.constraints, goals.data, decided)
         return cross_fitted_report(table, held_out, margins)

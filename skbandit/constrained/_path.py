@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,7 @@ from skbandit.rates._expression import as_rate
 from skbandit.rates._forms import LinearFractionalForms
 from skbandit.utils._fitting import report_progress
 from skbandit.utils._folds import split_pipeline, transformed
-from skbandit.utils._validation import check_level
+from skbandit.utils._validation import check_level, silenced, told_once
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -136,6 +135,7 @@ class ConstraintPath:
         return _table(self.table["bound"].tolist(), self.sense, measured)
 
 
+@told_once()
 def constraint_path(
     estimator: Any,
     X: Any,
@@ -281,8 +281,7 @@ def _fit_or_closest(
 ) -> BaseRampClassifier:
     """The fitted model, or the closest one if its constraints cannot be met."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConstrainedFitWarning)  # a path is there to show costs
+        with silenced(ConstrainedFitWarning):  # a path is there to show costs
             if isinstance(model, ConstrainedRampClassifier):
                 return model._choose_among(candidates, X, y, **rows)
             return model.fit(X, y, **rows)

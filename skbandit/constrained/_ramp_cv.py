@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,6 +15,7 @@ from skbandit.constrained._report import (
     INTERVAL_LEVEL,
     add_intervals,
     cross_fitted_report,
+    known_rows_advice,
     level_reached,
     missed,
     objective_row,
@@ -40,7 +40,7 @@ from skbandit.rates._score_limits import interval
 from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread
 from skbandit.utils._folds import is_number, read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
-from skbandit.utils._validation import finite, warn
+from skbandit.utils._validation import finite, silenced, warn
 
 if TYPE_CHECKING:
     from typing import Self
@@ -293,8 +293,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     ) -> None:
         """Train directions for these bounds; fit nothing else."""
         self._validate_params()
-        with one_blas_thread(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a fit for these bounds will warn
+        with one_blas_thread(), silenced():  # a fit for these bounds will warn
             design, goals = self._read_training(X, y, **rows)
             options = self._options(design, goals, groups, lambda _: None)
             candidates.train(design, goals, options)
@@ -406,7 +405,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             if fitted.relaxations is not None:
                 advice = in_words(fitted.relaxations, goals, "Out of fold")
             raise InfeasibleConstraintsError(
-                f"{self._why_infeasible(fitted, report, goals)} {advice}The closest "
+                f"{self._why_infeasible(fitted, report, goals)} {advice}"
+                f"{known_rows_advice(report, goals.constraints)}The closest "
                 "model is in the error's closest_.",
                 self,
             )

@@ -337,6 +337,23 @@ def missed(table: pd.DataFrame, goals: BoundConstraints) -> str:
     return "; ".join(faults)
 
 
+def known_rows_advice(table: pd.DataFrame, goals: BoundConstraints) -> str:
+    """How to make the final model right on known rows, if that was declared and is missed."""
+    for k in np.flatnonzero(~table["satisfied"].fillna(True)):
+        row, rate = table.iloc[k], goals.constraints[k].rate
+        perfect = row["bound"] <= 0 if goals.sign[k] > 0 else row["bound"] >= 1
+        flagged = len(rate.atoms) == 1 and not rate.constant and rate.atoms[0].where is not None
+        if perfect and flagged and "cross_fitted" in table:
+            return (
+                f"{row['constraint']} is meant out of fold, on rows that a model has not seen; on "
+                f"its training rows the final model has {row['value']:.4g}. If it is the final "
+                "model that must be right on these known rows, drop the constraint and train with "
+                "a sample_weight of 20 for them, taken back in the other constraints by weight=: "
+                'see "Examples that must be right" in the user guide. '
+            )
+    return ""
+
+
 def _datasets(atoms: tuple[Atom, ...]) -> str:
     return ", ".join(dict.fromkeys(atom.on for atom in atoms))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,12 @@ from sklearn import config_context, get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import process_routing
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from skbandit.constrained._fit_rows import Classes
 from skbandit.rates._columns import MISSING, Rows
 from skbandit.utils._examples import weighted_examples
+from skbandit.utils._fitting import in_parallel
 from skbandit.utils._folds import Splits, folds_of_extra
 from skbandit.utils._sklearn_compat import count_rows, params_of_rows, routes_weights, rows_of
 from skbandit.utils._validation import explained_entries, first_few, warn
@@ -406,9 +406,12 @@ def cross_fitted_scores(
 
     `scale` is that of the model fitted to all rows, if it is linear.
     """
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(_fold_scores)(learner, X, y, train, test, task, method, scale)
-        for train, test in folds.splits
+    found = in_parallel(
+        (
+            partial(_fold_scores, learner, X, y, train, test, task, method, scale)
+            for train, test in folds.splits
+        ),
+        n_jobs,
     )
     scores = np.full((count_rows(X), *found[0].shape[1:]), np.nan)
     for (_, test), of_fold in zip(folds.splits, found, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -20,11 +21,11 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.parallel import Parallel, delayed
 
 from skbandit.selection._costs import CostMatrix, quoted
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
 from skbandit.selection._ridge import Linear, NormalEquations, choose_penalty, normal_equations_pay
+from skbandit.utils._fitting import in_parallel
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 from skbandit.utils._validation import first_few, warn
 
@@ -213,9 +214,12 @@ def fit_per_ad(
     estimator: Any, X: Any, costs: CostMatrix, weight: np.ndarray | None, n_jobs: int | None
 ) -> PerAdModels:
     """Fit one clone per ad, to the rows in which its cost was observed."""
-    models = Parallel(n_jobs=n_jobs)(
-        delayed(_fit_ad)(estimator, X, *costs.of_ad(j), weight, costs.ads[j])
-        for j in range(costs.shape[1])
+    models = in_parallel(
+        (
+            partial(_fit_ad, estimator, X, *costs.of_ad(j), weight, costs.ads[j])
+            for j in range(costs.shape[1])
+        ),
+        n_jobs,
     )
     check_n_outputs(models[0], X, 1)
     return PerAdModels(models)

@@ -22,15 +22,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.parallel import Parallel, delayed
 
 from skbandit.selection._costs import append_columns, check_n_select
 from skbandit.selection.reductions._registry import REDUCTIONS
 from skbandit.selection.reductions._rule import NO_AD, CostSensitiveRule, Reduction
+from skbandit.utils._fitting import in_parallel
 from skbandit.utils._folds import hashes_of_rows
 
 MASKED, PUBLISHED = "masked", "published"
@@ -204,9 +205,12 @@ def train_rounds(
         X_k = _with_mask_features(X, chosen | ~available, k, mask_features_from)
         candidates = available & (n_choices > k)[:, None]
         c, allowed = _problem(method, costs, candidates, chosen)
-        rule, *fold_rules = Parallel(n_jobs=n_jobs)(
-            delayed(_learn_rows)(learn, X_k, c, allowed, weight, rows)
-            for rows in [all_rows, *(train for train, _ in splits)]
+        rule, *fold_rules = in_parallel(
+            (
+                partial(_learn_rows, learn, X_k, c, allowed, weight, rows)
+                for rows in [all_rows, *(train for train, _ in splits)]
+            ),
+            n_jobs,
         )
         rules.append(rule)
         report(k)

@@ -6,19 +6,24 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.utils._sklearn_compat import begin_callbacks, forget_callbacks
+from skbandit.utils._validation import told_once, warn
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -46,6 +51,30 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 @cache
 def _controller() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+def in_parallel(calls: Iterable[Callable[[], T]], n_jobs: int | None = None) -> list[T]:
+    """The results of calls, made by joblib, with the warnings of its processes.
+
+    Those would appear on the standard error of a process, and escape filters and tests.
+    """
+    done = Parallel(n_jobs=n_jobs)(delayed(_with_warnings)(call, os.getpid()) for call in calls)
+    with told_once():
+        for _, warned in done:
+            for message, category in warned:
+                warn(message, category)
+    return [result for result, _ in done]
+
+
+def _with_warnings(
+    call: Callable[[], T], process: int
+) -> tuple[T, list[tuple[str, type[Warning]]]]:
+    """The result of a call and, if it is made in another process, its warnings."""
+    if os.getpid() == process:
+        return call(), []
+    with warnings.catch_warnings(record=True) as caught:
+        result = call()
+    return result, [(str(one.message), one.category) for one in caught]
 
 
 # Empty, or entropy of a process that was forked: it shares NumPy's global state with its siblings.

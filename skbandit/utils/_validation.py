@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import islice
 from numbers import Real
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -20,13 +23,70 @@ from sklearn.utils import check_array
 _PASSED = {"skbandit", "sklearn", "joblib", "contextlib", "functools"}
 """Packages between a user's line and a warning."""
 
+_OF_WORKERS = {"threading", "concurrent", "multiprocessing", "runpy"}
+"""Packages that begin the stack of a joblib worker."""
+
+_told: ContextVar[set[tuple[str, type[Warning]]] | None] = ContextVar("told", default=None)
+_silenced: ContextVar[tuple[type[Warning], ...]] = ContextVar("silenced", default=())
+
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the user's line: the first one outside skbandit and what it is called through."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    """Warn at the user's line: the first one outside skbandit and what it is called through.
+
+    In a thread of joblib, it is the line of the main thread, which waits there. Other processes
+    do not know it, so there it is the line in this package.
+    """
+    if issubclass(category, _silenced.get()):
+        return
+    told = _told.get()
+    if told is not None:
+        if (message, category) in told:
+            return
+        told.add((message, category))
+    own = sys._getframe(1)
+    main = sys._current_frames().get(threading.main_thread().ident or 0)
+    frame = _line_of_user(own) or _line_of_user(main) or own
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        frame.f_globals.get("__name__") or "<string>",
+        frame.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+def _line_of_user(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame outside of what warnings pass; None without any."""
+    while frame is not None:
+        module = frame.f_globals.get("__package__") or frame.f_globals.get("__name__") or ""
+        package = module.partition(".")[0]
+        if package not in _PASSED | _OF_WORKERS:
+            return frame
+        frame = frame.f_back
+    return None
+
+
+@contextmanager
+def told_once() -> Iterator[None]:
+    """Give each warning of this package once, however often a loop repeats what causes it."""
+    token = _told.set(set())
+    try:
+        yield
+    finally:
+        _told.reset(token)
+
+
+@contextmanager
+def silenced(category: type[Warning] = Warning) -> Iterator[None]:
+    """Ignore warnings, which do not count as given in `told_once`."""
+    token = _silenced.set((*_silenced.get(), category))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", category)
+            yield
+    finally:
+        _silenced.reset(token)
 
 
 def check_squares(X: Any, name: str = "X") -> None:

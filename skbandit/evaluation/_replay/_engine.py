@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state, indexable
-from sklearn.utils.parallel import Parallel, delayed
 
 from skbandit.evaluation._guaranteed import Range, check_range, read_range
 from skbandit.evaluation._off_policy._target_policy import as_table, number_of_choice, policy_of
@@ -45,7 +44,7 @@ from skbandit.logs import (
     read_log,
     times_already_read,
 )
-from skbandit.utils._fitting import iter_with_progress, report_progress, seed_for
+from skbandit.utils._fitting import in_parallel, iter_with_progress, report_progress, seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 from skbandit.utils._validation import as_contexts, first_few, warn, warn_if_reordered
@@ -582,8 +581,8 @@ def replay_runs(
     c = options.acceptance
     c = float(log.probability.min()) if c is None else float(c)
     seeds = seeds_of_runs(random_state, options.n_repeats)
-    trajectories = Parallel()(
-        delayed(_run)(policy, X, log, c, options, number, seed) for number, seed in enumerate(seeds)
+    trajectories = in_parallel(
+        partial(_run, policy, X, log, c, options, number, seed) for number, seed in enumerate(seeds)
     )
     totals, learns = LogTotals.of(log, c), options.learns(policy)
     metadata = ReplayMetadata(log.arms, totals, c, learns, bounds, **options.of_log)

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
 
 from skbandit.selection.reductions._rule import NO_AD, learn_preference, prefers_first
+from skbandit.utils._fitting import in_parallel
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,18 @@ def learn_all_pairs(
     n_jobs: int | None = None,
 ) -> AllPairs:
     """Learn each pair from the rows where both ads are allowed, (n, K)."""
-    matches = Parallel(n_jobs=n_jobs)(
-        delayed(learn_preference)(
-            learner,
-            X,
-            np.where(allowed[:, i] & allowed[:, j], costs[:, j] - costs[:, i], 0.0),
-            weight,
-        )
-        for i, j in _pairs(costs.shape[1])
+    matches = in_parallel(
+        (
+            partial(
+                learn_preference,
+                learner,
+                X,
+                np.where(allowed[:, i] & allowed[:, j], costs[:, j] - costs[:, i], 0.0),
+                weight,
+            )
+            for i, j in _pairs(costs.shape[1])
+        ),
+        n_jobs,
     )
     return AllPairs(tuple(matches))
 

@@ -10,12 +10,13 @@ the matches.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
 
 from skbandit.selection.reductions._rule import NO_AD, learn_preference, prefers_first
+from skbandit.utils._fitting import in_parallel
 
 
 @dataclass(frozen=True)
@@ -71,14 +72,18 @@ def learn_filter_tree(
     while field.shape[1] > 1:
         left, right = _sides(field)
         met = (left != NO_AD) & (right != NO_AD)
-        learned = Parallel(n_jobs=n_jobs)(
-            delayed(learn_preference)(
-                learner,
-                X,
-                np.where(met[:, j], costs[rows, right[:, j]] - costs[rows, left[:, j]], 0.0),
-                weight,
-            )
-            for j in range(left.shape[1])
+        learned = in_parallel(
+            (
+                partial(
+                    learn_preference,
+                    learner,
+                    X,
+                    np.where(met[:, j], costs[rows, right[:, j]] - costs[rows, left[:, j]], 0.0),
+                    weight,
+                )
+                for j in range(left.shape[1])
+            ),
+            n_jobs,
         )
         field = _play(field, prefers_first(tuple(learned), X))
         matches += learned

@@ -9,13 +9,14 @@ values only, such as clicks, each row has a single label.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
 
 from skbandit.selection._cost_models import PerAdModels
 from skbandit.selection.reductions._rule import ConstantPrediction, LowestCost, fit_binary
+from skbandit.utils._fitting import in_parallel
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,12 @@ def learn_one_vs_rest(
     """
     known = allowed & ~np.isnan(costs)
     mean = float(costs[known].mean()) if known.any() else 0.0
-    models = Parallel(n_jobs=n_jobs)(
-        delayed(_learn_ad)(learner, X[rows], costs[rows, a], weight[rows], mean)
-        for a, rows in enumerate(map(np.flatnonzero, known.T))
+    models = in_parallel(
+        (
+            partial(_learn_ad, learner, X[rows], costs[rows, a], weight[rows], mean)
+            for a, rows in enumerate(map(np.flatnonzero, known.T))
+        ),
+        n_jobs,
     )
     return LowestCost(PerAdModels(models))
 

@@ -1,0 +1,78 @@
+"""Known rows on which the final model must be right: the recipe, and the errors that name it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from skbandit import ConstrainedRampClassifier, ConstrainedReduction, ConstrainedThreshold
+from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.rates import accuracy, churn, difference, error_rate, precision
+from tests.tiers import first
+
+ADVICE = 'see "Examples that must be right" in the user guide. The closest'
+
+
+def moderation(seed, n):
+    """A deployed model, and 30 golden rows near the boundary, whose labels features do not tell."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    score = 1.5 * X[:, 0] + X[:, 1] - 0.8 * X[:, 2] + 0.5 * X[:, 3]
+    y = (rng.random(n) < 1 / (1 + np.exp(-5 * score))).astype(int)
+    deployed = (score + 0.3 * rng.normal(size=n) > 0.1).astype(int)
+    golden = np.zeros(n, dtype=bool)
+    golden[rng.choice(np.flatnonzero(np.abs(score) < 1), 30, replace=False)] = True
+    y[golden] = rng.random(30) < 0.5
+    return X, y, pd.DataFrame({"golden": golden, "deployed": deployed})
+
+
+@pytest.mark.parametrize("seed", first(1, range(4)))
+def test_the_recipe(seed):
+    """Constraints hold on rows that count once, and the final model is right on golden rows."""
+    X, y, rows = moderation(seed, 1000)
+    golden = rows["golden"].to_numpy()
+    forest = RandomForestClassifier(20, min_weight_fraction_leaf=0.004, random_state=0)
+    bounds = [churn("deployed", weight="once") <= 0.2, precision(weight="once") >= 0.8]
+    mistakes = {}
+    for weight in (1.0, 20.0):
+        w = np.where(golden, weight, 1.0)
+        model = ConstrainedReduction(forest, error_rate(), bounds, max_iter=2, random_state=0)
+        model.fit(X, y, sample_weight=w, attributes=rows.assign(once=1 / w))
+        predicted = model.predict(X)
+        mistakes[weight] = (predicted != y)[golden].sum()
+        report = model.constraint_report_
+        assert report["satisfied"].all()
+        each_once = churn("deployed").value(y, predicted, rows), precision().value(y, predicted)
+        np.testing.assert_allclose(report["value"], each_once, rtol=1e-12)
+    assert mistakes[20.0] == 0 < mistakes[1.0]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ConstrainedRampClassifier(),
+        ConstrainedReduction(LogisticRegression(), max_iter=2),
+        ConstrainedThreshold(LogisticRegression()),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_the_error_names_the_recipe(model):
+    X, y, rows = moderation(0, 300)
+    y = np.where(rows["golden"], 1 - y, y)  # which no model is right on unseen
+    for impossible in (accuracy("golden") >= 1, error_rate("golden") <= 0):
+        both = [impossible, accuracy("not golden") >= 0.8]
+        with pytest.raises(InfeasibleConstraintsError) as caught:
+            model.set_params(constraints=both).fit(X, y, attributes=rows)
+        said = str(caught.value)
+        value = caught.value.closest_.constraint_report_["value"][0]
+        assert ADVICE in said and f"on its training rows the final model has {value:.4g}" in said
+    for other in (
+        accuracy("golden") >= 0.9,  # for new rows, too
+        accuracy() >= 1,
+        difference(accuracy, by="golden") <= 0,
+    ):
+        with pytest.raises(InfeasibleConstraintsError) as caught:
+            both = [other, accuracy("not golden") >= 0.8, accuracy() >= 0.9]
+            model.set_params(constraints=both).fit(X, y, attributes=rows)
+        assert "must be right" not in str(caught.value)

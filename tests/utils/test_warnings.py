@@ -1,0 +1,118 @@
+"""Warnings: at the user's line, also from workers of joblib, and once where a loop repeats them."""
+
+import threading
+import warnings
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from joblib import parallel_config
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import cross_validate
+
+from skbandit import RampClassifier, RegressionSetSelector, replay
+from skbandit.constrained import constraint_path
+from skbandit.rates import error_rate, recall
+from skbandit.utils._fitting import in_parallel
+from skbandit.utils._validation import silenced, told_once, warn
+from tests.evaluation.logs import uniform_log
+from tests.policies import Always
+
+pytestmark = pytest.mark.filterwarnings("always")
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 2))
+
+
+def places(caught, message):
+    """Files to which the warnings of a message are attributed."""
+    return [one.filename for one in caught if message in str(one.message)]
+
+
+def test_once_where_a_loop_repeats():
+    with pytest.warns(UserWarning) as caught:
+        with told_once():
+            for name in "aab":
+                warn(name, UserWarning)
+            with silenced(UserWarning):
+                warn("c", UserWarning)
+            with silenced(FutureWarning):
+                warn("a", UserWarning)
+            warn("c", UserWarning)
+        warn("a", UserWarning)
+    assert [str(one.message) for one in caught] == list("abca")
+    assert {one.filename for one in caught} == {__file__}
+
+
+def test_silence_ends():
+    with warnings.catch_warnings(record=True) as caught, silenced(UserWarning):
+        warn("a", UserWarning)
+        warn("b", FutureWarning)
+        warnings.warn("c", UserWarning, stacklevel=1)
+    assert [str(one.message) for one in caught] == ["b"]
+    with pytest.warns(UserWarning, match="a"):
+        warn("a", UserWarning)
+
+
+def test_a_path_warns_once():
+    y = (X[:, 0] > 0).astype(int)
+    model = RampClassifier(error_rate(), recall() >= 0.5, max_iter=1, solver="newton")
+    with pytest.warns(ConvergenceWarning) as caught:
+        constraint_path(model, X, y, bounds=[0.5, 0.6, 0.7])
+    assert places(caught, "Training stopped after max_iter=1") == [__file__]
+    z = pd.Series(y, index=range(60)[::-1])
+    with pytest.warns(UserWarning) as caught:
+        constraint_path(model, pd.DataFrame(X), z, bounds=[0.5, 0.6, 0.7])
+    assert places(caught, "have the same row labels in different orders") == [__file__]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_threads_of_a_search(n_jobs):
+    """It is the line of the main thread, which waits for them."""
+    costs = -np.ones((60, 3))
+    stock = np.ones((60, 3), dtype=bool)
+    stock[::3, 0] = False
+    with parallel_config("threading", n_jobs=n_jobs), pytest.warns(UserWarning) as caught:
+        cross_validate(RegressionSetSelector(), X, costs, params={"available": stock}, cv=2)
+    found = places(caught, "fit was passed which ads were available, but score was not")
+    assert len(found) >= 1 and set(found) == {__file__}
+
+
+def test_a_thread_of_the_users_own():
+    with pytest.warns(UserWarning) as caught:
+        thread = threading.Thread(target=partial(warn, "own", UserWarning))
+        thread.start()
+        thread.join()
+    assert places(caught, "own") == [__file__]
+
+
+def of_third_parties(k):
+    warnings.warn("theirs", FutureWarning, stacklevel=1)
+    warn(f"ours {k}", UserWarning)
+    return k
+
+
+@pytest.mark.parametrize("backend", ["sequential", "multiprocessing"])
+def test_processes_return_their_warnings(backend):
+    with parallel_config(backend, n_jobs=2), pytest.warns((UserWarning, FutureWarning)) as caught:
+        done = in_parallel(partial(of_third_parties, k) for k in (1, 1, 2))
+    assert done == [1, 1, 2]
+    assert set(places(caught, "ours")) == set(places(caught, "theirs")) == {__file__}
+    if backend == "multiprocessing":
+        assert [len(places(caught, one)) for one in ("ours 1", "ours 2", "theirs")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("backend", ["sequential", "threading", "multiprocessing"])
+def test_runs_of_a_replay(backend):
+    rows, y = uniform_log(200)
+    with parallel_config(backend, n_jobs=2), pytest.warns(UserWarning) as caught:
+        replay(Always("z"), rows, y, n_repeats=2, shuffle=True, random_state=0)
+    found = places(caught, "chose arms that were not available")
+    assert len(found) >= 1 and set(found) == {__file__}
+
+
+def test_errors_of_filters_are_raised_in_processes():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        with parallel_config("multiprocessing", n_jobs=2), pytest.raises(UserWarning, match="ours"):
+            in_parallel(partial(of_third_parties, k) for k in (1, 1))
