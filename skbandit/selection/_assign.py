@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -80,24 +81,35 @@ def cheapest_flow(
         chosen = np.column_stack([chosen, np.zeros(n, dtype=bool)])
     moves = _Moves(costs, chosen, n_ads)
     graph = np.full((n_ads + 1, n_ads + 1), np.inf)  # the last node is the sink
+    excess, number = np.zeros(n_ads + 1), count.tolist()
+    low, high = minimum.tolist(), capacity.tolist()
+
+    def settle(ads: Iterable[int]) -> None:
+        """Set the arcs of ads from and to the sink, and what they have beyond what these carry."""
+        for ad in ads:
+            carried = min(max(number[ad], low[ad]), high[ad])
+            excess[-1] += excess[ad] + carried - number[ad]
+            excess[ad] = number[ad] - carried
+            graph[ad, -1] = 0.0 if carried < high[ad] else np.inf
+            graph[-1, ad] = 0.0 if carried > low[ad] else np.inf
+
+    settle(range(n_ads))
     exhausted = False
     while True:
-        flow = count.clip(minimum, capacity)
-        excess = np.append(count - flow, (flow - count).sum())
         if not excess.any():
             return chosen[:, :n_ads], None
         graph[:-1, :-1] = moves.cost[:n_ads, :n_ads]
-        graph[:-1, -1] = np.where(flow < capacity, 0.0, np.inf)
-        graph[-1, :-1] = np.where(flow > minimum, 0.0, np.inf)
         if exhausted:
             path = _path_that_empties(graph, moves.cost[:n_ads, n_ads], excess)
         else:
             path = _shortest_path(graph, excess > 0, excess < 0)
         if path is not None:
-            for ad, other in moves.make(path):
-                count[ad] -= 1
+            edges = moves.make(path)
+            for ad, other in edges:
+                number[ad] -= 1
                 if other < n_ads:
-                    count[other] += 1
+                    number[other] += 1
+            settle(ad for edge in edges for ad in edge if ad < n_ads)
         elif may_be_empty and not exhausted:
             exhausted = True
         else:

@@ -30,6 +30,8 @@ X = pd.DataFrame(
 COSTS = pd.DataFrame(
     -np.column_stack([X["age"] / 40, X["place"] == "east", np.ones(N), RNG.random(N)]), X.index, ADS
 )
+PAY = COSTS.assign(x=-X["age"], y=-20.0 - 4 * (X["place"] == "east"), z=-16.0, w=-14.0)
+"""Of x for nearly all, if it costs nothing, and then of y; without ties."""
 AVAILABLE = pd.DataFrame(RNG.random((N, 4)) < 0.8, X.index, ADS)
 AVAILABLE[["x", "z"]] = True
 
@@ -120,16 +122,15 @@ def test_rows_are_matched_before_the_transformers():
 
 def test_prices_behind_transformers():
     """As without a pipeline, on transformed rows; `reprice` transforms its rows."""
-    y = COSTS.assign(w=0.0)
     cap = positive_rate(of="x") <= 0.25
-    policy = pipeline(ConstrainedPolicy(Ridge(), None, cap)).fit(X, y)
+    policy = pipeline(ConstrainedPolicy(Ridge(), None, cap)).fit(X, PAY)
     Z = encoder().fit(X)
-    alone = ConstrainedPolicy(Ridge(), None, cap).fit(Z.transform(X), y)
+    alone = ConstrainedPolicy(Ridge(), None, cap).fit(Z.transform(X), PAY)
     np.testing.assert_array_equal(policy.predict(X), alone.predict(Z.transform(X)))
     expected = policy.expected_costs(X)
     assert expected.index.equals(X.index)
     np.testing.assert_array_equal(expected, alone.expected_costs(Z.transform(X)))
-    older = X.assign(age=X["age"] + 30)
+    older = X.assign(age=X["age"] + 30.0)
     assert np.mean(policy.predict(older) == "x") > 0.9
     assert policy.reprice(older) is policy
     assert np.mean(policy.predict(older) == "x") <= 0.25
@@ -138,9 +139,8 @@ def test_prices_behind_transformers():
 
 def test_attributes_reach_a_priced_policy():
     """Without the name of a step; in other orders they are told."""
-    y = COSTS.assign(w=0.0)
     cap = positive_rate(of="x", where="place == 'east'") <= 0.1
-    policy = pipeline(ConstrainedPolicy(Ridge(), None, cap)).fit(X, y, attributes=X)
+    policy = pipeline(ConstrainedPolicy(Ridge(), None, cap)).fit(X, PAY, attributes=X)
     east = X["place"] == "east"
     assert np.mean(policy.predict(X, attributes=X)[east] == "x") <= 0.1
     assert np.mean(policy.predict(X, attributes=X)[~east] == "x") > 0.3
@@ -152,10 +152,9 @@ def test_attributes_reach_a_priced_policy():
 
 def test_a_pipeline_of_costs_inside_of_others():
     """ConstrainedPolicy and ConstrainedReduction learn costs by a selector behind an encoder."""
-    y = COSTS.assign(w=0.0)
     inner = pipeline(RegressionSetSelector())
     cap = positive_rate(of="x") <= 0.25
-    policy = ConstrainedPolicy(inner, None, cap).fit(X, y)
+    policy = ConstrainedPolicy(inner, None, cap).fit(X, PAY)
     assert np.mean(policy.predict(X) == "x") <= 0.25
     labels = np.where(X["age"] > 45, "old", X["place"])
     goal = recall(of="old") >= 0.9
