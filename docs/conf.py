@@ -35,7 +35,12 @@ extensions = [
     "sphinxext.opengraph",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "generated/unreleased.md", "auto_examples/**/*.ipynb"]
+exclude_patterns = [
+    "_build",
+    "generated/unreleased.md",
+    "auto_examples/**/*.ipynb",
+    "auto_examples/index.rst",  # examples.rst shows them in groups
+]
 templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["skbandit.css"]
@@ -68,7 +73,8 @@ myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 sphinx_gallery_conf = {
-    "within_subsection_order": "gallery_order.place_in_gallery",
+    "minigallery_sort_order": "gallery_order.place_in_gallery",
+    "write_computation_times": False,  # a page that the search would find
     "doc_module": ("skbandit",),
     "backreferences_dir": "generated/examples",
     "examples_dirs": "../examples",

@@ -142,6 +142,33 @@ def test_figures_of_pages_come_from_examples(page):
         assert int(number) <= made
 
 
+def test_every_example_is_in_one_group_of_the_gallery():
+    groups = PAGES["examples.rst"].split(".. minigallery::")[1:]
+    shown, listed = [], []
+    for group in groups:
+        shown.append(re.findall(r"^   \.\./examples/(\w+)\.py$", group, flags=re.M))
+        listed.append(re.findall(r"^   auto_examples/(\w+)$", group, flags=re.M))
+    assert shown == listed and len(groups) == 5
+    examples = [path.stem for path in (ROOT / "examples").glob("*.py")]
+    assert sorted(name for group in shown for name in group) == sorted(examples)
+
+
+@pytest.mark.parametrize(
+    "words, page",
+    [
+        ("budget", "user_guide/budgets.md"),
+        ("save model", "user_guide/index.md"),
+        ("save model", "how_to/policies.md"),
+        ("80% rule", "user_guide/eighty_percent.md"),
+        ("multiclass", "user_guide/several_classes.md"),
+    ],
+)
+def test_the_search_finds_pages_by_words_that_readers_use(words, page):
+    """Main index entries come before all titles and texts."""
+    entries = re.search(r"^:::\{index\} (.*)\n:::$", PAGES[page], flags=re.M)[1]
+    assert f"! {words}" in entries.split(", ")
+
+
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
 def test_examples_begin_with_a_title(example):
     """The gallery takes the title from there."""
