@@ -29,8 +29,9 @@ from skbandit.prices._dual import (
     ShadowPrices,
     at_ceiling,
     conflicting,
-    dropped_prices,
     enough_to_relax,
+    gains_without,
+    prices_under,
 )
 from skbandit.prices._levels import VIOLATION_COST, levels_to_try
 from skbandit.rates._forms import LinearFractionalForms, indicators
@@ -200,19 +201,31 @@ class CostCriterion:
         return float(choice.rule.objective + VIOLATION_COST * objective_scale(self.goals) * risk)
 
     def shadow_prices(self, probability: np.ndarray, choice: Choice) -> ShadowPrices:
-        """Shadow prices of the measured constraints, as the probabilities tell."""
+        """Shadow prices of the measured constraints.
+
+        What a constraint costs is measured, at the multipliers of the others that the probabilities
+        tell.
+        """
         search, rule = CostSearch(self, self.strata(probability)), choice.rule
         constraints, pi = self.goals.constraints, indicators(rule.decided, self.n_decisions)
-        problem, linear = search.problem, search.linear_objective(pi)
+        m, prices = len(constraints.bound), rule.prices
+        problem, linear = search.problem.tightened(rule.moved), search.linear_objective(pi)
         problem = problem if linear is None else problem.with_objective(*linear)
-        problem = representative(problem.tightened(rule.moved))
-        m, n_guards = len(constraints.bound), len(rule.moved) - len(constraints.bound)
-        declared = np.append(numbers_of_goals(constraints.constraints), np.full(n_guards, -1))
-        dropped = dropped_prices(problem, rule.prices, declared)
-        per_unit = rule.prices.goals[:m] * constraints.forms.fractions(pi)[1]
-        if at_ceiling(problem, rule.prices):  # no bound is near what probabilities tell
-            per_unit = np.full(m, np.nan)
-        return ShadowPrices(per_unit, dropped[:m])
+        if at_ceiling(problem, prices) or not choice.feasible:  # probabilities tell nothing near it
+            return ShadowPrices(*np.full((2, m), np.nan))
+        few = representative(problem)
+
+        def value(kept: np.ndarray) -> float:
+            _, others, _ = prices_under(few, prices, kept)
+            return search.measure(problem.with_goals(kept).decide(others)).objective
+
+        # the guards that follow are no constraints, and stay
+        declared = np.full(len(rule.moved), -1)
+        declared[:m] = numbers_of_goals(constraints.constraints)
+        every = search.measure(problem.decide(prices)).objective
+        binding = (prices.goals > 0) & (declared >= 0)
+        per_unit = prices.goals[:m] * constraints.forms.fractions(pi)[1]
+        return ShadowPrices(per_unit, gains_without(value, declared, binding, every)[:m])
 
     def conflict(self, probability: np.ndarray) -> str:
         """A sentence on the constraints that no decisions meet together, as probabilities tell."""

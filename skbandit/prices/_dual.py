@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize
@@ -114,6 +114,9 @@ class Problem(Protocol):
 
     def minimizing(self, k: int) -> Self:
         """Goal k as the objective, without its bound, under the others."""
+
+
+P = TypeVar("P", bound=Problem)
 
 
 @dataclass(frozen=True)
@@ -487,18 +490,24 @@ def gains_without(
     return found
 
 
+def prices_under(problem: P, prices: Prices, kept: np.ndarray) -> tuple[P, Prices, float]:
+    """The problem under some of the goals, and `best_prices` of it from those of all."""
+    part = problem.with_goals(kept)
+    start = replace(prices, goals=prices.goals[kept])
+    return part, *best_prices(part, start, SMOOTHING[-1:])
+
+
 def dropped_prices(problem: Problem, prices: Prices, declared: np.ndarray) -> np.ndarray:
     """`gains_without` each declared constraint, as the dual expects, from a rule's multipliers.
 
-    Goals of negative numbers stay. nan if no randomized rule meets the goals.
+    nan if no randomized rule meets the goals.
     """
     if at_ceiling(problem, prices):
         return np.full(len(declared), np.nan)
 
     def value(kept: np.ndarray) -> float:
-        start = replace(prices, goals=prices.goals[kept])
-        return best_prices(problem.with_goals(kept), start, SMOOTHING[-1:])[1]
+        return prices_under(problem, prices, kept)[2]
 
-    binding = (prices.goals > 0) & (declared >= 0)
+    binding = prices.goals > 0
     every = value(np.ones(len(declared), dtype=bool)) if binding.any() else 0.0
     return gains_without(value, declared, binding, every)
