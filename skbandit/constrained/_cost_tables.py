@@ -225,7 +225,10 @@ class CostCriterion:
         every = search.measure(problem.decide(prices)).objective
         binding = (prices.goals > 0) & (declared >= 0)
         per_unit = prices.goals[:m] * constraints.forms.fractions(pi)[1]
-        return ShadowPrices(per_unit, gains_without(value, declared, binding, every)[:m])
+        gains = gains_without(value, declared, binding, every)[:m]
+        # the rule was polished since, and one constraint costs no more than all together
+        most = rule.objective - value(declared < 0) if gains.any() else 0.0
+        return ShadowPrices(per_unit, np.minimum(gains, max(most, 0.0)))
 
     def conflict(self, probability: np.ndarray) -> str:
         """A sentence on the constraints that no decisions meet together, as probabilities tell."""

@@ -145,7 +145,7 @@ def test_several_classes_pay_about_what_another_fit_gains():
         LogisticRegression(), positive_rate(of="review"), goals, other_decisions=["review"]
     )
     clf.fit(rows, label)
-    assert (clf.constraint_report_["price"] <= clf.objective_report_["cross_fitted"][0]).all()
+    assert clf.constraint_report_["price"].max() <= clf.objective_report_["cross_fitted"][0] + 1e-9
 
 
 def test_objectives_of_several_rates():
