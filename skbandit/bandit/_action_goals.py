@@ -13,7 +13,7 @@ from scipy.special import log_ndtr, ndtri
 
 from skbandit.bandit._unknown_groups import EstimatedRows, units
 from skbandit.exceptions import EmptyRateError
-from skbandit.prices._actions import ActionProblem, Sum, Use
+from skbandit.prices._actions import ActionProblem, Sum, Use, Uses
 from skbandit.prices._dual import Prices
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._atoms import atom_amounts, atom_weights, check_classes
@@ -198,10 +198,10 @@ class ActionGoals:
             for c, use in self.sum_of(self.objective, rows, predicted):
                 base += c * use.table()
         base[~allowed] = np.inf
-        goals = tuple(self.sum_of(one, rows, predicted) for one in self.sums)
+        sums = tuple(self.sum_of(one, rows, predicted) for one in self.sums)
         given = rows.rows.weight if isinstance(rows, EstimatedRows) else rows.weight
         weight = given / given.sum()
-        return ActionProblem(base, weight, goals, self.bound, n_select)
+        return ActionProblem(base, weight, Uses(sums, base.shape), self.bound, n_select)
 
     def warn_of_units(self, problem: ActionProblem) -> None:
         """Warn of bounds that are far beyond anything decisions can use."""

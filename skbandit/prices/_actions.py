@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -46,6 +47,52 @@ Sum = tuple[tuple[float, Use], ...]
 
 
 @dataclass(frozen=True)
+class Uses:
+    """What m goals are on, in N rows; shared by problems that differ in costs and bounds only."""
+
+    sums: tuple[Sum, ...]
+    shape: tuple[int, int]
+
+    def __iter__(self) -> Iterator[Sum]:
+        return iter(self.sums)
+
+    def __len__(self) -> int:
+        return len(self.sums)
+
+    def table(self, goal: Sum) -> np.ndarray:
+        """What each decision uses, shape (N, D)."""
+        found = np.zeros(self.shape)
+        for coefficient, use in goal:
+            found += coefficient * use.table()
+        return found
+
+    @cached_property
+    def tables(self) -> np.ndarray | None:
+        """Those of all goals, (m, N, D), if they fit into memory."""
+        if not self.sums or len(self) * self.shape[0] * self.shape[1] > MOST_NUMBERS:
+            return None
+        return np.array([self.table(goal) for goal in self])
+
+    @cached_property
+    def reach(self) -> np.ndarray:
+        """The mean spread of a row's uses, among rows that count, shape (m,)."""
+        found = np.zeros(len(self))
+        for k, goal in enumerate(self):
+            spread = np.ptp(self.table(goal), axis=1)
+            found[k] = spread[spread > 0].mean() if (spread > 0).any() else 0.0
+        return found
+
+    def rows(self, kept: np.ndarray) -> Uses:
+        """In some of the rows."""
+        sums = tuple(tuple((c, use.rows(kept)) for c, use in goal) for goal in self)
+        return Uses(sums, (len(kept), self.shape[1]))
+
+    def subset(self, kept: np.ndarray) -> Uses:
+        """Some of the goals."""
+        return replace(self, sums=tuple(one for one, keep in zip(self, kept, strict=True) if keep))
+
+
+@dataclass(frozen=True)
 class ActionProblem:
     """Costs of decisions for N rows, and goals on what decisions use: a `Problem`.
 
@@ -57,7 +104,7 @@ class ActionProblem:
         Cost of each decision; inf if it is not available.
     weight : ndarray of shape (N,)
         Of sum 1.
-    goals : tuple of m Sum
+    goals : Uses
     bound : ndarray of shape (m,)
     n_select : int
         Number of decisions per row.
@@ -65,7 +112,7 @@ class ActionProblem:
 
     base: np.ndarray
     weight: np.ndarray
-    goals: tuple[Sum, ...]
+    goals: Uses
     bound: np.ndarray
     n_select: int = 1
 
@@ -74,7 +121,7 @@ class ActionProblem:
         """None."""
         return np.zeros(1)
 
-    @property
+    @cached_property
     def unit(self) -> float:
         """The mean spread of a row's costs."""
         finite = np.isfinite(self.base)
@@ -86,11 +133,7 @@ class ActionProblem:
     @property
     def reach(self) -> np.ndarray:
         """The mean spread of a row's uses, among rows that count, shape (m,)."""
-        found = np.zeros(len(self.goals))
-        for k, goal in enumerate(self.goals):
-            spread = np.ptp(self._table(goal), axis=1)
-            found[k] = spread[spread > 0].mean() if (spread > 0).any() else 0.0
-        return found
+        return self.goals.reach
 
     @property
     def is_ratio(self) -> np.ndarray:
@@ -102,27 +145,14 @@ class ActionProblem:
         """Not needed for one objective."""
         return np.zeros(2)
 
-    def _table(self, goal: Sum) -> np.ndarray:
-        found = np.zeros(self.base.shape)
-        for coefficient, use in goal:
-            found += coefficient * use.table()
-        return found
-
-    @cached_property
-    def _tables(self) -> np.ndarray | None:
-        """What goals use in each row, (m, N, D), if that fits into memory."""
-        if not self.goals or len(self.goals) * self.base.size > MOST_NUMBERS:
-            return None
-        return np.array([self._table(goal) for goal in self.goals])
-
     def mean_uses(self, goal: Sum) -> np.ndarray:
         """What each decision would use of a goal if all rows took it, in size, shape (D,)."""
-        return np.asarray(self.weight @ np.abs(self._table(goal)))
+        return np.asarray(self.weight @ np.abs(self.goals.table(goal)))
 
     def row_costs(self, prices: Prices) -> np.ndarray:
         """Cost of each decision with multipliers for what it uses, shape (N, D)."""
-        if self._tables is not None:
-            return self.base + np.tensordot(prices.goals, self._tables, 1)
+        if self.goals.tables is not None:
+            return self.base + np.tensordot(prices.goals, self.goals.tables, 1)
         found = self.base.copy()
         for price, goal in zip(prices.goals, self.goals, strict=True):
             if price != 0:
@@ -137,8 +167,8 @@ class ActionProblem:
 
     def used(self, share: np.ndarray) -> np.ndarray:
         """The m goals at shares of decisions (N, D)."""
-        if self._tables is not None:
-            return np.tensordot(self._tables, share * self.weight[:, None], 2)
+        if self.goals.tables is not None:
+            return np.tensordot(self.goals.tables, share * self.weight[:, None], 2)
         return np.array(
             [
                 sum(coefficient * (self.weight @ use.total(share)) for coefficient, use in goal)
@@ -165,7 +195,7 @@ class ActionProblem:
     def rows(self, kept: np.ndarray) -> ActionProblem:
         """Some of the rows stand for all."""
         weight = self.weight[kept]
-        goals = tuple(tuple((c, use.rows(kept)) for c, use in goal) for goal in self.goals)
+        goals = self.goals.rows(kept)
         return replace(self, base=self.base[kept], weight=weight / weight.sum(), goals=goals)
 
     def with_objective(self, tables: np.ndarray, constant: np.ndarray) -> ActionProblem:
@@ -174,8 +204,7 @@ class ActionProblem:
 
     def with_goals(self, kept: np.ndarray) -> ActionProblem:
         """Some of the goals."""
-        goals = tuple(goal for goal, keep in zip(self.goals, kept, strict=True) if keep)
-        return replace(self, goals=goals, bound=self.bound[kept])
+        return replace(self, goals=self.goals.subset(kept), bound=self.bound[kept])
 
     def free(self) -> ActionProblem:
         """The same goals without costs."""
@@ -183,7 +212,7 @@ class ActionProblem:
 
     def minimizing(self, k: int) -> ActionProblem:
         """Goal k in the place of the costs, under the others."""
-        base = np.where(np.isfinite(self.base), self._table(self.goals[k]), np.inf)
+        base = np.where(np.isfinite(self.base), self.goals.table(self.goals.sums[k]), np.inf)
         return replace(self.with_goals(np.arange(len(self.bound)) != k), base=base)
 
 
@@ -211,10 +240,10 @@ def stacked(first: ActionProblem, others: ActionProblem) -> ActionProblem:
             amount = np.concatenate([wide(one), wide(other)])
         return Use(np.append(one.rate, other.rate), amount)
 
-    goals = tuple(
+    sums = tuple(
         tuple((c, both(one, other)) for (c, one), (_, other) in zip(mine, its, strict=True))
         for mine, its in zip(first.goals, others.goals, strict=True)
     )
     base = np.concatenate([first.base, others.base])
     weight = np.append(first.weight, np.zeros(len(others.weight)))
-    return replace(first, base=base, weight=weight, goals=goals)
+    return replace(first, base=base, weight=weight, goals=Uses(sums, base.shape))

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron
 
-from skbandit.prices._actions import ActionProblem, Use
+from skbandit.prices._actions import ActionProblem, Use, Uses
 from skbandit.prices._dual import DecisionProblem, attainable, best_prices, conflicting
 
 
@@ -28,14 +28,14 @@ def random_problem(seed, n=60, D=5, n_select=1):
         ((-1.0, Use(np.ones(n), share[2])),),
     )
     bound = np.array([0.1, 0.35, 0.05, -0.25]) * n_select + rng.normal(scale=0.1, size=4)
-    return ActionProblem(base, weight, goals, bound, n_select)
+    return ActionProblem(base, weight, Uses(goals, base.shape), bound, n_select)
 
 
 def solve(problem):
     """The optimum over randomized rules, by HiGHS; None if no rule meets the goals."""
     n, D = problem.base.shape
     finite = np.isfinite(problem.base).ravel()
-    tables = [(problem.weight[:, None] * problem._table(goal)).ravel() for goal in problem.goals]
+    tables = [(problem.weight[:, None] * problem.goals.table(goal)).ravel() for goal in problem.goals]
     found = linprog(
         np.where(finite, problem.base.ravel(), 0.0) / n,
         np.array(tables),
@@ -81,7 +81,7 @@ def test_labels_are_decisions_with_the_costs_that_labels_expect():
     bound = np.array([-0.6, -0.6])
     by_label = DecisionProblem(P, weight, errors[None], np.zeros(1), np.array(recalls), bound)
     goals = tuple(((1.0, Use(np.ones(n), P @ table)),) for table in recalls)
-    by_action = ActionProblem(P @ errors, weight, goals, bound)
+    by_action = ActionProblem(P @ errors, weight, Uses(goals, P.shape), bound)
     (one, value), (other, its) = best_prices(by_label), best_prices(by_action)
     assert value == pytest.approx(its, abs=1e-4)
     assert np.mean(by_label.decide(one) == by_action.decide(other).argmax(axis=1)) > 0.98
@@ -91,7 +91,7 @@ def test_what_is_attainable():
     problem = ActionProblem(
         np.zeros((10, 2)),
         np.full(10, 0.1),
-        tuple(((1.0, Use(np.ones(10), np.eye(2)[j])),) for j in range(2)),
+        Uses(tuple(((1.0, Use(np.ones(10), np.eye(2)[j])),) for j in range(2)), (10, 2)),
         np.array([0.4, 0.4]),
     )
     np.testing.assert_array_equal(conflicting(problem), [0, 1])
