@@ -153,14 +153,13 @@ class CostCriterion:
         # the denominators of ratios are chosen, too
         ratios = np.diff(goals.measured.constraints.forms.denominator.indptr) > 0
         limits, rows = limits_at(goals, level, ratios), goals.measured.rows
-        parts = [part for part, _ in goals.data.parts("all")]
         return cls(
             goals.measured,
             limits,
             levels_to_try(level),
             None if level is None else SharedRisk(limits, level),
-            np.concatenate([part.label for part in parts])[rows],
-            np.concatenate([part.weight for part in parts])[rows],
+            goals.data.label[rows],
+            goals.data.weight[rows],
             len(goals.data.decisions),
             None if group is None else group[rows],
             n_groups,

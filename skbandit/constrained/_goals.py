@@ -306,9 +306,8 @@ class Declared:
             warn_of_few(list(map(repr, rates)), n_rows)
         every = expand(self.constraints, data)
         warn_of_groups([as_constraint(self.objective), *self.constraints], self.by, data)
-        labels = np.concatenate([rows.label for rows, _ in data.parts("all")])
         # before there is a model, pairs are those that a perfect one has the most trouble with
-        working = worst_pairs(every, data, np.maximum(labels, 0))
+        working = worst_pairs(every, data, np.maximum(data.label, 0))
         constraints = bind_constraints([every[k] for k in working], data)
         maximize = bool(self.objective.greater_is_better)
         counted = None if len(working) == len(every) else _counted(every, data)

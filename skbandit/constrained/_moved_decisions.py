@@ -252,9 +252,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         # bind first: report constraints the data cannot support before training anything
         goals, group = self._declared().bind(tested), self._find_groups(tested)
         learner = Learner(self._seeded(), rows.classes, params, weight_name or "sample_weight")
-        weight = np.concatenate([part.weight for part, _ in data.parts("all")])
         folds, method = Folds.of(splits, unit, data.extra), self._response_method(self.estimator)
-        fits = OutOfFold(learner, X_all, y, folds, method, weight, self.n_jobs)
+        fits = OutOfFold(learner, X_all, y, folds, method, data.weight, self.n_jobs)
         self._choose(fits, goals, data, group)
 
     def _weight_name(self) -> str | None:

@@ -359,6 +359,16 @@ class Data:
         return (*self.classes, *self.others)
 
     @property
+    def weight(self) -> np.ndarray:
+        """Of all rows."""
+        return np.concatenate([rows.weight for rows, _ in self.parts("all")])
+
+    @property
+    def label(self) -> np.ndarray:
+        """Of all rows."""
+        return np.concatenate([rows.label for rows, _ in self.parts("all")])
+
+    @property
     def n_indicators(self) -> int:
         """Length of the `indicators` of all rows' decisions."""
         return len(self) * (1 if self.of_two else len(self.decisions) - 1)

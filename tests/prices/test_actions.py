@@ -35,7 +35,9 @@ def solve(problem):
     """The optimum over randomized rules, by HiGHS; None if no rule meets the goals."""
     n, D = problem.base.shape
     finite = np.isfinite(problem.base).ravel()
-    tables = [(problem.weight[:, None] * problem.goals.table(goal)).ravel() for goal in problem.goals]
+    tables = [
+        (problem.weight[:, None] * problem.goals.table(goal)).ravel() for goal in problem.goals
+    ]
     found = linprog(
         np.where(finite, problem.base.ravel(), 0.0) / n,
         np.array(tables),

@@ -46,11 +46,10 @@ class DecisionCosts:
         """Bind the goals of the tested rows to all rows."""
         whole = goals.bound_to(data)
         measured = whole.constraints.subset(goals.is_measured)
-        parts = [rows for rows, _ in data.parts("all")]
         return cls(
             MeasuredGoals(whole.lower_is_better, measured, np.arange(len(data)), whole.adds),
-            np.concatenate([rows.weight for rows in parts]),
-            np.concatenate([rows.label for rows in parts]),
+            data.weight,
+            data.label,
             len(data.decisions),
         )
 

@@ -72,11 +72,10 @@ class Costs:
         """Bind the goals of the tested rows to all rows."""
         whole, train = goals.bound_to(data), data.train
         measured = whole.constraints.subset(goals.is_measured)
-        weight = np.concatenate([rows.weight for rows, _ in data.parts("all")])
         added = np.zeros(len(data) - len(train))
         plain = WeightedTask(np.append(train.label == 1, added > 0), np.append(train.weight, added))
         return cls(
-            MeasuredGoals(whole.lower_is_better, measured, np.arange(len(data))), weight, plain
+            MeasuredGoals(whole.lower_is_better, measured, np.arange(len(data))), data.weight, plain
         )
 
     def task(self, multipliers: Multipliers) -> WeightedTask:

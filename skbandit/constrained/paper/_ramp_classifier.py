@@ -309,8 +309,7 @@ class RampClassifier(BaseRampClassifier):
         # an intercept makes up for the means; far from 0, columns are nearly dependent on it
         center = None
         if self.fit_intercept and not issparse(design):
-            parts = [rows.weight for rows, _ in goals.data.parts("all")]
-            center = np.average(design, axis=0, weights=np.concatenate(parts))
+            center = np.average(design, axis=0, weights=goals.data.weight)
         with one_blas_thread():
             span = row_span(design if center is None else design - center)
         (n, d), n_dimensions = design.shape, span.rows.shape[1]
