@@ -644,7 +644,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_level(confidence_level)
-        goals, names = self._goals, self._goals.bounded_outcomes
+        names = self._goals.bounded_outcomes
         log = None if y is None else self._read_log(y, count_rows(X), align_rows(available, X), X)
         if names and log is None:
             raise ValueError(f"outcome({names[0]!r}) is known from a log only: pass it as y.")
@@ -659,12 +659,19 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             for name in names:
                 outcomes[name] = doubly_robust_of_log(y, log, name, predicted[name], self._arms)
         problem = self._problem(X, rows, mask, predicted)
+        # groups are those of these rows
+        declared = self._goals.declared, flatten_constraints(self.constraints)
+        goals = ActionGoals.bind(*declared, rows, self._goals.arms)
+        measured = goals.problem(rows, predicted, problem.base, mask, self.n_select)
         at = np.arange(len(rows)), problem.weight
-        measure = ActionMeasure(goals, problem, *at, outcomes, None, None)
+        measure = ActionMeasure(goals, measured, *at, outcomes, None, None)
         plain = measure(problem.decide(without_prices(problem)))
         found = measure(problem.decide(Prices(np.ones(1), self.multipliers_)))
         table = measure.report(found, plain, confidence_level)
-        table = table.assign(multiplier=self.multipliers_, price=self._dropped)
+        of_fit = {one.label: k for k, one in enumerate(self._goals.constraints)}
+        place = np.array([of_fit.get(one.label, -1) for one in goals.constraints], dtype=int)
+        for name, values in (("multiplier", self.multipliers_), ("price", self._dropped)):
+            table[name] = np.append(values, np.nan)[place]  # of groups that the fit had not
         ends = table[["ci_low", "ci_high"]].to_numpy()
         return table.assign(verdict=verdicts(ends, goals.declared_bound, goals.sign))
 

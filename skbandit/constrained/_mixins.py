@@ -30,7 +30,7 @@ from skbandit.constrained._report import (
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Constraint
-from skbandit.rates._bind import bind_constraints
+from skbandit.rates._bind import bind_constraints, expand
 from skbandit.rates._columns import Data
 from skbandit.rates._forms import BoundConstraints, indicators
 from skbandit.rates._metric import numbers_of_goals, parts_of_goals, verdicts, worst_pairs
@@ -68,6 +68,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     _other_decisions: tuple[Any, ...] = ()
     _constraints: tuple[Constraint, ...]
     _every: tuple[Constraint, ...]
+    _declared_constraints: tuple[Constraint, ...]
     _report_columns: dict[str, Any]  # of constraint_report_
     _objective_row: dict[str, Any]  # of objective_report_
     multipliers_: np.ndarray
@@ -253,13 +254,14 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     ) -> pd.DataFrame:
         """Report on the constraints of the fit, bound to data."""
         prices = ShadowPrices(self.multipliers_, self._dropped)
-        if len(self._all_pairs) > len(self._constraints):
+        if goals.constraints is not self._constraints:
             names = [(one.label, one.text) for one in self._constraints]  # labels may be alike
             known = dict(zip(names, prices.per_unit, strict=True))
             numbers = numbers_of_goals(self._constraints).tolist()
             dropped = dict(zip(numbers, prices.dropped, strict=True))
-            # 0 for pairs of groups that training did not need
-            per_unit = [known.get((one.label, one.text), 0.0) for one in goals.constraints]
+            # 0 for pairs of groups that training did not need, nan for groups that it had not
+            known = {(one.label, one.text): 0.0 for one in self._all_pairs} | known
+            per_unit = [known.get((one.label, one.text), np.nan) for one in goals.constraints]
             of_goals = [dropped[k] for k in numbers_of_goals(goals.constraints).tolist()]
             prices = ShadowPrices(np.array(per_unit), np.array(of_goals))
         return report_table(goals, data, decided, prices, expected, unconstrained)
@@ -267,6 +269,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     def _take_constraints(self, goals: Goals) -> None:
         """Keep the constraints of a fit, for reports."""
         self._constraints, self._every = goals.constraints.constraints, goals.every
+        self._declared_constraints = tuple(goals.declared.constraints)
 
     def _set_prices(self, goals: Goals, measured: ShadowPrices) -> None:
         """Set `multipliers_` and what each constraint costs, nan for those that were skipped."""
@@ -276,8 +279,17 @@ class ConstrainedClassifierMixin(ClassifierMixin):
 
     def _deciding(self, data: Data, decided: np.ndarray) -> list[Constraint]:
         """The constraints, with the pairs of groups that are the worst at decisions."""
-        every = self._all_pairs
+        every = [*self._all_pairs, *self._of_new_groups(data)]
         return [every[k] for k in worst_pairs(every, data, decided)]
+
+    def _of_new_groups(self, data: Data) -> list[Constraint]:
+        """Those of groups in data that the fit did not know."""
+        known = {(one.label, one.text) for one in self._all_pairs}
+        try:
+            found = expand(self._declared_constraints, data)
+        except ValueError:  # fewer groups than are compared
+            return []
+        return [one for one in found if (one.label, one.text) not in known]
 
     @property
     def _all_pairs(self) -> tuple[Constraint, ...]:

@@ -148,7 +148,7 @@ def save_report(
         )
     sections += [
         ("Model", _page.facts(_settings(model, fitted))),
-        ("Data", _page.facts({"X": _fingerprint(X), "y": _fingerprint(y)})),
+        ("Data", _page.facts(_data(case))),
         ("Approval", _page.signature()),
     ]
     text = _page.page(title or f"Report on {type(fitted).__name__}", sections)
@@ -387,6 +387,16 @@ def _settings(model: Any, fitted: Any) -> Mapping[str, Any]:
         name: shorten(one if isinstance(one, str) else repr(one), LONGEST)
         for name, one in found.items()
     }
+
+
+def _data(case: _Case) -> dict[str, str]:
+    """Fingerprints of the data, and how many rows have no label."""
+    found = {"X": _fingerprint(case.X), "y": _fingerprint(case.y)}
+    if case.attributes is not None:
+        found["attributes"] = _fingerprint(case.columns.attributes)
+    if getattr(case.y, "ndim", 1) == 1 and (missing := int(pd.isna(np.asarray(case.y)).sum())):
+        found["y"] += f"; {missing:,} rows without a label count in no rate that needs one"
+    return found
 
 
 def _fingerprint(data: Any) -> str:

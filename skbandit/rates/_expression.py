@@ -626,6 +626,8 @@ def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Co
         raise ValueError(f"{made.text} can never hold: an absolute value is at least 0.")
     for one in made.one_sided():
         _check_possible(one, made.text)
+        if not absolute:
+            _warn_of_percentage(one, made.text)
     return made
 
 
@@ -643,10 +645,8 @@ def _check_possible(side: Constraint, text: str) -> None:
     is_upper = side.sense == "<="
     if low - ROUNDING <= side.bound if is_upper else side.bound <= high + ROUNDING:
         return
-    shift = 0.0 if side.lhs.denominator is not None else side.lhs.constant
+    shift = _shift(side)
     shown_rate = f"{side.lhs} - ({side.rhs})" if side.rhs.terms else f"{side.lhs}"
-    if side.rhs.terms:
-        shift -= side.rhs.constant
     if side.rate.over_pairs:
         at = "at least" if is_upper else "at most"
         why = (
@@ -659,6 +659,23 @@ def _check_possible(side: Constraint, text: str) -> None:
     possible = smallest_value(side.rate) <= share - shift <= high
     hint = f" Did you mean {share:g}?" if possible and share >= SMALLEST_PERCENTAGE else ""
     raise ValueError(f"{text} can never hold: {why}.{hint}")
+
+
+def _warn_of_percentage(side: Constraint, text: str) -> None:
+    """Warn of an upper bound that always holds, and reads like a percentage."""
+    high = value_range(side.rate)[1]
+    if side.sense == "<=" and side.bound > high + ROUNDING and 2 <= side.bound <= 100:
+        warn(
+            f"{text} always holds, as the rate is at most {high:.6g}. Did you mean "
+            f"{side.bound / 100:g}?",
+            UserWarning,
+        )
+
+
+def _shift(side: Constraint) -> float:
+    """What the bound of a one-sided constraint was moved by when its sides were joined."""
+    shift = 0.0 if side.lhs.denominator is not None else side.lhs.constant
+    return shift - side.rhs.constant if side.rhs.terms else shift
 
 
 def value_range(rate: Rate) -> tuple[float, float]:

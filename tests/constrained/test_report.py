@@ -252,12 +252,18 @@ def test_missing_groups_and_unknown_ones():
     with pytest.warns(UndefinedMetricWarning) as caught:
         report = clf.constraint_report(ALL_X[NEW], ALL_Y[NEW], attributes={"sex": sex})
     assert len(caught) == 1
-    assert report["constraint"].tolist() == clf.constraint_report_["constraint"].tolist()
+    known = clf.constraint_report_["constraint"].tolist()
+    assert report["constraint"].tolist() == [*known, "each(recall, by='sex') >= 0.5 [other]"]
     assert_not_measured(report, 0)
     assert_not_measured(report, 2)
     assert report["n_rows"].iloc[1] == ALL_Y[NEW][:60].sum()
-    assert report["satisfied"].isna().tolist() == [True, False, True]
-    np.testing.assert_array_equal(report["multiplier"], clf.multipliers_)
+    assert report["satisfied"].isna().tolist() == [True, False, True, False]
+    np.testing.assert_array_equal(report["multiplier"], [*clf.multipliers_, np.nan])
+    # a group that fit had not is measured, too
+    predicted, of_other = clf.predict(ALL_X[NEW]) == 1, (sex == "other") & (ALL_Y[NEW] == 1)
+    assert report["value"].iloc[3] == predicted[of_other].mean()
+    price = clf.constraint_report_["price"]
+    np.testing.assert_array_equal(report["price"], [*price, price[0]])
 
 
 def test_unlabeled_rows_are_left_out_of_what_needs_labels():

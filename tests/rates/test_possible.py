@@ -44,7 +44,7 @@ def test_impossible_bounds(declare, message):
         lambda: recall() >= 1,
         lambda: recall() <= 0,
         lambda: recall() >= 0.1 + 0.2 + 0.7,  # 1 plus a rounding error
-        lambda: recall() <= 7,  # idle, not impossible
+        lambda: recall() <= 1.5,  # idle, not impossible
         lambda: ratio(positive_rate, by="g") >= 1,
         lambda: difference(recall, by="g") <= 0,
         lambda: abs(A - B) <= 0,
@@ -121,3 +121,11 @@ def test_functions_of_one_name_are_still_different_rates():
     assert value_range(gap) == (-1, 1)
     assert value_range(recall(old) - recall(old)) == (0, 0)
     assert gap.value([1, 1, 1], [1, 0, 1], {"age": [20, 40, 50]}) == 0.5
+
+
+@pytest.mark.parametrize("bound", [3, 30])
+def test_a_percentage_that_always_holds_is_asked_about(bound):
+    with pytest.warns(UserWarning, match=r"always holds.*Did you mean 0\.0?3\?"):
+        _ = positive_rate() <= bound
+    with pytest.warns(UserWarning, match="Did you mean"):
+        _ = each(positive_rate, of="decisions") <= bound
