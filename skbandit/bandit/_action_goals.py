@@ -14,7 +14,8 @@ from scipy.special import log_ndtr, ndtri
 from skbandit.bandit._unknown_groups import EstimatedRows, units
 from skbandit.exceptions import EmptyRateError
 from skbandit.prices._actions import ActionProblem, Sum, Use, Uses
-from skbandit.prices._dual import Prices
+from skbandit.prices._calibrate import representative
+from skbandit.prices._dual import SMOOTHING, Prices, at_ceiling, best_prices, without_prices
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._atoms import atom_amounts, atom_weights, check_classes
 from skbandit.rates._bind import expand
@@ -143,6 +144,15 @@ class ActionGoals:
         """Columns of the log that goals or the objective are made of."""
         names = [atom.amount for atom in self.atoms if atom.kind == OUTCOME]
         return [name for name in dict.fromkeys(names) if name is not None]
+
+    @property
+    def members(self) -> dict[tuple[str, ...], list[Member]]:
+        """Groups of rows that constraints are on, by their columns."""
+        found: dict[tuple[str, ...], list[Member]] = {}
+        for atom in self.atoms:
+            if isinstance(atom.group, Member):
+                found.setdefault(atom.group.columns, []).append(atom.group)
+        return found
 
     @property
     def bounded_outcomes(self) -> list[str]:
@@ -381,16 +391,22 @@ class MeasuredCosts:
     weight: np.ndarray
     out_of_fold: ActionProblem | None
 
-    def row(self, decided: np.ndarray, problem: ActionProblem, prices: Prices) -> dict[str, Any]:
+    def row(
+        self, decided: np.ndarray, problem: ActionProblem, prices: Prices, moved: np.ndarray
+    ) -> dict[str, Any]:
         """The row of `objective_report_`, for decisions by the final models, shape (n, D)."""
         own, (held_out, error), plain = self._mean(decided), (np.nan, np.nan), np.nan
-        free = Prices(prices.objectives, np.zeros(len(prices.goals)))
+        free = without_prices(problem)
         if self.out_of_fold is None:
             plain, _ = self._mean(problem.decide(free))
             middle, error = own
         else:
-            held_out, error = self._mean(self.out_of_fold.decide(prices))
-            plain, _ = self._mean(self.out_of_fold.decide(free))
+            # the folds' models keep the same moved bounds, at multipliers of their own
+            bounded = self.out_of_fold.tightened(moved)
+            at_fold, _ = best_prices(representative(bounded), prices, SMOOTHING[-1:])
+            at_fold = prices if at_ceiling(bounded, at_fold) else at_fold
+            held_out, error = self._mean(bounded.decide(at_fold))
+            plain, _ = self._mean(bounded.decide(free))
             middle = held_out
         wide = float(ndtri(0.5 + 0.5 * LEVEL)) * error
         return {

@@ -54,11 +54,11 @@ from skbandit.prices._dual import (
     enough_to_relax,
     without_prices,
 )
-from skbandit.prices._levels import level_of, levels_to_try
+from skbandit.prices._levels import WEAK_LEVEL, level_of, levels_to_try
 from skbandit.rates import Constraint, Rate, outcome
 from skbandit.rates._atoms import columns_of_selections
-from skbandit.rates._bind import flatten_constraints, read_objective
-from skbandit.rates._columns import MISSING, Columns, Rows
+from skbandit.rates._bind import flatten_constraints, read_objective, warn_of_groups
+from skbandit.rates._columns import MISSING, Columns, Data, Rows
 from skbandit.rates._metric import numbers_of_goals, satisfied, verdicts
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import SEED, folds_of_rows, hashes_of_rows
@@ -336,6 +336,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             known, known_X = self._read_rows(X_extra, attributes_extra), X_extra
         objective = self._read_objective(log, y)
         goals = ActionGoals.bind(objective, constraints, known, self._arms.tolist())
+        warn_of_groups(constraints, None, Data(known))
         if log is not None and self.n_select > 1:
             raise ValueError(
                 f"n_select={self.n_select}: this log tells what one action per row leads to. Pass "
@@ -384,14 +385,17 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         measured = MeasuredCosts(goals.declared, costs, problem.weight, out_of_fold)
         of_log = problem.weight
         unknown, estimated = self._find_unknown(rows, X, fold)
-        expected = None if estimated is None else self._problem(X, estimated, mask, tried)
+        expected = final = None
+        if unknown is not None and estimated is not None:
+            expected = self._problem(X, estimated, mask, tried)
+            final = self._problem(X, unknown.estimated(rows, X), mask, tried)
         if X_extra is not None:
             of_log, every = np.zeros(n), np.ones((len(known), len(self._arms)), dtype=bool)
             on_extra = every, self._tables(known_X)
             problem = stacked(self._problem(known_X, known, *on_extra), problem)
-            if unknown is not None and expected is not None:
-                guessed = unknown.estimated(known, known_X)
-                expected = stacked(self._problem(known_X, guessed, *on_extra), expected)
+            if unknown is not None and expected is not None and final is not None:
+                first = self._problem(known_X, unknown.estimated(known, known_X), *on_extra)
+                expected, final = stacked(first, expected), stacked(first, final)
         n_first = len(problem.weight) - n
         measure = ActionMeasure(
             goals,
@@ -404,8 +408,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         )
         self._conclude(problem, measure, measured)
         self._unknown = unknown
-        if expected is not None:
-            self._conclude_without_groups(expected, measure)
+        if expected is not None and final is not None:
+            self._conclude_without_groups(expected, final, measure)
 
     def _check_extra(self, X_extra: Any) -> None:
         """Require the features of X."""
@@ -427,13 +431,20 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         unknown = UnknownGroups.find(columns, rows, self.estimator)
         return (None, None) if unknown is None else unknown.estimated_out_of_fold(rows, X, fold)
 
-    def _conclude_without_groups(self, expected: ActionProblem, measure: ActionMeasure) -> None:
-        """Choose multipliers for rows whose groups are not known."""
+    def _conclude_without_groups(
+        self, expected: ActionProblem, final: ActionProblem, measure: ActionMeasure
+    ) -> None:
+        """Choose multipliers for rows whose groups are not known.
+
+        They are found by out-of-fold estimates of groups, and must do with those of the final
+        models, too.
+        """
         levels = (self.confidence_level_,)
         rule, _ = at_best_level(partial(calibrated, expected, measure), levels, expected.unit)
-        self._multipliers_without_groups = rule.prices.goals if rule.feasible else None
-        value, _ = measure.values(measure(rule.decided))
-        self.constraint_report_["groups_unknown"] = value
+        found = measure(final.decide(rule.prices))
+        holds = rule.feasible and (found.excess <= found.errors).all()
+        self._multipliers_without_groups = rule.prices.goals if holds else None
+        self.constraint_report_["groups_unknown"], _ = measure.values(found)
 
     def _read_log(self, y: Any, n: int, available: Any, X: Any) -> Log | None:
         """The log; None if y is a table of costs."""
@@ -543,9 +554,17 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             report.insert(report.columns.tolist().index("slack") + 1, "margin", margin)
             report["satisfied"] = satisfied(report["slack"].to_numpy() - margin, found.n_rows > 0)
         self.constraint_report_ = report.assign(multiplier=prices.per_unit, price=prices.dropped)
-        self._objective_row = measured.row(rule.decided[measure.logged], problem, rule.prices)
+        decided = rule.decided[measure.logged]
+        self._objective_row = measured.row(decided, problem, rule.prices, rule.moved)
         self.confidence_level_ = level_of(z) if rule.feasible else np.nan
         self.feasible_ = rule.feasible
+        if rule.feasible and len(levels) > 1 and self.confidence_level_ < WEAK_LEVEL:
+            warn(
+                f"confidence_level_ is {self.confidence_level_:.2g}. A higher one is out of reach "
+                "or too costly on these rows: pass more rows or X_extra, relax the bounds, or set "
+                "confidence_level.",
+                UserWarning,
+            )
         if not rule.feasible:
             raise InfeasibleConstraintsError(
                 f"{self._why_not(known)} The closest policy is in the error's closest_.", self
@@ -720,9 +739,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows, mask = self._read_new(X, available, attributes)
-        known, multipliers = self._with_groups(rows, X)
-        problem = self._problem(X, known, mask, self._tables(X))
-        cost = problem.row_costs(Prices(np.ones(1), multipliers))
+        cost = self._priced(X, rows, mask)
         none = ~np.isfinite(cost).any(axis=1)
         if none.any():
             row = int(np.argmax(none))
@@ -783,17 +800,46 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             draft._conclude(problem, measure, costs)
         return self
 
-    def _with_groups(self, rows: Rows, X: Any) -> tuple[Rows | EstimatedRows, np.ndarray]:
-        """Rows, with estimates of groups that they lack, and the multipliers for these."""
-        unknown = self._unknown
-        if unknown is None or unknown.known_in(rows):
-            return rows, self.multipliers_
+    def _priced(self, X: Any, rows: Rows, mask: np.ndarray) -> np.ndarray:
+        """Predicted costs plus multipliers, (n, D); groups that are not known are estimated."""
+        tables, unknown, known = self._tables(X), self._unknown, self._in_known_groups(rows)
+        one, found = np.ones(1), np.empty(mask.shape)
+        if known.any() or unknown is None:
+            found = self._problem(X, rows, mask, tables).row_costs(Prices(one, self.multipliers_))
+        if known.all() or unknown is None:
+            return found
         if self._multipliers_without_groups is None:
             raise ValueError(
-                f"attributes lack {first_few(unknown.columns)}, and no policy was found that meets "
-                "the constraints without knowing them: pass them."
+                f"{(~known).sum()} rows lack {first_few(unknown.columns)}, or have values that no "
+                "row of fit had, and no policy was found that meets the constraints without "
+                "knowing them: pass the values in attributes."
             )
-        return unknown.estimated(rows, X), self._multipliers_without_groups
+        estimated = self._problem(X, unknown.estimated(rows, X), mask, tables)
+        prices = Prices(one, self._multipliers_without_groups)
+        return np.where(known[:, None], found, estimated.row_costs(prices))
+
+    def _in_known_groups(self, rows: Rows) -> np.ndarray:
+        """Which rows are of groups that the fit knew; warn of other values, shape (n,)."""
+        known, frame = np.ones(len(rows), dtype=bool), rows.columns.frame
+        if self._unknown is not None:
+            if not set(self._unknown.columns) <= set(frame.columns):
+                return ~known
+            known = frame[self._unknown.columns].notna().all(axis=1).to_numpy(copy=True)
+        for columns, members in self._goals.members.items():
+            of_group = [rows.columns.member(one, "groups") for one in members]
+            known &= np.logical_or.reduce(of_group)
+            new = ~known & frame[list(columns)].notna().all(axis=1).to_numpy()
+            if new.any() or (not known.all() and self._unknown is None):
+                value = tuple(frame[list(columns)].iloc[int(np.argmin(known))])
+                how = "their groups are estimated from the features"
+                if self._unknown is None:
+                    how = "no constraint by group is kept there"
+                warn(
+                    f"{(~known).sum()} of {len(rows)} rows have {' and '.join(columns)} = "
+                    f"{first_few(value)}, or others that no row of fit had: {how}.",
+                    UserWarning,
+                )
+        return known
 
     def _read_new(self, X: Any, available: Any, attributes: Any) -> tuple[Rows, np.ndarray]:
         """New rows, and which actions each may get."""

@@ -39,6 +39,7 @@ from skbandit.utils._sklearn_compat import (
     count_rows,
     fit_context,
     rows_of,
+    weight_parameter,
 )
 from skbandit.utils._validation import (
     as_contexts,
@@ -113,8 +114,9 @@ class RewardsByClassifier(RegressorMixin, BaseEstimator):
         if self.range_ > 0:
             share = (y - self.lowest_) / self.range_
             row, label = np.nonzero(weights := weight[:, None] * np.c_[1 - share, share])
-            fitted = clone(self.classifier)
-            self.classifier_ = fitted.fit(rows_of(X, row), label, sample_weight=weights[row, label])
+            fitted, of_row = clone(self.classifier), weights[row, label]
+            weights_of_rows = {weight_parameter(fitted): of_row}
+            self.classifier_ = fitted.fit(rows_of(X, row), label, **weights_of_rows)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -444,6 +444,26 @@ class PolicyPipeline(Pipeline):
         last = self.steps[-1][1]
         return _with_rows_of(X, last.expected_costs(self._transformed(X), attributes=attributes))
 
+    @available_if(_last_step_has("constraint_report"))
+    def constraint_report(self, X: Any, y: Any = None, **rows: Any) -> pd.DataFrame:
+        """Report on the constraints of the last step on any rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Contexts, as the first transformer takes them.
+        y : DataFrame, default=None
+            Their log.
+        **rows : dict
+            As in the last step's `constraint_report`, such as `attributes`.
+
+        Returns
+        -------
+        DataFrame
+        """
+        warn_if_reordered({"X": X, "y": y, "attributes": rows.get("attributes")})
+        return self.steps[-1][1].constraint_report(self._transformed(X), y, **rows)
+
     @available_if(_last_step_has("reprice"))
     def reprice(self, X: Any, *, attributes: Any = None) -> Self:
         """Set new prices for new traffic, without outcomes and without a refit.

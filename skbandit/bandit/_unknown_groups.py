@@ -7,11 +7,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skbandit.bandit._action_models import ActionModels
 from skbandit.rates._atoms import atom_weights
 from skbandit.rates._columns import Columns, Rows
 from skbandit.rates._kinds import Atom
+
+LOGISTIC = LogisticRegression(max_iter=1000)
+"""Learner of the probability of a group; cloned before use."""
 
 MOST_GROUPS = 60
 """Combinations of values of unknown columns whose probabilities are learned, at most."""
@@ -77,8 +83,8 @@ class UnknownGroups:
         found = rows.columns.several(columns, "groups").dropna().drop_duplicates()
         if not columns or not 2 <= len(found) <= MOST_GROUPS:
             return None
-        names = np.arange(len(found))
-        models = ActionModels(estimator, names, np.ones(len(found), dtype=bool))
+        every = np.ones(len(found), dtype=bool)
+        models = ActionModels(_learner_of_groups(estimator), np.arange(len(found)), every)
         return cls(found.reset_index(drop=True), models)
 
     def estimated_out_of_fold(
@@ -102,10 +108,6 @@ class UnknownGroups:
         """Names of the columns."""
         return self.groups.columns.tolist()
 
-    def known_in(self, rows: Rows) -> bool:
-        """Whether rows have all the columns."""
-        return set(self.columns) <= set(rows.columns.frame.columns)
-
     def _estimated(self, rows: Rows, predicted: np.ndarray) -> EstimatedRows:
         share = np.clip(predicted, 0.0, None)
         total = share.sum(axis=1, keepdims=True)
@@ -114,3 +116,12 @@ class UnknownGroups:
         return EstimatedRows(
             replace(rows, columns=Columns(attributes, rows.columns.X)), self.groups, share
         )
+
+
+def _learner_of_groups(estimator: Any) -> Any:
+    """Logistic regression, behind the same transformers; another single estimator itself."""
+    if isinstance(estimator, Pipeline):
+        return make_pipeline(*(step for _, step in estimator.steps[:-1]), LOGISTIC)
+    return (
+        make_pipeline(StandardScaler(with_mean=False), LOGISTIC) if estimator is None else estimator
+    )

@@ -29,6 +29,7 @@ from skbandit.constrained._report import (
 )
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.prices._dual import ShadowPrices
+from skbandit.prices._levels import WEAK_LEVEL
 from skbandit.rates import Constraint
 from skbandit.rates._bind import bind_constraints, expand
 from skbandit.rates._columns import Data
@@ -38,10 +39,6 @@ from skbandit.utils._validation import check_level, warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-
-WEAK_LEVEL = 0.6
-"""`fit` warns if confidence_level=None chooses a lower level."""
 
 
 class ConstrainedClassifierMixin(ClassifierMixin):

@@ -48,6 +48,7 @@ tbody tr+tr td,tbody tr+tr th{border-top:1px solid var(--rule)}
 .sign{display:grid;grid-template-columns:2fr 1fr 2fr;gap:1.5rem;margin-top:2.6rem}
 .sign div{border-top:1px solid var(--ink);color:var(--soft);font-size:.85rem}
 code{font:13px/1.4 ui-monospace,monospace}
+.facts code{white-space:pre-wrap}
 .plain th{white-space:normal;overflow-wrap:normal}.plain td:first-child{min-width:8.5rem}
 .facts th{white-space:nowrap;padding-right:1rem;width:1%}
 @media screen and (max-width:600px){

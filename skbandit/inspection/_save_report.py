@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -17,6 +18,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 from scipy.special import ndtri
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._action_tables import holds_slates, is_log
@@ -39,8 +41,14 @@ if TYPE_CHECKING:
 PACKAGES = ("skbandit", "scikit-learn", "numpy", "scipy", "pandas")
 """Packages whose versions are named."""
 
-LONGEST, MOST_CHANGES = 300, 12
+LONGEST, MOST_CHANGES = 600, 12
 """Letters of a setting, and kinds of changed decisions, that are shown."""
+
+RULE = ("confidence_level_", "feasible_", "threshold_", "thresholds_", "costs_", "prices_")
+"""Fitted attributes that are the rule, and how sure it is."""
+
+LONGEST_TABLE = 3000
+"""Letters of a table that is shown."""
 
 COST = "mean cost"
 
@@ -172,7 +180,8 @@ class _Case:
 def _of_classifier(case: _Case) -> list[Section]:
     """Sections on a constrained classifier."""
     fitted = case.fitted
-    report = of_goals(constraint_report(case.model, case.X, case.y, attributes=case.attributes))
+    attributes = case.columns.frame if case.columns.frame.shape[1] else None
+    report = of_goals(constraint_report(case.model, case.X, case.y, attributes=attributes))
     decided, plain = fitted._predict_both(case.rows, case.attributes)
     sections = [*_goals(report, len(decided)), *_costs(fitted)]
     classes = {"pos_label": fitted._positive, "labels": fitted._classes.decisions}
@@ -209,7 +218,9 @@ def _of_policy(case: _Case) -> list[Section]:
     value = off_policy_value(evaluated, X, y, columns=fitted.columns)
     today = off_policy_value(log.probability, None, y, columns=fitted.columns)
     estimates = {"this policy": value, "today's rule": today, "difference": value - today}
-    sections.append(("Value against today's rule", _page.bars(estimates_table(estimates, 0.95))))
+    about = _page.paragraph("Today's rule is the one that made the log.", "soft")
+    bars = _page.bars(estimates_table(estimates, 0.95))
+    sections.append(("Value against today's rule", about + bars))
     if has_goals:
         sections += _rates_of(case, decided, None, labels=fitted.arms_)
     return sections + _changes(decided, log.arms[log.action], "by today's rule", case.groups)
@@ -248,11 +259,13 @@ def _costs(fitted: Any) -> list[Section]:
     if np.isfinite([row["ci_low"], row["ci_high"]]).all():
         text += f" [{_page.number(row['ci_low'])}, {_page.number(row['ci_high'])}]"
     text += " in the fit" if np.isnan(row["cross_fitted"]) else " out of fold"
-    if not np.isnan(row["unconstrained"]):
-        text += f", and {_page.number(row['unconstrained'])} without constraints"
-        cost = abs(expected - row["unconstrained"])
-        text += f": all constraints together cost {_page.number(cost)}"
     report = of_goals(fitted.constraint_report_)
+    if not np.isnan(row["unconstrained"]):
+        text += f", and {_page.number(row['unconstrained'])} by the plain model"
+        cost = abs(expected - row["unconstrained"])
+        # the plain model is not always the best one without constraints
+        if not (len(report) and report["price"].max() > cost):
+            text += f": all constraints together cost {_page.number(cost)}"
     if not len(report):
         return [("The objective", _page.paragraph(f"{text}."))]
     _, parts = parts_of_rows(report["goal"])
@@ -378,15 +391,23 @@ def _settings(model: Any, fitted: Any) -> Mapping[str, Any]:
     if hasattr(model, "best_params_"):
         found["chosen by search"] = model.best_params_
     found |= fitted.get_params(deep=False)
-    for name in ("confidence_level_", "feasible_"):
+    if isinstance(found.get("estimator"), Pipeline):
+        found["estimator"] = " → ".join(str(one) for _, one in found["estimator"].steps)
+    for name in RULE:
         if hasattr(fitted, name):
             found[name] = getattr(fitted, name)
     found |= {name: version(name) for name in PACKAGES}
     found |= {"Python": platform.python_version(), "created": datetime.date.today().isoformat()}
-    return {
-        name: shorten(one if isinstance(one, str) else repr(one), LONGEST)
-        for name, one in found.items()
-    }
+    return {name: _setting(one) for name, one in found.items()}
+
+
+def _setting(value: Any) -> str:
+    """A setting or a fitted value as text, without addresses in memory, which differ each time."""
+    if isinstance(value, pd.DataFrame | pd.Series):
+        value = value.round(4).to_string()
+        return value if len(value) < LONGEST_TABLE else shorten(value, LONGEST)
+    text = value if isinstance(value, str) else repr(value)
+    return shorten(re.sub(r" object at 0x[0-9a-f]+", "", text), LONGEST)
 
 
 def _data(case: _Case) -> dict[str, str]:

@@ -13,6 +13,9 @@ ROUNDING = 1e-9
 LEVELS = (0.9, 0.8, 0.7, 0.6, 0.5)
 """Levels among which the default chooses; 0.5 leaves no margin."""
 
+WEAK_LEVEL = 0.6
+"""`fit` warns if the default chooses a lower level."""
+
 VIOLATION_COST = 0.12
 """Cost of a violated constraint to the default, in units of the objective's absolute costs' sum.
 

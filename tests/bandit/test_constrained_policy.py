@@ -461,7 +461,7 @@ def test_groups_unknown_at_prediction_are_estimated():
     goals = [positive_rate({"coin": "h"}, of="call") <= 0.1]
     goals += [positive_rate({"coin": "t"}, of="call") >= 0.5]
     policy = ConstrainedPolicy(None, None, goals).fit(X, LOG, attributes=coin)
-    with pytest.raises(ValueError, match="attributes lack 'coin', and no policy was found"):
+    with pytest.raises(ValueError, match=r"rows lack 'coin'.* no policy was found"):
         policy.predict(NEW)
     assert len(policy.predict(X, attributes=coin)) == len(X)
 
@@ -604,3 +604,50 @@ def test_caps_per_item_on_the_open_bandit_log():
     tight = each(positive_rate, of="decisions") <= 0.05
     with pytest.raises(InfeasibleConstraintsError, match=r"6\.0% of the rows are equal"):
         ConstrainedPolicy(None, None, tight, random_state=0).fit(log.X[old], log.y[old])
+
+
+def test_groups_that_rows_lack_are_estimated_row_by_row():
+    rng = np.random.default_rng(1)
+
+    def people(n):
+        group = rng.choice(["DE", "IT"], n)
+        return pd.DataFrame({"x": rng.normal(1.0 * (group == "IT"), 0.5)}), group
+
+    Z, country = people(6000)
+    action = rng.choice(["no", "sale"], 6000)
+    reward = np.where(action == "sale", Z["x"] - 0.5, 0) + rng.normal(size=6000)
+    log = pd.DataFrame({"action": action, "reward": reward, "propensity": 0.5})
+    gap = difference(positive_rate, by="country", of=["sale"]) <= 0.1
+    policy = ConstrainedPolicy(None, None, gap, confidence_level=0.9, random_state=0)
+    policy.fit(Z, log, attributes={"country": country})
+    new, group = people(20_000)
+
+    def gap_of(values):
+        sold = policy.predict(new, attributes={"country": values}) == "sale"
+        return abs(sold[group == "IT"].mean() - sold[group == "DE"].mean())
+
+    assert gap_of(group) <= 0.1 and gap_of(np.full(20_000, None)) <= 0.1
+    assert gap_of(np.where(rng.random(20_000) < 0.5, group, None)) <= 0.1
+    with pytest.warns(UserWarning, match="20000 of 20000 rows have country = '(de|it)'"):
+        assert gap_of(np.char.lower(group)) <= 0.1
+    known = ConstrainedPolicy(None, None, gap, random_state=0)
+    coded = new.assign(country=group == "IT")
+    known.fit(Z.assign(country=country == "IT"), log)  # a feature, which is never missing
+    other = coded.assign(country=np.where(np.arange(20_000) < 5, 2, coded["country"]))
+    with pytest.warns(UserWarning, match="5 of 20000 rows have country = 2"):
+        known.predict(other)
+    with pytest.warns(UserWarning, match="of 6000 rows have no group"):
+        ConstrainedPolicy(None, None, gap).fit(
+            Z, log, attributes={"country": np.where(rng.random(6000) < 0.1, None, country)}
+        )
+
+
+def test_reports_behind_a_pipeline():
+    pipeline = make_policy_pipeline(StandardScaler(), ConstrainedPolicy(None, None, CAP))
+    pipeline.fit(X, LOG)
+    new, log, _ = logged(2000, seed=70)
+    report = pipeline.constraint_report(new, log)
+    assert report["value"][0] == pytest.approx((pipeline.predict(new) == "call").mean())
+    tight = difference(positive_rate, by="sex", of=["call"]) <= 0.01
+    with pytest.warns(UserWarning, match=r"confidence_level_ is 0\.5"):
+        fitted(tight)

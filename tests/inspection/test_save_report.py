@@ -110,7 +110,7 @@ def test_goals_prices_groups_and_changes_of_a_classifier(threshold, tmp_path):
     one = threshold.objective_report_.iloc[0]
     assert f"error_rate(), is {one['cross_fitted']:.3f} [{one['ci_low']:.3f}," in text
     gap = abs(one["cross_fitted"] - one["unconstrained"])
-    assert f"{one['unconstrained']:.3f} without constraints" in text
+    assert f"{one['unconstrained']:.3f} by the plain model" in text
     assert f"all constraints together cost {gap:.3f}" in text
     prices = threshold.constraint_report_["price"]
     assert f"recall() >= 0.9 0.9 {prices[0]:.3g} " in text
@@ -130,7 +130,7 @@ def test_a_page_needs_nothing_from_elsewhere(threshold, tmp_path):
     page, text = saved(tmp_path, threshold, X[NEW], Y[NEW], attributes=PEOPLE[NEW], by="sex")
     for wrong in ("http", "src=", "href", "url(", "@import", "<script", "<link", "nan"):
         assert wrong not in page
-    assert text.count("SHA-256") == 2 and "Name Date Signature" in text
+    assert text.count("SHA-256") == 3 and "Name Date Signature" in text
     for package in ("skbandit", "scikit-learn", "numpy", "pandas", "Python"):
         assert re.search(rf"{package} \d+\.\d+", text)
     assert "ConstrainedThreshold" in text and "confidence_level_" in text
@@ -291,15 +291,19 @@ def fingerprints(page):
 def test_the_fingerprint_is_of_the_values(threshold, tmp_path):
     data = {"attributes": PEOPLE[NEW]}
     page, _ = saved(tmp_path, threshold, X[NEW], Y[NEW], **data)
-    first, labels = fingerprints(page)
+    first, labels, of_people = fingerprints(page)
     assert first[:2] == ("800", "2") and labels[:2] == ("800", "1")
     again = {"attributes": PEOPLE[NEW].reset_index(drop=True)}
     page, _ = saved(tmp_path, threshold, X[NEW].reset_index(drop=True), Y[NEW], **again)
-    assert fingerprints(page) == [first, labels], "the index does not count"
+    assert fingerprints(page) == [first, labels, of_people], "the index does not count"
     other = X[NEW].copy()
     other.iloc[7, 1] += 1e-9
     page, _ = saved(tmp_path, threshold, other, 1 - Y[NEW], **data)
     assert fingerprints(page)[0] != first and fingerprints(page)[1] != labels
+    assert fingerprints(page)[2] == of_people
+    some = np.where(np.arange(800) < 30, np.nan, Y[NEW])
+    _, text = saved(tmp_path, threshold, X[NEW], some, **data)
+    assert "30 rows without a label count in no rate that needs one" in text
 
 
 def test_sparse_rows(tmp_path):
