@@ -29,7 +29,7 @@ from tests.benchmarks._table import Column, print_table
 LOGS = {2000: 12, 20_000: 3}
 """Logs of each kind, by their rows."""
 
-N_NEW, N_PROGRAM = 20_000, 3000
+N_NEW, N_PROGRAM = 100_000, 3000
 """New rows, and those of them for which a linear program is solved."""
 
 LEARNERS = {
@@ -255,7 +255,7 @@ def main() -> None:
     kept: list[pd.DataFrame] = []
     started = time.perf_counter()
     print_table("Policies under budgets, on new rows", COLUMNS, rows(n_logs, kept))
-    every = pd.concat(kept)
+    every = pd.concat(kept, ignore_index=True)
     every["share of hindsight"] = every["value"] / every["hindsight"]
     every["thinned / hindsight"] = every["thinned"] / every["hindsight"]
     by = every.groupby(["rows", "goals", "level"])

@@ -111,8 +111,10 @@ def test_goals_prices_groups_and_changes_of_a_classifier(threshold, tmp_path):
     assert f"error_rate(), is {one['cross_fitted']:.3f} [{one['ci_low']:.3f}," in text
     gap = abs(one["cross_fitted"] - one["unconstrained"])
     assert f"{one['unconstrained']:.3f} by the plain model" in text
-    assert f"all constraints together cost {gap:.3f}" in text
     prices = threshold.constraint_report_["price"]
+    # the plain model is not the best one without constraints
+    told = prices.max() <= gap
+    assert (f"all constraints together cost {gap:.3f}" in text) == told
     assert f"recall() >= 0.9 0.9 {prices[0]:.3g} " in text
     decided = threshold.predict(X[NEW])
     by_sex = rate_report(Y[NEW], decided, error_rate(), by="sex", **options)
