@@ -27,7 +27,7 @@ from skbandit.utils._validation import warn
 LEVEL = 0.95
 """Level of the intervals in fitted reports."""
 
-MANY_TIMES = 100.0
+MANY_TIMES = 10.0
 """A bound of so many times the largest use is probably in another unit."""
 
 
@@ -382,23 +382,26 @@ class MeasuredCosts:
         As declared; None is the mean cost.
     costs : ndarray of shape (n, D)
         As measured, lower is better: doubly robust, or given.
+    weight : ndarray of shape (n,)
+        Of sum 1.
+    final : ActionProblem
+        The problem of these rows by the final models.
     out_of_fold : ActionProblem or None
-        The problem of these rows by out-of-fold models.
+        The same by out-of-fold models.
     """
 
     objective: Rate | None
     costs: np.ndarray
     weight: np.ndarray
+    final: ActionProblem
     out_of_fold: ActionProblem | None
 
-    def row(
-        self, decided: np.ndarray, problem: ActionProblem, prices: Prices, moved: np.ndarray
-    ) -> dict[str, Any]:
-        """The row of `objective_report_`, for decisions by the final models, shape (n, D)."""
-        own, (held_out, error), plain = self._mean(decided), (np.nan, np.nan), np.nan
-        free = without_prices(problem)
+    def row(self, prices: Prices, moved: np.ndarray) -> dict[str, Any]:
+        """The row of `objective_report_`, at multipliers for bounds that were moved."""
+        own, (held_out, error) = self._mean(self.final.decide(prices)), (np.nan, np.nan)
+        free = without_prices(self.final)
         if self.out_of_fold is None:
-            plain, _ = self._mean(problem.decide(free))
+            plain, _ = self._mean(self.final.decide(free))
             middle, error = own
         else:
             # the folds' models keep the same moved bounds, at multipliers of their own

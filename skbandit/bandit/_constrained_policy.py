@@ -372,44 +372,50 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             )
         mask = self._mask(available, n) if log is None else log.available_mask(len(self._arms))
         outcomes: dict[str, np.ndarray] = {}
-        tried = held_out if log is None else self._tables(X)
-        problem = self._problem(X, rows, mask, tried)
+        on_log = X, rows, mask, held_out if log is None else self._tables(X)
+        final_on_log = out_of_fold = self._problem(*on_log)
         if log is None:
-            out_of_fold = problem
             costs = np.where(np.isnan(tables[COST]), held_out[COST], tables[COST])
         else:
             for name, one in held_out.items():
                 outcomes[name] = doubly_robust_of_log(y, log, name, one, self._arms)
             out_of_fold = self._problem(X, rows, mask, held_out)
             costs = goals.without_sums().problem(rows, outcomes, None, mask, self.n_select).base
-        measured = MeasuredCosts(goals.declared, costs, problem.weight, out_of_fold)
-        of_log = problem.weight
-        unknown, estimated = self._find_unknown(rows, X, fold)
-        expected = final = None
-        if unknown is not None and estimated is not None:
-            expected = self._problem(X, estimated, mask, tried)
-            final = self._problem(X, unknown.estimated(rows, X), mask, tried)
+        measured = MeasuredCosts(
+            goals.declared, costs, out_of_fold.weight, final_on_log, out_of_fold
+        )
+        # shares and spends are those of the final models; outcomes are of decisions for rows that
+        # took no part in the models, which else would choose their luckiest rows
+        on_first, first = on_log, final_on_log
         if X_extra is not None:
-            of_log, every = np.zeros(n), np.ones((len(known), len(self._arms)), dtype=bool)
-            on_extra = every, self._tables(known_X)
-            problem = stacked(self._problem(known_X, known, *on_extra), problem)
-            if unknown is not None and expected is not None and final is not None:
-                first = self._problem(known_X, unknown.estimated(known, known_X), *on_extra)
-                expected, final = stacked(first, expected), stacked(first, final)
-        n_first = len(problem.weight) - n
+            every = np.ones((len(known), len(self._arms)), dtype=bool)
+            on_first = known_X, known, every, self._tables(known_X)
+            first = self._problem(*on_first)
+        below = out_of_fold if goals.bounded_outcomes else None
+        n_first, of_log = len(first.weight), np.zeros(0) if below is None else below.weight
         measure = ActionMeasure(
             goals,
-            problem,
-            n_first + np.arange(n),
+            problem := first if below is None else stacked(first, below),
+            n_first + np.arange(len(of_log)),
             np.append(np.zeros(n_first), of_log),
             outcomes,
             self.batch_size,
             None if log is not None or X_extra is not None else fold,
         )
+        unknown, estimated = self._find_unknown(rows, X, fold)
         self._conclude(problem, measure, measured)
         self._unknown = unknown
-        if expected is not None and final is not None:
-            self._conclude_without_groups(expected, final, measure)
+        if unknown is None or estimated is None:
+            return
+        final = unknown.estimated(on_first[1], on_first[0])
+        guesses = estimated if X_extra is None else final
+        expected, at_last = (
+            self._problem(on_first[0], one, *on_first[2:]) for one in (guesses, final)
+        )
+        if below is not None:
+            below = self._problem(X, estimated, mask, held_out)
+            expected, at_last = stacked(expected, below), stacked(at_last, below)
+        self._conclude_without_groups(expected, at_last, measure)
 
     def _check_extra(self, X_extra: Any) -> None:
         """Require the features of X."""
@@ -554,8 +560,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             report.insert(report.columns.tolist().index("slack") + 1, "margin", margin)
             report["satisfied"] = satisfied(report["slack"].to_numpy() - margin, found.n_rows > 0)
         self.constraint_report_ = report.assign(multiplier=prices.per_unit, price=prices.dropped)
-        decided = rule.decided[measure.logged]
-        self._objective_row = measured.row(decided, problem, rule.prices, rule.moved)
+        self._objective_row = measured.row(rule.prices, rule.moved)
         self.confidence_level_ = level_of(z) if rule.feasible else np.nan
         self.feasible_ = rule.feasible
         if rule.feasible and len(levels) > 1 and self.confidence_level_ < WEAK_LEVEL:
@@ -596,7 +601,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         missed = report[~report["satisfied"]]
         if not len(missed):  # each alone is met, and all together are too uncertain
             missed = report[report["slack"] - report.get("margin", 0.0) <= report["slack"].max()]
-        faults = [f"{one.constraint} is {one.value:.4g}" for one in missed.itertuples(index=False)]
+        faults = [
+            f"{one.constraint} is {one.value:.4g}"
+            + (f", with a margin of {one.margin:.2g}" if "margin" in report else "")
+            for one in missed.itertuples(index=False)
+        ]
         level = ""
         if self.confidence_level is not None:
             level = (
@@ -796,7 +805,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             problem = draft._problem(X, rows, everywhere, predicted)
             at = np.arange(len(rows)), problem.weight
             measure = ActionMeasure(draft._goals, problem, *at, predicted, draft.batch_size, None)
-            costs = MeasuredCosts(draft._goals.declared, problem.base, problem.weight, None)
+            given = draft._goals.declared, problem.base, problem.weight
+            costs = MeasuredCosts(*given, problem, None)
             draft._conclude(problem, measure, costs)
         return self
 

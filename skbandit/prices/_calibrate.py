@@ -31,6 +31,10 @@ TOLERANCE = 1e-9
 ROUNDS, PUSHES = 6, 8
 """Rounds in which the moved bounds settle, and rounds more that move only those still missed."""
 
+BISECTIONS, MUCH_WORSE = 8, 0.01
+"""Bisections of how far bounds are moved, and share by which the objective of the rule inside may
+be worse than that of the nearest rule outside without them."""
+
 BINDING = 0.3
 """Margins by which the limit of a goal that binds may be further inside than the last one."""
 
@@ -114,10 +118,13 @@ P = TypeVar("P", bound=Problem)
 
 
 def representative(problem: P) -> P:
-    """The problem on the rows that stand for all."""
-    n, n_decisions = problem.row_costs(without_prices(problem)).shape
-    kept = max(MOST_COSTS // n_decisions, FEWEST_ROWS)
-    return problem if n <= kept else problem.rows(np.linspace(0, n - 1, kept).astype(int))
+    """The problem on the rows that stand for all, of those that count."""
+    n_decisions = problem.row_costs(without_prices(problem)).shape[1]
+    kept, counted = max(MOST_COSTS // n_decisions, FEWEST_ROWS), np.flatnonzero(problem.weight > 0)
+    if len(problem.weight) <= kept:
+        return problem
+    places = np.linspace(0, len(counted) - 1, min(kept, len(counted))).astype(int)
+    return problem.rows(counted[places])
 
 
 def calibrated(
@@ -148,12 +155,15 @@ def calibrated(
     prices = without_prices(problem) if start is None else start
     tail, smoothing = float(ndtr(-z)), SMOOTHING if start is None else SMOOTHING[-1:]
     best: PricedRule | None = None
+    nearest: PricedRule | None = None
     moved, share = np.zeros(len(problem.bound)), tail
     for count in range(ROUNDS + PUSHES):
         rule, found = _measured(problem.tightened(moved), measure, z, prices, moved)
         margin = found.margin(-float(ndtri(share))) if z > 0 else np.zeros(len(moved))
         missed = _missed(found)
         best = rule if rule.better_than(best) else best
+        if not rule.feasible and rule.better_than(nearest):
+            nearest = rule
         settled = count >= ROUNDS - 1 or (found.tables is None and not prices.goals.any())
         if rule.feasible and settled:
             break
@@ -178,7 +188,36 @@ def calibrated(
         prices, _ = best_prices(few.tightened(moved), prices, smoothing)
         smoothing = SMOOTHING[-1:]
     assert best is not None
-    return best if best.feasible else _repaired(problem, measure, z, best)
+    if not best.feasible:
+        return _repaired(problem, measure, z, best)
+    return best if nearest is None else _between(problem, few, measure, z, best, nearest)
+
+
+def _between(
+    problem: P,
+    few: P,
+    measure: Callable[[np.ndarray], Measured],
+    z: float,
+    best: PricedRule,
+    nearest: PricedRule,
+) -> PricedRule:
+    """Look between the moved bounds of a rule that meets the goals and of one that nearly does.
+
+    Where bounds are hard to meet by what probabilities expect, the rounds may jump from far inside
+    to outside and back.
+    """
+    inside = best
+    for _ in range(BISECTIONS):
+        if best.objective - nearest.objective <= MUCH_WORSE * abs(best.objective):
+            break
+        moved = 0.5 * (inside.moved + nearest.moved)
+        prices, _ = best_prices(few.tightened(moved), nearest.prices, SMOOTHING[-1:])
+        rule, _ = _measured(problem.tightened(moved), measure, z, prices, moved)
+        if rule.feasible:
+            inside, best = rule, rule if rule.better_than(best) else best
+        else:
+            nearest = rule
+    return best
 
 
 def _measured(
