@@ -403,6 +403,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             None if log is not None or X_extra is not None else fold,
         )
         unknown, estimated = self._find_unknown(rows, X, fold)
+        self._unknown = None  # of the closest policy, in an error
         self._conclude(problem, measure, measured)
         self._unknown = unknown
         if unknown is None or estimated is None:

@@ -651,3 +651,23 @@ def test_reports_behind_a_pipeline():
     tight = difference(positive_rate, by="sex", of=["call"]) <= 0.01
     with pytest.warns(UserWarning, match=r"confidence_level_ is 0\.5"):
         fitted(tight)
+
+
+def test_the_closest_policy_decides():
+    with pytest.raises(InfeasibleConstraintsError) as caught:
+        fitted([CAP, positive_rate(of="call") >= 0.2])
+    closest = caught.value.closest_
+    assert set(closest.predict(NEW)) <= set(ARMS)
+    assert not closest.feasible_ and np.isfinite(closest.objective_report_["value"][0])
+
+
+def test_no_outcome_is_low_because_models_chose_their_luckiest_rows():
+    rng = np.random.default_rng(0)
+    noise = pd.DataFrame(rng.normal(size=(2000, 4)))
+    log = pd.DataFrame({"action": rng.choice(["a", "b", "c"], 2000), "propensity": 1 / 3})
+    log["reward"] = rng.normal(size=2000)
+    log["complaint"] = (rng.random(2000) < 0.1).astype(float)  # whatever is done
+    trees = HistGradientBoostingRegressor(max_iter=50, max_leaf_nodes=6, random_state=0)
+    with pytest.raises(InfeasibleConstraintsError):
+        policy = ConstrainedPolicy(trees, None, outcome("complaint") <= 0.08, confidence_level=0.9)
+        policy.fit(noise, log)
