@@ -168,8 +168,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
     -----
     Shares and spends need no labels: they are measured on what the final models do, on `X_extra` if
     it is passed, else on the log's own contexts. Of a table of costs they are measured out of fold,
-    and the margin covers the spread between folds. Outcomes are measured doubly robust, with
-    out-of-fold models.
+    and the margin covers the spread between folds. Outcomes are measured doubly robust, for the
+    decisions of out-of-fold models: final models would choose the rows that they know by luck.
 
     An action that the log never chose has no model and is never taken. With two actions and a bound
     on the share of one, the policy takes it where its predicted gain per cost is above a threshold.

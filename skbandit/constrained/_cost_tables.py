@@ -210,24 +210,27 @@ class CostCriterion:
         m, prices = len(constraints.bound), rule.prices
         problem, linear = search.problem.tightened(rule.moved), search.linear_objective(pi)
         problem = problem if linear is None else problem.with_objective(*linear)
-        if at_ceiling(problem, prices) or not choice.feasible:  # probabilities tell nothing near it
-            return ShadowPrices(*np.full((2, m), np.nan))
-        few = representative(problem)
+        few, hard = representative(problem), at_ceiling(problem, prices)
 
         def value(kept: np.ndarray) -> float:
-            _, others, _ = prices_under(few, prices, kept)
+            part, others, _ = prices_under(few, prices, kept)
+            if at_ceiling(part, others):  # probabilities tell nothing near these bounds
+                return np.nan
             return search.measure(problem.with_goals(kept).decide(others)).objective
 
         # the guards that follow are no constraints, and stay
         declared = np.full(len(rule.moved), -1)
         declared[:m] = numbers_of_goals(constraints.constraints)
-        every = search.measure(problem.decide(prices)).objective
+        free = value(declared < 0)
+        if not choice.feasible:
+            return ShadowPrices(np.full(m, np.nan), np.full(m, np.nan), free)
+        every = rule.objective if hard else search.measure(problem.decide(prices)).objective
         binding = (prices.goals > 0) & (declared >= 0)
-        per_unit = prices.goals[:m] * constraints.forms.fractions(pi)[1]
         gains = gains_without(value, declared, binding, every)[:m]
+        per_unit = prices.goals[:m] * constraints.forms.fractions(pi)[1]
         # the rule was polished since, and one constraint costs no more than all together
-        most = rule.objective - value(declared < 0) if gains.any() else 0.0
-        return ShadowPrices(per_unit, np.minimum(gains, max(most, 0.0)))
+        dropped = np.minimum(gains, max(rule.objective - free, 0.0))
+        return ShadowPrices(np.full(m, np.nan) if hard else per_unit, dropped, free)
 
     def conflict(self, probability: np.ndarray) -> str:
         """A sentence on the constraints that no decisions meet together, as probabilities tell."""

@@ -70,6 +70,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     _objective_row: dict[str, Any]  # of objective_report_
     multipliers_: np.ndarray
     _dropped: np.ndarray  # what each constraint costs the objective
+    _free: float  # the objective without constraints, lower is better
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores before the threshold is applied; higher favors ``classes_[1]``."""
@@ -273,6 +274,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         self.multipliers_, self._dropped = np.full((2, len(goals.is_measured)), np.nan)
         self.multipliers_[goals.is_measured] = measured.per_unit
         self._dropped[goals.is_measured] = measured.dropped
+        self._free = measured.free
 
     def _deciding(self, data: Data, decided: np.ndarray) -> list[Constraint]:
         """The constraints, with the pairs of groups that are the worst at decisions."""

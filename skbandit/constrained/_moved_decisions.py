@@ -317,14 +317,14 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         if limits is not None:
             margins = limits.margins(goals.measured_indicators(choice.rule.decided))
         if own is None:
-            self._objective_row = objective_row(goals, goals.data, decided, None, plain)
+            self._objective_row = objective_row(goals, goals.data, decided, None, plain, self._free)
             if margins is not None:
                 report = with_margins(report, goals.is_measured, margins)
         else:
             of_own = self._decided(own, group)
             data = with_weights(data, (~np.isnan(of_own[: len(data.train)])).astype(float))
             of_own = np.nan_to_num(of_own)  # no weight where the group is unknown
-            self._objective_row = objective_row(goals, data, of_own, decided, plain)
+            self._objective_row = objective_row(goals, data, of_own, decided, plain, self._free)
             report = self._cross_fitted(report, decided, goals, of_own, data, margins)
         self._report_columns = plain_columns(report)
         self.feasible_ = choice.feasible

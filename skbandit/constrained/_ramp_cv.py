@@ -323,7 +323,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         report = self._cross_fitted_report(positive, fitted, goals)
         self._report_columns = plain_columns(report)
         decisions = positive, fitted.predictions, fitted.unconstrained
-        self._objective_row = objective_row(goals, goals.data, *decisions)
+        self._objective_row = objective_row(goals, goals.data, *decisions, self._free)
         self.feasible_ = bool(report["satisfied"].fillna(True).all()) and fitted.choice.feasible
         self._check_fitted(positive, fitted, goals)
         level = fitted.choice.level if self.confidence_level is None else None

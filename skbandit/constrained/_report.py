@@ -124,6 +124,7 @@ def objective_row(
     own: np.ndarray,
     held_out: np.ndarray | None,
     unconstrained: np.ndarray | None,
+    free: float,
 ) -> dict[str, Any]:
     """The objective of decisions: the row of `objective_report_`.
 
@@ -137,7 +138,9 @@ def objective_row(
     held_out : ndarray of shape (N,) or None
         Codes of out-of-fold decisions on the rows of the goals.
     unconstrained : ndarray of shape (N,) or None
-        The same without constraints.
+        The same by the plain classifier.
+    free : float
+        The objective of the best rule without constraints, lower is better; nan if not known.
 
     Returns
     -------
@@ -166,7 +169,8 @@ def objective_row(
         **{name: one for name, (one, _) in found.items()},
         "ci_low": low,
         "ci_high": high,
-        "unconstrained": worst(unconstrained, on_all)[0],
+        # the plain classifier may not be the best for this objective
+        "unconstrained": sign * np.fmin(sign * worst(unconstrained, on_all)[0], free),
     }
 
 

@@ -261,9 +261,9 @@ def _costs(fitted: Any) -> list[Section]:
     text += " in the fit" if np.isnan(row["cross_fitted"]) else " out of fold"
     report = of_goals(fitted.constraint_report_)
     if not np.isnan(row["unconstrained"]):
-        text += f", and {_page.number(row['unconstrained'])} by the plain model"
+        text += f", and {_page.number(row['unconstrained'])} without constraints"
         cost = abs(expected - row["unconstrained"])
-        # the plain model is not always the best one without constraints
+        # among thresholds alone, one may cost more than what is told of all
         if not (len(report) and report["price"].max() > cost):
             text += f": all constraints together cost {_page.number(cost)}"
     if not len(report):

@@ -453,10 +453,13 @@ class ShadowPrices:
         How much better it is per unit by which each bound is relaxed.
     dropped : ndarray of shape (m,)
         How much better it is without the declared constraint that each one is a part of.
+    free : float
+        The objective without any constraint, lower is better; nan if it is not known.
     """
 
     per_unit: np.ndarray
     dropped: np.ndarray
+    free: float = np.nan
 
 
 def gains_without(
@@ -486,7 +489,7 @@ def gains_without(
     found = np.zeros(len(declared))
     for number in np.unique(declared[binding]):
         of_it = declared == number
-        found[of_it] = max(every - value(~of_it), 0.0)
+        found[of_it] = np.maximum(every - value(~of_it), 0.0)  # nan stays
     return found
 
 

@@ -86,8 +86,10 @@ def test_the_objective_is_reported_as_a_constraint_on_it_would_be(classifier):
     (row,), of_bound = clf.objective_report_.to_dict("records"), clf.constraint_report_.iloc[1]
     assert list(row) == REPORT and row["objective"] == "accuracy()"
     assert row["value"] == accuracy().value(Y, clf.predict(X))
-    for name in REPORT[1:]:
+    for name in REPORT[1:5]:
         assert row[name] == pytest.approx(of_bound[name]), name
+    # the best threshold without constraints may be better than the usual one
+    assert of_bound["unconstrained"] <= row["unconstrained"] < of_bound["unconstrained"] + 0.04
     assert clf.constraint_report_["price"][1] == 0
     gain = row["unconstrained"] - row["cross_fitted"]
     assert clf.constraint_report_["price"][0] == pytest.approx(gain, abs=0.03)
@@ -98,12 +100,14 @@ def test_without_other_rows():
     row = clf.objective_report_.iloc[0]
     assert row["value"] == error_rate().value(Y, clf.predict(X))
     assert row["ci_low"] < row["value"] < row["ci_high"]
-    assert row[["cross_fitted", "unconstrained"]].isna().all()
+    assert np.isnan(row["cross_fitted"]) and row["unconstrained"] < row["value"] - 0.05
     assert 0 < clf.constraint_report_["price"][0] < row["value"]
     clf = ConstrainedThreshold(MODEL, None, recall() >= 0.95, cv="prefit").fit(X, Y)
     row = clf.objective_report_.iloc[0]
     assert np.isnan(row["cross_fitted"]) and row["ci_low"] < row["value"] < row["ci_high"]
-    assert row["unconstrained"] == error_rate().value(Y, MODEL.predict(X))
+    plain = error_rate().value(Y, MODEL.predict(X))
+    assert plain - 0.02 < row["unconstrained"] <= plain
+    assert row["unconstrained"] == pytest.approx(lowest_error([]))
     with pytest.raises(AttributeError, match="no objective_report_ before it is fitted"):
         _ = ConstrainedThreshold(MODEL).objective_report_
 

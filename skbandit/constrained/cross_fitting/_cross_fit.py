@@ -212,16 +212,18 @@ def _shadow_prices(
     choice: Choice,
 ) -> ShadowPrices:
     """Shadow prices in the best mixture of all directions' thresholds; nan if none is inside."""
-    if not choice.feasible:
-        unknown = np.full(len(limits.offset), np.nan)
-        return ShadowPrices(unknown, unknown)
     z, known = choice.quantile, dict[str, Rules]()
     for name, one in searches.items():
         known[name] = rules_of_curve(one.curve.spread(FEW_THRESHOLDS), measured, limits, z)
+    every, m = Rules.joined(list(known.values())), len(limits.offset)
+    free = every.best_value(np.zeros(m, dtype=bool))
+    if not choice.feasible:
+        return ShadowPrices(np.full(m, np.nan), np.full(m, np.nan), free)
     priced = Rules.joined([known[name] for name in known if name in {*directions, choice.name}])
     return ShadowPrices(
         shadow_prices(priced, measured, choice.rule.decided),
-        dropped_prices(Rules.joined(list(known.values())), measured, choice.rule.objective),
+        dropped_prices(every, measured, choice.rule.objective),
+        free,
     )
 
 

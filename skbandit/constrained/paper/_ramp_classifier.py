@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -33,6 +34,7 @@ from skbandit.constrained.paper._train import Trained, TrainingOptions, train
 from skbandit.constrained.thresholds._curve import Curve
 from skbandit.constrained.thresholds._multipliers import (
     MAX_THRESHOLDS,
+    Rules,
     dropped_prices,
     rules_of_curve,
 )
@@ -334,7 +336,7 @@ class RampClassifier(BaseRampClassifier):
             positive, expected = self._predicted_positive(scores), self._expected(scores)
             report = self._report(positive, goals.data, goals.constraints, expected=expected)
             self._report_columns = plain_columns(report)
-            self._objective_row = objective_row(goals, goals.data, positive, None, None)
+            self._objective_row = objective_row(goals, goals.data, positive, None, None, self._free)
             self.feasible_ = bool(report["satisfied"].fillna(True).all())
             working = goals.widened(positive)
             if not self.feasible_:
@@ -362,11 +364,14 @@ class RampClassifier(BaseRampClassifier):
         self.ramp_intercept_ = np.array([sign * (point.intercept - moved)])
         self.objective_path_ = np.array(trained.mm.path)
         self.n_iter_ = len(trained.mm.path)
-        scores = problem.scores(point)
-        rules = rules_of_curve(Curve.of(scores).spread(MAX_THRESHOLDS), goals.measured)
+        scores, positive = problem.scores(point), problem.scores(replace(point, intercept=b)) > 0
+        known = [scores] if trained.free is None else [scores, problem.X @ trained.free]
+        curves = [Curve.of(one).spread(MAX_THRESHOLDS) for one in known]
+        rules = Rules.joined([rules_of_curve(one, goals.measured) for one in curves])
         per_unit = problem.shadow_prices(trained.multipliers, ramp(scores))
-        dropped = dropped_prices(rules, goals.measured, rules.best_value())
-        self._set_prices(goals, ShadowPrices(per_unit, dropped))
+        dropped = dropped_prices(rules, goals.measured, goals.measured.objective_value(positive))
+        free = rules.best_value(np.zeros(len(per_unit), dtype=bool))
+        self._set_prices(goals, ShadowPrices(per_unit, dropped, free))
 
     def _check_trained(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
         """Raise an error if no rule meets the constraints; warn if some are not met."""

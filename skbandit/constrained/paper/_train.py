@@ -78,12 +78,15 @@ class Trained:
         For the normalized rows.
     threshold : Threshold or None
         For w alone (threshold on <w, x>); None if b was kept.
+    free : ndarray of shape (d,) or None
+        w without constraints, if it was trained.
     """
 
     mm: MMResult
     point: Point
     multipliers: np.ndarray
     threshold: Threshold | None
+    free: np.ndarray | None = None
 
 
 def with_threshold(problem: RampProblem, trained: Trained, options: TrainingOptions) -> Trained:
@@ -257,7 +260,7 @@ def train(problem: RampProblem, options: TrainingOptions) -> Trained:
     if options.from_zero:
         return found
     free = unconstrained_direction(problem, options.solver, unconstrained)
-    return with_free_direction(problem, found, free)
+    return replace(with_free_direction(problem, found, free), free=free)
 
 
 def _ahead(one: MMResult, other: MMResult) -> bool:

@@ -404,7 +404,7 @@ def shadow_prices(rules: Rules, goals: MeasuredGoals, positive: np.ndarray) -> n
 def dropped_prices(rules: Rules, goals: MeasuredGoals, objective: float) -> np.ndarray:
     """`gains_without` each declared constraint among rules, from the chosen one's objective."""
     declared = numbers_of_goals(goals.constraints.constraints)
-    every = min(rules.best_value(), objective)  # the chosen one is good, not quite the best
+    every = np.fmin(rules.best_value(), objective)  # the chosen one is good, not quite the best
     return gains_without(rules.best_value, declared, declared >= 0, every)
 
 
