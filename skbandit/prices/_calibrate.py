@@ -217,6 +217,9 @@ def _between(
             inside, best = rule, rule if rule.better_than(best) else best
         else:
             nearest = rule
+    else:  # what probabilities expect jumps; measured step by step, it may not
+        repaired = _repaired(problem, measure, z, nearest)
+        best = repaired if repaired.better_than(best) else best
     return best
 
 
