@@ -112,6 +112,8 @@ def _scale(report: pd.DataFrame, parts: pd.DataFrame) -> str:
         return ESTIMATES
     if "ratio" in forms:
         return "ratio"
+    if "amount" in forms:
+        return goal
     columns = [c for c in ("value", "ci_low", "ci_high", "bound") if c in report]
     values = report[columns].to_numpy(dtype=float)
     values = values[np.isfinite(values)]

@@ -292,11 +292,14 @@ def _costs(fitted: Any) -> list[Section]:
 
 def _rates_of(case: _Case, decided: np.ndarray, y_true: Any, **classes: Any) -> list[Section]:
     """The objective and the bounded rates by group."""
-    objective, rates = case.fitted.objective, list[Rate]()
+    objective, rates = case.fitted.objective, dict[str, Rate]()
     if objective is not None or y_true is not None:
-        rates.append(error_rate() if objective is None else objective)
-    rates += [one.rate for one in flatten_constraints(case.fitted.constraints) if not one.absolute]
-    goals = {repr(one): one for one in rates if not one.is_form and not _has_outcome(one)}
+        first = error_rate() if objective is None else objective
+        rates[repr(first)] = first
+    for one in flatten_constraints(case.fitted.constraints):
+        if not one.absolute:
+            rates[f"rate of {one.name}" if one.name else repr(one.rate)] = one.rate
+    goals = {name: one for name, one in rates.items() if not (one.is_form or _has_outcome(one))}
     if case.groups is None or not goals or decided.ndim > 1:
         return []
     frame = case.columns.frame

@@ -10,7 +10,7 @@ import pandas as pd
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates._columns import Data
 from skbandit.rates._confidence import effective_rows
-from skbandit.rates._expression import Constraint, Rate, count
+from skbandit.rates._expression import Constraint, Rate, count, value_range
 from skbandit.rates._forms import RATE_TOL
 from skbandit.utils._validation import warn
 
@@ -91,10 +91,12 @@ def parts_of_goals(constraints: Iterable[Constraint]) -> list[list[object]]:
 
 
 def form_of(rate: Rate) -> tuple[bool, str]:
-    """Whether a rate is one of several pairs; "ratio", "difference" of a pair, or ""."""
+    """Whether a rate is one of several pairs; "ratio", "difference" of a pair, "amount" or ""."""
     if rate.denominator is not None:
         return rate.over_pairs, "ratio"
-    return rate.over_pairs, "difference" if rate.over_pairs and len(rate.terms) > 1 else ""
+    if rate.over_pairs and len(rate.terms) > 1:
+        return True, "difference"
+    return rate.over_pairs, "amount" if value_range(rate)[1] > 1.0 + RATE_TOL else ""
 
 
 def numbers_of_goals(constraints: Iterable[Constraint]) -> np.ndarray:
