@@ -199,13 +199,15 @@ class CostCriterion:
         risk = 1.0 - choice.level if len(self.levels) > 1 else 0.0
         return float(choice.rule.objective + VIOLATION_COST * objective_scale(self.goals) * risk)
 
-    def shadow_prices(self, probability: np.ndarray, choice: Choice) -> ShadowPrices:
-        """Shadow prices of the measured constraints.
+    def shadow_prices(
+        self, probability: np.ndarray, choice: Choice, gain: np.ndarray | None = None
+    ) -> ShadowPrices:
+        """Shadow prices of the measured constraints; parameters as of `best_rule`.
 
         What a constraint costs is measured, at the multipliers of the others that the probabilities
         tell.
         """
-        search, rule = CostSearch(self, self.strata(probability)), choice.rule
+        search, rule = CostSearch(self, self.strata(probability), gain), choice.rule
         constraints, pi = self.goals.constraints, indicators(rule.decided, self.n_decisions)
         m, prices = len(constraints.bound), rule.prices
         problem, linear = search.problem.tightened(rule.moved), search.linear_objective(pi)

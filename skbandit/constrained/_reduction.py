@@ -347,7 +347,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         self.estimators_ = [self._plain if best == 0 else fits.fitted(done[best].task)]
         self._take_features(self.estimators_[0])
         chosen, plain = done[best], done[0].scores
-        own, prices = self._scores(fits.X), chosen.criterion.shadow_prices(plain, choice)
+        own, prices = self._scores(fits.X), chosen.shadow_prices(goals.measured.rows)
         both = chosen.scores, plain
         self._conclude(choice, both, own, goals, data, group, chosen.criterion, prices)
 

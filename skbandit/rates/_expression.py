@@ -663,11 +663,12 @@ def _check_possible(side: Constraint, text: str) -> None:
 
 def _warn_of_percentage(side: Constraint, text: str) -> None:
     """Warn of an upper bound that always holds, and reads like a percentage."""
-    high = value_range(side.rate)[1]
-    if side.sense == "<=" and side.bound > high + ROUNDING and 2 <= side.bound <= 100:
+    of_rates = side.rhs.is_number and side.lhs.constant == 0.0
+    if not of_rates or abs(value_range(side.lhs)[1] - 1.0) > ROUNDING:
+        return  # neither a rate nor a difference of two
+    if side.sense == "<=" and 2 <= side.bound <= 100:
         warn(
-            f"{text} always holds, as the rate is at most {high:.6g}. Did you mean "
-            f"{side.bound / 100:g}?",
+            f"{text} always holds, as the rate is at most 1. Did you mean {side.bound / 100:g}?",
             UserWarning,
         )
 

@@ -73,7 +73,7 @@ def limits_of(constraints, margin, data=None):
 @pytest.mark.parametrize("margin", [0.02, 0.3])
 def test_limits_are_the_ends_of_the_reports_intervals(rate, margin):
     """Sums over rows of a matrix, against counts at one vector of predictions."""
-    limits, goals = limits_of([rate >= -9, rate <= 9], margin)
+    limits, goals = limits_of([rate >= -9, rate <= 200], margin)
     for cut in (-1.0, 0.2, 1.5):
         answers = (SCORES > cut).astype(float)
         ends = interval(goals.constraints[0].rate, data_of(), answers, 1 - margin)

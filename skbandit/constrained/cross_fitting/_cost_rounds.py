@@ -19,6 +19,7 @@ from skbandit.constrained._goals import Goals, MeasuredGoals
 from skbandit.constrained._weighted_fits import GainTask
 from skbandit.constrained.cross_fitting._choose import Choice
 from skbandit.prices._calibrate import PricedRule
+from skbandit.prices._dual import ShadowPrices
 from skbandit.rates._columns import Data
 from skbandit.rates._forms import indicators
 
@@ -109,6 +110,11 @@ class CostRound:
         """Choose tables of costs on the shares of a fit; `rows` are those that count."""
         gain = None if task is None else task.gain[rows]
         return cls(task, scores, fit, criterion, criterion.best_rule(scores[rows], gain))
+
+    def shadow_prices(self, rows: np.ndarray) -> ShadowPrices:
+        """See `CostCriterion.shadow_prices`."""
+        gain = None if self.task is None else self.task.gain[rows]
+        return self.criterion.shadow_prices(self.scores[rows], self.choice, gain)
 
     @property
     def loss(self) -> float:
