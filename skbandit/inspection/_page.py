@@ -48,9 +48,10 @@ tbody tr+tr td,tbody tr+tr th{border-top:1px solid var(--rule)}
 .sign{display:grid;grid-template-columns:2fr 1fr 2fr;gap:1.5rem;margin-top:2.6rem}
 .sign div{border-top:1px solid var(--ink);color:var(--soft);font-size:.85rem}
 code{font:13px/1.4 ui-monospace,monospace}
-.facts code{white-space:pre-wrap}
+.facts code{white-space:break-spaces;overflow-wrap:anywhere}
+.facts{table-layout:fixed}.facts th{width:9rem;overflow-wrap:anywhere}
 .plain th{white-space:normal;overflow-wrap:normal}.plain td:first-child{min-width:8.5rem}
-.facts th{white-space:nowrap;padding-right:1rem;width:1%}
+.facts th{padding-right:1rem}
 @media screen and (max-width:600px){
 body{padding:.8rem}.bars thead{display:none}
 .bars tr{display:grid;grid-template-columns:auto auto 1fr;column-gap:.9rem;padding:.35rem 0;

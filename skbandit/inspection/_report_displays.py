@@ -435,7 +435,8 @@ def _read_rates(report: Any) -> pd.DataFrame:
 def _read_constraints(report: Any) -> pd.DataFrame:
     """The validated report of constraints."""
     report = of_goals(report)
-    has_interval = "ci_low" in report or "ci_high" in report
+    columns = set(report.columns) if isinstance(report, pd.DataFrame) else set()
+    has_interval = bool({"ci_low", "ci_high"} & columns)
     numbers = ["n_rows", "bound", "value", "slack", *["ci_low", "ci_high"] * has_interval]
     report = _style.read_table(report, "report", numbers, ["goal", "satisfied"], ["margin"])
     # missing if the value is undefined

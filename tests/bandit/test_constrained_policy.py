@@ -590,6 +590,7 @@ def test_actions_with_equal_predictions_share_the_rows():
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
 @pytest.mark.filterwarnings("ignore:the weights 1/propensity")
+@pytest.mark.filterwarnings("ignore:confidence_level_ is 0.5")
 def test_caps_per_item_on_the_open_bandit_log():
     log = load_open_bandit()
     old, new = slice(0, 5000), slice(5000, None)

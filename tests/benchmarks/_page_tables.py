@@ -163,7 +163,7 @@ def block(name: str) -> str:
         lines = ["| " + " | ".join(found) + " |", "|---" * len(found.columns) + "|"]
         lines += ["| " + " | ".join(row) + " |" for row in found.to_numpy().tolist()]
         return "\n".join([header(name), "", *lines])
-    if name in ("service", "horizons", "price", "classes"):
+    if name in ("service", "horizons", "price", "classes", "budgets"):
         return "\n".join([header(name), "", *table(name)]).rstrip()
     lines = [header(name) + left_out(name), "", *table(name)]
     lines += ["**Ahead of our default beyond chance** (95% intervals of paired differences):", ""]
