@@ -76,7 +76,7 @@ def test_a_figure_is_a_mean_of_one_board():
 DRAWN = [*BOARDS, *(f"published_{name}" for name in EXPERIMENTS)]
 
 
-TABLES = ("check", "classes", "horizons", "price", "service")  # without a figure
+TABLES = ("budgets", "check", "classes", "horizons", "price", "service")  # without a figure
 
 
 def test_every_result_is_on_a_page_and_drawn():
