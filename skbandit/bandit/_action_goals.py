@@ -140,10 +140,14 @@ class ActionGoals:
         return list({atom.key: atom for _, atom in terms}.values())
 
     @property
+    def bounded(self) -> list[Atom]:
+        """The atoms of constraints."""
+        return [atom for one in self.sums for _, atom in one]
+
+    @property
     def outcomes(self) -> list[str]:
         """Columns of the log that goals or the objective are made of."""
-        names = [atom.amount for atom in self.atoms if atom.kind == OUTCOME]
-        return [name for name in dict.fromkeys(names) if name is not None]
+        return _outcomes_of(self.atoms)
 
     @property
     def members(self) -> dict[tuple[str, ...], list[Member]]:
@@ -157,8 +161,7 @@ class ActionGoals:
     @property
     def bounded_outcomes(self) -> list[str]:
         """Columns of the log that constraints are made of."""
-        atoms = [atom for one in self.sums for _, atom in one if atom.kind == OUTCOME]
-        return list(dict.fromkeys(str(atom.amount) for atom in atoms))
+        return _outcomes_of(self.bounded)
 
     def use(
         self, atom: Atom, rows: Rows | EstimatedRows, predicted: Mapping[str, np.ndarray]
@@ -382,8 +385,6 @@ class MeasuredCosts:
         As declared; None is the mean cost.
     costs : ndarray of shape (n, D)
         As measured, lower is better: doubly robust, or given.
-    weight : ndarray of shape (n,)
-        Of sum 1.
     final : ActionProblem
         The problem of these rows by the final models.
     out_of_fold : ActionProblem or None
@@ -392,7 +393,6 @@ class MeasuredCosts:
 
     objective: Rate | None
     costs: np.ndarray
-    weight: np.ndarray
     final: ActionProblem
     out_of_fold: ActionProblem | None
 
@@ -428,8 +428,14 @@ class MeasuredCosts:
         if self.objective is not None:
             sign = -1.0 if self.objective.greater_is_better else 1.0
             value = sign * value + self.objective.constant
-        mean = float(self.weight @ value)
-        return mean, float(np.sqrt(((self.weight * (value - mean)) ** 2).sum()))
+        weight = self.final.weight
+        mean = float(weight @ value)
+        return mean, float(np.sqrt(((weight * (value - mean)) ** 2).sum()))
+
+
+def _outcomes_of(atoms: Sequence[Atom]) -> list[str]:
+    """Columns of the log that atoms are of, once each."""
+    return list(dict.fromkeys(str(atom.amount) for atom in atoms if atom.kind == OUTCOME))
 
 
 def _step(use: Use) -> float:

@@ -10,9 +10,13 @@ import pandas as pd
 
 from skbandit.logs import (
     Log,
+    LoggedSlates,
+    check_uniform,
+    check_weights,
     column_names,
     columns_of,
     label_array,
+    read_log,
     read_numbers,
     read_slates,
 )
@@ -120,6 +124,24 @@ def is_log(y: Any, columns: Mapping[str, Any] | None) -> bool:
     """Whether y is a log, with a column of actions, or a table of costs."""
     names = column_names(y)
     return names is not None and bool({"action"} & {*names, *(columns or {})})
+
+
+def read_action_log(
+    y: Any, n: int, available: Any, columns: Mapping[str, Any] | None, X: Any
+) -> Log | None:
+    """The log, checked for what cannot be right; None if y is a table of costs."""
+    if not is_log(y, columns):
+        return None
+    reward = None if "reward" in (columns_of(y, columns) or {}) else np.zeros(n)
+    log = read_log(y, n, available=available, reward=reward, columns=columns).with_sorted_arms()
+    if log.propensity is None:
+        check_uniform(log, X)
+        return log
+    pool = None if log.pools is None else log.available_mask(len(log.arms))
+    sizes = len(log), len(log.arms)
+    events = np.arange(len(log)), log.action.astype(int), -log.reward, log.probability
+    check_weights(LoggedSlates(*events, *sizes, pool), log.arms, "arm")
+    return log
 
 
 def holds_slates(y: Any, columns: Mapping[str, Any] | None) -> bool:

@@ -28,20 +28,17 @@ from skbandit.bandit._action_tables import (
     costs_of_slates,
     doubly_robust_of_log,
     holds_slates,
-    is_log,
+    read_action_log,
     read_costs,
     tables_of_log,
 )
-from skbandit.bandit._unknown_groups import EstimatedRows, UnknownGroups
+from skbandit.bandit._ties import noise_of_rows, spread_of_noise
+from skbandit.bandit._unknown_groups import EstimatedRows, UnknownGroups, in_known_groups
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.logs import (
     Log,
-    LoggedSlates,
     align_rows,
-    check_uniform,
-    check_weights,
     columns_of,
-    read_log,
     read_mask,
 )
 from skbandit.prices._actions import ActionProblem, stacked
@@ -54,14 +51,14 @@ from skbandit.prices._dual import (
     enough_to_relax,
     without_prices,
 )
-from skbandit.prices._levels import WEAK_LEVEL, level_of, levels_to_try
+from skbandit.prices._levels import level_of, levels_to_try, weak_level
 from skbandit.rates import Constraint, Rate, outcome
 from skbandit.rates._atoms import columns_of_selections
 from skbandit.rates._bind import flatten_constraints, read_objective, warn_of_groups
 from skbandit.rates._columns import MISSING, Columns, Data, Rows
 from skbandit.rates._metric import numbers_of_goals, satisfied, verdicts
 from skbandit.utils._fitting import atomic_fit
-from skbandit.utils._folds import SEED, folds_of_rows, hashes_of_rows
+from skbandit.utils._folds import SEED, folds_of_rows
 from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,
@@ -84,11 +81,6 @@ if TYPE_CHECKING:
 
 FOLDS = 5
 """Default number of folds."""
-
-DITHER, FEW_COSTS = 0.02, 0.2
-"""Spread of the noise that breaks ties, in units of the costs' spread; it is added where there are
-fewer different rows of costs than this share of the rows, as of a tree with few leaves."""
-
 
 MANY_TIES = 0.05
 """Share of the rows from which on `fit` warns that noise decides, or that rows are equal."""
@@ -328,7 +320,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         rows = Rows(Columns.read(attributes, X, n), np.full(n, MISSING), weight)
         if holds_slates(y, self.columns):
             y, available = costs_of_slates(y, n, available, self.columns)
-        log = self._read_log(y, n, available, X)
+        log = read_action_log(y, n, available, self.columns, X)
         self._arms = log.arms if log is not None else arms_of_table(y)
         known, known_X = rows, X
         if X_extra is not None:
@@ -381,9 +373,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
                 outcomes[name] = doubly_robust_of_log(y, log, name, one, self._arms)
             out_of_fold = self._problem(X, rows, mask, held_out)
             costs = goals.without_sums().problem(rows, outcomes, None, mask, self.n_select).base
-        measured = MeasuredCosts(
-            goals.declared, costs, out_of_fold.weight, final_on_log, out_of_fold
-        )
+        measured = MeasuredCosts(goals.declared, costs, final_on_log, out_of_fold)
         # shares and spends are those of the final models; outcomes are of decisions for rows that
         # took no part in the models, which else would choose their luckiest rows
         on_first, first = on_log, final_on_log
@@ -432,8 +422,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         self, rows: Rows, X: Any, fold: np.ndarray
     ) -> tuple[UnknownGroups | None, EstimatedRows | None]:
         """Groups that goals name and X lacks, which predictions may not know either."""
-        atoms = [atom for one in self._goals.sums for _, atom in one]
-        named = columns_of_selections(atoms, rows.columns) or ()
+        named = columns_of_selections(self._goals.bounded, rows.columns) or ()
         columns = [name for name in named if name not in rows.columns.X.columns]
         unknown = UnknownGroups.find(columns, rows, self.estimator)
         return (None, None) if unknown is None else unknown.estimated_out_of_fold(rows, X, fold)
@@ -452,23 +441,6 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         holds = rule.feasible and (found.excess <= found.errors).all()
         self._multipliers_without_groups = rule.prices.goals if holds else None
         self.constraint_report_["groups_unknown"], _ = measure.values(found)
-
-    def _read_log(self, y: Any, n: int, available: Any, X: Any) -> Log | None:
-        """The log; None if y is a table of costs."""
-        if not is_log(y, self.columns):
-            return None
-        found = columns_of(y, self.columns) or {}
-        reward = None if "reward" in found else np.zeros(n)
-        log = read_log(y, n, available=available, reward=reward, columns=self.columns)
-        log = log.with_sorted_arms()
-        if log.propensity is None:
-            check_uniform(log, X)
-        else:
-            pool = None if log.pools is None else log.available_mask(len(log.arms))
-            sizes = len(log), len(log.arms)
-            events = np.arange(len(log)), log.action.astype(int), -log.reward, log.probability
-            check_weights(LoggedSlates(*events, *sizes, pool), log.arms, "arm")
-        return log
 
     def _read_rows(self, X: Any, attributes: Any) -> Rows:
         """Rows without labels, for goals."""
@@ -521,21 +493,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
     def _noise(self, base: np.ndarray, X: Any) -> np.ndarray:
         """Noise that breaks ties of many rows, the same for equal contexts; 0 without ties."""
-        n, D = base.shape
         if "_spread" not in vars(self):
-            known = base[:, self._learner.known]
-            known = np.where(np.isfinite(known), known, np.nan)
-            unit = float(np.nanmean(np.nanmax(known, axis=1) - np.nanmin(known, axis=1)))
-            apart = known - np.nanmean(known, axis=1, keepdims=True)
-            distinct = len(np.unique((apart / (unit or 1.0)).round(9), axis=0))
-            tied = distinct < FEW_COSTS * n or np.nanstd(apart, axis=0).max() < 2 * DITHER * unit
-            tied |= _least_spread(np.nan_to_num(apart)) < 0.5 * DITHER * unit
-            self._spread = DITHER * unit if tied else 0.0
-        if self._spread == 0:
-            return np.zeros(base.shape)
-        seeds = hashes_of_rows(X)[:, None] * np.arange(1, 2 * D, 2, dtype=np.uint64)
-        seeds ^= seeds >> np.uint64(31)
-        return self._spread * ((seeds >> np.uint64(11)).astype(float) / 2.0**53 - 0.5)
+            self._spread = spread_of_noise(base[:, self._learner.known])
+        return (
+            noise_of_rows(X, base.shape[1], self._spread) if self._spread else np.zeros(base.shape)
+        )
 
     def _conclude(
         self, problem: ActionProblem, measure: ActionMeasure, measured: MeasuredCosts
@@ -564,13 +526,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         self._objective_row = measured.row(rule.prices, rule.moved)
         self.confidence_level_ = level_of(z) if rule.feasible else np.nan
         self.feasible_ = rule.feasible
-        if rule.feasible and len(levels) > 1 and self.confidence_level_ < WEAK_LEVEL:
-            warn(
-                f"confidence_level_ is {self.confidence_level_:.2g}. A higher one is out of reach "
-                "or too costly on these rows: pass more rows or X_extra, relax the bounds, or set "
-                "confidence_level.",
-                UserWarning,
-            )
+        if len(levels) > 1 and (weak := weak_level(self.confidence_level_, "more rows or X_extra")):
+            warn(weak, UserWarning)
         if not rule.feasible:
             raise InfeasibleConstraintsError(
                 f"{self._why_not(known)} The closest policy is in the error's closest_.", self
@@ -673,10 +630,14 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_level(confidence_level)
-        names = self._goals.bounded_outcomes
-        log = None if y is None else self._read_log(y, count_rows(X), align_rows(available, X), X)
-        if names and log is None:
-            raise ValueError(f"outcome({names[0]!r}) is known from a log only: pass it as y.")
+        bounded = self._goals.bounded_outcomes
+        log = (
+            None
+            if y is None
+            else read_action_log(y, count_rows(X), align_rows(available, X), self.columns, X)
+        )
+        if bounded and log is None:
+            raise ValueError(f"outcome({bounded[0]!r}) is known from a log only: pass it as y.")
         if log is not None and log.pools is not None:
             sets, set_of_event = log.available_sets()
             available = [sets[k] for k in set_of_event.tolist()]
@@ -685,7 +646,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         rows, predicted = replace(rows, weight=weight), self._tables(X)
         outcomes = {}
         if log is not None:
-            for name in names:
+            for name in bounded:
                 outcomes[name] = doubly_robust_of_log(y, log, name, predicted[name], self._arms)
         problem = self._problem(X, rows, mask, predicted)
         # groups are those of these rows
@@ -697,8 +658,9 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         plain = measure(problem.decide(without_prices(problem)))
         found = measure(problem.decide(Prices(np.ones(1), self.multipliers_)))
         table = measure.report(found, plain, confidence_level)
-        of_fit = {one.label: k for k, one in enumerate(self._goals.constraints)}
-        place = np.array([of_fit.get(one.label, -1) for one in goals.constraints], dtype=int)
+        of_fit = {(one.label, one.text): k for k, one in enumerate(self._goals.constraints)}
+        names = [(one.label, one.text) for one in goals.constraints]  # labels may be alike
+        place = np.array([of_fit.get(name, -1) for name in names], dtype=int)
         for name, values in (("multiplier", self.multipliers_), ("price", self._dropped)):
             table[name] = np.append(values, np.nan)[place]  # of groups that the fit had not
         ends = table[["ci_low", "ci_high"]].to_numpy()
@@ -806,14 +768,17 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             problem = draft._problem(X, rows, everywhere, predicted)
             at = np.arange(len(rows)), problem.weight
             measure = ActionMeasure(draft._goals, problem, *at, predicted, draft.batch_size, None)
-            given = draft._goals.declared, problem.base, problem.weight
-            costs = MeasuredCosts(*given, problem, None)
+            costs = MeasuredCosts(draft._goals.declared, problem.base, problem, None)
             draft._conclude(problem, measure, costs)
         return self
 
     def _priced(self, X: Any, rows: Rows, mask: np.ndarray) -> np.ndarray:
         """Predicted costs plus multipliers, (n, D); groups that are not known are estimated."""
-        tables, unknown, known = self._tables(X), self._unknown, self._in_known_groups(rows)
+        tables, unknown, known = (
+            self._tables(X),
+            self._unknown,
+            in_known_groups(rows, self._goals.members, self._unknown),
+        )
         one, found = np.ones(1), np.empty(mask.shape)
         if known.any() or unknown is None:
             found = self._problem(X, rows, mask, tables).row_costs(Prices(one, self.multipliers_))
@@ -829,47 +794,9 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         prices = Prices(one, self._multipliers_without_groups)
         return np.where(known[:, None], found, estimated.row_costs(prices))
 
-    def _in_known_groups(self, rows: Rows) -> np.ndarray:
-        """Which rows are of groups that the fit knew; warn of other values, shape (n,)."""
-        known, frame = np.ones(len(rows), dtype=bool), rows.columns.frame
-        if self._unknown is not None:
-            if not set(self._unknown.columns) <= set(frame.columns):
-                return ~known
-            known = frame[self._unknown.columns].notna().all(axis=1).to_numpy(copy=True)
-        for columns, members in self._goals.members.items():
-            of_group = [rows.columns.member(one, "groups") for one in members]
-            known &= np.logical_or.reduce(of_group)
-            new = ~known & frame[list(columns)].notna().all(axis=1).to_numpy()
-            if new.any() or (not known.all() and self._unknown is None):
-                value = tuple(frame[list(columns)].iloc[int(np.argmin(known))])
-                how = "their groups are estimated from the features"
-                if self._unknown is None:
-                    how = "no constraint by group is kept there"
-                warn(
-                    f"{(~known).sum()} of {len(rows)} rows have {' and '.join(columns)} = "
-                    f"{first_few(value)}, or others that no row of fit had: {how}.",
-                    UserWarning,
-                )
-        return known
-
     def _read_new(self, X: Any, available: Any, attributes: Any) -> tuple[Rows, np.ndarray]:
         """New rows, and which actions each may get."""
         warn_if_reordered({"X": X, "attributes": attributes})
         validate_data(self, X, reset=False, skip_check_array=True)
         mask = self._mask(align_rows(available, X), count_rows(X))
         return self._read_rows(X, attributes), mask
-
-
-ROUNDING = 1e-9
-"""Rounding error of a mean."""
-
-
-def _least_spread(costs: np.ndarray) -> float:
-    """The least standard deviation of the difference of two columns."""
-    if costs.shape[1] < 2:
-        return np.inf
-    covariance = np.cov(costs.T)
-    variance = np.diag(covariance)
-    of_pairs = variance[:, None] + variance - 2 * covariance
-    np.fill_diagonal(of_pairs, np.inf)
-    return float(np.sqrt(max(of_pairs.min(), 0.0)))

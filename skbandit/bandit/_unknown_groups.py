@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from skbandit.bandit._action_models import ActionModels
 from skbandit.rates._atoms import atom_weights
 from skbandit.rates._columns import Columns, Rows
-from skbandit.rates._kinds import Atom
+from skbandit.rates._kinds import Atom, Member
+from skbandit.utils._validation import first_few, warn
 
 LOGISTIC = LogisticRegression(max_iter=1000)
 """Learner of the probability of a group; cloned before use."""
@@ -125,3 +127,37 @@ def _learner_of_groups(estimator: Any) -> Any:
     return (
         make_pipeline(StandardScaler(with_mean=False), LOGISTIC) if estimator is None else estimator
     )
+
+
+def in_known_groups(
+    rows: Rows, groups: Mapping[tuple[str, ...], list[Member]], unknown: UnknownGroups | None
+) -> np.ndarray:
+    """Which rows are of groups that the fit knew, shape (n,); warn of other values.
+
+    Parameters
+    ----------
+    rows : Rows
+    groups : mapping of tuple of str to list of Member
+        The groups that the fit knew, by their columns.
+    unknown : UnknownGroups or None
+        What estimates those that rows lack.
+    """
+    known, frame = np.ones(len(rows), dtype=bool), rows.columns.frame
+    if unknown is not None:
+        if not set(unknown.columns) <= set(frame.columns):
+            return ~known
+        known = frame[unknown.columns].notna().all(axis=1).to_numpy(copy=True)
+    for columns, members in groups.items():
+        known &= np.logical_or.reduce([rows.columns.member(one, "groups") for one in members])
+        new = ~known & frame[list(columns)].notna().all(axis=1).to_numpy()
+        if new.any() or (not known.all() and unknown is None):
+            value = tuple(frame[list(columns)].iloc[int(np.argmin(known))])
+            how = "their groups are estimated from the features"
+            if unknown is None:
+                how = "no constraint by group is kept there"
+            warn(
+                f"{(~known).sum()} of {len(rows)} rows have {' and '.join(columns)} = "
+                f"{first_few(value)}, or others that no row of fit had: {how}.",
+                UserWarning,
+            )
+    return known

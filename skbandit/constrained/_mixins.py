@@ -29,7 +29,7 @@ from skbandit.constrained._report import (
 )
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.prices._dual import ShadowPrices
-from skbandit.prices._levels import WEAK_LEVEL
+from skbandit.prices._levels import weak_level
 from skbandit.rates import Constraint
 from skbandit.rates._bind import bind_constraints, expand
 from skbandit.rates._columns import Data
@@ -118,7 +118,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
 
         `objective`; `value` on the training rows; `cross_fitted` out of fold, the value to expect
         on new data, with its 95% interval from `ci_low` to `ci_high`, of `value` if it is missing;
-        `unconstrained`, that of the classifier without constraints.
+        `unconstrained`, the best without constraints among the models trained.
         """
         row = vars(self).get("_objective_row")
         if row is None:
@@ -343,10 +343,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             else:
                 of_two = goals.data.of_two
                 sentences.append(rarely_predicted(decision, *shares, of_two=of_two))
-        if level is not None and level < WEAK_LEVEL:
-            sentences.append(
-                f"confidence_level_ is {level:.2g}. A higher one is out of reach or too costly on "
-                "these rows: pass more rows, relax the bounds, or set confidence_level."
-            )
+        if level is not None:
+            sentences.append(weak_level(level))
         if any(sentences):
             warn(" ".join(filter(None, sentences)), ConstrainedFitWarning)

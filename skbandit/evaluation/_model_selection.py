@@ -19,16 +19,13 @@ from skbandit.evaluation._replay._engine import ReplayOptions, read_replayed, re
 from skbandit.evaluation._replay._result import FEW, ReplayResult, check_past, too_few
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import check_in_order, column_names, read_log, read_times
+from skbandit.rates._forms import RATE_TOL
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import check_row_weights, warn, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-
-ROUNDING = 1e-9
-"""Rounding error of a mean."""
 
 
 class _PolicyScorer(BaseEstimator):
@@ -177,7 +174,7 @@ class OffPolicyScorer(_PolicyScorer):
             policy, rows = behind_transformers(estimator, X)
             given = {"attributes": attributes, "available": available}
             slack = policy.constraint_report(rows, y, **given)["slack"].to_numpy()
-            if (violation := -slack[slack < -ROUNDING].sum()) > 0:
+            if (violation := -slack[slack < -RATE_TOL].sum()) > 0:
                 lowest = float(read_log(y, reward=reward, columns=policy.columns).reward.min())
                 return lowest - violation * max(1.0, abs(lowest))
         estimate = off_policy_value(

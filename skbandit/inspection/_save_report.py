@@ -263,7 +263,7 @@ def _costs(fitted: Any) -> list[Section]:
     if not np.isnan(row["unconstrained"]):
         text += f", and {_page.number(row['unconstrained'])} without constraints"
         cost = abs(expected - row["unconstrained"])
-        # among thresholds alone, one may cost more than what is told of all
+        # `price` compares thresholds only, so that a single one may exceed the cost of all
         if not (len(report) and report["price"].max() > cost):
             text += f": all constraints together cost {_page.number(cost)}"
     if not len(report):

@@ -76,3 +76,13 @@ def best_quantile(
         if cost < least:
             found, least = z, cost
     return found
+
+
+def weak_level(level: float, rows: str = "more rows") -> str:
+    """A sentence if the default chose a level below `WEAK_LEVEL`; `rows` are what may help."""
+    if not level < WEAK_LEVEL:
+        return ""
+    return (
+        f"confidence_level_ is {level:.2g}. A higher one is out of reach or too costly on "
+        f"these rows: pass {rows}, relax the bounds, or set confidence_level."
+    )

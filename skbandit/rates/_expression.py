@@ -645,8 +645,10 @@ def _check_possible(side: Constraint, text: str) -> None:
     is_upper = side.sense == "<="
     if low - ROUNDING <= side.bound if is_upper else side.bound <= high + ROUNDING:
         return
-    shift = _shift(side)
+    shift = 0.0 if side.lhs.denominator is not None else side.lhs.constant
     shown_rate = f"{side.lhs} - ({side.rhs})" if side.rhs.terms else f"{side.lhs}"
+    if side.rhs.terms:
+        shift -= side.rhs.constant
     if side.rate.over_pairs:
         at = "at least" if is_upper else "at most"
         why = (
@@ -671,12 +673,6 @@ def _warn_of_percentage(side: Constraint, text: str) -> None:
             f"{text} always holds, as the rate is at most 1. Did you mean {side.bound / 100:g}?",
             UserWarning,
         )
-
-
-def _shift(side: Constraint) -> float:
-    """What the bound of a one-sided constraint was moved by when its sides were joined."""
-    shift = 0.0 if side.lhs.denominator is not None else side.lhs.constant
-    return shift - side.rhs.constant if side.rhs.terms else shift
 
 
 def value_range(rate: Rate) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +25,7 @@ from skbandit.selection._costs import CostMatrix, quoted
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
 from skbandit.selection._ridge import Linear, NormalEquations, choose_penalty, normal_equations_pay
 from skbandit.utils._fitting import in_parallel
-from skbandit.utils._sklearn_compat import count_rows, rows_of
+from skbandit.utils._sklearn_compat import count_rows, rows_of, takes_weights
 from skbandit.utils._validation import first_few, warn
 
 
@@ -337,10 +336,7 @@ def weight_params(learner: Any, weight: np.ndarray | None) -> dict[str, np.ndarr
     while isinstance(last, Pipeline):
         step, last = last.steps[-1]
         prefix += f"{step}__"
-    parameters = inspect.signature(last.fit).parameters
-    # searches and other meta-estimators pass on their keyword arguments
-    passes_on = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    if "sample_weight" not in parameters and not passes_on:
+    if not takes_weights(last):
         raise ValueError(
             f"{type(last).__name__}.fit takes no sample_weight, but rows have different weights: "
             "choose a learner that takes weights, such as LogisticRegression, Ridge or gradient "

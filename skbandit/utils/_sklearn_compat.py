@@ -65,6 +65,13 @@ def routes_weights(estimator: Any) -> bool:
     return bool(estimator.get_metadata_routing().consumes("fit", ["sample_weight"]))
 
 
+def takes_weights(estimator: Any) -> bool:
+    """Whether `fit` takes sample_weight, or passes keyword arguments on, as searches do."""
+    parameters = inspect.signature(estimator.fit).parameters
+    anything = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    return "sample_weight" in parameters or anything
+
+
 def weight_parameter(estimator: Any) -> str:
     """The name of the parameter of `fit` that takes the weights of rows.
 
@@ -82,9 +89,7 @@ def weight_parameter(estimator: Any) -> str:
     if isinstance(estimator, Pipeline) and not routes_weights(estimator):
         name, last = estimator.steps[-1]
         return f"{name}__{weight_parameter(last)}"
-    parameters = inspect.signature(estimator.fit).parameters
-    anything = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-    if "sample_weight" not in parameters and not anything:
+    if not takes_weights(estimator):
         raise ValueError(
             f"{type(estimator).__name__}.fit accepts no sample_weight, and training is by weights: "
             "choose an estimator that accepts them, or, of the classifiers, ConstrainedThreshold, "
@@ -108,6 +113,7 @@ __all__ = [
     "params_of_rows",
     "routes_weights",
     "rows_of",
+    "takes_weights",
     "weight_parameter",
 ]
 

@@ -224,7 +224,7 @@ class Criterion:
         z, rule = chosen.quantile, chosen.rule
         rules = known.at(z, highest_multipliers(self.goals))
         per_unit = shadow_prices(rules, self.goals, rule.decided)
-        free = known.of_thresholds(z).best_value(np.zeros(len(per_unit), dtype=bool))
+        free = known.of_thresholds(z).free_value()
         if not chosen.feasible:
             return ShadowPrices(per_unit, np.full(len(per_unit), np.nan), free)
         dropped = known.dropped_prices(z, per_unit > 0, rule.objective)

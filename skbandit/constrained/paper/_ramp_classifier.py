@@ -141,7 +141,8 @@ class RampClassifier(BaseRampClassifier):
         the row may be a part, among the models trained.
     objective_report_ : DataFrame
         One row: `objective`, its `value` on the training rows with its interval from `ci_low` to
-        `ci_high`; `cross_fitted` and `unconstrained` are missing.
+        `ci_high`; `unconstrained`, the best without constraints among the directions trained;
+        `cross_fitted` is missing.
     feasible_ : bool
         Whether the deterministic rule satisfies every constraint.
     solver_ : str
@@ -370,8 +371,7 @@ class RampClassifier(BaseRampClassifier):
         rules = Rules.joined([rules_of_curve(one, goals.measured) for one in curves])
         per_unit = problem.shadow_prices(trained.multipliers, ramp(scores))
         dropped = dropped_prices(rules, goals.measured, goals.measured.objective_value(positive))
-        free = rules.best_value(np.zeros(len(per_unit), dtype=bool))
-        self._set_prices(goals, ShadowPrices(per_unit, dropped, free))
+        self._set_prices(goals, ShadowPrices(per_unit, dropped, rules.free_value()))
 
     def _check_trained(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
         """Raise an error if no rule meets the constraints; warn if some are not met."""

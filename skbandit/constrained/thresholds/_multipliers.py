@@ -127,6 +127,10 @@ class Rules:
         met = (missed <= RATE_TOL).all(axis=0) & (self.below > 0)
         return float((self.above.max(axis=0)[met] / self.below[met]).min(initial=np.inf))
 
+    def free_value(self) -> float:
+        """The lowest objective without any constraint."""
+        return self.best_value(np.zeros(len(self.missed), dtype=bool))
+
     def reduced(self, multipliers: Multipliers) -> np.ndarray:
         """Reduced costs mu @ N0 - t D0 + lambda @ missed, of shape (J,)."""
         return self._priced(multipliers) - multipliers.value * self.below
