@@ -770,6 +770,10 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             measure = ActionMeasure(draft._goals, problem, *at, predicted, draft.batch_size, None)
             costs = MeasuredCosts(draft._goals.declared, problem.base, problem, None)
             draft._conclude(problem, measure, costs)
+            if draft._unknown is not None:
+                guessed = draft._unknown.estimated(rows, X)
+                expected = draft._problem(X, guessed, everywhere, predicted)
+                draft._conclude_without_groups(expected, expected, measure)
         return self
 
     def _priced(self, X: Any, rows: Rows, mask: np.ndarray) -> np.ndarray:

@@ -672,3 +672,13 @@ def test_no_outcome_is_low_because_models_chose_their_luckiest_rows():
     with pytest.raises(InfeasibleConstraintsError):
         policy = ConstrainedPolicy(trees, None, outcome("complaint") <= 0.08, confidence_level=0.9)
         policy.fit(noise, log)
+
+
+def test_new_prices_are_also_those_of_unknown_groups():
+    policy = fitted([CAP, difference(positive_rate, by="sex", of=["call"]) <= 0.1])
+    busy = NEW + 0.5 * (TILT[:, 0] - TILT[:, 1:].mean(axis=1))  # calls are worth more
+    before = (policy.predict(busy) == "call").mean()
+    policy.reprice(busy, attributes=NEW_PEOPLE)
+    called = policy.predict(busy) == "call"
+    assert before > 0.12 and called.mean() <= 0.1
+    assert "groups_unknown" in policy.constraint_report_
