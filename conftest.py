@@ -35,7 +35,10 @@ LONG_PAGES = {
         "how_to/cvxpy.md",
         "how_to/selection.md",
         "user_guide/any_learner.md",
+        "user_guide/budgets.md",
+        "user_guide/egregious.md",
         "user_guide/eighty_percent.md",
+        "user_guide/several_classes.md",
         "user_guide/slates.md",
     )
 }
