@@ -576,7 +576,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         if most > MANY_TIES:
             lumps = (
                 f" Rows with equal features get equal actions, and {most:.1%} of the rows are "
-                "equal: add features, or relax the bounds."
+                "equal: relax the bounds, or add features, or a column that tells rows apart (such "
+                "as a customer's number) and that the models drop."
             )
         return (
             f"No multipliers were found that meet the constraints{level}: {'; '.join(faults)}."

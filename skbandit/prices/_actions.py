@@ -10,9 +10,6 @@ import numpy as np
 
 from skbandit.prices._dual import Prices
 
-MOST_NUMBERS = 5_000_000
-"""Numbers of tables of uses that are kept instead of computed anew."""
-
 
 @dataclass(frozen=True)
 class Use:
@@ -32,9 +29,9 @@ class Use:
         """Uses of shape (N, D)."""
         return self.rate[:, None] * self.amount
 
-    def total(self, share: np.ndarray) -> np.ndarray:
-        """What each row uses at shares of decisions (N, D), shape (N,)."""
-        return self.rate * (self.amount * share).sum(axis=1)
+    def total(self, share: np.ndarray) -> float:
+        """What all rows use at shares of decisions (N, D), times weights."""
+        return float(self.rate @ np.einsum("ij,ij->i", self.amount, share))
 
     def rows(self, kept: np.ndarray) -> Use:
         """Some of the rows."""
@@ -67,11 +64,34 @@ class Uses:
         return found
 
     @cached_property
-    def tables(self) -> np.ndarray | None:
-        """Those of all goals, (m, N, D), if they fit into memory."""
-        if not self.sums or len(self) * self.shape[0] * self.shape[1] > MOST_NUMBERS:
-            return None
-        return np.array([self.table(goal) for goal in self])
+    def by_stratum(self) -> tuple[np.ndarray, np.ndarray]:
+        """Uses whose amounts are the same in all rows, however many: rates and sums of amounts.
+
+        The R distinct rates have shape (N, R), and what the goals use of each (m, R, D).
+        """
+        places: dict[bytes, int] = {}
+        fixed = [
+            (k, coefficient, use, places.setdefault(use.rate.tobytes(), len(places)))
+            for k, goal in enumerate(self)
+            for coefficient, use in goal
+            if use.amount.ndim == 1
+        ]
+        rates = np.zeros((self.shape[0], len(places)))
+        amounts = np.zeros((len(self), len(places), self.shape[1]))
+        for k, coefficient, use, r in fixed:
+            rates[:, r] = use.rate
+            amounts[k, r] += coefficient * use.amount
+        return rates, amounts
+
+    @cached_property
+    def by_row(self) -> list[tuple[int, float, Use]]:
+        """Uses whose amounts depend on the row, with the number of their goal."""
+        return [
+            (k, coefficient, use)
+            for k, goal in enumerate(self)
+            for coefficient, use in goal
+            if use.amount.ndim == 2
+        ]
 
     @cached_property
     def reach(self) -> np.ndarray:
@@ -151,13 +171,11 @@ class ActionProblem:
 
     def row_costs(self, prices: Prices) -> np.ndarray:
         """Cost of each decision with multipliers for what it uses, shape (N, D)."""
-        if self.goals.tables is not None:
-            return self.base + np.tensordot(prices.goals, self.goals.tables, 1)
-        found = self.base.copy()
-        for price, goal in zip(prices.goals, self.goals, strict=True):
-            if price != 0:
-                for coefficient, use in goal:
-                    found += price * coefficient * use.table()
+        rates, amounts = self.goals.by_stratum
+        found = self.base + rates @ np.tensordot(prices.goals, amounts, 1)
+        for k, coefficient, use in self.goals.by_row:
+            if prices.goals[k] != 0:
+                found += (prices.goals[k] * coefficient * use.rate)[:, None] * use.amount
         return found
 
     def sums(self, share: np.ndarray) -> np.ndarray:
@@ -167,14 +185,12 @@ class ActionProblem:
 
     def used(self, share: np.ndarray) -> np.ndarray:
         """The m goals at shares of decisions (N, D)."""
-        if self.goals.tables is not None:
-            return np.tensordot(self.goals.tables, share * self.weight[:, None], 2)
-        return np.array(
-            [
-                sum(coefficient * (self.weight @ use.total(share)) for coefficient, use in goal)
-                for goal in self.goals
-            ]
-        )
+        rates, amounts = self.goals.by_stratum
+        weighted = share * self.weight[:, None]
+        found = np.tensordot(amounts, rates.T @ weighted, 2)
+        for k, coefficient, use in self.goals.by_row:
+            found[k] += coefficient * use.total(weighted)
+        return found
 
     def decide(self, prices: Prices) -> np.ndarray:
         """Which decisions have the lowest costs, bool of shape (N, D)."""

@@ -414,12 +414,21 @@ def attainable(problem: Problem, k: int) -> float:
         return best_prices(moved.minimizing(k))[1] - moved.bound[k]
 
     if not problem.is_ratio[k]:
-        return excess(0.0)
+        by = excess(0.0)
+        return by if by <= _largest_excess(problem, k) else np.inf
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if excess(middle) <= CONFLICT else (middle, high)
     return high
+
+
+def _largest_excess(problem: Problem, k: int) -> float:
+    """The largest value of goal k whatever is decided, a sum, over its bound."""
+    only = problem.minimizing(k)
+    uses = only.row_costs(without_prices(only))
+    minus = np.where(np.isfinite(uses), -uses, np.inf)
+    return float(-(only.weight @ lowest_sums(minus, only.n_select)) - problem.bound[k])
 
 
 def enough_to_relax(

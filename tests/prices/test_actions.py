@@ -89,6 +89,21 @@ def test_labels_are_decisions_with_the_costs_that_labels_expect():
     assert np.mean(by_label.decide(one) == by_action.decide(other).argmax(axis=1)) > 0.98
 
 
+def test_a_bound_beyond_any_value_is_not_attainable():
+    """The others miss each other by less than the tolerance of conflicts, and so by 0.9 in all."""
+    share = np.eye(2)
+    of_all = [(-1.0, Use(np.ones(10), share[0])), (-1.0, Use(np.ones(10), share[1]))]
+    problem = ActionProblem(
+        np.zeros((10, 2)),
+        np.full(10, 0.1),
+        Uses(((of_all[0],), (of_all[1],), (of_all[1],)), (10, 2)),
+        np.array([-0.6, -0.40009, -0.5]),
+    )
+    assert not len(conflicting(problem.with_goals(np.arange(3) < 2)))
+    np.testing.assert_array_equal(conflicting(problem), [0, 2])
+    assert attainable(problem, 2) == np.inf
+
+
 def test_what_is_attainable():
     problem = ActionProblem(
         np.zeros((10, 2)),
