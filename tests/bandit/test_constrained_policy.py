@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
@@ -605,6 +607,16 @@ def test_caps_per_item_on_the_open_bandit_log():
     tight = each(positive_rate, of="decisions") <= 0.05
     with pytest.raises(InfeasibleConstraintsError, match=r"6\.0% of the rows are equal"):
         ConstrainedPolicy(None, None, tight, random_state=0).fit(log.X[old], log.y[old])
+    # a number that the models drop tells rows apart
+    numbered = log.X.assign(event=np.arange(len(log.X)))
+    model = make_pipeline(
+        make_column_transformer(("drop", ["event"]), remainder="passthrough"), Ridge(100)
+    )
+    shares = each(positive_rate, of="decisions")
+    policy = ConstrainedPolicy(model, None, [shares <= 0.05, shares >= 0.01], random_state=0)
+    policy = policy.fit(numbered[old], log.y[old])
+    report = policy.constraint_report(numbered[new], log.y[new])
+    assert len(report) == 68 and report["slack"].min() > -0.006  # two standard errors
 
 
 def test_groups_that_rows_lack_are_estimated_row_by_row():
