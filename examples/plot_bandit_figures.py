@@ -9,7 +9,7 @@ similar: a million events, 20 arms of which 10 are available at a time, and 6% c
 
 As in the paper, a policy explores and learns in the *learning bucket*. In the *deployment bucket*,
 30% of the events, it selects greedily and does not learn. The figures show the normalized
-click-through rate (nCTR): the click rate divided by that of the log. Points are means of five
+click-through rate (nCTR): the click rate divided by that of the log. Points are means of three
 replays on random halves of the log, and bars are standard deviations.
 """
 
@@ -46,7 +46,7 @@ def nctr(**parameters):
         log.y,
         deployment_share=0.3,
         subsample=0.5,
-        n_repeats=5,
+        n_repeats=3,
         random_state=0,
     )
     runs = result.runs[["mean_reward", "deployment_mean_reward"]] / result.logged_mean
