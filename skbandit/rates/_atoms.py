@@ -100,7 +100,8 @@ def _members(of: Any, labels: Sequence[Any]) -> np.ndarray:
 def check_classes(atoms: Sequence[Atom], data: Data) -> None:
     """Raise an error, or warn if other labels may occur elsewhere, if an atom names none of them.
 
-    A table of costs must name all.
+    A table of costs must name all. Without classes, the decisions are actions, and costs of others,
+    which are never taken, are not used.
     """
     known, told = data.decisions, set[Any]()
     for atom in atoms:
@@ -113,10 +114,14 @@ def check_classes(atoms: Sequence[Atom], data: Data) -> None:
             hint = f" Did you mean {next(x for x in known if str(x) == near[0])!r}?" if near else ""
             others = f", and other decisions {list(data.others)}" if data.others else ""
             classes = [label for label in data.classes if label is not None]
-            text = f"{part}: {one!r} is not among the classes {classes}{others}.{hint}"
-            if data.closed:
+            choices = f"classes {classes}{others}" if classes else f"actions {list(known)}"
+            text = f"{part}: {one!r} is not among the {choices}.{hint}"
+            if atom.cells is not None and not classes:
+                warn(f"{text} It is never taken, and its cost is not used.", UserWarning)
+            elif data.closed:
                 raise ValueError(text)
-            warn(f"{text} It counts as a class without rows.", UserWarning)
+            else:
+                warn(f"{text} It counts as a class without rows.", UserWarning)
     tables = dict.fromkeys((one.cells.labels, one.cells.decisions) for one in atoms if one.cells)
     for labels, decisions in tables:
         for name, given, wanted in (

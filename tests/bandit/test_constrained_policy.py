@@ -265,6 +265,13 @@ def test_an_arm_that_the_log_never_chose():
         policy = ConstrainedPolicy().fit(X, log.assign(propensity=0.25))
     assert "visit" not in policy.predict(NEW)
     assert policy.expected_costs(NEW[:2])["visit"].isna().all()
+    spend = {"none": 0, "letter": 0.7, "mail": 0.1, "call": 3}
+    without = fitted(cost(spend) <= 0.5)
+    with pytest.warns(UserWarning, match="'visit' is not among the actions .* never taken"):
+        policy = fitted(cost(spend | {"visit": 9}) <= 0.5)
+    np.testing.assert_array_equal(policy.predict(NEW), without.predict(NEW))
+    with pytest.raises(ValueError, match="'visit' is not among the actions"):
+        fitted(positive_rate(of="visit") >= 0.1)
 
 
 def test_a_failed_fit_leaves_the_policy_as_it_was():
