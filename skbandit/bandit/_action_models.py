@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.linear_model import RidgeCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from skbandit.bandit._off_policy_classifier import RewardsByClassifier
+from skbandit.utils._fitting import standardized
 from skbandit.utils._folds import splits_of_folds
-from skbandit.utils._sklearn_compat import count_rows, rows_of, weight_parameter
+from skbandit.utils._sklearn_compat import count_rows, fit_weighted, rows_of
 from skbandit.utils._validation import explained_entries
 
 NAME = "ConstrainedPolicy"
@@ -51,22 +49,21 @@ class ActionModels:
             weights = {"sample_weight": weight} if weighted else {}
             return clone(self.estimator).fit(X, costs, **weights)
         model = self._model(X)
-        name = weight_parameter(model) if weighted else ""
         found: list[Any] = []
         for values in table.T:
             known = np.flatnonzero(~np.isnan(values) & (weight > 0))
             if not len(known):
                 found.append(None)
                 continue
-            weights = {name: weight[known]} if weighted else {}
+            own = weight[known] if weighted else None
             with explained_entries(X, NAME):
-                found.append(clone(model).fit(rows_of(X, known), values[known], **weights))
+                found.append(fit_weighted(clone(model), rows_of(X, known), values[known], own))
         return found
 
     def _model(self, X: Any) -> Any:
         """The model of one action."""
         if self.estimator is None:
-            return make_pipeline(StandardScaler(with_mean=not issparse(X)), RidgeCV(PENALTIES))
+            return standardized(RidgeCV(PENALTIES), X)
         if hasattr(self.estimator, "predict_proba"):
             return RewardsByClassifier(self.estimator)
         return self.estimator

@@ -16,11 +16,14 @@ from skbandit.logs import (
     column_names,
     columns_of,
     label_array,
+    read_cost_values,
     read_log,
     read_numbers,
     read_slates,
+    warn_if_rewards,
 )
-from skbandit.utils._validation import first_few
+from skbandit.utils._exact import exact_column, exact_table
+from skbandit.utils._validation import first_few, warn_if_wrapped
 
 COST, REWARD = "cost", "reward"
 """Names of what a table of costs holds, and of the outcome that is the log's reward."""
@@ -40,7 +43,7 @@ def arms_of_table(y: Any) -> np.ndarray:
     if twice := [name for k, name in enumerate(names) if name in names[:k]]:
         raise ValueError(f"y has two columns {twice[0]!r}: each action has one column of costs.")
     if {REWARD, "propensity"} & set(names) or not all(
-        pd.api.types.is_numeric_dtype(np.asarray(y[name]).dtype) for name in names
+        pd.api.types.is_numeric_dtype(exact_column(y[name]).dtype) for name in names
     ):
         raise ValueError(
             f"y has the columns {first_few(names)}: a log needs a column of actions, named "
@@ -50,17 +53,13 @@ def arms_of_table(y: Any) -> np.ndarray:
     return label_array(names)
 
 
-def read_costs(y: Any, n: int) -> np.ndarray:
+def read_costs(y: Any, n: int, arms: np.ndarray) -> np.ndarray:
     """A table of costs as floats; nan is not observed."""
-    table = np.asarray(y, dtype=float)
+    table = read_cost_values(exact_table(y), arms)
     if len(table) != n:
         raise ValueError(f"y has {len(table)} rows, X has {n}.")
-    if np.isinf(table).any():
-        row = int(np.argwhere(np.isinf(table))[0][0])
-        raise ValueError(
-            f"y has an infinite cost in row {row}: what cannot be chosen is not available."
-        )
-    return table
+    warn_if_rewards(table, "y", y)
+    return np.asarray(table, dtype=float)
 
 
 def outcome_of_log(y: Any, log: Log, name: str) -> np.ndarray:
@@ -71,7 +70,9 @@ def outcome_of_log(y: Any, log: Log, name: str) -> np.ndarray:
         raise ValueError(
             f"outcome({name!r}) is not a column of the log: its columns are {first_few(known)}."
         )
-    return np.asarray(read_numbers(y[name], len(log), name))
+    numbers = np.asarray(read_numbers(y[name], len(log), name))
+    warn_if_wrapped(y[name], numbers, name)
+    return numbers
 
 
 def tables_of_log(y: Any, log: Log, names: Sequence[str]) -> dict[str, np.ndarray]:

@@ -339,7 +339,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
                 f"outcome({goals.outcomes[0]!r}) is a column of a log, and y is a table of costs."
             )
         if log is None:
-            tables = {COST: read_costs(y, n)}
+            tables = {COST: read_costs(y, n, self._arms)}
             known_arms = ~np.isnan(tables[COST]).all(axis=0)
         else:
             tables = tables_of_log(y, log, goals.outcomes)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import ClassifierTags, get_tags, indexable
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.bandit._events import count_actions
 from skbandit.logs import (
@@ -30,7 +30,7 @@ from skbandit.logs import (
     snips_costs,
 )
 from skbandit.utils._examples import weighted_examples
-from skbandit.utils._fitting import atomic_fit
+from skbandit.utils._fitting import atomic_fit, standardized
 from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,
@@ -38,8 +38,8 @@ from skbandit.utils._sklearn_compat import (
     available_if,
     count_rows,
     fit_context,
+    fit_weighted,
     rows_of,
-    weight_parameter,
 )
 from skbandit.utils._validation import (
     as_contexts,
@@ -115,8 +115,7 @@ class RewardsByClassifier(RegressorMixin, BaseEstimator):
             share = (y - self.lowest_) / self.range_
             row, label = np.nonzero(weights := weight[:, None] * np.c_[1 - share, share])
             fitted, of_row = clone(self.classifier), weights[row, label]
-            weights_of_rows = {weight_parameter(fitted): of_row}
-            self.classifier_ = fitted.fit(rows_of(X, row), label, **weights_of_rows)
+            self.classifier_ = fit_weighted(fitted, rows_of(X, row), label, of_row)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -150,8 +149,9 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : classifier, default=None
-        Classifier whose `fit` takes `sample_weight`; None uses logistic regression. Put any
-        preprocessing of contexts into a Pipeline that ends in this policy.
+        Classifier whose `fit` takes `sample_weight`; None uses logistic regression
+        of standardized features. Put any other preprocessing of contexts into a Pipeline that ends
+        in this policy.
     method : {"dr", "ips", "snips"}, default="dr"
         Estimate of the rewards of all arms, from the logged reward r, its propensity p, and
         rewards q predicted by `reward_model`:
@@ -386,11 +386,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
 
     def _learn(self, X: Any, rewards: np.ndarray, allowed: np.ndarray, weight: np.ndarray) -> None:
         """Fit the classifier to weighted examples."""
-        classifier = self._classifier()
-        if not has_fit_parameter(classifier, "sample_weight"):
-            raise ValueError(
-                f"{type(classifier).__name__}.fit takes no sample_weight: choose another estimator."
-            )
+        classifier = self._classifier(X)
         row, arm, weight = examples_of_rewards(rewards, allowed, weight)
         arms = np.unique(arm)
         if len(arms) == 0 and len(self._labels) > 1:
@@ -402,7 +398,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         self._only = int(arms[0]) if len(arms) else 0
         self.estimator_ = None
         if len(arms) > 1:
-            self.estimator_ = clone(classifier).fit(rows_of(X, row), arm, sample_weight=weight)
+            self.estimator_ = fit_weighted(clone(classifier), rows_of(X, row), arm, weight)
 
     @property
     def arms_(self) -> np.ndarray:
@@ -496,9 +492,9 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         uniform = allowed / np.maximum(n_allowed, 1)
         return np.where(total > 0, p / np.where(total > 0, total, 1.0), uniform)
 
-    def _classifier(self) -> Any:
+    def _classifier(self, X: Any = None) -> Any:
         """The classifier to clone."""
-        return _LOGISTIC if self.estimator is None else self.estimator
+        return standardized(_LOGISTIC, X) if self.estimator is None else self.estimator
 
     def _predicted(
         self, X: Any, reward: np.ndarray, action: np.ndarray, n_arms: int, weight: Any, given: Any
@@ -515,7 +511,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
                 random_state=self.random_state,
                 sample_weight=None if given is None else weight,
             )
-            for model in self._reward_models(reward[weight > 0])
+            for model in self._reward_models(X, reward[weight > 0])
         ]
         q, away = candidates[0], candidates[-1] - candidates[0]
         logged = np.arange(len(action)), action
@@ -526,9 +522,9 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         share = (weight * away[logged]) @ (reward - q[logged]) / squares
         return q + np.clip(share, 0.0, 1.0) * away
 
-    def _reward_models(self, reward: np.ndarray) -> list[Any]:
+    def _reward_models(self, X: Any, reward: np.ndarray) -> list[Any]:
         """One or two models of rewards; None is ridge regression."""
-        classifier = self._classifier()
+        classifier = self._classifier(X)
         if self.reward_model is not None:
             return [self.reward_model]
         if not hasattr(classifier, "predict_proba"):

@@ -733,6 +733,11 @@ def read_cascade(log: SlateLog) -> np.ndarray:
             f"the log was joined with missing={missing!r}, which as the position of the first "
             "click is a click: join_rewards(..., missing=nan) says that there was none."
         )
+    if any(isinstance(at, bool | np.bool_) for at in rewards):
+        raise ValueError(
+            "reward is true or false, and a cascade needs the position of the first click, counted "
+            "from 0, with nan for none, or a list of clicks per slate."
+        )
     position = np.array(
         [np.nan if none else at for at, none in zip(rewards, no_click, strict=True)], np.float64
     )

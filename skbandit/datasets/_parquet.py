@@ -15,6 +15,7 @@ import pandas as pd
 from sklearn.utils import Bunch
 
 from skbandit.logs import read_table
+from skbandit.utils._exact import exact_column
 from skbandit.utils._sklearn_compat import import_optional
 from skbandit.utils._validation import as_labels
 
@@ -244,7 +245,7 @@ def _block(batch: Any, features: list[str], columns: dict[str, str]) -> Bunch:
     y = {}
     for name, column in columns.items():
         values = batch.column(column)
-        y[name] = _pools(values) if name == "available" else values.to_pandas()
+        y[name] = _pools(values) if name == "available" else exact_column(values)
     X = read_table(batch.select(features))
     return Bunch(X=X if features else pd.DataFrame(index=range(len(batch))), y=pd.DataFrame(y))
 

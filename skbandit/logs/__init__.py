@@ -31,6 +31,9 @@ from skbandit.logs._blocks import noting as noting
 from skbandit.logs._blocks import read_block as read_block
 from skbandit.logs._blocks import read_table as read_table
 from skbandit.logs._blocks import sum_over_blocks as sum_over_blocks
+from skbandit.logs._cost_tables import MAX_COST as MAX_COST
+from skbandit.logs._cost_tables import read_cost_values as read_cost_values
+from skbandit.logs._cost_tables import warn_if_rewards as warn_if_rewards
 from skbandit.logs._log import LOG_COLUMNS as LOG_COLUMNS
 from skbandit.logs._log import Log as Log
 from skbandit.logs._log import as_actions as as_actions

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from skbandit.logs._log import Log, columns_of
+from skbandit.utils._exact import exact_table
 from skbandit.utils._sklearn_compat import import_optional
 
 
@@ -78,7 +79,7 @@ def read_table(block: Any) -> Any:
                 f"{method}()."
             )
     if hasattr(block, "replace_schema_metadata"):  # pyarrow; its metadata could set an index
-        return block.replace_schema_metadata().to_pandas()
+        return exact_table(block)
     return block
 
 

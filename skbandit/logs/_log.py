@@ -460,6 +460,8 @@ def read_times(values: Any, n_rows: int) -> np.ndarray:
         at = pd.DatetimeIndex(series)
         return at.asi8 / {"s": 1e0, "ms": 1e3, "us": 1e6, "ns": 1e9}[at.unit]
     kind = pd.api.types.infer_dtype(series)  # of objects, by their values
+    if kind == "datetime":  # of several time zones
+        return read_times(pd.to_datetime(series, utc=True), n_rows)
     if kind not in _NUMBERS:
         cure = "convert with pandas.to_datetime."
         if kind.startswith("timedelta"):

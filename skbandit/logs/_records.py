@@ -15,7 +15,8 @@ import pandas as pd
 from scipy.sparse import issparse
 
 from skbandit.logs._log import column_names, read_times
-from skbandit.utils._validation import finite, first_few, warn, warn_if_wrapped
+from skbandit.utils._exact import exact_table
+from skbandit.utils._validation import dtype_names, finite, first_few, warn, warn_if_wrapped
 
 CLOCK_ERROR = 60.0
 """Seconds by which a reward may be dated before its choice: clocks of servers differ."""
@@ -222,6 +223,14 @@ def join_rewards(
     return _contexts(learned, known), table
 
 
+def _as_recorded(value: Any) -> Any:
+    """A value of a record that came through a table, where lists are arrays, and None is nan."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    missing = value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value)
+    return None if missing else value
+
+
 def _seconds(within: Any) -> float | None:
     """Length of time in seconds, which is not negative."""
     if isinstance(within, timedelta | np.timedelta64):
@@ -274,7 +283,10 @@ def warn_if_equal(reward: float, n: int) -> bool:
 def _by_id(records: Iterable[Mapping[str, Any]]) -> dict[Any, Mapping[str, Any]]:
     """Records by their ids, which tell choices apart."""
     known: dict[Any, Mapping[str, Any]] = {}
-    for record in records:
+    for given in records:
+        record = {name: _as_recorded(value) for name, value in given.items()}
+        if isinstance(record.get("time"), str | datetime):
+            record["time"] = _moment(pd.Timestamp(record["time"]))
         same = known.setdefault(record["id"], record)
         differing = [name for name in CHOICE if same.get(name) != record.get(name)]
         if differing:
@@ -295,7 +307,12 @@ def _first_rewards(
     """
     if isinstance(rewards, Mapping) and "reward" not in rewards:
         rewards = {"id": list(rewards), "reward": list(rewards.values())}
-    table = pd.DataFrame(rewards if isinstance(rewards, pd.DataFrame | Mapping) else list(rewards))
+    table = exact_table(rewards)
+    if not isinstance(table, pd.DataFrame):
+        rows = list(rewards)
+        table = pd.DataFrame(rows)
+        if "id" in table:  # integers beside None as they are
+            table["id"] = np.array([row.get("id") for row in rows] + [None], dtype=object)[:-1]
     lacking = [name for name in ("id", "reward") if len(table) and name not in table]
     if lacking:
         raise ValueError(f"rewards has no {lacking[0]!r}: its columns are {first_few(table, 20)}.")
@@ -306,10 +323,9 @@ def _first_rewards(
     first: dict[str, tuple[Any, float]] = {}
     unknown, differing, early, late = [], [], [], []
     ids, given = [table[name].tolist() for name in ("id", "reward")] if len(table) else [[], []]
-    if len(table) and isinstance(table["reward"].dtype, np.dtype):
-        if table["reward"].dtype.kind == "u":
-            numbers = table["reward"].to_numpy(np.float64)
-            warn_if_wrapped(table["reward"], numbers, "reward")
+    if len(table) and "uint" in dtype_names(table["reward"])[0]:
+        numbers = table["reward"].to_numpy(np.float64, na_value=np.nan)
+        warn_if_wrapped(table["reward"], numbers, "reward")
     given = [_reward(value) for value in given]
     for k in np.argsort(times, kind="stable").tolist():
         key, reward, at = ids[k], given[k], float(times[k])

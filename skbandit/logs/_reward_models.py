@@ -9,10 +9,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.utils import indexable
-from sklearn.utils.validation import has_fit_parameter
 
 from skbandit.utils._folds import splits_of_all_rows
-from skbandit.utils._sklearn_compat import count_rows, rows_of
+from skbandit.utils._sklearn_compat import count_rows, fit_weighted, rows_of
 from skbandit.utils._validation import explained_entries, warn
 
 
@@ -66,10 +65,6 @@ def cross_fitted_rewards(
         X = np.ones((n_rows, 1))
     row = np.arange(n_rows) if row is None else row
     weight = np.ones(len(action)) if sample_weight is None else sample_weight
-    if sample_weight is not None and not has_fit_parameter(model, "sample_weight"):
-        raise ValueError(
-            f"{type(model).__name__}.fit takes no sample_weight: choose another reward model."
-        )
     ends = np.cumsum(np.bincount(action, minlength=n_arms))
     of_arm = np.split(np.argsort(action, kind="stable"), ends[:-1])
     predicted = np.empty((n_rows, n_arms))
@@ -87,9 +82,9 @@ def cross_fitted_rewards(
             if len(own) == 0:
                 predicted[test, arm] = mean
                 continue
-            weights = {} if sample_weight is None else {"sample_weight": weight[own]}
+            given = None if sample_weight is None else weight[own]
             contexts = rows_of(X, row[own])
-            predicted[test, arm] = _expected(clone(model), contexts, reward[own], weights, tested)
+            predicted[test, arm] = _expected(clone(model), contexts, reward[own], given, tested)
     return predicted
 
 
@@ -101,13 +96,13 @@ def expected_reward(model: Any, X: Any) -> np.ndarray:
 
 
 def _expected(
-    model: Any, X: Any, reward: np.ndarray, weights: dict[str, np.ndarray], X_new: Any
+    model: Any, X: Any, reward: np.ndarray, weight: np.ndarray | None, X_new: Any
 ) -> np.ndarray:
     """Expected rewards of new rows under the model fitted to the given rows."""
     if hasattr(model, "predict_proba") and (reward == reward[0]).all():
         return np.full(np.shape(X_new)[0], reward[0])  # classifiers need two classes
     with explained_entries(X, "the model of rewards"):
-        return expected_reward(model.fit(X, reward, **weights), X_new)
+        return expected_reward(fit_weighted(model, X, reward, weight), X_new)
 
 
 @dataclass(frozen=True)

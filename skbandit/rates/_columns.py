@@ -13,12 +13,15 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from skbandit.rates._kinds import Atom, Member, On, Where
 from skbandit.rates._query import Query, QueryError, find_among
+from skbandit.utils._exact import exact_column, exact_table
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import (
     check_row_weights,
+    dtype_names,
     first_few,
     shortened,
     warn_if_reordered,
+    warn_if_wrapped,
 )
 
 _ROUTED = (
@@ -198,10 +201,9 @@ def _frame(table: Any, n_rows: int, name: str) -> pd.DataFrame:
         return pd.DataFrame(index=pd.RangeIndex(n_rows))
     if isinstance(table, pd.Series) and table.name is not None:
         table = table.to_frame()
-    if hasattr(table, "column_names") and hasattr(table, "to_pandas"):
-        table = table.to_pandas()  # pyarrow's Table, whose columns are arrays, not names
+    if hasattr(table, "column_names"):  # pyarrow's Table, whose columns are arrays, not names
+        table = exact_table(table)
     if isinstance(table, Mapping):
-        table = {column: _positional(values) for column, values in table.items()}
         single = [column for column, values in table.items() if not np.ndim(values)]
         if single:
             raise ValueError(f"{name}[{single[0]!r}] is a single value: pass one value per row.")
@@ -224,14 +226,9 @@ def _frame(table: Any, n_rows: int, name: str) -> pd.DataFrame:
             raise ValueError(f"{column} has {length} rows for {n_rows} rows of data. {cure}.")
     if isinstance(table, pd.DataFrame):
         return table.reset_index(drop=True)
-    if isinstance(table, Mapping):
-        return pd.DataFrame(table)
-    return pd.DataFrame({column: table[column].to_numpy() for column in table.columns})
-
-
-def _positional(values: Any) -> Any:
-    # DataFrame() would align a Series on its index, but rows are matched by position.
-    return values.array if isinstance(values, pd.Series) else values
+    found = exact_table(table)
+    assert isinstance(found, pd.DataFrame)
+    return found
 
 
 MANY_GROUPS = 50
@@ -309,9 +306,15 @@ class Rows:
             return self.merged.means[name, weight]
         column = self.columns.get(name, context)
         try:
-            return column.to_numpy(dtype=float, na_value=np.nan)
+            if dtype_names(column)[0].startswith(("date", "time", "duration")):
+                raise TypeError("times have no unit")
+            numbers = column.to_numpy(dtype=float, na_value=np.nan)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{context}: column {name!r} is not numeric.") from error
+            raise ValueError(
+                f"{context}: column {name!r} is not numeric, but {column.dtype}."
+            ) from error
+        warn_if_wrapped(column, numbers, f"column {name!r}")
+        return numbers
 
 
 @dataclass(frozen=True)
@@ -555,7 +558,8 @@ def check_pos_label(labels: Sequence[Any], pos_label: Any) -> None:
 
 def _factorized(values: Any, name: str) -> tuple[np.ndarray, list[Any]]:
     """Code of each label, -1 if missing, and the distinct labels."""
-    column = values if isinstance(values, pd.Series) else column_or_1d(_as_array(values))
+    column = values if isinstance(values, pd.Series) else _as_array(values)
+    column = column if isinstance(column, pd.Series) else column_or_1d(column)
     try:
         codes, found = pd.factorize(column)
     except TypeError as error:
@@ -563,7 +567,10 @@ def _factorized(values: Any, name: str) -> tuple[np.ndarray, list[Any]]:
     return codes, list(found)
 
 
-def _as_array(values: Any) -> np.ndarray:
+def _as_array(values: Any) -> Any:
+    values = exact_column(values)
+    if isinstance(values, pd.api.extensions.ExtensionArray):
+        return pd.Series(values)
     array = np.asarray(values)
     # np.asarray(["yes", nan]) would turn nan into the string "nan".
     if array.dtype.kind in "US" and isinstance(values, list | tuple):

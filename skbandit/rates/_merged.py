@@ -30,6 +30,7 @@ from skbandit.rates._columns import (
 )
 from skbandit.rates._expression import Rate, on_given_rows, read_measured
 from skbandit.rates._kinds import Atom, Slot
+from skbandit.utils._exact import LARGEST_EXACT
 from skbandit.utils._validation import check_row_weights, first_few
 
 MOST_MERGED = 1_000_000
@@ -67,9 +68,13 @@ class MergedRows:
                     f"{other.values[name].dropna().tolist()[0]!r}, and {kind} values such as "
                     f"{self.values[name].dropna().tolist()[0]!r} in blocks before: convert it."
                 )
+        parts = [self.values, other.values]
+        # of two dtypes, integers could become floats, which merges large ones
+        large = [name for name in self.values if any(_too_large(one[name]) for one in parts)]
+        parts = [one.astype(dict.fromkeys(large, object)) for one in parts]
         with warnings.catch_warnings():  # of columns without values, which some pandas skip
             warnings.simplefilter("ignore", FutureWarning)
-            values = pd.concat([self.values, other.values], ignore_index=True)
+            values = pd.concat(parts, ignore_index=True)
         both = MergedRows(
             values,
             np.concatenate([self.outcomes, other.outcomes]),
@@ -109,6 +114,12 @@ def _kind(column: pd.Series) -> str:
     kind = pd.api.types.infer_dtype(column.astype(object), skipna=True)
     numbers = ("integer", "floating", "boolean", "mixed-integer-float", "decimal")
     return "numeric" if kind in numbers else kind
+
+
+def _too_large(column: pd.Series) -> bool:
+    """Whether a column holds integers that floats would merge."""
+    integers = pd.api.types.is_integer_dtype(column.dtype)
+    return integers and bool((column > LARGEST_EXACT).any() or (column < -LARGEST_EXACT).any())
 
 
 def _codes(name: Any, column: pd.Series) -> tuple[np.ndarray, int]:

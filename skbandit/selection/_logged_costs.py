@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.sparse import issparse
 
 from skbandit.logs import (
+    MAX_COST,
     Codes,
     LoggedSlates,
     align_rows,
@@ -25,8 +26,8 @@ from skbandit.logs import (
     read_mask,
     read_pools,
     snips_costs,
+    warn_if_rewards,
 )
-from skbandit.selection._costs import MAX_COST, warn_if_rewards
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import check_not_masked, warn_if_reordered, warn_if_wrapped
 

@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.logs import align_rows, read_mask
+from skbandit.logs import align_rows, read_mask, warn_if_rewards
 from skbandit.selection._costs import (
     CostMatrix,
     check_enough_available,
@@ -21,7 +21,6 @@ from skbandit.selection._costs import (
     read_costs,
     read_position_weights,
     to_dense,
-    warn_if_rewards,
 )
 from skbandit.selection._m_lowest import choose_in_blocks, set_costs
 from skbandit.utils._sklearn_compat import count_rows, rows_of
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
     from typing import Self
 
     from numpy.typing import ArrayLike
+
+UNLIKE_SCALES = 1000.0
+"""Quotient of the standard deviations of two features above which one penalty cannot suit both."""
 
 
 class SetSelectorMixin:
@@ -316,6 +318,8 @@ class SetSelectorMixin:
         available = align_rows(available, X)
         X = self._read_X(X, reset=True)
         costs = read_costs(y)
+        if getattr(self, "estimator", "stack") is None:
+            warn_of_scales(X)
         allowed = read_mask(available, costs.ads, costs.shape[0], self.unknown_ads)
         costs = costs.where_available(allowed)
         n_rows, n_ads = costs.shape
@@ -446,3 +450,21 @@ def labeled_costs(costs: np.ndarray, ads: np.ndarray, X: Any) -> np.ndarray | pd
 def _is_mask(available: Any, shape: tuple[int, int]) -> bool:
     """Whether `available` is a mask already, for which no table need be read."""
     return type(available) is np.ndarray and available.dtype == bool and available.shape == shape
+
+
+def warn_of_scales(X: Any) -> None:
+    """Warn of features whose spreads differ so much that one penalty cannot suit them all."""
+    if not isinstance(X, np.ndarray | pd.DataFrame):  # sparse features are usually of one kind
+        return
+    spread = np.asarray(X, dtype=float).std(axis=0)
+    varying = np.flatnonzero(spread > 0)
+    if not len(varying):
+        return
+    least, most = varying[spread[varying].argmin()], varying[spread[varying].argmax()]
+    if spread[most] > UNLIKE_SCALES * spread[least]:
+        warn(
+            f"the standard deviation of feature {most} is {spread[most]:.3g}, that of feature "
+            f"{least} {spread[least]:.3g}, and they share a penalty, which is then right for the "
+            "one or the other: put StandardScaler() before the selector in a Pipeline.",
+            UserWarning,
+        )

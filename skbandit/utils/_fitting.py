@@ -14,7 +14,10 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
@@ -37,6 +40,11 @@ def atomic_fit(estimator: Any) -> Iterator[Any]:
     vars(draft).update(vars(estimator))
     yield draft
     estimator.__dict__ = vars(draft)
+
+
+def standardized(model: Any, X: Any) -> Pipeline:
+    """A default learner that is the same whatever the units of features; sparse X stays sparse."""
+    return make_pipeline(StandardScaler(with_mean=not issparse(X)), model)
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from sklearn import get_config
+from sklearn import config_context, get_config
 from sklearn.base import _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.pipeline import Pipeline
@@ -92,10 +92,16 @@ def weight_parameter(estimator: Any) -> str:
     if not takes_weights(estimator):
         raise ValueError(
             f"{type(estimator).__name__}.fit accepts no sample_weight, and training is by weights: "
-            "choose an estimator that accepts them, or, of the classifiers, ConstrainedThreshold, "
-            "which needs none."
+            "choose an estimator that accepts them (ConstrainedThreshold needs none)."
         )
     return "sample_weight"
+
+
+def fit_weighted(estimator: Any, X: Any, y: Any, weight: Any = None) -> Any:
+    """Fit an estimator, which may be a Pipeline, with weights of rows if there are any."""
+    weights = {} if weight is None else {weight_parameter(estimator): weight}
+    with config_context(enable_metadata_routing=routes_weights(estimator)):
+        return estimator.fit(X, y, **weights)
 
 
 __all__ = [
@@ -109,6 +115,7 @@ __all__ = [
     "count_rows",
     "feature_names",
     "fit_context",
+    "fit_weighted",
     "forget_callbacks",
     "params_of_rows",
     "routes_weights",

@@ -377,7 +377,7 @@ def test_weights_reach_the_models():
     (LOG.rename(columns={"action": "arm"}).assign(arm=0), "a log needs a column of actions"),
     (pd.DataFrame(np.ones((len(X), 2)), columns=["a", "a"]), "two columns 'a'"),
     (pd.DataFrame(np.ones((5, 2)), columns=["a", "b"]), "has 5 rows"),
-    (pd.DataFrame(np.full((len(X), 2), np.inf), columns=["a", "b"]), "an infinite cost in row 0"),
+    (pd.DataFrame(np.full((len(X), 2), np.inf), columns=["a", "b"]), "y contains inf in row 0"),
 ])  # fmt: skip
 def test_wrong_tables(y, message):
     with pytest.raises(ValueError, match=message):
@@ -701,3 +701,46 @@ def test_new_prices_are_also_those_of_unknown_groups():
     called = policy.predict(busy) == "call"
     assert before > 0.12 and called.mean() <= 0.1
     assert "groups_unknown" in policy.constraint_report_
+
+
+def clicks_of_three(n=2000):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2))
+    chance = 1 / (1 + np.exp(-(X @ rng.normal(size=(2, 3)) + [-1.5, -1.0, -0.5])))
+    return X, chance, (rng.random(chance.shape) < chance).astype(np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        (lambda y: y, "are 1 and the others 0, as if for clicks"),
+        (np.negative, "holds 255 as uint8"),
+    ],
+)
+def test_clicks_are_no_costs(costs, message):
+    X, _, clicks = clicks_of_three()
+    with pytest.warns(UserWarning, match=message):
+        ConstrainedPolicy(None, None, positive_rate(of=0) <= 0.5).fit(X, costs(clicks))
+
+
+def test_costs_of_nullable_columns_may_be_missing():
+    X, chance, clicks = clicks_of_three()
+    costs = pd.DataFrame(-clicks.astype(float)).astype("Float64")
+    costs = costs.mask(np.random.default_rng(1).random(costs.shape) < 0.1)
+    policy = ConstrainedPolicy(None, None, positive_rate(of=2) <= 0.9).fit(X, costs)
+    earned = chance[np.arange(len(X)), policy.predict(X)].mean()
+    assert earned > chance.max(axis=1).mean() - 0.02
+
+
+@pytest.mark.parametrize(
+    ("goal", "column"),
+    [
+        (outcome("discount") <= 300, "discount"),
+        (cost({"none": 0, "letter": 0, "mail": 0, "call": "minutes"}) <= 300, "minutes"),
+    ],
+)
+def test_negated_unsigned_amounts_are_told(goal, column):
+    wrapped = np.negative(np.arange(len(LOG)).astype(np.uint8) % 7 + 1)
+    log, people = LOG.assign(discount=wrapped), PEOPLE.assign(minutes=wrapped)
+    with pytest.warns(UserWarning, match=f"{column}.* holds 2.. as uint8"):
+        ConstrainedPolicy(None, None, goal).fit(X, log, attributes=people)

@@ -293,7 +293,7 @@ def test_wrong_input_leaves_the_policy_as_it_was():
 def test_wrong_parameters():
     with pytest.raises(ValueError, match="The 'method' parameter of OffPolicyClassifier must be"):
         OffPolicyClassifier(method="dm").fit(LOG.X, LOG.y)
-    with pytest.raises(ValueError, match=r"KNeighborsClassifier\.fit takes no sample_weight"):
+    with pytest.raises(ValueError, match=r"KNeighborsClassifier\.fit accepts no sample_weight"):
         OffPolicyClassifier(KNeighborsClassifier()).fit(LOG.X, LOG.y)
     equal = LOG.y.assign(reward=1.0)
     with pytest.raises(ValueError, match=r"all rewards are equal\.$"):
@@ -381,3 +381,29 @@ def test_propensities_that_contradict_the_log(method):
     drawn = np.where(there, rng.integers(3, size=3000), rng.integers(2, size=3000))
     y = y.assign(action=drawn, propensity=np.where(there, 1 / 3, 1 / 2), available=pools)
     policy.fit(contexts, y)
+
+
+@pytest.mark.parametrize("method", ["dr", "ips"])
+def test_units_and_origins_of_features_do_not_matter(method):
+    """A column may be a Unix time."""
+    rng = np.random.default_rng(0)
+    X, n = rng.normal(size=(2000, 3)), 2000
+    mean = X @ rng.normal(size=(3, 3))
+    action = rng.integers(3, size=n)
+    reward = mean[np.arange(n), action] + rng.normal(size=n)
+    log = pd.DataFrame({"action": action, "reward": reward, "propensity": 1 / 3})
+    chosen = [
+        OffPolicyClassifier(method=method, random_state=0).fit(Z, log).predict(Z)
+        for Z in (X, X * [1e7, 1, 1] + [1.7e9, 0, 0])
+    ]
+    assert np.mean(chosen[0] == chosen[1]) > 0.99
+    earned = mean[np.arange(n), chosen[1]].mean()
+    assert earned > mean.max(axis=1).mean() - 0.1
+
+
+def test_a_pipeline_as_classifier():
+    X, log = LOG.X, LOG.y
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    policy = OffPolicyClassifier(pipeline, random_state=0).fit(X, log)
+    default = OffPolicyClassifier(random_state=0).fit(X, log)
+    assert np.mean(policy.predict(X) == default.predict(X)) > 0.99

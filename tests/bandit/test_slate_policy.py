@@ -319,6 +319,8 @@ def test_errors_of_feedback_and_models():
     cascade = SlatePolicy(feedback="cascade")
     with pytest.raises(ValueError, match="row 0 is 3, but places are counted from 0 to 2"):
         cascade.fit(X, slates, np.full(150, 3.0))
+    with pytest.raises(ValueError, match="reward is true or false"):
+        cascade.fit(X, slates, np.ones(150, dtype=bool))
     with pytest.raises(ValueError, match="needs clicks, 0 or 1: row 0 has the reward"):
         cascade.fit(X, slates, clicks + 0.5)
     with pytest.raises(ValueError, match="requires policy=GLMUCBPolicy"):

@@ -380,3 +380,62 @@ def test_rewards_that_wrapped_around():
     with pytest.warns(UserWarning, match="reward holds 255 as uint8") as caught:
         join_rewards(records, rewards)
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "rewards",
+    [
+        [{"id": 2**60 + 1, "reward": 1}, {"id": None, "reward": 0}],
+        {"id": [2**60 + 1, None], "reward": [1, 0]},
+    ],
+)
+def test_integer_ids_beside_a_missing_one(rewards):
+    policy = GLMUCBPolicy(arms=["a", "b"], random_state=0)
+    records = [policy.record([[float(i)]], "ab"[i], 0.5) | {"id": 2**60 + i} for i in range(2)]
+    with pytest.warns(UserWarning, match="1 of 2 rewards have no record"):
+        X, log = join_rewards(records, rewards)
+    assert X.tolist() == [[1.0]] and log["action"].tolist() == ["b"]
+
+
+def test_records_that_came_through_a_table():
+    """Lists are arrays there, None is nan, and times may be datetimes."""
+    policy = GLMUCBPolicy(arms=["a", "b"], random_state=0)
+    records = [
+        policy.record([[float(i), 2.0]], "ab"[i], None, available=["a", "b"]) for i in range(2)
+    ]
+    rewards = {record["id"]: i for i, record in enumerate(records)}
+    X, log = join_rewards(records, rewards)
+    kept = [
+        one
+        | {
+            "context": np.array(one["context"]),
+            "available": np.array(one["available"], dtype=object),
+            "propensity": np.nan,
+            "time": pd.Timestamp(one["time"], unit="s", tz="Asia/Tokyo"),
+        }
+        for one in records
+    ]
+    for its, table in (join_rewards(kept, rewards), join_rewards([*kept, *records], rewards)):
+        np.testing.assert_array_equal(its, X)
+        pd.testing.assert_frame_equal(table, log)
+
+
+def test_rewards_of_several_time_zones():
+    policy = GLMUCBPolicy(arms=["a", "b"], random_state=0)
+    records = [policy.record([[0.0]], "a", 0.5) | {"time": 1e9 + i} for i in range(2)]
+    zones = ("UTC", "Asia/Tokyo")
+    rewards = [
+        {"id": one["id"], "reward": i, "time": pd.Timestamp(1e9 + i, unit="s", tz=zones[i])}
+        for i, one in enumerate(records)
+    ]
+    _, log = join_rewards(records, rewards, within=5)
+    assert log["timestamp"].tolist() == [1e9, 1e9 + 1]
+
+
+def test_negated_rewards_of_a_nullable_unsigned_type():
+    policy = GLMUCBPolicy(arms=["a", "b"], random_state=0)
+    records = [policy.record([[0.0]], "a", 0.5) for _ in range(2)]
+    clicks = pd.array(-np.array([1, 0], dtype=np.uint8), dtype="UInt8")
+    rewards = pd.DataFrame({"id": [one["id"] for one in records], "reward": clicks})
+    with pytest.warns(UserWarning, match="reward holds 255 as uint8"):
+        join_rewards(records, rewards)

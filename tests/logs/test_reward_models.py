@@ -194,5 +194,5 @@ def test_a_training_part_without_events():
 
 def test_a_model_without_weights():
     X, action, reward = events()
-    with pytest.raises(ValueError, match=r"KNeighborsRegressor\.fit takes no sample_weight"):
+    with pytest.raises(ValueError, match=r"KNeighborsRegressor\.fit accepts no sample_weight"):
         cross_fitted_rewards(KNeighborsRegressor(), X, action, reward, 3, sample_weight=np.ones(60))

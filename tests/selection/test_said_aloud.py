@@ -268,3 +268,25 @@ def test_texts_in_rows(selector):
     if not isinstance(getattr(selector, "estimator", None), ExtraTreesRegressor | HuberRegressor):
         with pytest.raises(ValueError, match=message):
             selector.predict(rows)
+
+
+@pytest.mark.parametrize("selector", [SetSelectClassifier, RegressionSetSelector])
+def test_features_of_unlike_scales_share_a_penalty(selector):
+    rng = np.random.default_rng(0)
+    X, costs = rng.normal(size=(60, 2)), rng.normal(size=(60, 3))
+    with pytest.warns(
+        UserWarning, match=r"feature 0 is \d.*e\+0[45], that of feature 1 .*StandardScaler"
+    ):
+        selector().fit(X * [1e5, 1], costs)
+    selector().fit(X * [100, 1], costs)
+    selector(Ridge() if selector is RegressionSetSelector else LogisticRegression()).fit(
+        X * [1e5, 1], costs
+    )
+
+
+@pytest.mark.parametrize("unit", ["datetime64[s]", "timedelta64[s]"])
+@pytest.mark.parametrize("selector", [SetSelectClassifier, RegressionSetSelector])
+def test_times_are_no_costs(selector, unit):
+    costs = np.arange(120).reshape(60, 2).astype(unit)
+    with pytest.raises(ValueError, match=r"y holds (datetime|timedelta)64\[s\]: pass numbers"):
+        selector().fit(np.eye(60), costs)

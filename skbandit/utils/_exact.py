@@ -1,0 +1,62 @@
+"""Tables and columns of other libraries as those of pandas, with every integer as it was.
+
+pandas and NumPy make floats of integers beside missing values, and floats merge integers beyond
+2**53, such as ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+LARGEST_EXACT = 2**53
+"""Largest integer below which floats hold all."""
+
+
+def exact_table(table: Any) -> Any:
+    """A table of Arrow, polars, or a dict of columns as a DataFrame; others as they are."""
+    if isinstance(table, pd.DataFrame):
+        return table
+    if hasattr(table, "column_names") and hasattr(table, "column"):  # pyarrow, also its batches
+        names = table.column_names
+        columns = [exact_column(table.column(k)) for k in range(len(names))]
+    elif isinstance(table, Mapping):
+        names, columns = list(table), [exact_column(values) for values in table.values()]
+    elif hasattr(table, "columns") and hasattr(table, "__getitem__"):  # polars
+        names = list(table.columns)
+        columns = [exact_column(table[name]) for name in names]
+    else:
+        return table
+    found = pd.DataFrame(dict(enumerate(columns)), index=None if columns else pd.RangeIndex(0))
+    found.columns = pd.Index(names, dtype=None if names else object)
+    return found
+
+
+def exact_column(values: Any) -> Any:
+    """A column of Arrow or polars, or a list, as of pandas or NumPy; others as they are.
+
+    Integers beside missing values are floats, as in pandas, unless one is too large for that.
+    """
+    if isinstance(values, pd.Series):  # not aligned on its index
+        return values.array
+    missing, listed = False, values
+    if hasattr(values, "to_pylist"):  # of Arrow
+        missing = bool(values.null_count) and "int" in str(values.type)
+        listed, values = values.to_pylist() if missing else [], values.to_pandas().array
+    elif hasattr(values, "null_count") and hasattr(values, "to_list"):  # of polars
+        missing = bool(values.null_count()) and values.dtype.is_integer()
+        listed, values = values.to_list() if missing else [], values.to_numpy()
+    elif isinstance(values, list | tuple):
+        missing = any(one is None or one is pd.NA for one in values)
+        missing = missing and pd.api.types.infer_dtype(values, skipna=True) == "integer"
+    if not missing or all(pd.isna(one) or abs(one) <= LARGEST_EXACT for one in listed):
+        return values
+    for dtype in ("Int64", "UInt64"):
+        try:
+            return pd.array(listed, dtype=dtype)
+        except (OverflowError, TypeError):
+            continue
+    return np.array(listed, dtype=object)

@@ -1,0 +1,90 @@
+"""Integers beyond 2**53 beside missing values: no table or list merges them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skbandit import ConstrainedThreshold
+from skbandit.evaluation import rate_report, rate_report_blocks
+from skbandit.rates import each, positive_rate, recall
+from skbandit.utils._exact import exact_column, exact_table
+
+SHOP = [2**60] * 100 + [2**60 + 1] * 100 + [None]
+Y, PREDICTED = [1] * 201, [1] * 90 + [0] * 10 + [1] * 30 + [0] * 70 + [1]
+FLOOR = each(recall, by="shop") >= 0.5
+
+
+def arrow(shop, **others):
+    return pytest.importorskip("pyarrow", reason="pyarrow is not installed").table(
+        {"shop": shop, **others}
+    )
+
+
+def polars(shop, **others):
+    pl = pytest.importorskip("polars", reason="polars is not installed")
+    return pl.DataFrame({"shop": shop, **others})
+
+
+def columns(shop, **others):
+    return {"shop": shop, **others}
+
+
+def nullable(shop, **others):
+    return pd.DataFrame({"shop": pd.array(shop, dtype="Int64"), **others})
+
+
+FORMS = [arrow, polars, columns, nullable]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_groups_stay_apart_in_reports(form):
+    report = rate_report(Y, PREDICTED, FLOOR, attributes=form(SHOP))
+    assert report["value"].tolist() == [0.9, 0.3]
+    assert report["n_rows"].tolist() == [100, 100]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_groups_stay_apart_in_fits(form):
+    X = np.random.default_rng(0).normal(size=(201, 1))
+    model = ConstrainedThreshold(LogisticRegression(), None, each(positive_rate, by="shop") <= 0.9)
+    with pytest.warns(UserWarning, match="1 of 201 rows have no group"):
+        model.fit(X, X[:, 0] > 0, attributes=form(SHOP))
+    assert len(model.constraint_report_) == 2
+
+
+@pytest.mark.parametrize("form", [arrow, polars, nullable])
+def test_groups_stay_apart_in_blocks(form, tmp_path):
+    table = form(SHOP, y=Y, p=PREDICTED)
+    report = rate_report_blocks([table], FLOOR, y_true="y", y_pred="p")
+    assert report["value"].tolist() == [0.9, 0.3]
+
+
+def test_groups_stay_apart_between_blocks_of_other_dtypes():
+    table = pd.DataFrame({"shop": SHOP[:200], "y": 1, "p": PREDICTED[:200]})
+    few = table.head(3).assign(shop=np.nan)
+    for blocks in ([table, table.astype({"shop": "uint64"}), few], [few, table, table]):
+        report = rate_report_blocks(blocks, FLOOR, y_true="y", y_pred="p")
+        assert report["value"].tolist() == [0.9, 0.3]
+        assert report["n_rows"].tolist() == [200, 200]
+
+
+@pytest.mark.parametrize(
+    "labels", [list, lambda y: pd.array(y, dtype="Int64"), lambda y: polars(y)["shop"]]
+)
+def test_labels_stay_apart(labels):
+    y = labels([2**60, 2**60 + 1, None] * 20)
+    predicted = [2**60, 2**60 + 1, 2**60] * 20
+    report = rate_report(y, predicted, positive_rate(of=2**60) <= 0.9)
+    assert report["value"].tolist() == pytest.approx([2 / 3])
+
+
+def test_columns():
+    large = exact_column([2**63 + 1, None])
+    assert large.dtype == "UInt64" and large[0] - 2**63 == 1
+    beyond = exact_column([2**70, None])
+    assert beyond.dtype == object and beyond[0] == 2**70
+    assert exact_column([1, None]) == [1, None]
+    assert exact_table({"a": pd.Series([1, 2], index=[5, 6])})["a"].tolist() == [1, 2]
+    small = exact_table(arrow([1, None], names=["x", None]))
+    pd.testing.assert_frame_equal(small, pd.DataFrame({"shop": [1, np.nan], "names": ["x", None]}))
