@@ -21,6 +21,8 @@ from skbandit.prices._dual import (
     Problem,
     at_ceiling,
     best_prices,
+    net_prices,
+    opposed_goals,
     without_prices,
 )
 from skbandit.prices._levels import best_quantile, quantile_of
@@ -37,6 +39,9 @@ be worse than that of the nearest rule outside without them."""
 
 BINDING = 0.3
 """Margins by which the limit of a goal that binds may be further inside than the last one."""
+
+CLOSEST = 0.1
+"""Share of the distance of two bounds on one value that moving them inwards leaves."""
 
 LEAST_PUSH = 0.05
 """Share of its margin by which a bound that is still missed moves at least."""
@@ -152,6 +157,7 @@ def calibrated(
         Feasible, or the one that misses by least.
     """
     few = representative(problem)
+    pairs = opposed_goals(few)
     prices = without_prices(problem) if start is None else start
     tail, smoothing = float(ndtr(-z)), SMOOTHING if start is None else SMOOTHING[-1:]
     best: PricedRule | None = None
@@ -179,18 +185,40 @@ def calibrated(
             moved = np.where(np.isnan(bias), moved, bias + margin)
         else:
             missed = np.where(np.isinf(missed), 0.0, missed) + margin
-            pushed = np.maximum(missed, LEAST_PUSH * margin) + 1.0 / len(rule.decided)
+            of_a_row = np.minimum(problem.reach, 1.0) / len(rule.decided)
+            pushed = np.maximum(missed, LEAST_PUSH * margin) + of_a_row
             # where each limit is inside and the risks together are too large, all that bind move
-            behind = missed > 0 if (missed > 0).any() else _binding(missed, margin)
+            movable = np.where(_closest(moved, problem.bound, pairs), -np.inf, missed)
+            behind = movable > 0 if (movable > 0).any() else _binding(movable, margin)
             moved = moved + np.where(behind, pushed, 0.0)
+        moved = _apart(moved, problem.bound, pairs)
         if at_ceiling(problem, prices):  # nothing met these bounds, and something may meet the next
             prices, smoothing = without_prices(problem), SMOOTHING
-        prices, _ = best_prices(few.tightened(moved), prices, smoothing)
+        prices = net_prices(best_prices(few.tightened(moved), prices, smoothing)[0], pairs)
         smoothing = SMOOTHING[-1:]
     assert best is not None
     if not best.feasible:
         return _repaired(problem, measure, z, best)
     return best if nearest is None else _between(problem, few, measure, z, best, nearest)
+
+
+def _apart(moved: np.ndarray, bound: np.ndarray, pairs: list[tuple[int, int]]) -> np.ndarray:
+    """How far bounds are moved, without moving two bounds on one value past each other."""
+    moved = moved.copy()
+    for pair in pairs:
+        both = [*pair]
+        beyond = moved[both].sum() - (1.0 - CLOSEST) * bound[both].sum()
+        moved[both] -= 0.5 * max(beyond, 0.0)
+    return moved
+
+
+def _closest(moved: np.ndarray, bound: np.ndarray, pairs: list[tuple[int, int]]) -> np.ndarray:
+    """Which bounds cannot move, as that on the other side of the value is as close as it may be."""
+    found = np.zeros(len(moved), dtype=bool)
+    for pair in pairs:
+        both = [*pair]
+        found[both] = moved[both].sum() >= (1.0 - CLOSEST) * bound[both].sum() - TOLERANCE
+    return found
 
 
 def _between(
@@ -211,7 +239,8 @@ def _between(
         if best.objective - nearest.objective <= MUCH_WORSE * abs(best.objective):
             break
         moved = 0.5 * (inside.moved + nearest.moved)
-        prices, _ = best_prices(few.tightened(moved), nearest.prices, SMOOTHING[-1:])
+        found, _ = best_prices(few.tightened(moved), nearest.prices, SMOOTHING[-1:])
+        prices = net_prices(found, opposed_goals(few))
         rule, _ = _measured(problem.tightened(moved), measure, z, prices, moved)
         if rule.feasible:
             inside, best = rule, rule if rule.better_than(best) else best
@@ -255,18 +284,21 @@ def _repaired(
     unit = np.where(problem.reach > 0, problem.unit / np.maximum(problem.reach, 1e-300), 0.0)
     if at_ceiling(problem, best.prices):
         lam = np.zeros(len(lam))
-    since = 0
+    since, pairs = 0, opposed_goals(current)
     for _ in range(REPAIRS):
         prices = Prices(best.prices.objectives, lam)
         rule, found = _measured(current, measure, z, prices, best.moved)
-        missed = _missed(found) + (found.margin(z) if z > 0 else 0.0)
+        margin = found.margin(z) if z > 0 else np.zeros(len(lam))
+        missed = _missed(found) + margin
         since = 0 if rule.better_than(best) else since + 1
         best = best if since else rule
         if rule.feasible or not len(lam) or since > PATIENCE:
             break
         most = missed[np.isfinite(missed)].max(initial=0.0)
-        part = np.clip(missed / most, 0.0, 1.0) if most > 0 else np.ones(len(missed))
-        lam = (1.0 + RAISE * part) * lam + FIRST_RAISE * part * unit
+        behind = _binding(missed, margin).astype(float)
+        part = np.clip(missed / most, 0.0, 1.0) if most > 0 else behind
+        raised = (1.0 + RAISE * part) * lam + FIRST_RAISE * part * unit
+        lam = net_prices(Prices(prices.objectives, raised), pairs).goals
     return best
 
 

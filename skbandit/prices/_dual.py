@@ -375,6 +375,33 @@ def _largest(tables: np.ndarray) -> np.ndarray:
     return np.ptp(tables, axis=2).max(axis=1)
 
 
+def opposed_goals(problem: Problem) -> list[tuple[int, int]]:
+    """Pairs of goals that bound one value from both sides, found by their sums at any shares."""
+    m, shape = len(problem.bound), problem.row_costs(without_prices(problem)).shape
+    share = np.random.default_rng(0).random((2, *shape))
+    sums = np.column_stack([problem.sums(one / one.sum(axis=1, keepdims=True)) for one in share])
+    values = sums[len(problem.constant) :]
+    size = np.abs(values).max(axis=1)
+    return [
+        (k, other)
+        for k in range(m)
+        for other in range(k + 1, m)
+        if size[k] > 0 and np.abs(values[k] + values[other]).max() <= EQUAL * size[k]
+    ]
+
+
+EQUAL = 1e-9
+"""Relative difference of sums that are the same but for rounding."""
+
+
+def net_prices(prices: Prices, pairs: Sequence[tuple[int, int]]) -> Prices:
+    """The same prices of decisions without what two opposed goals add and take away again."""
+    goals = prices.goals.copy()
+    for pair in pairs:
+        goals[[*pair]] -= goals[[*pair]].min()
+    return replace(prices, goals=goals)
+
+
 CONFLICT = 1e-4
 """Excess, in costs per row, from which on goals are said to be in conflict."""
 
