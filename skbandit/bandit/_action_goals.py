@@ -86,7 +86,8 @@ class ActionGoals:
     ) -> ActionGoals:
         """Fill in groups and decisions found in the rows."""
         data = Data(rows, others=tuple(arms))  # without classes: the arms are decisions
-        check_classes([atom for one in constraints for atom in one.rate.atoms], data)
+        rates = [one.rate for one in constraints] + ([] if objective is None else [objective])
+        check_classes([atom for rate in rates for atom in rate.atoms], data)
         every = expand(constraints, data)
         sums: list[tuple[tuple[float, Atom], ...]] = []
         bounds: list[float] = []
@@ -118,6 +119,20 @@ class ActionGoals:
                 raise EmptyRateError(f"{atom!r}: no rows are selected.")
             scale[atom.key] = float(rows.weight.sum() / total)
         return replace(self, scale=scale)
+
+    def check_sums(self) -> None:
+        """Refuse rates that do not add up over several decisions of a row."""
+        for atom in self.atoms:
+            if atom.kind.name == "negative_rate":
+                raise ValueError(
+                    f"{atom!r} with n_select above 1: bound positive_rate(of={atom.of!r}) instead, "
+                    "the share of rows with that decision."
+                )
+            if isinstance(atom.of, AnyOf):
+                raise ValueError(
+                    f"{atom!r} with n_select above 1: a row may have several of these decisions. "
+                    "Bound the sum of their rates instead."
+                )
 
     @property
     def declared_bound(self) -> np.ndarray:
@@ -440,7 +455,7 @@ def _outcomes_of(atoms: Sequence[Atom]) -> list[str]:
 
 def _step(use: Use) -> float:
     """The least amount that one decision may change a row's use by."""
-    return 1.0 if use.amount.ndim == 1 and use.amount.max() <= 1 else 0.0
+    return min(float(np.abs(use.amount).max()), 1.0) if use.amount.ndim == 1 else 0.0
 
 
 def _kish(weight: np.ndarray) -> float:
@@ -452,13 +467,10 @@ def prices_by_selection(goals: ActionGoals, multipliers: np.ndarray) -> pd.DataF
     columns: dict[str, np.ndarray] = {}
     for price, terms in zip(multipliers, goals.sums, strict=True):
         for c, atom in terms:
-            name = "all"
-            if atom.where is not None:
-                name = f"where={atom.where!r}"
-            if isinstance(atom.group, Member):
-                name = atom.group.described
-            if atom.amount is not None:
-                name = f"{name}, per {atom.amount!r}" if name != "all" else f"per {atom.amount!r}"
+            parts = [] if atom.where is None else [f"where={atom.where!r}"]
+            parts += [atom.group.described] if isinstance(atom.group, Member) else []
+            parts += [f"per {column!r}" for column in (atom.weight, atom.amount) if column]
+            name = ", ".join(parts) or "all"
             added = price * c * goals.scale[atom.key] * amounts_by_arm(atom, goals.arms)
             columns[name] = columns.get(name, np.zeros(len(goals.arms))) + added
     return pd.DataFrame(columns, index=pd.Index(goals.arms, name="arm"))

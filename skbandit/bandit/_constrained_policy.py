@@ -328,6 +328,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             known, known_X = self._read_rows(X_extra, attributes_extra), X_extra
         objective = self._read_objective(log, y)
         goals = ActionGoals.bind(objective, constraints, known, self._arms.tolist())
+        if self.n_select > 1:
+            goals.check_sums()
         warn_of_groups(constraints, None, Data(known))
         if log is not None and self.n_select > 1:
             raise ValueError(
@@ -366,13 +368,14 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         outcomes: dict[str, np.ndarray] = {}
         on_log = X, rows, mask, held_out if log is None else self._tables(X)
         final_on_log = out_of_fold = self._problem(*on_log)
-        if log is None:
-            costs = np.where(np.isnan(tables[COST]), held_out[COST], tables[COST])
-        else:
+        if log is not None:
             for name, one in held_out.items():
                 outcomes[name] = doubly_robust_of_log(y, log, name, one, self._arms)
             out_of_fold = self._problem(X, rows, mask, held_out)
+        if goals.objective:
             costs = goals.without_sums().problem(rows, outcomes, None, mask, self.n_select).base
+        else:
+            costs = np.where(np.isnan(tables[COST]), held_out[COST], tables[COST])
         measured = MeasuredCosts(goals.declared, costs, final_on_log, out_of_fold)
         # shares and spends are those of the final models; outcomes are of decisions for rows that
         # took no part in the models, which else would choose their luckiest rows
@@ -481,6 +484,12 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """The problem on rows, by what is predicted of outcomes or costs."""
         costs = None if self._goals.objective else predicted[COST]
         allowed = mask & self._learner.known
+        few = np.flatnonzero(allowed.sum(axis=1) < self.n_select)
+        if len(few):
+            raise ValueError(
+                f"available: row {few[0]} has fewer actions with events in fit than "
+                f"n_select={self.n_select}."
+            )
         problem = self._goals.problem(rows, predicted, costs, allowed, self.n_select)
         return problem.with_objective(problem.base + self._noise(problem.base, X), np.zeros(1))
 
@@ -558,7 +567,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             return f"These constraints cannot hold together: {named}.{enough}"
         missed = report[~report["satisfied"]]
         if not len(missed):  # each alone is met, and all together are too uncertain
-            missed = report[report["slack"] - report.get("margin", 0.0) <= report["slack"].max()]
+            room = (report["slack"] / report["margin"]).fillna(np.inf)
+            missed = report[room <= room.min() + 1.0]
         faults = [
             f"{one.constraint} is {one.value:.4g}"
             + (f", with a margin of {one.margin:.2g}" if "margin" in report else "")
@@ -713,10 +723,6 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         rows, mask = self._read_new(X, available, attributes)
         cost = self._priced(X, rows, mask)
-        none = ~np.isfinite(cost).any(axis=1)
-        if none.any():
-            row = int(np.argmax(none))
-            raise ValueError(f"available: row {row} has only actions that no event of fit had.")
         if self.n_select == 1:
             return self._arms[cost.argmin(axis=1)]
         return self._arms[np.argsort(cost, axis=1, kind="stable")[:, : self.n_select]]

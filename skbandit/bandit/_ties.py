@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.utils._folds import hashes_of_rows
+from skbandit.utils._folds import hashes_of_contexts
 
 DITHER, FEW_COSTS = 0.02, 0.2
 """Spread of the noise that breaks ties, in units of the costs' spread; it is added where there are
@@ -27,7 +27,7 @@ def spread_of_noise(costs: np.ndarray) -> float:
 
 def noise_of_rows(X: Any, D: int, spread: float) -> np.ndarray:
     """Uniform noise of some width around 0, (n, D), the same for equal rows."""
-    seeds = hashes_of_rows(X)[:, None] * np.arange(1, 2 * D, 2, dtype=np.uint64)
+    seeds = hashes_of_contexts(X)[:, None] * np.arange(1, 2 * D, 2, dtype=np.uint64)
     seeds ^= seeds >> np.uint64(31)
     return spread * ((seeds >> np.uint64(11)).astype(float) / 2.0**53 - 0.5)
 

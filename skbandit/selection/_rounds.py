@@ -32,7 +32,7 @@ from skbandit.selection._costs import append_columns, check_n_select
 from skbandit.selection.reductions._registry import REDUCTIONS
 from skbandit.selection.reductions._rule import NO_AD, CostSensitiveRule, Reduction
 from skbandit.utils._fitting import in_parallel
-from skbandit.utils._folds import hashes_of_rows
+from skbandit.utils._folds import hashes_of_contexts
 
 MASKED, PUBLISHED = "masked", "published"
 
@@ -250,7 +250,7 @@ def run_rounds(
 
 def draw_lots(X: Any, keys: np.ndarray) -> np.ndarray:
     """Numbers from 0 to 1, shape (n, K), by the content of each row and random keys of K ads."""
-    joint = hashes_of_rows(X)[:, None] + keys
+    joint = hashes_of_contexts(X)[:, None] + keys
     return pd.util.hash_array(joint.ravel()).reshape(joint.shape) * 2.0**-64
 
 

@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, column_or_1d
 
+from skbandit.utils._exact import exact_table
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import warn
 
@@ -181,6 +182,24 @@ def hashes_of_rows(X: Any) -> np.ndarray:
     entries = entries.reshape(len(entries), -1)
     hashes = _hashes_of_entries(entries.ravel()).reshape(entries.shape)
     return (hashes * _multipliers(entries.shape[1])).sum(axis=1)
+
+
+def hashes_of_contexts(X: Any) -> np.ndarray:
+    """The same for rows whose numbers may come as other types: alone, or beside a missing one."""
+    if hasattr(X, "columns"):
+        columns = [one for _, one in exact_table(X).items()]
+        return hashes_of_rows(pd.DataFrame({k: _as_floats(one) for k, one in enumerate(columns)}))
+    if not issparse(X):
+        X = np.asarray(X)
+    return hashes_of_rows(X.astype(np.float64) if X.dtype.kind in "biu" else X)
+
+
+def _as_floats(column: pd.Series) -> Any:
+    """Numbers as floats; other values as they are."""
+    column = column.infer_objects()
+    if not pd.api.types.is_numeric_dtype(column.dtype):
+        return column.astype(object).where(column.notna(), None).array
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _hashes_of_entries(entries: np.ndarray | pd.Series) -> np.ndarray:

@@ -1,6 +1,7 @@
 """ConstrainedPolicy: what it earns, what it keeps, what it says, on logs with known truth."""
 
 import pickle
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -23,10 +24,12 @@ from skbandit.datasets import load_open_bandit
 from skbandit.evaluation import OffPolicyScorer, off_policy_value, to_model_card
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
+    any_of,
     cost,
     difference,
     each,
     error_rate,
+    negative_rate,
     outcome,
     positive_rate,
     ratio,
@@ -67,6 +70,7 @@ def logged(n=3000, seed=0):
 
 
 X, LOG, PEOPLE = logged()
+REWARD = world(3000, 0)[2]
 NEW, NEW_PEOPLE, NEW_REWARD = world(20_000, 100)
 CAP = positive_rate(of="call") <= 0.1
 
@@ -744,3 +748,106 @@ def test_negated_unsigned_amounts_are_told(goal, column):
     log, people = LOG.assign(discount=wrapped), PEOPLE.assign(minutes=wrapped)
     with pytest.warns(UserWarning, match=f"{column}.* holds 2.. as uint8"):
         ConstrainedPolicy(None, None, goal).fit(X, log, attributes=people)
+
+
+def test_an_action_that_is_not_available_is_never_chosen():
+    table = pd.DataFrame(-REWARD, columns=ARMS).assign(never=np.nan)
+    with pytest.warns(UserWarning, match=r"\['never'\]: they are never taken"):
+        policy = ConstrainedPolicy(n_select=2).fit(X, table)
+    assert len(policy.predict(X[:2], available=[("none", "mail", "never")] * 2)) == 2
+    for call in (policy.predict, policy.constraint_report):
+        with pytest.raises(ValueError, match="row 0 has fewer actions with events in fit than n_s"):
+            call(X[:2], available=[("none", "never")] * 2)
+
+
+def test_the_objective_of_a_table_is_what_was_declared():
+    table = pd.DataFrame(-REWARD, columns=ARMS)
+    spend = {"none": 0, "letter": 1, "mail": 2, "call": 3}
+    goal = positive_rate(of="none") <= 0.3
+    with pytest.warns(UserWarning, match="a hash of the context decides"):
+        policy = ConstrainedPolicy(None, cost(spend), goal, confidence_level=0.5).fit(X, table)
+    chosen = pd.Series(policy.predict(X)).map(spend)
+    assert policy.objective_report_["value"].item() == pytest.approx(chosen.mean())
+    for wrong in ({"none": 0, "letter": 1}, {"none": 0, "letter": 1, "mail": 2, "Call": 3}):
+        with pytest.raises(ValueError, match="the table has no costs of the decision"):
+            with pytest.warns(UserWarning, match="Call") if "Call" in wrong else nullcontext():
+                ConstrainedPolicy(None, cost(wrong), goal).fit(X, table)
+
+
+@pytest.mark.parametrize(
+    "goal", [negative_rate(of="call"), positive_rate(of=any_of("call", "mail"))]
+)
+def test_rates_that_do_not_add_up_are_refused_for_several_actions(goal):
+    table = pd.DataFrame(-REWARD, columns=ARMS)
+    with pytest.raises(ValueError, match="with n_select above 1"):
+        ConstrainedPolicy(None, None, goal <= 0.9, n_select=2).fit(X, table)
+
+
+def test_prices_by_selection_and_unit_reproduce_the_decisions():
+    """Costs and the prices as their columns say: of groups within a selection, and per unit."""
+    goals = [
+        positive_rate(of="call", weight="minutes") <= 0.2,
+        each(positive_rate("a > 0", of="letter"), by="sex") <= 0.2,
+        each(positive_rate(of="mail"), by="sex") <= 0.2,
+    ]
+    policy = fitted(goals)
+    applies = {
+        "per 'minutes'": PEOPLE["minutes"],
+        **{f"'sex' = {s!r}": PEOPLE["sex"] == s for s in "FM"},
+        **{f"where='a > 0', 'sex' = {s!r}": (PEOPLE["sex"] == s) & (X["a"] > 0) for s in "FM"},
+    }
+    assert set(applies) == set(policy.prices_.columns)
+    total = policy.expected_costs(X).to_numpy()
+    for name, amount in applies.items():
+        total = total + np.outer(amount, policy.prices_[name])
+    chosen = policy.arms_[total.argmin(axis=1)]
+    assert np.mean(chosen == policy.predict(X, attributes=PEOPLE)) > 0.999
+
+
+def test_tight_parity_at_a_level_costs_little():
+    """Two bounds on one difference, whose margins overlap, do not send prices to the ceiling."""
+    goals = [
+        cost({"none": 0, "letter": 0.3, "mail": 0.1, "call": "minutes"}) <= 0.8,
+        positive_rate(of="letter") <= 0.2,
+        difference(positive_rate, by="sex", of=["letter"]) <= 0.04,
+    ]
+    loose, tight = (fitted(goals[:n], confidence_level=0.9) for n in (2, 3))
+    report = tight.constraint_report_
+    assert report["satisfied"].all() and report["multiplier"].max() < 10
+    assert report["price"].notna().all() and report["price"].max() < 1
+    values = [one.objective_report_["value"].item() for one in (loose, tight)]
+    assert values[1] > values[0] - 0.05
+    opposed = report[report["constraint"].str.contains("difference")]["multiplier"]
+    assert opposed.min() == 0
+
+
+def test_a_share_between_equal_bounds_has_a_price():
+    share = positive_rate(of="mail")
+    policy = fitted(
+        [share <= 0.2, share >= 0.2, positive_rate(of="call") <= 0.2], confidence_level=0.5
+    )
+    report = policy.constraint_report_
+    assert report["multiplier"].iloc[:2].min() == 0 and report["multiplier"].max() < 10
+    assert report["price"].notna().all()
+
+
+def test_the_unit_of_a_spend_does_not_matter():
+    decided = []
+    for unit in (1.0, 1e-6, 1e6):
+        spend = {"none": 0, "letter": 0.7 * unit, "mail": 0.1 * unit, "call": 3 * unit}
+        decided.append(fitted(cost(spend) <= 0.5 * unit).predict(NEW))
+    assert np.mean(decided[0] == decided[1]) > 0.995
+    assert np.mean(decided[0] == decided[2]) > 0.995
+
+
+@pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
+def test_ties_are_broken_alike_whatever_the_types_of_the_columns():
+    whole = X.assign(a=(3 * X["a"]).round().astype(int))
+    tree = DecisionTreeRegressor(max_leaf_nodes=8, random_state=0)
+    policy = ConstrainedPolicy(tree, None, positive_rate(of="call") <= 0.15).fit(whole, LOG)
+    chosen = policy.predict(whole)
+    alone = [policy.predict(pd.DataFrame([whole.iloc[k]]))[0] for k in range(100)]
+    np.testing.assert_array_equal(alone, chosen[:100])
+    missing = whole.assign(a=whole["a"].astype(float).mask(np.arange(len(whole)) == 0))
+    np.testing.assert_array_equal(policy.predict(missing)[1:], chosen[1:])
+    np.testing.assert_array_equal(policy.predict(whole.astype({"a": "int32"})), chosen)
