@@ -139,7 +139,9 @@ def save_report(
     fitted, rows = behind_transformers(model, X)
     check_is_fitted(fitted)
     columns = Columns.read(attributes, X, count_rows(X))
-    names = [by] if isinstance(by, str) else list(by or ())
+    if not (by is None or isinstance(by, str) or all(isinstance(one, str) for one in by)):
+        raise TypeError("by= must be names of columns: pass the groups as columns of attributes.")
+    names = [by] if isinstance(by, str) else list(() if by is None else by)
     groups = columns.several(names, f"by={by!r}") if names else None
     case = _Case(model, fitted, X, rows, y, attributes, columns, groups)
     if hasattr(fitted, "_predict_both"):
@@ -187,7 +189,8 @@ def _of_classifier(case: _Case) -> list[Section]:
     classes = {"pos_label": fitted._positive, "labels": fitted._classes.decisions}
     sections += _rates_of(case, decided, case.y, **classes)
     if plain is not None:
-        sections += _changes(decided, plain, "without constraints", case.groups)
+        others = "without constraints" if len(report) else "at the usual threshold"
+        sections += _changes(decided, plain, others, case.groups)
     return sections
 
 
@@ -260,14 +263,15 @@ def _costs(fitted: Any) -> list[Section]:
         text += f" [{_page.number(row['ci_low'])}, {_page.number(row['ci_high'])}]"
     text += " in the fit" if np.isnan(row["cross_fitted"]) else " out of fold"
     report = of_goals(fitted.constraint_report_)
-    if not np.isnan(row["unconstrained"]):
-        text += f", and {_page.number(row['unconstrained'])} without constraints"
-        cost = abs(expected - row["unconstrained"])
-        # `price` compares thresholds only, so that a single one may exceed the cost of all
-        if not (len(report) and report["price"].max() > cost):
-            text += f": all constraints together cost {_page.number(cost)}"
     if not len(report):
         return [("The objective", _page.paragraph(f"{text}."))]
+    if not np.isnan(row["unconstrained"]):
+        text += f", and {_page.number(row['unconstrained'])} without constraints"
+        binds = not (report["multiplier"] == 0).all()
+        cost = abs(expected - row["unconstrained"]) if binds else 0.0
+        # `price` compares thresholds only, so that a single one may exceed the cost of all
+        if not report["price"].max() > cost:
+            text += f": all constraints together cost {_page.number(cost)}"
     _, parts = parts_of_rows(report["goal"])
     rows: list[tuple[Any, ...]] = []
     for _, part in parts.groupby("number", sort=False):
@@ -341,6 +345,11 @@ def _against_cheapest(
     """The mean cost of chosen sets against the ads that are cheapest on average."""
     costs = y.reindex(columns=labels) if isinstance(y, pd.DataFrame) else np.asarray(y)
     costs = np.asarray(costs, dtype=float)
+    if len(costs) != len(chosen):
+        raise ValueError(f"y has {len(costs)} rows, X has {len(chosen)}.")
+    if np.isinf(costs).any():
+        row = int(np.argwhere(np.isinf(costs))[0][0])
+        raise ValueError(f"y has an infinite cost in row {row}: pass nan for what is not known.")
     place = {label: k for k, label in enumerate(labels.tolist())}
     sets = np.array([[place[one] for one in row] for row in _as_sets(chosen)])
     mean = pd.DataFrame(costs).mean().fillna(np.inf).to_numpy()

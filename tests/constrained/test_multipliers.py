@@ -37,7 +37,7 @@ def some_rules(seed, n_constraints=1, ratio=False, n=30):
     missed = rng.normal(size=(n_constraints, n)) + 0.3
     missed[:, 0] = -0.1
     below = rng.uniform(0.2, 1.0, n) if ratio else np.ones(n)
-    return Rules(rng.uniform(0.2, 1.0, (1, n)), below, missed)
+    return Rules(rng.uniform(0.2, 1.0, (1, n)), below, missed, np.ones(missed.shape))
 
 
 def best_of_pairs(rules):
@@ -84,24 +84,26 @@ def test_prices_change_with_the_units_and_not_with_rules_that_nobody_would_use(s
     rules, high = some_rules(seed, n_constraints=3), np.full(3, 1e6)
     found = best_multipliers(rules, high)
     factors = np.array([2.0, 0.1, 30.0])
-    scaled = Rules(5 * rules.above, rules.below, factors[:, None] * rules.missed)
+    scaled = Rules(5 * rules.above, rules.below, factors[:, None] * rules.missed, rules.divisor)
     again = best_multipliers(scaled, 5 * high / factors)
     assert again.value == pytest.approx(5 * found.value)
     np.testing.assert_allclose(again.constraints, 5 * found.constraints / factors, atol=1e-7)
-    worse = Rules(rules.above + 0.1, rules.below, rules.missed + 0.1)
+    worse = Rules(rules.above + 0.1, rules.below, rules.missed + 0.1, rules.divisor)
     joined = best_multipliers(Rules.joined([rules, worse]), high)
     assert joined.value == pytest.approx(found.value)
 
 
 def test_without_a_mixture_that_meets_the_bound_the_price_is_the_highest():
-    rules = Rules(np.array([[0.1, 0.3]]), np.ones(2), np.array([[0.5, 0.2]]))
+    rules = Rules(np.array([[0.1, 0.3]]), np.ones(2), np.array([[0.5, 0.2]]), np.ones((1, 2)))
     found = best_multipliers(rules, np.array([7.0]))
     assert found.constraints == pytest.approx([7.0])
     assert found.value == pytest.approx(0.3 + 7 * 0.2)
 
 
 def test_what_costs_nothing_has_no_price():
-    rules = Rules(np.array([[0.1, 0.3]]), np.ones(2), np.array([[-0.5, -0.2], [-0.1, 0.4]]))
+    rules = Rules(
+        np.array([[0.1, 0.3]]), np.ones(2), np.array([[-0.5, -0.2], [-0.1, 0.4]]), np.ones((2, 2))
+    )
     np.testing.assert_allclose(best_multipliers(rules, np.full(2, 9.0)).constraints, 0)
 
 
@@ -129,7 +131,9 @@ def rules_of(problem, answers):
     columns = [problem.objective.fractions(one) for one in answers.T]
     above = np.column_stack([part[0] for part in columns])
     below = np.array([part[1][0] for part in columns])
-    return Rules(above, below, problem.linear[0] @ answers - problem.linear[1][:, None])
+    forms = problem.constraints.forms
+    divisor = forms.denominator @ answers + forms.denominator_constant[:, None]
+    return Rules(above, below, problem.linear[0] @ answers - problem.linear[1][:, None], divisor)
 
 
 def all_rules(problem, cell):

@@ -216,7 +216,7 @@ def _shadow_prices(
     for name, one in searches.items():
         known[name] = rules_of_curve(one.curve.spread(FEW_THRESHOLDS), measured, limits, z)
     every, m = Rules.joined(list(known.values())), len(limits.offset)
-    free = every.free_value()
+    free = float(np.fmin(every.free_value(), choice.rule.objective))
     if not choice.feasible:
         return ShadowPrices(np.full(m, np.nan), np.full(m, np.nan), free)
     priced = Rules.joined([known[name] for name in known if name in {*directions, choice.name}])

@@ -224,7 +224,7 @@ class Criterion:
         z, rule = chosen.quantile, chosen.rule
         rules = known.at(z, highest_multipliers(self.goals))
         per_unit = shadow_prices(rules, self.goals, rule.decided)
-        free = known.of_thresholds(z).free_value()
+        free = float(np.fmin(known.free_value(z), rule.objective))
         if not chosen.feasible:
             return ShadowPrices(per_unit, np.full(len(per_unit), np.nan), free)
         dropped = known.dropped_prices(z, per_unit > 0, rule.objective)
@@ -275,6 +275,10 @@ class KnownRules:
         """The lowest objective of a rule that meets the constraints; inf if none does."""
         return self.of_thresholds(z).best_value()
 
+    def free_value(self, z: float) -> float:
+        """The lowest objective of a rule without any constraint."""
+        return self.of_thresholds(z).free_value()
+
     def dropped_prices(self, z: float, binding: np.ndarray, objective: float) -> np.ndarray:
         """How much better than the chosen objective rules are without each constraint."""
         return dropped_prices(self.of_thresholds(z), self._judge.goals, objective)
@@ -305,6 +309,11 @@ class KnownGroupRules(KnownRules):
                 GroupCurves.of(scores, self.group, criterion.goals, criterion.limits)
             )
         return with_group_thresholds(self.of_thresholds(z), self._curves, most, z)
+
+    def free_value(self, z: float) -> float:
+        """The lowest objective of thresholds per group without any constraint."""
+        nothing = np.zeros(len(highest_multipliers(self._judge.goals)))
+        return float(best_multipliers(self.at(z, nothing), nothing).value)
 
     def dropped_prices(self, z: float, binding: np.ndarray, objective: float) -> np.ndarray:
         """The same for mixtures of them, which differ little from the best of so many."""

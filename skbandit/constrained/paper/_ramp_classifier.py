@@ -370,8 +370,10 @@ class RampClassifier(BaseRampClassifier):
         curves = [Curve.of(one).spread(MAX_THRESHOLDS) for one in known]
         rules = Rules.joined([rules_of_curve(one, goals.measured) for one in curves])
         per_unit = problem.shadow_prices(trained.multipliers, ramp(scores))
-        dropped = dropped_prices(rules, goals.measured, goals.measured.objective_value(positive))
-        self._set_prices(goals, ShadowPrices(per_unit, dropped, rules.free_value()))
+        own = goals.measured.objective_value(positive)
+        dropped = dropped_prices(rules, goals.measured, own)
+        free = float(np.fmin(rules.free_value(), own))
+        self._set_prices(goals, ShadowPrices(per_unit, dropped, free))
 
     def _check_trained(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
         """Raise an error if no rule meets the constraints; warn if some are not met."""

@@ -102,11 +102,14 @@ class Rules:
         D0.
     missed : ndarray of shape (K, J)
         ``rows @ pi - rhs``.
+    divisor : ndarray of shape (K, J)
+        D of each constraint's value N / D, which is undefined where D is 0.
     """
 
     above: np.ndarray
     below: np.ndarray
     missed: np.ndarray
+    divisor: np.ndarray
 
     @classmethod
     def joined(cls, several: Sequence[Rules]) -> Rules:
@@ -115,16 +118,20 @@ class Rules:
             np.concatenate([rules.above for rules in several], axis=1),
             np.concatenate([rules.below for rules in several]),
             np.concatenate([rules.missed for rules in several], axis=1),
+            np.concatenate([rules.divisor for rules in several], axis=1),
         )
 
     def subset(self, kept: np.ndarray) -> Rules:
         """Some of the rules."""
-        return Rules(self.above[:, kept], self.below[kept], self.missed[:, kept])
+        parts = self.above, self.missed, self.divisor
+        above, missed, divisor = (part[:, kept] for part in parts)
+        return Rules(above, self.below[kept], missed, divisor)
 
     def best_value(self, kept: np.ndarray | None = None) -> float:
         """The lowest objective of rules that meet all, or some, constraints; inf if none does."""
-        missed = self.missed if kept is None else self.missed[kept]
-        met = (missed <= RATE_TOL).all(axis=0) & (self.below > 0)
+        kept = np.ones(len(self.missed), dtype=bool) if kept is None else kept
+        met = (self.missed[kept] <= RATE_TOL).all(axis=0) & (self.below > 0)
+        met &= (self.divisor[kept] > 0).all(axis=0)
         return float((self.above.max(axis=0)[met] / self.below[met]).min(initial=np.inf))
 
     def free_value(self) -> float:
@@ -263,12 +270,12 @@ def rules_of_sums(
     above = above + objective.numerator_constant[:, None]
     below = below[0] + objective.denominator_constant[0]
     missed = used - rhs[:, None]
+    divisors = divisors + forms.denominator_constant[:, None]
     if limits is not None and z > 0:
-        divisors = divisors + forms.denominator_constant[:, None]
         with np.errstate(invalid="ignore"):
             margins = limits.slack(counted, 0.0) - limits.slack(counted, z)
         missed = missed + np.where(np.isfinite(margins), margins, 0.0) * divisors
-    return Rules(above, below, missed)
+    return Rules(above, below, missed, divisors)
 
 
 def best_multipliers(rules: Rules, most: np.ndarray) -> Multipliers:
