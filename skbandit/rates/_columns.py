@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -20,6 +21,7 @@ from skbandit.utils._validation import (
     dtype_names,
     first_few,
     shortened,
+    warn,
     warn_if_reordered,
     warn_if_wrapped,
 )
@@ -139,9 +141,12 @@ class Columns:
                 raise UnknownColumnError(
                     f"{context}: name {unknown[0]!r} is not defined; {self._known()}."
                 )
-            return query.evaluate(self.several(names, context))
+            found = query.evaluate(self.several(names, context))
         except QueryError as error:
             raise ValueError(f"{context}: {shortened(str(error))}.") from error
+        known = {name: _known_values(self.get(name, context)) for name, _ in query.texts()}
+        warn_of_strangers(query, known, context)
+        return found
 
     def values_in(self, where: Where, context: str) -> dict[str, list[Any]]:
         """The first distinct values of the columns that a condition names, for error messages.
@@ -152,6 +157,33 @@ class Columns:
             return {}
         names = columns_of_condition(where, self.frame.columns) or ()
         return {name: _first_values(self.get(name, context)) for name in names}
+
+
+def warn_of_strangers(query: Query, known: Mapping[str, list[Any]], context: str) -> None:
+    """Warn of texts in a condition that no row has, most likely misspelt, if it selects some rows.
+
+    Parameters
+    ----------
+    query : Query
+    known : dict of lists
+        All values by column, of those that are known.
+    context : str
+        Text before the message.
+    """
+    for name, text in [] if query.is_equality else query.texts():
+        values = known.get(name, [])
+        # elsewhere a text may stand for a date
+        if pd.api.types.infer_dtype(values) == "string" and text not in values:
+            near = difflib.get_close_matches(text, values, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            warn(f"{context}: no row has {text!r} in column {name!r}.{hint}", UserWarning)
+
+
+def _known_values(column: pd.Series) -> list[Any]:
+    """The values that a column has, or could have as a category."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return list(column.cat.categories)
+    return pd.unique(column.dropna()).tolist()
 
 
 def _first_values(column: pd.Series) -> list[Any]:

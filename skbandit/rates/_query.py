@@ -134,6 +134,36 @@ class Query:
         found.sort(key=lambda name: (name.lineno, name.col_offset))
         return cls(text, tree, {name.id: quoted.get(name.id, name.id) for name in found})
 
+    @property
+    def is_equality(self) -> bool:
+        """Whether it is one comparison by ==, which selects no row if no value is equal."""
+        return isinstance(self.tree, ast.Compare) and isinstance(self.tree.ops[0], ast.Eq)
+
+    def texts(self) -> list[tuple[str, str]]:
+        """Columns and the texts that they are said to be equal to, or among, or not.
+
+        Examples
+        --------
+        >>> Query.parse("age > 30 & sex in ['F', 'M']").texts()
+        [('sex', 'F'), ('sex', 'M')]
+        """
+        found = []
+        for node in ast.walk(self.tree):
+            if not isinstance(node, ast.Compare):
+                continue
+            sides = [node.left, *node.comparators]
+            for left, op, right in zip(sides, node.ops, sides[1:], strict=False):
+                if isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn):
+                    names = [one.id for one in (left, right) if isinstance(one, ast.Name)]
+                    values = [one for side in (left, right) for one in ast.walk(side)]
+                    found += [
+                        (self.names[name], one.value)
+                        for name in names
+                        for one in values
+                        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+                    ]
+        return found
+
     def evaluate(self, frame: pd.DataFrame) -> Any:
         """Value on a frame that holds all columns: one per row, not necessarily boolean."""
         try:

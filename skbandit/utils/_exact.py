@@ -1,6 +1,6 @@
 """Tables and columns of other libraries as those of pandas, with every integer as it was.
 
-pandas and NumPy make floats of integers beside missing values, and floats merge integers beyond
+pandas and NumPy make floats of integers next to missing values, and floats merge integers beyond
 2**53, such as ids.
 """
 
@@ -38,7 +38,7 @@ def exact_table(table: Any) -> Any:
 def exact_column(values: Any) -> Any:
     """A column of Arrow or polars, or a list, as of pandas or NumPy; others as they are.
 
-    Integers beside missing values are floats, as in pandas, unless one is too large for that.
+    Integers next to missing values are floats, as in pandas, unless one is too large for that.
     """
     if isinstance(values, pd.Series):  # not aligned on its index
         return values.array

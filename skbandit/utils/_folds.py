@@ -185,7 +185,7 @@ def hashes_of_rows(X: Any) -> np.ndarray:
 
 
 def hashes_of_contexts(X: Any) -> np.ndarray:
-    """The same for rows whose numbers may come as other types: alone, or beside a missing one."""
+    """The same for rows whose numbers may come as other types: alone, or next to a missing one."""
     if hasattr(X, "columns"):
         columns = [one for _, one in exact_table(X).items()]
         return hashes_of_rows(pd.DataFrame({k: _as_floats(one) for k, one in enumerate(columns)}))

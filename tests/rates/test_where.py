@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skbandit.evaluation import rate_report_blocks
 from skbandit.rates import positive_rate, recall
 from skbandit.rates._bind import bind_rate
 from skbandit.rates._columns import Columns
@@ -286,3 +287,29 @@ def test_errors_do_not_repeat_a_long_selection(where):
     with pytest.raises((ValueError, TypeError), match=r" \.\.\. ") as caught:
         bind_rate(recall(where), data)
     assert len(str(caught.value)) < 1_500
+
+
+STRANGERS = ["sex in ['F', 'mlae']", "age > 30 or sex == 'mlae'", "sex != 'mlae'"]
+
+
+@pytest.mark.parametrize("query", STRANGERS)
+def test_a_misspelt_value_beside_others_is_told(query):
+    """Alone it selects no row, which is an error."""
+    people = pd.DataFrame({"sex": ["F", "male"] * 80, "age": [*range(20, 60)] * 4})
+    y, predicted = [1, 0, 1, 0] * 40, [1, 1, 0, 0] * 40
+    with pytest.warns(UserWarning, match="no row has 'mlae' in column 'sex'. Did you mean 'male'"):
+        whole = recall(query).value(y, predicted, people)
+    table = people.assign(y=y, p=predicted)
+    blocks = [table[:80], table[80:]]
+    with pytest.warns(UserWarning, match="no row has 'mlae' in column 'sex'"):
+        report = rate_report_blocks(blocks, recall(query), y_true="y", y_pred="p")
+    assert report["value"].item() == pytest.approx(whole)
+
+
+def test_values_of_other_blocks_and_categories_are_no_strangers():
+    people = pd.DataFrame({"sex": ["F", "M"] * 40, "y": 1, "p": [1, 0] * 40})
+    blocks = [people[people["sex"] == "F"], people[people["sex"] == "M"]]
+    goal = recall("sex in ['F', 'M']")
+    assert rate_report_blocks(blocks, goal, y_true="y", y_pred="p")["value"].item() == 0.5
+    few = people.astype({"sex": pd.CategoricalDtype(["F", "M", "X"])})
+    assert recall("sex in ['F', 'X']").value(few["y"], few["p"], few) == 1.0
