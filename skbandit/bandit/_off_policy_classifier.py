@@ -493,8 +493,10 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         return np.where(total > 0, p / np.where(total > 0, total, 1.0), uniform)
 
     def _classifier(self, X: Any = None) -> Any:
-        """The classifier to clone."""
-        return standardized(_LOGISTIC, X) if self.estimator is None else self.estimator
+        """The classifier to clone; without X, one of the same kind."""
+        if self.estimator is not None:
+            return self.estimator
+        return _LOGISTIC if X is None else standardized(_LOGISTIC, X)
 
     def _predicted(
         self, X: Any, reward: np.ndarray, action: np.ndarray, n_arms: int, weight: Any, given: Any

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates._columns import MISSING, MOST_SHOWN, Columns, Data, Rows, columns_of_condition
 from skbandit.rates._kinds import OUTCOME, AnyOf, Atom, Member
+from skbandit.rates._query import Query, QueryError
 from skbandit.utils._validation import first_few, shortened, warn
 
 
@@ -134,6 +136,22 @@ def check_classes(atoms: Sequence[Atom], data: Data) -> None:
                     f"cost: the table has no costs of the {name} {lacking[0]!r}; its {name}s are "
                     f"{list(given)}."
                 )
+
+
+def warn_of_strangers(atoms: Iterable[Atom], data: Data) -> None:
+    """Warn of texts in conditions that no row has, most likely misspelt, if they select some."""
+    for atom in {one.condition: one for one in atoms if isinstance(one.where, str)}.values():
+        try:
+            query = Query.parse(str(atom.where))
+        except QueryError:  # the name of a boolean column, or told where it is evaluated
+            continue
+        for name, text in [] if query.is_equality else query.texts():
+            known = [one for rows, _ in data.parts("all") for one in rows.known_values(atom, name)]
+            # elsewhere a text may stand for a date
+            if pd.api.types.infer_dtype(known) == "string" and text not in known:
+                near = difflib.get_close_matches(text, known, 1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                warn(f"{atom!r}: no row has {text!r} in column {name!r}.{hint}", UserWarning)
 
 
 def prediction_counts(

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates._atoms import atom_counts, check_classes
+from skbandit.rates._atoms import atom_counts, check_classes, warn_of_strangers
 from skbandit.rates._catalog import error_rate
 from skbandit.rates._columns import MANY_GROUPS, Data, UnknownColumnError
 from skbandit.rates._expression import (
@@ -207,7 +207,7 @@ def _datasets(constraint: Constraint) -> set[On]:
 def warn_of_groups(
     constraints: Iterable[Constraint], by: tuple[str, ...] | None, data: Data
 ) -> None:
-    """Warn of rows without a group, and of very many groups, before training.
+    """Warn of rows without a group, of very many groups, and of values that no row has.
 
     Parameters
     ----------
@@ -219,6 +219,8 @@ def warn_of_groups(
         The training rows.
     """
     several: dict[tuple[str, ...], set[On]] = {}
+    constraints = list(constraints)
+    warn_of_strangers([atom for one in constraints for atom in one.rate.atoms], data)
     for one in constraints:
         if (grouped := one.rate.grouped_by) is not None:
             several.setdefault(grouped[0], set()).update(_datasets(one))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -21,7 +20,6 @@ from skbandit.utils._validation import (
     dtype_names,
     first_few,
     shortened,
-    warn,
     warn_if_reordered,
     warn_if_wrapped,
 )
@@ -141,12 +139,9 @@ class Columns:
                 raise UnknownColumnError(
                     f"{context}: name {unknown[0]!r} is not defined; {self._known()}."
                 )
-            found = query.evaluate(self.several(names, context))
+            return query.evaluate(self.several(names, context))
         except QueryError as error:
             raise ValueError(f"{context}: {shortened(str(error))}.") from error
-        known = {name: _known_values(self.get(name, context)) for name, _ in query.texts()}
-        warn_of_strangers(query, known, context)
-        return found
 
     def values_in(self, where: Where, context: str) -> dict[str, list[Any]]:
         """The first distinct values of the columns that a condition names, for error messages.
@@ -157,26 +152,6 @@ class Columns:
             return {}
         names = columns_of_condition(where, self.frame.columns) or ()
         return {name: _first_values(self.get(name, context)) for name in names}
-
-
-def warn_of_strangers(query: Query, known: Mapping[str, list[Any]], context: str) -> None:
-    """Warn of texts in a condition that no row has, most likely misspelt, if it selects some rows.
-
-    Parameters
-    ----------
-    query : Query
-    known : dict of lists
-        All values by column, of those that are known.
-    context : str
-        Text before the message.
-    """
-    for name, text in [] if query.is_equality else query.texts():
-        values = known.get(name, [])
-        # elsewhere a text may stand for a date
-        if pd.api.types.infer_dtype(values) == "string" and text not in values:
-            near = difflib.get_close_matches(text, values, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            warn(f"{context}: no row has {text!r} in column {name!r}.{hint}", UserWarning)
 
 
 def _known_values(column: pd.Series) -> list[Any]:
@@ -331,6 +306,13 @@ class Rows:
         if self.merged is None:
             return self.columns.values_in(atom.where, repr(atom))
         return self.merged.values[atom.condition]
+
+    def known_values(self, atom: Atom, name: str) -> list[Any]:
+        """All values of a column that the condition of an atom names; none if they are too many."""
+        if self.merged is None:
+            return _known_values(self.columns.get(name, repr(atom)))
+        found = self.values_in(atom).get(name, [])
+        return found if len(found) <= MOST_SHOWN else []
 
     def numbers(self, name: str, context: str, weight: str | None = None) -> np.ndarray:
         """Values of a column of numbers; of merged rows, their means under a weight column."""

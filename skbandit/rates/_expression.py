@@ -21,6 +21,7 @@ from skbandit.rates._atoms import (
     choices,
     named,
     prediction_counts,
+    warn_of_strangers,
 )
 from skbandit.rates._columns import Data, either_label, read_predictions
 from skbandit.rates._kinds import Atom, ClassSlot, Member, On, Slot
@@ -782,7 +783,9 @@ def read_measured(
 
 
 def warn_of_unnamed(rates: Iterable[Rate], data: Data) -> None:
-    """Warn of decisions that are no classes and that no rate names: they may be mistakes."""
+    """Warn of decisions that no class is and no rate names, and of values that no row has."""
+    rates = list(rates)
+    warn_of_strangers([atom for rate in rates for atom in rate.atoms], data)
     named = {label for rate in rates for atom in rate.atoms for label in atom.named}
     unnamed = [label for label in data.others if label not in named]
     if unnamed and not data.closed:

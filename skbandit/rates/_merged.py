@@ -27,13 +27,11 @@ from skbandit.rates._columns import (
     Rows,
     UnknownColumnError,
     columns_of_condition,
-    warn_of_strangers,
 )
 from skbandit.rates._expression import Rate, on_given_rows, read_measured
 from skbandit.rates._kinds import Atom, Slot
-from skbandit.rates._query import Query
 from skbandit.utils._exact import LARGEST_EXACT
-from skbandit.utils._validation import check_row_weights, first_few, own_silenced
+from skbandit.utils._validation import check_row_weights, first_few
 
 MOST_MERGED = 1_000_000
 """Combinations that are kept at most; more are refused, as memory would grow with the rows."""
@@ -248,8 +246,7 @@ class Reduction:
                 known = np.where(np.isfinite(amount), amount, 0.0)
                 sums["amount", atom.weight, atom.amount] = weights[atom.weight] * known
         outcomes = [one > 0 for one in weights.values()]
-        with own_silenced():  # a text that no row has may be in other blocks
-            outcomes += [rows.selected(atom) for atom in self.conditions.values()]
+        outcomes += [rows.selected(atom) for atom in self.conditions.values()]
         named = [rows.values_in(atom) for atom in self.conditions.values()]
         return MergedRows(values, np.column_stack(outcomes), sums, named).merged()
 
@@ -279,10 +276,6 @@ class Reduction:
         given = y_true, values[self.y_pred], values, sums[None,], pos_label
         data, predicted = read_measured(self.rates, *given, labels=labels)
         outcomes = merged.outcomes.T[len(self.weights) :]
-        for atom, named in zip(self.conditions.values(), merged.named, strict=True):
-            if isinstance(atom.where, str) and named:  # not the name of a boolean column
-                every = {name: one for name, one in named.items() if len(one) <= MOST_SHOWN}
-                warn_of_strangers(Query.parse(atom.where), every, repr(atom))
         means: dict[tuple[str, str | None], np.ndarray] = {
             (name, None): _quotient(sums[name,], sums[None,]) for name in self.weights if name
         }

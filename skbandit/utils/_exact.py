@@ -6,6 +6,7 @@ pandas and NumPy make floats of integers next to missing values, and floats merg
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,7 +45,7 @@ def exact_column(values: Any) -> Any:
         return values.array
     missing, listed = False, values
     if hasattr(values, "to_pylist"):  # of Arrow
-        missing = bool(values.null_count) and "int" in str(values.type)
+        missing = bool(values.null_count) and bool(re.match("u?int", str(values.type)))
         listed, values = values.to_pylist() if missing else [], values.to_pandas().array
     elif hasattr(values, "null_count") and hasattr(values, "to_list"):  # of polars
         missing = bool(values.null_count()) and values.dtype.is_integer()

@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if as _available_if
 from sklearn.utils.validation import _check_method_params as params_of_rows
 from sklearn.utils.validation import _get_feature_names as feature_names
 from sklearn.utils.validation import _num_samples as count_rows
+from sklearn.utils.validation import has_fit_parameter
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -98,9 +99,17 @@ def weight_parameter(estimator: Any) -> str:
 
 
 def fit_weighted(estimator: Any, X: Any, y: Any, weight: Any = None) -> Any:
-    """Fit an estimator, which may be a Pipeline, with weights of rows if there are any."""
+    """Fit an estimator with weights of rows, if any.
+
+    All steps of a Pipeline that take weights get them, unless metadata are routed.
+    """
     weights = {} if weight is None else {weight_parameter(estimator): weight}
-    with config_context(enable_metadata_routing=routes_weights(estimator)):
+    routed = routes_weights(estimator)
+    if weights and isinstance(estimator, Pipeline) and not routed:
+        for name, step in estimator.steps[:-1]:
+            if has_fit_parameter(step, "sample_weight"):
+                weights[f"{name}__sample_weight"] = weight
+    with config_context(enable_metadata_routing=routed):
         return estimator.fit(X, y, **weights)
 
 

@@ -80,17 +80,11 @@ def told_once() -> Iterator[None]:
 @contextmanager
 def silenced(category: type[Warning] = Warning) -> Iterator[None]:
     """Ignore warnings, which do not count as given in `told_once`."""
-    with own_silenced(category), warnings.catch_warnings():
-        warnings.simplefilter("ignore", category)
-        yield
-
-
-@contextmanager
-def own_silenced(category: type[Warning] = Warning) -> Iterator[None]:
-    """Ignore those of this package only, which threads may do side by side."""
     token = _silenced.set((*_silenced.get(), category))
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", category)
+            yield
     finally:
         _silenced.reset(token)
 

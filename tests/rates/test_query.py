@@ -98,7 +98,6 @@ ASKED = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:.*no row has")
 @pytest.mark.parametrize("query", ASKED)
 def test_values_are_those_of_pandas(query):
     try:
@@ -424,7 +423,6 @@ conditions = st.recursive(
 )
 
 
-@pytest.mark.filterwarnings("ignore:.*no row has")
 @settings(derandomize=True, deadline=None)
 @given(conditions)
 def test_allowed_queries_have_the_values_of_pandas(query):

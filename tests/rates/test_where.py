@@ -3,7 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
+from skbandit import ConstrainedReduction, ConstrainedThreshold
 from skbandit.evaluation import rate_report_blocks
 from skbandit.rates import positive_rate, recall
 from skbandit.rates._bind import bind_rate
@@ -304,6 +308,17 @@ def test_a_misspelt_value_beside_others_is_told(query):
     with pytest.warns(UserWarning, match="no row has 'mlae' in column 'sex'"):
         report = rate_report_blocks(blocks, recall(query), y_true="y", y_pred="p")
     assert report["value"].item() == pytest.approx(whole)
+
+
+@pytest.mark.parametrize("learner", [ConstrainedThreshold, ConstrainedReduction])
+def test_a_misspelt_value_is_told_in_fits_and_not_in_predictions(learner):
+    X = pd.DataFrame({"x": np.linspace(-1, 1, 400), "sex": np.tile(["F", "male"], 200)})
+    y = np.random.default_rng(0).random(400) < 1 / (1 + np.exp(-3 * X["x"]))
+    linear = make_pipeline(make_column_transformer(("passthrough", ["x"])), LogisticRegression())
+    with pytest.warns(UserWarning, match="no row has 'mlae' in column 'sex'. Did you mean 'male'"):
+        learner(linear, None, recall("x > 0 or sex == 'mlae'") >= 0.5).fit(X, y)
+    told = learner(linear, None, recall("x > 0 or sex == 'male'") >= 0.5).fit(X, y)
+    assert told.predict(X[:1]).shape == (1,)
 
 
 def test_values_of_other_blocks_and_categories_are_no_strangers():
