@@ -24,7 +24,7 @@ from skbandit.rates._atoms import (
     warn_of_strangers,
 )
 from skbandit.rates._columns import Data, either_label, read_predictions
-from skbandit.rates._kinds import Atom, ClassSlot, Member, On, Slot
+from skbandit.rates._kinds import OUTCOME, SPENT, Atom, ClassSlot, Kind, Member, On, Slot
 from skbandit.utils._validation import warn
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ class Rate:
 
         Recall, accuracy, precision and the like are maximized; error rate, churn and the
         like are minimized. Positive and negative rates follow the other terms and are
-        minimized on their own (Problem 1 of Goh et al.). A divisor counts the other way round.
+        minimized on their own (Problem 1 of Goh et al.). A divisor counts the other way round. An
+        outcome less another one is maximized; costs of which some are negative are minimized.
         Over pairs of groups, the worst pair is improved. Opposite directions raise a ValueError.
         """
         if self.over_pairs:
@@ -167,11 +168,15 @@ class Rate:
             low, high = value_range(replace(self, denominator=None))
             sign = (low >= 0) - (high <= 0)  # of the dividend, 0 if unknown
             terms += tuple((-sign * c, atom) for c, atom in self.denominator.terms)
-        wishes = {
-            atom.kind.greater_is_better == (coefficient > 0)
-            for coefficient, atom in terms
-            if atom.kind.greater_is_better is not None and coefficient != 0
-        }
+        signs: dict[Kind, set[bool]] = {}
+        for coefficient, atom in terms:
+            if atom.kind.greater_is_better is not None and coefficient != 0:
+                signs.setdefault(atom.kind, set()).add(coefficient > 0)
+        wishes: set[bool] = set()
+        for kind, found in signs.items():
+            if kind in (OUTCOME, SPENT) and len(found) == 2:  # what is taken off has its unit
+                found = {True}
+            wishes |= {kind.greater_is_better == positive for positive in found}
         if len(wishes) == 2:
             raise ValueError(
                 f"{self} grows both with a rate to maximize and with a rate to minimize, so it has "

@@ -851,3 +851,14 @@ def test_ties_are_broken_alike_whatever_the_types_of_the_columns():
     missing = whole.assign(a=whole["a"].astype(float).mask(np.arange(len(whole)) == 0))
     np.testing.assert_array_equal(policy.predict(missing)[1:], chosen[1:])
     np.testing.assert_array_equal(policy.predict(whole.astype({"a": "int32"})), chosen)
+
+
+def test_an_outcome_less_another_is_maximized():
+    """As the same difference in a column of the log."""
+    profit = LOG.assign(profit=LOG["reward"] - 3 * LOG["complaint"])
+    one = ConstrainedPolicy(Ridge(), outcome("reward") - 3 * outcome("complaint"), CAP)
+    other = ConstrainedPolicy(Ridge(), outcome("profit"), CAP)
+    one, other = one.fit(X, LOG), other.fit(X, profit)
+    assert np.mean(one.predict(NEW) == other.predict(NEW)) > 0.999
+    values = [each.objective_report_["cross_fitted"].item() for each in (one, other)]
+    assert values[0] == pytest.approx(values[1], rel=0.02)

@@ -12,6 +12,7 @@ from skbandit import rates
 from skbandit.rates import (
     accuracy,
     churn,
+    cost,
     difference,
     each,
     error_rate,
@@ -20,6 +21,7 @@ from skbandit.rates import (
     false_positive_rate,
     negative_predictive_value,
     negative_rate,
+    outcome,
     positive_rate,
     precision,
     ratio,
@@ -232,6 +234,9 @@ def test_groups_that_cannot_be_measured():
         (difference(recall, by="g"), False),
         (1 - ratio(recall, by="g"), False),
         (-difference(recall, by="g"), True),
+        (outcome("won") - 0.5 * outcome("lost") - cost({"a": 1, "b": "paid"}), True),
+        (cost({"a": 1, "b": -2}), False),
+        (cost({"a": 1}) - outcome("won"), False),
     ],
     ids=repr,
 )
