@@ -16,7 +16,15 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.rates._columns import MISSING, Columns, Data, Rows, encode, encode_classes
+from skbandit.rates._columns import (
+    MISSING,
+    Columns,
+    Data,
+    Rows,
+    encode,
+    encode_classes,
+    warn_of_blank,
+)
 from skbandit.utils._sklearn_compat import feature_names
 from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
 
@@ -94,6 +102,7 @@ class Classes:
         """Check the distinct labels, which must be two at least, and other decisions."""
         if not len(labels):
             raise ValueError("y is empty.")
+        warn_of_blank(labels.tolist(), "y")
         if len(labels) < 2:
             raise ValueError(
                 f"Two classes are needed, y has one class only: {labels.tolist()[0]!r}."

@@ -20,6 +20,7 @@ from skbandit.utils._validation import (
     dtype_names,
     first_few,
     shortened,
+    warn,
     warn_if_reordered,
     warn_if_wrapped,
 )
@@ -564,6 +565,17 @@ def distinct(values: Any, name: str) -> list[Any]:
     return _factorized(values, name)[1]
 
 
+def warn_of_blank(labels: Iterable[Any], name: str) -> None:
+    """Warn of a label that is blank text, such as a missing one in a file."""
+    for label in labels:
+        if isinstance(label, str) and not label.strip():
+            warn(
+                f"{name} has the label {label!r}, which counts as a class: pass None or nan for "
+                "labels that are missing.",
+                UserWarning,
+            )
+
+
 def check_pos_label(labels: Sequence[Any], pos_label: Any) -> None:
     """Raise an error unless the positive class is one of two labels or more."""
     if pos_label is not None and len(labels) >= 2 and pos_label not in list(labels):
@@ -629,6 +641,7 @@ def read_predictions(
         for label in known[len(seen) :]:
             if isinstance(label, float | np.floating) and label % 1:
                 raise ValueError(SCORES.format(f"such as {label:.3g}"))
+    warn_of_blank(known, "y")
     closed, others = labels is not None, []
     classes = known[: len(seen)] or known
     if labels is not None:

@@ -96,3 +96,15 @@ def test_a_search_with_a_scorer_takes_the_estimators_pos_label(estimator):
     report = constraint_report(search, X, NAMES[Y])
     found = recall().value(NAMES[Y], search.predict(X), pos_label="churned")
     assert report["value"].tolist() == [found] and report["on"].tolist() == ["given"]
+
+
+@pytest.mark.parametrize("learner", [ConstrainedThreshold, ConstrainedReduction])
+def test_a_blank_label_is_told(learner):
+    """As a missing label of a file that was read without missing values."""
+    X = np.random.default_rng(0).normal(size=(120, 1))
+    y = np.where(X[:, 0] > 0, "yes", "no").astype(object)
+    y[:30] = ""
+    with pytest.warns(UserWarning, match="y has the label '', which counts as a class: pass None"):
+        learner(LogisticRegression()).fit(X, y)
+    with pytest.warns(UserWarning, match="y has the label '', which counts as a class: pass None"):
+        error_rate().value(y, y)
