@@ -55,6 +55,9 @@ REPAIRS, PATIENCE, RAISE, FIRST_RAISE = 100, 25, 0.1, 0.02
 that may bring nothing, the share of themselves by which they rise, and the least rise in units of
 the objective's costs; the last two for the goal that is missed by most."""
 
+SHORTER_STEPS = 20
+"""Steps at most that shrink where long ones jump over what meets the goals."""
+
 
 class Measured(Protocol):
     """What decisions attain on rows whose labels are known, of m goals."""
@@ -279,26 +282,47 @@ def _repaired(
     """Raise the multipliers of missed goals step by step, as measured, from the closest rule.
 
     The dual does so by what probabilities expect, which may never meet bounds that rates do meet.
+    The first steps follow one another, also through worse rules; if they meet nothing, each of the
+    others begins at the best rule, and is half as long after one that brought nothing.
     """
-    current, lam = problem.tightened(best.moved), best.prices.goals
+    current, m = problem.tightened(best.moved), len(best.prices.goals)
     unit = np.where(problem.reach > 0, problem.unit / np.maximum(problem.reach, 1e-300), 0.0)
-    if at_ceiling(problem, best.prices):
-        lam = np.zeros(len(lam))
-    since, pairs = 0, opposed_goals(current)
-    for _ in range(REPAIRS):
-        prices = Prices(best.prices.objectives, lam)
-        rule, found = _measured(current, measure, z, prices, best.moved)
-        margin = found.margin(z) if z > 0 else np.zeros(len(lam))
-        missed = _missed(found) + margin
-        since = 0 if rule.better_than(best) else since + 1
-        best = best if since else rule
-        if rule.feasible or not len(lam) or since > PATIENCE:
-            break
+    pairs = opposed_goals(current)
+
+    def measured(lam: np.ndarray) -> tuple[PricedRule, tuple[np.ndarray, np.ndarray]]:
+        rule, found = _measured(
+            current, measure, z, Prices(best.prices.objectives, lam), best.moved
+        )
+        margin = found.margin(z) if z > 0 else np.zeros(m)
+        return rule, (_missed(found) + margin, margin)
+
+    def raised(lam: np.ndarray, attained: tuple[np.ndarray, np.ndarray], size: float) -> np.ndarray:
+        missed, margin = attained
         most = missed[np.isfinite(missed)].max(initial=0.0)
         behind = _binding(missed, margin).astype(float)
-        part = np.clip(missed / most, 0.0, 1.0) if most > 0 else behind
-        raised = (1.0 + RAISE * part) * lam + FIRST_RAISE * part * unit
-        lam = net_prices(Prices(prices.objectives, raised), pairs).goals
+        part = size * (np.clip(missed / most, 0.0, 1.0) if most > 0 else behind)
+        longer = (1.0 + RAISE * part) * lam + FIRST_RAISE * part * unit
+        return net_prices(Prices(best.prices.objectives, longer), pairs).goals
+
+    lam = np.zeros(m) if at_ceiling(problem, best.prices) else best.prices.goals
+    since = 0
+    for _ in range(REPAIRS if m else 0):
+        rule, attained = measured(lam)
+        since = 0 if rule.better_than(best) else since + 1
+        best = best if since else rule
+        if rule.feasible or since > PATIENCE:
+            break
+        lam = raised(lam, attained, 1.0)
+    if best.feasible or not m:
+        return best
+    size, (_, attained) = 1.0, measured(best.prices.goals)
+    for _ in range(SHORTER_STEPS):
+        size *= 0.5
+        rule, its = measured(raised(best.prices.goals, attained, size))
+        if rule.better_than(best):
+            best, attained, size = rule, its, 2.0 * size
+        if best.feasible:
+            break
     return best
 
 
