@@ -201,8 +201,8 @@ def calibrated(
         smoothing = SMOOTHING[-1:]
     assert best is not None
     if not best.feasible:
-        return _repaired(problem, measure, z, best)
-    return best if nearest is None else _between(problem, few, measure, z, best, nearest)
+        return _repaired(problem, measure, z, best, pairs)
+    return best if nearest is None else _between(problem, few, measure, z, best, nearest, pairs)
 
 
 def _apart(moved: np.ndarray, bound: np.ndarray, pairs: list[tuple[int, int]]) -> np.ndarray:
@@ -231,6 +231,7 @@ def _between(
     z: float,
     best: PricedRule,
     nearest: PricedRule,
+    pairs: list[tuple[int, int]],
 ) -> PricedRule:
     """Look between the moved bounds of a rule that meets the goals and of one that nearly does.
 
@@ -243,14 +244,14 @@ def _between(
             break
         moved = 0.5 * (inside.moved + nearest.moved)
         found, _ = best_prices(few.tightened(moved), nearest.prices, SMOOTHING[-1:])
-        prices = net_prices(found, opposed_goals(few))
+        prices = net_prices(found, pairs)
         rule, _ = _measured(problem.tightened(moved), measure, z, prices, moved)
         if rule.feasible:
             inside, best = rule, rule if rule.better_than(best) else best
         else:
             nearest = rule
     else:  # what probabilities expect jumps; measured step by step, it may not
-        repaired = _repaired(problem, measure, z, nearest)
+        repaired = _repaired(problem, measure, z, nearest, pairs)
         best = repaired if repaired.better_than(best) else best
     return best
 
@@ -277,7 +278,11 @@ def _missed(found: Measured) -> np.ndarray:
 
 
 def _repaired(
-    problem: P, measure: Callable[[np.ndarray], Measured], z: float, best: PricedRule
+    problem: P,
+    measure: Callable[[np.ndarray], Measured],
+    z: float,
+    best: PricedRule,
+    pairs: list[tuple[int, int]],
 ) -> PricedRule:
     """Raise the multipliers of missed goals step by step, as measured, from the closest rule.
 
@@ -287,7 +292,6 @@ def _repaired(
     """
     current, m = problem.tightened(best.moved), len(best.prices.goals)
     unit = np.where(problem.reach > 0, problem.unit / np.maximum(problem.reach, 1e-300), 0.0)
-    pairs = opposed_goals(current)
 
     def measured(lam: np.ndarray) -> tuple[PricedRule, tuple[np.ndarray, np.ndarray]]:
         rule, found = _measured(

@@ -375,6 +375,10 @@ def _largest(tables: np.ndarray) -> np.ndarray:
     return np.ptp(tables, axis=2).max(axis=1)
 
 
+EQUAL = 1e-9
+"""Relative difference of sums that are the same but for rounding."""
+
+
 def opposed_goals(problem: Problem) -> list[tuple[int, int]]:
     """Pairs of goals that bound one value from both sides, found by their sums at any shares."""
     m, shape = len(problem.bound), problem.row_costs(without_prices(problem)).shape
@@ -388,10 +392,6 @@ def opposed_goals(problem: Problem) -> list[tuple[int, int]]:
         for other in range(k + 1, m)
         if size[k] > 0 and np.abs(values[k] + values[other]).max() <= EQUAL * size[k]
     ]
-
-
-EQUAL = 1e-9
-"""Relative difference of sums that are the same but for rounding."""
 
 
 def net_prices(prices: Prices, pairs: Sequence[tuple[int, int]]) -> Prices:

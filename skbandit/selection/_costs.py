@@ -14,9 +14,7 @@ import scipy.sparse as sp
 from sklearn.utils import gen_batches
 
 from skbandit.logs import read_cost_values, read_mask
-from skbandit.utils._validation import (
-    check_not_masked,
-)
+from skbandit.utils._validation import check_not_masked
 
 
 @dataclass(frozen=True)
