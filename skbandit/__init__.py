@@ -69,9 +69,9 @@ __all__ = [
 __version__ = "0.1.0"
 
 _ROOM_OF = {
-    "ConstrainedPolicy": "bandit",
+    "ConstrainedPolicy": "logged",
     "GLMUCBPolicy": "bandit",
-    "OffPolicyClassifier": "bandit",
+    "OffPolicyClassifier": "logged",
     "OraclePolicy": "bandit",
     "SharedGLMPolicy": "bandit",
     "SlatePolicy": "bandit",

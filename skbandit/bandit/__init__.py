@@ -1,12 +1,11 @@
 """Policies that choose arms by context and learn from the rewards."""
 
-from skbandit.bandit._constrained_policy import ConstrainedPolicy
-from skbandit.bandit._off_policy_classifier import OffPolicyClassifier
 from skbandit.bandit._oracle_policy import OraclePolicy
 from skbandit.bandit._pipeline import PolicyPipeline, make_policy_pipeline, select
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._shared_policy import SharedGLMPolicy
 from skbandit.bandit._slate_policy import SlatePolicy
+from skbandit.logged import ConstrainedPolicy, OffPolicyClassifier
 
 __all__ = [
     "ConstrainedPolicy",

@@ -10,21 +10,8 @@ import numpy as np
 from scipy.sparse import issparse, vstack
 
 from skbandit.bandit._state import ArmSets
-from skbandit.logs import Codes, ReplayRequest, as_actions, check_in_order, code_labels, label_array
+from skbandit.logs import Codes, ReplayRequest, check_in_order, code_labels, label_array
 from skbandit.utils._validation import warn
-
-
-def count_actions(y: Any) -> tuple[Any, np.ndarray]:
-    """Actions without rewards, and a reward of 1 for each, with a warning."""
-    y = as_actions(y)
-    warn(NO_REWARDS, UserWarning)
-    return y, np.ones(len(y))
-
-
-NO_REWARDS = (
-    "y has actions but no rewards, so each action counts as reward 1: pass a DataFrame with "
-    "columns 'action' and 'reward', or reward=."
-)
 
 
 @dataclass(frozen=True)

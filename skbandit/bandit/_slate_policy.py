@@ -16,12 +16,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._arm_keys import arm_key
-from skbandit.bandit._events import NO_REWARDS
 from skbandit.bandit._guard import ChoiceStream, GuardedPolicy
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._shared_policy import SharedGLMPolicy
 from skbandit.bandit._state import N_EVENTS, Rule, read_rule
 from skbandit.logs import (
+    NO_REWARDS,
     SlateLog,
     align_rows,
     are_slates,

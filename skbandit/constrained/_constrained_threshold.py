@@ -11,18 +11,18 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.constrained._cost_tables import CostCriterion
-from skbandit.constrained._fit_rows import prefix_error_with_extra, read_prefit
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._moved_decisions import MovedDecisionsMixin
 from skbandit.constrained._report import level_reached, missed
-from skbandit.constrained._weighted_fits import USUAL, OutOfFold, Prefit, responses, stacked
-from skbandit.constrained.cross_fitting._choose import Choice
-from skbandit.constrained.cross_fitting._folds import FOLDS
-from skbandit.constrained.cross_fitting._rounds import Criterion
-from skbandit.constrained.thresholds._limits import SharedRisk
+from skbandit.constrained.fits._fit_rows import prefix_error_with_extra, read_prefit
+from skbandit.constrained.fits._weighted_fits import USUAL, OutOfFold, Prefit, responses, stacked
+from skbandit.constrained.linear._folds import FOLDS
+from skbandit.constrained.rounds._rounds import Criterion
+from skbandit.constrained.rules._choose import Choice
+from skbandit.constrained.rules._cost_tables import CostCriterion
+from skbandit.constrained.rules._limits import SharedRisk
+from skbandit.measure import Data
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._columns import Data
 from skbandit.utils._folds import default_folds
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, available_if
 

@@ -12,31 +12,32 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.exceptions import UndefinedMetricWarning
 
-from skbandit.constrained._fit_rows import Classes, read_by, with_weights
+from skbandit.constrained.fits._fit_rows import Classes, read_by, with_weights
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates import Constraint, Rate
-from skbandit.rates._atoms import columns_of_selections
-from skbandit.rates._bind import (
+from skbandit.measure import (
+    BoundConstraints,
+    Data,
+    LinearFractionalForms,
     as_constraint,
     bind_atom,
     bind_constraints,
     bind_objective,
+    columns_of_selections,
+    distinct,
     expand,
     flatten_constraints,
+    indicators,
     objective_rates,
+    positive_is_known,
     read_objective,
     terms_of,
+    warn_of_few,
     warn_of_groups,
-)
-from skbandit.rates._columns import Data, distinct, positive_is_known
-from skbandit.rates._expression import AbsoluteRate
-from skbandit.rates._forms import (
-    BoundConstraints,
-    LinearFractionalForms,
-    indicators,
     weight_rows,
+    worst_pairs,
 )
-from skbandit.rates._metric import warn_of_few, worst_pairs
+from skbandit.rates import Constraint, Rate
+from skbandit.rates._expression import AbsoluteRate
 from skbandit.utils._validation import silenced
 
 

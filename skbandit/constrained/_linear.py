@@ -10,7 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbandit.constrained._fit_rows import (
+from skbandit.constrained._goals import Declared, Goals
+from skbandit.constrained._mixins import ConstrainedClassifierMixin
+from skbandit.constrained.fits._fit_rows import (
     Classes,
     Extra,
     class_factors,
@@ -19,10 +21,8 @@ from skbandit.constrained._fit_rows import (
     refuse_missing_labels,
     stack_rows,
 )
-from skbandit.constrained._goals import Declared, Goals
-from skbandit.constrained._mixins import ConstrainedClassifierMixin
+from skbandit.measure import Data
 from skbandit.rates import Rate
-from skbandit.rates._columns import Data
 from skbandit.utils._fitting import report_progress
 from skbandit.utils._sklearn_compat import CallbackSupportMixin, StrOptions
 from skbandit.utils._validation import check_squares, explained_entries

@@ -10,14 +10,6 @@ import pandas as pd
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.constrained._fit_rows import (
-    Classes,
-    Extra,
-    read_extra,
-    read_labels,
-    read_rows,
-    stack_rows,
-)
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._report import (
     add_intervals,
@@ -27,14 +19,29 @@ from skbandit.constrained._report import (
     report_of,
     report_table,
 )
+from skbandit.constrained.fits._fit_rows import (
+    Classes,
+    Extra,
+    read_extra,
+    read_labels,
+    read_rows,
+    stack_rows,
+)
 from skbandit.exceptions import ConstrainedFitWarning
+from skbandit.measure import (
+    BoundConstraints,
+    Data,
+    bind_constraints,
+    expand,
+    indicators,
+    numbers_of_goals,
+    parts_of_goals,
+    verdicts,
+    worst_pairs,
+)
 from skbandit.prices._dual import ShadowPrices
 from skbandit.prices._levels import weak_level
 from skbandit.rates import Constraint
-from skbandit.rates._bind import bind_constraints, expand
-from skbandit.rates._columns import Data
-from skbandit.rates._forms import BoundConstraints, indicators
-from skbandit.rates._metric import numbers_of_goals, parts_of_goals, verdicts, worst_pairs
 from skbandit.utils._validation import check_level, warn
 
 if TYPE_CHECKING:

@@ -15,16 +15,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from skbandit.constrained._cost_tables import CostCriterion
-from skbandit.constrained._fit_rows import (
-    UNKNOWN,
-    FitRows,
-    Grouping,
-    labels_of,
-    prefix_error_with_extra,
-    refuse_keywords,
-    with_weights,
-)
 from skbandit.constrained._goals import Declared, Goals
 from skbandit.constrained._mixins import ConstrainedClassifierMixin
 from skbandit.constrained._report import (
@@ -36,7 +26,16 @@ from skbandit.constrained._report import (
     with_margins,
 )
 from skbandit.constrained._unknown_groups import UnknownGroups
-from skbandit.constrained._weighted_fits import (
+from skbandit.constrained.fits._fit_rows import (
+    UNKNOWN,
+    FitRows,
+    Grouping,
+    labels_of,
+    prefix_error_with_extra,
+    refuse_keywords,
+    with_weights,
+)
+from skbandit.constrained.fits._weighted_fits import (
     USUAL,
     Folds,
     Learner,
@@ -47,12 +46,13 @@ from skbandit.constrained._weighted_fits import (
     response_of,
     stacked,
 )
-from skbandit.constrained.cross_fitting._choose import Choice
-from skbandit.constrained.cross_fitting._rounds import Criterion
+from skbandit.constrained.rounds._rounds import Criterion
+from skbandit.constrained.rules._choose import Choice
+from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
+from skbandit.measure import Columns, Data
 from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Rate
-from skbandit.rates._columns import Columns, Data
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import available_if, count_rows, fit_context

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skbandit.constrained._cost_tables import CostCriterion
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._moved_decisions import MovedDecisionsMixin
 from skbandit.constrained._report import level_reached, missed
-from skbandit.constrained._weighted_fits import (
+from skbandit.constrained.fits._weighted_fits import (
     USUAL,
     OutOfFold,
     Prefit,
@@ -21,21 +20,20 @@ from skbandit.constrained._weighted_fits import (
     learns_costs,
     responses,
 )
-from skbandit.constrained.cross_fitting._choose import Choice
-from skbandit.constrained.cross_fitting._cost_rounds import CostRound, DecisionCosts, cost_rounds
-from skbandit.constrained.cross_fitting._rounds import (
+from skbandit.constrained.rounds._cost_rounds import CostRound, DecisionCosts, cost_rounds
+from skbandit.constrained.rounds._multipliers import Multipliers
+from skbandit.constrained.rounds._rounds import (
     Costs,
     Criterion,
     Round,
     best_round,
     rounds,
 )
-from skbandit.constrained.thresholds._limits import SharedRisk
-from skbandit.constrained.thresholds._multipliers import Multipliers
+from skbandit.constrained.rules._choose import Choice
+from skbandit.constrained.rules._cost_tables import CostCriterion
+from skbandit.constrained.rules._limits import SharedRisk
+from skbandit.measure import RATE_TOL, Data, satisfied
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._columns import Data
-from skbandit.rates._forms import RATE_TOL
-from skbandit.rates._metric import satisfied
 from skbandit.utils._fitting import report_progress, seed_for, seeded
 from skbandit.utils._folds import default_folds
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, weight_parameter

@@ -11,18 +11,25 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from skbandit.constrained._fit_rows import with_weights
 from skbandit.constrained._goals import Goals
-from skbandit.constrained.thresholds._limits import SharedRisk
+from skbandit.constrained.fits._fit_rows import with_weights
+from skbandit.constrained.rules._limits import SharedRisk
+from skbandit.measure import (
+    RATE_TOL,
+    BoundConstraints,
+    Data,
+    LinearFractionalForms,
+    count,
+    interval,
+    objective_rates,
+    parts_of_goals,
+    satisfied,
+    value_and_rows,
+    warn_of_few,
+)
 from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Rate
-from skbandit.rates._bind import objective_rates
-from skbandit.rates._columns import Data
-from skbandit.rates._expression import count
-from skbandit.rates._forms import RATE_TOL, BoundConstraints, LinearFractionalForms
 from skbandit.rates._kinds import Atom
-from skbandit.rates._metric import parts_of_goals, satisfied, value_and_rows, warn_of_few
-from skbandit.rates._score_limits import interval
 from skbandit.utils._folds import behind_transformers
 
 if TYPE_CHECKING:

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.constrained._fit_rows import UNKNOWN, Classes, Grouping
 from skbandit.constrained._goals import Declared
-from skbandit.constrained._weighted_fits import (
+from skbandit.constrained.fits._fit_rows import UNKNOWN, Classes, Grouping
+from skbandit.constrained.fits._weighted_fits import (
     GainTask,
     Learner,
     OutOfFold,
     learns_costs,
     responses,
 )
-from skbandit.rates._columns import Data, UnknownColumnError
+from skbandit.measure import Data, UnknownColumnError
 
 MOST_STRATA = 60
 """Pairs of a group and a label of which probabilities are learned, at most."""

@@ -19,7 +19,7 @@ from skbandit.evaluation._replay._engine import ReplayOptions, read_replayed, re
 from skbandit.evaluation._replay._result import FEW, ReplayResult, check_past, too_few
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import check_in_order, column_names, read_log, read_times
-from skbandit.rates._forms import RATE_TOL
+from skbandit.measure import RATE_TOL
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import check_row_weights, warn, warn_if_reordered

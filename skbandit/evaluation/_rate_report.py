@@ -10,19 +10,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from skbandit.rates import Constraint, Rate
-from skbandit.rates._bind import count_rows_of_rates, expand
-from skbandit.rates._columns import Columns, Data, Rows
-from skbandit.rates._expression import (
-    AbsoluteRate,
+from skbandit.measure import (
+    Columns,
+    Data,
+    Rows,
     cells_of,
+    count_rows_of_rates,
+    expand,
     filled,
+    form_of,
+    interval,
     on_given_rows,
     read_measured,
+    satisfied,
+    value_and_rows,
+    verdicts,
+    warn_of_few,
     warn_of_unnamed,
 )
-from skbandit.rates._metric import form_of, satisfied, value_and_rows, verdicts, warn_of_few
-from skbandit.rates._score_limits import interval
+from skbandit.rates import Constraint, Rate
+from skbandit.rates._expression import AbsoluteRate
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pandas as pd
 from skbandit.datasets._parquet import read_parquet_tables
 from skbandit.evaluation._rate_report import Goal, named_goals, names_of_groups, rate_of, report_of
 from skbandit.logs import read_table, sum_over_blocks
-from skbandit.rates._merged import MergedRows, Reduction
+from skbandit.measure import MergedRows, Reduction
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:

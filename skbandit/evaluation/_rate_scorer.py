@@ -14,24 +14,21 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import UNUSED
 
-from skbandit.rates import Constraint, Rate
-from skbandit.rates._bind import (
+from skbandit.measure import (
+    RATE_TOL,
+    Data,
     as_constraint,
+    count,
     count_rows_of_constraints,
+    distinct,
     expand,
     flatten_constraints,
-    read_objective,
-)
-from skbandit.rates._columns import Data, distinct
-from skbandit.rates._expression import (
-    AbsoluteRate,
-    as_rate,
-    count,
     on_given_rows,
     read_measured,
-    smallest_value,
+    read_objective,
 )
-from skbandit.rates._forms import RATE_TOL
+from skbandit.rates import Constraint, Rate
+from skbandit.rates._expression import AbsoluteRate, as_rate, smallest_value
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import warn
 

@@ -21,16 +21,14 @@ from scipy.special import ndtri
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._action_tables import holds_slates, is_log
 from skbandit.constrained import constraint_report
 from skbandit.evaluation import off_policy_value, rate_report
 from skbandit.evaluation._rate_report import parts_of_rows, read_verdicts, sum_up
 from skbandit.inspection import _page
 from skbandit.inspection._report_lines import estimates_table, of_goals
-from skbandit.logs import columns_of, read_log
+from skbandit.logs import columns_of, holds_slates, is_log, read_log
+from skbandit.measure import Columns, flatten_constraints
 from skbandit.rates import Rate, error_rate, positive_rate
-from skbandit.rates._bind import flatten_constraints
-from skbandit.rates._columns import Columns
 from skbandit.rates._kinds import OUTCOME
 from skbandit.utils._folds import behind_transformers, split_pipeline
 from skbandit.utils._sklearn_compat import count_rows

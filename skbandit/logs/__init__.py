@@ -35,11 +35,14 @@ from skbandit.logs._cost_tables import MAX_COST as MAX_COST
 from skbandit.logs._cost_tables import read_cost_values as read_cost_values
 from skbandit.logs._cost_tables import warn_if_rewards as warn_if_rewards
 from skbandit.logs._log import LOG_COLUMNS as LOG_COLUMNS
+from skbandit.logs._log import NO_REWARDS as NO_REWARDS
 from skbandit.logs._log import Log as Log
 from skbandit.logs._log import as_actions as as_actions
 from skbandit.logs._log import check_in_order as check_in_order
 from skbandit.logs._log import column_names as column_names
 from skbandit.logs._log import columns_of as columns_of
+from skbandit.logs._log import count_actions as count_actions
+from skbandit.logs._log import is_log as is_log
 from skbandit.logs._log import read_log as read_log
 from skbandit.logs._log import read_numbers as read_numbers
 from skbandit.logs._log import read_times as read_times
@@ -62,6 +65,7 @@ from skbandit.logs._slates import are_slates as are_slates
 from skbandit.logs._slates import check_shown as check_shown
 from skbandit.logs._slates import code_slates as code_slates
 from skbandit.logs._slates import entries_per_slate as entries_per_slate
+from skbandit.logs._slates import holds_slates as holds_slates
 from skbandit.logs._slates import read_slates as read_slates
 from skbandit.logs._slates import slate_labels as slate_labels
 from skbandit.logs._uniform import check_uniform as check_uniform

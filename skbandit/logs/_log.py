@@ -480,3 +480,22 @@ def read_times(values: Any, n_rows: int) -> np.ndarray:
             UserWarning,
         )
     return times
+
+
+def count_actions(y: Any) -> tuple[Any, np.ndarray]:
+    """Actions without rewards, and a reward of 1 for each, with a warning."""
+    y = as_actions(y)
+    warn(NO_REWARDS, UserWarning)
+    return y, np.ones(len(y))
+
+
+NO_REWARDS = (
+    "y has actions but no rewards, so each action counts as reward 1: pass a DataFrame with "
+    "columns 'action' and 'reward', or reward=."
+)
+
+
+def is_log(y: Any, columns: Mapping[str, Any] | None) -> bool:
+    """Whether y is a log, with a column of actions, or a table of costs."""
+    names = column_names(y)
+    return names is not None and bool({"action"} & {*names, *(columns or {})})

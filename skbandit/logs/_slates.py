@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.logs._arms import Codes, Pools, code_labels, label_array, read_pools, renumbered
-from skbandit.logs._log import column_names, columns_of, read_numbers, read_times
+from skbandit.logs._log import column_names, columns_of, is_log, read_numbers, read_times
 from skbandit.utils._validation import check_not_masked, warn_if_reordered, warn_if_wrapped
 
 LARGEST_REWARD = 1e145
@@ -238,3 +238,9 @@ def check_shown(pools: Pools, action: np.ndarray, labels: list[Any]) -> None:
         raise ValueError(
             f"row {row}: {labels[action[row, place]]!r} is shown, but not among the available arms."
         )
+
+
+def holds_slates(y: Any, columns: Mapping[str, Any] | None) -> bool:
+    """Whether y is a log with a reward per arm of a slate; a tuple may be the label of one arm."""
+    name = (columns_of(y, columns) or {}).get("reward") if is_log(y, columns) else None
+    return name is not None and isinstance(next(iter(y[name]), None), tuple | list | np.ndarray)

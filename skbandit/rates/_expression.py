@@ -5,26 +5,13 @@ from __future__ import annotations
 import math
 import numbers
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-import numpy as np
-from sklearn.exceptions import UndefinedMetricWarning
-
-from skbandit.exceptions import EmptyRateError
-from skbandit.rates._atoms import (
-    UnlabeledRateError,
-    atom_counts,
-    check_classes,
-    choices,
-    named,
-    prediction_counts,
-    warn_of_strangers,
-)
-from skbandit.rates._columns import Data, either_label, read_predictions
-from skbandit.rates._kinds import OUTCOME, SPENT, Atom, ClassSlot, Kind, Member, On, Slot
+from skbandit.rates._kinds import OUTCOME, SPENT, Atom, ClassSlot, Kind, Slot
 from skbandit.utils._validation import warn
 
 if TYPE_CHECKING:
@@ -241,7 +228,7 @@ class Rate:
         >>> precision().value(["no", "yes", "yes"], ["yes", "yes", "no"], pos_label="yes")
         0.5
         """
-        return measure(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
+        return _value(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
 
     # --- algebra -----------------------------------------------------------------------
 
@@ -385,7 +372,7 @@ class AbsoluteRate:
         float
             For `each`, the value of the group furthest from zero.
         """
-        return measure(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
+        return _value(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -692,7 +679,7 @@ def value_range(rate: Rate) -> tuple[float, float]:
     return smallest_value(rate), -smallest_value(-rate)
 
 
-def _has_slots(atom: Atom) -> bool:
+def has_slots(atom: Atom) -> bool:
     return isinstance(atom.group, Slot) or isinstance(atom.of, ClassSlot)
 
 
@@ -739,224 +726,6 @@ def _rise(pair: list[float]) -> float:
     return n / d if d else math.copysign(math.inf, n)
 
 
-# Values on given predictions.
-
-
-def measure(
-    expression: Rate | AbsoluteRate,
-    y_true: Any,
-    y_pred: Any,
-    attributes: Any,
-    sample_weight: Any,
-    pos_label: Any,
-    labels: Any = None,
-) -> float:
-    """Evaluate an expression on predictions: the worst value of a form."""
-    absolute = isinstance(expression, AbsoluteRate)
-    rate = on_given_rows(expression.rate if isinstance(expression, AbsoluteRate) else expression)
-    given = y_true, y_pred, attributes, sample_weight, pos_label
-    data, positive = read_measured([rate], *given, labels=labels)
-    warn_of_unnamed([rate], data)
-    known = values_on(rate, data, positive)
-    if absolute:
-        return max(map(abs, known), default=float("nan"))
-    if not known:
-        return float("nan")
-    if not rate.is_form:
-        return known[0]
-    # The terms of the group decide which is worst, as in each(recall, by="g") - recall().
-    own = replace(rate, terms=tuple((c, atom) for c, atom in rate.terms if _has_slots(atom)))
-    summary = rate.summary or ("min" if own.greater_is_better else "max")
-    return min(known) if summary == "min" else max(known)
-
-
-def read_measured(
-    rates: Sequence[Rate],
-    y_true: Any,
-    y_pred: Any,
-    attributes: Any,
-    sample_weight: Any,
-    pos_label: Any,
-    **more: Any,
-) -> tuple[Data, np.ndarray]:
-    """`read_predictions` for some rates: they may need no positive class, and name known ones."""
-    if pos_label is None and all(map(_needs_no_pos_label, rates)):
-        pos_label = either_label(y_pred if y_true is None else y_true)
-    data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label, **more)
-    check_classes([atom for rate in rates for atom in rate.atoms], data)
-    return data, positive
-
-
-def warn_of_unnamed(rates: Iterable[Rate], data: Data) -> None:
-    """Warn of decisions that no class is and no rate names, and of values that no row has."""
-    rates = list(rates)
-    warn_of_strangers([atom for rate in rates for atom in rate.atoms], data)
-    named = {label for rate in rates for atom in rate.atoms for label in atom.named}
-    unnamed = [label for label in data.others if label not in named]
-    if unnamed and not data.closed:
-        warn(
-            f"y_pred has {unnamed}, which y_true lacks: rows decided so are counted as other "
-            "decisions, which are never right. If they are meant, pass all labels as labels=.",
-            UserWarning,
-        )
-
-
-def _needs_no_pos_label(rate: Rate) -> bool:
-    """Whether either class may be the positive one; stored predictions of 0 and 1 decide it."""
-    stored = any(atom.kind.compares_with == "reference" for atom in rate.atoms)
-    return rate.symmetric and not stored
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What fills the slots of a form: groups, classes, or an ordered pair of one of the two.
-
-    Attributes
-    ----------
-    groups : tuple of Member
-    classes : tuple of labels
-    """
-
-    groups: tuple[Member, ...]
-    classes: tuple[Any, ...]
-
-    def of(self, joint: str) -> str:
-        """The class, or the pair of classes."""
-        return joint.join(map(str, self.classes))
-
-    def name(self, joint: str) -> str:
-        """The groups and classes, those of a pair joined."""
-        return ", ".join(filter(None, [joint.join(map(str, self.groups)), self.of(joint)]))
-
-
-def cells_of(rate: Rate, data: Data, ons: set[On], context: str) -> list[Cell]:
-    """All cells of a form, one without slots of an expression that is none."""
-    groups: list[tuple[Any, ...]] = [()]
-    classes: list[tuple[Any, ...]] = [()]
-    if (grouped := rate.grouped_by) is not None:
-        columns, size = grouped
-        found = data.groups(columns, ons, context)
-        if len(found) < size:
-            raise TooFewGroupsError(
-                f"{context}: {named(columns)} {len(found)} group(s), needs {size}."
-            )
-        groups = choices(found, size, context)
-    if (several := rate.over_classes) is not None:
-        slot, size = several
-        labels = [one for one in slot.labels(data.classes, data.decisions) if one is not None]
-        if len(labels) < size:
-            raise TooFewGroupsError(f"{context}: {len(labels)} class(es), needs {size}: {labels}.")
-        classes = choices(labels, size, context)
-    return [Cell(group, label) for label in classes for group in groups]
-
-
-class TooFewGroupsError(ValueError):
-    """A form over pairs of groups meets fewer than two."""
-
-
-def filled(rate: Rate, cells: Sequence[Cell], data: Data) -> list[Rate]:
-    """The expression in each cell; the mean of all that have rows, if it is one."""
-    found = [fill(rate, cell) for cell in cells]
-    if rate.summary != "mean" or not found:
-        return found
-    empty = [cell for cell, one in zip(cells, found, strict=True) if not _has_rows(one, data)]
-    if empty and len(empty) < len(cells):
-        names = ", ".join(cell.name(" - ") for cell in empty)
-        warn(f"{rate} is the mean without {names}: there are no rows.", UndefinedMetricWarning)
-        found = [one for cell, one in zip(cells, found, strict=True) if cell not in empty]
-    n = len(found)
-    terms = tuple((c / n, atom) for one in found for c, atom in one.terms)
-    return [replace(rate, terms=terms, summary=None)]
-
-
-def _has_rows(rate: Rate, data: Data) -> bool:
-    """Whether there are rows in all denominators, for some predictions."""
-    try:
-        for atom in rate.atoms:
-            atom_counts(atom, data)
-    except UnlabeledRateError:
-        raise
-    except EmptyRateError:
-        return False
-    return True
-
-
-def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
-    """Defined values of a rate: one, or one per cell of a form."""
-    try:
-        cells = cells_of(rate, data, {"train"}, repr(rate))
-    except TooFewGroupsError as error:
-        warn(str(error).replace(f"{rate}:", f"{rate} is undefined:"), UndefinedMetricWarning)
-        return []
-    known: dict[object, float] = {}
-    rates = filled(rate, cells, data)
-    found = [_single(one, data, positive, known) for one in rates]
-    empty = [k for k, (value, _) in enumerate(found) if np.isnan(value)]
-    if not found:
-        warn(f"{rate} is undefined: there are no groups.", UndefinedMetricWarning)
-    if empty:
-        text, more = f"{rate} is undefined", len(empty) - 1
-        if rate.is_form:
-            what = "group" if rate.grouped_by else "class"
-            text += f" in {what} {cells[empty[0]].name(' / ')}"
-        text += f": {found[empty[0]][1]}"
-        if more:
-            text += (
-                f" Likewise in {more} more of {len(found)}; if they are values of a continuous "
-                "column, cut it into bands."
-            )
-        warn(text, UndefinedMetricWarning)
-    return [value for value, _ in found if not np.isnan(value)]
-
-
-def on_given_rows(rate: Rate) -> Rate:
-    """Return the expression with `on` set to the dataset of a metric."""
-    return rate.map_atoms(lambda atom: replace(atom, on="train"))
-
-
-def _single(
-    rate: Rate, data: Data, positive: np.ndarray, known: dict[object, float] | None = None
-) -> tuple[float, str]:
-    """Value of a rate without open group slots; nan and the reason if a denominator is empty."""
-    try:
-        return count(rate, data, positive, known), "no prediction falls in its denominator."
-    except UnlabeledRateError:
-        raise  # missing labels are an error of the caller, not an empty denominator
-    except EmptyRateError as error:
-        return float("nan"), str(error)
-
-
-def count(
-    rate: Rate, data: Data, positive: np.ndarray, known: dict[object, float] | None = None
-) -> float:
-    """Value of a rate without open group slots, nan if a denominator is empty.
-
-    Each atom is a quotient of two counts, so k of n rows give exactly ``k / n``. `known` has the
-    values of atoms that were counted for other rates at the same predictions, and gains those of
-    this one.
-    """
-    known = {} if known is None else known
-    value, predicted = rate.constant, positive.astype(int)
-    for coefficient, atom in rate.terms:
-        if atom.key not in known:
-            numerator, denominator = prediction_counts(atom, data, predicted)
-            some = denominator.any()
-            known[atom.key] = numerator.sum() / denominator.sum() if some else np.nan
-        value += coefficient * known[atom.key]
-    if rate.denominator is None:
-        return float(value)
-    divisor = count(rate.denominator, data, positive, known)
-    return float(value / divisor) if divisor > 0 else float("nan")
-
-
-def fill(rate: Rate, cell: Cell) -> Rate:
-    """Fill the open slots of a rate."""
-
-    def filled_atom(atom: Atom) -> Atom:
-        if isinstance(atom.group, Slot):
-            atom = replace(atom, group=cell.groups[atom.group.index])
-        if isinstance(atom.of, ClassSlot):
-            atom = replace(atom, of=cell.classes[atom.of.index])
-        return atom
-
-    return rate.map_atoms(filled_atom)
+def _value(expression: Rate | AbsoluteRate, *given: Any) -> float:
+    """Evaluate an expression on predictions; what measures expressions stands above them."""
+    return import_module("skbandit.measure").measure(expression, *given)

@@ -22,8 +22,8 @@ from skbandit.constrained._goals import Declared
 from skbandit.constrained.paper._mm import majorize_minimize
 from skbandit.constrained.paper._problem import Point, compile_problem
 from skbandit.constrained.paper._registry import choose_solver
+from skbandit.measure._columns import MISSING, Columns, Data, Rows
 from skbandit.rates import Constraint, Rate, churn, error_rate, false_positive_rate, recall
-from skbandit.rates._columns import MISSING, Columns, Data, Rows
 from tests.benchmarks._data import Deployment, deployment
 from tests.benchmarks._measure import in_fresh_process, measure
 from tests.benchmarks._rivals import linear_svc

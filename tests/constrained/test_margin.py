@@ -16,10 +16,14 @@ from sklearn.preprocessing import StandardScaler
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.constrained._report import missed, report_table, with_margins
-from skbandit.constrained.cross_fitting._cross_fit import Candidates
-from skbandit.constrained.thresholds._candidates import RATE_TOL, best_threshold
-from skbandit.constrained.thresholds._limits import allowed_error
+from skbandit.constrained.linear._cross_fit import Candidates
+from skbandit.constrained.rules._candidates import RATE_TOL, best_threshold
+from skbandit.constrained.rules._limits import allowed_error
 from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.measure._bind import bind_constraints, bind_rate, expand, flatten_constraints
+from skbandit.measure._columns import Columns, Data, Rows
+from skbandit.measure._forms import LinearFractionalForms
+from skbandit.measure._score_limits import interval
 from skbandit.rates import (
     churn,
     each,
@@ -30,10 +34,6 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._bind import bind_constraints, bind_rate, expand, flatten_constraints
-from skbandit.rates._columns import Columns, Data, Rows
-from skbandit.rates._forms import LinearFractionalForms
-from skbandit.rates._score_limits import interval
 from tests.problems import exact_limits
 from tests.tiers import first
 

@@ -11,9 +11,10 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.cross_fitting._rounds import Criterion, Round, best_round
-from skbandit.constrained.thresholds._groups import RuleSearch
+from skbandit.constrained.rounds._rounds import Criterion, Round, best_round
+from skbandit.constrained.rules._groups import RuleSearch
 from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.measure._score_limits import score_limits
 from skbandit.prices._levels import LEVELS, VIOLATION_COST, quantile_of
 from skbandit.rates import (
     difference,
@@ -23,8 +24,7 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._score_limits import score_limits
-from tests.constrained.cross_fitting.test_choose import made
+from tests.constrained.rules.test_choose import made
 from tests.constrained.test_reduction import unfair
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, Y_EXTRA, X, Y
 from tests.tiers import first

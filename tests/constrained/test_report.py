@@ -10,8 +10,10 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained._fit_rows import read_rows
 from skbandit.constrained._report import missed, report_table, with_margins
+from skbandit.constrained.fits._fit_rows import read_rows
+from skbandit.measure._bind import bind_constraints, expand
+from skbandit.measure._columns import Data
 from skbandit.rates import (
     churn,
     difference,
@@ -24,8 +26,6 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._bind import bind_constraints, expand
-from skbandit.rates._columns import Data
 from tests.problems import exact_limits
 
 COLUMNS = [

@@ -24,11 +24,12 @@ from skbandit.constrained import (
     RampClassifier,
     constraint_report,
 )
-from skbandit.constrained._cost_tables import CostCriterion
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.cross_fitting._rounds import Criterion
+from skbandit.constrained.rounds._rounds import Criterion
+from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.evaluation import RateScorer, rate_report, to_model_card
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
+from skbandit.measure._columns import Columns, Data, Rows
 from skbandit.rates import (
     any_of,
     churn,
@@ -44,7 +45,6 @@ from skbandit.rates import (
     recall,
     worst,
 )
-from skbandit.rates._columns import Columns, Data, Rows
 from skbandit.selection import RegressionSetSelector, SetSelectClassifier
 
 NAMES = np.array(["benign", "carcinoma", "melanoma"])

@@ -341,7 +341,7 @@ def test_integers_that_become_floats():
 
 def kept_rows(blocks, goals, **options):
     """Numbers of rows that are kept after each block."""
-    from skbandit.rates import _merged
+    from skbandit.measure import _merged
 
     found, merged = [], _merged.MergedRows.merged
 
@@ -472,7 +472,7 @@ def test_which_block_is_wrong(on_dask, change, message):
 
 def test_scores_and_groups_of_many_values_are_refused(monkeypatch):
     """Their combinations would need as much memory as the rows."""
-    monkeypatch.setattr("skbandit.rates._merged.MOST_MERGED", 400)
+    monkeypatch.setattr("skbandit.measure._merged.MOST_MERGED", 400)
     for options in ({"y_pred": "age"}, {"by": "age"}):
         given = {"y_true": "y", "y_pred": "p"} | options
         with pytest.raises(

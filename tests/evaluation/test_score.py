@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression
 
 from skbandit.evaluation import off_policy_blocks, off_policy_value, replay, slate_ips
 from skbandit.evaluation._score import Spread
-from skbandit.rates._confidence import wilson_score
+from skbandit.measure._confidence import wilson_score
 from tests.policies import Always
 from tests.tiers import first
 

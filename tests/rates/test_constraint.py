@@ -9,6 +9,8 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from skbandit import rates
+from skbandit.measure._bind import bind_constraints, expand, flatten_constraints
+from skbandit.measure._columns import Columns, Data, Rows
 from skbandit.rates import (
     Constraint,
     churn,
@@ -21,8 +23,6 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._bind import bind_constraints, expand, flatten_constraints
-from skbandit.rates._columns import Columns, Data, Rows
 from skbandit.rates._expression import as_rate, compare
 
 rng = np.random.default_rng(0)

@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 
+from skbandit.measure._bind import bind_constraints, expand
+from skbandit.measure._columns import Data
 from skbandit.rates import (
     churn,
     difference,
@@ -16,8 +18,6 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._bind import bind_constraints, expand
-from skbandit.rates._columns import Data
 from tests.rates.tables import make_data, make_rows
 
 G = ["b", "a", "c", "b", "a", "c", None, "a"]

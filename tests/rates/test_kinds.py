@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from skbandit import rates
+from skbandit.measure._score_limits import interval
 from skbandit.rates._expression import atom_rate
 from skbandit.rates._kinds import KINDS, Atom, Kind
-from skbandit.rates._score_limits import interval
 from tests.rates.tables import make_data
 
 EVERY_ROW = ((1, 1), (1, 1))

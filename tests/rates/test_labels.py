@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skbandit.measure._columns import check_pos_label, distinct, encode
 from skbandit.rates import churn, recall
-from skbandit.rates._columns import check_pos_label, distinct, encode
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, norm
 
-from skbandit.rates._confidence import wilson_score
+from skbandit.measure._confidence import wilson_score
 
 
 def test_wilson_is_scipys():

@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 
 from skbandit import ConstrainedReduction, ConstrainedThreshold
 from skbandit.evaluation import rate_report_blocks
+from skbandit.measure._bind import bind_rate
+from skbandit.measure._columns import Columns
 from skbandit.rates import positive_rate, recall
-from skbandit.rates._bind import bind_rate
-from skbandit.rates._columns import Columns
 from tests.rates.tables import make_data
 
 pl = pytest.importorskip("polars", reason="polars is not installed")

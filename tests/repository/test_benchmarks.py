@@ -16,8 +16,8 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.tree import DecisionTreeClassifier
 
 from skbandit.datasets import make_set_selection
-from skbandit.rates._bind import expand
-from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.measure._bind import expand
+from skbandit.measure._columns import Columns, Data, Rows
 from tests.benchmarks import (
     _measure,
     _page_boards,

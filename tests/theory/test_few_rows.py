@@ -10,9 +10,9 @@ import pytest
 from scipy.stats import binom, norm
 
 from skbandit.constrained._goals import Declared
+from skbandit.measure._columns import Columns, Data, Rows
+from skbandit.measure._score_limits import score_limits
 from skbandit.rates import error_rate, recall
-from skbandit.rates._columns import Columns, Data, Rows
-from skbandit.rates._score_limits import score_limits
 from tests.tiers import first
 
 SMALL, LARGE = {"group": "small"}, {"group": "large"}

@@ -13,7 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.thresholds._candidates import ThresholdSearch, best_threshold
+from skbandit.constrained.rules._candidates import ThresholdSearch, best_threshold
+from skbandit.measure._bind import bind_constraints, bind_rate, expand, flatten_constraints
+from skbandit.measure._columns import Columns, Data, Rows
+from skbandit.measure._forms import LinearFractionalForms
+from skbandit.measure._score_limits import score_limits
 from skbandit.rates import (
     each,
     error_rate,
@@ -23,10 +27,6 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._bind import bind_constraints, bind_rate, expand, flatten_constraints
-from skbandit.rates._columns import Columns, Data, Rows
-from skbandit.rates._forms import LinearFractionalForms
-from skbandit.rates._score_limits import score_limits
 from tests.problems import exact_limits
 from tests.tiers import first
 

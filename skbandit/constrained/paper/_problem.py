@@ -13,12 +13,8 @@ from scipy.sparse import csr_array, issparse, vstack
 from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained.paper._interface import ConvexProblem, canonical
 from skbandit.constrained.paper._tolerances import FEASIBLE, NO_DIRECTION
-from skbandit.constrained.thresholds._multipliers import multipliers_per_bound
-from skbandit.rates._forms import (
-    BoundConstraints,
-    LinearFractionalForms,
-    nonnegative_rows,
-)
+from skbandit.constrained.rounds._multipliers import multipliers_per_bound
+from skbandit.measure import BoundConstraints, LinearFractionalForms, nonnegative_rows
 
 KINK = 1e-6
 """How close to a kink of the ramp a row counts as being on it.

@@ -13,12 +13,12 @@ from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from skbandit.constrained._fit_rows import (
-    refuse_keywords,
-)
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._linear import BaseRampClassifier
 from skbandit.constrained._report import missed, objective_row, plain_columns
+from skbandit.constrained.fits._fit_rows import (
+    refuse_keywords,
+)
 from skbandit.constrained.paper._interface import Solver
 from skbandit.constrained.paper._problem import (
     RampProblem,
@@ -31,13 +31,13 @@ from skbandit.constrained.paper._registry import NAMES, choose_solver
 from skbandit.constrained.paper._starts import relaxation_advice
 from skbandit.constrained.paper._tolerances import INACCURATE
 from skbandit.constrained.paper._train import Trained, TrainingOptions, train
-from skbandit.constrained.thresholds._curve import Curve
-from skbandit.constrained.thresholds._multipliers import (
+from skbandit.constrained.rounds._multipliers import (
     MAX_THRESHOLDS,
     Rules,
     dropped_prices,
     rules_of_curve,
 )
+from skbandit.constrained.rules._curve import Curve
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Constraint, Rate

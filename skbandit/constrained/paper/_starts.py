@@ -25,8 +25,8 @@ from skbandit.constrained.paper._tolerances import (
     START_PENALTY,
     TIE,
 )
-from skbandit.constrained.thresholds._candidates import slacks
-from skbandit.constrained.thresholds._curve import Curve
+from skbandit.constrained.rules._candidates import slacks
+from skbandit.constrained.rules._curve import Curve
 
 
 def starts(

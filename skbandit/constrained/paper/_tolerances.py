@@ -8,7 +8,7 @@ width of the ramp's kinks next to `majorize`.
 
 from __future__ import annotations
 
-from skbandit.rates._forms import RATE_TOL
+from skbandit.measure import RATE_TOL
 
 __all__ = [
     "AT_CAP",

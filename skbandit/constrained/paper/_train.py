@@ -32,7 +32,7 @@ from skbandit.constrained.paper._tolerances import (
     USELESS,
     WORTHWHILE,
 )
-from skbandit.constrained.thresholds._candidates import Threshold, best_threshold
+from skbandit.constrained.rules._candidates import Threshold, best_threshold
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from skbandit.constrained.solvers import (
     Solution,
     SolverError,
 )
+from skbandit.measure._columns import Columns, Data, Rows
 from skbandit.rates import (
     difference,
     error_rate,
@@ -35,7 +36,6 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._columns import Columns, Data, Rows
 from tests.problems import compiled, sample
 from tests.tiers import first
 

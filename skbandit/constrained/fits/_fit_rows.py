@@ -1,0 +1,555 @@
+"""What `fit` of every constrained classifier reads from its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse, vstack
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import assert_all_finite, column_or_1d, indexable
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted
+
+from skbandit.measure import MISSING, Columns, Data, Rows, encode, encode_classes, warn_of_blank
+from skbandit.utils._sklearn_compat import feature_names
+from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
+
+
+def read_other_decisions(others: Any, labels: np.ndarray) -> tuple[Any, ...]:
+    """Check the parameter `other_decisions`: names of the type of the labels, none of them one."""
+    if isinstance(others, str) or not isinstance(others, Iterable):
+        raise TypeError(
+            f"other_decisions={others!r} must be a list of decisions, such as ['review']."
+        )
+    found = tuple(one.item() if hasattr(one, "item") else one for one in others)
+    for one in found:
+        if isinstance(one, Iterable) and not isinstance(one, str | bytes):
+            raise TypeError(f"other_decisions has {one!r}, which is no label.")
+    if len(set(found)) < len(found):
+        raise ValueError(f"other_decisions={list(found)} names a decision twice.")
+    example = labels.tolist()[0]
+    for one in found:
+        if one in labels.tolist():
+            raise ValueError(
+                f"other_decisions has {one!r}, which is one of the classes {labels.tolist()}."
+            )
+        kinds = [_kind_of_label(label) for label in (one, example)]
+        if kinds[0] != kinds[1] or not _fits(one, labels.dtype):
+            raise ValueError(
+                f"other_decisions has {one!r}, of type {type(one).__name__}, and the classes are "
+                f"{labels.dtype if labels.dtype.kind in 'iufb' else type(example).__name__}, such "
+                f"as {example!r}: predict returns one array, so give all decisions one type."
+            )
+    return found
+
+
+def _fits(label: Any, dtype: Any) -> bool:
+    """Whether an array of the labels can hold another one as it is."""
+    if dtype.kind not in "iuf":
+        return True
+    try:
+        return bool(np.array([label], dtype=dtype).tolist() == [label])
+    except (OverflowError, ValueError):
+        return False
+
+
+def _kind_of_label(label: Any) -> type:
+    """The type that labels share: numbers are of one."""
+    if isinstance(label, bool):
+        return bool
+    return float if isinstance(label, int | float) else type(label)
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Class labels, sorted, and decisions that are no classes.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (K,)
+    positive : label or None
+        The class of rates that name none; of two classes that is always one.
+    others : tuple
+        The other decisions.
+    """
+
+    labels: np.ndarray
+    positive: Any
+    others: tuple[Any, ...] = ()
+
+    @classmethod
+    def read(cls, y: np.ndarray, pos_label: Any, others: Sequence[Any] = ()) -> Classes:
+        """Find the classes in y; of two, `pos_label` None makes the second positive."""
+        check_labels(y)
+        return cls.of(np.unique(y), pos_label, others)
+
+    @classmethod
+    def of(cls, labels: np.ndarray, pos_label: Any, others: Sequence[Any] = ()) -> Classes:
+        """Check the distinct labels, which must be two at least, and other decisions."""
+        if not len(labels):
+            raise ValueError("y is empty.")
+        warn_of_blank(labels.tolist(), "y")
+        if len(labels) < 2:
+            raise ValueError(
+                f"Two classes are needed, y has one class only: {labels.tolist()[0]!r}."
+            )
+        if pos_label is not None and pos_label not in labels.tolist():
+            cure = ""
+            if alike := [label for label in labels.tolist() if str(label) == str(pos_label)]:
+                cure = f" Did you mean {alike[0]!r}, of type {type(alike[0]).__name__}?"
+            elif labels.tolist() == [0, 1]:  # as ensembles encode them
+                cure = (
+                    " VotingClassifier, StackingClassifier and BaggingClassifier replace labels by "
+                    "0 and 1: pass them labels 0 and 1, of which 1 is positive."
+                )
+            raise ValueError(
+                f"pos_label={pos_label!r} is not among the classes {labels.tolist()}.{cure}"
+            )
+        others = read_other_decisions(others, labels)
+        if pos_label is None and len(labels) == 2 and not others:
+            pos_label = labels.tolist()[1]
+        return cls(labels, pos_label, others)
+
+    def require_two(self, name: str) -> None:
+        """Raise an error if an estimator that is for two classes has more."""
+        if len(self.labels) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass, "
+                f"with {len(self.labels)} classes, and {name} is for two: use "
+                "ConstrainedThreshold, which meets goals on several classes with any classifier."
+            )
+
+    @property
+    def of_two(self) -> bool:
+        """Whether there are two decisions, the classes."""
+        return len(self.labels) == 2 and not self.others
+
+    @property
+    def decisions(self) -> np.ndarray:
+        """The labels and the other decisions."""
+        return np.array([*self.labels.tolist(), *self.others], dtype=self._dtype)
+
+    @property
+    def _dtype(self) -> Any:
+        if not self.others or self.labels.dtype.kind not in "US":
+            return self.labels.dtype
+        return np.array([*self.labels.tolist(), *self.others]).dtype  # names may be longer
+
+    @property
+    def orientation(self) -> float:
+        """-1 if the positive one of two classes is ``labels[0]``, else 1.
+
+        1 is as in scikit-learn's scores.
+        """
+        return -1.0 if self.of_two and self.labels[0] == self.positive else 1.0
+
+    def encode(self, y: Any, name: str) -> np.ndarray:
+        """Codes of labels: of two classes 1 for positive, else their order; -1 where missing."""
+        if self.of_two:
+            return encode(y, self.positive, self.labels.tolist(), name)
+        return encode_classes(y, self.labels.tolist(), name)
+
+    def data(self, train: Rows, extra: Rows | None) -> Data:
+        """What rates of these classes are measured on."""
+        return Data(train, extra, self.positive, self.labels.tolist(), self.others)
+
+
+class Extra(NamedTuple):
+    """The arguments of a second dataset, which only rates with ``on="extra"`` or ``"all"`` measure.
+
+    Attributes
+    ----------
+    X, y, attributes, sample_weight : as passed
+        A `y` of None, and missing entries, are unlabeled.
+    """
+
+    X: Any
+    y: Any
+    attributes: Any
+    sample_weight: Any
+
+    @classmethod
+    def read(
+        cls,
+        X_extra: Any = None,
+        y_extra: Any = None,
+        attributes_extra: Any = None,
+        sample_weight_extra: Any = None,
+    ) -> Extra | None:
+        """Read the four `*_extra` arguments; None without rows.
+
+        Each may be wrapped in a tuple of one, which cross-validation leaves whole (it slices
+        everything else with as many rows as X).
+        """
+        extra = cls(*map(_unwrap, (X_extra, y_extra, attributes_extra, sample_weight_extra)))
+        passed = [f"{name}_extra" for name, part in extra._asdict().items() if part is not None]
+        if passed and extra.X is None:
+            raise ValueError(f"{passed[0]} was passed without X_extra.")
+        return extra if passed else None
+
+
+def read_rows(
+    X: Any, label: np.ndarray, sample_weight: Any, attributes: Any, suffix: str = "", y: Any = None
+) -> Rows:
+    """Read one dataset; `X` and `y` as the user passed them, for their names and indices."""
+    n = len(label)
+    given = {"X": X, "y": y, "attributes": attributes, "sample_weight": sample_weight}
+    warn_if_reordered({name + suffix: part for name, part in given.items()})
+    columns = Columns.read(attributes, X, n, f"attributes{suffix}")
+    return Rows(columns, label, check_row_weights(sample_weight, n, f"sample_weight{suffix}"))
+
+
+def read_labels(y: Any, n_rows: int, classes: Classes, name: str) -> np.ndarray:
+    """Return codes of shape (n_rows,), see `Classes.encode`; None is all missing."""
+    if y is None:
+        return np.full(n_rows, MISSING, dtype=np.int8)
+    codes = classes.encode(y, name)
+    if len(codes) != n_rows:
+        raise ValueError(f"{name} has {len(codes)} entries for {n_rows} rows.")
+    return codes
+
+
+def read_extra(
+    extra: Extra | None,
+    classes: Classes,
+    *,
+    X_is_named: bool,
+    read_X: Callable[[Any], Any],
+) -> tuple[Any, Rows | None]:
+    """Return ``read_X(extra.X)`` and its rows, or (None, None) without extra data."""
+    if extra is None:
+        return None, None
+    if feature_names(extra.X) is not None and not X_is_named:
+        raise ValueError(
+            "X_extra has column names and X has none, so X was transformed and X_extra was not: "
+            'pass transform_input=["X_extra"] to the Pipeline (with metadata routing enabled).'
+        )
+    with prefix_error_with_extra():
+        X = read_X(extra.X)
+    label = read_labels(extra.y, X.shape[0], classes, "y_extra")
+    return X, read_rows(extra.X, label, extra.sample_weight, extra.attributes, "_extra", extra.y)
+
+
+@contextmanager
+def prefix_error_with_extra() -> Iterator[None]:
+    """Name X_extra in the message of any ValueError."""
+    try:
+        yield
+    except ValueError as error:
+        if "feature" not in str(error):
+            raise ValueError(f"X_extra: {error}") from error
+        raise ValueError(
+            f"X_extra does not fit X: {error}\n(In a Pipeline, transform_input=['X_extra'] "
+            "sends it through the same transformers.)"
+        ) from error
+
+
+def stack_rows(X: Any, X_extra: Any) -> Any:
+    """Stack the extra rows, if any, below the others; so with values computed from them."""
+    if X_extra is None:
+        return X
+    if issparse(X) or issparse(X_extra):
+        return vstack([X, X_extra], format="csr")
+    return np.concatenate([X, X_extra])
+
+
+def class_factors(
+    class_weight: Any, classes: np.ndarray, y: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Factors of the rows' weights in the objective; "balanced" refers to total weights."""
+    if class_weight is None:
+        return np.ones(len(y))
+    codes = np.searchsorted(classes, y)
+    if isinstance(class_weight, Mapping):
+        factors = compute_class_weight(class_weight, classes=classes, y=y)
+    else:
+        totals = np.bincount(codes, weights=weight, minlength=len(classes))
+        factors = weight.sum() / (len(classes) * np.where(totals > 0, totals, np.inf))
+    return check_row_weights(factors[codes], len(y), "class_weight")
+
+
+def with_weights(data: Data, factors: np.ndarray) -> Data:
+    """Multiply the weights of the rows of X."""
+    return replace(data, train=replace(data.train, weight=data.train.weight * factors))
+
+
+def _unwrap(part: Any) -> Any:
+    return part[0] if isinstance(part, tuple) and len(part) == 1 else part
+
+
+@dataclass(frozen=True)
+class FitRows:
+    """The rows of X and of the extra dataset; their features are left to the classifiers.
+
+    Attributes
+    ----------
+    X : indexable of n rows
+    y : ndarray of shape (n,)
+    X_extra : indexable or None
+    classes : Classes
+    data : Data
+        What rates are measured on.
+    """
+
+    X: Any
+    y: np.ndarray
+    X_extra: Any
+    classes: Classes
+    data: Data
+
+    @classmethod
+    def read(
+        cls,
+        X: Any,
+        y: Any,
+        metadata: dict[str, Any],
+        classify: Callable[[np.ndarray], tuple[Classes, np.ndarray]],
+    ) -> FitRows:
+        """Check and read the arguments of `fit`.
+
+        Parameters
+        ----------
+        X, y : as passed
+        metadata : dict
+            The other arguments, by their names in `fit`.
+        classify : callable
+            From y to the classes and the code of each row: see `Classes.encode`.
+        """
+        given, y_given = X, y
+        y = column_or_1d(y, warn=True)
+        refuse_missing_labels(y)
+        assert_all_finite(y, input_name="y")
+        X, y = indexable(X, y)
+        classes, label = classify(y)
+        of_rows = metadata["sample_weight"], metadata["attributes"]
+        train = read_rows(given, label, *of_rows, y=y_given)
+        X_extra, extra = read_extra(
+            Extra.read(**{k: part for k, part in metadata.items() if k.endswith("_extra")}),
+            classes,
+            X_is_named=feature_names(given) is not None,
+            read_X=lambda rows: indexable(rows)[0],
+        )
+        return cls(X, y, X_extra, classes, classes.data(train, extra))
+
+    def require_both_classes(self) -> None:
+        """Require rows of both classes with positive weight."""
+        train = self.data.train
+        if len(np.unique(train.label[train.weight > 0])) < 2:
+            raise ValueError("Two classes are needed: all rows of one class have weight 0.")
+
+
+def refuse_keywords(estimator: Any, unknown: Iterable[str]) -> None:
+    """Raise an error that names the first keyword of a fit that is unknown, and its cure."""
+    for name in unknown:
+        cure = ""
+        if name == "sensitive_features":
+            cure = (
+                ": pass their columns as attributes=, a DataFrame, and name them in the "
+                "constraints, as in difference(positive_rate, by='sex') <= 0.05"
+            )
+        raise TypeError(
+            f"{type(estimator).__name__}.fit() got an unexpected keyword argument {name!r}{cure}."
+        )
+
+
+def check_labels(y: np.ndarray) -> None:
+    """Require labels of classes; numbers and booleans must not be stored as objects."""
+    if y.dtype == object and type_of_target(y) == "unknown":
+        found = list(dict.fromkeys(type(label).__name__ for label in y.tolist()))
+        cure = f"y.astype({found[0]})" if len(found) == 1 else "one type, as by y.astype(str)"
+        raise ValueError(
+            f"Unknown label type: y is of dtype object and holds {' and '.join(found)}, as after a "
+            f"merge with missing rows: pass {cure}."
+        )
+    check_classification_targets(y)
+
+
+def refuse_missing_labels(y: Any) -> None:
+    """Raise an error if a label is missing: such rows belong into X_extra."""
+    missing = np.asarray(pd.isna(y))
+    if missing.ndim and missing.any():
+        raise ValueError(
+            f"y has no label in {int(missing.sum())} rows, row {int(np.argmax(missing))} first "
+            "(NaN or None): pass rows without labels as X_extra, and count them in rates with "
+            'on="extra" or "all".'
+        )
+
+
+def labels_of(y: np.ndarray, pos_label: Any, others: Sequence[Any]) -> tuple[Classes, np.ndarray]:
+    """The classes of y, and the code of each row: see `Classes.encode`."""
+    classes = Classes.read(y, pos_label, others)
+    if classes.of_two:
+        return classes, (y == classes.positive).astype(np.int8)
+    return classes, np.searchsorted(classes.labels, y)
+
+
+UNKNOWN = -1
+"""Code of a row whose group was not found at fit."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The groups that have a threshold.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Attribute columns whose values, or combinations of values, are the groups.
+    groups : tuple of tuple
+        The values of each group, in the order of `columns`. All None, the last one, is for rows
+        with a missing value, if fit had some.
+    """
+
+    columns: tuple[str, ...]
+    groups: tuple[tuple[Any, ...], ...]
+
+    @classmethod
+    def find(cls, by: Any, data: Data, *, missing: bool = True) -> Grouping:
+        """Find the groups on the rows of positive weight.
+
+        Parameters
+        ----------
+        by : str or sequence of str
+            The parameter of the estimator.
+        data : Data
+            The rows of X, and of X_extra if passed.
+        missing : bool
+            Whether rows with a missing value share a threshold.
+        """
+        names = read_by(by)
+        ons = {"train"} if data.extra is None else {"all"}
+        found = data.groups(names, ons, f"by={by!r}")  # type: ignore[arg-type]
+        groups = tuple(group.values for group in found)
+        if missing and data.without_group(names, ons, f"by={by!r}"):  # type: ignore[arg-type]
+            groups += ((None,) * len(names),)
+        return cls(names, groups)
+
+    def codes(self, columns: Columns) -> np.ndarray:
+        """Index of the group of each row; UNKNOWN for values not found at fit."""
+        known = {values: code for code, values in enumerate(self.groups)}
+        joint, distinct = _distinct(columns.several(self.columns, self._context))
+        none = known.get((None,) * len(self.columns), UNKNOWN)
+        code = np.array(
+            [none if None in values else known.get(values, UNKNOWN) for values in distinct],
+            dtype=np.int64,
+        )
+        return code[joint]
+
+    def known_codes(self, columns: Columns) -> np.ndarray:
+        """Index of the group of each row; an error names rows without a known group."""
+        codes = self.codes(columns)
+        if (codes == UNKNOWN).any():
+            self._blame(columns, codes == UNKNOWN)
+        return codes
+
+    def codes_or_overall(self, columns: Columns) -> np.ndarray:
+        """Index of the group of each row, or UNKNOWN; warn if that is so for all rows."""
+        codes = self.codes(columns)
+        if len(codes) and (codes == UNKNOWN).all():
+            _, distinct = _distinct(columns.several(self.columns, self._context).iloc[[0]])
+            warn(
+                f"{self._context}: no row is of a group with a threshold, so that all get the "
+                f"overall one. Row 0 is of group {_named(self.columns, distinct[0])}, and fit saw "
+                f"{self._listed()}: are the values of another type, or coded otherwise?",
+                UserWarning,
+            )
+        return codes
+
+    def index(self) -> pd.Index:
+        """The groups as an index."""
+        if len(self.columns) == 1:
+            return pd.Index([values[0] for values in self.groups], name=self.columns[0])
+        return pd.MultiIndex.from_tuples(self.groups, names=self.columns)
+
+    @property
+    def _context(self) -> str:
+        return f"by={self.columns[0] if len(self.columns) == 1 else list(self.columns)!r}"
+
+    def _blame(self, columns: Columns, unknown: np.ndarray) -> None:
+        frame = columns.several(self.columns, self._context)
+        missing = frame.isna().to_numpy()
+        if missing.any():
+            self._blame_missing(missing)
+        row = int(np.flatnonzero(unknown)[0])
+        _, distinct = _distinct(frame.iloc[[row]])
+        raise ValueError(
+            f"{self._context}: row {row} is of group {_named(self.columns, distinct[0])}, which "
+            f"has no threshold: fit saw only {self._listed()}. Fit with rows of that group, or "
+            "give rare groups one value in common before fit and predict, or set unseen='overall'."
+        )
+
+    def _blame_missing(self, missing: np.ndarray) -> None:
+        row, column = map(int, np.argwhere(missing)[0])
+        raise ValueError(
+            f"{self._context}: column {self.columns[column]!r} is missing in "
+            f"{int(missing.any(axis=1).sum())} rows, row {row} first, and each row needs a group: "
+            "give missing values one of their own, such as 'unknown', before fit and predict, or "
+            "set unseen='overall'."
+        )
+
+    def _listed(self) -> str:
+        shown = [one[0] if len(one) == 1 else one for one in self.groups]
+        return first_few(shown, most=10)
+
+
+def read_by(by: Any) -> tuple[str, ...]:
+    """Names of columns, from the parameter `by`."""
+    names = (by,) if isinstance(by, str) else by
+    if not isinstance(names, Sequence) or not names:
+        raise TypeError(f"by must be a column or a list of columns, got {by!r}.")
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"by must name columns by strings, got {by!r}.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"by={by!r} names a column twice.")
+    return tuple(names)
+
+
+def _distinct(frame: pd.DataFrame) -> tuple[np.ndarray, list[tuple[Any, ...]]]:
+    """Code of each row, and the combination of values that each code stands for."""
+    joint = np.zeros(len(frame), dtype=np.int64)
+    parts: list[list[Any]] = []
+    for name in frame.columns:
+        codes, values = pd.factorize(frame[name], use_na_sentinel=True)
+        parts.append([*pd.Index(values).tolist(), None])  # the code of missing values is -1
+        joint = joint * len(parts[-1]) + np.where(codes < 0, len(parts[-1]) - 1, codes)
+    occurring, joint = np.unique(joint, return_inverse=True)
+    combinations = []
+    for code in occurring.tolist():
+        chosen: list[Any] = []
+        for part in reversed(parts):
+            code, place = divmod(code, len(part))
+            chosen.insert(0, part[place])
+        combinations.append(tuple(chosen))
+    return joint, combinations
+
+
+def _named(columns: tuple[str, ...], values: tuple[Any, ...]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in zip(columns, values, strict=True))
+
+
+def read_prefit(
+    y: np.ndarray, estimator: Any, pos_label: Any, others: Sequence[Any]
+) -> tuple[Classes, np.ndarray]:
+    """Return the classes of a fitted classifier, and y encoded by them."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError as error:
+        raise NotFittedError(
+            f"cv='prefit' requires a fitted estimator, and this {type(estimator).__name__} is not "
+            "fitted: fit it first, or choose another cv."
+        ) from error
+    check_labels(y)
+    classes = Classes.of(np.asarray(estimator.classes_), pos_label, others)
+    unknown = [label for label in np.unique(y).tolist() if label not in classes.labels.tolist()]
+    if unknown:
+        raise ValueError(
+            f"y contains {unknown}, which estimator was not fitted on: its classes are "
+            f"{classes.labels.tolist()}."
+        )
+    return classes, classes.encode(y, "y")

@@ -1,0 +1,567 @@
+"""Weighted classification out of fold: costs of rows become labels and weights for any learner."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse, vstack
+from scipy.special import expit, logit
+from sklearn import config_context, get_config
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.validation import has_fit_parameter
+
+from skbandit.constrained.fits._fit_rows import Classes
+from skbandit.measure import MISSING, Rows
+from skbandit.utils._examples import weighted_examples
+from skbandit.utils._fitting import in_parallel
+from skbandit.utils._folds import Splits, folds_of_extra
+from skbandit.utils._sklearn_compat import count_rows, params_of_rows, routes_weights, rows_of
+from skbandit.utils._validation import explained_entries, first_few, warn
+
+WEIGHT = "sample_weight"
+
+ROUNDING = 1e-12
+"""Costs that are smaller, relative to the largest, are rounding errors of sums that cancel."""
+
+SAME = 1e-3
+"""Weights of rows that differ by less, relative to the largest, make the same problem."""
+
+
+TAIL = 0.025
+"""Share of rows on either side that a scale does not extend to: one may be far from all others."""
+
+SATURATED = 2.0**-53
+"""Smallest distance of a probability from 0 and 1 in its logit: next to 1, floats end there."""
+
+USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
+"""Response methods, the preferred one first, and the threshold of `predict` on each."""
+
+
+def response_of(estimator: Any, wanted: str, classes: Classes) -> str:
+    """The response method of a classifier: `wanted`, or the first of USUAL if "auto".
+
+    More decisions than two classes need probabilities.
+    """
+    methods = list(USUAL) if wanted == "auto" else [wanted]
+    name, cure = type(estimator).__name__, ""
+    if learns_costs(estimator):
+        if classes.of_two:
+            raise ValueError(
+                f"{name} learns costs of several decisions, and there are two: pass a classifier."
+            )
+        methods = ["predict_costs", "predict_indicator"]
+    elif not classes.of_two:
+        if wanted == "decision_function":
+            raise ValueError(
+                f"response_method={wanted!r} is for two classes: decisions among "
+                f"{len(classes.decisions)} need probabilities, so leave it out."
+            )
+        methods = methods[:1]
+        cure = (
+            f", which decisions among {len(classes.decisions)} need: wrap it, as in "
+            f"CalibratedClassifierCV({name}())"
+        )
+    found = [method for method in methods if hasattr(estimator, method)]
+    if not found:
+        kind = ""
+        if len(classes.labels) > 2:  # as scikit-learn's checks of tags expect it
+            kind = "Only binary classification is supported. The type of the target is multiclass: "
+        raise ValueError(f"{kind}{name} has no {' and no '.join(methods)}{cure}.")
+    return found[0]
+
+
+def _by_decision(
+    estimator: Any, values: np.ndarray, classes: Classes, *, costs: bool
+) -> np.ndarray:
+    """Probabilities in the order of the decisions, or the share of each in the predicted gains.
+
+    Decisions that the estimator does not know have none.
+    """
+    is_selector, decisions = learns_costs(estimator), classes.decisions.tolist()
+    known = np.asarray(estimator.ads_ if is_selector else estimator.classes_).tolist()
+    found = np.zeros((len(values), len(decisions)))
+    found[:, [decisions.index(label) for label in known]] = values
+    if is_selector:
+        found = np.maximum(-found if costs else found, 0.0)
+        total = found.sum(axis=1, keepdims=True)
+        found = np.divide(found, total, out=np.full_like(found, 1 / len(known)), where=total > 0)
+    return found
+
+
+def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarray:
+    """Responses for the positive class, signed so that high favors ``classes.labels[1]``.
+
+    With more decisions than two classes, probabilities of all decisions, of shape (n, D).
+    """
+    with explained_entries(X, type(estimator).__name__):
+        values = np.asarray(getattr(estimator, method)(X), dtype=float)
+    if not classes.of_two:
+        values = _by_decision(estimator, values, classes, costs=method == "predict_costs")
+    elif method == "predict_proba":
+        column = np.asarray(estimator.classes_).tolist().index(classes.positive)
+        values = classes.orientation * values[:, column]
+    values = values.ravel() if classes.of_two else values
+    if not np.isfinite(values).all():
+        row = int(np.argwhere(~np.isfinite(values))[0][0])
+        raise ValueError(
+            f"{type(estimator).__name__}.{method} returns {values[row]} for row {row}: a "
+            "decision needs finite scores."
+        )
+    return values
+
+
+@dataclass(frozen=True)
+class WeightedTask:
+    """A weighted classification problem over N rows.
+
+    Attributes
+    ----------
+    positive : ndarray of bool, shape (N,)
+        The label of each row.
+    weight : ndarray of shape (N,)
+        Rows of weight 0 are excluded.
+    """
+
+    positive: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def of_costs(cls, costs: np.ndarray, row_weight: np.ndarray) -> WeightedTask:
+        """The task whose weighted error is proportional to the cost of the predictions.
+
+        Parameters
+        ----------
+        costs : ndarray of shape (N,)
+            Cost of predicting a row positive rather than negative.
+        row_weight : ndarray of shape (N,)
+            Weights of the rows themselves. The total weight of the rows that cost anything is
+            as it was, so that a penalty of the learner means the same.
+        """
+        weight = np.abs(costs)
+        weight[weight <= ROUNDING * weight.max(initial=0.0)] = 0.0
+        total = weight.sum()
+        factor = row_weight[weight > 0].sum() / total if total > 0 else 0.0
+        return cls(costs < 0, factor * weight)
+
+    def is_near(self, other: WeightedTask) -> bool:
+        """Whether a fit to the other task would only be repeated."""
+        near = np.abs(self.weight - other.weight) <= SAME * self.weight.max(initial=0.0)
+        return bool((near & ((self.positive == other.positive) | (self.weight == 0))).all())
+
+    def has_both_labels(self, rows: np.ndarray) -> bool:
+        """Whether rows of both labels are left among some."""
+        return len(np.unique(self.positive[rows][self.weight[rows] > 0])) == 2
+
+    def examples(
+        self, rows: np.ndarray, classes: Classes
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Some of the rows that count, their labels and their weights."""
+        rows = rows[self.weight[rows] > 0]
+        other = classes.labels[classes.labels != classes.positive][0]
+        return rows, np.where(self.positive[rows], classes.positive, other), self.weight[rows]
+
+
+@dataclass(frozen=True)
+class GainTask:
+    """A cost-sensitive classification problem over N rows and D decisions.
+
+    Attributes
+    ----------
+    gain : ndarray of shape (N, D)
+        What each decision gains over the worst one for that row; rows without any are excluded.
+    """
+
+    gain: np.ndarray
+
+    @classmethod
+    def of_costs(cls, costs: np.ndarray, row_weight: np.ndarray) -> GainTask:
+        """The task of costs of shape (N, D), with the total weight of rows that cost anything.
+
+        With two decisions it is the `WeightedTask` of the same costs.
+        """
+        gain = costs.max(axis=1, keepdims=True) - costs
+        gain[gain <= ROUNDING * gain.max(initial=0.0)] = 0.0
+        total = gain.sum()
+        factor = row_weight[gain.any(axis=1)].sum() / total if total > 0 else 0.0
+        return cls(factor * gain)
+
+    def is_near(self, other: GainTask) -> bool:
+        """Whether a fit to the other task would only be repeated."""
+        return bool((np.abs(self.gain - other.gain) <= SAME * self.gain.max(initial=0.0)).all())
+
+    def has_both_labels(self, rows: np.ndarray) -> bool:
+        """Whether two decisions, at least, gain something in some of the rows."""
+        return int((self.gain[rows] > 0).any(axis=0).sum()) >= 2
+
+    def examples(
+        self, rows: np.ndarray, classes: Classes
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Examples of decisions for some of the rows: see `weighted_examples`."""
+        gain = self.gain[rows]
+        row, decision, weight = weighted_examples(gain, float(gain.sum()))
+        return rows[row], classes.decisions[decision], weight
+
+
+Task = WeightedTask | GainTask
+
+
+def learns_costs(estimator: Any) -> bool:
+    """Whether an estimator is fitted to costs of all decisions, as selectors are."""
+    return hasattr(estimator, "predict_indicator")
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A classifier, and what its `fit` receives besides X, y and weights of costs.
+
+    Attributes
+    ----------
+    estimator : classifier
+        Cloned for each fit.
+    classes : Classes
+    params : dict
+        Parameters for its `fit`. What has an entry per row is sliced; the weights of the task,
+        if there is one, take the place of those of the rows.
+    weight_name : str
+        The parameter of `fit` that takes weights.
+    """
+
+    estimator: Any
+    classes: Classes
+    params: dict[str, Any]
+    weight_name: str
+
+    def fitted(self, X: Any, y: np.ndarray, rows: np.ndarray, task: Task | None) -> Any:
+        """A clone fitted to some rows of X: as they are, or with labels and weights of a task.
+
+        Without a task only rows with an entry in y are fitted, those of the extra dataset are not.
+        """
+        if task is None:
+            rows = rows[rows < len(y)]
+            return self._fit(X, y[rows], rows, {}, len(y))
+        if isinstance(task, GainTask) and learns_costs(self.estimator):
+            rows = rows[task.gain[rows].any(axis=1)]
+            costs = pd.DataFrame(-task.gain[rows], columns=self.classes.decisions)
+            return clone(self.estimator).fit(rows_of(X, rows), costs)
+        rows, labels, weight = task.examples(rows, self.classes)
+        return self._fit(X, labels, rows, {self.weight_name: weight}, len(y))
+
+    def _fit(self, X: Any, y: np.ndarray, rows: np.ndarray, weights: dict[str, Any], n: int) -> Any:
+        # the extra dataset is not indexed by the rows of X
+        whole = {k: part for k, part in self.params.items() if k.endswith("_extra")}
+        sliced = {k: part for k, part in self.params.items() if k not in whole and k not in weights}
+        if (rows >= n).any():
+            _refuse_rows_of_X(sliced, n, type(self.estimator).__name__)
+        sliced = params_of_rows(np.empty((n, 0)), sliced, indices=rows)
+        routing = config_context(enable_metadata_routing=routes_weights(self.estimator))
+        with routing, explained_entries(X, type(self.estimator).__name__):
+            return clone(self.estimator).fit(rows_of(X, rows), y, **sliced, **whole, **weights)
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Rows to fit and rows to score, by the indices of the stacked rows.
+
+    Attributes
+    ----------
+    splits : list of (ndarray, ndarray)
+    """
+
+    splits: Splits
+
+    @classmethod
+    def of(cls, splits: Splits, unit: np.ndarray, extra: Rows | None) -> Folds:
+        """Splits of X, to whose folds the extra rows are assigned, copies with the original.
+
+        `unit` is of the stacked rows.
+        """
+        label = np.empty(0, dtype=int) if extra is None else extra.label
+        of_X = np.full(len(unit) - len(label), -1)
+        for k, (_, test) in enumerate(splits):
+            of_X[test] = k
+        fold = folds_of_extra(of_X, len(splits), label - MISSING, unit)
+        rows, added = np.arange(len(of_X)), len(of_X) + np.arange(len(label))
+        return cls(
+            [
+                (
+                    np.append(rows[train], added[fold != k]),
+                    np.append(rows[test], added[fold == k]),
+                )
+                for k, (train, test) in enumerate(splits)
+            ]
+        )
+
+    def supports(self, task: Task) -> bool:
+        """Whether rows of both labels are fitted in every fold."""
+        return all(task.has_both_labels(train) for train, _ in self.splits)
+
+
+def is_linear(fitted: Any) -> bool:
+    """Whether a fitted classifier, behind transformers and wrappers of one, has coefficients."""
+    if isinstance(fitted, Pipeline):
+        return is_linear(fitted.steps[-1][1])
+    for name in ("best_estimator_", "estimator_"):
+        if hasattr(fitted, name):
+            return is_linear(getattr(fitted, name))
+    if len(several := getattr(fitted, "estimators_", [])) == 1:
+        return is_linear(several[0])
+    return hasattr(fitted, "coef_")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How a linear classifier spreads the rows: mean and deviation of scores, or of logits.
+
+    The fewer the rows that separate the classes, the wider, so that a threshold on the scores of
+    one fit does not suit those of another.
+
+    Attributes
+    ----------
+    mean, deviation : float
+    method : {"predict_proba", "decision_function"}
+        Of the responses.
+    has_logits : bool
+        Whether probabilities are read from `decision_function`, which is not rounded next to 1.
+    classes : Classes
+    weight : ndarray of shape (N,)
+        Of all rows.
+    """
+
+    mean: float
+    deviation: float
+    method: str
+    has_logits: bool
+    classes: Classes
+    weight: np.ndarray
+
+    @classmethod
+    def of(
+        cls, fitted: Any, X: Any, method: str, classes: Classes, weight: np.ndarray
+    ) -> Scale | None:
+        """That of a classifier fitted to all rows X; None if it is not linear."""
+        if not is_linear(fitted):
+            return None
+        has_logits = method == "predict_proba" and _has_logits(fitted, X, classes)
+        unknown = cls(np.nan, np.nan, method, has_logits, classes, weight)
+        mean, deviation = _moments(unknown._unbounded(fitted, X), weight)
+        return replace(unknown, mean=mean, deviation=deviation)
+
+    def responses(self, fitted: Any, X: Any, rows: np.ndarray) -> np.ndarray:
+        """Responses of another fit to some of all rows X, spread as those of the first one."""
+        scores, sign = self._unbounded(fitted, X), self.classes.orientation
+        mean, deviation = _moments(scores, self.weight)
+        flat = min(self.deviation, deviation) <= ROUNDING * np.abs(scores).max()
+        ratio = 1.0 if flat else self.deviation / deviation
+        scores = self.mean + ratio * (scores[rows] - mean)
+        return scores if self.method != "predict_proba" else sign * expit(sign * scores)
+
+    def _unbounded(self, fitted: Any, X: Any) -> np.ndarray:
+        """Responses; of probabilities their logits."""
+        classes, sign = self.classes, self.classes.orientation
+        if self.has_logits:
+            return responses(fitted, X, "decision_function", classes)
+        values = responses(fitted, X, self.method, classes)
+        if self.method != "predict_proba":
+            return values
+        return sign * logit(np.clip(sign * values, SATURATED, 1.0 - SATURATED))
+
+
+def _has_logits(fitted: Any, X: Any, classes: Classes) -> bool:
+    """Whether `decision_function` returns the logits of `predict_proba`."""
+    if not hasattr(fitted, "decision_function"):
+        return False
+    values, logits = [responses(fitted, X, method, classes) for method in USUAL]
+    sign = classes.orientation
+    return bool(np.allclose(sign * expit(sign * logits), values))
+
+
+def _moments(scores: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+    """Mean and deviation, with scores beyond the tails' quantiles clipped at them."""
+    order = np.argsort(scores)
+    rank = np.cumsum(weight[order]) / weight.sum()
+    ends = np.searchsorted(rank, [TAIL, 1.0 - TAIL]).clip(max=len(scores) - 1)
+    scores = scores.clip(*scores[order[ends]])
+    mean = float(np.average(scores, weights=weight))
+    return mean, float(np.sqrt(np.average((scores - mean) ** 2, weights=weight)))
+
+
+def cross_fitted_scores(
+    learner: Learner,
+    X: Any,
+    y: np.ndarray,
+    folds: Folds,
+    task: Task | None,
+    method: str,
+    scale: Scale | None,
+    n_jobs: int | None,
+) -> np.ndarray:
+    """Responses for stacked rows by models fitted without them; nan for rows never tested.
+
+    `scale` is that of the model fitted to all rows, if it is linear.
+    """
+    found = in_parallel(
+        (
+            partial(_fold_scores, learner, X, y, train, test, task, method, scale)
+            for train, test in folds.splits
+        ),
+        n_jobs,
+    )
+    scores = np.full((count_rows(X), *found[0].shape[1:]), np.nan)
+    for (_, test), of_fold in zip(folds.splits, found, strict=True):
+        scores[test] = of_fold
+    return scores
+
+
+def _fold_scores(
+    learner: Learner,
+    X: Any,
+    y: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+    task: Task | None,
+    method: str,
+    scale: Scale | None,
+) -> np.ndarray:
+    if task is None and len(np.unique(y[train[train < len(y)]])) < 2:
+        raise ValueError(
+            "A cv split has training rows of one class only: choose fewer folds or a stratified cv."
+        )
+    fitted = learner.fitted(X, y, train, task)
+    if scale is not None:
+        return scale.responses(fitted, X, test)
+    return responses(fitted, rows_of(X, test), method, learner.classes)
+
+
+@dataclass(frozen=True)
+class OutOfFold:
+    """Fits of a learner to all rows, and scores of each row by fits without it.
+
+    Attributes
+    ----------
+    learner : Learner
+    X : indexable of N rows
+        Those of the extra dataset stand below the others.
+    y : ndarray of shape (n,)
+    folds : Folds
+    method : {"predict_proba", "decision_function"}
+    weight : ndarray of shape (N,)
+    n_jobs : int or None
+    """
+
+    learner: Learner
+    X: Any
+    y: np.ndarray
+    folds: Folds
+    method: str
+    weight: np.ndarray
+    n_jobs: int | None
+
+    def fitted(self, task: Task | None = None) -> Any:
+        """A fit to all rows, as they are or with labels and weights of a task."""
+        if task is None:
+            return self._plain
+        return self.learner.fitted(self.X, self.y, np.arange(len(self.weight)), task)
+
+    @cached_property
+    def _plain(self) -> Any:
+        return self.learner.fitted(self.X, self.y, np.arange(len(self.weight)), None)
+
+    def scores(self, task: Task | None = None) -> tuple[np.ndarray, Any]:
+        """Scores of all rows, nan where never tested; and the fit to all rows if it was needed.
+
+        Linear classifiers have the scale of that fit.
+        """
+        linear = self.learner.classes.of_two and is_linear(self._plain)
+        fit = self.fitted(task) if linear else None
+        if fit is None:
+            scale = None
+        else:
+            scale = Scale.of(fit, self.X, self.method, self.learner.classes, self.weight)
+        settings = self.method, scale, self.n_jobs
+        return cross_fitted_scores(self.learner, self.X, self.y, self.folds, task, *settings), fit
+
+
+@dataclass(frozen=True)
+class Prefit:
+    """A fitted classifier in the place of `OutOfFold`: its scores of rows that it has not seen."""
+
+    estimator: Any
+    X: Any
+    method: str
+    classes: Classes
+
+    def fitted(self, task: Task | None = None) -> Any:
+        """The classifier."""
+        return self.estimator
+
+    def scores(self, task: Task | None = None) -> tuple[np.ndarray, Any]:
+        """Scores of all rows, and the classifier."""
+        return responses(self.estimator, self.X, self.method, self.classes), self.estimator
+
+
+def metadata_for(
+    clf: Any, metadata: dict[str, Any], fit_params: dict[str, Any], weight_name: str | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the metadata for the `fit` of the estimator inside, and for the splitter.
+
+    `weight_name` is the parameter that weights are passed to even if `fit` does not name it.
+    """
+    given = {name: value for name, value in metadata.items() if value is not None}
+    if get_config()["enable_metadata_routing"]:
+        weights = {}
+        if weight_name is not None and WEIGHT in given and not routes_weights(clf.estimator):
+            weights[weight_name] = given.pop(WEIGHT)
+        routed = process_routing(clf, "fit", **given, **fit_params)
+        return dict(routed.estimator.fit) | weights, dict(routed.splitter.split)
+    taken = {n: value for n, value in given.items() if has_fit_parameter(clf.estimator, n)}
+    if weight_name is not None and "sample_weight" in given:
+        taken[weight_name] = given["sample_weight"]
+    taken |= fit_params
+    if "sample_weight" in given and not any(name.endswith("sample_weight") for name in taken):
+        warn(
+            f"{type(clf.estimator).__name__}.fit accepts no sample_weight: the weights are "
+            "used in the rates, not in its training. (For a step of a Pipeline pass "
+            "<step>__sample_weight as well, or enable metadata routing.)",
+            UserWarning,
+        )
+    return taken, {name: part for name, part in given.items() if name == "groups"}
+
+
+def stacked(X: Any, X_extra: Any) -> Any:
+    """The extra rows, if any, below the others, as an estimator takes them."""
+    if X_extra is None:
+        return X
+    names, others = (list(getattr(part, "columns", ())) for part in (X, X_extra))
+    if names and not others:
+        raise ValueError("the columns of X are features with names, which those of X_extra lack.")
+    if others and set(names) != set(others):
+        differ = sorted(set(names) ^ set(others), key=str)
+        raise ValueError(f"features that only one of the two has: {first_few(differ)}.")
+    if (size := np.shape(X_extra)[1:]) != np.shape(X)[1:]:
+        raise ValueError(f"it has features of shape {size}, and X has {np.shape(X)[1:]}.")
+    if isinstance(X, pd.DataFrame) and isinstance(X_extra, pd.DataFrame):
+        return pd.concat([X, X_extra[X.columns]], ignore_index=True)
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(X, polars.DataFrame):
+        return polars.concat([X, X_extra.select(X.columns)])
+    if issparse(X) or issparse(X_extra):
+        return vstack([X, X_extra], format="csr")
+    return np.concatenate([np.asarray(X), np.asarray(X_extra)])
+
+
+def _refuse_rows_of_X(params: dict[str, Any], n: int, name: str) -> None:
+    """Refuse parameters with an entry per row of X where rows of X_extra are fitted, too."""
+    for parameter, values in params.items():
+        if hasattr(values, "__len__") and not isinstance(values, str) and len(values) == n:
+            raise ValueError(
+                f"{parameter} has an entry for each of the {n} rows of X, but rows of X_extra have "
+                f"costs too and are fitted with them, and {name} would get none for them: leave "
+                f"{parameter} out, or measure every rate on the rows of X."
+            )

@@ -1,0 +1,523 @@
+"""Directions trained without each fold: logistic regressions and ramps of costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from skbandit.constrained._goals import Goals, MeasuredGoals
+from skbandit.constrained.fits._weighted_fits import WeightedTask
+from skbandit.constrained.linear._directions import (
+    FEW_COLUMNS,
+    Directions,
+    LinearFit,
+    column_scales,
+    fit_logistic,
+)
+from skbandit.constrained.paper._interface import ConvexProblem, Solution, Solver
+from skbandit.constrained.paper._mm import Step, majorize_minimize
+from skbandit.constrained.paper._problem import (
+    MAX_ROWS,
+    Point,
+    RowSpan,
+    ramp_of_costs,
+    row_span,
+)
+from skbandit.constrained.paper._starts import best_intercept, lowest
+from skbandit.constrained.paper._tolerances import SCALES
+from skbandit.constrained.rounds._multipliers import Multipliers, row_costs
+from skbandit.constrained.rounds._rounds import Costs, Criterion, Round, rounds
+from skbandit.constrained.rules._choose import objective_scale
+from skbandit.measure import MISSING, Data
+from skbandit.utils._folds import folds_of_classes, folds_of_extra
+
+FOLDS, FEW_FOLDS, MANY_ROWS, ROWS_PER_COLUMN = 5, 3, 3000, 150
+"""FEW_FOLDS if there are MANY_ROWS rows and ROWS_PER_COLUMN per column, or more; else FOLDS."""
+
+FIT_ROWS, FIT_ROWS_PER_COLUMN = 8000, 50
+"""Most rows to fit a direction: FIT_ROWS, or FIT_ROWS_PER_COLUMN per column if these are more."""
+
+ALPHA = 0.1
+"""The ramp's alpha if it is "auto", in units of the sum of the objective's absolute costs."""
+
+MM_STEPS, MM_TOL = 15, 3e-4
+"""Majorization-minimization steps per ramp at most, and the decrease that ends them."""
+
+COST_SENSITIVE_FITS, MOST_COST_SENSITIVE_FITS = 3, 6
+"""Logistic regressions per fold, one after the other, at multipliers of the constraints.
+
+After COST_SENSITIVE_FITS, further ones follow while the objective may fall by `MUCH_TO_GAIN`.
+"""
+
+COST_SENSITIVE_TOL = 1e-3
+"""Difference of objectives that ends these fits if no rule could be better by more."""
+
+MUCH_TO_GAIN = 0.05
+"""Decrease of the objective, in units of the sum of absolute costs, that is worth another fit."""
+
+MULTIPLIER_ROWS = 10_000
+"""Sample that sets multipliers if there are more than twice as many rows."""
+
+NEWTON_ROWS_PER_COLUMN = 5
+"""Rows per column from which solver="auto" is "newton", whose matrix is d x d."""
+
+PLAIN, RAMP, COST_SENSITIVE = "logistic", "ramp", "cost-sensitive"
+"""Names of directions."""
+
+ROUGH_GAP = 1e-2
+"""Duality gap of the ramp's convex subproblems, in units of the sum of absolute costs.
+
+Out-of-fold rates do not show smaller gaps.
+"""
+
+
+@dataclass(frozen=True)
+class RoughSolver:
+    """A solver that stops at `ROUGH_GAP`, or at its best accuracy if that is worse."""
+
+    solver: Solver
+
+    @property
+    def name(self) -> str:
+        """The solver's own name."""
+        return self.solver.name
+
+    @property
+    def rough(self) -> float:
+        """The gap to begin with."""
+        return max(self.solver.rough, self.exact)
+
+    @property
+    def exact(self) -> float:
+        """The gap to end with."""
+        return max(self.solver.exact, ROUGH_GAP)
+
+    def solve(
+        self, problem: ConvexProblem, penalty: float, tol: float, warm: Solution | None = None
+    ) -> Solution:
+        """Solve by the solver itself."""
+        return self.solver.solve(problem, penalty, tol, warm)
+
+
+@dataclass(frozen=True)
+class CrossFitOptions:
+    """How to train the directions and to choose among them.
+
+    Parameters
+    ----------
+    solver : Solver
+        Of the ramp's convex subproblems.
+    alpha : float or None
+        The ramp's alpha; None is for `ALPHA` in units of the objective.
+    fit_intercept : bool
+        Whether there is a threshold to choose.
+    level : float or None
+        Probability that the constraints hold; None means the best of `LEVELS`.
+    unit : ndarray of int, shape (n,)
+        Unit of each row, extra ones included, which is on one side of every fold.
+    cv : int, ndarray of int of shape (n_samples,), or None
+        Number of folds, or the fold of each row of X; None is for `FOLDS` or `FEW_FOLDS`.
+    report : callable
+        Called with each `Step`.
+    """
+
+    solver: Solver
+    alpha: float | None
+    fit_intercept: bool
+    level: float | None
+    unit: np.ndarray
+    cv: int | np.ndarray | None = None
+    report: Callable[[Step], None] = lambda step: None
+
+
+@dataclass(frozen=True)
+class OneFold:
+    """The directions trained without one fold, in units of the columns.
+
+    Parameters
+    ----------
+    plain : LinearFit
+        Logistic regression, which no bound changes.
+    ramp : LinearFit
+        The ramp at the last of these multipliers.
+    cost_sensitive : tuple of LinearFit
+        Logistic regressions at multipliers that all folds share.
+    """
+
+    plain: LinearFit
+    ramp: LinearFit
+    cost_sensitive: tuple[LinearFit, ...]
+
+    def directions(self, run: int = 0) -> dict[str, np.ndarray]:
+        """All directions by name, the logistic one first."""
+        found = {PLAIN: self.plain.coef, _named(RAMP, run): self.ramp.coef}
+        numbered = enumerate(self.cost_sensitive, start=1)
+        return found | {_named(COST_SENSITIVE, run, k): fit.coef for k, fit in numbered}
+
+
+@dataclass(frozen=True)
+class TrainedFolds:
+    """Directions trained without each fold.
+
+    Parameters
+    ----------
+    columns : _Columns
+        The rows that they are for, in the span of the rows if there are more columns.
+    place : _Place
+        Where scores and weights of `columns` belong.
+    used : ndarray of bool, shape (n,)
+        The rows that matter.
+    fold : ndarray of int, shape (n,)
+    runs : tuple of lists of OneFold
+        All folds, under the constraints of each run of training.
+    directions : Directions
+        Of all runs, standardized.
+    """
+
+    columns: _Columns
+    place: _Place
+    used: np.ndarray
+    fold: np.ndarray
+    runs: tuple[list[OneFold], ...]
+    directions: Directions
+
+    @property
+    def weight(self) -> np.ndarray:
+        """1.0 for the rows that matter."""
+        return self.used.astype(float)
+
+    def plain_predictions(self) -> np.ndarray:
+        """Predictions of all rows, 0 and 1, by the logistic regression without their fold."""
+        positive = np.zeros(len(self.fold))
+        for k, one in enumerate(self.runs[0]):
+            rows = np.flatnonzero(self.fold == k)
+            scores = self.columns.rows(rows) @ one.plain.coef + one.plain.intercept
+            positive[rows] = np.asarray(scores).ravel() > 0
+        return positive
+
+    def plain_rule(self) -> Point:
+        """The mean of the folds' logistic regressions, for the design's columns."""
+        coefs, intercepts = [], []
+        for one in self.runs[0]:
+            coef = one.plain.coef / self.columns.scales
+            weights, larger = self.place.weights(coef)
+            if self.columns.center is not None:
+                larger += float(self.columns.center @ coef)
+            coefs.append(weights)
+            intercepts.append(one.plain.intercept - larger)
+        return Point(np.mean(coefs, axis=0), float(np.mean(intercepts)))
+
+
+def train_folds(
+    design: Any,
+    goals: Goals,
+    options: CrossFitOptions,
+    warm: TrainedFolds | None = None,
+) -> TrainedFolds:
+    """Train directions without each fold.
+
+    Parameters
+    ----------
+    design : ndarray or csr_array of shape (n, d)
+        All rows.
+    goals : Goals
+    options : CrossFitOptions
+    warm : TrainedFolds or None
+        Trained on the same rows for the same objective and other bounds: columns, folds and all
+        directions are kept, and new ones join them. Of no use if other rows count.
+
+    Returns
+    -------
+    TrainedFolds
+    """
+    used = rows_used(goals)
+    if warm is not None and not np.array_equal(used, warm.used):
+        warm = None
+    if warm is None:
+        columns, place = _read_columns(design, used.astype(float), options.fit_intercept)
+        fold = assign_to_folds(goals.data, used, columns.design.shape[1], options)
+    else:
+        columns, place, fold = warm.columns, warm.place, warm.fold
+    kept = [rows_to_fit(fold, used, k, columns.design.shape[1]) for k in range(fold.max() + 1)]
+    intercept = options.fit_intercept
+    if warm is None:
+        plain = _fit_plain(columns, goals, kept, intercept)
+    else:  # which no bound changes
+        plain = [one.plain for one in warm.runs[0]]
+    fits, costs = _cost_sensitive_fits(columns, goals, fold, kept, plain, options)
+    alpha = alpha_of(goals.measured, options)
+    ramps = [
+        _train_ramp(columns, costs, alpha, rows, [start, *some[-1:]], options)
+        for rows, start, some in zip(kept, plain, fits, strict=True)
+    ]
+    folds = [OneFold(*one) for one in zip(plain, ramps, fits, strict=True)]
+    runs = (*(() if warm is None else warm.runs), folds)
+    found: list[Mapping[str, np.ndarray]] = [
+        {
+            name: coef / columns.scales
+            for run, one in enumerate(of_fold)
+            for name, coef in one.directions(run).items()
+        }
+        for of_fold in zip(*runs, strict=True)
+    ]
+    directions = Directions.standardized(
+        columns.design, used.astype(float), fold, found, centered=intercept
+    )
+    return TrainedFolds(columns, place, used, fold, runs, directions)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """From directions of `_Columns` to those of the design: the span of its rows, units, center."""
+
+    span: RowSpan | None
+    scales: np.ndarray
+    center: np.ndarray | None
+
+    def weights(self, coef: np.ndarray) -> tuple[np.ndarray, float]:
+        """Weights of the design's columns, and what their scores are larger by."""
+        if self.span is None:
+            return coef, 0.0
+        weights = self.span.weights(coef) / self.scales
+        return weights, 0.0 if self.center is None else float(weights @ self.center)
+
+
+def _read_columns(design: Any, weight: np.ndarray, centered: bool) -> tuple[_Columns, _Place]:
+    """Columns in their units; of more columns than rows, the span of the rows instead."""
+    scales = column_scales(design, weight, centered=centered)
+    center = (weight / weight.sum()) @ design if centered and not issparse(design) else None
+    columns = _Columns(design, center, scales)
+    if not is_wide(design):
+        return columns, _Place(None, scales, center)
+    span = row_span(columns.rows(np.arange(len(weight))))
+    return _Columns(span.rows, None, np.ones(span.rows.shape[1])), _Place(span, scales, center)
+
+
+def is_wide(design: Any) -> bool:
+    """Whether directions are trained in the span of the rows."""
+    n, d = design.shape
+    return n < d and n <= MAX_ROWS
+
+
+def rows_used(goals: Goals) -> np.ndarray:
+    """Mask of the relevant rows: those of X, and extra ones that some rate depends on.
+
+    Rows of weight 0 do not.
+    """
+    train = goals.data.train
+    used = np.zeros(len(goals.data), dtype=bool)
+    used[goals.measured.rows] = True
+    used[: len(train)] = train.weight > 0
+    return used
+
+
+def assign_to_folds(
+    data: Data, used: np.ndarray, n_columns: int, options: CrossFitOptions
+) -> np.ndarray:
+    """Assign rows to folds; those that are not used are in the first one.
+
+    Parameters
+    ----------
+    data : Data
+    used : ndarray of bool, shape (n,)
+        The rows that matter.
+    n_columns : int
+        On which the number of folds depends.
+    options : CrossFitOptions
+        Its `cv` and `unit`.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If a class has one row or unit only.
+    """
+    n, label, unit = len(data.train), data.train.label, options.unit
+    fold = np.zeros(len(data), dtype=int)
+    counted = np.flatnonzero(used[:n])
+    if isinstance(options.cv, np.ndarray):
+        fold[:n] = options.cv
+    else:
+        n_folds = options.cv
+        counts = [len(np.unique(unit[counted[label[counted] == one]])) for one in (0, 1)]
+        if min(counts) < 2:
+            raise ValueError(
+                f"One class has {min(counts)} row of positive weight, and rows of both classes "
+                "are left out of training in turn: pass more rows, or use RampClassifier, which "
+                "leaves none out. (Equal rows, and rows of a group, count once.)"
+            )
+        if n_folds is None:
+            many = used.sum() >= max(MANY_ROWS, ROWS_PER_COLUMN * n_columns)
+            n_folds = min(FEW_FOLDS if many else FOLDS, *counts)
+        fold[counted] = folds_of_classes(label[counted], n_folds, unit[counted])
+    if data.extra is not None:
+        extra = n + np.flatnonzero(used[n:])
+        stratum = data.extra.label[extra - n] - MISSING
+        both = unit[np.append(counted, extra)]
+        fold[extra] = folds_of_extra(fold[counted], int(fold.max()) + 1, stratum, both)
+    return fold
+
+
+def rows_to_fit(fold: np.ndarray, used: np.ndarray, k: int, n_columns: int) -> np.ndarray:
+    """Mask of the rows outside of fold k, or of a random part where they are very many."""
+    kept = (fold != k) & used
+    most = max(FIT_ROWS, FIT_ROWS_PER_COLUMN * n_columns)
+    if kept.sum() <= most:
+        return kept
+    rows = np.random.default_rng(k).choice(np.flatnonzero(kept), most, replace=False)
+    kept = np.zeros(len(fold), dtype=bool)
+    kept[rows] = True
+    return kept
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Rows in units of their columns, computed on demand."""
+
+    design: Any
+    center: np.ndarray | None
+    scales: np.ndarray
+
+    def rows(self, which: np.ndarray) -> Any:
+        """Some rows: divided by the units, and centered if dense."""
+        part = self.design[which]
+        if issparse(part):
+            scaled = part.data * (1.0 / self.scales)[part.indices]
+            return csr_array((scaled, part.indices, part.indptr), shape=part.shape)
+        return (part if self.center is None else part - self.center) / self.scales
+
+
+def alpha_of(goals: MeasuredGoals, options: CrossFitOptions) -> float:
+    """The ramp's alpha."""
+    return ALPHA * objective_scale(goals) if options.alpha is None else options.alpha
+
+
+def _named(name: str, run: int = 0, number: int = 0) -> str:
+    """A unique name of a direction."""
+    marks = [f" {number}" if number else "", f" #{run + 1}" if run else ""]
+    return name + "".join(marks)
+
+
+def _fit_plain(
+    columns: _Columns, goals: Goals, kept: list[np.ndarray], fit_intercept: bool
+) -> list[LinearFit]:
+    """Logistic regressions of the labels, without each fold."""
+    train = goals.data.train
+    task = WeightedTask(train.label == 1, train.weight * goals.factors)
+    return _fit_weighted(columns, task, kept, fit_intercept, [None] * len(kept))
+
+
+def _fit_weighted(
+    columns: _Columns,
+    task: WeightedTask,
+    kept: list[np.ndarray],
+    fit_intercept: bool,
+    starts: Sequence[LinearFit | None],
+) -> list[LinearFit]:
+    """Logistic regressions without each fold; the mean weight does not count.
+
+    Newton steps forget where they began, so that other folds begin where the first one ended.
+    L-BFGS would remember a little of the rows that are left out.
+    """
+    forgets = columns.design.shape[1] <= FEW_COLUMNS
+    fits: list[LinearFit] = []
+    for among, start in zip(kept, starts, strict=True):
+        rows = np.flatnonzero((task.weight > 0) & among[: len(task.weight)])
+        weight = task.weight[rows]
+        fit = fit_logistic(
+            columns.rows(rows),
+            task.positive[rows],
+            weight / weight.mean(),
+            fit_intercept=fit_intercept,
+            start=fits[0] if fits and forgets else start,
+        )
+        fits.append(fit)
+    return fits
+
+
+def _train_ramp(
+    columns: _Columns,
+    costs: np.ndarray,
+    alpha: float,
+    among: np.ndarray,
+    fits: Sequence[LinearFit],
+    options: CrossFitOptions,
+) -> LinearFit:
+    """Minimize the ramp of the rows' costs, without constraints (Problem 2 with these costs).
+
+    Starts from the best of some fits, at its best scale and intercept.
+    """
+    rows = np.flatnonzero(among & (costs != 0))
+    problem = ramp_of_costs(columns.rows(rows), costs[rows], alpha, options.fit_intercept)
+    mm = majorize_minimize(
+        problem,
+        lowest(problem, [best_intercept(problem, fit.coef, SCALES) for fit in fits]),
+        RoughSolver(options.solver),
+        max_iter=MM_STEPS,
+        tol=MM_TOL,
+        report=options.report,
+    )
+    point = problem.without_noise(mm.point)
+    return LinearFit(point.coef, point.intercept)
+
+
+def _to_gain(criterion: Criterion, done: Sequence[Round]) -> float:
+    """How much better a rule could be than the best threshold of all rounds; nan if unknown.
+
+    `Round.gap` is less where constraints hold as N - tD <= 0 for rates of 0/0.
+    """
+    rules = [criterion.search(one.scores).best() for one in done]
+    value = min((one.objective for one in rules if one.feasible), default=np.inf)
+    return value - (done[-1].value - done[-1].gap)
+
+
+def _cost_sensitive_fits(
+    columns: _Columns,
+    goals: Goals,
+    fold: np.ndarray,
+    kept: list[np.ndarray],
+    plain: list[LinearFit],
+    options: CrossFitOptions,
+) -> tuple[list[tuple[LinearFit, ...]], np.ndarray]:
+    """Logistic regressions of each fold at multipliers that all folds share: see `rounds`.
+
+    Also returns the costs of all rows at the last of these multipliers.
+    """
+    costs = Costs.of(goals, goals.data)
+    if len(goals.measured.rows) > 2 * MULTIPLIER_ROWS:
+        goals = goals.sample(MULTIPLIER_ROWS)
+    judged, n = goals.measured.rows, len(fold)
+    criterion = Criterion.of(goals, options.level, 0.0)
+    fits = [plain]
+
+    def score(task: WeightedTask | None) -> tuple[np.ndarray, None]:
+        if task is not None:
+            fits.append(_fit_weighted(columns, task, kept, options.fit_intercept, fits[-1]))
+        scores = np.empty(n)
+        for k, fit in enumerate(fits[-1]):
+            tested = judged[fold[judged] == k]
+            scores[tested] = np.asarray(columns.rows(tested) @ fit.coef).ravel() + fit.intercept
+        return scores[judged], None
+
+    def task_of(multipliers: Multipliers) -> WeightedTask | None:
+        task = costs.task(multipliers)
+        return task if all(task.has_both_labels(np.flatnonzero(rows)) for rows in kept) else None
+
+    known, limit = criterion.known(), 1 + MOST_COST_SENSITIVE_FITS
+    much = MUCH_TO_GAIN * objective_scale(goals.measured)
+    done: list[Round] = []
+    for one in rounds(
+        criterion, known, costs.plain, score, task_of, max_iter=limit, tol=COST_SENSITIVE_TOL
+    ):
+        done.append(one)
+        if len(done) > COST_SENSITIVE_FITS and not _to_gain(criterion, done) > much:
+            break
+    last = row_costs(costs.goals, done[-1].multipliers)
+    return list(zip(*fits[1:], strict=True)) or [()] * len(plain), last

@@ -1,0 +1,444 @@
+"""ConstrainedRampClassifier: directions and thresholds chosen by out-of-fold rates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from skbandit.constrained._goals import Goals
+from skbandit.constrained._linear import BaseRampClassifier
+from skbandit.constrained._report import (
+    INTERVAL_LEVEL,
+    add_intervals,
+    cross_fitted_report,
+    known_rows_advice,
+    level_reached,
+    missed,
+    objective_row,
+    plain_columns,
+    report_table,
+)
+from skbandit.constrained.fits._fit_rows import refuse_keywords
+from skbandit.constrained.linear._cross_fit import Candidates, CrossFitted
+from skbandit.constrained.linear._folds import (
+    NEWTON_ROWS_PER_COLUMN,
+    CrossFitOptions,
+    is_wide,
+)
+from skbandit.constrained.paper._interface import Solver
+from skbandit.constrained.paper._registry import NAMES, choose_solver
+from skbandit.constrained.paper._starts import in_words
+from skbandit.constrained.rules._limits import SharedRisk
+from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.measure import RATE_TOL, Data, interval
+from skbandit.rates import Constraint, Rate
+from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread
+from skbandit.utils._folds import is_number, read_units, rows_tested, splits_of_classes
+from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
+from skbandit.utils._validation import finite, silenced, warn
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    import pandas as pd
+    from numpy.typing import ArrayLike
+
+
+class ConstrainedRampClassifier(BaseRampClassifier):
+    """Linear classifier that meets constraints on rates on new data.
+
+    It optimizes one rate under bounds on others. Directions are trained by cross-fitting, that is,
+    without each fold in turn: by logistic regression; by logistic regressions at costs per row,
+    to which multipliers turn the constraints (Agarwal et al., ICML 2018); and by minimizing the
+    ramp loss at these costs (Goh, Cotter, Gupta & Friedlander, NIPS 2016, Algorithm 1). The best of
+    these and their mixtures is selected by out-of-fold rates, together with the best threshold that
+    meets the constraints with a margin for sampling error.
+
+    Parameters
+    ----------
+    objective : Rate, default=None
+        Rate to optimize. None means `error_rate()`. Recall and the like are maximized, the error
+        rate and the like minimized. ``worst(error_rate, by="region")`` optimizes the worst group.
+    constraints : Constraint or (nested) sequence of Constraint, default=()
+        Constraints to meet: see `skbandit.rates`.
+    alpha : float or "auto", default="auto"
+        Strength of the L2 penalty of the ramp (the paper's lambda), relative to the mean objective.
+        "auto" means 0.1 for a single rate, and scales it for an objective that sums several.
+    cv : int, cross-validation generator or iterable, default=None
+        Folds. None means 5 folds, or 3 if there are at least 3,000 rows and 150 rows per feature.
+        If None or a number, folds are stratified, rows are assigned to them in random order, and
+        copies or the rows of one of the `groups` share a fold. Of a generator or iterable, every
+        row must be in exactly one test fold and in all other training folds.
+    confidence_level : float in [0.5, 1) or None, default=None
+        Approximate probability that all constraints hold in the population. None weighs it against
+        its price: of 0.9, 0.8, 0.7, 0.6 and 0.5, it takes the level with the lowest objective plus
+        0.12 times (1 - level), so that a violation counts as much as 12 errors in 100 rows. The
+        level taken is `confidence_level_`. If a number cannot be reached, `fit` raises an error.
+        0.5 leaves no margin.
+    fit_intercept : bool, default=True
+        Whether to fit an unpenalized intercept. Without one there is no threshold to choose.
+    solver : str or Solver, default="auto"
+        Solver of the ramp's convex problems, weighted support vector machines without constraints:
+        see `skbandit.constrained.RampClassifier`. "auto" is "newton", or "augmented_lagrangian" if
+        there are fewer than five rows per feature.
+    solver_options : dict, default=None
+        Parameters of a solver given by name.
+    pos_label : label, default=None
+        The positive class. Required for labels other than {0, 1}, {-1, 1} and bool, unless all
+        rates are the same for either class, as `error_rate` and `churn` are.
+    class_weight : dict, "balanced" or None, default=None
+        Class weights in the objective. They do not affect constraints.
+    random_state : int, RandomState instance or None, default=None
+        Not used: fits are deterministic.
+    verbose : int, default=0
+        1 prints one line per training step, or logs it if INFO records of "skbandit" are shown.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights. Positive scores are predicted as ``classes_[1]``.
+    intercept_ : ndarray of shape (1,)
+        Intercept.
+    alpha_ : float
+        `alpha` as used, for columns in units of their standard deviation.
+    direction_ : str
+        The selected direction: "logistic", "ramp", "cost-sensitive", or a mixture such as "0.5
+        logistic + 0.5 ramp".
+    classes_ : ndarray of shape (2,)
+        Class labels.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Shadow prices, one per row of `constraint_report_`: how much the out-of-fold objective
+        improves per unit by which a bound is relaxed; 0 if it does not bind, nan if the constraint
+        was skipped.
+    constraint_report_ : DataFrame
+        One row per constraint; of a `ratio` or `difference` of more than six groups, one row per
+        pair of groups that training needed. Columns on the training rows: `constraint`, `on`,
+        `n_rows`, `bound`, `value`, `multiplier`. Out-of-fold columns: `cross_fitted`, the value to
+        expect on new data, with a 95% interval from `ci_low` to `ci_high`; `effective_n`, `slack`,
+        `satisfied`; `unconstrained`, the rate of plain logistic regression. With a
+        `confidence_level`, `margin` is the slack that it requires of each constraint, and
+        `satisfied` means at least that.
+        `price` is how much better the objective would be without the declared constraint, of which
+        the row may be a part, among the models trained.
+    objective_report_ : DataFrame
+        One row: `objective`; its `value`, `cross_fitted`, `ci_low`, `ci_high` and `unconstrained`,
+        as in `constraint_report_`.
+    confidence_level_ : float
+        The level that was reached; 0.5 if the rates meet their bounds without a margin, nan if
+        they miss them, in an error's `closest_`.
+    feasible_ : bool
+        Whether all constraints are satisfied out of fold, and the final rule violates none on its
+        training rows beyond a 95% interval.
+    solver_ : str
+        Name of the solver used.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    skbandit.constrained.RampClassifier : The paper's algorithm, evaluated on its training rows.
+    skbandit.constrained.ConstrainedThreshold : Moves the threshold of any classifier.
+    skbandit.constrained.ConstrainedReduction : Meets constraints with any classifier.
+    skbandit.evaluation.RateScorer : Scores any classifier by the same declarations.
+
+    Notes
+    -----
+    Predictions are deterministic. `predict_proba` is the score clipped to
+    [0, 1], not a calibrated probability.
+
+    Each row is scored by the model of the fold that leaves it out. Scores are standardized per
+    model, so that all share one threshold, and the final direction is the mean of the folds'
+    directions. The rates of these out-of-fold predictions must meet their bounds with a margin.
+    The margin is such that the population violates any bound with a probability of at most 1 minus
+    the level, by Wilson's limits, which MOVER combines for differences and ratios. With a
+    `confidence_level`, rates of fewer than 10 effective rows have exact limits, and all limits are
+    wider, because the best of many rules is chosen.
+
+    The level is approximate. The limits assume a rule fixed in advance and independent rows, but
+    many directions and thresholds are tried on the same rows, and the folds' models stand in for
+    the final one. `ConstrainedThreshold` with ``cv="prefit"`` gives an exact guarantee on rows set
+    aside for it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from skbandit import ConstrainedRampClassifier
+    >>> from skbandit.rates import false_positive_rate, recall
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = ConstrainedRampClassifier(
+    ...     objective=false_positive_rate(), constraints=recall() >= 0.95, pos_label=0
+    ... )
+    >>> clf.fit(scale(X), y).constraint_report_[["constraint", "bound", "satisfied"]]
+           constraint  bound  satisfied
+    0  recall() >= 0.95   0.95       True
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseRampClassifier._parameter_constraints,
+        "solver": [StrOptions(set(NAMES)), HasMethods("solve")],
+        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "cv": ["cv_object"],
+        "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        objective: Rate | None = None,
+        constraints: Constraint | Sequence[Any] = (),
+        *,
+        alpha: float | str = "auto",
+        cv: Any = None,
+        confidence_level: float | None = None,
+        fit_intercept: bool = True,
+        solver: str | Solver = "auto",
+        solver_options: dict[str, Any] | None = None,
+        pos_label: Any = None,
+        class_weight: dict[Any, float] | str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.objective = objective
+        self.constraints = constraints
+        self.alpha = alpha
+        self.cv = cv
+        self.confidence_level = confidence_level
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.solver_options = solver_options
+        self.pos_label = pos_label
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        attributes: Any = None,
+        X_extra: Any = None,
+        y_extra: Any = None,
+        attributes_extra: Any = None,
+        sample_weight_extra: Any = None,
+        groups: ArrayLike | None = None,
+        **unknown: Any,
+    ) -> Self:
+        """Train under the declared constraints.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, in the objective and in every constraint.
+        attributes : DataFrame with n_samples rows, or dict of arrays, default=None
+            Columns that constraints name and the model need not see. Columns of X, if it is
+            a DataFrame, can be named too. Cross-validation slices a DataFrame.
+        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
+            A second dataset, as in the `fit` of `RampClassifier`.
+        groups : array-like of shape (n_samples,), default=None
+            Rows that belong together, such as those of one person: passed to the splitter `cv`
+            or, if that is None or a number, kept in the same fold. None means that only equal
+            rows are.
+        **unknown : dict
+            Refused, with a hint for names of other libraries.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InfeasibleConstraintsError
+            If no rule is found that meets the constraints; the closest model is in its
+            `closest_`, and this estimator is left as it was.
+
+        Warns
+        -----
+        ConstrainedFitWarning
+            If the constraints cost much of the objective, or hold with less confidence than 0.6.
+        UserWarning
+            If 1 % of the rows or more are copies of others.
+        """
+        refuse_keywords(self, unknown)
+        extra = {
+            "X_extra": X_extra,
+            "y_extra": y_extra,
+            "attributes_extra": attributes_extra,
+            "sample_weight_extra": sample_weight_extra,
+        }
+        told = fit_task(self, X, y, sample_weight)
+        with told as step_done, atomic_fit(self) as draft, one_blas_thread():
+            design, goals = draft._read_training(X, y, sample_weight, attributes, **extra)
+            options = draft._options(design, goals, groups, step_done)
+            draft._choose(design, goals, options, Candidates())
+        return self
+
+    def _train(
+        self, candidates: Candidates, X: Any, y: Any, groups: Any = None, **rows: Any
+    ) -> None:
+        """Train directions for these bounds; fit nothing else."""
+        self._validate_params()
+        with one_blas_thread(), silenced():  # a fit for these bounds will warn
+            design, goals = self._read_training(X, y, **rows)
+            options = self._options(design, goals, groups, lambda _: None)
+            candidates.train(design, goals, options)
+
+    def _choose_among(
+        self, candidates: Candidates, X: Any, y: Any, groups: Any = None, **rows: Any
+    ) -> Self:
+        """Fit, with directions trained for other bounds, too."""
+        with atomic_fit(self) as draft, one_blas_thread():
+            design, goals = draft._read_training(X, y, **rows)
+            options = draft._options(design, goals, groups, lambda _: None)
+            draft._choose(design, goals, options, candidates)
+        return self
+
+    def _choose(
+        self, design: Any, goals: Goals, options: CrossFitOptions, candidates: Candidates
+    ) -> None:
+        """Choose among the candidates, and set what follows from the choice."""
+        fitted = candidates.choose(design, goals, options)
+        while fitted.choice.feasible and (wider := goals.widened(fitted.predictions)):
+            goals = wider
+            fitted = candidates.choose(design, goals, options)
+        self._take_constraints(goals)
+        self.solver_ = options.solver.name
+        self._set_model(fitted, goals)
+        positive = self._predicted_positive(self._linear(design))
+        report = self._cross_fitted_report(positive, fitted, goals)
+        self._report_columns = plain_columns(report)
+        decisions = positive, fitted.predictions, fitted.unconstrained
+        self._objective_row = objective_row(goals, goals.data, *decisions, self._free)
+        self.feasible_ = bool(report["satisfied"].fillna(True).all()) and fitted.choice.feasible
+        self._check_fitted(positive, fitted, goals)
+        level = fitted.choice.level if self.confidence_level is None else None
+        self._warn_of_weak_fit(goals, fitted.predictions, fitted.unconstrained, level)
+
+    def _options(
+        self, design: Any, goals: Goals, groups: Any, step_done: Callable[[str], None]
+    ) -> CrossFitOptions:
+        """Settings of `cross_fit`."""
+        n, d = design.shape
+        name = self.solver
+        if name == "auto" and not self.solver_options:  # fits are rough and many
+            name = "newton" if n >= NEWTON_ROWS_PER_COLUMN * d else "augmented_lagrangian"
+        dimensions = n if is_wide(design) else d
+        return CrossFitOptions(
+            choose_solver(name, self.solver_options or {}, n, d, dimensions),
+            None if isinstance(self.alpha, str) else finite(self.alpha, "alpha"),
+            self.fit_intercept,
+            self.confidence_level,
+            *self._read_folds(design, goals.data, groups),
+            report=self._reporter(step_done),
+        )
+
+    def _read_folds(
+        self, design: Any, data: Data, groups: Any
+    ) -> tuple[np.ndarray, int | np.ndarray | None]:
+        """The `unit` and `cv` of `CrossFitOptions`."""
+        n, label = len(data.train), data.train.label
+        unit = read_units(self.cv, design, label, data.train.weight, groups)
+        if is_number(self.cv):
+            return unit, self.cv
+        params = {} if groups is None else {"groups": groups}
+        splits = splits_of_classes(self.cv, design[:n], label, unit, params)
+        tested = rows_tested(splits, n)
+        if not tested.all():
+            row = int(np.flatnonzero(~tested)[0])
+            raise ValueError(
+                f"cv does not test row {row}, but each row needs one score by a model that was "
+                "fitted without it: choose a cv that tests each row once, such as StratifiedKFold."
+            )
+        fold = np.empty(n, dtype=int)
+        for k, (_, test) in enumerate(splits):
+            fold[test] = k
+        return unit, fold
+
+    def _set_model(self, fitted: CrossFitted, goals: Goals) -> None:
+        """Set the fitted attributes of the rule, signed for ``classes_[1]``."""
+        sign = self._classes.orientation
+        self.coef_ = sign * fitted.coef[None, :]
+        self.intercept_ = np.array([-sign * fitted.threshold])
+        self.alpha_, self.direction_ = fitted.alpha, fitted.direction_name
+        self.confidence_level_ = fitted.choice.level
+        self._plain = sign * fitted.plain.coef, sign * fitted.plain.intercept
+        self._set_prices(goals, fitted.prices)
+
+    def _cross_fitted_report(
+        self, positive: np.ndarray, fitted: CrossFitted, goals: Goals
+    ) -> pd.DataFrame:
+        """The report of the rule on its training rows and of out-of-fold predictions."""
+        own = self._report(positive, goals.data, goals.constraints)
+        held_out = report_table(
+            goals.constraints,
+            goals.data,
+            fitted.predictions,
+            unconstrained=fitted.unconstrained,
+        )
+        held_out = add_intervals(held_out, goals.constraints, goals.data, fitted.predictions)
+        margins = None
+        if self.confidence_level is not None:
+            at, choice = fitted.limits.at, fitted.choice
+            margins = at(choice.rule.decided, 0.0) - at(choice.rule.decided, choice.quantile)
+        return cross_fitted_report(own, held_out, margins)
+
+    def _check_fitted(self, positive: np.ndarray, fitted: CrossFitted, goals: Goals) -> None:
+        """Raise if no rule meets the constraints out of fold; warn if the final one does not."""
+        report = self.constraint_report_
+        if not self.feasible_:
+            advice = ""
+            if fitted.relaxations is not None:
+                advice = in_words(fitted.relaxations, goals, "Out of fold")
+            raise InfeasibleConstraintsError(
+                f"{self._why_infeasible(fitted, report, goals)} {advice}"
+                f"{known_rows_advice(report, goals.constraints)}The closest "
+                "model is in the error's closest_.",
+                self,
+            )
+        violated = _surely_violated(goals, positive)
+        if violated:
+            self.feasible_ = False
+            warn(
+                "feasible_ is False: out of fold the constraints hold, but on its training rows "
+                f"the final rule violates some: {'; '.join(violated)}. Consider fewer features or "
+                "looser constraints.",
+                UserWarning,
+            )
+
+    def _why_infeasible(self, fitted: CrossFitted, report: pd.DataFrame, goals: Goals) -> str:
+        """Name the constraints that no direction meets out of fold."""
+        faults = missed(report, goals.constraints)
+        if self.confidence_level is None:
+            return f"No rule was found that meets the constraints together out of fold: {faults}."
+        goal = f": {faults}" if faults else f", of {'; '.join(report['constraint'])}"
+        risk = SharedRisk(fitted.limits, self.confidence_level)
+        return (
+            f"{len(goals.data)} rows do not support confidence_level={self.confidence_level} of "
+            f"the constraints together{goal}{level_reached(risk, fitted.choice.rule.decided)}."
+        )
+
+
+def _surely_violated(goals: Goals, positive: np.ndarray) -> list[str]:
+    """The constraints whose bounds are outside of the intervals of the rates, and the rates."""
+    violated = []
+    rules = goals.constraints
+    values = rules.values(positive)
+    for k in np.flatnonzero(goals.is_measured & ~(rules.slack(values) >= -RATE_TOL)):
+        one = rules.constraints[k]
+        low, high = interval(one.rate, goals.data, positive, INTERVAL_LEVEL)
+        if not low <= rules.bound[k] <= high:
+            violated.append(f"{one.label} is {values[k]:.4g}")
+    return violated

@@ -1,0 +1,188 @@
+"""The rounds of a reduction with several decisions: prices, one cost-sensitive fit, new prices.
+
+At given prices, objective and goals add up to a cost of each decision for each row. A fit to these
+costs knows what probabilities of labels do not, such as which rows are likely of a group. Its
+shares of the decisions take the place of probabilities, and a table of costs on them meets the
+goals as measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from skbandit.constrained._goals import Goals, MeasuredGoals
+from skbandit.constrained.fits._weighted_fits import GainTask
+from skbandit.constrained.rules._choose import Choice
+from skbandit.constrained.rules._cost_tables import CostCriterion
+from skbandit.measure import Data, indicators
+from skbandit.prices._calibrate import PricedRule
+from skbandit.prices._dual import ShadowPrices
+
+
+@dataclass(frozen=True)
+class DecisionCosts:
+    """What each decision costs in all rows, tested or not, at any prices.
+
+    Attributes
+    ----------
+    goals : MeasuredGoals
+        Objective and constraints over N stacked rows.
+    row_weight : ndarray of shape (N,)
+    label : ndarray of int, shape (N,)
+    n_decisions : int
+    """
+
+    goals: MeasuredGoals
+    row_weight: np.ndarray
+    label: np.ndarray
+    n_decisions: int
+
+    @classmethod
+    def of(cls, goals: Goals, data: Data) -> DecisionCosts:
+        """Bind the goals of the tested rows to all rows."""
+        whole = goals.bound_to(data)
+        measured = whole.constraints.subset(goals.is_measured)
+        return cls(
+            MeasuredGoals(whole.lower_is_better, measured, np.arange(len(data)), whole.adds),
+            data.weight,
+            data.label,
+            len(data.decisions),
+        )
+
+    def of_labels(self) -> GainTask:
+        """The task whose gains are 1 for the label of a row."""
+        found = (self.label[:, None] == np.arange(self.n_decisions)).astype(float)
+        return GainTask(found * self.row_weight[:, None])
+
+    def task(self, rule: PricedRule, decided: np.ndarray) -> GainTask:
+        """The task at a rule's prices; ratios are linear at its decisions of all rows."""
+        prices = rule.prices
+        forms = self.goals.objective
+        above, below = forms.fractions(indicators(decided, self.n_decisions))
+        below = np.where(below > 0, below, 1.0)
+        mu = prices.objectives if len(prices.objectives) == len(above) else np.ones(len(above))
+        costs = forms.numerator.T @ (mu / below)
+        costs = costs - forms.denominator.T @ (mu * above / below**2)
+        S, _ = self.goals.linear
+        lam, moved = (part[: S.shape[0]] for part in (prices.goals, rule.moved))
+        divisors = self.goals.constraints.forms.denominator
+        costs = costs + S.T @ lam + divisors.T @ (lam * moved)
+        costs = costs.reshape(len(self.label), -1)
+        return GainTask.of_costs(np.insert(costs, 0, 0.0, axis=1), self.row_weight)
+
+
+@dataclass(frozen=True)
+class CostRound:
+    """One fit, and the best tables of costs on its shares.
+
+    Attributes
+    ----------
+    task : GainTask or None
+        The fitted task; None for the labels as they are.
+    scores : ndarray of shape (N, D)
+        Out-of-fold shares of all rows.
+    fit : object
+        The fit to all rows, if there is one already.
+    criterion : CostCriterion
+    choice : Choice
+    """
+
+    task: GainTask | None
+    scores: np.ndarray
+    fit: Any
+    criterion: CostCriterion
+    choice: Choice
+
+    @classmethod
+    def of(
+        cls,
+        criterion: CostCriterion,
+        rows: np.ndarray,
+        task: GainTask | None,
+        scores: np.ndarray,
+        fit: Any,
+    ) -> CostRound:
+        """Choose tables of costs on the shares of a fit; `rows` are those that count."""
+        gain = None if task is None else task.gain[rows]
+        return cls(task, scores, fit, criterion, criterion.best_rule(scores[rows], gain))
+
+    def shadow_prices(self, rows: np.ndarray) -> ShadowPrices:
+        """See `CostCriterion.shadow_prices`."""
+        gain = None if self.task is None else self.task.gain[rows]
+        return self.criterion.shadow_prices(self.scores[rows], self.choice, gain)
+
+    @property
+    def loss(self) -> float:
+        """See `CostCriterion.loss`."""
+        return self.criterion.loss(self.choice)
+
+    def better_than(self, other: CostRound) -> bool:
+        """Whether its loss is lower or, if both miss constraints, it misses them by less."""
+        if np.isinf(self.loss) and np.isinf(other.loss):
+            return self.choice.rule.slack > other.choice.rule.slack
+        return self.loss < other.loss
+
+    def __str__(self) -> str:
+        rule = self.choice.rule
+        held = "" if rule.feasible else ", constraints missed"
+        priced = ", ".join(f"{price:.3g}" for price in rule.prices.goals)
+        return f"prices [{priced}], objective {abs(rule.objective):.4g}{held}"
+
+
+def cost_rounds(
+    criterion: CostCriterion,
+    costs: DecisionCosts,
+    rows: np.ndarray,
+    score: Callable[[GainTask | None], tuple[np.ndarray, Any]],
+    supports: Callable[[GainTask], bool],
+    first: CostRound,
+    *,
+    max_iter: int,
+    tol: float,
+) -> Iterator[CostRound]:
+    """Fit the costs at the multipliers of the best round so far, again and again.
+
+    Parameters
+    ----------
+    criterion : CostCriterion
+    costs : DecisionCosts
+    rows : ndarray of int, shape (n,)
+        The rows that count.
+    score : callable
+        Fits a task; returns the shares of all rows, and what `CostRound.fit` will be.
+    supports : callable
+        Whether each fold has examples of two decisions.
+    first : CostRound
+        The fit to labels.
+    max_iter : int
+        Number of rounds at most.
+    tol : float
+        The rounds end when one is not better than the best by this.
+
+    Yields
+    ------
+    CostRound
+        `first`, then the others.
+    """
+    yield first
+    best, tried = first, [costs.of_labels()]
+    if not criterion.knows_group:  # fits to costs learn what groups are for
+        criterion = replace(criterion, group=None, n_groups=1, knows_group=True)
+    for _ in range(1, max_iter):
+        decided = np.zeros(len(best.scores))
+        decided[rows] = best.choice.rule.decided
+        task = costs.task(best.choice.rule, decided)
+        if not supports(task) or any(task.is_near(one) for one in tried):
+            return
+        tried.append(task)
+        found = CostRound.of(criterion, rows, task, *score(task))
+        yield found
+        if not found.better_than(best):
+            return
+        gained, best = best.loss - found.loss, found
+        if gained <= tol:
+            return

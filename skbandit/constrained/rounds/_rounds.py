@@ -1,0 +1,477 @@
+"""The rounds of a reduction: multipliers, one weighted fit out of fold, new rules, multipliers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from skbandit.constrained._goals import Goals, MeasuredGoals
+from skbandit.constrained.fits._weighted_fits import WeightedTask
+from skbandit.constrained.rounds._multipliers import (
+    FEW_THRESHOLDS,
+    MAX_THRESHOLDS,
+    GroupCurves,
+    Multipliers,
+    NextMultipliers,
+    Rules,
+    best_multipliers,
+    dropped_prices,
+    highest_multipliers,
+    next_multipliers,
+    row_costs,
+    rules_of_curve,
+    shadow_prices,
+    with_group_thresholds,
+)
+from skbandit.constrained.rules._choose import (
+    Choice,
+    choose,
+    nearest_to_default,
+    objective_scale,
+)
+from skbandit.constrained.rules._curve import Curve
+from skbandit.constrained.rules._groups import Rule, RuleSearch, best_model
+from skbandit.constrained.rules._limits import (
+    Limits,
+    SharedRisk,
+    limits_at,
+    required_limits,
+)
+from skbandit.measure import Data, ScoreLimits, numbers_of_goals
+from skbandit.prices._dual import ShadowPrices, gains_without
+from skbandit.prices._levels import best_quantile, levels_to_try, quantile_of
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What all rows cost, tested or not, at any multipliers.
+
+    Attributes
+    ----------
+    goals : MeasuredGoals
+        Objective and constraints over N stacked rows.
+    row_weight : ndarray of shape (N,)
+    plain : WeightedTask
+        The rows of X as they are.
+    """
+
+    goals: MeasuredGoals
+    row_weight: np.ndarray
+    plain: WeightedTask
+
+    @classmethod
+    def of(cls, goals: Goals, data: Data) -> Costs:
+        """Bind the goals of the tested rows to all rows."""
+        whole, train = goals.bound_to(data), data.train
+        measured = whole.constraints.subset(goals.is_measured)
+        added = np.zeros(len(data) - len(train))
+        plain = WeightedTask(np.append(train.label == 1, added > 0), np.append(train.weight, added))
+        return cls(
+            MeasuredGoals(whole.lower_is_better, measured, np.arange(len(data))), data.weight, plain
+        )
+
+    def task(self, multipliers: Multipliers) -> WeightedTask:
+        """The weighted classification problem at given multipliers."""
+        return WeightedTask.of_costs(row_costs(self.goals, multipliers), self.row_weight)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One fit and the state after it.
+
+    Attributes
+    ----------
+    task : WeightedTask or None
+        The fitted task; None for the rows as they are.
+    multipliers : Multipliers
+        Those behind the task.
+    scores : ndarray of shape (n,)
+        Scores of the rows that count.
+    found : object
+        What the fit has left besides.
+    value : float
+        The best objective so far, lower is better, by limits; inf if no rule meets these.
+    gap : float
+        How much better another rule could be: see `NextMultipliers`.
+    """
+
+    task: WeightedTask | None
+    multipliers: Multipliers
+    scores: np.ndarray
+    found: Any
+    value: float
+    gap: float
+
+    def __str__(self) -> str:
+        priced = ", ".join(f"{multiplier:.3g}" for multiplier in self.multipliers.constraints)
+        if np.isinf(self.value):
+            return f"multipliers [{priced}], no threshold meets the constraints so far"
+        gain = max(self.gap, 0.0)
+        return f"multipliers [{priced}], best objective {abs(self.value):.4g}, {gain:.2g} to gain"
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """Goals and limits by which rounds are evaluated.
+
+    Attributes
+    ----------
+    goals : MeasuredGoals
+        Objective and constraints over the n rows that count.
+    limits : ScoreLimits
+        Of the constraints.
+    levels : tuple of float
+        Probabilities that they hold, the highest first: see `best_quantile`.
+    usual : float
+        The classifier's own threshold.
+    group : ndarray of int, shape (n,), or None
+        Group of each row, where each group has a threshold.
+    n_groups : int
+        Their number.
+    promised : Limits or None
+        What predictions must pass at the level, if a single one is given.
+    """
+
+    goals: MeasuredGoals
+    limits: ScoreLimits
+    levels: tuple[float, ...]
+    usual: float
+    group: np.ndarray | None = None
+    n_groups: int = 1
+    promised: Limits | None = None
+
+    @classmethod
+    def of(
+        cls,
+        goals: Goals,
+        level: float | None,
+        usual: float,
+        group: np.ndarray | None = None,
+        n_groups: int = 1,
+        *,
+        prefit: bool = False,
+    ) -> Criterion:
+        """Bind the limits, which are promised at a level; `group` is of all rows.
+
+        None is for the best of several levels. Of a `prefit` classifier, limits may be exact.
+        """
+        limits, rows = limits_at(goals, level), goals.measured.rows
+        return cls(
+            goals.measured,
+            limits,
+            levels_to_try(level),
+            usual,
+            None if group is None else group[rows],
+            n_groups,
+            None if level is None else required_limits(limits, goals, level, prefit),
+        )
+
+    def attained(self, known: KnownRules) -> tuple[float, float]:
+        """The best normal quantile of known rules and their value; inf if none is inside."""
+
+        def attempt(z: float) -> tuple[float, float]:
+            return known.best_value(z), known.best_value(0.0)
+
+        z = best_quantile(attempt, self.levels, objective_scale(self.goals))
+        return z, known.best_value(z)
+
+    def search(self, scores: np.ndarray) -> RuleSearch:
+        """The rules on scores, one threshold per group."""
+        return RuleSearch(scores, self.goals, self.usual, self.group, self.n_groups)
+
+    def rule(self, search: RuleSearch, z: float) -> Rule:
+        """The best of them at a normal quantile."""
+        return search.best(SharedRisk(self.limits, float(ndtr(z))) if z > 0 else None)
+
+    def best_rule(self, scores: np.ndarray) -> Choice:
+        """The best thresholds on scores at the best level."""
+        search = self.search(scores)
+        if self.promised is not None:
+            z = quantile_of(self.promised.level)
+            return Choice(None, search.best(self.promised if z > 0 else None), z)
+
+        @cache
+        def at(z: float) -> Rule:
+            return self.rule(search, z)
+
+        def attempt(z: float) -> tuple[float, float]:
+            rule = at(z)
+            if not rule.feasible:
+                return np.inf, np.nan
+            if self.group is not None:  # the gap spares another long search
+                return rule.objective, rule.objective - rule.gap
+            return rule.objective, at(0.0).objective
+
+        z = best_quantile(attempt, self.levels, objective_scale(self.goals))
+        return Choice(None, at(z), z)
+
+    def shadow_prices(self, scores: np.ndarray, chosen: Choice) -> ShadowPrices:
+        """Shadow prices of the measured constraints in the best mixture of thresholds."""
+        known = self.known()
+        known.add(scores)
+        return self.shadow_prices_of(known, chosen)
+
+    def shadow_prices_of(self, known: KnownRules, chosen: Choice) -> ShadowPrices:
+        """Shadow prices of the measured constraints in the best mixture of known rules."""
+        z, rule = chosen.quantile, chosen.rule
+        rules = known.at(z, highest_multipliers(self.goals))
+        per_unit = shadow_prices(rules, self.goals, rule.decided)
+        free = float(np.fmin(known.free_value(z), rule.objective))
+        if not chosen.feasible:
+            return ShadowPrices(per_unit, np.full(len(per_unit), np.nan), free)
+        dropped = known.dropped_prices(z, per_unit > 0, rule.objective)
+        return ShadowPrices(per_unit, dropped, free)
+
+    def next_multipliers(self, known: KnownRules, tried: list[Multipliers]) -> NextMultipliers:
+        """Multipliers for the next round, at the highest level that some threshold attains."""
+        z, value = self.attained(known)
+        most = highest_multipliers(self.goals, 0 if np.isfinite(value) else len(tried) - 1)
+        return next_multipliers(known.at(z, most), tried, most, value)
+
+    def known(self) -> KnownRules:
+        """No rules yet."""
+        return KnownRules(self) if self.group is None else KnownGroupRules(self, self.group)
+
+
+class KnownRules:
+    """The rules that thresholds make on the scores of all rounds and on means of two of them."""
+
+    n_thresholds = MAX_THRESHOLDS
+    """Thresholds of a score that become rules, at most."""
+
+    def __init__(self, criterion: Criterion) -> None:
+        self._judge = criterion
+        self._rounds: list[np.ndarray] = []
+        self._scores: list[np.ndarray] = []
+        self._rules: dict[float, list[Rules]] = {}
+
+    def add(self, scores: np.ndarray) -> None:
+        """Add the scores of a round, and their means with those of each round before."""
+        self._scores += [scores, *(0.5 * (scores + other) for other in self._rounds)]
+        self._rounds.append(scores)
+
+    def at(self, z: float, most: np.ndarray) -> Rules:
+        """All rules, with limits at a normal quantile; `most` are the highest multipliers."""
+        return self.of_thresholds(z)
+
+    def of_thresholds(self, z: float) -> Rules:
+        """The rules of one threshold for all rows."""
+        found = self._rules.setdefault(z, [])
+        criterion = self._judge
+        for scores in self._scores[len(found) :]:
+            curve = Curve.of(scores).spread(self.n_thresholds)
+            found.append(rules_of_curve(curve, criterion.goals, criterion.limits, z))
+        return Rules.joined(found)
+
+    def best_value(self, z: float) -> float:
+        """The lowest objective of a rule that meets the constraints; inf if none does."""
+        return self.of_thresholds(z).best_value()
+
+    def free_value(self, z: float) -> float:
+        """The lowest objective of a rule without any constraint."""
+        return self.of_thresholds(z).free_value()
+
+    def dropped_prices(self, z: float, binding: np.ndarray, objective: float) -> np.ndarray:
+        """How much better than the chosen objective rules are without each constraint."""
+        return dropped_prices(self.of_thresholds(z), self._judge.goals, objective)
+
+
+class KnownGroupRules(KnownRules):
+    """The same with one threshold per group, for the combinations that matter for multipliers."""
+
+    n_thresholds = FEW_THRESHOLDS  # common ones; those of groups follow
+
+    def __init__(self, criterion: Criterion, group: np.ndarray) -> None:
+        super().__init__(criterion)
+        self.group = group
+        self._curves: list[GroupCurves] = []
+        self._searches: list[RuleSearch] = []
+        self._best: dict[tuple[int, float], Rule] = {}
+
+    def add(self, scores: np.ndarray) -> None:
+        """Add the scores of a round."""
+        super().add(scores)
+        self._searches.append(self._judge.search(scores))
+
+    def at(self, z: float, most: np.ndarray) -> Rules:
+        """The rules of common thresholds, and the combinations that the best mixture needs."""
+        criterion = self._judge
+        for scores in self._scores[len(self._curves) :]:
+            self._curves.append(
+                GroupCurves.of(scores, self.group, criterion.goals, criterion.limits)
+            )
+        return with_group_thresholds(self.of_thresholds(z), self._curves, most, z)
+
+    def free_value(self, z: float) -> float:
+        """The lowest objective of thresholds per group without any constraint."""
+        nothing = np.zeros(len(highest_multipliers(self._judge.goals)))
+        return float(best_multipliers(self.at(z, nothing), nothing).value)
+
+    def dropped_prices(self, z: float, binding: np.ndarray, objective: float) -> np.ndarray:
+        """The same for mixtures of them, which differ little from the best of so many."""
+        goals = self._judge.goals
+        highest = highest_multipliers(goals)
+
+        def value(kept: np.ndarray) -> float:
+            most = np.where(kept, highest, 0.0)  # what costs nothing does not bind
+            return best_multipliers(self.at(z, most), most).value
+
+        declared = numbers_of_goals(goals.constraints.constraints)
+        every = value(np.ones(len(declared), dtype=bool)) if binding.any() else objective
+        return gains_without(value, declared, binding, every)
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds."""
+        return len(self._rounds)
+
+    def best_value(self, z: float) -> float:
+        """The lowest objective of thresholds on the scores of one round."""
+        rules = [self.best(k, z) for k in range(self.n_rounds)]
+        return min((one.objective for one in rules if one.feasible), default=np.inf)
+
+    def best(self, k: int, z: float) -> Rule:
+        """The best thresholds on the scores of round k."""
+        if (k, z) not in self._best:
+            self._best[k, z] = self._judge.rule(self._searches[k], z)
+        return self._best[k, z]
+
+
+def rounds(
+    criterion: Criterion,
+    known: KnownRules,
+    plain: WeightedTask,
+    score: Callable[[WeightedTask | None], tuple[np.ndarray, Any]],
+    task_of: Callable[[Multipliers], WeightedTask | None],
+    *,
+    max_iter: int,
+    tol: float,
+) -> Iterator[Round]:
+    """Fit the rows as they are, then at multipliers computed from all rules so far.
+
+    Parameters
+    ----------
+    criterion : Criterion
+    known : KnownRules
+        To which those of each round are added.
+    plain : WeightedTask
+        The rows as they are.
+    score : callable
+        Fits a task, or None for the rows as they are, and returns the scores of the rows that
+        count, and what `Round.found` will be.
+    task_of : callable
+        The task at given multipliers; None if there is nothing to fit, because one class is
+        best for all rows that cost anything.
+    max_iter : int
+        Number of rounds at most.
+    tol : float
+        The rounds end when no rule is better than the best known by more than this.
+
+    Yields
+    ------
+    Round
+    """
+    is_ratio = criterion.goals.objective.denominator.nnz > 0
+    task, multipliers, value = None, Multipliers.nothing(criterion.goals), np.nan
+    free = task_of(multipliers)
+    settled = not is_ratio and free is not None and free.is_near(plain)
+    fitted, tried = [plain], []
+    for _ in range(max_iter):
+        scores, more = score(task)
+        known.add(scores)
+        tried.append(multipliers)
+        found = criterion.next_multipliers(known, tried)
+        yield Round(task, multipliers, scores, more, found.value, found.gap)
+        multipliers = found.multipliers
+        if is_ratio:
+            settled = abs(multipliers.value - value) <= tol
+            value = multipliers.value
+        if settled and found.gap <= tol:
+            return
+        task = task_of(multipliers)
+        if task is None:  # a step too short to leave both classes
+            multipliers = found.of_mixture
+            task = task_of(multipliers)
+        if task is None or any(task.is_near(one) for one in fitted):
+            return
+        fitted.append(task)
+        settled = settled or not is_ratio
+
+
+SEARCHED = 3
+"""Number of means of two rounds, those that may gain most, whose thresholds are searched."""
+
+
+_Scores = dict[tuple[int, ...], np.ndarray]
+
+
+def best_round(done: Sequence[Round], criterion: Criterion, known: KnownRules) -> Choice:
+    """The round, or the mean of two, and the thresholds with the best objective out of fold.
+
+    Means matter where the best rule changes much with the multipliers: there
+    one fit follows the objective, the other one the constraints, and none lies between.
+
+    Parameters
+    ----------
+    done : sequence of Round
+        The first fitted the rows as they are.
+    criterion : Criterion
+    known : KnownRules
+        The rules of these rounds.
+
+    Returns
+    -------
+    Choice
+        Its name is the round, or the two rounds, whose fits predict: a tuple of int.
+    """
+    one: _Scores = {(k,): each.scores for k, each in enumerate(done)}
+    two: _Scores = {
+        (i, j): 0.5 * (done[i].scores + done[j].scores)
+        for i, j in combinations(range(len(done)), 2)
+    }
+    if isinstance(known, KnownGroupRules):
+        return _per_group(two, criterion, known)
+    judged = criterion.goals, criterion.limits
+    choice = choose(one | two, *judged, levels=criterion.levels, preferred=criterion.usual)
+    if choice.feasible:
+        choice = nearest_to_default(choice, (one | two)[choice.name], *judged, criterion.usual)
+    return choice
+
+
+def _per_group(two: _Scores, criterion: Criterion, known: KnownGroupRules) -> Choice:
+    """A threshold for each group."""
+    z, _ = criterion.attained(known)
+    single = [known.best(k, z) for k in range(known.n_rounds)]
+    first = best_model(single)
+    rules: dict[tuple[int, ...], Rule] = {(first,): single[first]}
+    rules |= {
+        name: criterion.rule(criterion.search(two[name]), z)
+        for name in _promising(two, criterion, known, z)
+    }
+    name = list(rules)[best_model(list(rules.values()))]
+    return Choice(name, rules[name], z)
+
+
+def _promising(
+    two: _Scores, criterion: Criterion, known: KnownGroupRules, z: float
+) -> list[tuple[int, ...]]:
+    """The means of two rounds with the lowest Lagrangian at the multipliers of the best mixture.
+
+    No thresholds of theirs that meet the constraints have a lower objective than that.
+    """
+    if len(two) <= SEARCHED:
+        return list(two)
+    most = highest_multipliers(criterion.goals)
+    multipliers = best_multipliers(known.at(z, most), most)
+
+    def least(name: tuple[int, ...]) -> float:
+        curves = GroupCurves.of(two[name], known.group, criterion.goals, criterion.limits)
+        return float(curves.cheapest(multipliers, z).reduced(multipliers)[0])
+
+    return sorted(two, key=least)[:SEARCHED]

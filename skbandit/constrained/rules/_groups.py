@@ -1,0 +1,377 @@
+"""The best rule on given scores under constraints on hard rates: thresholds, one per group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from skbandit.constrained._goals import MeasuredGoals
+from skbandit.constrained.rules._candidates import (
+    Threshold,
+    ThresholdSearch,
+    best_threshold,
+    least_slack,
+)
+from skbandit.constrained.rules._curve import Curve, curves_of_groups, sums_by_curve
+from skbandit.constrained.rules._limits import Limits, SharedRisk
+from skbandit.constrained.rules._multiple_choice import (
+    ROUNDING,
+    Combination,
+    MultipleChoice,
+    Options,
+    minimize,
+)
+from skbandit.measure import RATE_TOL, BoundConstraints, LinearFractionalForms
+
+STRICTER, TIGHTENED, FIRST_STEP = 1.15, 12, 4
+"""Bounds are tightened by distances of limits from rates times the first to a power from 0 to the
+second, as several binding constraints share the allowed error and take more; and by how much the
+power grows at first.
+"""
+
+TIGHT_BOXES = 1
+"""Boxes of each search under tightened bounds, which need not be exact: the last step moves one
+threshold."""
+
+SWEEPS = 10
+"""Rounds at most of moving one threshold after the other."""
+
+_Sums = tuple[list[np.ndarray], list[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Thresholds on one score, one or one per group: rows above are positive.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (G,)
+        Midway between neighboring scores, 1/2 beyond the outermost; a single one without groups.
+    objective : float
+        The hard objective there, lower is better; inf if undefined.
+    slack : float
+        The smallest slack of a hard rate; where limits are given and the rates are inside, the
+        slack of the limits, in their unit.
+    gap : float
+        No thresholds that meet the constraints have an objective lower than ``objective - gap``: 0
+        if these are proven to be the best. nan if no thresholds that meet the constraints were
+        found although there may be some; inf if there are none.
+    decided : ndarray of shape (n,)
+        Predictions, 1 for positive and else 0, on the rows measured.
+    """
+
+    thresholds: np.ndarray
+    objective: float
+    slack: float
+    gap: float
+    decided: np.ndarray
+
+    @classmethod
+    def of(cls, found: Threshold, scores: np.ndarray) -> Rule:
+        """The rule of one threshold for all rows."""
+        positive = (scores > found.value).astype(float)
+        return cls(np.array([found.value]), found.objective, found.slack, 0.0, positive)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every constraint holds, with its limit if there are limits."""
+        return self.slack >= -RATE_TOL
+
+
+@dataclass(frozen=True)
+class GroupSearch:
+    """All combinations of one threshold per group: what each adds to every sum at each of its own.
+
+    Every sum over rows is a sum of one term per group, which depends on its threshold alone: see
+    `minimize`. Limits are not such sums. For them, bounds are tightened by the distances of limits
+    from rates, as little as brings the limits inside; then one threshold at a time is moved to
+    where the objective is best.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Scores of the rows that the expressions are over.
+    objective : LinearFractionalForms
+        One expression, signed so that lower is better.
+    goals : BoundConstraints
+        The constraints.
+    preferred : float
+        Threshold nearest to which ties are broken, one group after the other.
+    curves : tuple of G Curve
+        The thresholds of each group.
+    """
+
+    scores: np.ndarray
+    objective: LinearFractionalForms
+    goals: BoundConstraints
+    preferred: float
+    curves: tuple[Curve, ...]
+
+    @classmethod
+    def of(
+        cls,
+        scores: np.ndarray,
+        group: np.ndarray,
+        objective: LinearFractionalForms,
+        goals: BoundConstraints,
+        preferred: float,
+    ) -> GroupSearch:
+        """Sort a score in each group, from 0 to G - 1; each has rows."""
+        return cls(scores, objective, goals, preferred, curves_of_groups(scores, group))
+
+    def sums(self, rows: csr_array) -> list[np.ndarray]:
+        """Sums of each row's coefficients above each threshold of each group."""
+        return sums_by_curve(rows, self.curves)
+
+    @cached_property
+    def tables(self) -> tuple[_Sums, _Sums]:
+        """Sums of numerators and denominators of the objective, and of the constraints."""
+        first, second = (
+            (self.sums(forms.numerator), self.sums(forms.denominator))
+            for forms in (self.objective, self.goals.forms)
+        )
+        return first, second
+
+    def problem(self, bound: np.ndarray) -> MultipleChoice:
+        """The choice of one threshold per group, with the goals' bounds at `bound`."""
+        forms, objective, sign = self.goals.forms, self.objective, self.goals.sign
+        (numerators, denominators), (above, below) = self.tables
+        bound = bound + sign * RATE_TOL
+        rooms = [sign * (bound * forms.denominator_constant - forms.numerator_constant)]
+        quotients = []  # defined where their divisors are positive
+        for some in (forms, objective):
+            quotients.append(np.flatnonzero(np.diff(some.denominator.indptr)))
+            rooms.append(some.denominator_constant[quotients[-1]] - 3.0 * ROUNDING)
+        sets = []
+        for g in range(len(self.curves)):
+            signed = sign[:, None] * (above[g] - bound[:, None] * below[g])
+            divisors = -below[g][quotients[0]], -denominators[g][quotients[1]]
+            uses = np.concatenate([signed, *divisors])
+            own = np.flatnonzero(uses.any(axis=1))
+            sets.append(Options(numerators[g][0], denominators[g][0], own, uses[own]))
+        constants = float(objective.numerator_constant[0]), float(objective.denominator_constant[0])
+        return MultipleChoice(tuple(sets), *constants, np.concatenate(rooms))
+
+    @cached_property
+    def by_rates(self) -> tuple[MultipleChoice, Combination]:
+        """The problem without limits, and its best choice."""
+        problem = self.problem(self.goals.bound)
+        single = best_threshold(self.scores, self.objective, self.goals, self.preferred)
+        return problem, minimize(problem, self.at_threshold(single.value))
+
+    def best(self, limits: Limits | None = None) -> Rule:
+        """The best combination that meets the constraints.
+
+        Parameters
+        ----------
+        limits : Limits or None
+            Confidence limits that must be inside the bounds too.
+
+        Returns
+        -------
+        Rule
+            At least as good as the best single threshold. If no thresholds meet the constraints,
+            those with the smallest miss, of a quotient N/D in units of N - tD.
+        """
+        problem, found = self.by_rates
+        if limits is None or found.excess > ROUNDING:
+            return self.result(self.nearest(problem, found.options), found.lowest)
+        return _within_limits(self, found, limits)
+
+    def at_threshold(self, threshold: float) -> np.ndarray:
+        """The same threshold for every group."""
+        options = []
+        for curve in self.curves:
+            above = int(np.sum(self.scores[curve.order] > threshold))
+            options.append(int(np.searchsorted(curve.n_positive, above)))
+        return np.array(options)
+
+    def positive(self, options: np.ndarray) -> np.ndarray:
+        """Predictions 0.0 and 1.0 of shape (n,)."""
+        found = np.zeros(len(self.scores))
+        for curve, j in zip(self.curves, options, strict=True):
+            found[curve.order[: curve.n_positive[j]]] = 1.0
+        return found
+
+    def result(self, options: np.ndarray, lowest: float, limits: Limits | None = None) -> Rule:
+        """Measure a choice; `lowest` is the smallest objective that any other may have."""
+        goals = self.goals
+        positive = self.positive(options)
+        value = float(self.objective.values(positive)[0])
+        value = np.inf if np.isnan(value) else value
+        slack = float(least_slack(goals, goals.forms.values(positive)[:, None])[0])
+        if limits is not None and slack >= -RATE_TOL:
+            slack = float(limits.slack((limits.rows @ positive)[:, None])[0])
+        thresholds = np.array(
+            [curve.thresholds[j] for curve, j in zip(self.curves, options, strict=True)]
+        )
+        if slack < -RATE_TOL:
+            gap = np.inf if lowest == np.inf else np.nan
+        else:
+            gap = value - lowest
+            gap = 0.0 if gap <= 2.0 * RATE_TOL else gap
+        return Rule(thresholds, value, slack, float(gap), positive)
+
+    def nearest(self, problem: MultipleChoice, options: np.ndarray) -> np.ndarray:
+        """Among choices as good, move one threshold after the other toward the preferred one."""
+        options = options.copy()
+        worst = max(problem.excess(options), 0.0) + ROUNDING
+        best = problem.value(options) + RATE_TOL
+        for g, one in enumerate(problem.sets):
+            others = problem.used(options)
+            others[one.rows] -= one.uses[:, options[g]]
+            room = (others - problem.bound)[one.rows]
+            over = (one.uses + room[:, None]).max(axis=0, initial=-np.inf)
+            above, below = np.array(problem.numerator), np.array(problem.denominator)
+            for h, other in enumerate(problem.sets):
+                at = slice(None) if h == g else slice(options[h], options[h] + 1)
+                above, below = above + other.numerator[at], below + other.denominator[at]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                value = np.where(below > ROUNDING, above / below, np.inf)
+            equal = np.flatnonzero((over <= worst) & (value <= best))
+            if len(equal):
+                away = np.abs(self.curves[g].thresholds[equal] - self.preferred)
+                options[g] = equal[np.argmin(away)]
+        return options
+
+
+def _within_limits(search: GroupSearch, best: Combination, limits: Limits) -> Rule:
+    """The best choice found whose confidence limits are inside the bounds.
+
+    The stricter the bounds, the nearer are the limits to theirs, until no choice is left. The power
+    grows by a step, which is halved where it is too large, from the choice that was outside last.
+    """
+    goals, options = search.goals, best.options
+    found = [options, search.at_threshold(_single_within(search, limits))]
+    power, step = -1, FIRST_STEP
+    while step and power < TIGHTENED:
+        margin = limits.margins(search.positive(options), STRICTER ** (power + step))
+        margin = np.where(np.isfinite(margin), np.maximum(margin, 0.0), 0.0)
+        choice = minimize(search.problem(goals.bound - goals.sign * margin), options, TIGHT_BOXES)
+        found.append(choice.options)
+        result = search.result(choice.options, best.lowest, limits)
+        if result.feasible or result.slack == -np.inf or choice.excess > ROUNDING:
+            step //= 2
+        else:
+            power, options = power + step, choice.options
+    results = [search.result(one, best.lowest, limits) for one in found]
+    inside = [place for place, one in enumerate(results) if one.feasible]
+    if not inside:
+        least = max(range(len(results)), key=lambda place: results[place].slack)
+        return replace(results[least], gap=np.nan)
+    first = min(inside, key=lambda place: results[place].objective)
+    return search.result(_polished(search, found[first], limits), best.lowest, limits)
+
+
+def _single_within(search: GroupSearch, limits: Limits) -> float:
+    """The best threshold for all groups whose limits are inside, or whose limits miss by least."""
+    curve = Curve.of(search.scores)
+    values = curve.values(search.objective)[0]
+    slack = limits.slack(curve.sums(limits.rows))
+    inside = np.flatnonzero(slack >= min(-RATE_TOL, float(slack.max())))
+    best = np.argmin(np.where(np.isnan(values), np.inf, values)[inside])
+    return float(curve.thresholds[inside[best]])
+
+
+def _polished(search: GroupSearch, options: np.ndarray, limits: Limits) -> np.ndarray:
+    """Move one threshold at a time to its best place, given the others, limits included."""
+    options = options.copy()
+    goals = search.goals
+    forms = [search.objective, goals.forms]
+    counted = search.sums(limits.rows)
+
+    def along(parts: list[np.ndarray], g: int) -> np.ndarray:
+        """Sums with group g at each of its thresholds and the others at theirs."""
+        total = parts[g].copy()
+        for h, (part, j) in enumerate(zip(parts, options, strict=True)):
+            if h != g:
+                total += part[:, [j]]
+        return total
+
+    for _ in range(SWEEPS):
+        before = options.copy()
+        for g, curve in enumerate(search.curves):
+            values = []
+            for some, (above, below) in zip(forms, search.tables, strict=True):
+                n = along(above, g) + some.numerator_constant[:, None]
+                d = along(below, g) + some.denominator_constant[:, None]
+                values.append(some.quotients(n, d))
+            objective = np.where(np.isnan(values[0][0]), np.inf, values[0][0])
+            inside = np.flatnonzero(least_slack(goals, values[1]) >= -RATE_TOL)
+            inside = inside[limits.slack(along(counted, g)[:, inside]) >= -RATE_TOL]
+            if not len(inside):
+                continue
+            equal = inside[objective[inside] <= objective[inside].min() + RATE_TOL]
+            if objective[equal].min() < objective[options[g]] - RATE_TOL:
+                options[g] = equal[np.argmin(np.abs(curve.thresholds[equal] - search.preferred))]
+        if (options == before).all():
+            break
+    return options
+
+
+@dataclass(frozen=True)
+class RuleSearch:
+    """The rules on one model's scores.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Scores of the rows measured, higher for the positive class.
+    goals : MeasuredGoals
+        Objective and constraints over these rows.
+    preferred : float
+        Threshold to which ties go; that of groups without rows here.
+    group : ndarray of int, shape (n,), or None
+        Group of each row; None is for one threshold on all.
+    n_groups : int
+        Number of groups.
+    """
+
+    scores: np.ndarray
+    goals: MeasuredGoals
+    preferred: float
+    group: np.ndarray | None = None
+    n_groups: int = 1
+
+    def best(self, limits: Limits | None = None) -> Rule:
+        """The best rule; with `limits`, SeparateLimits or SharedRisk, these must be inside."""
+        if self.group is not None:
+            return self._best_of_groups(limits)
+        goals, scores = self.goals, self.scores
+        if isinstance(limits, SharedRisk):
+            search = ThresholdSearch.of(scores, goals, limits.limits)
+            found = search.best(limits.quantile, self.preferred)
+        else:
+            found = best_threshold(
+                scores, goals.objective, goals.constraints, self.preferred, limits
+            )
+        return Rule.of(found, scores)
+
+    def _best_of_groups(self, limits: Limits | None) -> Rule:
+        present, search = self._by_group
+        best = search.best(limits)
+        thresholds = np.full(self.n_groups, self.preferred)
+        thresholds[present] = best.thresholds
+        return replace(best, thresholds=thresholds)
+
+    @cached_property
+    def _by_group(self) -> tuple[np.ndarray, GroupSearch]:
+        """The groups with rows, and the search of their thresholds."""
+        present, codes = np.unique(np.asarray(self.group), return_inverse=True)
+        forms = self.goals.objective, self.goals.constraints
+        return present, GroupSearch.of(self.scores, codes, *forms, self.preferred)
+
+
+def best_model(rules: Sequence[Rule]) -> int:
+    """Index of the first rule with the lowest objective among those that meet the constraints.
+
+    If none does, that of the one that misses by least.
+    """
+    inside = [place for place, rule in enumerate(rules) if rule.feasible]
+    if not inside:
+        return max(range(len(rules)), key=lambda place: rules[place].slack)
+    return min(inside, key=lambda place: rules[place].objective)

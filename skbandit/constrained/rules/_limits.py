@@ -1,0 +1,96 @@
+"""Confidence limits that predictions must pass, separately or with a shared risk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import ndtr, ndtri
+
+from skbandit.constrained._goals import Goals
+from skbandit.measure import ScoreLimits, score_limits
+from skbandit.prices._levels import quantile_of
+
+
+def allowed_error(confidence_level: float) -> float:
+    """The error probability 1 - level.
+
+    Rounded to 12 digits, as 1 - 0.9 is 0.09999999999999998 in binary and 0.1 is meant; a level
+    closer to 1 than that is left as it is.
+    """
+    return round(1.0 - confidence_level, 12) or 1.0 - confidence_level
+
+
+def limits_at(goals: Goals, level: float | None, choices: int | np.ndarray = 0) -> ScoreLimits:
+    """Limits of the constraints over the rows that count: promised if there is a level."""
+    measured = goals.columns_of(goals.measured.rows)
+    limits = score_limits(goals.constraints, goals.data).columns(measured)
+    return limits if level is None else limits.promised(level, choices)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A test that predictions pass if the limits of K constraints are inside their bounds.
+
+    It depends on sums over rows, ``rows @ pi`` at positive predictions pi.
+
+    Attributes
+    ----------
+    limits : ScoreLimits
+    level : float
+        Probability with which all constraints hold in the population.
+    """
+
+    limits: ScoreLimits
+    level: float
+
+    @property
+    def rows(self) -> csr_array:
+        """Coefficients of the S sums, of shape (S, n)."""
+        return self.limits.rows
+
+    @property
+    def quantile(self) -> float:
+        """Normal quantile at which limits are evaluated."""
+        return quantile_of(self.level)
+
+    def slack(self, sums: np.ndarray) -> np.ndarray:
+        """Slack (C,) at C predictions, from sums of shape (S, C): -RATE_TOL or more passes."""
+        raise NotImplementedError
+
+    def margins(self, positive: np.ndarray, factor: float = 1.0) -> np.ndarray:
+        """Distances (K,) of the limits at `factor` times the quantile from the rates."""
+        return self.limits.at(positive, 0.0) - self.limits.at(positive, factor * self.quantile)
+
+
+class SharedRisk(Limits):
+    """Limits whose approximate risks of being missed add up to 1 - level at most."""
+
+    def slack(self, sums: np.ndarray) -> np.ndarray:
+        """The risk that is left, a probability; without a quantile, the slack of the rates."""
+        if self.quantile == 0 or not len(self.limits.offset):
+            return self.limits.slack(sums, 0.0).min(axis=0, initial=np.inf)
+        return float(ndtr(-self.quantile)) - self.limits.risk(sums, self.quantile)
+
+
+class SeparateLimits(Limits):
+    """Exact limits, one per constraint, each with its part of the error 1 - level."""
+
+    @property
+    def quantile(self) -> float:
+        """Normal quantile of the level of each limit."""
+        return -float(ndtri(allowed_error(self.level) / max(len(self.limits.offset), 1)))
+
+    def slack(self, sums: np.ndarray) -> np.ndarray:
+        """The smallest distance of a limit from its bound."""
+        return self.limits.slack(sums, self.quantile).min(axis=0, initial=np.inf)
+
+
+def required_limits(limits: ScoreLimits, goals: Goals, level: float, prefit: bool) -> Limits:
+    """Limits at a level above 1/2; one per constraint if that is an exact guarantee."""
+    rates = [one.rate for one in goals.measured.constraints.constraints]
+    single = all(len(rate.terms) == 1 and rate.denominator is None for rate in rates)
+    if not (prefit and single and level > 0.5):
+        return SharedRisk(limits, level)
+    return SeparateLimits(limits.exact(), level)

@@ -1,3 +1,0 @@
-"""Exact thresholds on given scores: one for all rows, or one per group."""
-
-__all__: list[str] = []

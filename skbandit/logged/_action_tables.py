@@ -1,0 +1,153 @@
+"""Tables of what actions lead to, (n, D), from logs, logs of slates, and tables of costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.logs import (
+    Log,
+    LoggedSlates,
+    check_uniform,
+    check_weights,
+    column_names,
+    columns_of,
+    is_log,
+    label_array,
+    read_cost_values,
+    read_log,
+    read_numbers,
+    read_slates,
+    warn_if_rewards,
+)
+from skbandit.utils._exact import exact_column, exact_table
+from skbandit.utils._validation import first_few, warn_if_wrapped
+
+COST, REWARD = "cost", "reward"
+"""Names of what a table of costs holds, and of the outcome that is the log's reward."""
+
+
+def arms_of_table(y: Any) -> np.ndarray:
+    """Labels of the columns of a table of costs."""
+    names = column_names(y)
+    if names is None:
+        table = np.asarray(y)
+        if table.ndim != 2 or table.dtype.kind not in "fiu":
+            raise ValueError(
+                "y must be a log, a DataFrame with columns action and reward, or a table of costs "
+                f"with a column per action, got an array of shape {table.shape}."
+            )
+        return np.arange(table.shape[1])
+    if twice := [name for k, name in enumerate(names) if name in names[:k]]:
+        raise ValueError(f"y has two columns {twice[0]!r}: each action has one column of costs.")
+    if {REWARD, "propensity"} & set(names) or not all(
+        pd.api.types.is_numeric_dtype(exact_column(y[name]).dtype) for name in names
+    ):
+        raise ValueError(
+            f"y has the columns {first_few(names)}: a log needs a column of actions, named "
+            "'action' or by columns={'action': ...}; a table of costs has one numeric column per "
+            "action."
+        )
+    return label_array(names)
+
+
+def read_costs(y: Any, n: int, arms: np.ndarray) -> np.ndarray:
+    """A table of costs as floats; nan is not observed."""
+    table = read_cost_values(exact_table(y), arms)
+    if len(table) != n:
+        raise ValueError(f"y has {len(table)} rows, X has {n}.")
+    warn_if_rewards(table, "y", y)
+    return np.asarray(table, dtype=float)
+
+
+def outcome_of_log(y: Any, log: Log, name: str) -> np.ndarray:
+    """A column of a log, or its reward, shape (n,)."""
+    if name == REWARD:
+        return np.asarray(log.reward)
+    if name not in (known := column_names(y) or []):
+        raise ValueError(
+            f"outcome({name!r}) is not a column of the log: its columns are {first_few(known)}."
+        )
+    numbers = np.asarray(read_numbers(y[name], len(log), name))
+    warn_if_wrapped(y[name], numbers, name)
+    return numbers
+
+
+def tables_of_log(y: Any, log: Log, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """A table of each outcome, known of the logged action, nan of others."""
+    found = {}
+    for name in names:
+        found[name] = np.full((len(log), len(log.arms)), np.nan)
+        found[name][np.arange(len(log)), log.action] = outcome_of_log(y, log, name)
+    return found
+
+
+def doubly_robust(
+    value: np.ndarray, predicted: np.ndarray, action: np.ndarray, propensity: np.ndarray
+) -> np.ndarray:
+    """Outcomes of all actions, unbiased whatever is predicted (Dudík, Langford and Li 2011).
+
+    Parameters
+    ----------
+    value : ndarray of shape (n,)
+        Outcomes of the logged actions.
+    predicted : ndarray of shape (n, D)
+        By models that were fitted without the row.
+    action : ndarray of int, shape (n,)
+    propensity : ndarray of shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (n, D)
+    """
+    events, found = (np.arange(len(action)), action), predicted.copy()
+    found[events] += (value - predicted[events]) / propensity
+    return found
+
+
+def doubly_robust_of_log(
+    y: Any, log: Log, name: str, predicted: np.ndarray, arms: np.ndarray
+) -> np.ndarray:
+    """The same for an outcome of a log, whose arms may be others than those predicted."""
+    numbers = {label: k for k, label in enumerate(arms.tolist())}
+    place = np.array([numbers.get(label, -1) for label in log.arms.tolist()])[log.action]
+    known, found = np.flatnonzero(place >= 0), predicted.copy()
+    value = outcome_of_log(y, log, name)
+    found[known] = doubly_robust(
+        value[known], predicted[known], place[known], log.probability[known]
+    )
+    return found
+
+
+def read_action_log(
+    y: Any, n: int, available: Any, columns: Mapping[str, Any] | None, X: Any
+) -> Log | None:
+    """The log, checked for what cannot be right; None if y is a table of costs."""
+    if not is_log(y, columns):
+        return None
+    reward = None if "reward" in (columns_of(y, columns) or {}) else np.zeros(n)
+    log = read_log(y, n, available=available, reward=reward, columns=columns).with_sorted_arms()
+    if log.propensity is None:
+        check_uniform(log, X)
+        return log
+    pool = None if log.pools is None else log.available_mask(len(log.arms))
+    sizes = len(log), len(log.arms)
+    events = np.arange(len(log)), log.action.astype(int), -log.reward, log.probability
+    check_weights(LoggedSlates(*events, *sizes, pool), log.arms, "arm")
+    return log
+
+
+def costs_of_slates(
+    y: Any, n: int, available: Any, columns: Mapping[str, Any] | None
+) -> tuple[pd.DataFrame, Any]:
+    """The negative rewards of the arms shown, nan for others; and the available arms."""
+    log = read_slates(y, n, available=available, columns=columns)
+    reward = log.of_arms(log.reward, "reward")
+    table = np.full((n, len(log.arms)), np.nan)
+    row, place = np.nonzero(log.shown)
+    table[row, log.action[row, place]] = -reward[row, place]
+    arms = label_array(log.arms.tolist())
+    return pd.DataFrame(table, columns=arms), None if log.pools is None else log.available_sets()

@@ -1,0 +1,822 @@
+"""ConstrainedPolicy: decisions under budgets, learned from a log or from costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.utils import indexable
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.logged._action_goals import (
+    ActionGoals,
+    ActionMeasure,
+    MeasuredCosts,
+    prices_by_selection,
+)
+from skbandit.logged._action_models import ActionModels
+from skbandit.logged._action_tables import (
+    COST,
+    REWARD,
+    arms_of_table,
+    costs_of_slates,
+    doubly_robust_of_log,
+    read_action_log,
+    read_costs,
+    tables_of_log,
+)
+from skbandit.logged._ties import noise_of_rows, spread_of_noise
+from skbandit.logged._unknown_groups import EstimatedRows, UnknownGroups, in_known_groups
+from skbandit.logs import (
+    Log,
+    align_rows,
+    columns_of,
+    holds_slates,
+    read_mask,
+)
+from skbandit.measure import (
+    MISSING,
+    Columns,
+    Data,
+    Rows,
+    columns_of_selections,
+    flatten_constraints,
+    numbers_of_goals,
+    read_objective,
+    satisfied,
+    verdicts,
+    warn_of_groups,
+)
+from skbandit.prices._actions import ActionProblem, stacked
+from skbandit.prices._calibrate import PricedRule, at_best_level, calibrated, representative
+from skbandit.prices._dual import (
+    Prices,
+    ShadowPrices,
+    conflicting,
+    dropped_prices,
+    enough_to_relax,
+    without_prices,
+)
+from skbandit.prices._levels import level_of, levels_to_try, weak_level
+from skbandit.rates import Constraint, Rate, outcome
+from skbandit.utils._fitting import atomic_fit
+from skbandit.utils._folds import SEED, folds_of_rows
+from skbandit.utils._sklearn_compat import (
+    HasMethods,
+    Interval,
+    count_rows,
+    feature_names,
+    fit_context,
+)
+from skbandit.utils._validation import (
+    check_level,
+    check_row_weights,
+    first_few,
+    warn,
+    warn_if_reordered,
+)
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import ArrayLike
+
+FOLDS = 5
+"""Default number of folds."""
+
+MANY_TIES = 0.05
+"""Share of the rows from which on `fit` warns that noise decides, or that rows are equal."""
+
+
+class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
+    """Choose actions under budgets, learned from a log or from a table of costs.
+
+    Models predict what each action earns. Constraints get prices; the policy takes the action with
+    the lowest predicted cost plus prices of what it uses, row by row.
+
+    Parameters
+    ----------
+    estimator : regressor, classifier, or selector with `predict_costs`, default=None
+        A regressor, or a classifier of numeric rewards, is fitted once per action. A selector, such
+        as ``RegressionSetSelector("stack")``, is fitted to all. None is ridge regression with a
+        penalty chosen by cross-validation.
+    objective : Rate, default=None
+        ``outcome("revenue")`` is maximized, ``cost({...})`` minimized; sums of both are possible.
+        None is the reward of the log or, of a table of costs, the mean cost.
+    constraints : Constraint or (nested) sequence of Constraint, default=()
+        Made of shares, ``positive_rate(of="call")``; of spends,
+        ``cost({"none": 0, "letter": 0.7, "call": "call_minutes"})``, where a column is one of the
+        attributes; and of ``outcome("discount")``, columns of the log. See `skbandit.rates`.
+    n_select : int, default=1
+        Number of actions per row.
+    confidence_level : float in [0.5, 1) or None, default=None
+        Approximate probability that all constraints hold in the population. None weighs it against
+        its price, of 0.9, 0.8, 0.7, 0.6 and 0.5. If a number cannot be reached, `fit` raises an
+        error.
+    batch_size : int, default=None
+        Constraints are to hold for so many new rows. None is for their long-run means.
+    cv : int, default=None
+        Number of folds of out-of-fold predictions. None means 5.
+    columns : dict, default=None
+        Names of a log's columns that differ, as in ``{"action": "arm_id"}``.
+    random_state : int, RandomState instance or None, default=None
+        Assigns rows to folds.
+
+    Attributes
+    ----------
+    arms_ : ndarray of shape (n_arms,)
+        Labels of the actions, sorted if they can be; of a table, its columns.
+    estimator_ : object
+        The selector fitted, or a list with the models of the actions.
+    multipliers_ : ndarray of shape (n_constraints,)
+        How much the objective improves per unit by which a bound is relaxed, one per row of
+        `constraint_report_`.
+    prices_ : DataFrame
+        Price of each action (rows) by the rows of data that it is for (columns).
+    constraint_report_ : DataFrame
+        One row per constraint: `constraint`, `bound`, `value` with its interval from `ci_low` to
+        `ci_high`, `slack`, `satisfied`, `multiplier`, `price`; with a `confidence_level`, `margin`.
+        `price` is how much better the objective would be without the declared constraint, of which
+        the row may be a part, as predicted.
+    objective_report_ : DataFrame
+        One row: `objective`; `value` of the final policy on the training rows; `cross_fitted`, that
+        of out-of-fold models with the same multipliers, the value to expect on new data, with its
+        interval from `ci_low` to `ci_high`; `unconstrained`, the same without multipliers. Doubly
+        robust on a log. After `reprice`, `value` and `unconstrained` as predicted.
+    confidence_level_ : float
+        The level that was reached; nan in an error's `closest_`.
+    feasible_ : bool
+        Whether all constraints are satisfied; False only in an error's `closest_`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if all column names of `X` are strings.
+
+    See Also
+    --------
+    OffPolicyClassifier : Without constraints.
+    skbandit.evaluation.off_policy_value : Estimates what the policy earns on other events.
+    skbandit.selection.assign : The exact assignment of one batch to capacities.
+
+    Notes
+    -----
+    Shares and spends need no labels: they are measured on what the final models do, on `X_extra` if
+    it is passed, else on the log's own contexts. Of a table of costs they are measured out of fold,
+    and the margin covers the spread between folds. Outcomes are measured doubly robust, for the
+    decisions of out-of-fold models: final models would choose the rows that they know by luck.
+
+    An action that the log never chose has no model and is never taken. With two actions and a bound
+    on the share of one, the policy takes it where its predicted gain per cost is above a threshold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skbandit.bandit import ConstrainedPolicy
+    >>> from skbandit.rates import cost, positive_rate
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame(rng.normal(size=(3000, 2)), columns=["age", "visits"])
+    >>> action = rng.choice(["none", "letter", "call"], 3000)
+    >>> gain = {"none": 0.0, "letter": 0.3, "call": 0.8}
+    >>> revenue = pd.Series(action).map(gain) * (1 + X["visits"]) + rng.normal(size=3000)
+    >>> log = pd.DataFrame({"action": action, "reward": revenue, "propensity": 1 / 3})
+    >>> spend = cost({"none": 0, "letter": 0.7, "call": 5})
+    >>> policy = ConstrainedPolicy(None, None, [spend <= 1, positive_rate(of="call") <= 0.1])
+    >>> policy = policy.fit(X, log)
+    >>> policy.constraint_report_[["bound", "satisfied"]]
+       bound  satisfied
+    0    1.0       True
+    1    0.1       True
+    >>> policy.predict(X[:3]).shape, policy.prices_.index.tolist()
+    ((3,), ['call', 'letter', 'none'])
+    """
+
+    _spread: float
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {
+        "attributes": True,
+        "available": True,
+        "X_extra": True,
+        "attributes_extra": True,
+        "sample_weight": True,
+    }
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {
+        "available": True,
+        "attributes": True,
+    }
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [
+            HasMethods(["fit", "predict"]),
+            HasMethods(["fit", "predict_costs"]),
+            None,
+        ],
+        "objective": "no_validation",
+        "constraints": "no_validation",
+        "n_select": [Interval(Integral, 1, None, closed="left")],
+        "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "cv": [Interval(Integral, 2, None, closed="left"), None],
+        "columns": [dict, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        objective: Rate | None = None,
+        constraints: Constraint | Sequence[Any] = (),
+        *,
+        n_select: int = 1,
+        confidence_level: float | None = None,
+        batch_size: int | None = None,
+        cv: int | None = None,
+        columns: dict[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.objective = objective
+        self.constraints = constraints
+        self.n_select = n_select
+        self.confidence_level = confidence_level
+        self.batch_size = batch_size
+        self.cv = cv
+        self.columns = columns
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.two_d_labels = True
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        attributes: Any = None,
+        available: Any = None,
+        X_extra: Any = None,
+        attributes_extra: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from a log, or from a table of costs.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts.
+        y : DataFrame
+            A log with the columns action, reward and propensity, and outcomes that goals name; or
+            a table of costs, with a column per action. Without propensities, actions are taken as
+            chosen uniformly.
+        attributes : DataFrame with n_samples rows, or dict of arrays, default=None
+            Columns that constraints name, unless X has them.
+        available : array-like, default=None
+            Actions available to each row, if not a column of `y`: tuples of labels, or a boolean
+            table with a column per action.
+        X_extra : {array-like, sparse matrix, DataFrame}, default=None
+            Contexts without outcomes, such as today's traffic, on which shares and spends are
+            measured. Their `available` actions are all.
+        attributes_extra : DataFrame or dict of arrays, default=None
+            The same columns of `X_extra`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of rows that each one counts for.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InfeasibleConstraintsError
+            If the constraints cannot hold together; it names those in conflict, and the closest
+            policy is in its `closest_`.
+        """
+        with atomic_fit(self) as draft:
+            draft._fit(X, y, attributes, available, X_extra, attributes_extra, sample_weight)
+        return self
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        attributes: Any,
+        available: Any,
+        X_extra: Any,
+        attributes_extra: Any,
+        sample_weight: Any,
+    ) -> None:
+        if "_spread" in vars(self):
+            del self._spread  # of an earlier fit
+        warn_if_reordered({"X": X, "y": y, "attributes": attributes, "weight": sample_weight})
+        warn_if_reordered({"X_extra": X_extra, "attributes_extra": attributes_extra})
+        constraints = flatten_constraints(self.constraints)
+        available = align_rows(available, X)
+        (X,) = indexable(X)
+        validate_data(self, X, skip_check_array=True)
+        n = count_rows(X)
+        weight = check_row_weights(sample_weight, n, "sample_weight")
+        rows = Rows(Columns.read(attributes, X, n), np.full(n, MISSING), weight)
+        if holds_slates(y, self.columns):
+            y, available = costs_of_slates(y, n, available, self.columns)
+        log = read_action_log(y, n, available, self.columns, X)
+        self._arms = log.arms if log is not None else arms_of_table(y)
+        known, known_X = rows, X
+        if X_extra is not None:
+            self._check_extra(X_extra)
+            known, known_X = self._read_rows(X_extra, attributes_extra), X_extra
+        objective = self._read_objective(log, y)
+        goals = ActionGoals.bind(objective, constraints, known, self._arms.tolist())
+        if self.n_select > 1:
+            goals.check_sums()
+        warn_of_groups(constraints, None, Data(known))
+        if log is not None and self.n_select > 1:
+            raise ValueError(
+                f"n_select={self.n_select}: this log tells what one action per row leads to. Pass "
+                "a log of slates, with a reward per action, a table of costs, or n_select=1."
+            )
+        if log is None and goals.outcomes:
+            raise ValueError(
+                f"outcome({goals.outcomes[0]!r}) is a column of a log, and y is a table of costs."
+            )
+        if log is None:
+            tables = {COST: read_costs(y, n, self._arms)}
+            known_arms = ~np.isnan(tables[COST]).all(axis=0)
+        else:
+            tables = tables_of_log(y, log, goals.outcomes)
+            known_arms = np.bincount(log.action[weight > 0], minlength=len(self._arms)) > 0
+        self._learner = ActionModels(self.estimator, self._arms, known_arms)
+        self._models = {name: self._learner.fitted(X, one, weight) for name, one in tables.items()}
+        self.estimator_ = next(iter(self._models.values()), None)
+        seed = SEED if self.random_state is None else self.random_state
+        fold = folds_of_rows(X, np.zeros(n), self.cv or FOLDS, seed)
+        held_out = {
+            name: self._learner.held_out(X, one, weight, fold) for name, one in tables.items()
+        }
+        self._goals = goals
+        if not self._learner.known.all():
+            never = self._arms[~self._learner.known].tolist()
+            warn(
+                f"No event has the actions [{first_few(never)}]: they are never taken.", UserWarning
+            )
+        if self._learner.known.sum() < self.n_select:
+            raise ValueError(
+                f"n_select={self.n_select} of {self._learner.known.sum()} known actions."
+            )
+        mask = self._mask(available, n) if log is None else log.available_mask(len(self._arms))
+        outcomes: dict[str, np.ndarray] = {}
+        on_log = X, rows, mask, held_out if log is None else self._tables(X)
+        final_on_log = out_of_fold = self._problem(*on_log)
+        if log is not None:
+            for name, one in held_out.items():
+                outcomes[name] = doubly_robust_of_log(y, log, name, one, self._arms)
+            out_of_fold = self._problem(X, rows, mask, held_out)
+        if goals.objective:
+            costs = goals.without_sums().problem(rows, outcomes, None, mask, self.n_select).base
+        else:
+            costs = np.where(np.isnan(tables[COST]), held_out[COST], tables[COST])
+        measured = MeasuredCosts(goals.declared, costs, final_on_log, out_of_fold)
+        # shares and spends are those of the final models; outcomes are of decisions for rows that
+        # took no part in the models, which else would choose their luckiest rows
+        on_first, first = on_log, final_on_log
+        if X_extra is not None:
+            every = np.ones((len(known), len(self._arms)), dtype=bool)
+            on_first = known_X, known, every, self._tables(known_X)
+            first = self._problem(*on_first)
+        below = out_of_fold if goals.bounded_outcomes else None
+        n_first, of_log = len(first.weight), np.zeros(0) if below is None else below.weight
+        measure = ActionMeasure(
+            goals,
+            problem := first if below is None else stacked(first, below),
+            n_first + np.arange(len(of_log)),
+            np.append(np.zeros(n_first), of_log),
+            outcomes,
+            self.batch_size,
+            None if log is not None or X_extra is not None else fold,
+        )
+        unknown, estimated = self._find_unknown(rows, X, fold)
+        self._unknown = None  # of the closest policy, in an error
+        self._conclude(problem, measure, measured)
+        self._unknown = unknown
+        if unknown is None or estimated is None:
+            return
+        final = unknown.estimated(on_first[1], on_first[0])
+        guesses = estimated if X_extra is None else final
+        expected, at_last = (
+            self._problem(on_first[0], one, *on_first[2:]) for one in (guesses, final)
+        )
+        if below is not None:
+            below = self._problem(X, estimated, mask, held_out)
+            expected, at_last = stacked(expected, below), stacked(at_last, below)
+        self._conclude_without_groups(expected, at_last, measure)
+
+    def _check_extra(self, X_extra: Any) -> None:
+        """Require the features of X."""
+        if feature_names(X_extra) is not None and not hasattr(self, "feature_names_in_"):
+            raise ValueError(
+                "X_extra has column names and X has none, so X was transformed and X_extra was "
+                'not: pass transform_input=["X_extra"] to the Pipeline (with metadata routing '
+                "enabled), or transform it."
+            )
+        validate_data(self, X_extra, reset=False, skip_check_array=True)
+
+    def _find_unknown(
+        self, rows: Rows, X: Any, fold: np.ndarray
+    ) -> tuple[UnknownGroups | None, EstimatedRows | None]:
+        """Groups that goals name and X lacks, which predictions may not know either."""
+        named = columns_of_selections(self._goals.bounded, rows.columns) or ()
+        columns = [name for name in named if name not in rows.columns.X.columns]
+        unknown = UnknownGroups.find(columns, rows, self.estimator)
+        return (None, None) if unknown is None else unknown.estimated_out_of_fold(rows, X, fold)
+
+    def _conclude_without_groups(
+        self, expected: ActionProblem, final: ActionProblem, measure: ActionMeasure
+    ) -> None:
+        """Choose multipliers for rows whose groups are not known.
+
+        They are found by out-of-fold estimates of groups, and must do with those of the final
+        models, too.
+        """
+        levels = (self.confidence_level_,)
+        rule, _ = at_best_level(partial(calibrated, expected, measure), levels, expected.unit)
+        found = measure(final.decide(rule.prices))
+        holds = rule.feasible and (found.excess <= found.errors).all()
+        self._multipliers_without_groups = rule.prices.goals if holds else None
+        self.constraint_report_["groups_unknown"], _ = measure.values(found)
+
+    def _read_rows(self, X: Any, attributes: Any) -> Rows:
+        """Rows without labels, for goals."""
+        n = count_rows(X)
+        return Rows(Columns.read(attributes, X, n), np.full(n, MISSING), np.ones(n))
+
+    def _read_objective(self, log: Log | None, y: Any) -> Rate | None:
+        """The declared objective; None for the costs of a table."""
+        if self.objective is not None:
+            read = read_objective(self.objective)
+            if not isinstance(read, Rate):
+                raise ValueError(f"objective={read} has no direction: bound it as a constraint.")
+            return read
+        if log is None:
+            return None
+        if "reward" not in (columns_of(y, self.columns) or {}):
+            raise ValueError(
+                "the log has no reward: name what to maximize, as in objective=outcome('revenue')."
+            )
+        return outcome(REWARD)
+
+    def _mask(self, available: Any, n: int) -> np.ndarray:
+        """Which actions each row may get."""
+        found = read_mask(available, self._arms, n)
+        if found is None:
+            return np.ones((n, len(self._arms)), dtype=bool)
+        mask = np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=bool)
+        few = np.flatnonzero(mask.sum(axis=1) < self.n_select)
+        if len(few):
+            raise ValueError(
+                f"available: row {few[0]} has fewer actions than n_select={self.n_select}."
+            )
+        return mask
+
+    def _problem(
+        self, X: Any, rows: Rows | EstimatedRows, mask: np.ndarray, predicted: dict[str, np.ndarray]
+    ) -> ActionProblem:
+        """The problem on rows, by what is predicted of outcomes or costs."""
+        costs = None if self._goals.objective else predicted[COST]
+        allowed = mask & self._learner.known
+        few = np.flatnonzero(allowed.sum(axis=1) < self.n_select)
+        if len(few):
+            raise ValueError(
+                f"available: row {few[0]} has fewer actions with events in fit than "
+                f"n_select={self.n_select}."
+            )
+        problem = self._goals.problem(rows, predicted, costs, allowed, self.n_select)
+        return problem.with_objective(problem.base + self._noise(problem.base, X), np.zeros(1))
+
+    def _tables(self, X: Any) -> dict[str, np.ndarray]:
+        """What the final models predict, by outcome."""
+        return {
+            name: np.nan_to_num(self._learner.predicted(models, X))
+            for name, models in self._models.items()
+        }
+
+    def _noise(self, base: np.ndarray, X: Any) -> np.ndarray:
+        """Noise that breaks ties of many rows, the same for equal contexts; 0 without ties."""
+        if "_spread" not in vars(self):
+            self._spread = spread_of_noise(base[:, self._learner.known])
+        return (
+            noise_of_rows(X, base.shape[1], self._spread) if self._spread else np.zeros(base.shape)
+        )
+
+    def _conclude(
+        self, problem: ActionProblem, measure: ActionMeasure, measured: MeasuredCosts
+    ) -> None:
+        """Choose prices, and set what follows from them."""
+        goals = self._goals
+        goals.warn_of_units(problem)
+        levels = levels_to_try(self.confidence_level)
+        known = problem.rows(np.flatnonzero(problem.weight > 0))
+
+        rule, z = at_best_level(partial(calibrated, problem, measure), levels, problem.unit)
+        self._warn_of_ties(problem, rule)
+        found = measure(rule.decided)
+        declared = numbers_of_goals(goals.constraints)
+        priced = representative(known.tightened(rule.moved))
+        prices = ShadowPrices(rule.prices.goals, dropped_prices(priced, rule.prices, declared))
+        self.multipliers_, self._dropped = prices.per_unit, prices.dropped
+        self.prices_ = prices_by_selection(goals, self.multipliers_)
+        plain = measure(problem.decide(without_prices(problem)))
+        report = measure.report(found, plain)
+        if len(levels) == 1:
+            margin = z * found.errors
+            report.insert(report.columns.tolist().index("slack") + 1, "margin", margin)
+            report["satisfied"] = satisfied(report["slack"].to_numpy() - margin, found.n_rows > 0)
+        self.constraint_report_ = report.assign(multiplier=prices.per_unit, price=prices.dropped)
+        self._objective_row = measured.row(rule.prices, rule.moved)
+        self.confidence_level_ = level_of(z) if rule.feasible else np.nan
+        self.feasible_ = rule.feasible
+        if len(levels) > 1 and (weak := weak_level(self.confidence_level_, "more rows or X_extra")):
+            warn(weak, UserWarning)
+        if not rule.feasible:
+            raise InfeasibleConstraintsError(
+                f"{self._why_not(known)} The closest policy is in the error's closest_.", self
+            )
+
+    def _warn_of_ties(self, problem: ActionProblem, rule: PricedRule) -> None:
+        """Warn if the noise that breaks ties decides for many rows."""
+        if self._spread == 0 or not rule.prices.goals.any():
+            return
+        cost = np.sort(problem.row_costs(rule.prices), axis=1)
+        near = cost[:, self.n_select] - cost[:, self.n_select - 1] < self._spread
+        if (share := float(problem.weight @ near)) > MANY_TIES:
+            warn(
+                f"For {share:.0%} of the rows, several actions cost nearly the same, and a hash of "
+                "the context decides: the models tell contexts apart too little, as a tree with "
+                "few leaves does, or actions are alike, as those without rewards.",
+                UserWarning,
+            )
+
+    def _why_not(self, problem: ActionProblem) -> str:
+        """Which constraints conflict and what is attainable of each, or which are missed."""
+        report, goals = self.constraint_report_, self._goals
+        labels = report["constraint"].tolist()
+        found = conflicting(problem)
+        if len(found):
+            enough = enough_to_relax(problem, found, labels, report["bound"].to_numpy(), goals.sign)
+            named = "; ".join(labels[k] for k in found)
+            return f"These constraints cannot hold together: {named}.{enough}"
+        missed = report[~report["satisfied"]]
+        if not len(missed):  # each alone is met, and all together are too uncertain
+            room = (report["slack"] / report["margin"]).fillna(np.inf)
+            missed = report[room <= room.min() + 1.0]
+        faults = [
+            f"{one.constraint} is {one.value:.4g}"
+            + (f", with a margin of {one.margin:.2g}" if "margin" in report else "")
+            for one in missed.itertuples(index=False)
+        ]
+        level = ""
+        if self.confidence_level is not None:
+            level = (
+                f" at confidence_level={self.confidence_level:g} (lower it, pass more rows or "
+                "X_extra, or relax the bounds)"
+            )
+        alike = np.unique(problem.base, axis=0, return_inverse=True)[1].ravel()
+        most = float(np.bincount(alike, problem.weight).max())
+        lumps = ""
+        if most > MANY_TIES:
+            lumps = (
+                f" Rows with equal features get equal actions, and {most:.1%} of the rows are "
+                "equal: relax the bounds, or add features, or a column that tells rows apart (such "
+                "as a customer's number) and that the models drop."
+            )
+        return (
+            f"No multipliers were found that meet the constraints{level}: {'; '.join(faults)}."
+            f"{lumps}"
+        )
+
+    @property
+    def arms_(self) -> np.ndarray:
+        """Labels of the actions."""
+        check_is_fitted(self)
+        return self._arms.copy()
+
+    @property
+    def objective_report_(self) -> pd.DataFrame:
+        """One row: the objective, as measured, and what it would be without constraints."""
+        check_is_fitted(self)
+        return pd.DataFrame([self._objective_row])
+
+    def constraint_report(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        attributes: Any = None,
+        available: Any = None,
+        confidence_level: float = 0.95,
+    ) -> pd.DataFrame:
+        """Report on the constraints on any rows, with confidence intervals.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts.
+        y : DataFrame, default=None
+            Their log, which constraints on outcomes need.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights.
+        attributes : DataFrame or dict of arrays, default=None
+            Columns that constraints name, unless X has them.
+        available : array-like, default=None
+            As in `predict`, if not a column of `y`.
+        confidence_level : float, default=0.95
+            Level of each interval.
+
+        Returns
+        -------
+        DataFrame
+            The columns of `constraint_report_`, without `margin`, and `verdict`: "met" or
+            "violated" if the whole interval is, else "undecided". Outcomes are doubly robust.
+        """
+        check_is_fitted(self)
+        check_level(confidence_level)
+        bounded = self._goals.bounded_outcomes
+        log = (
+            None
+            if y is None
+            else read_action_log(y, count_rows(X), align_rows(available, X), self.columns, X)
+        )
+        if bounded and log is None:
+            raise ValueError(f"outcome({bounded[0]!r}) is known from a log only: pass it as y.")
+        if log is not None and log.pools is not None:
+            sets, set_of_event = log.available_sets()
+            available = [sets[k] for k in set_of_event.tolist()]
+        rows, mask = self._read_new(X, available, attributes)
+        weight = check_row_weights(sample_weight, len(rows), "sample_weight")
+        rows, predicted = replace(rows, weight=weight), self._tables(X)
+        outcomes = {}
+        if log is not None:
+            for name in bounded:
+                outcomes[name] = doubly_robust_of_log(y, log, name, predicted[name], self._arms)
+        problem = self._problem(X, rows, mask, predicted)
+        # groups are those of these rows
+        declared = self._goals.declared, flatten_constraints(self.constraints)
+        goals = ActionGoals.bind(*declared, rows, self._goals.arms)
+        measured = goals.problem(rows, predicted, problem.base, mask, self.n_select)
+        at = np.arange(len(rows)), problem.weight
+        measure = ActionMeasure(goals, measured, *at, outcomes, None, None)
+        plain = measure(problem.decide(without_prices(problem)))
+        found = measure(problem.decide(Prices(np.ones(1), self.multipliers_)))
+        table = measure.report(found, plain, confidence_level)
+        of_fit = {(one.label, one.text): k for k, one in enumerate(self._goals.constraints)}
+        names = [(one.label, one.text) for one in goals.constraints]  # labels may be alike
+        place = np.array([of_fit.get(name, -1) for name in names], dtype=int)
+        for name, values in (("multiplier", self.multipliers_), ("price", self._dropped)):
+            table[name] = np.append(values, np.nan)[place]  # of groups that the fit had not
+        ends = table[["ci_low", "ci_high"]].to_numpy()
+        return table.assign(verdict=verdicts(ends, goals.declared_bound, goals.sign))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "multipliers_")
+
+    def expected_costs(self, X: Any, *, attributes: Any = None) -> pd.DataFrame:
+        """Predicted cost of each action, prices not included.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts.
+        attributes : DataFrame or dict of arrays, default=None
+            Columns that the objective names, unless X has them.
+
+        Returns
+        -------
+        DataFrame of shape (n_samples, n_arms)
+            Rewards have negative costs. An action without a model has nan. The index is that of X.
+        """
+        check_is_fitted(self)
+        rows, mask = self._read_new(X, None, attributes)
+        costs = None if self._goals.objective else self._learner.predicted(self._models[COST], X)
+        alone, allowed = self._goals.without_sums(), mask & self._learner.known
+        base = alone.problem(rows, self._tables(X), costs, allowed, self.n_select).base
+        base[:, ~self._learner.known] = np.nan
+        return pd.DataFrame(base, index=getattr(X, "index", None), columns=self._arms)
+
+    def predict(self, X: Any, *, available: Any = None, attributes: Any = None) -> np.ndarray:
+        """Choose the actions of the lowest predicted costs plus prices, row by row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            Available actions: a boolean table with a column per action, or labels per row.
+        attributes : DataFrame or dict of arrays, default=None
+            Columns that constraints name, unless X has them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (n_samples, n_select) if that is more than one
+            Labels, the best first.
+        """
+        check_is_fitted(self)
+        rows, mask = self._read_new(X, available, attributes)
+        cost = self._priced(X, rows, mask)
+        if self.n_select == 1:
+            return self._arms[cost.argmin(axis=1)]
+        return self._arms[np.argsort(cost, axis=1, kind="stable")[:, : self.n_select]]
+
+    def select(
+        self, X: Any, *, available: Any = None, attributes: Any = None, return_proba: bool = False
+    ) -> Any:
+        """Choose as `predict`: the policy does not explore.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            As in `predict`.
+        attributes : DataFrame or dict of arrays, default=None
+            As in `predict`.
+        return_proba : bool, default=False
+            Whether to return the probabilities of the choices, too: all are 1.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or a pair of them
+        """
+        chosen = self.predict(X, available=available, attributes=attributes)
+        return (chosen, np.ones(len(chosen))) if return_proba else chosen
+
+    def reprice(self, X: Any, *, attributes: Any = None) -> Self:
+        """Set new prices for new traffic, without outcomes and without a refit.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts, such as tomorrow's.
+        attributes : DataFrame or dict of arrays, default=None
+            Columns that constraints name, unless X has them.
+
+        Returns
+        -------
+        self
+            `multipliers_`, `prices_` and `constraint_report_` are those on these rows; outcomes are
+            as predicted.
+        """
+        check_is_fitted(self)
+        with atomic_fit(self) as draft:
+            rows = draft._read_rows(X, attributes)
+            draft._goals = draft._goals.scaled(rows)
+            everywhere = np.ones((len(rows), len(draft._arms)), dtype=bool)
+            predicted = draft._tables(X)
+            problem = draft._problem(X, rows, everywhere, predicted)
+            at = np.arange(len(rows)), problem.weight
+            measure = ActionMeasure(draft._goals, problem, *at, predicted, draft.batch_size, None)
+            costs = MeasuredCosts(draft._goals.declared, problem.base, problem, None)
+            draft._conclude(problem, measure, costs)
+            if draft._unknown is not None:
+                guessed = draft._unknown.estimated(rows, X)
+                expected = draft._problem(X, guessed, everywhere, predicted)
+                draft._conclude_without_groups(expected, expected, measure)
+        return self
+
+    def _priced(self, X: Any, rows: Rows, mask: np.ndarray) -> np.ndarray:
+        """Predicted costs plus multipliers, (n, D); groups that are not known are estimated."""
+        tables, unknown, known = (
+            self._tables(X),
+            self._unknown,
+            in_known_groups(rows, self._goals.members, self._unknown),
+        )
+        one, found = np.ones(1), np.empty(mask.shape)
+        if known.any() or unknown is None:
+            found = self._problem(X, rows, mask, tables).row_costs(Prices(one, self.multipliers_))
+        if known.all() or unknown is None:
+            return found
+        if self._multipliers_without_groups is None:
+            raise ValueError(
+                f"{(~known).sum()} rows lack {first_few(unknown.columns)}, or have values that no "
+                "row of fit had, and no policy was found that meets the constraints without "
+                "knowing them: pass the values in attributes."
+            )
+        estimated = self._problem(X, unknown.estimated(rows, X), mask, tables)
+        prices = Prices(one, self._multipliers_without_groups)
+        return np.where(known[:, None], found, estimated.row_costs(prices))
+
+    def _read_new(self, X: Any, available: Any, attributes: Any) -> tuple[Rows, np.ndarray]:
+        """New rows, and which actions each may get."""
+        warn_if_reordered({"X": X, "attributes": attributes})
+        validate_data(self, X, reset=False, skip_check_array=True)
+        mask = self._mask(align_rows(available, X), count_rows(X))
+        return self._read_rows(X, attributes), mask

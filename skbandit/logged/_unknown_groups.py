@@ -1,0 +1,162 @@
+"""Rows whose groups are not known: what goals expect of them by the probabilities of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbandit.logged._action_models import ActionModels
+from skbandit.measure import Columns, Rows, atom_weights
+from skbandit.rates._kinds import Atom, Member
+from skbandit.utils._validation import first_few, warn
+
+LOGISTIC = LogisticRegression(max_iter=1000)
+"""Learner of the probability of a group; cloned before use."""
+
+MOST_GROUPS = 60
+"""Combinations of values of unknown columns whose probabilities are learned, at most."""
+
+
+@dataclass(frozen=True)
+class EstimatedRows:
+    """Rows, and the probability that each is of each group.
+
+    Attributes
+    ----------
+    rows : Rows
+        Without the columns of groups.
+    groups : DataFrame of G rows
+        Values of these columns.
+    share : ndarray of shape (n, G)
+        Probabilities of sum 1.
+    """
+
+    rows: Rows
+    groups: pd.DataFrame
+    share: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def units(self, atom: Atom) -> np.ndarray:
+        """The expected weight of each row in an atom, of rows of weight 1."""
+        found = np.zeros(len(self))
+        for share, (_, values) in zip(self.share.T, self.groups.iterrows(), strict=True):
+            columns = self.rows.columns
+            attributes = columns.attributes.assign(**{str(k): v for k, v in values.items()})
+            found += share * units(atom, replace(self.rows, columns=Columns(attributes, columns.X)))
+        return found
+
+
+def units(atom: Atom, rows: Rows) -> np.ndarray:
+    """The weight of each row in an atom, of rows of weight 1."""
+    return atom_weights(atom, replace(rows, weight=np.ones(len(rows))))
+
+
+@dataclass(frozen=True)
+class UnknownGroups:
+    """Groups that predictions may lack, and models of their probabilities.
+
+    Attributes
+    ----------
+    groups : DataFrame of G rows
+        Combinations of the values of the columns.
+    models : ActionModels
+        Groups in the place of actions.
+    fitted : object
+        Models fitted to all rows; None before.
+    """
+
+    groups: pd.DataFrame
+    models: ActionModels
+    fitted: Any = None
+
+    @classmethod
+    def find(cls, columns: list[str], rows: Rows, estimator: Any) -> UnknownGroups | None:
+        """The groups of some columns of rows; None if there is one only, or too many."""
+        found = rows.columns.several(columns, "groups").dropna().drop_duplicates()
+        if not columns or not 2 <= len(found) <= MOST_GROUPS:
+            return None
+        every = np.ones(len(found), dtype=bool)
+        models = ActionModels(_learner_of_groups(estimator), np.arange(len(found)), every)
+        return cls(found.reset_index(drop=True), models)
+
+    def estimated_out_of_fold(
+        self, rows: Rows, X: Any, fold: np.ndarray
+    ) -> tuple[UnknownGroups, EstimatedRows]:
+        """Fit the models; probabilities of the rows are by models fitted without them."""
+        values = rows.columns.several(self.columns, "groups")
+        of_group = [(values == one).all(axis=1) for _, one in self.groups.iterrows()]
+        table = np.column_stack(of_group).astype(float)
+        table[table.sum(axis=1) == 0] = np.nan  # rows without a group
+        fitted = replace(self, fitted=self.models.fitted(X, table, rows.weight))
+        held_out = self.models.held_out(X, table, rows.weight, fold)
+        return fitted, self._estimated(rows, held_out)
+
+    def estimated(self, rows: Rows, X: Any) -> EstimatedRows:
+        """New rows with the probabilities of their groups."""
+        return self._estimated(rows, self.models.predicted(self.fitted, X))
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return self.groups.columns.tolist()
+
+    def _estimated(self, rows: Rows, predicted: np.ndarray) -> EstimatedRows:
+        share = np.clip(predicted, 0.0, None)
+        total = share.sum(axis=1, keepdims=True)
+        share = np.where(total > 0, share / np.where(total > 0, total, 1.0), 1 / len(self.groups))
+        attributes = rows.columns.attributes.drop(columns=self.columns, errors="ignore")
+        return EstimatedRows(
+            replace(rows, columns=Columns(attributes, rows.columns.X)), self.groups, share
+        )
+
+
+def _learner_of_groups(estimator: Any) -> Any:
+    """Logistic regression, behind the same transformers; another single estimator itself."""
+    if isinstance(estimator, Pipeline):
+        return make_pipeline(*(step for _, step in estimator.steps[:-1]), LOGISTIC)
+    return (
+        make_pipeline(StandardScaler(with_mean=False), LOGISTIC) if estimator is None else estimator
+    )
+
+
+def in_known_groups(
+    rows: Rows, groups: Mapping[tuple[str, ...], list[Member]], unknown: UnknownGroups | None
+) -> np.ndarray:
+    """Which rows are of groups that the fit knew, shape (n,); warn of other values.
+
+    Parameters
+    ----------
+    rows : Rows
+    groups : mapping of tuple of str to list of Member
+        The groups that the fit knew, by their columns.
+    unknown : UnknownGroups or None
+        What estimates those that rows lack.
+    """
+    known, frame = np.ones(len(rows), dtype=bool), rows.columns.frame
+    if unknown is not None:
+        if not set(unknown.columns) <= set(frame.columns):
+            return ~known
+        known = frame[unknown.columns].notna().all(axis=1).to_numpy(copy=True)
+    for columns, members in groups.items():
+        known &= np.logical_or.reduce([rows.columns.member(one, "groups") for one in members])
+        new = ~known & frame[list(columns)].notna().all(axis=1).to_numpy()
+        if new.any() or (not known.all() and unknown is None):
+            value = tuple(frame[list(columns)].iloc[int(np.argmin(known))])
+            how = "their groups are estimated from the features"
+            if unknown is None:
+                how = "no constraint by group is kept there"
+            warn(
+                f"{(~known).sum()} of {len(rows)} rows have {' and '.join(columns)} = "
+                f"{first_few(value)}, or others that no row of fit had: {how}.",
+                UserWarning,
+            )
+    return known

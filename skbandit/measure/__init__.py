@@ -1,0 +1,63 @@
+"""Rates on rows: columns, atoms, bound goals, values, limits, merged rows.
+
+`rates` declares; this package measures what was declared. Other packages import its names from
+here.
+"""
+
+from skbandit.measure._atoms import atom_amounts as atom_amounts
+from skbandit.measure._atoms import atom_weights as atom_weights
+from skbandit.measure._atoms import check_classes as check_classes
+from skbandit.measure._atoms import columns_of_selections as columns_of_selections
+from skbandit.measure._bind import as_constraint as as_constraint
+from skbandit.measure._bind import bind_atom as bind_atom
+from skbandit.measure._bind import bind_constraints as bind_constraints
+from skbandit.measure._bind import bind_objective as bind_objective
+from skbandit.measure._bind import bind_rate as bind_rate
+from skbandit.measure._bind import count_rows_of_constraints as count_rows_of_constraints
+from skbandit.measure._bind import count_rows_of_rates as count_rows_of_rates
+from skbandit.measure._bind import expand as expand
+from skbandit.measure._bind import flatten_constraints as flatten_constraints
+from skbandit.measure._bind import objective_rates as objective_rates
+from skbandit.measure._bind import read_objective as read_objective
+from skbandit.measure._bind import terms_of as terms_of
+from skbandit.measure._bind import warn_of_groups as warn_of_groups
+from skbandit.measure._columns import MISSING as MISSING
+from skbandit.measure._columns import Columns as Columns
+from skbandit.measure._columns import Data as Data
+from skbandit.measure._columns import Rows as Rows
+from skbandit.measure._columns import UnknownColumnError as UnknownColumnError
+from skbandit.measure._columns import distinct as distinct
+from skbandit.measure._columns import encode as encode
+from skbandit.measure._columns import encode_classes as encode_classes
+from skbandit.measure._columns import positive_is_known as positive_is_known
+from skbandit.measure._columns import warn_of_blank as warn_of_blank
+from skbandit.measure._forms import RATE_TOL as RATE_TOL
+from skbandit.measure._forms import BoundConstraints as BoundConstraints
+from skbandit.measure._forms import LinearFractionalForms as LinearFractionalForms
+from skbandit.measure._forms import indicators as indicators
+from skbandit.measure._forms import nonnegative_rows as nonnegative_rows
+from skbandit.measure._forms import weight_rows as weight_rows
+from skbandit.measure._merged import MergedRows as MergedRows
+from skbandit.measure._merged import Reduction as Reduction
+from skbandit.measure._metric import form_of as form_of
+from skbandit.measure._metric import numbers_of_goals as numbers_of_goals
+from skbandit.measure._metric import parts_of_goals as parts_of_goals
+from skbandit.measure._metric import satisfied as satisfied
+from skbandit.measure._metric import value_and_rows as value_and_rows
+from skbandit.measure._metric import verdicts as verdicts
+from skbandit.measure._metric import warn_of_few as warn_of_few
+from skbandit.measure._metric import worst_pairs as worst_pairs
+from skbandit.measure._score_limits import MeasuredShares as MeasuredShares
+from skbandit.measure._score_limits import ScoreLimits as ScoreLimits
+from skbandit.measure._score_limits import interval as interval
+from skbandit.measure._score_limits import reached_quantiles as reached_quantiles
+from skbandit.measure._score_limits import score_limits as score_limits
+from skbandit.measure._values import cells_of as cells_of
+from skbandit.measure._values import count as count
+from skbandit.measure._values import filled as filled
+from skbandit.measure._values import measure as measure
+from skbandit.measure._values import on_given_rows as on_given_rows
+from skbandit.measure._values import read_measured as read_measured
+from skbandit.measure._values import warn_of_unnamed as warn_of_unnamed
+
+__all__: list[str] = []

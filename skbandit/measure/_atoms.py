@@ -1,0 +1,265 @@
+"""Atoms of rates on rows: what each row contributes to a numerator and a denominator."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.exceptions import EmptyRateError
+from skbandit.measure._columns import MISSING, MOST_SHOWN, Columns, Data, Rows, columns_of_condition
+from skbandit.rates._kinds import OUTCOME, AnyOf, Atom, Member
+from skbandit.rates._query import Query, QueryError
+from skbandit.utils._validation import first_few, shortened, warn
+
+
+class UnlabeledRateError(EmptyRateError):
+    """A rate needs labels or reference predictions, and its dataset has none."""
+
+
+def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Contribution of each row to numerator and denominator, by its decision; its weight.
+
+    Returns two arrays of shape (n, D) and one of shape (n,). Raises EmptyRateError if the
+    denominator is 0 for all predictions.
+    """
+    kind, n, context = atom.kind, len(data), repr(atom)
+    refuse_outcomes(atom)
+    parts = list(data.parts(atom.on))
+    if not parts:
+        raise EmptyRateError(f"{context} is measured on the rows of X_extra: pass X_extra.")
+    weight = np.zeros(n)
+    actual = np.full(n, 0 if kind.compares_with == "nothing" else MISSING)
+    for rows, place in parts:
+        weight[place] = atom_weights(atom, rows)
+        if kind.compares_with == "label":
+            actual[place] = rows.label
+        elif kind.compares_with == "reference":
+            actual[place] = _reference(atom, rows, data)
+    any_selected = bool((weight > 0).any())
+    if any_selected and (actual == MISSING).all():
+        raise UnlabeledRateError(_why_unlabeled(atom))
+    weight[actual == MISSING] = 0.0
+    above, below = tables(atom, data)
+    numerator, denominator = weight[:, None] * above[actual], weight[:, None] * below[actual]
+    for rows, place in parts:
+        if atom.amount is not None:
+            numerator[place] *= atom_amounts(atom, rows, weight[place])[:, None]
+    if not denominator.any():
+        raise EmptyRateError(_why_empty(atom, data, any_selected))
+    return numerator, denominator, weight
+
+
+def refuse_outcomes(atom: Atom) -> None:
+    """Raise an error if an atom can only be estimated, for other decisions than those logged."""
+    if atom.kind == OUTCOME:
+        raise TypeError(
+            f"{atom!r} follows from the decision, and is known for logged ones only: it is a goal "
+            "of ConstrainedPolicy."
+        )
+
+
+def tables(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray]:
+    """Contribution of a row of weight 1 to numerator and denominator, by label and decision.
+
+    Returns two arrays of shape (K, D), in the order of the codes of `data`; (D, D) if stored
+    predictions are in the place of labels.
+    """
+    kind, decisions = atom.kind, data.decisions
+    labels = decisions if kind.compares_with == "reference" else data.classes or (None,)
+    if atom.cells is not None:
+        pairs = atom.cells.pairs
+        inside = [[bool({(a, j), (None, j)} & pairs) for j in decisions] for a in labels]
+        return np.array(inside, float), np.ones((len(labels), len(decisions)))
+    of = data.positive(atom) if atom.needs_pos_label else atom.of
+    label = _members(of, labels)
+    decided = _members(of if atom.decided is None else atom.decided, decisions)
+    found = []
+    for table in (np.array(kind.numerator, float), np.array(kind.denominator, float)):
+        if kind.of_pairs:
+            same = np.eye(len(labels), len(decisions), dtype=int)
+            by_decision = np.where(same, table[1, 1], table[0, 1])
+        else:
+            by_decision = table[np.ix_(label, decided)]
+        if atom.without is not None:
+            by_decision = by_decision * (1 - _members(atom.without, decisions))
+        found.append(by_decision)
+    return found[0], found[1]
+
+
+def _members(of: Any, labels: Sequence[Any]) -> np.ndarray:
+    """1 for the labels that a class, or one of several, is; all ones for None."""
+    if of is None:
+        return np.ones(len(labels), dtype=int)
+    chosen = of.labels if isinstance(of, AnyOf) else (of,)
+    return np.array([label in chosen for label in labels], dtype=int)
+
+
+def check_classes(atoms: Sequence[Atom], data: Data) -> None:
+    """Raise an error, or warn if other labels may occur elsewhere, if an atom names none of them.
+
+    A table of costs must name all. Without classes, the decisions are actions, and costs of others,
+    which are never taken, are not used.
+    """
+    known, told = data.decisions, set[Any]()
+    for atom in atoms:
+        part = repr(atom) if atom.cells is None else "cost"
+        for one in atom.named:
+            if one in known or (one, part) in told:
+                continue
+            told.add((one, part))
+            near = difflib.get_close_matches(str(one), [str(label) for label in known], 1)
+            hint = f" Did you mean {next(x for x in known if str(x) == near[0])!r}?" if near else ""
+            others = f", and other decisions {list(data.others)}" if data.others else ""
+            classes = [label for label in data.classes if label is not None]
+            choices = f"classes {classes}{others}" if classes else f"actions {list(known)}"
+            text = f"{part}: {one!r} is not among the {choices}.{hint}"
+            if atom.cells is not None and not classes:
+                warn(f"{text} It is never taken, and its cost is not used.", UserWarning)
+            elif data.closed:
+                raise ValueError(text)
+            else:
+                warn(f"{text} It counts as a class without rows.", UserWarning)
+    tables = dict.fromkeys((one.cells.labels, one.cells.decisions) for one in atoms if one.cells)
+    for labels, decisions in tables:
+        for name, given, wanted in (
+            ("label", labels, data.classes),
+            ("decision", decisions, known),
+        ):
+            lacking = [one for one in wanted if one is not None and one not in given]
+            if given and lacking:
+                raise ValueError(
+                    f"cost: the table has no costs of the {name} {lacking[0]!r}; its {name}s are "
+                    f"{list(given)}."
+                )
+
+
+def warn_of_strangers(atoms: Iterable[Atom], data: Data) -> None:
+    """Warn of texts in conditions that no row has, most likely misspelt, if they select some."""
+    for atom in {one.condition: one for one in atoms if isinstance(one.where, str)}.values():
+        try:
+            query = Query.parse(str(atom.where))
+        except QueryError:  # the name of a boolean column, or told where it is evaluated
+            continue
+        for name, text in [] if query.is_equality else query.texts():
+            known = [one for rows, _ in data.parts("all") for one in rows.known_values(atom, name)]
+            # elsewhere a text may stand for a date
+            if pd.api.types.infer_dtype(known) == "string" and text not in known:
+                near = difflib.get_close_matches(text, known, 1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                warn(f"{atom!r}: no row has {text!r} in column {name!r}.{hint}", UserWarning)
+
+
+def prediction_counts(
+    atom: Atom, data: Data, predicted: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Contribution of each row to numerator and denominator at the codes of given decisions."""
+    numerator, denominator, _ = atom_counts(atom, data)
+    rows = np.arange(len(predicted))
+    return numerator[rows, predicted], denominator[rows, predicted]
+
+
+def atom_weights(atom: Atom, rows: Rows) -> np.ndarray:
+    """Weight of each row of one dataset in an atom; 0 if `where` excludes the row."""
+    context = repr(atom)
+    weight = rows.weight * rows.selected(atom)
+    if isinstance(atom.group, Member):
+        weight = weight * rows.columns.member(atom.group, context)
+    if atom.weight is not None:
+        values = rows.numbers(atom.weight, context)
+        wrong = (weight > 0) & ~((values >= 0) & np.isfinite(values))
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"{context}: weights must be finite and not negative, "
+                f"{atom.weight!r} has {values[row]} in row {row}."
+            )
+        weight = weight * np.where(weight > 0, values, 0.0)
+    return weight
+
+
+def columns_of_selections(atoms: Iterable[Atom], columns: Columns) -> tuple[str, ...] | None:
+    """Columns that tell which rows atoms count; None if a function does."""
+    found: dict[str, None] = {}
+    for atom in atoms:
+        read = columns_of_condition(atom.where, columns.frame.columns)
+        if read is None:
+            return None
+        if atom.group is not None:
+            found |= dict.fromkeys(atom.group.columns)
+        if atom.reference is not None:
+            found[atom.reference] = None
+        found |= dict.fromkeys(read)
+    return tuple(found)
+
+
+def atom_amounts(atom: Atom, rows: Rows, weight: np.ndarray) -> np.ndarray:
+    """What a decision costs in each row, by the column that an atom names; 0 without weight."""
+    assert atom.amount is not None
+    values = rows.numbers(atom.amount, repr(atom), atom.weight)
+    if (unknown := (weight > 0) & ~np.isfinite(values)).any():
+        row = int(np.flatnonzero(unknown)[0])
+        raise ValueError(f"{atom!r}: {atom.amount!r} is {values[row]} in row {row}.")
+    return np.where(weight > 0, values, 0.0)
+
+
+def _reference(atom: Atom, rows: Rows, data: Data) -> np.ndarray:
+    assert atom.reference is not None  # checked by Atom
+    column = rows.columns.get(atom.reference, repr(atom))
+    return data.encode(column, f"{atom!r}: column {atom.reference!r}")
+
+
+def _why_unlabeled(atom: Atom) -> str:
+    if atom.kind.compares_with == "reference":
+        return f"{atom!r}: column {atom.reference!r} is missing in all rows."
+    hint = "pass y_extra" if atom.on == "extra" else "pass their labels"
+    return f"{atom!r} needs labels, and the rows it is measured on have none: {hint}."
+
+
+def _why_empty(atom: Atom, data: Data, any_selected: bool) -> str:
+    if any_selected:
+        negatives, positives = map(any, atom.kind.denominator)
+        wanted = "labels" if negatives and positives else "positives" if positives else "negatives"
+        if atom.of is not None and positives and not negatives:
+            wanted = f"label {atom.of!r}"
+        if atom.kind.compares_with == "reference":
+            wanted = f"predictions in column {atom.reference!r}"
+        return f"{atom!r}: the selected rows hold no {wanted}."
+    if isinstance(atom.group, Member):
+        return f"{atom!r}: no rows of {atom.group.described} are selected."
+    if atom.where is None:
+        return f"{atom!r}: every row has weight 0."
+    message = f"{shortened(f'{atom!r}: where={atom.where!r}')} selects no rows"
+    rows, _ = next(data.parts(atom.on))
+    for column, values in rows.values_in(atom).items():
+        message += f"; {column!r} holds {first_few(values, MOST_SHOWN)}"
+    return message + "."
+
+
+MOST_PAIRED = 100
+"""Groups that `ratio` and `difference` compare at most.
+
+They make 9,900 ordered pairs, of which the worst is found anew in each step of a fit; among more
+groups it is decided by chance.
+"""
+
+
+def choices(groups: Sequence[Any], size: int, context: str) -> list[tuple[Any, ...]]:
+    """The groups one by one, or all ordered pairs of them."""
+    if size > 1 and len(groups) > MOST_PAIRED:
+        raise ValueError(
+            f"{context} compares each two of {len(groups)} groups, and {MOST_PAIRED} are the most. "
+            "Merge rare groups, or compare each with all rows, as in "
+            "abs(each(recall, by='g') - recall()) <= 0.05."
+        )
+    return list(itertools.permutations(groups, size))
+
+
+def named(columns: Sequence[str]) -> str:
+    """Beginning of a sentence about the groups of some columns."""
+    names = " and ".join(map(repr, columns))
+    return f"column {names} holds" if len(columns) == 1 else f"columns {names} hold"

@@ -1,0 +1,337 @@
+"""Binding of objectives and constraints to data: from rates to linear-fractional forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
+
+from skbandit.exceptions import EmptyRateError
+from skbandit.measure._atoms import atom_counts, check_classes, warn_of_strangers
+from skbandit.measure._columns import MANY_GROUPS, Data, UnknownColumnError
+from skbandit.measure._forms import BoundConstraints, Form, LinearFractionalForms
+from skbandit.measure._values import cells_of, filled
+from skbandit.rates._catalog import error_rate
+from skbandit.rates._expression import AbsoluteRate, Constraint, Rate, Sense, as_rate
+from skbandit.rates._kinds import Atom, On, Slot
+from skbandit.utils._validation import warn
+
+
+def read_objective(objective: Any) -> Rate | AbsoluteRate:
+    """Return the objective; None stands for ``error_rate()``."""
+    if objective is None:
+        return error_rate()
+    if not isinstance(objective, Rate | AbsoluteRate):
+        raise TypeError(
+            f"objective={objective!r} is not a rate: pass one such as skbandit.rates.recall(), "
+            "with parentheses, or None for error_rate()."
+        )
+    return objective
+
+
+def flatten_constraints(constraints: Any) -> list[Constraint]:
+    """Flatten a constraint, or nested lists of constraints, to a list.
+
+    Parameters
+    ----------
+    constraints : Constraint or iterable of Constraint, nested to any depth
+        As declared by the user; None for no constraints.
+
+    Returns
+    -------
+    list of Constraint
+
+    Raises
+    ------
+    TypeError
+        If an element is not a constraint.
+
+    Examples
+    --------
+    >>> from skbandit.rates import precision, recall
+    >>> flatten_constraints([recall() >= 0.9, [precision() >= 0.5]])
+    [recall() >= 0.9, precision() >= 0.5]
+    """
+    if isinstance(constraints, Constraint):
+        return [constraints]
+    if isinstance(constraints, bool):
+        raise TypeError(
+            f"Found {constraints} among the constraints: == does not create a constraint. "
+            "For an equality, write abs(rate - c) <= tol."
+        )
+    if isinstance(constraints, Rate | AbsoluteRate):
+        raise TypeError(
+            f"{constraints} is a rate, not a constraint: compare it with a bound, such as >= 0.9."
+        )
+    if constraints is None:
+        return []
+    if isinstance(constraints, str | dict) or not isinstance(constraints, Iterable):
+        raise TypeError(
+            f"{constraints!r} is not a constraint: compare a rate with a bound, as in "
+            "skbandit.rates.recall() >= 0.9."
+        )
+    return [one for part in constraints for one in flatten_constraints(part)]
+
+
+def bind_rate(rate: Rate, data: Data) -> tuple[Form, Form, np.ndarray]:
+    """Numerator, denominator and rows of a rate without open group slots.
+
+    The rows are a boolean mask of those that the value depends on.
+    """
+    if not rate.linear_fractional:
+        raise ValueError(
+            f"{rate} is not a ratio of sums over rows, so it can be measured but not trained: "
+            "bound each precision, NPV or F1 by a number, as in each(precision, by=...) >= 0.8 "
+            '(or of="classes").'
+        )
+    return combine_atoms(rate, partial(bind_atom, data=data), data.n_indicators)
+
+
+def combine_atoms(
+    rate: Rate, bound: Callable[[Atom], tuple[Form, Form, np.ndarray]], n_indicators: int
+) -> tuple[Form, Form, np.ndarray]:
+    """Combine the atoms of a rate, each bound to the same rows, as in `bind_rate`."""
+    one = Form(np.zeros(n_indicators), 1.0)
+    numerator, denominator = one * rate.constant, one
+    behind: Any = np.zeros(1, dtype=bool)
+    for coefficient, atom in rate.terms:
+        above, below, rows = bound(atom)
+        behind = behind | rows
+        if atom.fractional:  # the algebra allows no other term
+            numerator, denominator = above * coefficient + below * rate.constant, below
+        else:
+            numerator = numerator + above * coefficient
+    if rate.denominator is not None:
+        denominator, below, rows = combine_atoms(rate.denominator, bound, n_indicators)
+        if rate.denominator.fractional:  # a number over a ratio: there is no other atom
+            numerator = below * rate.constant
+        behind = behind | rows
+    return numerator, denominator, behind
+
+
+def bind_objective(
+    rates: Sequence[Rate], data: Data
+) -> tuple[tuple[Rate, ...], LinearFractionalForms, np.ndarray]:
+    """Bind the rates of an objective, one or one per group, and drop those without rows.
+
+    Returns the rates that are left, their forms, and the number of rows that each depends on.
+    """
+    found = _measurable([(repr(rate), rate, data, False) for rate in rates], bind_rate)
+    kept = [(rate, *one) for rate, one in zip(rates, found, strict=True) if one is not None]
+    pairs = [(above, below) for _, above, below, _ in kept]
+    forms = LinearFractionalForms.stack(pairs, data.n_indicators)
+    n_rows = np.array([behind.sum() for *_, behind in kept], dtype=int)
+    return tuple(rate for rate, *_ in kept), forms, n_rows
+
+
+def bind_atom(atom: Atom, data: Data) -> tuple[Form, Form, np.ndarray]:
+    """Numerator, denominator and rows of one atom.
+
+    Both forms are divided by the total weight of the rows in the denominator (linear kinds,
+    whose denominator is then 1) or of all selected rows (linear-fractional kinds).
+    """
+    numerator, denominator, selected = atom_counts(atom, data)
+    behind = np.any(denominator > 0, axis=1)
+    total = selected.sum() if atom.fractional else denominator[:, 1].sum()
+    forms = [
+        Form(((count[:, 1:] - count[:, :1]) / total).ravel(), count[:, 0].sum() / total)
+        for count in (numerator, denominator)
+    ]
+    return forms[0], forms[1], behind
+
+
+def objective_rates(objective: Rate, data: Data) -> list[Rate]:
+    """The objective itself, or its rate in each group found in the data."""
+    found = fill_slots(as_constraint(objective), data)
+    if not objective.is_form:
+        return [replace(one.lhs, text=repr(objective)) for one in found]
+    return [replace(one.lhs, text=one.label) for one in found]
+
+
+def terms_of(rate: Rate) -> list[Rate]:
+    """A sum of ratios as its terms, each a ratio; a constant belongs to the first."""
+    if rate.denominator is not None:
+        return [rate]
+    constants = [rate.constant, *np.zeros(max(len(rate.terms) - 1, 0))]
+    return [
+        replace(rate, terms=(term,), constant=float(constant))
+        for term, constant in zip(rate.terms, constants, strict=True)
+    ]
+
+
+def as_constraint(objective: Rate) -> Constraint:
+    """The objective as a constraint that says in which direction it gets worse."""
+    sense: Sense = ">=" if objective.greater_is_better else "<="
+    return Constraint(objective, sense, as_rate(0.0, repr(objective)), name=repr(objective))
+
+
+def fill_slots(constraint: Constraint, data: Data) -> list[Constraint]:
+    """One constraint per group or class, or per ordered pair of them, found in the data."""
+    rate, label = constraint.rate, constraint.label
+    check_classes(rate.atoms, data)
+    if rate.grouped_by is None and rate.over_classes is None:
+        return [constraint]
+    cells = cells_of(rate, data, _datasets(constraint), label)
+    sides = [filled(side, cells, data) for side in (constraint.lhs, constraint.rhs)]
+    if not rate.is_form:
+        return [replace(constraint, lhs=sides[0][0], rhs=sides[1][0], name=label)]
+    joint = " / " if rate.denominator is not None else " - "
+    return [
+        replace(
+            constraint,
+            lhs=lhs,
+            rhs=rhs,
+            name=f"{label} [{cell.name(joint)}]",
+            of=cell.of(joint),
+        )
+        for cell, lhs, rhs in zip(cells, *sides, strict=True)
+    ]
+
+
+def _datasets(constraint: Constraint) -> set[On]:
+    """The datasets in which a group form looks for groups."""
+    return {atom.on for atom in constraint.rate.atoms if isinstance(atom.group, Slot)}
+
+
+def warn_of_groups(
+    constraints: Iterable[Constraint], by: tuple[str, ...] | None, data: Data
+) -> None:
+    """Warn of rows without a group, of very many groups, and of values that no row has.
+
+    Parameters
+    ----------
+    constraints : iterable of Constraint
+        As declared.
+    by : tuple of str or None
+        Columns whose groups have a threshold each.
+    data : Data
+        The training rows.
+    """
+    several: dict[tuple[str, ...], set[On]] = {}
+    constraints = list(constraints)
+    warn_of_strangers([atom for one in constraints for atom in one.rate.atoms], data)
+    for one in constraints:
+        if (grouped := one.rate.grouped_by) is not None:
+            several.setdefault(grouped[0], set()).update(_datasets(one))
+    if by is not None:
+        several.setdefault(by, set()).add("train" if data.extra is None else "all")
+    for columns, ons in several.items():
+        shown, context = " and ".join(map(repr, columns)), f"by={list(columns)}"
+        if without := data.without_group(columns, ons, context):
+            alike = ", and share a threshold" if columns == by else ""
+            warn(
+                f"{without} of {len(data)} rows have no group, as {shown} is missing there: they "
+                f"count in no constraint by group{alike}. To make them a group, fill missing "
+                "values with one of their own, as fillna('missing') does.",
+                UserWarning,
+            )
+        if (n_groups := len(data.groups(columns, ons, context))) > MANY_GROUPS:
+            warn(
+                f"The values of {shown} make {n_groups} groups, of {len(data) / n_groups:.3g} rows "
+                "on average. What the worst of so many attains is decided by chance where groups "
+                "are small: merge rare values.",
+                UserWarning,
+            )
+
+
+def expand(constraints: Iterable[Constraint], data: Data) -> tuple[Constraint, ...]:
+    """Split constraints into one-sided ones, and group forms into one constraint per group."""
+    return tuple(
+        replace(one, part=(k, constraint.label, one.label[len(side.label) + 2 : -1]))
+        for k, constraint in enumerate(constraints)
+        for side in constraint.one_sided()
+        for one in fill_slots(side, data)
+    )
+
+
+def bind_constraints(
+    constraints: Iterable[Constraint], data: Data, *, allow_empty: bool = False
+) -> BoundConstraints:
+    """Bind expanded constraints.
+
+    A group without rows is skipped with a warning. `where` must select some rows, unless
+    `allow_empty` (new data may lack rows that the training data had).
+    """
+    constraints = tuple(constraints)
+    zero = Form(np.zeros(data.n_indicators), 0.0)
+    empty = zero, zero, np.zeros(0, dtype=bool)
+    bound = [
+        empty if found is None else found
+        for found in _measurable(
+            [(one.label, one.rate, data, allow_empty or bool(one.of)) for one in constraints],
+            bind_rate,
+        )
+    ]
+    return BoundConstraints(
+        constraints,
+        LinearFractionalForms.stack([one[:2] for one in bound], data.n_indicators),
+        np.array([c.bound for c in constraints], dtype=float),
+        np.array([1.0 if c.sense == "<=" else -1.0 for c in constraints]),
+        np.array([behind.sum() for *_, behind in bound], dtype=int),
+    )
+
+
+def count_rows_of_constraints(constraints: Iterable[Constraint], data: Data) -> np.ndarray:
+    """Number of rows that each expanded constraint depends on; 0 if it is skipped."""
+    return count_rows_of_rates([(one.label, one.rate, data, bool(one.of)) for one in constraints])
+
+
+def count_rows_of_rates(measured: Iterable[tuple[str, Rate, Data, bool]]) -> np.ndarray:
+    """Number of rows that labeled rates depend on; 0, and one warning, for those without rows.
+
+    The last part of an entry says whether `where` may select no rows.
+    """
+    return np.array([found or 0 for found in _measurable(measured, _rows_of_rate)], dtype=int)
+
+
+def _rows_of_rate(rate: Rate, data: Data) -> int:
+    masks = [(atom_counts(atom, data)[1] > 0).any(axis=1) for atom in rate.atoms]
+    return data.count(np.logical_or.reduce(masks)) if masks else 0
+
+
+T = TypeVar("T")
+
+
+def _measurable(
+    measured: Iterable[tuple[str, Rate, Data, bool]], bind: Callable[[Rate, Data], T]
+) -> list[T | None]:
+    """Bind labeled rates; None, and one warning in total, for those without rows."""
+    found: list[T | None] = []
+    skipped = []
+    for label, rate, data, allow_empty in measured:
+        try:
+            found.append(bind(rate, data))
+        except EmptyRateError as error:
+            if not allow_empty:  # raises again unless only the group is empty
+                bind(rate.map_atoms(_whole), data)
+            skipped.append(f"{label} is not measured: {error}")
+            found.append(None)
+        except UnknownColumnError as error:  # of a group: the rate does not name its column
+            raise ValueError(str(error) if label in str(error) else f"{label}: {error}") from error
+    if skipped:
+        warn(_listed(skipped, len(found)), UndefinedMetricWarning)
+    return found
+
+
+MOST_LISTED = 3
+"""Number of rates without rows that one warning lists; it counts the others."""
+
+
+def _listed(skipped: Sequence[str], n: int) -> str:
+    """One message about all rates without rows."""
+    text = " ".join(skipped[:MOST_LISTED])
+    if len(skipped) > MOST_LISTED:
+        text += (
+            f" Nor are {len(skipped) - MOST_LISTED} others of {n}: if the groups are values of a "
+            "continuous column, cut it into bands."
+        )
+    return text
+
+
+def _whole(atom: Atom) -> Atom:
+    """Return the atom on all groups."""
+    return replace(atom, group=None)

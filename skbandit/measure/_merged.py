@@ -1,0 +1,304 @@
+"""Rows merged where rates cannot tell them apart, so that a large table needs little memory.
+
+On given predictions, a rate and its interval are functions of sums over rows: of their weights, and
+of products of two weights. They depend on a row's label, decision, groups, reference predictions
+and on the outcomes of conditions, but not on the values behind these. So a block of rows is reduced
+to its distinct combinations, with their sums, and blocks are added by adding the sums.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.measure._atoms import atom_amounts, atom_weights, refuse_outcomes
+from skbandit.measure._columns import (
+    MISSING,
+    MOST_SHOWN,
+    Columns,
+    Data,
+    Merged,
+    Rows,
+    UnknownColumnError,
+    columns_of_condition,
+)
+from skbandit.measure._values import on_given_rows, read_measured
+from skbandit.rates._expression import Rate
+from skbandit.rates._kinds import Atom, Slot
+from skbandit.utils._exact import LARGEST_EXACT
+from skbandit.utils._validation import check_row_weights, first_few
+
+MOST_MERGED = 1_000_000
+"""Combinations that are kept at most; more are refused, as memory would grow with the rows."""
+
+
+@dataclass(frozen=True)
+class MergedRows:
+    """Distinct combinations of values and outcomes in blocks of rows, in order of appearance.
+
+    Attributes
+    ----------
+    values : DataFrame of shape (n, ...)
+        Of the columns whose values count.
+    outcomes : ndarray of bool, shape (n, ...)
+        Of conditions, and whether weights are positive.
+    sums : dict of ndarray of shape (n,)
+        Over the rows of each combination: of the product of the weights in the key; of the amounts
+        in a column if it is ("amount", weight, column).
+    named : list of dict
+        For each condition, the first values of the columns that it names.
+    """
+
+    values: pd.DataFrame
+    outcomes: np.ndarray
+    sums: dict[tuple[Any, ...], np.ndarray]
+    named: list[dict[str, list[Any]]]
+
+    def __add__(self, other: MergedRows) -> MergedRows:
+        for name in self.values:
+            kind, new = _kind(self.values[name]), _kind(other.values[name])
+            if "empty" not in (kind, new) and kind != new:
+                raise ValueError(
+                    f"column {name!r} holds {new} values such as "
+                    f"{other.values[name].dropna().tolist()[0]!r}, and {kind} values such as "
+                    f"{self.values[name].dropna().tolist()[0]!r} in blocks before: convert it."
+                )
+        parts = [self.values, other.values]
+        # of two dtypes, integers could become floats, which merges large ones
+        large = [name for name in self.values if any(_too_large(one[name]) for one in parts)]
+        parts = [one.astype(dict.fromkeys(large, object)) for one in parts]
+        with warnings.catch_warnings():  # of columns without values, which some pandas skip
+            warnings.simplefilter("ignore", FutureWarning)
+            values = pd.concat(parts, ignore_index=True)
+        both = MergedRows(
+            values,
+            np.concatenate([self.outcomes, other.outcomes]),
+            {key: np.concatenate([one, other.sums[key]]) for key, one in self.sums.items()},
+            [
+                {
+                    name: [*dict.fromkeys([*first, *more[name]])][: MOST_SHOWN + 1]
+                    for name, first in one.items()
+                }
+                for one, more in zip(self.named, other.named, strict=True)
+            ],
+        )
+        return both.merged()
+
+    def merged(self) -> MergedRows:
+        """Merge equal combinations."""
+        codes = [_codes(name, column) for name, column in self.values.items()]
+        codes += [(outcome.astype(np.int64), 2) for outcome in self.outcomes.T]
+        number, first = _distinct(codes, len(self.values))
+        if len(first) > MOST_MERGED:
+            name, (_, several) = max(zip(self.values, codes, strict=False), key=lambda x: x[1][1])
+            raise ValueError(
+                f"The labels, predictions and groups make more than {MOST_MERGED:,} combinations; "
+                f"column {name!r} holds {several - 1:,} different values. Predictions must be "
+                "labels, as of predict(); bin a group by pandas.cut, or select rows by a condition."
+            )
+        return replace(
+            self,
+            values=self.values.iloc[first].reset_index(drop=True),
+            outcomes=self.outcomes[first],
+            sums={key: np.bincount(number, one, len(first)) for key, one in self.sums.items()},
+        )
+
+
+def _kind(column: pd.Series) -> str:
+    """Kind of the values, of which values of another kind are never equal."""
+    kind = pd.api.types.infer_dtype(column.astype(object), skipna=True)
+    numbers = ("integer", "floating", "boolean", "mixed-integer-float", "decimal")
+    return "numeric" if kind in numbers else kind
+
+
+def _too_large(column: pd.Series) -> bool:
+    """Whether a column holds integers that floats would merge."""
+    integers = pd.api.types.is_integer_dtype(column.dtype)
+    return integers and bool((column > LARGEST_EXACT).any() or (column < -LARGEST_EXACT).any())
+
+
+def _codes(name: Any, column: pd.Series) -> tuple[np.ndarray, int]:
+    """A number from 0 for each value, 0 if it is missing, and how many numbers there are."""
+    try:
+        codes, found = pd.factorize(column)
+    except TypeError as error:
+        raise TypeError(f"column {name!r}: the values must be hashable ({error}).") from error
+    return codes + 1, len(found) + 1
+
+
+def _distinct(columns: Sequence[tuple[np.ndarray, int]], n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Number of each row's combination of codes, and the first row of each combination."""
+    number, size = np.zeros(n, dtype=np.int64), 1
+    for codes, several in columns:
+        if size > np.iinfo(np.int64).max // several:
+            number, found = pd.factorize(number)
+            size = len(found)
+        number, size = number * several + codes, size * several
+    number, found = pd.factorize(number)
+    first = np.empty(len(found), dtype=np.int64)
+    first[number[::-1]] = np.arange(n)[::-1]  # of equal places, the last assignment holds
+    return number, first
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What some rates count of rows; maps a block to `MergedRows`, also in another process.
+
+    Parameters
+    ----------
+    rates : tuple of Rate
+    y_true, y_pred, weight : str
+        Columns of labels, predictions and row weights; None if there are none.
+    by : tuple of str
+        Columns of groups, besides those of rates.
+    """
+
+    rates: tuple[Rate, ...]
+    y_true: str | None
+    y_pred: str
+    weight: str | None
+    by: tuple[str, ...]
+
+    @property
+    def atoms(self) -> dict[Any, Atom]:
+        """The atoms on given rows."""
+        found = (atom for rate in self.rates for atom in on_given_rows(rate).atoms)
+        return {atom.key: atom for atom in found}
+
+    @property
+    def conditions(self) -> dict[Any, Atom]:
+        """An atom with each condition."""
+        return {atom.condition: atom for atom in self.atoms.values() if atom.where is not None}
+
+    @property
+    def weights(self) -> list[str | None]:
+        """Columns of weights of rates; None, which is for none, is the first."""
+        return list(dict.fromkeys([None, *(atom.weight for atom in self.atoms.values())]))
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Columns whose values count, and what names them."""
+        found = {} if self.y_true is None else {self.y_true: "y_true"}
+        found.setdefault(self.y_pred, "y_pred")
+        for name in self.by:
+            found.setdefault(name, f"by={list(self.by)}")
+        for atom in self.atoms.values():
+            groups = atom.group.columns if isinstance(atom.group, Slot) else ()
+            for name in filter(None, [*groups, atom.reference]):
+                found.setdefault(name, repr(atom))
+        return found
+
+    def choose(self, known: Iterable[Any]) -> list[Any]:
+        """Columns to read of a table with the `known` ones: all if a condition is a function.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing.
+        """
+        known = list(known)
+        needed = self.columns
+        if self.weight is not None:
+            needed.setdefault(self.weight, "weight")
+        for atom in self.atoms.values():
+            condition = columns_of_condition(atom.where, known) or ()
+            for name in filter(None, [*condition, atom.weight, atom.amount]):
+                needed.setdefault(name, repr(atom))
+        for name, context in needed.items():
+            if name not in known:
+                raise UnknownColumnError(
+                    f"{context}: no column {name!r} among [{first_few(known, 20)}]."
+                )
+        return known if any(callable(atom.where) for atom in self.atoms.values()) else [*needed]
+
+    def __call__(self, table: Any) -> MergedRows | None:
+        """Merge the rows of a table of pandas or polars; None without rows."""
+        names, n = self.choose(table.columns), len(table)
+        if not n:
+            return None
+        columns = Columns.read(table[names], None, n, "the block")
+        values = columns.several([*self.columns], "the block")
+        if values[self.y_pred].isna().any():
+            raise ValueError(
+                f"y_pred: column {self.y_pred!r} has missing values: every row needs a prediction."
+            )
+        rows = Rows(columns, np.full(n, MISSING), self._row_weights(columns, n))
+        weights: dict[str | None, np.ndarray] = {}
+        for name in self.weights:
+            numbers = 1.0 if name is None else rows.numbers(name, f"weight={name!r}")
+            # what is not valid counts nowhere, which _check makes sure of
+            valid = (numbers > 0) & np.isfinite(numbers)
+            weights[name] = rows.weight * np.where(valid, numbers, 0.0)
+        sums: dict[tuple[Any, ...], np.ndarray] = {(): np.ones(n)}
+        for name in weights:
+            sums[name,] = weights[name]
+        for a, b in combinations_with_replacement(weights, 2):
+            sums[a, b] = weights[a] * weights[b]
+        for atom in self.atoms.values():
+            self._check(atom, rows, values)
+            if atom.amount is not None:
+                amount = rows.numbers(atom.amount, repr(atom))
+                known = np.where(np.isfinite(amount), amount, 0.0)
+                sums["amount", atom.weight, atom.amount] = weights[atom.weight] * known
+        outcomes = [one > 0 for one in weights.values()]
+        outcomes += [rows.selected(atom) for atom in self.conditions.values()]
+        named = [rows.values_in(atom) for atom in self.conditions.values()]
+        return MergedRows(values, np.column_stack(outcomes), sums, named).merged()
+
+    def _row_weights(self, columns: Columns, n: int) -> np.ndarray:
+        if self.weight is None:
+            return np.ones(n)
+        context = f"weight={self.weight!r}"
+        weight = Rows(columns, np.zeros(n), np.ones(n)).numbers(self.weight, context)
+        return check_row_weights(weight, n, context) if weight.any() else weight
+
+    def _check(self, atom: Atom, rows: Rows, values: pd.DataFrame) -> None:
+        """Require valid weights and amounts in the rows that an atom counts."""
+        refuse_outcomes(atom)
+        if atom.weight is None and atom.amount is None:
+            return
+        counted = np.ones(len(rows), dtype=bool)
+        if isinstance(atom.group, Slot):
+            counted &= values[[*atom.group.columns]].notna().all(axis=1).to_numpy()
+        inside = atom_weights(atom, replace(rows, weight=rows.weight * counted))
+        if atom.amount is not None:
+            atom_amounts(atom, rows, inside)
+
+    def data(self, merged: MergedRows, pos_label: Any, labels: Any) -> tuple[Data, np.ndarray]:
+        """The rows, and the codes of their predictions, as of `read_measured`."""
+        values, sums = merged.values, merged.sums
+        y_true = None if self.y_true is None else values[self.y_true]
+        given = y_true, values[self.y_pred], values, sums[None,], pos_label
+        data, predicted = read_measured(self.rates, *given, labels=labels)
+        outcomes = merged.outcomes.T[len(self.weights) :]
+        means: dict[tuple[str, str | None], np.ndarray] = {
+            (name, None): _quotient(sums[name,], sums[None,]) for name in self.weights if name
+        }
+        for atom in self.atoms.values():
+            if atom.amount is not None:
+                amounts = sums["amount", atom.weight, atom.amount]
+                means[atom.amount, atom.weight] = _quotient(amounts, sums[atom.weight,])
+        effective = {
+            (a, b): _quotient(sums[a,] * sums[b,], sums[pair], 1.0)
+            for pair in combinations_with_replacement(self.weights, 2)
+            for a, b in (pair, pair[::-1])
+        }
+        rows = Merged(
+            sums[()],
+            dict(zip(self.conditions, outcomes, strict=True)),
+            dict(zip(self.conditions, merged.named, strict=True)),
+            means,
+            effective,
+        )
+        return replace(data, train=replace(data.train, merged=rows)), predicted
+
+
+def _quotient(above: np.ndarray, below: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
+    """Quotients, or another number where the divisor is 0."""
+    return np.divide(above, below, out=np.full(len(above), otherwise), where=below > 0)

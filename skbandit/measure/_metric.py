@@ -1,0 +1,143 @@
+"""What reports say of rates on given predictions, and which pairs of groups decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from skbandit.exceptions import EmptyRateError
+from skbandit.measure._columns import Data
+from skbandit.measure._confidence import effective_rows
+from skbandit.measure._forms import RATE_TOL
+from skbandit.measure._values import count
+from skbandit.rates._expression import Constraint, Rate, value_range
+from skbandit.utils._validation import warn
+
+SMALL_DENOMINATOR = 20
+"""Effective number of rows in a denominator below which a warning names the rate.
+
+With fewer, the standard error of a rate of .8 exceeds .09.
+"""
+
+
+def value_and_rows(rate: Rate, data: Data, positive: np.ndarray) -> tuple[float, float]:
+    """Value of a rate without open slots, nan if undefined, and the effective number of rows.
+
+    Parameters
+    ----------
+    rate : Rate
+        Expression whose denominators hold rows for some predictions.
+    data : Data
+        The n rows it is measured on.
+    positive : ndarray of shape (n,)
+        Predictions, 0 and 1.
+    """
+    return count(rate, data, positive), effective_rows(rate, data, positive)
+
+
+MOST_PAIRS = 30
+"""Ordered pairs of groups, of one constraint, that are considered at once: all of six groups."""
+
+
+def worst_pairs(constraints: Sequence[Constraint], data: Data, positive: np.ndarray) -> np.ndarray:
+    """Find the pairs of groups that decide whether constraints hold at given predictions.
+
+    A bound on all ordered pairs of groups holds if it holds for the worst pair.
+
+    Parameters
+    ----------
+    constraints : sequence of Constraint
+        Expanded: one-sided, groups filled in.
+    data : Data
+        The n rows they are measured on.
+    positive : ndarray of shape (n,)
+        Predictions, 0 and 1.
+
+    Returns
+    -------
+    ndarray of int
+        Numbers of all constraints, but of a form over more than `MOST_PAIRS` pairs only of those
+        with the least slack, and of one pair for each group that cannot be measured.
+    """
+    forms: dict[str, list[int]] = {}
+    for k, one in enumerate(constraints):
+        if one.rate.over_pairs:
+            forms.setdefault(one.text, []).append(k)
+    kept = np.ones(len(constraints), dtype=bool)
+    known: dict[object, float] = {}
+    for form in (pairs for pairs in forms.values() if len(pairs) > MOST_PAIRS):
+        kept[form], empty, slack = False, set(), {}
+        for k in form:
+            one = constraints[k]
+            try:
+                value = count(one.rate, data, positive, known)
+            except EmptyRateError:
+                key = next(atom.key for atom in one.rate.atoms if atom.key not in known)
+                kept[k] = key not in empty
+                empty.add(key)
+                continue
+            room = one.bound - value if one.sense == "<=" else value - one.bound
+            slack[k] = -np.inf if np.isnan(room) else room  # an undefined rate meets no bound
+        kept[sorted(slack, key=slack.__getitem__)[:MOST_PAIRS]] = True
+    return np.flatnonzero(kept)
+
+
+def parts_of_goals(constraints: Iterable[Constraint]) -> list[list[object]]:
+    """Label, `part` and form of each constraint, for the attributes of a report."""
+    return [
+        [one.label, *one.part, *form_of(one.rate)] for one in constraints if one.part is not None
+    ]
+
+
+def form_of(rate: Rate) -> tuple[bool, str]:
+    """Whether a rate is one of several pairs; "ratio", "difference" of a pair, "amount" or ""."""
+    if rate.denominator is not None:
+        return rate.over_pairs, "ratio"
+    if rate.over_pairs and len(rate.terms) > 1:
+        return True, "difference"
+    return rate.over_pairs, "amount" if value_range(rate)[1] > 1.0 + RATE_TOL else ""
+
+
+def numbers_of_goals(constraints: Iterable[Constraint]) -> np.ndarray:
+    """Number of the declared constraint that each one is a `part` of."""
+    return np.array([-1 if one.part is None else one.part[0] for one in constraints], dtype=int)
+
+
+def satisfied(slack: np.ndarray, measured: np.ndarray) -> pd.Series:
+    """Whether slacks are nonnegative up to rounding; missing if not measured."""
+    return pd.Series(pd.array(slack >= -RATE_TOL, dtype="boolean")).where(measured)
+
+
+def verdicts(ends: np.ndarray, bound: np.ndarray, sign: np.ndarray) -> list[str]:
+    """Per constraint, "met" or "violated" if the whole interval is, else "undecided".
+
+    Parameters
+    ----------
+    ends : ndarray of shape (K, 2)
+        Intervals.
+    bound : ndarray of shape (K,)
+    sign : ndarray of shape (K,)
+        1 for <=, -1 for >=.
+    """
+    slack = sign[:, None] * (bound[:, None] - ends)
+    met, violated = (slack >= -RATE_TOL).all(axis=1), (slack < -RATE_TOL).all(axis=1)
+    return np.select([met, violated], ["met", "violated"], "undecided").tolist()
+
+
+def warn_of_few(labels: Sequence[str], effective: Iterable[float]) -> None:
+    """Name, in one warning, the rates that few rows decide."""
+    few = [
+        f"{label} ({rows:.3g})"
+        for label, rows in zip(labels, effective, strict=True)
+        if 0 < rows < SMALL_DENOMINATOR
+    ]
+    if few:
+        more = f" and {len(few) - 5} more" if len(few) > 5 else ""
+        warn(
+            f"Fewer than {SMALL_DENOMINATOR} rows are in the denominator of {', '.join(few[:5])}"
+            f"{more} (effective number in parentheses): on new rows the value may differ much; "
+            "see the interval.",
+            UserWarning,
+        )

@@ -1,0 +1,524 @@
+"""constraint_path: a whole trade-off curve, and what it may claim about single fits."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import ConstraintPath, RampClassifier, constraint_path
+from skbandit.constrained.linear import _cross_fit, _path
+from skbandit.constrained.linear._cross_fit import Candidates
+from skbandit.constrained.linear._path import with_bound
+from skbandit.rates import (
+    accuracy,
+    churn,
+    difference,
+    each,
+    error_rate,
+    f1,
+    false_positive_rate,
+    positive_rate,
+    precision,
+    ratio,
+    recall,
+    worst,
+)
+from tests.people import (
+    ATTRIBUTES,
+    ATTRIBUTES_EXTRA,
+    EXTRA,
+    X_EXTRA,
+    Y_EXTRA,
+    X,
+    Y,
+)
+from tests.tiers import first
+
+WOMEN, MEN = {"sex": "F"}, {"sex": "M"}
+RECALLS = [0.85, 0.98, 0.9, 0.95]
+TABLE = [
+    "bound", "feasible", "objective", "expected_objective", "value", "slack", "multiplier",
+    "seconds",
+]  # fmt: skip
+
+
+def classifier(constraints=(), objective=None, **settings):
+    return RampClassifier(objective, constraints, **{"solver": "newton"} | settings)
+
+
+def path_over(constraints, bounds, constraint=None, objective=None, **settings):
+    clf = classifier(constraints, objective, **settings)
+    return constraint_path(clf, X, Y, bounds=bounds, constraint=constraint, attributes=ATTRIBUTES)
+
+
+def noisy(n=600):
+    return make_classification(
+        n, 8, n_informative=6, flip_y=0.1, class_sep=0.7, random_state=0
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def recalls():
+    return path_over(recall() >= 0.5, RECALLS)
+
+
+def assert_same_models(one, other, **tolerance):
+    for mine, yours in zip(one.estimators, other.estimators, strict=True):
+        np.testing.assert_allclose(mine.coef_, yours.coef_, **tolerance)
+        np.testing.assert_allclose(mine.intercept_, yours.intercept_, **tolerance)
+
+
+# --- what comes back -----------------------------------------------------------------------
+
+
+def test_one_row_and_one_model_a_bound_in_the_order_given(recalls):
+    assert isinstance(recalls, ConstraintPath)
+    assert recalls.table.columns.tolist() == TABLE
+    assert recalls.table["bound"].tolist() == RECALLS
+    assert recalls.table["feasible"].dtype == bool and recalls.table["feasible"].all()
+    for row, model in zip(recalls.table.itertuples(), recalls.estimators, strict=True):
+        assert repr(model.constraints) == f"[recall() >= {row.bound}]"
+        assert model.constraint_report_["bound"].tolist() == [row.bound]
+        answers = model.predict(X)
+        assert row.value == pytest.approx(recall().value(Y, answers))
+        assert row.slack == pytest.approx(row.value - row.bound) and row.slack >= -1e-9
+        assert row.objective == pytest.approx(np.mean(answers != Y))
+        assert row.multiplier == model.multipliers_[0]
+        assert row.seconds > 0
+    assert (recalls.label, recalls.sense) == ("recall()", ">=")
+    assert repr(recalls.objective) == "error_rate()"
+
+
+def test_expected_objective_is_that_of_the_randomized_rule(recalls):
+    draws = [
+        np.mean([model.sample_predict(X, random_state=k) != Y for k in range(200)])
+        for model in recalls.estimators
+    ]
+    np.testing.assert_allclose(recalls.table["expected_objective"], draws, atol=0.01)
+
+
+def test_it_can_be_pickled(recalls):
+    again = pickle.loads(pickle.dumps(recalls))
+    pd.testing.assert_frame_equal(again.table, recalls.table)
+    assert repr(clone(again.estimators[0])) == repr(recalls.estimators[0])
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_the_estimator_is_left_as_it_was(fitted):
+    clf = classifier(recall() >= 0.9)
+    if fitted:
+        clf.fit(X, Y)
+    before = copy.deepcopy(vars(clf))
+    path = constraint_path(clf, X, Y, bounds=[0.8, 0.95])
+    assert repr(vars(clf)) == repr(before)
+    assert clf not in path.estimators
+
+
+# --- against single fits -------------------------------------------------------------------
+
+
+def test_a_path_of_one_bound_is_a_single_fit():
+    path = path_over(recall() >= 0.5, [0.95])
+    single = classifier(recall() >= 0.95).fit(X, Y)
+    np.testing.assert_array_equal(path.estimators[0].coef_, single.coef_)
+    np.testing.assert_array_equal(path.estimators[0].intercept_, single.intercept_)
+
+
+def test_where_the_problem_is_convex_it_is_independent_fits():
+    """With every score in (-1/2, 1/2) the ramp is linear, so every optimum is the optimum."""
+    bounds, settings = [0.62, 0.58, 0.6], {"alpha": 24.0, "fit_intercept": False}
+    path = path_over(recall() >= 0.5, bounds, **settings)
+    for bound, model in zip(bounds, path.estimators, strict=True):
+        single = classifier(recall() >= bound, **settings).fit(X, Y)
+        assert np.abs(model.decision_function(X)).max() < 0.5
+        assert model.constraint_report_["expected"][0] == pytest.approx(bound, abs=1e-6)
+        assert model.objective_path_[-1] == pytest.approx(single.objective_path_[-1], abs=1e-8)
+        np.testing.assert_allclose(model.coef_, single.coef_, atol=1e-6)
+
+
+# --- which constraint varies ---------------------------------------------------------------
+
+SEVERAL = [false_positive_rate() <= 0.5, (recall() >= 0.5).named("floor"), precision() >= 0.1]
+
+
+@pytest.mark.parametrize("which", [1, -2, np.int64(1), "floor", "recall() >= 0.5"])
+def test_one_of_several_is_chosen_by_place_name_or_text(which):
+    path = path_over(SEVERAL, [0.9, 0.8], which)
+    assert [one.bound for one in path.estimators[0].constraints] == [0.5, 0.9, 0.1]
+    assert [one.bound for one in path.estimators[1].constraints] == [0.5, 0.8, 0.1]
+    assert path.label == "floor"
+    np.testing.assert_allclose(
+        path.table["value"], [recall().value(Y, model.predict(X)) for model in path.estimators]
+    )
+
+
+def test_the_last_in_a_nested_list():
+    path = path_over([SEVERAL[0], [SEVERAL[2]]], [0.6], 1)
+    assert repr(path.estimators[0].constraints[1]) == "precision() >= 0.6"
+
+
+@pytest.mark.parametrize(
+    ("constraints", "which", "error"),
+    [
+        ((), None, "declares no constraint"),
+        (SEVERAL, None, "0: false_positive_rate.* 1: floor; 2: precision"),
+        (SEVERAL, 3, "constraint=3 does not match .* 0: false_positive_rate"),
+        (SEVERAL, "recall", "constraint='recall' does not match .* 1: floor"),
+        ([recall() >= 0.5, recall() >= 0.5], "recall() >= 0.5", r"does not match exactly one of"),
+        ((), lambda bound: [], "returns no constraint for 0.9"),
+        (SEVERAL, 0.5, "constraint=0.5 does not match .* 0: false_positive_rate"),
+        (SEVERAL, [1], r"constraint=\[1\] does not match .* 0: false_positive_rate"),
+        (SEVERAL, dict, "constraint=<class 'dict'> does not match .* 0: false_positive_rate"),
+    ],
+)
+def test_what_is_not_clear_is_an_error(constraints, which, error):
+    with pytest.raises(ValueError, match=error):
+        path_over(constraints, [0.9], which)
+
+
+@pytest.mark.parametrize("bounds", [[], [0.9, np.nan], [np.inf], [[0.9]], ["much"]])
+def test_bounds_are_a_list_of_numbers(bounds):
+    with pytest.raises(ValueError, match="bounds"):
+        path_over(recall() >= 0.5, bounds)
+
+
+@pytest.mark.parametrize("level", [95, None, "95%", np.nan])
+def test_a_confidence_level_is_checked(recalls, level):
+    with pytest.raises(ValueError, match=r"confidence_level=.* must lie between 0 and 1"):
+        recalls.measure(X, Y, confidence_level=level)
+
+
+def test_other_estimators_are_refused():
+    with pytest.raises(TypeError, match=r"got LogisticRegression\."):
+        constraint_path(LogisticRegression(), X, Y, bounds=[0.9])
+    with pytest.raises(ValueError, match="compares rates and cannot be optimized"):
+        path_over(recall() >= 0.5, [0.9], objective=difference(recall, by="sex"))
+    with pytest.raises(ValueError, match="constraint_path optimizes one rate"):
+        path_over(recall() >= 0.5, [0.9], objective=worst(recall, by="sex"))
+
+
+# --- made by a function --------------------------------------------------------------------
+
+
+def test_a_function_of_the_bound_is_the_same_path(recalls):
+    made = path_over((), RECALLS, lambda bound: recall() >= bound)
+    assert_same_models(made, recalls, rtol=0)
+    assert (made.label, made.sense) == ("recall()", ">=")
+    pd.testing.assert_frame_equal(made.table.drop(columns="seconds"), recalls.table[TABLE[:-1]])
+
+
+def test_a_function_adds_to_the_declared_constraints():
+    path = path_over(false_positive_rate() <= 0.4, [0.9], lambda bound: recall() >= bound)
+    assert repr(path.estimators[0].constraints) == "[false_positive_rate() <= 0.4, recall() >= 0.9]"
+
+
+def test_a_function_may_make_several():
+    def odds(gap):
+        return [
+            difference(recall, by="sex") <= gap,
+            difference(false_positive_rate, by="sex") <= gap,
+        ]
+
+    path = path_over((), [0.02, 0.1], odds)
+    assert path.sense == "<=" and path.table["feasible"].all()
+    assert (
+        path.label == "difference(recall, by='sex') and difference(false_positive_rate, by='sex')"
+    )
+    for row, model in zip(path.table.itertuples(), path.estimators, strict=True):
+        answers = model.predict(X)
+        gaps = [goal.rate.value(Y, answers, ATTRIBUTES) for goal in odds(0)]
+        assert row.value == pytest.approx(max(gaps))
+
+
+def test_a_bound_within_the_expression():
+    """What kappa stands beside is no bound, so values do not compare with it."""
+    shares = [0.7, 1.0]
+    path = path_over((), shares, lambda kappa: positive_rate(WOMEN) >= kappa * positive_rate(MEN))
+    assert (path.label, path.sense) == ("kappa", None)
+    assert path.table["value"].isna().all() and (path.table["slack"] >= -1e-9).all()
+    for share, model in zip(shares, path.estimators, strict=True):
+        women, men = (
+            positive_rate(who).value(Y, model.predict(X), ATTRIBUTES) for who in (WOMEN, MEN)
+        )
+        assert women >= share * men - 1e-9
+    # which is tighter is not known: the first given is fitted first, as on its own
+    alone = classifier(positive_rate(WOMEN) >= 0.7 * positive_rate(MEN))
+    alone.fit(X, Y, attributes=ATTRIBUTES)
+    np.testing.assert_array_equal(path.estimators[0].coef_, alone.coef_)
+
+
+# --- any form of constraint ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("constraint", "bounds"),
+    first(
+        3,
+        [
+            (abs(positive_rate() - 0.4) <= 0.3, [0.01, 0.1]),
+            (difference(recall, by="sex") <= 0.3, [0.01, 0.1]),
+            (1 - recall() <= 0.5, [0.02, 0.1]),
+            (abs(recall(WOMEN) - recall(MEN)) <= 0.3, [0.01, 0.1]),
+            (ratio(positive_rate, by="sex") >= 0.3, [0.9, 0.6]),
+            (each(recall, by="sex") >= 0.3, [0.95, 0.9]),
+            (positive_rate(WOMEN) / positive_rate(MEN) >= 0.5, [1.0, 0.8]),
+            (precision() >= 0.2, [0.95, 0.9]),
+            (recall(weight="amount") >= 0.2, [0.95, 0.9]),
+        ],
+    ),
+    ids=repr,
+)
+def test_the_value_is_that_of_what_was_written(constraint, bounds):
+    path = path_over(constraint, bounds)
+    written = abs(constraint.lhs) if constraint.absolute else constraint.lhs
+    values = [written.value(Y, model.predict(X), ATTRIBUTES) for model in path.estimators]
+    np.testing.assert_allclose(path.table["value"], values, atol=1e-12)
+    assert path.label == repr(written) and path.sense == constraint.sense
+    assert path.table["feasible"].all()
+
+
+def test_the_multiplier_is_the_price_of_the_bound_on_all_sides():
+    path = path_over(abs(positive_rate(WOMEN) - positive_rate(MEN)) <= 0.3, [0.01])
+    (model,) = path.estimators
+    assert model.multipliers_.shape == (2,)
+    assert path.table["multiplier"][0] == model.multipliers_.sum() > 0
+
+
+def test_a_bound_out_of_reach_has_no_multiplier():
+    """Neither has its classifier; 0 would say that it does not bind."""
+    rows, y = noisy(200)
+    clf = ConstrainedRampClassifier(constraints=[recall() >= 0.5, positive_rate() <= 0.01])
+    path = constraint_path(clf, rows, y, bounds=[0.95], constraint=0)
+    assert not path.table["feasible"].any() and path.table["multiplier"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("constraint", "bound", "text"),
+    [
+        (recall() >= 0.9, 0.5, "recall() >= 0.5"),
+        (recall() >= recall(WOMEN), 0.1, "recall() >= recall({'sex': 'F'}) + 0.1"),
+        (recall() >= recall(WOMEN), -0.25, "recall() >= recall({'sex': 'F'}) - 0.25"),
+        (
+            each(recall, by="sex") >= recall() - 0.5,
+            -0.25,
+            "each(recall, by='sex') >= recall() - 0.5 + 0.25",
+        ),
+        ((abs(recall() - 0.5) <= 0.1).named("x"), 0.2, "(abs(recall() - 0.5) <= 0.2).named('x')"),
+    ],
+)
+def test_another_bound_reads_as_python(constraint, bound, text):
+    moved = with_bound(constraint, bound)
+    assert repr(moved) == text
+    assert moved.rhs.constant == bound
+    assert moved.bound - bound == pytest.approx(constraint.bound - constraint.rhs.constant)
+    assert [atom for _, atom in moved.rate.terms] == [atom for _, atom in constraint.rate.terms]
+
+
+# --- what cannot be met --------------------------------------------------------------------
+
+
+def test_bounds_that_cannot_be_met_are_recorded():
+    """Recall r needs answers for r of the positives, so positive_rate >= r * mean(y)."""
+    cap = 0.3
+    possible = cap / Y.mean()
+    bounds = [0.4, 0.99, 0.5, possible + 0.05]
+    path = path_over([positive_rate() <= cap, recall() >= 0.1], bounds, 1)
+    assert path.table["feasible"].tolist() == [True, False, True, False]
+    for row, model in zip(path.table.itertuples(), path.estimators, strict=True):
+        assert model.feasible_ == row.feasible
+        assert row.value == pytest.approx(recall().value(Y, model.predict(X)))
+        assert repr(model.constraints[1]) == f"recall() >= {row.bound}"
+        assert model.constraint_report_["satisfied"].all() == row.feasible
+
+
+# --- on other data -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "objective", first(2, [None, f1(), accuracy(), false_positive_rate(MEN)]), ids=repr
+)
+def test_measuring_is_reporting_on_every_model(objective):
+    path = path_over([recall() >= 0.5, error_rate() <= 0.5], [0.9, 0.7], 0, objective)
+    measured = path.measure(X_EXTRA, Y_EXTRA, attributes=ATTRIBUTES_EXTRA)
+    for row, model in zip(measured.itertuples(), path.estimators, strict=True):
+        answers = model.predict(X_EXTRA)
+        report = model.constraint_report(X_EXTRA, Y_EXTRA, attributes=ATTRIBUTES_EXTRA)
+        assert row.bound == report["bound"][0]
+        assert row.value == pytest.approx(report["value"][0])
+        assert row.slack == pytest.approx(report["slack"][0])
+        assert row.satisfied == report["satisfied"].all()
+        direct = path.objective.value(Y_EXTRA, answers, ATTRIBUTES_EXTRA)
+        assert row.objective == pytest.approx(direct)
+        assert row.objective_low < direct < row.objective_high
+
+
+def test_measured_on_the_training_rows_it_is_the_table(recalls):
+    same = ["bound", "objective", "expected_objective", "value", "slack"]
+    pd.testing.assert_frame_equal(recalls.measure(X, Y)[same], recalls.table[same])
+
+
+def test_a_higher_confidence_level_is_a_wider_interval(recalls):
+    narrow, wide = (
+        recalls.measure(X_EXTRA, Y_EXTRA, confidence_level=level) for level in (0.5, 0.99)
+    )
+    assert (wide["objective_low"] < narrow["objective_low"]).all()
+    assert (wide["objective_high"] > narrow["objective_high"]).all()
+
+
+def test_extra_rows_and_weights_count_as_in_fit():
+    constraint = churn("deployed", on="extra") <= 0.5
+    weight = np.linspace(0.1, 2, len(Y))
+    path = constraint_path(
+        classifier(constraint), X, Y, bounds=[0.05], sample_weight=weight, **EXTRA
+    )
+    single = classifier(churn("deployed", on="extra") <= 0.05)
+    single.fit(X, Y, sample_weight=weight, **EXTRA)
+    np.testing.assert_array_equal(path.estimators[0].coef_, single.coef_)
+    answers = single.predict(X_EXTRA)
+    assert path.table["value"][0] == np.mean(answers != ATTRIBUTES_EXTRA["deployed"])
+    error = np.average(single.predict(X) != Y, weights=weight)
+    assert path.table["objective"][0] == pytest.approx(error)
+    measured = path.measure(X, Y, sample_weight=weight, **EXTRA)
+    assert measured["value"][0] == path.table["value"][0]
+
+
+def test_another_positive_class():
+    path = path_over(recall() >= 0.5, [0.9], pos_label=0)
+    assert path.table["value"][0] == np.mean(path.estimators[0].predict(X)[Y == 0] == 0) >= 0.9
+
+
+# --- pipelines -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrap", [lambda rows: rows, lambda rows: (rows,)], ids=["bare", "tuple"])
+def test_a_pipeline_is_its_classifier_on_transformed_rows(wrap):
+    constraint = [recall(on="extra") >= 0.5]
+    scaler = StandardScaler().fit(X)
+    plain = constraint_path(
+        classifier(constraint), scaler.transform(X), Y, bounds=[0.9, 0.95],
+        X_extra=scaler.transform(X_EXTRA), y_extra=Y_EXTRA,
+    )  # fmt: skip
+    pipeline = make_pipeline(StandardScaler(), classifier(constraint))
+    extra = {"X_extra": wrap(X_EXTRA), "y_extra": wrap(Y_EXTRA)}
+    path = constraint_path(pipeline, X, Y, bounds=[0.9, 0.95], **extra)
+    pd.testing.assert_frame_equal(path.table[TABLE[:-1]], plain.table[TABLE[:-1]])
+    for whole, model in zip(path.estimators, plain.estimators, strict=True):
+        np.testing.assert_array_equal(whole.predict(X), model.predict(scaler.transform(X)))
+    assert not hasattr(pipeline[0], "mean_") and not hasattr(pipeline[-1], "coef_")
+    measured = path.measure(X_EXTRA, Y_EXTRA, **extra)
+    expected = plain.measure(
+        scaler.transform(X_EXTRA), Y_EXTRA, X_extra=scaler.transform(X_EXTRA), y_extra=Y_EXTRA
+    )
+    pd.testing.assert_frame_equal(measured, expected)
+
+
+def test_a_pipeline_of_one_step():
+    path = constraint_path(make_pipeline(classifier(recall() >= 0.5)), X, Y, bounds=[0.9])
+    single = classifier(recall() >= 0.9).fit(X, Y)
+    np.testing.assert_array_equal(path.estimators[0].predict(X), single.predict(X))
+    assert path.measure(X, Y)["value"][0] == path.table["value"][0]
+
+
+def test_verbose_is_a_line_a_bound_in_the_order_of_fitting(capsys):
+    clf = classifier([positive_rate() <= 0.3, recall() >= 0.1])
+    bounds = {"bounds": [0.3, 0.99], "constraint": 1}
+    path = constraint_path(clf, X, Y, **bounds, verbose=1)
+    one, two = capsys.readouterr().out.splitlines()
+    assert one.startswith("[constraint_path] 1 of 2, bound 0.99: not met, ")
+    assert two.startswith("[constraint_path] 2 of 2, bound 0.3: met, ")
+    quiet = constraint_path(clf, X, Y, **bounds)
+    columns = path.table.columns.drop("seconds")
+    pd.testing.assert_frame_equal(quiet.table[columns], path.table[columns])
+    assert capsys.readouterr().out == ""
+
+
+def test_repr_is_one_line():
+    path = path_over(recall() >= 0.5, [0.5, 0.9])
+    assert repr(path) == ("<ConstraintPath: error_rate() under recall() >= 0.5 to 0.9, 2 models>")
+
+
+# --- cross-fitted --------------------------------------------------------------------------
+
+
+def test_a_cross_fitted_path_trains_for_two_bounds(monkeypatch):
+    trained = []
+    original = _cross_fit.train_folds
+    monkeypatch.setattr(
+        _cross_fit,
+        "train_folds",
+        lambda *args: trained.append(args[-1] is not None) or original(*args),
+    )
+    bounds = np.linspace(0.02, 0.4, 6)
+    clf = ConstrainedRampClassifier(constraints=false_positive_rate() <= 0.5)
+    path = constraint_path(clf, *noisy(200), bounds=bounds)
+    assert trained == [False, True], "the later one knows the earlier one"
+    for row, model in zip(path.table.itertuples(), path.estimators, strict=True):
+        (goal,) = model.constraint_report_.to_dict("records")
+        assert goal["bound"] == row.bound and goal["cross_fitted"] <= row.bound
+
+
+@pytest.mark.parametrize("bounds", first(1, [[0.1, 0.3], [0.05, 0.1, 0.15, 0.2, 0.25, 0.3]]))
+def test_each_bound_of_a_cross_fitted_path_is_nearly_as_good_as_its_own_fit(bounds):
+    rows, y = noisy(21_000)
+    train, new = slice(0, 1000), slice(1000, None)
+    clf = ConstrainedRampClassifier(constraints=false_positive_rate() <= 0.5)
+    path = constraint_path(clf, rows[train], y[train], bounds=bounds)
+    single = [clone(clf).set_params(constraints=false_positive_rate() <= b) for b in bounds]
+    alone = [one.fit(rows[train], y[train]).predict(rows[new]) for one in single]
+    error = np.mean([np.mean(answers != y[new]) for answers in alone])
+    together = path.measure(rows[new], y[new])["objective"].mean()
+    assert together == pytest.approx(error, abs=0.01)
+
+
+def test_every_bound_chooses_among_the_directions_of_all(monkeypatch):
+    """So at one level a looser bound never costs more out of fold."""
+    found = []
+    choose = Candidates.choose
+    monkeypatch.setattr(
+        Candidates, "choose", lambda *args: found.append(choose(*args)) or found[-1]
+    )
+    bounds = np.linspace(0.08, 0.4, 9)
+    clf = ConstrainedRampClassifier(constraints=false_positive_rate() <= 0.5, confidence_level=0.8)
+    path = constraint_path(clf, *noisy(400), bounds=bounds)
+    assert path.table["feasible"].sum() > 4
+    costs = [one.choice.rule.objective for one in found if one.choice.feasible]
+    assert (np.diff(costs) <= 1e-9).all() and costs[-1] < costs[0]
+    names = {model.direction_ for model in path.estimators}
+    assert all("#" not in name for name in names)
+    runs = {one.direction.other.partition("#")[2] for one in found}
+    assert runs <= {"", "2"}  # two bounds were trained for
+
+
+def test_a_cross_fitted_path_of_one_bound_is_a_single_fit():
+    rows, y = noisy()
+    clf = ConstrainedRampClassifier(constraints=recall() >= 0.5)
+    (model,) = constraint_path(clf, rows, y, bounds=[0.9]).estimators
+    single = clf.set_params(constraints=recall() >= 0.9).fit(rows, y)
+    np.testing.assert_array_equal(model.coef_, single.coef_)
+    pd.testing.assert_frame_equal(model.constraint_report_, single.constraint_report_)
+
+
+def test_where_a_bound_changes_which_rows_count_directions_are_trained_anew(monkeypatch):
+    monkeypatch.setattr(_path, "DIRECTIONS", 1)
+    trained = []
+    original = _cross_fit.train_folds
+    monkeypatch.setattr(
+        _cross_fit, "train_folds", lambda *args: trained.append(1) or original(*args)
+    )
+    goals = {0.0: recall() >= 0.5, 0.1: recall() >= 0.6, 0.2: false_positive_rate(MEN) <= 0.3}
+    clf = ConstrainedRampClassifier(recall(), [])
+    path = constraint_path(
+        clf, X, Y, bounds=list(goals), constraint=lambda b: goals[b], attributes=ATTRIBUTES
+    )
+    assert len(trained) == 2, "recall counts other rows than the false positive rate"
+    for goal, model in zip(goals.values(), path.estimators, strict=True):
+        report = model.constraint_report_
+        assert report["constraint"].tolist() == [repr(goal)] and report["satisfied"].all()

@@ -1,0 +1,235 @@
+"""The choice among scores and thresholds, against brute force and known answers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from skbandit.constrained._goals import Declared
+from skbandit.constrained.rules import _candidates
+from skbandit.constrained.rules._candidates import ThresholdSearch
+from skbandit.constrained.rules._choose import choose, objective_scale
+from skbandit.measure._columns import Columns, Data, Rows
+from skbandit.measure._score_limits import score_limits
+from skbandit.prices._levels import (
+    LEVELS,
+    VIOLATION_COST,
+    best_quantile,
+    level_of,
+    quantile_of,
+)
+from skbandit.rates import (
+    difference,
+    error_rate,
+    false_positive_rate,
+    positive_rate,
+    precision,
+    recall,
+)
+from tests.tiers import first
+
+Z = norm.isf(0.2)
+
+
+def made(n=300, seed=0, weight=None):
+    rng = np.random.default_rng(seed)
+    label = (rng.random(n) < 0.4).astype(np.int8)
+    sex = rng.choice(["F", "M"], n)
+    score = 1.5 * label + 0.4 * (sex == "F") + rng.normal(size=n)
+    columns = Columns.read(pd.DataFrame({"sex": sex}), None, n, "attributes")
+    weight = np.ones(n) if weight is None else weight
+    return score, rng.normal(size=n), Data(Rows(columns, label, weight), None, 1, [0, 1])
+
+
+def bound(objective, constraints, data):
+    measured = (goals := Declared.read(objective, constraints).bind(data)).measured
+    return measured, score_limits(goals.constraints, data).columns(measured.rows)
+
+
+GOALS = {
+    "recall": (false_positive_rate(), recall() >= 0.8),
+    "precision": (recall(), precision() >= 0.6),
+    "groups": (error_rate(), difference(recall, by="sex") <= 0.2),
+    "two": (error_rate(), [recall() >= 0.6, false_positive_rate() <= 0.3]),
+    "none": (error_rate(), []),
+}
+
+
+@pytest.mark.parametrize("objective, constraints", GOALS.values(), ids=GOALS)
+@pytest.mark.parametrize("z", first(1, [Z, 0.0, 0.3]))
+def test_the_best_threshold_is_that_of_brute_force(objective, constraints, z):
+    weight = np.random.default_rng(5).uniform(0.5, 2.0, size=700)
+    score, _, data = made(700, weight=weight)
+    score = np.round(score, 2)  # ties
+    goals, limits = bound(objective, constraints, data)
+    score = score[goals.rows]
+    best = np.inf
+    for threshold in [*np.unique(score), score.min() - 1]:
+        positive = (score > threshold).astype(float)
+        value = goals.objective.values(positive)[0]
+        slack = limits.at(positive, 0.0).min(initial=np.inf)
+        risk = limits.risk((limits.rows @ positive)[:, None], z)[0] if z else 0.0
+        if slack >= -1e-9 and risk <= norm.sf(z) + 1e-9 and value < best:
+            best = value
+    found = ThresholdSearch.of(score, goals, limits).best(z)
+    assert found.feasible
+    assert found.objective == pytest.approx(best, abs=1e-12)
+    positive = (score > found.value).astype(float)
+    assert goals.objective.values(positive)[0] == pytest.approx(best, abs=1e-12)
+
+
+def test_the_lowest_objective_may_be_at_a_bound_that_is_just_met():
+    label = np.array([1, 1, 0, 0], dtype=np.int8)
+    table = Columns.read(pd.DataFrame({"one": np.ones(4)}), None, 4, "attributes")
+    data = Data(Rows(table, label, np.ones(4)), None, 1, [0, 1])
+    goals, limits = bound(error_rate(), positive_rate() <= 0.5, data)
+    assert ThresholdSearch.of(np.arange(4.0)[::-1], goals, limits).lowest == 0.0
+
+
+def test_the_limit_of_a_single_constraint_is_inside_exactly_where_the_risk_is_the_tail():
+    score, _, data = made()
+    goals, limits = bound(*GOALS["recall"], data)
+    search = ThresholdSearch.of(score[goals.rows], goals, limits)
+    inside = limits.slack(search._sums, Z)[0] >= 0
+    assert (inside == (limits.risk(search._sums, Z) <= norm.sf(Z))).all()
+    assert 0 < inside.sum() < len(inside)
+
+
+def test_constraints_far_from_their_bounds_do_not_count():
+    score, _, data = made()
+    alone, limits = bound(*GOALS["recall"], data)
+    _, more = bound(false_positive_rate(), [recall() >= 0.8, precision() >= 0.05], data)
+    _, twice = bound(false_positive_rate(), [recall() >= 0.8, recall() >= 0.8], data)
+    thresholds = {}
+    for name, some in (("alone", limits), ("far", more), ("twice", twice)):
+        found = choose({"s": score[alone.rows]}, alone, some, levels=(0.8,))
+        thresholds[name] = found.rule.thresholds[0]
+    assert thresholds["alone"] == thresholds["far"] > thresholds["twice"]
+
+
+def test_the_better_score_is_chosen_with_its_predictions():
+    score, noise, data = made()
+    goals, limits = bound(*GOALS["recall"], data)
+    scores = {"noise": noise[goals.rows], "score": score[goals.rows]}
+    found = choose(scores, goals, limits, levels=(0.8,))
+    assert found.name == "score"
+    assert found.feasible
+    assert (found.rule.decided == (score[goals.rows] > found.rule.thresholds[0])).all()
+    assert found.level == pytest.approx(0.8)
+    assert limits.at(found.rule.decided, Z).min() >= 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("bounded, unit", [(True, 1), (False, 1), (True, 5)])
+def test_the_best_quantile_is_that_of_brute_force(seed, bounded, unit):
+    """Whatever higher levels cost, with levels out of reach, and whether or not it stops early."""
+    rng = np.random.default_rng(seed)
+    goals, _ = bound(unit * error_rate(), [], made(30)[2])
+    rises = rng.exponential(0.02, size=len(LEVELS))
+    objective = unit * (0.3 + np.cumsum(rises)[::-1])
+    objective[: rng.integers(len(LEVELS))] = np.inf
+    at = dict(zip(map(quantile_of, LEVELS), objective, strict=True))
+    tried = []
+
+    def attempt(z):
+        tried.append(z)
+        return at[z], objective[-1] if bounded else np.nan
+
+    found = best_quantile(attempt, LEVELS, objective_scale(goals))
+    costs = objective + unit * VIOLATION_COST * (1 - np.array(LEVELS))
+    assert level_of(found) == LEVELS[np.argmin(costs)]
+    assert len(tried) < len(LEVELS) if bounded and rises[:-1].sum() < 0.01 else tried
+
+
+@pytest.mark.parametrize("level", [*LEVELS, 0.95, 1 - 1e-13])
+def test_a_level_is_that_of_its_quantile_and_never_1(level):
+    found = level_of(quantile_of(level))
+    assert found < 1
+    assert found == level if level < 0.99 else found == pytest.approx(level, abs=1e-15)
+
+
+def test_levels_that_cost_nothing_are_taken_and_no_lower_one_is_tried():
+    goals, _ = bound(error_rate(), [], made(30)[2])
+    tried = []
+    assert (
+        best_quantile(lambda z: (tried.append(z) or 0.2, 0.2), LEVELS, objective_scale(goals))
+        == tried[0]
+    )
+    assert tried == [quantile_of(LEVELS[0])]
+    assert best_quantile(lambda z: (np.inf, np.inf), LEVELS, objective_scale(goals)) == 0
+
+
+def test_the_level_falls_only_where_that_is_allowed():
+    score, _, data = made(60)
+    declared = [recall() >= 0.8, false_positive_rate() <= 0.5]
+    goals, limits = bound(error_rate(), declared, data)
+    score = {"s": score[goals.rows]}
+    found = choose(score, goals, limits, levels=(0.99, 0.5))
+    assert found.feasible
+    assert found.level == 0.5
+    assert goals.constraints.slack(goals.constraints.values(found.rule.decided)).min() >= 0
+    strict = choose(score, goals, limits, levels=(0.99,))
+    assert not strict.feasible
+
+
+def test_impossible_goals_end_at_the_least_miss():
+    score, _, data = made()
+    goals, limits = bound(error_rate(), [recall() >= 0.95, false_positive_rate() <= 0.02], data)
+    found = choose({"s": score[goals.rows]}, goals, limits)
+    assert not found.feasible
+    slack = ThresholdSearch.of(score[goals.rows], goals, limits).slack
+    assert found.rule.slack == pytest.approx(slack.max())
+
+
+def test_only_given_thresholds_are_chosen():
+    score, _, data = made()
+    goals, limits = bound(error_rate(), [], data)
+    found = choose({"s": score[goals.rows]}, goals, limits, thresholds=np.array([0.25]))
+    assert found.rule.thresholds[0] == 0.25
+    expected = np.mean((score > 0.25) != data.train.label)
+    assert found.rule.objective == pytest.approx(expected)
+
+
+FAMILY = {
+    "recall": lambda b: recall() >= 0.9 - b,
+    "precision": lambda b: precision() >= 0.7 - b,
+    "groups": lambda b: difference(recall, by="sex") <= 0.05 + b,
+}
+
+
+@pytest.mark.parametrize("family", FAMILY.values(), ids=FAMILY)
+@pytest.mark.parametrize("kept", [0, _candidates.KEPT])
+def test_what_was_measured_for_one_bound_serves_others(family, kept, monkeypatch):
+    """As a search from the beginning, whether or not there is memory for the tables."""
+    monkeypatch.setattr(_candidates, "KEPT", kept)
+    score, _, data = made(700)
+    goals, limits = bound(error_rate(), family(0.0), data)
+    search = ThresholdSearch.of(score, goals, limits)
+    for by in (0.2, 0.05, 0.1):
+        goals, other = bound(error_rate(), family(by), data)
+        search = search.under(goals, other.with_rows_of(limits))
+        anew = ThresholdSearch.of(score, goals, other)
+        for z in (0.0, Z, Z / 2):
+            assert search.best(z) == anew.best(z)
+    assert len(search.measured) == (3 if kept else 0)
+
+
+@pytest.mark.parametrize("family", FAMILY.values(), ids=FAMILY)
+def test_at_one_level_a_looser_bound_never_costs_more(family):
+    score, noise, data = made(700)
+    scores = {"plain": score + 0.05 * noise, "other": score, "third": score - 0.1 * noise}
+    last, costs = None, {"alone": [], "together": []}
+    for by in np.linspace(0.0, 0.3, 40):
+        goals, limits = bound(error_rate(), family(by), data)
+        alone = choose(scores, goals, limits, levels=(0.7,))
+        last = choose(scores, goals, limits, levels=(0.7,), tighter=last)
+        for name, one in (("alone", alone), ("together", last)):
+            costs[name].append(one.rule.objective if one.feasible else np.inf)
+        if last.feasible:
+            assert limits.at(last.rule.decided, last.quantile).min() >= -1e-9
+            value = goals.objective.values(last.rule.decided)[0]
+            assert value == pytest.approx(last.rule.objective, abs=1e-12)
+    together = np.array(costs["together"])
+    assert (np.diff(together[np.isfinite(together)]) <= 1e-9).all()
+    assert (together <= np.array(costs["alone"]) + 1e-9).all()
+    assert np.isfinite(together).sum() > 20

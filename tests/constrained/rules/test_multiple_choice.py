@@ -1,0 +1,106 @@
+"""One option from each set: the optimum, its certificate and infeasibility, by enumeration."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import OptimizeResult
+
+from skbandit.constrained.rules import _multiple_choice
+from skbandit.constrained.rules._multiple_choice import (
+    ROUNDING,
+    MultipleChoice,
+    Options,
+    minimize,
+)
+from tests.tiers import first
+
+
+def drawn(seed, quotient):
+    """Up to four sets of up to seven options under up to three bounds, many of them tight."""
+    rng = np.random.default_rng(seed)
+    n_bounds = rng.integers(0, 4)
+    sets = []
+    for _ in range(rng.integers(1, 5)):
+        m = rng.integers(1, 8)
+        below = rng.random(m) if quotient else np.zeros(m)
+        uses = rng.normal(size=(n_bounds, m))
+        sets.append(Options(rng.normal(size=m).cumsum(), below, np.arange(n_bounds), uses))
+    bound = 0.8 * rng.normal(size=n_bounds)
+    return MultipleChoice(tuple(sets), 0.1, 0.0 if quotient else 1.0, bound)
+
+
+def enumerated(problem):
+    """The best value of a feasible choice, and the smallest excess of any."""
+    best = least = math.inf
+    for choice in itertools.product(*(range(len(one)) for one in problem.sets)):
+        excess = problem.excess(np.array(choice))
+        least = min(least, excess)
+        if excess <= ROUNDING:
+            best = min(best, problem.value(np.array(choice)))
+    return best, least
+
+
+@pytest.mark.parametrize("quotient", [False, True])
+@pytest.mark.parametrize("seeds", first(1, [range(50 * k, 50 * k + 50) for k in range(8)]))
+def test_equals_enumeration(quotient, seeds):
+    infeasible = 0
+    for seed in seeds:
+        problem = drawn(seed, quotient)
+        best, least = enumerated(problem)
+        found = minimize(problem, np.zeros(len(problem.sets), dtype=int))
+        assert found.value == problem.value(found.options)
+        assert found.excess == problem.excess(found.options)
+        if math.isinf(best):
+            infeasible += 1
+            assert found.excess == pytest.approx(least, abs=1e-9)
+            assert found.lowest == math.inf  # proven
+        else:
+            assert found.excess <= ROUNDING
+            assert found.value == pytest.approx(best, abs=1e-8)
+            assert found.lowest == pytest.approx(best, abs=1e-8)
+    assert 3 < infeasible < 47
+
+
+@pytest.mark.parametrize("quotient", [False, True])
+def test_the_bound_of_a_search_cut_short_is_valid(quotient, monkeypatch):
+    monkeypatch.setattr(_multiple_choice, "ENUMERATED", 0)
+    monkeypatch.setattr(_multiple_choice, "BOXES", 2)
+    monkeypatch.setattr(_multiple_choice, "MORE_BOXES", 3)
+    open_ = 0
+    for seed in range(20):
+        problem = drawn(seed, quotient)
+        best, _ = enumerated(problem)
+        found = minimize(problem, np.zeros(len(problem.sets), dtype=int))
+        if found.excess > ROUNDING:
+            continue  # none was found in time
+        assert found.lowest <= best + 1e-9 <= found.value + 2e-9
+        open_ += found.lowest < found.value - 1e-6
+    assert open_  # the case that this test is for
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_splitting_by_enumeration_the_optimum_is_the_same(seed, monkeypatch):
+    monkeypatch.setattr(_multiple_choice, "ENUMERATED", 0)
+    problem = drawn(seed, False)
+    best, _ = enumerated(problem)
+    found = minimize(problem, np.zeros(len(problem.sets), dtype=int))
+    assert math.isinf(best) or found.value == pytest.approx(best, abs=1e-8)
+
+
+def test_no_bounds_take_the_best_of_each_set():
+    rng = np.random.default_rng(0)
+    none = np.zeros(0, dtype=int)
+    sets = tuple(Options(rng.random(9), np.zeros(9), none, np.zeros((0, 9))) for _ in range(30))
+    found = minimize(MultipleChoice(sets, 0.0, 1.0, np.zeros(0)), np.zeros(30, dtype=int))
+    assert found.options.tolist() == [int(np.argmin(one.numerator)) for one in sets]
+
+
+def test_a_solver_that_fails_leaves_the_optimum_to_branching(monkeypatch):
+    monkeypatch.setattr(_multiple_choice, "linprog", lambda *_, **__: OptimizeResult(x=None))
+    for seed in range(10):
+        problem = drawn(seed, False)
+        best, _ = enumerated(problem)
+        found = minimize(problem, np.zeros(len(problem.sets), dtype=int))
+        assert math.isinf(best) or found.value == pytest.approx(best, abs=1e-8)

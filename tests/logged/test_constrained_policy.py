@@ -1,0 +1,864 @@
+"""ConstrainedPolicy: what it earns, what it keeps, what it says, on logs with known truth."""
+
+import pickle
+from contextlib import nullcontext
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+
+from skbandit.bandit import ConstrainedPolicy, OffPolicyClassifier, make_policy_pipeline
+from skbandit.constrained import constraint_report
+from skbandit.datasets import load_open_bandit
+from skbandit.evaluation import OffPolicyScorer, off_policy_value, to_model_card
+from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.logged._action_tables import doubly_robust
+from skbandit.logged._unknown_groups import EstimatedRows
+from skbandit.measure._columns import Columns, Rows
+from skbandit.rates import (
+    any_of,
+    cost,
+    difference,
+    each,
+    error_rate,
+    negative_rate,
+    outcome,
+    positive_rate,
+    ratio,
+    recall,
+)
+from skbandit.selection import RegressionSetSelector, assign
+
+ARMS = np.array(["call", "letter", "mail", "none"])
+TILT = np.random.default_rng(9).normal(size=(4, 4)) * 0.6
+LEVEL = np.array([1.0, 0.4, 0.2, 0.0])
+HARM = np.array([0.15, 0.06, 0.04, 0.02])
+
+
+def world(n, seed):
+    """Contexts, people, and what each action would earn."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd"))
+    women = rng.random(n) < 0.5
+    X["d"] += 0.8 * women
+    people = pd.DataFrame({"sex": np.where(women, "F", "M"), "minutes": rng.exponential(4.0, n)})
+    return X, people, X.to_numpy() @ TILT + LEVEL
+
+
+def logged(n=3000, seed=0):
+    X, people, reward = world(n, seed)
+    rng, rows = np.random.default_rng(seed + 1), np.arange(n)
+    action = rng.integers(0, 4, n)
+    log = pd.DataFrame(
+        {
+            "action": ARMS[action],
+            "reward": reward[rows, action] + rng.normal(size=n),
+            "propensity": 0.25,
+            "complaint": (rng.random(n) < HARM[action]).astype(float),
+        }
+    )
+    return X, log, people
+
+
+X, LOG, PEOPLE = logged()
+REWARD = world(3000, 0)[2]
+NEW, NEW_PEOPLE, NEW_REWARD = world(20_000, 100)
+CAP = positive_rate(of="call") <= 0.1
+
+
+def fitted(constraints=(), objective=None, estimator=None, **more):
+    policy = ConstrainedPolicy(estimator, objective, constraints, **more)
+    return policy.fit(X, LOG, attributes=PEOPLE)
+
+
+def shares(policy, **given):
+    """What a policy does in new rows, as a table of 0 and 1 in the order of ARMS."""
+    chosen = policy.predict(NEW, attributes=NEW_PEOPLE, **given)
+    return (np.atleast_2d(chosen.T).T[:, :, None] == ARMS).any(axis=1)
+
+
+def value(share):
+    return float((share * NEW_REWARD).sum(axis=1).mean())
+
+
+def test_without_constraints_it_takes_the_best_prediction():
+    policy = fitted()
+    expected = policy.expected_costs(NEW)
+    assert expected.columns.tolist() == policy.arms_.tolist() == ARMS.tolist()
+    assert expected.index.equals(NEW.index)
+    np.testing.assert_array_equal(policy.predict(NEW), ARMS[expected.to_numpy().argmin(axis=1)])
+    assert value(shares(policy)) > 0.97 * NEW_REWARD.max(axis=1).mean()
+
+
+def test_a_cap_is_a_price():
+    policy = fitted(CAP, confidence_level=0.9)
+    share = shares(policy)
+    assert 0.07 < share[:, 0].mean() <= 0.1
+    report = policy.constraint_report_
+    assert report["satisfied"].all()
+    assert report["ci_low"][0] < report["value"][0] < report["ci_high"][0]
+    prices = policy.prices_["all"]
+    assert prices["call"] == pytest.approx(policy.multipliers_[0])
+    assert (prices.drop("call") == 0).all()
+    cost_with_prices = policy.expected_costs(NEW) + prices
+    np.testing.assert_array_equal(
+        policy.predict(NEW), ARMS[cost_with_prices.to_numpy().argmin(axis=1)]
+    )
+    # thinned at random to the cap, which is what people do
+    rng, best = np.random.default_rng(0), shares(fitted())
+    to_none = best[:, 0] & (rng.random(len(best)) > 0.1 / best[:, 0].mean())
+    best[to_none] = np.eye(4, dtype=bool)[3]
+    assert value(share) > value(best) + 0.2
+
+
+def test_two_actions_under_a_cap_are_ranked_by_uplift():
+    two = LOG["action"].isin(["call", "none"])
+    policy = ConstrainedPolicy(Ridge(), None, positive_rate(of="call") <= 0.2)
+    policy.fit(X[two], LOG[two].assign(propensity=0.5))
+    uplift = policy.expected_costs(NEW) @ np.array([-1.0, 1.0])
+    treated = policy.predict(NEW) == "call"
+    assert uplift[treated].min() >= uplift[~treated].max()
+    assert 0.15 < treated.mean() <= 0.22
+
+
+def test_six_goals_of_all_kinds():
+    spend = cost({"none": 0, "letter": 0.7, "mail": 0.1, "call": "minutes"})
+    goals = [
+        CAP,
+        spend <= 0.6,
+        outcome("complaint") <= 0.06,
+        each(positive_rate, of="decisions") >= 0.03,
+        difference(positive_rate, by="sex", of=["call"]) <= 0.05,
+    ]
+    policy = fitted(goals, confidence_level=0.9)
+    share, women = shares(policy), (NEW_PEOPLE["sex"] == "F").to_numpy()
+    minutes = NEW_PEOPLE["minutes"].to_numpy()
+    assert share[:, 0].mean() <= 0.1
+    assert (share @ np.array([0, 0.7, 0.1, 0]) + minutes * share[:, 0]).mean() <= 0.6
+    assert (share @ HARM).mean() <= 0.062
+    assert share.mean(axis=0).min() >= 0.025
+    assert abs(share[women, 0].mean() - share[~women, 0].mean()) <= 0.05
+    assert value(share) > 0.75 * value(shares(fitted()))
+    assert len(policy.constraint_report_) == 3 + 4 + 2
+    assert {"all", "per 'minutes'", "per 'complaint'"} <= set(policy.prices_.columns)
+
+
+@pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
+def test_objectives():
+    spend = cost({"none": 0.0, "letter": 0.7, "mail": 0.1, "call": 3.0})
+    revenue = LOG.rename(columns={"reward": "revenue"})
+    with pytest.raises(ValueError, match="no reward: name what to maximize"):
+        ConstrainedPolicy().fit(X, revenue)
+    policy = ConstrainedPolicy(None, outcome("revenue")).fit(X, revenue)
+    np.testing.assert_array_equal(policy.predict(NEW), fitted().predict(NEW))
+    net = ConstrainedPolicy(None, outcome("revenue") - 0.5 * spend).fit(X, revenue)
+    assert shares(net)[:, 0].mean() < 0.7 * shares(policy)[:, 0].mean()
+    cheapest = fitted([outcome("reward") >= 0.5], spend, confidence_level=0.9)
+    assert value(shares(cheapest)) >= 0.5
+    assert (shares(cheapest) @ np.array([3.0, 0.7, 0.1, 0])).mean() < 0.5
+
+
+def test_groups_and_selections():
+    goals = [
+        ratio(positive_rate, by="sex", of=["call"]) >= 0.8,
+        positive_rate("minutes > 6", of="call") <= 0.02,
+    ]
+    policy = fitted(goals, confidence_level=0.9)
+    share, women = shares(policy), (NEW_PEOPLE["sex"] == "F").to_numpy()
+    of_women, of_men = share[women, 0].mean(), share[~women, 0].mean()
+    assert min(of_women / of_men, of_men / of_women) >= 0.8
+    long = (NEW_PEOPLE["minutes"] > 6).to_numpy()
+    assert share[long, 0].mean() <= 0.02
+    first = policy.constraint_report_["value"].iloc[0]
+    assert first >= 0.8  # the ratio itself
+    with pytest.raises(ValueError, match="unknown column 'sex'"):
+        policy.predict(NEW)
+
+
+def test_a_table_of_costs_and_several_actions_per_row():
+    costs = pd.DataFrame(
+        -(world(2000, 5)[2]) + np.random.default_rng(0).normal(size=(2000, 4)), columns=ARMS
+    )
+    contexts = world(2000, 5)[0]
+    goals = [positive_rate(of="call") <= 0.2, positive_rate(of="none") >= 0.1]
+    policy = ConstrainedPolicy(
+        RegressionSetSelector(), None, goals, n_select=2, confidence_level=0.9
+    )
+    policy.fit(contexts, costs)
+    chosen = policy.predict(NEW)
+    assert chosen.shape == (len(NEW), 2)
+    assert (chosen[:, 0] != chosen[:, 1]).all()
+    assert (chosen == "call").any(axis=1).mean() <= 0.2
+    assert (chosen == "none").any(axis=1).mean() >= 0.1
+    best = ConstrainedPolicy(None, n_select=2).fit(contexts, costs.to_numpy())
+    np.testing.assert_array_equal(best.arms_, [0, 1, 2, 3])
+
+
+@pytest.mark.filterwarnings("ignore:the weights 1/propensity of arm 'call'")
+def test_what_is_not_available_is_not_taken():
+    table = pd.DataFrame(True, index=NEW.index, columns=ARMS)
+    table.loc[::2, "call"] = False
+    policy = fitted(positive_rate(of="call") <= 0.3)
+    assert (policy.predict(NEW, available=table)[::2] != "call").all()
+    assert policy.predict(NEW[:1], available=[("mail",)]).tolist() == ["mail"]
+    with pytest.raises(InfeasibleConstraintsError, match="cannot hold together"):
+        ConstrainedPolicy(None, None, positive_rate(of="call") >= 0.5).fit(
+            X, LOG.assign(available=[("letter", "mail", "none", a) for a in LOG["action"]])
+        )
+
+
+@pytest.mark.thorough
+def test_extra_rows_batches_and_new_traffic():
+    shifted = NEW.copy()
+    shifted["a"] += 1.5
+    policy = ConstrainedPolicy(None, None, CAP, confidence_level=0.9)
+    policy.fit(X, LOG, X_extra=shifted)
+    assert 0.08 < np.mean(policy.predict(shifted) == "call") <= 0.1
+    alone = fitted(CAP, confidence_level=0.9)
+    before = np.mean(alone.predict(shifted) == "call")
+    alone.reprice(shifted)
+    assert abs(np.mean(alone.predict(shifted) == "call") - 0.1) < abs(before - 0.1)
+    batch = fitted(CAP, confidence_level=0.9, batch_size=500)
+    assert shares(batch)[:, 0].mean() < shares(fitted(CAP, confidence_level=0.9))[:, 0].mean()
+
+
+def test_goals_in_conflict_are_named_with_what_is_attainable():
+    goals = [CAP, positive_rate(of="call") >= 0.2, positive_rate(of="none") <= 0.9]
+    with pytest.raises(InfeasibleConstraintsError, match="cannot hold together") as error:
+        fitted(goals)
+    message = str(error.value)
+    assert "to 0.2" in message and "to 0.1" in message
+    assert "none" not in message
+    assert error.value.closest_.feasible_ is False
+
+
+@pytest.mark.parametrize(("goals", "message"), [
+    (recall(of="call") >= 0.5, "a policy has not"),
+    (positive_rate() <= 0.5, r"write positive_rate\(of='call'\)"),
+    (positive_rate(of="cal") <= 0.5, "Did you mean 'call'"),
+    (outcome("refund") <= 0.5, r"outcome\('refund'\) is not a column of the log"),
+    (cost({"none": 0, "letter": 1, "mail": 1, "call": "hours"}) <= 1, "unknown column 'hours'"),
+    (cost({"none": 0, "letter": 1}) <= 1, "no costs of the decision"),
+])  # fmt: skip
+def test_wrong_goals(goals, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(goals)
+
+
+def test_budgets_in_other_units_and_negative_amounts_are_told():
+    with pytest.warns(UserWarning, match="it never binds. Are both in one unit"):
+        fitted(cost({"none": 0, "letter": 0.7, "mail": 0.1, "call": 3}) <= 1000)
+    paid = PEOPLE.assign(minutes=-1.0)
+    spend = cost({"none": 0, "letter": 0, "mail": 0, "call": "minutes"})
+    with pytest.warns(UserWarning, match="a negative amount"):
+        ConstrainedPolicy(None, None, spend <= 1).fit(X, LOG, attributes=paid)
+
+
+def test_an_arm_that_the_log_never_chose():
+    log = LOG.assign(available=[("call", "letter", "mail", "none", "visit")] * len(LOG))
+    with pytest.warns(UserWarning, match=r"\['visit'\]: they are never taken"):
+        policy = ConstrainedPolicy().fit(X, log.assign(propensity=0.25))
+    assert "visit" not in policy.predict(NEW)
+    assert policy.expected_costs(NEW[:2])["visit"].isna().all()
+    spend = {"none": 0, "letter": 0.7, "mail": 0.1, "call": 3}
+    without = fitted(cost(spend) <= 0.5)
+    with pytest.warns(UserWarning, match="'visit' is not among the actions .* never taken"):
+        policy = fitted(cost(spend | {"visit": 9}) <= 0.5)
+    np.testing.assert_array_equal(policy.predict(NEW), without.predict(NEW))
+    with pytest.raises(ValueError, match="'visit' is not among the actions"):
+        fitted(positive_rate(of="visit") >= 0.1)
+
+
+def test_a_failed_fit_leaves_the_policy_as_it_was():
+    policy = fitted(CAP)
+    before = policy.predict(NEW)
+    policy.set_params(constraints=[CAP, positive_rate(of="call") >= 0.3])
+    with pytest.raises(InfeasibleConstraintsError):
+        policy.fit(X, LOG)
+    np.testing.assert_array_equal(policy.predict(NEW), before)
+    restored = pickle.loads(pickle.dumps(policy))
+    np.testing.assert_array_equal(restored.predict(NEW), before)
+    assert not hasattr(clone(policy), "prices_")
+
+
+def test_classifiers_trees_and_pipelines():
+    binary = LOG.assign(reward=(LOG["reward"] > 0.5).astype(float))
+    policy = ConstrainedPolicy(LogisticRegression(), None, CAP).fit(X, binary)
+    assert np.mean(policy.predict(NEW) == "call") <= 0.12
+    trees = fitted(CAP, None, HistGradientBoostingRegressor(max_iter=20))
+    assert shares(trees)[:, 0].mean() <= 0.12
+    pipeline = make_policy_pipeline(StandardScaler(), ConstrainedPolicy(Ridge(), None, CAP))
+    pipeline.fit(X, LOG)
+    assert np.mean(pipeline.predict(NEW) == "call") <= 0.12
+
+
+def test_ties_are_broken_by_contexts():
+    """Each leaf has one cost; without noise, a whole leaf would be called or not."""
+    with pytest.warns(UserWarning, match="several actions cost nearly the same"):
+        policy = fitted(CAP, None, DecisionTreeRegressor(max_leaf_nodes=2, random_state=0))
+    share = shares(policy)[:, 0].mean()
+    assert 0.06 < share <= 0.12
+    np.testing.assert_array_equal(policy.predict(NEW[:50]), policy.predict(NEW)[:50])
+
+
+def test_evaluation_and_tuning():
+    policy, other = fitted(CAP), fitted()
+    test = logged(3000, 50)
+    estimate = off_policy_value(policy, test[0], test[1])
+    assert abs(estimate.mean_reward - value(shares(policy))) < 0.25
+    assert (off_policy_value(other, test[0], test[1]) - estimate).mean_reward > 0
+    search = GridSearchCV(
+        ConstrainedPolicy(Ridge(), None, CAP),
+        {"estimator__alpha": [1.0, 3e3]},
+        scoring=OffPolicyScorer(),
+        cv=2,
+    ).fit(X, LOG)
+    assert search.best_params_ == {"estimator__alpha": 1.0}
+
+
+def test_expected_costs_feed_assign():
+    policy = fitted(CAP)
+    costs = policy.expected_costs(NEW[:200])
+    chosen = assign(costs, {"call": 20})
+    assert (chosen == "call").sum() <= 20
+
+
+def test_units_and_order_do_not_matter():
+    policy = fitted(CAP)
+    scaled = ConstrainedPolicy(None, None, CAP).fit(X, LOG.assign(reward=1000 * LOG["reward"]))
+    assert np.mean(scaled.predict(NEW) == policy.predict(NEW)) > 0.999
+    order = np.random.default_rng(0).permutation(len(X))
+    other = ConstrainedPolicy(None, None, CAP).fit(X.iloc[order], LOG.iloc[order])
+    assert np.mean(other.predict(NEW) == policy.predict(NEW)) > 0.995
+
+
+@pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
+def test_nearly_equal_contexts_get_shares_too():
+    """One action is far better in all contexts: noise makes shares of the others possible."""
+    rng = np.random.default_rng(0)
+    log = LOG.assign(reward=10.0 * (LOG["action"] == "call") + 0.1 * rng.normal(size=len(LOG)))
+    goals = [positive_rate(of="none") >= 0.05, positive_rate(of="call") >= 0.9]
+    policy = ConstrainedPolicy(None, None, goals, confidence_level=0.9).fit(X, log)
+    chosen = policy.predict(NEW)
+    assert np.mean(chosen == "none") >= 0.05
+    assert np.mean(chosen == "call") >= 0.9
+
+
+def test_a_refit_breaks_its_own_ties():
+    tree = DecisionTreeRegressor(max_leaf_nodes=3, random_state=0)
+    policy = ConstrainedPolicy(tree, None, CAP)
+    with pytest.warns(UserWarning, match="several actions"):
+        policy.fit(X, LOG.assign(reward=1000 * LOG["reward"])).fit(X, LOG)
+        fresh = ConstrainedPolicy(tree, None, CAP).fit(X, LOG)
+    np.testing.assert_array_equal(policy.predict(NEW), fresh.predict(NEW))
+
+
+def test_goals_that_always_hold_cost_nothing():
+    always = [each(positive_rate, of="decisions") >= 0, positive_rate(of="call") <= 1]
+    policy = fitted(always, confidence_level=0.9)
+    np.testing.assert_array_equal(policy.predict(NEW), fitted().predict(NEW))
+
+
+def test_weights_reach_the_models():
+    weight = np.where(X["a"] > 0, 10.0, 1.0)
+    for estimator in (None, Ridge(), RegressionSetSelector()):
+        policy = ConstrainedPolicy(estimator, None, CAP)
+        plain = policy.fit(X, LOG).expected_costs(NEW)
+        weighted = policy.fit(X, LOG, sample_weight=weight).expected_costs(NEW)
+        assert not np.allclose(plain, weighted)
+
+
+@pytest.mark.parametrize(("y", "message"), [
+    (LOG.rename(columns={"action": "arm"}).assign(arm=0), "a log needs a column of actions"),
+    (pd.DataFrame(np.ones((len(X), 2)), columns=["a", "a"]), "two columns 'a'"),
+    (pd.DataFrame(np.ones((5, 2)), columns=["a", "b"]), "has 5 rows"),
+    (pd.DataFrame(np.full((len(X), 2), np.inf), columns=["a", "b"]), "y contains inf in row 0"),
+])  # fmt: skip
+def test_wrong_tables(y, message):
+    with pytest.raises(ValueError, match=message):
+        ConstrainedPolicy().fit(X, y)
+    costs = pd.DataFrame(np.random.default_rng(0).normal(size=(len(X), 2)), columns=["a", "b"])
+    with pytest.raises(ValueError, match="is a column of a log, and y is a table"):
+        ConstrainedPolicy(None, None, outcome("revenue") >= 1).fit(X, costs)
+
+
+def test_wrong_propensities_are_told():
+    with pytest.warns(UserWarning, match="the propensities are wrong"):
+        ConstrainedPolicy().fit(X, LOG.assign(propensity=0.01))
+
+
+def test_costs_alone_need_no_outcome():
+    spend = cost({"none": 0.0, "letter": 1.0, "mail": 2.0, "call": 5.0})
+    goals = positive_rate(of="call") >= 0.3
+    with pytest.warns(UserWarning, match="several actions"):
+        policy = ConstrainedPolicy(None, spend, goals, confidence_level=0.9).fit(X, LOG)
+    assert np.mean(policy.predict(NEW) == "call") >= 0.29
+
+
+def test_extra_rows_behind_a_pipeline_are_refused_unless_transformed():
+    pipeline = make_policy_pipeline(StandardScaler(), ConstrainedPolicy(Ridge(), None, CAP))
+    with pytest.raises(ValueError, match="X was transformed and X_extra was not"):
+        pipeline.fit(X, LOG, constrainedpolicy__X_extra=X)
+
+
+def test_doubly_robust_outcomes_by_hand():
+    predicted = np.array([[0.5, 0.2], [0.4, 0.3]])
+    found = doubly_robust(np.array([1.0, 0.0]), predicted, np.array([0, 1]), np.array([0.5, 0.25]))
+    np.testing.assert_allclose(found, [[0.5 + 0.5 / 0.5, 0.2], [0.4, 0.3 - 0.3 / 0.25]])
+
+
+def test_an_objective_without_direction_is_refused():
+    with pytest.raises(ValueError, match="a policy has not"):
+        fitted((), error_rate())
+
+
+def test_what_constraints_cost():
+    goals = [CAP, positive_rate(of="mail") >= 0.001]
+    policy, free = fitted(goals, confidence_level=0.9), fitted()
+    (row,) = policy.objective_report_.to_dict("records")
+    assert row["objective"] == "outcome('reward')"
+    assert row["ci_low"] < value(shares(policy)) < row["ci_high"]  # seeded: one in 20 would not
+    assert row["unconstrained"] == free.objective_report_["cross_fitted"][0]
+    price = policy.constraint_report_["price"]
+    assert price[0] == pytest.approx(row["unconstrained"] - row["cross_fitted"], abs=0.02)
+    assert price[0] > 0.05 and price[1] == 0
+    # a row's own reward is in its models, and not in those of other folds
+    tree = DecisionTreeRegressor(max_leaf_nodes=200, random_state=0)
+    (row,) = fitted(estimator=tree).objective_report_.to_dict("records")
+    assert row["value"] > row["cross_fitted"] + 0.1
+    policy.reprice(NEW, attributes=NEW_PEOPLE)
+    (row,) = policy.objective_report_.to_dict("records")
+    assert np.isnan(row["cross_fitted"]) and row["value"] < row["unconstrained"]
+    assert row["ci_low"] < row["value"] < row["ci_high"]
+
+
+def test_what_constraints_cost_of_a_table():
+    contexts, _, reward = world(2000, 5)
+    costs = -reward + np.random.default_rng(0).normal(size=reward.shape)
+    some = np.where(np.random.default_rng(1).random(costs.shape) < 0.3, np.nan, costs)
+    for table in (costs, some):
+        table = pd.DataFrame(table, columns=ARMS)
+        policy = ConstrainedPolicy(None, None, CAP, confidence_level=0.9).fit(contexts, table)
+        (row,) = policy.objective_report_.to_dict("records")
+        assert row["objective"] == "mean cost"
+        assert row["ci_low"] < -value(shares(policy)) < row["ci_high"]
+        gain = row["cross_fitted"] - row["unconstrained"]
+        assert policy.constraint_report_["price"][0] == pytest.approx(gain, abs=0.03)
+
+
+def test_groups_unknown_at_prediction_are_estimated():
+    gap = difference(positive_rate, by="sex", of=["call"])
+    policy, women = fitted(gap <= 0.05, confidence_level=0.9), (NEW_PEOPLE["sex"] == "F").to_numpy()
+    chosen = policy.predict(NEW)
+    called = chosen == "call"
+    free = fitted().predict(NEW) == "call"
+    assert free[~women].mean() - free[women].mean() > 0.15
+    assert abs(called[women].mean() - called[~women].mean()) <= 0.05
+    report = policy.constraint_report_
+    assert (report["groups_unknown"] <= 0.05).all()
+    share = (chosen[:, None] == ARMS).astype(bool)
+    known = value(shares(policy))
+    assert known - 0.1 < value(share) < known
+    assert pickle.loads(pickle.dumps(policy)).predict(NEW[:9]).tolist() == chosen[:9].tolist()
+    # where the features say nothing of the group, and the groups need other decisions
+    coin = pd.DataFrame({"coin": np.random.default_rng(3).choice(["h", "t"], len(X))})
+    goals = [positive_rate({"coin": "h"}, of="call") <= 0.1]
+    goals += [positive_rate({"coin": "t"}, of="call") >= 0.5]
+    policy = ConstrainedPolicy(None, None, goals).fit(X, LOG, attributes=coin)
+    with pytest.raises(ValueError, match=r"rows lack 'coin'.* no policy was found"):
+        policy.predict(NEW)
+    assert len(policy.predict(X, attributes=coin)) == len(X)
+
+
+def test_the_expectation_of_groups_by_hand():
+    rows = Rows(Columns.read({"visits": [1, 3, 5]}, None, 3), np.zeros(3, dtype=int), np.ones(3))
+    share = np.array([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])
+    estimated = EstimatedRows(rows, pd.DataFrame({"sex": ["F", "M"]}), share)
+    women = positive_rate({"sex": "F"}, of="call").atoms[0]
+    np.testing.assert_allclose(estimated.units(women), share[:, 0])
+    often = positive_rate("visits > 2 and sex == 'M'", of="call").atoms[0]
+    np.testing.assert_allclose(estimated.units(often), [0, 0.5, 0])
+
+
+def test_a_log_of_slates():
+    contexts, _, reward = world(2000, 5)
+    rng, rows = np.random.default_rng(0), np.arange(2000)
+    first = rng.integers(0, 4, 2000)
+    second = (first + rng.integers(1, 4, 2000)) % 4
+    noisy = reward + rng.normal(size=reward.shape)
+    log = pd.DataFrame(
+        {
+            "action": list(zip(ARMS[first], ARMS[second], strict=True)),
+            "reward": list(zip(noisy[rows, first], noisy[rows, second], strict=True)),
+        }
+    )
+    costs = np.full((2000, 4), np.nan)
+    costs[rows, first], costs[rows, second] = -noisy[rows, first], -noisy[rows, second]
+    table = pd.DataFrame(costs, columns=ARMS)
+    goals = [positive_rate(of="call") <= 0.3, positive_rate(of="none") >= 0.2]
+    policies = [
+        ConstrainedPolicy(None, None, goals, n_select=2, random_state=0).fit(contexts, y)
+        for y in (log, table)
+    ]
+    chosen = [one.predict(NEW) for one in policies]
+    np.testing.assert_array_equal(*chosen)
+    share = (chosen[0][:, :, None] == ARMS).any(axis=1).mean(axis=0)
+    assert share[0] <= 0.33 and share[3] >= 0.17
+    with pytest.raises(ValueError, match="a log of slates, with a reward per action"):
+        ConstrainedPolicy(None, None, goals, n_select=2).fit(X, LOG)
+
+
+def test_reports_on_new_rows_and_cards():
+    goals = [
+        (positive_rate(of="call") <= 0.1).named("capacity"),
+        outcome("complaint") <= 0.06,
+        difference(positive_rate, by="sex", of=["call"]) <= 0.05,
+    ]
+    policy = fitted(goals, confidence_level=0.9)
+    new, log, people = logged(5000, seed=50)
+    report = policy.constraint_report(new, log, attributes=people)
+    called = policy.predict(new, attributes=people) == "call"
+    assert report["value"][0] == pytest.approx(called.mean())
+    error = np.sqrt(called.mean() * (1 - called.mean()) / 5000)
+    assert report["ci_high"][0] - report["value"][0] == pytest.approx(1.96 * error, rel=0.01)
+    share = policy.predict(new, attributes=people)[:, None] == ARMS
+    assert report["ci_low"][1] < (share * HARM).sum(axis=1).mean() < report["ci_high"][1]
+    women = (people["sex"] == "F").to_numpy()
+    assert report["value"][2] == pytest.approx(called[women].mean() - called[~women].mean())
+    free = fitted().predict(new) == "call"
+    assert report["unconstrained"][0] == pytest.approx(free.mean())
+    fewest = min(women.sum(), (~women).sum())
+    assert report["n_rows"].tolist() == [5000, 5000, fewest, fewest]
+    pd.testing.assert_frame_equal(  # also through the function for Pipelines
+        constraint_report(policy, new, log, attributes=people), report
+    )
+    inside = report["ci_high"] <= report["bound"]
+    assert report["verdict"].tolist() == np.where(inside, "met", "undecided").tolist()
+    card = to_model_card(report)
+    assert "capacity" in card and "Of 3 goals" in card
+    some = log.assign(action=log["action"].where(log["action"] != "mail", "new arm"))
+    again = policy.constraint_report(new, some, attributes=people)
+    assert again["ci_low"][1] < (share * HARM).sum(axis=1).mean() < again["ci_high"][1]
+    with pytest.raises(ValueError, match=r"'complaint'.* is known from a log only"):
+        policy.constraint_report(new, attributes=people)
+    columns = ["constraint", "n_rows", "effective_n", "bound", "value", "ci_low", "ci_high"]
+    columns += ["unconstrained", "slack", "margin", "satisfied", "multiplier", "price"]
+    assert policy.constraint_report_.columns.tolist() == [*columns, "groups_unknown"]
+    assert "Of 3 goals" in to_model_card(policy.constraint_report_)
+
+
+def test_attributes_reach_the_policy_in_estimates_and_searches():
+    spend = cost({"none": 0, "letter": 0.7, "mail": 0.1, "call": "minutes"})
+    policy = fitted(spend <= 0.6, confidence_level=0.9)
+    new, log, people = logged(4000, seed=60)
+    estimate = off_policy_value(policy, new, log, attributes=people, rule="predict")
+    chosen = policy.predict(new, attributes=people)
+    of_choices = off_policy_value(chosen, new, log)
+    assert estimate.mean_reward == pytest.approx(of_choices.mean_reward)
+    with pytest.raises(ValueError, match="unknown column 'minutes'"):
+        off_policy_value(policy, new, log, rule="predict")
+    free = OffPolicyClassifier().fit(X, LOG)
+    with pytest.raises(ValueError, match=r"OffPolicyClassifier\.predict takes no attributes"):
+        off_policy_value(free, new, log, attributes=people, rule="predict")
+    with pytest.raises(ValueError, match="attributes are for a policy"):
+        off_policy_value(chosen, new, log, attributes=people)
+    scorer = OffPolicyScorer(constrained=True)
+    assert scorer.score(policy, new, log, attributes=people) == pytest.approx(
+        off_policy_value(policy, new, log, attributes=people, rule="predict").mean_reward
+    )
+    capped, other = fitted(CAP), new + np.array([1, 0, 0, 1]) * np.sign(TILT[0, 0])
+    value = capped.constraint_report(other, log)["value"][0]
+    lowest = log["reward"].min()
+    assert value > 0.1
+    expected = lowest - (value - 0.1) * max(1, abs(lowest))
+    assert scorer.score(capped, other, log) == pytest.approx(expected)
+    candidates = {"constraints": [[spend <= 0.3], [spend <= 0.6]]}
+    with config_context(enable_metadata_routing=True):
+        search = GridSearchCV(ConstrainedPolicy(), candidates, scoring=scorer, cv=2)
+        search.fit(X, LOG, attributes=PEOPLE)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
+def test_actions_with_equal_predictions_share_the_rows():
+    rng = np.random.default_rng(0)
+    action = rng.integers(0, 10, 3000)
+    Z = rng.normal(size=(3000, 3))  # seven actions earn nothing, whatever the context
+    reward = np.where(action < 3, Z[:, 0] * (action == 0) - 0.5 + 0.1 * rng.normal(size=3000), 0.0)
+    log = pd.DataFrame({"action": action, "reward": reward, "propensity": 0.1})
+    policy = ConstrainedPolicy(None, None, each(positive_rate, of="decisions") <= 0.2)
+    chosen = policy.fit(Z, log).predict(rng.normal(size=(20_000, 3)))
+    assert np.bincount(chosen, minlength=10).max() <= 0.22 * 20_000
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
+@pytest.mark.filterwarnings("ignore:the weights 1/propensity")
+@pytest.mark.filterwarnings("ignore:confidence_level_ is 0.5")
+def test_caps_per_item_on_the_open_bandit_log():
+    log = load_open_bandit()
+    old, new = slice(0, 5000), slice(5000, None)
+    cap = each(positive_rate, of="decisions") <= 0.12
+    policy = ConstrainedPolicy(None, None, cap, random_state=0).fit(log.X[old], log.y[old])
+    report = policy.constraint_report(log.X[new], log.y[new])
+    assert (report["value"] <= 0.14).all() and report["unconstrained"].max() > 0.3
+    value = off_policy_value(policy, log.X[new], log.y[new])
+    low, high = value.interval(0.99)  # 4.6 clicks per 1,000 events tell little
+    assert low < log.y["reward"].mean() < high
+    # the commonest context is 6 % of the events, and gets one action
+    tight = each(positive_rate, of="decisions") <= 0.05
+    with pytest.raises(InfeasibleConstraintsError, match=r"6\.0% of the rows are equal"):
+        ConstrainedPolicy(None, None, tight, random_state=0).fit(log.X[old], log.y[old])
+    # a number that the models drop tells rows apart
+    numbered = log.X.assign(event=np.arange(len(log.X)))
+    model = make_pipeline(
+        make_column_transformer(("drop", ["event"]), remainder="passthrough"), Ridge(100)
+    )
+    shares = each(positive_rate, of="decisions")
+    policy = ConstrainedPolicy(model, None, [shares <= 0.05, shares >= 0.01], random_state=0)
+    policy = policy.fit(numbered[old], log.y[old])
+    report = policy.constraint_report(numbered[new], log.y[new])
+    assert len(report) == 68 and report["slack"].min() > -0.006  # two standard errors
+
+
+def test_groups_that_rows_lack_are_estimated_row_by_row():
+    rng = np.random.default_rng(1)
+
+    def people(n):
+        group = rng.choice(["DE", "IT"], n)
+        return pd.DataFrame({"x": rng.normal(1.0 * (group == "IT"), 0.5)}), group
+
+    Z, country = people(6000)
+    action = rng.choice(["no", "sale"], 6000)
+    reward = np.where(action == "sale", Z["x"] - 0.5, 0) + rng.normal(size=6000)
+    log = pd.DataFrame({"action": action, "reward": reward, "propensity": 0.5})
+    gap = difference(positive_rate, by="country", of=["sale"]) <= 0.1
+    policy = ConstrainedPolicy(None, None, gap, confidence_level=0.9, random_state=0)
+    policy.fit(Z, log, attributes={"country": country})
+    new, group = people(20_000)
+
+    def gap_of(values):
+        sold = policy.predict(new, attributes={"country": values}) == "sale"
+        return abs(sold[group == "IT"].mean() - sold[group == "DE"].mean())
+
+    assert gap_of(group) <= 0.1 and gap_of(np.full(20_000, None)) <= 0.1
+    assert gap_of(np.where(rng.random(20_000) < 0.5, group, None)) <= 0.1
+    with pytest.warns(UserWarning, match="20000 of 20000 rows have country = '(de|it)'"):
+        assert gap_of(np.char.lower(group)) <= 0.1
+    known = ConstrainedPolicy(None, None, gap, random_state=0)
+    coded = new.assign(country=group == "IT")
+    known.fit(Z.assign(country=country == "IT"), log)  # a feature, which is never missing
+    other = coded.assign(country=np.where(np.arange(20_000) < 5, 2, coded["country"]))
+    with pytest.warns(UserWarning, match="5 of 20000 rows have country = 2"):
+        known.predict(other)
+    with pytest.warns(UserWarning, match="of 6000 rows have no group"):
+        ConstrainedPolicy(None, None, gap).fit(
+            Z, log, attributes={"country": np.where(rng.random(6000) < 0.1, None, country)}
+        )
+
+
+def test_reports_behind_a_pipeline():
+    pipeline = make_policy_pipeline(StandardScaler(), ConstrainedPolicy(None, None, CAP))
+    pipeline.fit(X, LOG)
+    new, log, _ = logged(2000, seed=70)
+    report = pipeline.constraint_report(new, log)
+    assert report["value"][0] == pytest.approx((pipeline.predict(new) == "call").mean())
+    tight = difference(positive_rate, by="sex", of=["call"]) <= 0.01
+    with pytest.warns(UserWarning, match=r"confidence_level_ is 0\.5"):
+        fitted(tight)
+
+
+def test_the_closest_policy_decides():
+    with pytest.raises(InfeasibleConstraintsError) as caught:
+        fitted([CAP, positive_rate(of="call") >= 0.2])
+    closest = caught.value.closest_
+    assert set(closest.predict(NEW)) <= set(ARMS)
+    assert not closest.feasible_ and np.isfinite(closest.objective_report_["value"][0])
+
+
+def test_no_outcome_is_low_because_models_chose_their_luckiest_rows():
+    rng = np.random.default_rng(0)
+    noise = pd.DataFrame(rng.normal(size=(2000, 4)))
+    log = pd.DataFrame({"action": rng.choice(["a", "b", "c"], 2000), "propensity": 1 / 3})
+    log["reward"] = rng.normal(size=2000)
+    log["complaint"] = (rng.random(2000) < 0.1).astype(float)  # whatever is done
+    trees = HistGradientBoostingRegressor(max_iter=50, max_leaf_nodes=6, random_state=0)
+    with pytest.raises(InfeasibleConstraintsError):
+        policy = ConstrainedPolicy(trees, None, outcome("complaint") <= 0.08, confidence_level=0.9)
+        policy.fit(noise, log)
+
+
+def test_new_prices_are_also_those_of_unknown_groups():
+    policy = fitted([CAP, difference(positive_rate, by="sex", of=["call"]) <= 0.1])
+    busy = NEW + 0.5 * (TILT[:, 0] - TILT[:, 1:].mean(axis=1))  # calls are worth more
+    before = (policy.predict(busy) == "call").mean()
+    policy.reprice(busy, attributes=NEW_PEOPLE)
+    called = policy.predict(busy) == "call"
+    assert before > 0.12 and called.mean() <= 0.1
+    assert "groups_unknown" in policy.constraint_report_
+
+
+def clicks_of_three(n=2000):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2))
+    chance = 1 / (1 + np.exp(-(X @ rng.normal(size=(2, 3)) + [-1.5, -1.0, -0.5])))
+    return X, chance, (rng.random(chance.shape) < chance).astype(np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        (lambda y: y, "are 1 and the others 0, as if for clicks"),
+        (np.negative, "holds 255 as uint8"),
+    ],
+)
+def test_clicks_are_no_costs(costs, message):
+    X, _, clicks = clicks_of_three()
+    with pytest.warns(UserWarning, match=message):
+        ConstrainedPolicy(None, None, positive_rate(of=0) <= 0.5).fit(X, costs(clicks))
+
+
+def test_costs_of_nullable_columns_may_be_missing():
+    X, chance, clicks = clicks_of_three()
+    costs = pd.DataFrame(-clicks.astype(float)).astype("Float64")
+    costs = costs.mask(np.random.default_rng(1).random(costs.shape) < 0.1)
+    policy = ConstrainedPolicy(None, None, positive_rate(of=2) <= 0.9).fit(X, costs)
+    earned = chance[np.arange(len(X)), policy.predict(X)].mean()
+    assert earned > chance.max(axis=1).mean() - 0.02
+
+
+@pytest.mark.parametrize(
+    ("goal", "column"),
+    [
+        (outcome("discount") <= 300, "discount"),
+        (cost({"none": 0, "letter": 0, "mail": 0, "call": "minutes"}) <= 300, "minutes"),
+    ],
+)
+def test_negated_unsigned_amounts_are_told(goal, column):
+    wrapped = np.negative(np.arange(len(LOG)).astype(np.uint8) % 7 + 1)
+    log, people = LOG.assign(discount=wrapped), PEOPLE.assign(minutes=wrapped)
+    with pytest.warns(UserWarning, match=f"{column}.* holds 2.. as uint8"):
+        ConstrainedPolicy(None, None, goal).fit(X, log, attributes=people)
+
+
+def test_an_action_that_is_not_available_is_never_chosen():
+    table = pd.DataFrame(-REWARD, columns=ARMS).assign(never=np.nan)
+    with pytest.warns(UserWarning, match=r"\['never'\]: they are never taken"):
+        policy = ConstrainedPolicy(n_select=2).fit(X, table)
+    assert len(policy.predict(X[:2], available=[("none", "mail", "never")] * 2)) == 2
+    for call in (policy.predict, policy.constraint_report):
+        with pytest.raises(ValueError, match="row 0 has fewer actions with events in fit than n_s"):
+            call(X[:2], available=[("none", "never")] * 2)
+
+
+def test_the_objective_of_a_table_is_what_was_declared():
+    table = pd.DataFrame(-REWARD, columns=ARMS)
+    spend = {"none": 0, "letter": 1, "mail": 2, "call": 3}
+    goal = positive_rate(of="none") <= 0.3
+    with pytest.warns(UserWarning, match="a hash of the context decides"):
+        policy = ConstrainedPolicy(None, cost(spend), goal, confidence_level=0.5).fit(X, table)
+    chosen = pd.Series(policy.predict(X)).map(spend)
+    assert policy.objective_report_["value"].item() == pytest.approx(chosen.mean())
+    for wrong in ({"none": 0, "letter": 1}, {"none": 0, "letter": 1, "mail": 2, "Call": 3}):
+        with pytest.raises(ValueError, match="the table has no costs of the decision"):
+            with pytest.warns(UserWarning, match="Call") if "Call" in wrong else nullcontext():
+                ConstrainedPolicy(None, cost(wrong), goal).fit(X, table)
+
+
+@pytest.mark.parametrize(
+    "goal", [negative_rate(of="call"), positive_rate(of=any_of("call", "mail"))]
+)
+def test_rates_that_do_not_add_up_are_refused_for_several_actions(goal):
+    table = pd.DataFrame(-REWARD, columns=ARMS)
+    with pytest.raises(ValueError, match="with n_select above 1"):
+        ConstrainedPolicy(None, None, goal <= 0.9, n_select=2).fit(X, table)
+
+
+def test_prices_by_selection_and_unit_reproduce_the_decisions():
+    """Costs and the prices as their columns say: of groups within a selection, and per unit."""
+    goals = [
+        positive_rate(of="call", weight="minutes") <= 0.2,
+        each(positive_rate("a > 0", of="letter"), by="sex") <= 0.2,
+        each(positive_rate(of="mail"), by="sex") <= 0.2,
+    ]
+    policy = fitted(goals)
+    applies = {
+        "per 'minutes'": PEOPLE["minutes"],
+        **{f"'sex' = {s!r}": PEOPLE["sex"] == s for s in "FM"},
+        **{f"where='a > 0', 'sex' = {s!r}": (PEOPLE["sex"] == s) & (X["a"] > 0) for s in "FM"},
+    }
+    assert set(applies) == set(policy.prices_.columns)
+    total = policy.expected_costs(X).to_numpy()
+    for name, amount in applies.items():
+        total = total + np.outer(amount, policy.prices_[name])
+    chosen = policy.arms_[total.argmin(axis=1)]
+    assert np.mean(chosen == policy.predict(X, attributes=PEOPLE)) > 0.999
+
+
+def test_tight_parity_at_a_level_costs_little():
+    """Two bounds on one difference, whose margins overlap, do not send prices to the ceiling."""
+    goals = [
+        cost({"none": 0, "letter": 0.3, "mail": 0.1, "call": "minutes"}) <= 0.8,
+        positive_rate(of="letter") <= 0.2,
+        difference(positive_rate, by="sex", of=["letter"]) <= 0.04,
+    ]
+    loose, tight = (fitted(goals[:n], confidence_level=0.9) for n in (2, 3))
+    report = tight.constraint_report_
+    assert report["satisfied"].all() and report["multiplier"].max() < 10
+    assert report["price"].notna().all() and report["price"].max() < 1
+    values = [one.objective_report_["value"].item() for one in (loose, tight)]
+    assert values[1] > values[0] - 0.05
+    opposed = report[report["constraint"].str.contains("difference")]["multiplier"]
+    assert opposed.min() == 0
+
+
+def test_a_share_between_equal_bounds_has_a_price():
+    share = positive_rate(of="mail")
+    policy = fitted(
+        [share <= 0.2, share >= 0.2, positive_rate(of="call") <= 0.2], confidence_level=0.5
+    )
+    report = policy.constraint_report_
+    assert report["multiplier"].iloc[:2].min() == 0 and report["multiplier"].max() < 10
+    assert report["price"].notna().all()
+
+
+def test_the_unit_of_a_spend_does_not_matter():
+    decided = []
+    for unit in (1.0, 1e-6, 1e6):
+        spend = {"none": 0, "letter": 0.7 * unit, "mail": 0.1 * unit, "call": 3 * unit}
+        decided.append(fitted(cost(spend) <= 0.5 * unit).predict(NEW))
+    assert np.mean(decided[0] == decided[1]) > 0.995
+    assert np.mean(decided[0] == decided[2]) > 0.995
+
+
+@pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
+def test_ties_are_broken_alike_whatever_the_types_of_the_columns():
+    whole = X.assign(a=(3 * X["a"]).round().astype(int))
+    tree = DecisionTreeRegressor(max_leaf_nodes=8, random_state=0)
+    policy = ConstrainedPolicy(tree, None, positive_rate(of="call") <= 0.15).fit(whole, LOG)
+    chosen = policy.predict(whole)
+    alone = [policy.predict(pd.DataFrame([whole.iloc[k]]))[0] for k in range(100)]
+    np.testing.assert_array_equal(alone, chosen[:100])
+    missing = whole.assign(a=whole["a"].astype(float).mask(np.arange(len(whole)) == 0))
+    np.testing.assert_array_equal(policy.predict(missing)[1:], chosen[1:])
+    np.testing.assert_array_equal(policy.predict(whole.astype({"a": "int32"})), chosen)
+
+
+def test_an_outcome_less_another_is_maximized():
+    """As the same difference in a column of the log."""
+    profit = LOG.assign(profit=LOG["reward"] - 3 * LOG["complaint"])
+    one = ConstrainedPolicy(Ridge(), outcome("reward") - 3 * outcome("complaint"), CAP)
+    other = ConstrainedPolicy(Ridge(), outcome("profit"), CAP)
+    one, other = one.fit(X, LOG), other.fit(X, profit)
+    assert np.mean(one.predict(NEW) == other.predict(NEW)) > 0.999
+    values = [each.objective_report_["cross_fitted"].item() for each in (one, other)]
+    assert values[0] == pytest.approx(values[1], rel=0.02)
