@@ -71,6 +71,9 @@ class InfeasibleConstraintsError(ValueError):
         The violated constraints, and by how much each is violated.
     closest : estimator, default=None
         The fitted estimator with the smallest violation; the attribute `closest_`.
+    proven : bool, default=False
+        The attribute `proven`: whether there is a proof, on the training rows, that no rule of the
+        estimator's kind meets the constraints. Otherwise none was found.
 
     Examples
     --------
@@ -87,13 +90,18 @@ class InfeasibleConstraintsError(ValueError):
     False
     """
 
-    def __init__(self, message: str, closest: Any = None) -> None:
+    def __init__(self, message: str, closest: Any = None, *, proven: bool = False) -> None:
         super().__init__(message)
         self.closest_ = closest
+        self.proven = proven
 
     def __reduce__(self) -> tuple[Any, ...]:
         # by default, pickling keeps only the arguments of Exception.__init__
-        return type(self), (*self.args, self.closest_)
+        return _infeasible, (*self.args, self.closest_, self.proven)
+
+
+def _infeasible(message: str, closest: Any, proven: bool) -> InfeasibleConstraintsError:
+    return InfeasibleConstraintsError(message, closest, proven=proven)
 
 
 class ReplayCoverageWarning(UserWarning):

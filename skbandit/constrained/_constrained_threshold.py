@@ -349,22 +349,20 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         criterion: Criterion | CostCriterion,
         choice: Choice,
         scores: np.ndarray,
-    ) -> str:
+    ) -> tuple[str, bool]:
         why, limits = missed(report, goals.constraints), criterion.promised
-        if isinstance(criterion, CostCriterion) and not why:
-            why = "; ".join(one.label for one in goals.constraints.constraints)
+        if isinstance(criterion, CostCriterion):
+            return self._why_no_costs(why, goals, criterion, choice, scores)
         if isinstance(limits, SharedRisk):
             why += level_reached(limits, goals.measured_indicators(choice.rule.decided))
-        if isinstance(criterion, CostCriterion):
-            conflict = criterion.conflict(scores)
-            return f"No decisions meet the constraints together: {why}.{conflict}"
         what, meet = "threshold", "meets"
         if self.by is not None:
             what, meet = f"thresholds by {self.by!r}", "meet"
         if np.isnan(self.duality_gap_):
             unsure = "There may be some that were not tried."
-            return f"Found no {what} that {meet} the constraints together: {why}. {unsure}"
-        return f"No {what} {meet} the constraints together: {why}."
+            none = f"Found no {what} that {meet} the constraints together: {why}. {unsure}"
+            return none, False
+        return f"No {what} {meet} the constraints together: {why}.", True
 
     @available_if(_inner_has("predict_proba"))
     def predict_proba(self, X: Any, *, attributes: Any = None) -> np.ndarray:

@@ -21,6 +21,7 @@ from skbandit.constrained._report import (
     add_intervals,
     cross_fitted_report,
     known_rows_advice,
+    level_reached,
     objective_row,
     plain_columns,
     with_margins,
@@ -47,8 +48,15 @@ from skbandit.constrained.fits._weighted_fits import (
     stacked,
 )
 from skbandit.constrained.rounds._rounds import Criterion
+from skbandit.constrained.rules._advice import (
+    enough_to_relax,
+    is_proven,
+    known_deployed,
+    never_named,
+)
 from skbandit.constrained.rules._choose import Choice
-from skbandit.constrained.rules._cost_tables import CostCriterion
+from skbandit.constrained.rules._cost_tables import CostCriterion, CostSearch
+from skbandit.constrained.rules._limits import SharedRisk
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.measure import Columns, Data
 from skbandit.prices._dual import ShadowPrices
@@ -331,11 +339,14 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         if self._unknown_groups is not None:
             self._unknown_groups = self._unknown_groups.without_rows()
         if not self.feasible_:
-            why = self._why_not(report, goals, criterion, choice, orientation * scores[0][rows])
+            why, proven = self._why_not(
+                report, goals, criterion, choice, orientation * scores[0][rows]
+            )
             raise InfeasibleConstraintsError(
                 f"{why} {known_rows_advice(report, goals.constraints)}The closest classifier is "
                 "in the error's closest_.",
                 self,
+                proven=proven,
             )
         if own is not None and not self._classes.of_two:
             self._warn_of_other_rule(goals)
@@ -365,9 +376,32 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         criterion: Criterion | CostCriterion,
         choice: Choice,
         scores: np.ndarray,
-    ) -> str:
-        """Why no rule on the scores of the rows that count is good enough."""
+    ) -> tuple[str, bool]:
+        """Why no rule on the scores of the rows that count is good enough; whether it is proven."""
         raise NotImplementedError
+
+    def _why_no_costs(
+        self,
+        missed: str,
+        goals: Goals,
+        criterion: CostCriterion,
+        choice: Choice,
+        scores: np.ndarray,
+        of_fits: str = "",
+    ) -> tuple[str, bool]:
+        """The same of tables of costs: what is missed, whether that must be, what is enough."""
+        limits = criterion.promised
+        why = missed or "; ".join(one.label for one in goals.constraints.constraints)
+        if isinstance(limits, SharedRisk) and limits.quantile > 0:
+            why += level_reached(limits, goals.measured_indicators(choice.rule.decided))
+        search = CostSearch(criterion, criterion.strata(scores))
+        proven = is_proven(search)
+        advice = enough_to_relax(search, choice.rule.decided)
+        if self.by is None:
+            advice += known_deployed(goals.constraints.constraints)
+        advice += never_named(goals, criterion, scores)
+        none = f"No decisions{of_fits} meet" if proven else f"Found no decisions{of_fits} that meet"
+        return f"{none} the constraints together: {why}.{advice}", proven
 
     def _declared(self) -> Declared:
         return Declared.read(self.objective, self.constraints, self.by)

@@ -360,7 +360,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         criterion: Criterion | CostCriterion,
         choice: Choice,
         scores: np.ndarray,
-    ) -> str:
+    ) -> tuple[str, bool]:
         none = f"No threshold on any of the {self.n_iter_} fits meets the constraints"
         if self.by is not None:
             none = (
@@ -369,19 +369,20 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
             )
         slack = report["slack"].to_numpy()
         if isinstance(criterion, CostCriterion):
+            of_fits = f" by any of the {self.n_iter_} fits"
             why = missed(report, goals.constraints)
-            return f"No decisions by any of the {self.n_iter_} fits meet the constraints: {why}."
+            return self._why_no_costs(why, goals, criterion, choice, scores, of_fits)
         if not (slack[goals.is_measured] >= -RATE_TOL).all():
             rates = report.drop(columns="margin", errors="ignore")
             rates["satisfied"] = satisfied(slack, goals.is_measured)
-            return f"{none} together: {missed(rates, goals.constraints)}."
+            return f"{none} together: {missed(rates, goals.constraints)}.", False
         level = criterion.levels[0]
         risk = SharedRisk(criterion.limits, level)
         return (
             f"{none} {', '.join(one.label for one in goals.constraints.constraints)} at "
             f"confidence_level={level:g}{level_reached(risk, choice.rule.decided)}. Lower "
             "the level or relax the bounds."
-        )
+        ), False
 
     def _scores(self, X: Any) -> np.ndarray:
         method, classes = self.response_method_, self._classes

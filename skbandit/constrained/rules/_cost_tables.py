@@ -7,39 +7,61 @@ decision of a row is the one of least cost expected by the classifier's probabil
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from skbandit.constrained._goals import Goals, MeasuredGoals
-from skbandit.constrained.rules._candidates import ThresholdSearch
 from skbandit.constrained.rules._choose import (
     Choice,
-    nearest_to_default,
     objective_scale,
 )
-from skbandit.constrained.rules._groups import Rule
 from skbandit.constrained.rules._limits import SharedRisk, limits_at
-from skbandit.measure import LinearFractionalForms, ScoreLimits, indicators, numbers_of_goals
+from skbandit.measure import ScoreLimits, indicators, numbers_of_goals
 from skbandit.prices._calibrate import PricedRule, at_best_level, calibrated, representative
 from skbandit.prices._dual import (
+    SMOOTHING,
     DecisionProblem,
     Prices,
     ShadowPrices,
     at_ceiling,
-    conflicting,
-    enough_to_relax,
+    best_prices,
     gains_without,
     prices_under,
 )
 from skbandit.prices._levels import VIOLATION_COST, levels_to_try
+from skbandit.prices._search import (
+    TINY,
+    UNDEFINED,
+    Family,
+    Outcomes,
+    Point,
+    Search,
+    best_rule,
+    with_objective,
+)
 
 FEWEST, SMALL_SHARE = 30.0, 0.2
 """Rows, or share of those that the plain decisions put there if these are fewer, that stay in the
 denominator of a bounded precision: it is highest where next to nothing is in it.
 """
+
+
+MOVES = 4
+"""Rounds in which bounds are moved by what expected rates miss of the measured ones."""
+
+TIE = 1e-6
+"""Cost of an error in units of the objective's: it decides what the objective leaves open."""
+
+N_SPREAD, CHEAPER = 6, 0.6
+"""Random starts of a search for rules that meet the goals, if others met none, and by what share
+of an error a decision is cheaper at the others."""
+
+STARTS = (0.3, 3.0, 30.0)
+"""Multipliers of all goals at which searches begin, in units of the objective's costs."""
 
 
 def strata_of(
@@ -183,7 +205,9 @@ class CostCriterion:
         search = CostSearch(self, self.strata(probability), gain)
 
         def rule_at(z: float, start: Prices | None) -> PricedRule:
-            return search.polished(calibrated(search.problem, search.measure, z, start), z)
+            if z == 0:
+                return search.best_rule()
+            return calibrated(search.problem, search.measure, z, start)
 
         return Choice(None, *at_best_level(rule_at, self.levels, objective_scale(self.goals)))
 
@@ -232,20 +256,6 @@ class CostCriterion:
         dropped = np.minimum(gains, max(rule.objective - free, 0.0))
         return ShadowPrices(np.full(m, np.nan) if hard else per_unit, dropped, free)
 
-    def conflict(self, probability: np.ndarray) -> str:
-        """A sentence on the constraints that no decisions meet together, as probabilities tell."""
-        problem = CostSearch(self, self.strata(probability)).problem
-        goals = self.goals.constraints
-        every = np.arange(len(problem.bound)) < len(goals.bound)
-        problem = problem.with_goals(every)
-        found = conflicting(problem)
-        if len(found) < 2:  # a single one is measured better than the probabilities tell it
-            return ""
-        labels = [one.label for one in goals.constraints]
-        enough = enough_to_relax(problem, found, labels, goals.bound, goals.sign)
-        named = "; ".join(labels[k] for k in found)
-        return f" By the probabilities, these conflict: {named}.{enough}"
-
 
 @dataclass(frozen=True)
 class CostSearch:
@@ -271,6 +281,25 @@ class CostSearch:
         return weight / weight.sum()
 
     @cached_property
+    def unit(self) -> float:
+        """The largest cost of a row in the objective, 1 without any."""
+        return float(np.abs(self.objective[0]).max(initial=0.0)) or 1.0
+
+    @cached_property
+    def errors(self) -> tuple[csr_array, np.ndarray]:
+        """Weights of wrong decisions, of those that are classes, and of classes decided.
+
+        Less those of the first decision, shape (3, n (D - 1)), which are in the constants (3,).
+        """
+        D, label = self.criterion.n_decisions, self.criterion.label
+        wrong = np.where(label[:, None] < 0, 0.0, label[:, None] != np.arange(D))
+        is_class = np.asarray(self.strata.sum(axis=0)).reshape(-1, D).sum(axis=0) > 0
+        answered = np.broadcast_to(is_class, wrong.shape)
+        costs = np.stack([wrong, wrong * is_class, answered]) * self.weight[:, None]
+        rows = csr_array((costs[:, :, 1:] - costs[:, :, :1]).reshape(len(costs), -1))
+        return rows, costs[:, :, 0].sum(axis=1)
+
+    @cached_property
     def problem(self) -> DecisionProblem:
         """The goals as tables, and the objective; its ratios are linear at the plain decisions."""
         goals = self.criterion.goals
@@ -281,6 +310,9 @@ class CostSearch:
         if tables is None:
             tables = self.objective[0], goals.objective.numerator_constant
         tables = self._with_labels_without_rows(tables[0]), tables[1]
+        D = self.criterion.n_decisions
+        errors = np.tile(1.0 - np.eye(D), (self.strata.shape[1] // D, 1))
+        tables = tables[0] + TIE * self.unit * errors, tables[1]
         return DecisionProblem(
             self.strata,
             self.weight,
@@ -393,67 +425,195 @@ class CostSearch:
         some = total > 0
         return np.where(some[:, None], found / np.where(some, total, 1.0)[:, None], mean)
 
-    def polished(self, rule: PricedRule, z: float) -> PricedRule:
-        """Move the cost of one decision after the other to where the objective is best as measured.
+    @cached_property
+    def searched(self) -> tuple[Family, Outcomes, np.ndarray]:
+        """The rules of these tables, what they attain on the rows, and units of the m excesses.
 
-        Probabilities may be too high or too low for some decision: prices do not see it. A rise of
-        one cost, the same in all strata, is a threshold on how much the decision is better than the
-        best of the others, and the best threshold is found exactly; it moves only as far as noise
-        does not explain what it gains.
+        After the objectives and the goals stand the error, by which the rules of other objectives
+        belong to the family, and free tables: the divisor of a ratio objective, and a constant cost
+        of each decision but of classes without rows, which have nothing to be measured by.
         """
-        criterion, best = self.criterion, rule
-        if criterion.goals.adds or not rule.feasible:
-            return rule
-        taken = np.bincount(rule.decided, criterion.weight, criterion.n_decisions)
-        # a class without rows has nothing to be measured by
-        unknown = np.setdiff1d(self.plain, criterion.label) if self.gain is None else ()
-        for j in np.argsort(-taken.round(9), kind="stable"):
-            if j in unknown:
-                continue
-            cost = np.asarray(self.strata @ best.costs)
-            others = np.where(np.arange(criterion.n_decisions) == j, np.inf, cost)
-            other = others.argmin(axis=1)
-            score = others[np.arange(len(cost)), other] - cost[:, j]
-            against = self._decision_against(j, other)
-            search = ThresholdSearch.of(score, *against)
-            found = search.best(z, 0.0)
-            if not found.feasible:
-                continue
-            choice = Choice(None, Rule.of(found, score), z)
-            choice = nearest_to_default(choice, score, *against, 0.0, criterion.weight)
-            threshold = choice.rule.thresholds[0]
-            if threshold == 0 or not choice.rule.objective < best.objective:
-                continue
-            costs = best.costs.copy()
-            costs[:, j] += threshold
-            decided = np.where(choice.rule.decided > 0, j, other)
-            best = replace(
-                best, costs=costs, decided=decided, objective=float(choice.rule.objective)
-            )
-        return best
+        goals, problem = self.criterion.goals, self.problem
+        D, F = self.criterion.n_decisions, self.strata.shape[1]
+        unknown = np.setdiff1d(self.plain, self.criterion.label) if self.gain is None else ()
+        each = np.setdiff1d(np.arange(D), unknown)
+        constant = np.zeros((len(each), F, D))
+        constant[np.arange(len(each)), :, each] = 1.0
+        ratio = self.objective[1] if self.objective[1].any() and not goals.adds else constant[:0]
+        errors = np.tile(1.0 - np.eye(D), (F // D, 1))[None]
+        goal_tables = self.expected[1].goals
+        tables = np.concatenate([problem.objective, goal_tables, errors, ratio, constant])
+        m, n_priced = len(problem.bound), len(problem.objective) + len(problem.bound) + 1
+        family = Family(self.strata, tables, np.arange(len(tables)) >= n_priced)
 
-    def _decision_against(self, j: int, other: np.ndarray) -> tuple[MeasuredGoals, ScoreLimits]:
-        """Goals and limits of one decision against each row's best other, as of two classes."""
-        criterion = self.criterion
-        goals, n, D = criterion.goals, len(other), criterion.n_decisions
-        pi = indicators(other, D)
-        own = _places(np.full(n, j), D)
-        swap = csr_array(own - _places(other, D))
+        objective, forms, (guarded, fewest) = goals.objective, goals.constraints.forms, self.guards
+        G, K = objective.numerator.shape[0], forms.numerator.shape[0]
+        parts = [objective.numerator, objective.denominator, forms.numerator, forms.denominator]
+        parts += [guarded, self.errors[0]]
+        kind, table = kinds_of(vstack(parts, format="csr"), self.weight, D)
+        constants = [
+            objective.numerator_constant,
+            objective.denominator_constant,
+            forms.numerator_constant,
+            forms.denominator_constant,
+            np.zeros(len(fewest)),
+            self.errors[1],
+        ]
+        sign, bound = goals.constraints.sign, goals.constraints.bound
+        ends = np.cumsum([G, G, K, K, len(fewest)])
+        _, _, above, below, low, _ = np.split(table, ends)
+        spread = np.ptp(np.concatenate([above - bound[:, None, None] * below, low]), axis=2)
+        unit = spread @ np.bincount(kind, self.weight, table.shape[1])
+        unit = np.where(unit > 0, unit, 1.0)
 
-        def moved(forms: LinearFractionalForms) -> LinearFractionalForms:
-            return LinearFractionalForms(
-                csr_array(forms.numerator @ swap),
-                forms.numerator_constant + forms.numerator @ pi,
-                csr_array(forms.denominator @ swap),
-                forms.denominator_constant + forms.denominator @ pi,
-            )
+        def judge(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            over, under, above, below, low, wrong = np.split(sums, ends)
+            value = _quotients(over, under)
+            rates = sign[:, None] * (_quotients(above, below) - bound[:, None])
+            excess = np.concatenate([rates, fewest[:, None] - low]) / unit[:, None]
+            value = value.sum(axis=0) if goals.adds else value.max(axis=0)
+            value = value + TIE * self.unit * wrong[0]
+            return np.nan_to_num(value, nan=np.inf), np.nan_to_num(excess, nan=UNDEFINED)
 
-        limits = criterion.limits
-        limits = replace(
-            limits, rows=csr_array(limits.rows @ swap), constant=limits.constant + limits.rows @ pi
-        )
-        constraints = replace(goals.constraints, forms=moved(goals.constraints.forms))
-        return MeasuredGoals(moved(goals.objective), constraints, np.arange(n)), limits
+        outcomes = Outcomes(kind, table, self.weight, np.concatenate(constants), judge)
+        return family, outcomes, unit[:m]
+
+    @cached_property
+    def expected(self) -> tuple[list[Prices], DecisionProblem]:
+        """Multipliers by what probabilities expect, and the problem whose bounds they are of last.
+
+        The first are those of the dual; for the next ones bounds are moved by what expected rates
+        miss of the measured ones.
+        """
+        problem, few = self.problem, representative(self.problem)
+        prices = best_prices(few)[0]
+        found = [prices]
+        moved = np.zeros(len(problem.bound))
+        for _ in range(MOVES if len(moved) else 0):
+            decided = problem.tightened(moved).decide(prices)
+            measured = self.measure(decided)
+            bias = measured.excess - few.excess(few.tightened(moved).decide(prices))
+            moved = np.where(np.isnan(bias), moved, bias)
+            if measured.tables is not None:
+                few = few.with_objective(*measured.tables)
+            prices = best_prices(few.tightened(moved), prices, SMOOTHING[-1:])[0]
+            found.append(prices)
+        return [found[0], *found[-1:]], problem.tightened(moved)
+
+    def best_rule(self) -> PricedRule:
+        """The best rule found whose rates meet the goals, without a margin."""
+        family, outcomes, unit = self.searched
+        starts = self.starts()
+        point, multipliers = best_rule(family, outcomes, starts, self.problem.unit)
+        if point.missed > 0:  # the goals alone; then the objective, from where they are met
+            met = self._nearest(point)
+            if met.missed < point.missed:
+                starts = [met.theta]
+                point, multipliers = best_rule(family, outcomes, starts, self.problem.unit)
+        return self._rule_of(point, multipliers / unit)
+
+    def starts(self) -> list[np.ndarray]:
+        """Coefficients to begin at: no prices, the plain rule, the duals', the goals' alone."""
+        family, outcomes, unit = self.searched
+        G, m, free = len(self.problem.constant), len(unit), int(family.free.sum())
+        size = Search(family, outcomes).unit[: G + m]
+        prices, _ = self.expected
+        none, equal = np.zeros(free), np.full(G, 1.0 / G)
+        starts = [np.r_[equal, np.zeros(m), 0.0, none], np.r_[0.0 * equal, np.zeros(m), 1.0, none]]
+        starts += [np.r_[p.objectives, p.goals, 0.0, none] for p in prices]
+        if m:
+            starts.append(np.r_[np.zeros(G), size[G:], 0.0, none])
+            starts += [np.r_[equal, x * size[G:] / size[:G].mean(), 0.0, none] for x in STARTS]
+        return starts
+
+    def _nearest(self, point: Point) -> Point:
+        """The rule that misses the goals by least, under no objective or another one.
+
+        Whether goals are found to be met should not depend on the objective.
+        """
+        family, outcomes, _ = self.searched
+        starts = [point.theta, *self._spread_starts()]
+        objectives: list[Callable[[np.ndarray], np.ndarray]] = [
+            lambda sums: np.zeros(sums.shape[1]),
+            lambda sums: sums[-3],  # errors
+            lambda sums: sums[-2] / np.maximum(sums[-1], TINY),  # errors among the answered
+        ]
+        for objective in objectives:
+            point_of, _ = best_rule(family, with_objective(outcomes, objective), starts, 1.0)
+            if point_of.missed < point.missed:
+                point = point_of
+            if point.missed == 0:
+                break
+        return point
+
+    def _spread_starts(self) -> list[np.ndarray]:
+        """The plain rule, with each decision a little or much cheaper, and random coefficients."""
+        family, outcomes, _ = self.searched
+        random, size = np.random.default_rng(0), Search(family, outcomes).unit
+        starts = 10.0 ** random.uniform(-2, 2, (N_SPREAD, len(size))) * size
+        starts[:, family.free] = 0.0
+        plain = np.zeros(len(size))
+        plain[np.flatnonzero(~family.free)[-1]] = 1.0
+        n_constants = self.criterion.n_decisions
+        others = [plain - CHEAPER * one for one in np.eye(len(size))[-n_constants:]]
+        return [plain, *others, *starts]
+
+    def _rule_of(self, point: Point, multipliers: np.ndarray) -> PricedRule:
+        """The rule of a point; `multipliers` are those of the goals' values."""
+        family, _, _ = self.searched
+        problem, G = self.problem, len(self.problem.constant)
+        costs = family.costs(point.theta)
+        decided = np.asarray(self.strata @ costs).argmin(axis=1)
+        measured = self.measure(decided)
+        pi = indicators(decided, self.criterion.n_decisions)
+        below = self.criterion.goals.constraints.forms.fractions(pi)[1]
+        below = np.append(below, np.ones(len(multipliers) - len(below)))
+        objectives = point.theta[:G]
+        total = objectives.sum()
+        objectives = objectives / total if total > 0 else np.full(G, 1.0 / G)
+        prices = Prices(objectives, np.divide(multipliers, below, where=below > 0, out=0.0 * below))
+        missed = np.where(np.isnan(measured.excess), np.inf, measured.excess)
+        moved = np.nan_to_num(measured.excess - problem.excess(decided))
+        slack = -float(missed.max(initial=-np.inf))
+        return PricedRule(prices, moved, costs, decided, measured.objective, slack)
+
+
+def _quotients(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Ratios of sums, nan where the divisor is 0."""
+    return np.divide(above, below, out=np.full_like(above, np.nan), where=below > TINY)
+
+
+def kinds_of(
+    rows: csr_array, weight: np.ndarray, n_decisions: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Kind of each of n rows, and what a row of each kind adds to S sums.
+
+    Parameters
+    ----------
+    rows : csr_array of shape (S, n * (D - 1))
+        Coefficients of `indicators`.
+    weight : ndarray of shape (n,)
+    n_decisions : int
+
+    Returns
+    -------
+    tuple of (ndarray of int of shape (n,), ndarray of shape (S, K, D))
+        Rows of one kind add the same per unit of weight; the first decision adds nothing.
+    """
+    S, per_row, n = rows.shape[0], n_decisions - 1, len(weight)
+    entries = rows.tocoo()
+    row, place = entries.col // per_row, entries.row * per_row + entries.col % per_row
+    share = entries.data / np.where(weight > 0, weight, 1.0)[row]
+    by_row = csr_array((share, (row, place)), shape=(n, S * per_row))
+    random = np.random.default_rng(0).random((S * per_row, 2))
+    marks = np.asarray(by_row @ random)
+    size = np.abs(marks).max(axis=0, initial=1.0)
+    _, first, kind = np.unique(
+        np.round(marks / size, 12), axis=0, return_index=True, return_inverse=True
+    )
+    table = np.zeros((S, len(first), n_decisions))
+    table[:, :, 1:] = by_row[first].toarray().reshape(-1, S, per_row).transpose(1, 0, 2)
+    return kind.ravel(), table
 
 
 def _places(decided: np.ndarray, n_decisions: int) -> csr_array:

@@ -1,0 +1,118 @@
+"""Why no table of costs meets the goals, and what would be enough: each proposal was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from skbandit.constrained._goals import Goals
+from skbandit.constrained.rules._cost_tables import CostCriterion, CostSearch, kinds_of
+from skbandit.prices._search import best_rule, minimizing, prove_conflict
+from skbandit.rates import Constraint, positive_rate
+from skbandit.rates._kinds import AnyOf
+
+MOST_TRIED = 6
+"""Constraints whose relaxation is tried, those that the closest rule misses first."""
+
+WITHOUT_MARGIN = 0.5
+"""Confidence level at which proposals are tried."""
+
+DIGITS = 3
+"""Significant digits of a proposed bound, rounded to the side on which it holds."""
+
+
+def is_proven(search: CostSearch) -> bool:
+    """Whether no decisions whatever meet the constraints, even if all labels were known."""
+    rows, limit = search.criterion.goals.linear
+    kind, table = kinds_of(csr_array(rows), search.weight, search.criterion.n_decisions)
+    return prove_conflict(kind, search.weight, table, limit)
+
+
+def enough_to_relax(search: CostSearch, decided: np.ndarray) -> str:
+    """A sentence on the bounds of which one is enough to relax, each as measured; maybe empty.
+
+    Parameters
+    ----------
+    search : CostSearch
+    decided : ndarray of int, shape (n,)
+        By the rule that misses the goals by least.
+    """
+    family, outcomes, unit = search.searched
+    constraints = search.criterion.goals.constraints
+    n_constraints = len(constraints.bound)
+    excess = search.measure(decided).excess
+    missed = np.nan_to_num(excess[:n_constraints] / unit[:n_constraints], nan=np.inf)
+    order = np.argsort(-missed, kind="stable")
+    enough = []
+    for k in order[:MOST_TRIED]:
+        point, _ = best_rule(family, minimizing(outcomes, int(k)), search.starts(), 1.0)
+        if point.missed == 0:
+            sign, bound = constraints.sign[k], constraints.bound[k]
+            label = constraints.constraints[k].label
+            reached = bound + sign * max(point.objective, 0.0) * unit[k]
+            enough.append(f"{label} to {rounded_outwards(float(reached), float(sign)):g}")
+    if not enough:
+        return ""
+    return f" On these rows it is enough to relax one of them: {', or '.join(enough)}."
+
+
+def rounded_outwards(bound: float, sign: float) -> float:
+    """A bound of few digits that is not stricter: above for a sign of 1 (<=), below for -1."""
+    if bound == 0:
+        return 0.0
+    unit = 10.0 ** (np.floor(np.log10(abs(bound))) + 1 - DIGITS)
+    return float(sign * np.ceil(np.round(sign * bound / unit, 6)) * unit)
+
+
+def never_named(goals: Goals, criterion: CostCriterion, probability: np.ndarray) -> str:
+    """A sentence if barring a class, whose precision is bounded, is enough; maybe empty.
+
+    `goals` are those of the criterion, `probability` is that of their rows.
+    """
+    constraints = goals.constraints.constraints
+    for k, constraint in enumerate(constraints):
+        label = _class_of_precision(constraint)
+        if label is None:
+            continue
+        barred = [*constraints[:k], *constraints[k + 1 :], positive_rate(of=label) <= 0]
+        others = replace(goals.declared, constraints=barred).bind(goals.data, goals.factors)
+        rows, counted = goals.measured.rows, others.measured.rows
+        if not np.isin(counted, rows).all():
+            continue
+        kept = np.searchsorted(rows, counted)
+        part = CostCriterion.of(others, WITHOUT_MARGIN, None, 1)
+        group = None if criterion.group is None else criterion.group[kept]
+        part = replace(
+            part, group=group, n_groups=criterion.n_groups, knows_group=criterion.knows_group
+        )
+        if part.best_rule(probability[kept]).feasible:
+            return (
+                f" {label!r} cannot be named so well, but the others hold if it never is: in place "
+                f"of {constraint.label} pass positive_rate(of={label!r}) <= 0."
+            )
+    return ""
+
+
+def _class_of_precision(constraint: Constraint) -> Any:
+    """The class whose precision a constraint bounds from below; None if it does not."""
+    atoms = constraint.rate.atoms
+    if len(atoms) != 1 or constraint.sense != ">=" or atoms[0].kind.name != "precision":
+        return None
+    label = atoms[0].of
+    return None if label is None or isinstance(label, AnyOf) else label
+
+
+def known_deployed(constraints: Iterable[Constraint]) -> str:
+    """A sentence if decisions that are stored in a column are bounded, and could be known."""
+    for constraint in constraints:
+        for atom in constraint.rate.atoms:
+            if atom.reference is not None:
+                return (
+                    f" If {atom.reference!r} is known at prediction too, by={atom.reference!r} "
+                    "gives each of its decisions costs of its own."
+                )
+    return ""

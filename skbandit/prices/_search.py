@@ -1,0 +1,553 @@
+"""Rules of least cost, searched where their goals are measured.
+
+A rule decides ``argmin_j (phi_i L)_j`` for row i, by its probabilities phi_i of strata and costs
+``L = sum_p theta_p B_p`` of strata and decisions. The tables B are those of the objectives, of the
+goals, whose coefficients may not be negative, and free ones: the divisor of a ratio, and a constant
+cost of each decision. Rows whose outcomes are known tell what decisions d attain:
+
+    S_q(d) = c_q + sum_i w_i A_q[kind_i, d_i],                                                 (1)
+
+where rows of one kind count alike. The objective v(S) and the excess e_k(S) of each goal over its
+bound are any functions of these sums; probabilities may be wrong without misleading them.
+
+**Exact lines.** Along theta + s delta the cost of each decision is linear in s, and that of the
+best one the lower envelope of D lines. Between its breakpoints nothing changes, so that with those
+of all rows sorted, S(s) is a running sum, and any function of S is minimized exactly over the line.
+
+**Merit.** Descent by goals first ends in corners where two goals bind. Lines therefore minimize the
+augmented Lagrangian of what is measured (Hestenes 1969; Powell 1969),
+
+    M(theta) = v + rho/2 sum_k max(0, mu_k/rho + e_k)^2,                                       (2)
+
+one coefficient after the other, and once per round along minus its gradient, for which decisions
+are softened; then mu_k becomes max(0, mu_k + rho e_k). Sums of decisions are not convex in theta,
+so rounds begin at several rules. Every line also reports its best point by goals, then objective.
+
+**What holds.** The result is never worse, on these rows, than any rule that was looked at: all
+starts, every constant decision, and each point of each line. It need not be the best of all rules.
+That no decisions whatever meet the goals is proven by `prove_conflict`, or not said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+Judge = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""Takes sums (S, C) of C rules; returns their objectives (C,) and excesses (m, C)."""
+
+SOFTENED = (0.3, 0.1, 0.03)
+"""Shares of rows whose two lowest costs are nearer than the softening, one per round in turn."""
+
+PENALTY, GROWTH, RESTARTS = 3.0, 1.5, (4.0, 0.3, 1.0)
+"""rho in units of the objective's costs, its growth per round while goals are missed, and factors
+of it at which the search starts again from the best rule."""
+
+FIRST_ROUNDS, MORE_ROUNDS, LAST_ROUNDS, LAST_STARTS = 2, 4, 3, 2
+"""Rounds from each start, from the best of them, and on all rows from so many of the best."""
+
+EXTRA_TURNS = 3
+"""Turns of as many rounds on all rows while goals are missed."""
+
+LINES, FEWEST_LINES = 0.34, 4
+"""Share of the coefficients that a round moves alone, those of the largest gradient, and fewest."""
+
+MOST_ROWS, FEWEST_ROWS, MOST_COSTS = 2000, 1000, 30_000
+"""Rows that represent all while the search begins, of several decisions fewer, but not below."""
+
+MOST_SUMS = 3e7
+"""Numbers of running sums on all rows beyond which rules are compared there, not moved."""
+
+UNDEFINED, HIGHEST = 1e3, 1e3
+"""Excess where a value is undefined, and objective that stands for any higher one."""
+
+TINY = 1e-12
+"""Rounding error of a sum."""
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What decisions attain on N rows: (1), and what follows from the sums.
+
+    Attributes
+    ----------
+    kind : ndarray of int, shape (N,)
+    table : ndarray of shape (S, K, D)
+        A: per unit of weight of rows of each kind.
+    weight : ndarray of shape (N,)
+    constant : ndarray of shape (S,)
+    judge : Judge
+    """
+
+    kind: np.ndarray
+    table: np.ndarray
+    weight: np.ndarray
+    constant: np.ndarray
+    judge: Judge
+
+    def sums(self, decided: np.ndarray) -> np.ndarray:
+        """S of decisions (N,)."""
+        S, K, D = self.table.shape
+        places = np.bincount(self.kind * D + decided, self.weight, K * D)
+        return self.table.reshape(S, -1) @ places + self.constant
+
+    def rows(self, kept: np.ndarray, weight: np.ndarray) -> Outcomes:
+        """Some rows, with the weights of those that they represent."""
+        return replace(self, kind=self.kind[kept], weight=weight)
+
+
+@dataclass(frozen=True)
+class Family:
+    """The rules of tables B: see the module.
+
+    Attributes
+    ----------
+    strata : ndarray or csr_array of shape (N, F)
+        phi.
+    tables : ndarray of shape (P, F, D)
+        B.
+    free : ndarray of bool, shape (P,)
+        Coefficients that may be negative.
+    """
+
+    strata: np.ndarray | csr_array
+    tables: np.ndarray
+    free: np.ndarray
+
+    def costs(self, theta: np.ndarray) -> np.ndarray:
+        """L, shape (F, D)."""
+        return np.tensordot(theta, self.tables, 1)
+
+    def row_costs(self, theta: np.ndarray) -> np.ndarray:
+        """Cost of each decision for each row, shape (N, D)."""
+        return np.asarray(self.strata @ self.costs(theta))
+
+    def rows(self, kept: np.ndarray) -> Family:
+        """The rules of some rows."""
+        return replace(self, strata=self.strata[kept])
+
+
+@dataclass(frozen=True)
+class Point:
+    """A rule by its coefficients, and what it attains.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (P,)
+    objective : float
+    excess : ndarray of shape (m,)
+    missed : float
+        The sum of the excesses above 0.
+    """
+
+    theta: np.ndarray
+    objective: float
+    excess: np.ndarray
+    missed: float
+
+    def better_than(self, other: Point | None) -> bool:
+        """Whether goals are missed by less, or by the same at a lower objective."""
+        if other is None or self.missed < other.missed - TINY:
+            return True
+        return self.missed <= other.missed + TINY and self.objective < other.objective - TINY
+
+
+@dataclass(frozen=True)
+class Merit:
+    """(2), of objectives (C,) and excesses (m, C)."""
+
+    multipliers: np.ndarray
+    rho: float
+    inside: float
+
+    def __call__(self, objective: np.ndarray, excess: np.ndarray) -> np.ndarray:
+        """Lower is better; goals are pushed inside by what one row may move them."""
+        over = self.multipliers[:, None] / self.rho + excess + self.inside
+        over = np.clip(over, 0.0, 100.0)
+        return np.minimum(objective, HIGHEST) + 0.5 * self.rho * (over**2).sum(axis=0)
+
+    def of(self, point: Point) -> float:
+        """The merit of one rule."""
+        return float(self(np.array([point.objective]), point.excess[:, None])[0])
+
+    def raised(self, point: Point) -> Merit:
+        """The merit of the next round."""
+        step = self.rho * np.clip(point.excess + self.inside, -1.0, 1.0)
+        rho = self.rho * (GROWTH if point.missed > 0 else 1.0)
+        return replace(self, multipliers=np.maximum(0.0, self.multipliers + step), rho=rho)
+
+
+def with_objective(outcomes: Outcomes, objective: Callable[[np.ndarray], np.ndarray]) -> Outcomes:
+    """The same goals under another objective, a function of the sums (S, C)."""
+
+    def judge(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return objective(sums), outcomes.judge(sums)[1]
+
+    return replace(outcomes, judge=judge)
+
+
+def minimizing(outcomes: Outcomes, k: int) -> Outcomes:
+    """The excess of goal k as the objective, under the other goals."""
+
+    def judge(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        excess = outcomes.judge(sums)[1]
+        return excess[k], np.delete(excess, k, axis=0)
+
+    return replace(outcomes, judge=judge)
+
+
+class Search:
+    """Lines and rounds over the rules of a family; `best` is the best rule of any of them."""
+
+    def __init__(self, family: Family, outcomes: Outcomes) -> None:
+        self.family, self.outcomes = family, outcomes
+        self.best: Point | None = None
+        spread = np.ptp(family.tables, axis=2)
+        size = np.asarray(family.strata @ spread.T).T @ outcomes.weight
+        self.unit = 1.0 / np.where(size > 0, size, 1.0)  # a coefficient as large as B_p is 1
+        self._live = np.flatnonzero(outcomes.table.any(axis=(1, 2)))
+        self._changing = np.ascontiguousarray(outcomes.table[self._live])
+        self._changing = self._changing.reshape(len(self._live), -1)
+
+    def at(self, theta: np.ndarray) -> Point:
+        """The rule of some coefficients."""
+        decided = self.family.row_costs(theta).argmin(axis=1)
+        return self._keep(theta, *self.outcomes.judge(self.outcomes.sums(decided)[:, None]), 0)
+
+    def _keep(self, theta: np.ndarray, objective: np.ndarray, excess: np.ndarray, k: int) -> Point:
+        missed = float(np.maximum(excess[:, k] - TINY, 0.0).sum())
+        point = Point(theta, float(objective[k]), excess[:, k], missed)
+        if point.better_than(self.best):
+            self.best = point
+        return point
+
+    def line(
+        self, theta: np.ndarray, delta: np.ndarray, cost: np.ndarray, merit: Merit | None = None
+    ) -> Point | None:
+        """The best rule along a direction, by a merit, or else by goals, then objective.
+
+        Parameters
+        ----------
+        theta, delta : ndarray of shape (P,)
+        cost : ndarray of shape (N, D)
+            Those of theta.
+        merit : Merit or None
+
+        Returns
+        -------
+        Point or None
+            None if no decision changes along the line.
+        """
+        family, bounded = self.family, ~self.family.free
+        ends = [
+            np.min(theta[falls] / np.abs(delta[falls]), initial=np.inf)
+            for falls in (bounded & (delta > 0), bounded & (delta < 0))
+        ]  # how far backward and forward no coefficient changes its sign
+        move = np.tensordot(delta, family.tables, 1)
+        columns = np.flatnonzero(np.abs(move).max(axis=0) > 0)
+        if len(columns) == 1:
+            slope = np.asarray(family.strata @ move[:, columns[0]])
+            steps, sums = self._one_decision(cost, int(columns[0]), slope, -ends[0], ends[1])
+        else:
+            slope = np.asarray(family.strata @ move)
+            steps, sums = self._all_decisions(cost, slope, -ends[0], ends[1])
+        if not len(steps):
+            return None
+        objective, excess = self.outcomes.judge(sums)
+        missed = np.maximum(excess - TINY, 0.0).sum(axis=0)
+
+        def point(k: int) -> Point:
+            moved = theta + steps[k] * delta
+            moved[bounded] = np.maximum(moved[bounded], 0.0)
+            return self._keep(moved, objective, excess, k)
+
+        least = np.flatnonzero(missed <= missed.min() + TINY)
+        first = point(int(least[objective[least].argmin()]))
+        return first if merit is None else point(int(merit(objective, excess).argmin()))
+
+    def _running(
+        self, s: np.ndarray, rows: np.ndarray, was: np.ndarray, to: np.ndarray, end: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Steps between breakpoints s, and what the sums have changed by there."""
+        outcomes, D = self.outcomes, self.outcomes.table.shape[2]
+        order = np.argsort(s, kind="stable")
+        s, rows, was, to = s[order], rows[order], was[order], to[order]
+        base = outcomes.kind[rows] * D
+        change = self._changing.take(base + to, axis=1)
+        change -= self._changing.take(base + was, axis=1)
+        change *= outcomes.weight[rows]
+        np.cumsum(change, axis=1, out=change)
+        # rows with equal breakpoints move together
+        last = np.append(s[1:] > s[:-1] + 1e-9 * (1.0 + np.abs(s[:-1])), True)
+        s = s[last]
+        sums = np.zeros((len(outcomes.table), len(s)))
+        sums[self._live] = change[:, last]
+        after = np.append(s[1:], min(end, s[-1] + abs(s[-1]) + 1.0))
+        return 0.5 * (s + after), sums
+
+    def _one_decision(
+        self, cost: np.ndarray, j: int, slope: np.ndarray, low: float, high: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Steps in (low, high) and sums there, where the cost of decision j alone moves."""
+        costs = cost.copy()
+        costs[:, j] = np.inf
+        other = costs.argmin(axis=1)
+        gap = costs[np.arange(len(costs)), other] - cost[:, j]
+        moving = np.abs(slope) > TINY
+        place = np.divide(gap, slope, out=np.zeros_like(gap), where=moving)
+        before = np.where(slope > 0, place > low, place <= low)  # decided as j at low
+        tie = (gap == 0) & (j < other)
+        decided = np.where(np.where(moving, before, (gap > 0) | tie), j, other)
+        rows = np.flatnonzero(moving & (place > low) & (place < high))
+        if not len(rows):
+            return np.zeros(0), np.zeros((len(self.outcomes.table), 0))
+        falls, same = slope[rows] < 0, np.full(len(rows), j)
+        was, to = np.where(falls, other[rows], same), np.where(falls, same, other[rows])
+        steps, sums = self._running(place[rows], rows, was, to, high)
+        return steps, sums + self.outcomes.sums(decided)[:, None]
+
+    def _all_decisions(
+        self, cost: np.ndarray, slope: np.ndarray, low: float, high: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Steps in (low, high) and sums there: the lower envelopes, forward and backward."""
+        start = self.outcomes.sums(cost.argmin(axis=1))[:, None]
+        parts = []
+        for sign, end in ((1.0, high), (-1.0, -low)):
+            if end > 0:
+                steps, sums = self._ray(cost, sign * slope, end)
+                parts.append((sign * steps, start + sums))
+        return np.concatenate([s for s, _ in parts]), np.hstack([sums for _, sums in parts])
+
+    def _ray(
+        self, cost: np.ndarray, slope: np.ndarray, end: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Steps in (0, end) and changes of the sums."""
+        at = cost.argmin(axis=1)
+        rows = np.flatnonzero(slope[np.arange(len(slope)), at] - slope.min(axis=1) > TINY)
+        c, slope, at = cost[rows], slope[rows], at[rows]
+        parts = []
+        while len(rows):
+            r = np.arange(len(rows))
+            fall = slope[r, at][:, None] - slope
+            s = np.full_like(c, np.inf)
+            np.divide(c - c[r, at][:, None], fall, out=s, where=fall > TINY)
+            to = s.argmin(axis=1)
+            s = s[r, to]
+            going = s < end
+            parts.append((s[going], rows[going], at[going], to[going]))
+            rows, at, c, slope = rows[going], to[going], c[going], slope[going]
+        if not sum(len(s) for s, *_ in parts):
+            return np.zeros(0), np.zeros((len(self.outcomes.table), 0))
+        s, rows, was, to = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return self._running(s, rows, was, to, end)
+
+    def steepest(self, theta: np.ndarray, merit: Merit, share: float) -> np.ndarray:
+        """Minus the merit's gradient in units of the coefficients, with softened decisions.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (P,)
+        merit : Merit
+        share : float
+            See `SOFTENED`.
+        """
+        family, outcomes = self.family, self.outcomes
+        cost = family.row_costs(theta)
+        sums = outcomes.sums(cost.argmin(axis=1))
+        # how the merit changes with each sum, by differences
+        scale = 1e-6 * np.maximum(np.abs(sums), np.abs(outcomes.constant) + 1e-2)
+        merits = merit(*outcomes.judge(np.column_stack([sums, sums[:, None] + np.diag(scale)])))
+        per_sum = (merits[1:] - merits[0]) / scale
+        value = np.tensordot(per_sum, outcomes.table, 1)  # (K, D)
+        cost = cost - cost.min(axis=1, keepdims=True)
+        gap = np.partition(cost, 1, axis=1)[:, 1]
+        tau = max(float(np.quantile(gap, share)), 1e-9 * (1.0 + float(gap.max())))
+        near = np.flatnonzero(gap < 6.0 * tau)
+        pi = np.exp(-cost[near] / tau)
+        pi /= pi.sum(axis=1, keepdims=True)
+        gain = value[outcomes.kind[near]]
+        gain = pi * (gain - (pi * gain).sum(axis=1, keepdims=True)) * outcomes.weight[near, None]
+        by_table = np.asarray(family.strata[near].T @ gain) / tau  # minus the gradient by L
+        toward = np.tensordot(family.tables, by_table, 2)
+        toward *= np.maximum(tau * self.unit, 0.3 * np.abs(theta)) ** 2
+        toward[~family.free & (theta <= 0) & (toward < 0)] = 0.0
+        return toward
+
+    def descend(self, point: Point, merit: Merit, rounds: int) -> tuple[Point, Merit]:
+        """Minimize the merit for some rounds; its multipliers follow what is missed."""
+        for r in range(rounds):
+            before = point
+            least, cost = merit.of(point), self.family.row_costs(point.theta)
+            toward = self.steepest(point.theta, merit, SOFTENED[r % len(SOFTENED)])
+            promising = np.argsort(-np.abs(toward / self.unit), kind="stable")
+            n_single = max(FEWEST_LINES, round(LINES * len(toward)))
+            single = np.diag(self.unit)[promising[:n_single]]
+            for delta in [toward, *single]:
+                if not delta.any():
+                    continue
+                moved = self.line(point.theta, delta, cost, merit)
+                if moved is not None and (now := merit.of(moved)) < least - 1e-9:
+                    point, least, cost = moved, now, self.family.row_costs(moved.theta)
+            merit = merit.raised(point)
+            if point is before and point.missed == 0:
+                break
+        return point, merit
+
+    def sweep(self) -> None:
+        """Move each coefficient of the best rule alone to the best point of its line."""
+        assert self.best is not None
+        cost = self.family.row_costs(self.best.theta)
+        for delta in np.diag(self.unit):
+            before = self.best
+            self.line(before.theta, delta, cost)
+            if self.best is not before:
+                cost = self.family.row_costs(self.best.theta)
+
+
+def best_rule(
+    family: Family, outcomes: Outcomes, starts: Sequence[np.ndarray], cost: float
+) -> tuple[Point, np.ndarray]:
+    """The best rule found on the rows: of the lowest objective among those that meet the goals.
+
+    Parameters
+    ----------
+    family : Family
+    outcomes : Outcomes
+    starts : sequence of ndarray of shape (P,)
+        Coefficients to begin at.
+    cost : float
+        A large cost of a row in the objective.
+
+    Returns
+    -------
+    tuple of (Point, ndarray of shape (m,))
+        The rule, and the multipliers of the measured goals; where none meets them, the rule that
+        misses them by least.
+    """
+    family, outcomes = merged(family, outcomes)
+    N, D = len(outcomes.kind), outcomes.table.shape[2]
+    most = min(MOST_ROWS, max(FEWEST_ROWS, MOST_COSTS // D))
+    every = Search(family, outcomes)
+    few = every
+    if N > most:
+        kept, weight = representatives(outcomes.kind, outcomes.weight, most)
+        few = Search(family.rows(kept), outcomes.rows(kept, weight))
+    m = len(outcomes.judge(outcomes.constant[:, None])[1])
+    first = Merit(np.zeros(m), PENALTY * max(cost, TINY), 0.5 / len(few.outcomes.kind))
+
+    def rank(begun: tuple[Point, Merit]) -> float:
+        return begun[0].missed * first.rho + min(begun[0].objective, HIGHEST)
+
+    begun = [few.descend(few.at(theta), first, FIRST_ROUNDS) for theta in starts]
+    begun = sorted(begun, key=rank)[: max(len(begun) // 2, 2)]
+    begun = sorted((few.descend(*pair, MORE_ROUNDS) for pair in begun), key=rank)
+    merit = begun[0][1]
+    for factor in RESTARTS:
+        before = few.best
+        assert before is not None
+        merit = few.descend(before, replace(merit, rho=factor * first.rho), MORE_ROUNDS)[1]
+        few.sweep()
+        if few.best is before:
+            break
+    assert few.best is not None
+    if few is not every:
+        merit = replace(merit, inside=0.5 / N)
+        points = [every.at(theta) for theta in (few.best.theta, *starts)]
+        if N * len(outcomes.table) <= MOST_SUMS:
+            for point in sorted(points, key=merit.of)[:LAST_STARTS]:
+                merit = every.descend(point, merit, LAST_ROUNDS)[1]
+            every.sweep()
+            for _ in range(EXTRA_TURNS):
+                assert every.best is not None
+                if every.best.missed == 0:
+                    break
+                merit = every.descend(every.best, merit, LAST_ROUNDS)[1]
+                every.sweep()
+    for theta in constant_rules(family):
+        every.at(theta)
+    assert every.best is not None
+    return every.best, merit.multipliers
+
+
+def constant_rules(family: Family) -> Iterable[np.ndarray]:
+    """Coefficients of the last D tables, constant costs, by which all rows are decided alike."""
+    P, D = len(family.tables), family.tables.shape[2]
+    return -np.eye(P)[P - D :]
+
+
+def merged(family: Family, outcomes: Outcomes) -> tuple[Family, Outcomes]:
+    """Equal rows as one, with the sum of their weights; rows without weight left out."""
+    F = family.strata.shape[1]
+    marks = np.asarray(family.strata @ np.random.default_rng(0).random((F, 2)))
+    marks = np.column_stack([outcomes.kind, marks])[outcomes.weight > 0]
+    _, first, number = np.unique(marks, axis=0, return_index=True, return_inverse=True)
+    weight = np.bincount(number.ravel(), outcomes.weight[outcomes.weight > 0])
+    kept = np.flatnonzero(outcomes.weight > 0)[first]
+    return family.rows(kept), outcomes.rows(kept, weight)
+
+
+def representatives(
+    kind: np.ndarray, weight: np.ndarray, most: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """About `most` rows and their weights: of each kind at most so many, evenly, with its weight.
+
+    Rare kinds are complete.
+    """
+    counts = np.bincount(kind)
+    low, high = 1, len(kind)
+    while high - low > 1:
+        middle = (low + high) // 2
+        few = np.minimum(counts, middle).sum() <= most
+        low, high = (middle, high) if few else (low, middle)
+    order = np.argsort(kind, kind="stable")
+    chosen, weights = [], []
+    for rows in np.split(order, np.cumsum(counts)[:-1]):
+        if len(rows):
+            kept = rows[np.linspace(0, len(rows) - 1, min(len(rows), low)).astype(int)]
+            total = weight[kept].sum()
+            chosen.append(kept)
+            weights.append(weight[kept] * (weight[rows].sum() / total if total > 0 else 0.0))
+    kept, weights_kept = np.concatenate(chosen), np.concatenate(weights)
+    order = np.argsort(kept)
+    return kept[order], weights_kept[order]
+
+
+MOST_SHARES = 50_000
+"""Shares of kinds and decisions in the linear program of `prove_conflict`."""
+
+
+def prove_conflict(
+    kind: np.ndarray, weight: np.ndarray, table: np.ndarray, limit: np.ndarray
+) -> bool:
+    """Whether no decisions whatever meet linear goals, even if every outcome were known.
+
+    Parameters
+    ----------
+    kind : ndarray of int, shape (N,)
+    weight : ndarray of shape (N,)
+    table : ndarray of shape (m, K, D)
+        What a row of each kind adds to each goal, per unit of weight.
+    limit : ndarray of shape (m,)
+        What the sums may be at most.
+
+    Returns
+    -------
+    bool
+        True is a proof: rows of a kind count alike, so that all decisions, randomized ones too, are
+        shares of decisions by kind. False says nothing.
+    """
+    m, K, D = table.shape
+    if not m or K * D > MOST_SHARES:
+        return False
+    total = np.bincount(kind, weight, K)
+    rows = np.repeat(np.arange(K), D)
+    of_kind = csr_array((np.ones(K * D), (rows, np.arange(K * D))), shape=(K, K * D))
+    scale = np.maximum(np.abs(table * total[:, None]).reshape(m, -1).sum(axis=1), TINY)
+    amounts = (table * total[:, None]).reshape(m, -1) / scale[:, None]
+    slack = limit / scale + 1e-9
+    result = linprog(np.zeros(K * D), amounts, slack, of_kind, np.ones(K), method="highs")
+    return bool(result.status == 2)
