@@ -324,7 +324,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         working: Goals | None = goals
         while working is not None:
             goals = working
-            criterion = self._criterion(goals, group, fits.method, prefit)
+            criterion = self._criterion(goals, group, fits, prefit)
             choice = criterion.best_rule(signed[goals.measured.rows])
             predicted = goals.predicted(choice.rule.decided)
             working = goals.widened(predicted) if choice.feasible else None
@@ -334,12 +334,12 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         self._conclude(choice, (scores, scores), own, goals, data, group, criterion, prices)
 
     def _criterion(
-        self, goals: Goals, group: np.ndarray | None, method: str, prefit: bool
+        self, goals: Goals, group: np.ndarray | None, fits: OutOfFold | Prefit, prefit: bool
     ) -> Criterion | CostCriterion:
         """What thresholds, or tables of costs, are chosen by."""
         if not self._classes.of_two:
-            return self._cost_criterion(goals, group)
-        settings = goals, self.confidence_level, USUAL[method]
+            return self._cost_criterion(goals, group, fits.fold_of_rows(len(goals.data)))
+        settings = goals, self.confidence_level, USUAL[fits.method]
         return Criterion.of(*settings, group, self._n_groups, prefit=prefit)
 
     def _why_not(

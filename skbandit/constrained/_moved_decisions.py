@@ -57,6 +57,7 @@ from skbandit.constrained.rules._advice import (
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion, CostSearch
 from skbandit.constrained.rules._limits import SharedRisk
+from skbandit.constrained.rules._recalibrate import NamedRecalibration, Recalibration
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.measure import Columns, Data
 from skbandit.prices._dual import ShadowPrices
@@ -84,6 +85,7 @@ OF_ONE_FIT = (
     "_group_thresholds",
     "_costs",
     "_overall_costs",
+    "_recalibration",
     "_unknown_groups",
     "group_estimator_",
 )
@@ -147,6 +149,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     _costs: np.ndarray
     _overall_costs: np.ndarray
     _unknown_groups: UnknownGroups | None = None
+    _recalibration: Recalibration | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -319,11 +322,15 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         self._take_constraints(goals)
         self._set_prices(goals, prices)
         limits, decided = criterion.promised, np.nan_to_num(self._decided(scores[0], group))
+        if self._recalibration is not None:  # measured with recalibrations by other folds
+            decided[rows] = choice.rule.decided
         plain = self._usual(scores[1])
         report = self._report(decided, goals.data, goals.constraints, plain)
         margins = None
         if limits is not None:
             margins = limits.margins(goals.measured_indicators(choice.rule.decided))
+            if isinstance(criterion, CostCriterion):
+                margins = np.zeros(len(margins))
         if own is None:
             self._objective_row = objective_row(goals, goals.data, decided, None, plain, self._free)
             if margins is not None:
@@ -595,7 +602,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         """Set the chosen rules, and one for groups unseen in `fit` if that is wanted."""
         overall = choice
         if self.by is not None and self.unseen != "error":
-            overall = replace(criterion, group=None, n_groups=1).best_rule(scores)
+            overall = self._overall(choice, criterion, scores)
+        self._recalibration = getattr(choice.rule, "recalibration", None)
         if not self._classes.of_two:
             shape = -1, len(self.decisions_), len(self.decisions_)
             self._costs = scaled_costs(choice.rule.costs.reshape(shape))
@@ -606,6 +614,38 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             self._group_thresholds = choice.rule.thresholds
         if self.by is None or self.unseen != "error":
             self.threshold_ = float(overall.rule.thresholds[0])
+
+    def _overall(
+        self, choice: Choice, criterion: Criterion | CostCriterion, scores: np.ndarray
+    ) -> Choice:
+        """The choice for rows of groups unseen in `fit`."""
+        criterion = replace(criterion, group=None, n_groups=1)
+        if isinstance(criterion, Criterion):
+            return criterion.best_rule(scores)
+        if choice.rule.recalibration is not None:
+            scores = choice.rule.recalibration(scores)
+        return replace(criterion, fold=None).best_rule(scores)
+
+    @property
+    def recalibration_(self) -> NamedRecalibration | None:
+        """What `expected_costs` applies to the probabilities of `estimator_` before `costs_`.
+
+        A temperature, by which their logarithms are divided, and constants, by class and, with
+        groups, by group, that are added. None if nothing is.
+        """
+        if "classes_" not in vars(self):
+            raise AttributeError(
+                f"{type(self).__name__} has no recalibration_ before it is fitted."
+            )
+        if self._recalibration is None:
+            return None
+        index = self.costs_.index
+        constants = self._recalibration.constants
+        constants = constants[:-1] if self._grouping is not None else constants[-1:]
+        values = constants.reshape(-1, len(self.decisions_))[:, : self._n_labels].ravel()
+        return NamedRecalibration(
+            self._recalibration.temperature, pd.Series(values, index, name="constant")
+        )
 
     def _decided(self, scores: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
         """Codes of decisions, as `Data` has them, by scores and groups; nan where unknown."""
@@ -627,6 +667,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
 
     def _expected_costs(self, probability: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
         """Expected cost of each decision, shape (n, D), by probabilities and groups."""
+        if self._recalibration is not None:
+            probability = self._recalibration(probability, codes)
         if codes is None:
             costs = self._tables_of_costs()
             return probability @ costs.reshape(-1, costs.shape[2])
@@ -734,13 +776,15 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         self._unknown_groups, self.group_estimator_ = unknown, of_strata.fitted(task)
         return found
 
-    def _cost_criterion(self, goals: Goals, group: np.ndarray | None) -> CostCriterion:
+    def _cost_criterion(
+        self, goals: Goals, group: np.ndarray | None, fold: np.ndarray
+    ) -> CostCriterion:
         """What tables of costs are chosen by."""
         settings = goals, self.confidence_level
         if (unknown := self._unknown_groups) is not None:
             groups = unknown.group, unknown.n_groups
-            return CostCriterion.of(*settings, *groups, knows_group=False)
-        return CostCriterion.of(*settings, group, self._n_groups)
+            return CostCriterion.of(*settings, *groups, knows_group=False, fold=fold)
+        return CostCriterion.of(*settings, group, self._n_groups, fold=fold)
 
     def _of_groups(self, X: Any, probability: np.ndarray) -> np.ndarray:
         """Probabilities of groups and labels, from those of labels, if groups are unknown."""

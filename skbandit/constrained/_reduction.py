@@ -324,7 +324,8 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
             first = costs.of_labels() if learns_costs(self.estimator) else None
             scores, fit = fits.scores(first)
             scores = self._find_unknown_groups(fits, goals, data, scores)
-            criterion = self._cost_criterion(goals, group)
+            fold = fits.fold_of_rows(len(goals.data))
+            criterion = self._cost_criterion(goals, group, fold)
             settings = criterion, costs, goals.measured.rows, fits.scores, fits.folds.supports
             first_round = CostRound.of(criterion, goals.measured.rows, first, scores, fit)
             done = list[CostRound]()

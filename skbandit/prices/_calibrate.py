@@ -99,6 +99,8 @@ class PricedRule:
     slack : float
         The least slack of a rate; with a quantile the risk that is left, or the least slack minus 1
         where a rate is not inside. Negative if a goal is missed.
+    recalibration : callable or None
+        What probabilities pass before the costs apply to them.
     """
 
     prices: Prices
@@ -107,6 +109,7 @@ class PricedRule:
     decided: np.ndarray
     objective: float
     slack: float
+    recalibration: Callable[..., np.ndarray] | None = None
 
     @property
     def feasible(self) -> bool:
@@ -194,7 +197,7 @@ def calibrated(
             movable = np.where(_closest(moved, problem.bound, pairs), -np.inf, missed)
             behind = movable > 0 if (movable > 0).any() else _binding(movable, margin)
             moved = moved + np.where(behind, pushed, 0.0)
-        moved = _apart(moved, problem.bound, pairs)
+        moved = move_apart(moved, problem.bound, pairs)
         if at_ceiling(problem, prices):  # nothing met these bounds, and something may meet the next
             prices, smoothing = without_prices(problem), SMOOTHING
         prices = net_prices(best_prices(few.tightened(moved), prices, smoothing)[0], pairs)
@@ -205,7 +208,7 @@ def calibrated(
     return best if nearest is None else _between(problem, few, measure, z, best, nearest, pairs)
 
 
-def _apart(moved: np.ndarray, bound: np.ndarray, pairs: list[tuple[int, int]]) -> np.ndarray:
+def move_apart(moved: np.ndarray, bound: np.ndarray, pairs: list[tuple[int, int]]) -> np.ndarray:
     """How far bounds are moved, without moving two bounds on one value past each other."""
     moved = moved.copy()
     for pair in pairs:
@@ -357,6 +360,10 @@ def at_best_level(
         Where goals cannot be met even without a margin, the closest rule, and the quantile of the
         first level.
     """
+    if len(levels) == 1 and (z := quantile_of(levels[0])) > 0:
+        rule = rule_at(z, None)
+        without_margin = rule if rule.feasible else rule_at(0.0, None)
+        return (rule if without_margin.feasible else without_margin), z
 
     @cache
     def at(z: float) -> PricedRule:

@@ -1,6 +1,7 @@
 """Training under goals on several classes and decisions: what users call, and what must hold."""
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -108,9 +109,21 @@ def test_floors_of_each_class():
     np.testing.assert_array_equal(clf.decisions_, NAMES)
 
 
-def test_predictions_have_the_least_expected_cost():
-    clf = fitted(None, FLOOR)
-    expected = clf.predict_proba(X[TEST]) @ clf.costs_.to_numpy()
+def recalibrated(clf, probability, *group):
+    """Probabilities as `costs_` takes them, by hand."""
+    rule = clf.recalibration_
+    if rule is None:
+        return probability
+    constants = rule.constants.loc[group] if group else rule.constants
+    odds = np.exp(np.log(np.maximum(probability, 1e-6)) / rule.temperature + constants.to_numpy())
+    return odds / odds.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, None])
+def test_predictions_have_the_least_expected_cost(level):
+    clf = fitted(None, FLOOR, confidence_level=level)
+    assert (clf.recalibration_ is None) == (level == 0.5)
+    expected = recalibrated(clf, clf.predict_proba(X[TEST])) @ clf.costs_.to_numpy()
     np.testing.assert_array_equal(clf.predict(X[TEST]), NAMES[expected.argmin(axis=1)])
     found = clf.expected_costs(X[TEST])
     np.testing.assert_allclose(found.to_numpy(), expected)
@@ -171,7 +184,7 @@ def test_costs_per_group_decide_in_the_group():
     probability = clf.predict_proba(X[TEST])
     expected = np.stack(
         [
-            row @ clf.costs_.loc[sex].to_numpy()
+            recalibrated(clf, row, sex) @ clf.costs_.loc[sex].to_numpy()
             for row, sex in zip(probability, PEOPLE["sex"][TEST], strict=True)
         ]
     )
@@ -424,20 +437,52 @@ def test_other_decisions_must_be_a_list():
         fitted(None, FLOOR, other_decisions="review")
 
 
-def test_goals_that_cannot_hold_together_are_named():
+def test_goals_that_are_not_met_together():
+    """Each proposed relaxation was tried: with it, the fit succeeds."""
     goals = [
         recall(of="melanoma") >= 0.97,
         precision(of="melanoma") >= 0.95,
         positive_rate(of="benign") <= 0.9,
     ]
-    with pytest.raises(InfeasibleConstraintsError, match="these conflict") as error:
-        fitted(None, goals)
-    named = str(error.value).split("these conflict: ")[1]
-    assert "recall(of='melanoma') >= 0.97" in named
-    assert "precision(of='melanoma') >= 0.95" in named
-    assert "benign" not in named
-    assert "relax one of them: recall(of='melanoma') >= 0.97 to 0." in named
+    with pytest.raises(InfeasibleConstraintsError, match=r"^Found no decisions that meet") as error:
+        fitted(None, goals, confidence_level=0.5)
+    assert not error.value.proven
+    assert not pickle.loads(pickle.dumps(error.value)).proven
+    proposed = str(error.value).split("enough to relax one of them: ")[1]
+    assert "benign" not in proposed
+    bounds = [float(re.search(rf"{name}.* >= [0-9.]+ to ([0-9.]+[0-9])", proposed)[1])
+              for name in ("recall", "precision")]  # fmt: skip
+    for relaxed in (recall(of="melanoma") >= bounds[0], precision(of="melanoma") >= bounds[1]):
+        others = [goal for goal in goals if goal.rate.text != relaxed.rate.text]
+        assert fitted(None, [relaxed, *others], confidence_level=0.5).feasible_
     assert not error.value.closest_.feasible_
+
+
+def test_what_is_called_impossible_is_proven():
+    """Each class for more than half of the rows: impossible, whatever is decided."""
+    goals = [positive_rate(of="benign") >= 0.6, positive_rate(of="melanoma") >= 0.6]
+    with pytest.raises(InfeasibleConstraintsError, match=r"^No decisions meet") as error:
+        fitted(None, goals)
+    assert error.value.proven
+    assert pickle.loads(pickle.dumps(error.value)).proven
+
+
+@pytest.mark.filterwarnings("ignore:Fewer than 20 rows:UserWarning")
+def test_a_class_that_cannot_be_named_well_is_offered_never_to_be():
+    mixed = np.where(np.arange(len(Y)) % 7 == 0, "noise", Y)
+    clf = ConstrainedThreshold(LOGISTIC, None, [
+        precision(of="noise") >= 0.9, recall(of="melanoma") >= 0.5
+    ], confidence_level=0.5)  # fmt: skip
+    advice = r"pass positive_rate\(of='noise'\) <= 0"
+    with pytest.raises(InfeasibleConstraintsError, match=advice):
+        clf.fit(X[TRAIN], mixed[TRAIN])
+    never = [positive_rate(of="noise") <= 0, recall(of="melanoma") >= 0.5]
+    assert clf.set_params(constraints=never).fit(X[TRAIN], mixed[TRAIN]).feasible_
+
+
+def test_known_deployed_decisions_are_offered():
+    with pytest.raises(InfeasibleConstraintsError, match="by='deployed' gives"):
+        fitted(None, [churn("deployed") <= 0.001, FLOOR], confidence_level=0.5)
 
 
 def test_warnings_of_weak_fits():
@@ -449,7 +494,7 @@ def test_warnings_of_weak_fits():
 
 
 def test_reports_of_new_rows_cards_and_displays():
-    goals = [FLOOR, error_rate(without="review") <= 0.12]
+    goals = [FLOOR, error_rate(without="review") <= 0.08]
     clf = fitted(None, goals, other_decisions=["review"])
     report = clf.constraint_report(X[TEST], Y[TEST])
     assert report["constraint"].is_unique
@@ -504,7 +549,7 @@ def two_classes(seed, n=600):
     return Data(Rows(columns, y, np.ones(n)), None, 1, [0, 1]), score
 
 
-@pytest.mark.parametrize("level", [None, 0.5, 0.9])
+@pytest.mark.parametrize("level", [None, 0.5])
 @pytest.mark.parametrize("constraints", [
     [], recall() >= 0.8, precision() >= 0.75, positive_rate() <= 0.2,
     [recall() >= 0.6, positive_rate("g == 'a'") <= 0.45],
@@ -512,8 +557,7 @@ def two_classes(seed, n=600):
 def test_two_classes_by_costs_are_two_classes_by_thresholds(constraints, level):
     """The exact search of thresholds is the best of the rules that prices make: both agree.
 
-    Prices stop within a few rows of the optimum, and then move a threshold by no more than noise
-    does not explain: half a standard error of what it gains, here .01.
+    At a level the designs differ: prices aim inside, a threshold is tested.
     """
     for seed in range(5):
         data, score = two_classes(seed)
@@ -528,9 +572,7 @@ def test_two_classes_by_costs_are_two_classes_by_thresholds(constraints, level):
         if level is not None:
             assert found.level == exact.level
             assert found.rule.objective >= exact.rule.objective - 1e-9
-            is_ratio = bool(goals.constraints.forms.denominator.nnz)
-            wider = 0.05 if is_ratio and level > 0.5 else 0.0  # limits of ratios are wider
-            assert found.rule.objective <= exact.rule.objective + 0.01 + wider
+            assert found.rule.objective <= exact.rule.objective + 0.01
         costs = found.rule.costs
         threshold = (costs[0, 1] - costs[0, 0]) / (
             costs[0, 1] - costs[0, 0] + costs[1, 0] - costs[1, 1]

@@ -117,6 +117,10 @@ def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarr
     return values
 
 
+PARTS = 5
+"""Parts of the rows that a prefit classifier has not seen."""
+
+
 @dataclass(frozen=True)
 class WeightedTask:
     """A weighted classification problem over N rows.
@@ -463,6 +467,13 @@ class OutOfFold:
     weight: np.ndarray
     n_jobs: int | None
 
+    def fold_of_rows(self, n: int) -> np.ndarray:
+        """Fold in which each of n rows is scored, -1 if in none."""
+        fold = np.full(n, -1)
+        for k, (_, test) in enumerate(self.folds.splits):
+            fold[test] = k
+        return fold
+
     def fitted(self, task: Task | None = None) -> Any:
         """A fit to all rows, as they are or with labels and weights of a task."""
         if task is None:
@@ -496,6 +507,10 @@ class Prefit:
     X: Any
     method: str
     classes: Classes
+
+    def fold_of_rows(self, n: int) -> np.ndarray:
+        """Parts of n rows by which others are recalibrated."""
+        return np.arange(n) % PARTS
 
     def fitted(self, task: Task | None = None) -> Any:
         """The classifier."""

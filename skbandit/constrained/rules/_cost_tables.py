@@ -8,7 +8,7 @@ decision of a row is the one of least cost expected by the classifier's probabil
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,8 +20,9 @@ from skbandit.constrained.rules._choose import (
     objective_scale,
 )
 from skbandit.constrained.rules._limits import SharedRisk, limits_at
+from skbandit.constrained.rules._recalibrate import Recalibration, recalibrate
 from skbandit.measure import ScoreLimits, indicators, numbers_of_goals
-from skbandit.prices._calibrate import PricedRule, at_best_level, calibrated, representative
+from skbandit.prices._calibrate import PricedRule, at_best_level, representative
 from skbandit.prices._dual import (
     SMOOTHING,
     DecisionProblem,
@@ -33,6 +34,7 @@ from skbandit.prices._dual import (
     prices_under,
 )
 from skbandit.prices._levels import VIOLATION_COST, levels_to_try
+from skbandit.prices._promised import promised
 from skbandit.prices._search import (
     TINY,
     UNDEFINED,
@@ -49,6 +51,9 @@ FEWEST, SMALL_SHARE = 30.0, 0.2
 denominator of a bounded precision: it is highest where next to nothing is in it.
 """
 
+
+WITHOUT_MARGIN = 0.5
+"""Confidence level at which goals are met as measured."""
 
 MOVES = 4
 """Rounds in which bounds are moved by what expected rates miss of the measured ones."""
@@ -146,6 +151,8 @@ class CostCriterion:
     n_groups : int
     knows_group : bool
         Whether groups are known at prediction: else probabilities are those of the strata.
+    fold : ndarray of int, shape (n,), or None
+        Fold in which each row was scored; None if probabilities are not to be recalibrated.
     """
 
     goals: MeasuredGoals
@@ -158,6 +165,7 @@ class CostCriterion:
     group: np.ndarray | None = None
     n_groups: int = 1
     knows_group: bool = True
+    fold: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -168,11 +176,11 @@ class CostCriterion:
         n_groups: int,
         *,
         knows_group: bool = True,
+        fold: np.ndarray | None = None,
     ) -> CostCriterion:
-        """Bind the limits, which are promised at a level; `group` is of all rows."""
-        # the denominators of ratios are chosen, too
-        ratios = np.diff(goals.measured.constraints.forms.denominator.indptr) > 0
-        limits, rows = limits_at(goals, level, ratios), goals.measured.rows
+        """Bind the limits, which are promised at a level; `group` and `fold` are of all rows."""
+        limits, rows = limits_at(goals, level), goals.measured.rows
+        limits = replace(limits, widening=None)  # rules are aimed inside instead
         return cls(
             goals.measured,
             limits,
@@ -184,6 +192,7 @@ class CostCriterion:
             None if group is None else group[rows],
             n_groups,
             knows_group,
+            None if fold is None else fold[rows],
         )
 
     def strata(self, probability: np.ndarray) -> np.ndarray | csr_array:
@@ -203,13 +212,28 @@ class CostCriterion:
             The weights of the decisions that the models were trained for, instead of labels.
         """
         search = CostSearch(self, self.strata(probability), gain)
+        calibration: Recalibration | None = None
+        honest = search
+        if gain is None and self.fold is not None and max(self.levels) > WITHOUT_MARGIN:
+            of_others, calibration = self.recalibrate(probability)
+            honest = CostSearch(self, self.strata(of_others))
 
         def rule_at(z: float, start: Prices | None) -> PricedRule:
-            if z == 0:
+            if z == 0 or not len(search.problem.bound):
                 return search.best_rule()
-            return calibrated(search.problem, search.measure, z, start)
+            rule = promised(honest.problem, honest.measure, z)
+            return replace(rule, recalibration=calibration)
 
         return Choice(None, *at_best_level(rule_at, self.levels, objective_scale(self.goals)))
+
+    def recalibrate(self, probability: np.ndarray) -> tuple[np.ndarray, Recalibration]:
+        """Probabilities recalibrated out of fold, and the recalibration by all rows."""
+        assert self.fold is not None
+        label, group, n_groups = self.label, self.group, self.n_groups
+        if not self.knows_group and group is not None:  # columns are groups and labels
+            label = np.where(label < 0, label, group * self.n_decisions + label)
+            group, n_groups = None, 1
+        return recalibrate(probability, label, self.weight, group, n_groups, self.fold)
 
     def loss(self, choice: Choice) -> float:
         """The objective and, where the level is free, the expected cost of violations.

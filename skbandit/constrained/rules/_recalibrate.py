@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import minimize
 
 RIDGE = 3.0
@@ -36,8 +37,8 @@ class Recalibration:
     temperature : float
         T: above 1 where the classifier is too sure.
     constants : ndarray of shape (n_groups + 1, L)
-        c + c_g of each group, and c, for rows of other groups; -inf of decisions that are no
-        labels.
+        c + c_g of each group, and c, for rows of other groups; 0 of labels that no row has, -inf
+        of decisions that are no labels.
     """
 
     temperature: float
@@ -76,7 +77,8 @@ class Recalibration:
         rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_ROWS)).astype(int)]
         w = weight[rows] / weight[rows].mean()
         possible = probability[rows].any(axis=0)
-        logs = np.where(possible, _logarithms(probability[rows]), -np.inf)
+        seen = possible & (np.bincount(label[rows], minlength=L) > 0)
+        logs = np.where(seen, _logarithms(probability[rows]), -np.inf)
         finite = np.where(np.isfinite(logs), logs, 0.0)
         truth = np.eye(L)[label[rows]]
         by_group = group is not None and n_groups > 1
@@ -111,6 +113,22 @@ class Recalibration:
             table[:-1] += of_group
         table[:, ~possible] = -np.inf
         return cls(float(1.0 / x[0]), table)
+
+
+@dataclass(frozen=True)
+class NamedRecalibration:
+    """A recalibration as users read it.
+
+    Attributes
+    ----------
+    temperature : float
+        Logarithms of probabilities, of at least 1e-6, are divided by it.
+    constants : Series
+        Added to them, by class or by group and class; then they are made to add up to 1.
+    """
+
+    temperature: float
+    constants: pd.Series
 
 
 def recalibrate(

@@ -1,0 +1,134 @@
+"""Rules for a confidence level: bounds are moved first, and what is measured is only a veto.
+
+A rule that was chosen on the rows which measure it looks better there than it is, the more so the
+more there was to choose from. A test of the chosen rule on these rows selects the lucky ones.
+Instead, few numbers are chosen: multipliers of the dual, whose probabilities should be calibrated,
+for bounds moved inwards by a fixed multiple of each goal's margin at the level,
+
+    moved_k = bias_k + 1.6 margin_k(z) + shift_k.                                              (1)
+
+The bias is what expected rates miss of the measured ones beyond two standard errors; the shift is
+by how much the final model is seen to differ from the models that were measured, of goals that need
+no labels. Measured values outside their bounds are refused. One margin stands for the noise of the
+labels, the rest for that of the probabilities, of the model and of several goals at once: 1.6 was
+chosen by simulation, at a level of .9 (docs/benchmarks.md), not derived.
+
+Where bounds cannot be moved so far, prices would run to their ceiling. They are moved less there;
+if by less than `LEAST_AIM` margins, each measured limit must be inside: a test at the level, as if
+the rule had been given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from skbandit.prices._calibrate import Measured, PricedRule, move_apart, representative
+from skbandit.prices._dual import (
+    SMOOTHING,
+    Prices,
+    Problem,
+    at_ceiling,
+    best_prices,
+    net_prices,
+    opposed_goals,
+    without_prices,
+)
+
+LESS, LEAST_AIM = (1.6, 1.45, 1.3, 1.0, 0.7, 0.4), 1.3
+"""Margins that are tried in turn where prices run to their ceiling, and the least without a test."""
+
+BIAS_ROUNDS, ROUNDS = 3, 3
+"""Rounds that find the bias, and rounds in which the margins of the rule settle."""
+
+ERRORS = 2.0
+"""Standard errors of a measured value that its expectation may be off by chance."""
+
+CEILING = 1e-6
+"""Slack of a rule whose prices are at the ceiling."""
+
+P = TypeVar("P", bound=Problem)
+
+
+def promised(
+    problem: P,
+    measure: Callable[[np.ndarray], Measured],
+    z: float,
+    start: Prices | None = None,
+    shift: Callable[[Prices, P], np.ndarray] | None = None,
+) -> PricedRule:
+    """The rule of (1).
+
+    Parameters
+    ----------
+    problem : Problem
+    measure : callable
+        Measures decisions of shape (N,).
+    z : float
+        Normal quantile of the level, positive.
+    start : Prices or None
+        Prices near the solution.
+    shift : callable or None
+        Takes prices and the problem that they are of; returns the shift of each goal, shape (m,),
+        0 where it is not known.
+
+    Returns
+    -------
+    PricedRule
+        Feasible, or the one that misses by least.
+    """
+    best: PricedRule | None = None
+    for aim in LESS:
+        rule, ceiling = _aimed(problem, measure, z, start, shift, aim)
+        best = rule if rule.better_than(best) else best
+        if not ceiling and (aim >= LEAST_AIM or rule.feasible):
+            break
+    assert best is not None
+    return best
+
+
+def _aimed(
+    problem: P,
+    measure: Callable[[np.ndarray], Measured],
+    z: float,
+    start: Prices | None,
+    shift: Callable[[Prices, P], np.ndarray] | None,
+    aim: float,
+) -> tuple[PricedRule, bool]:
+    """The rule of bounds moved by `aim` margins, and whether its prices are at the ceiling."""
+    few = representative(problem)
+    pairs, m = opposed_goals(few), len(problem.bound)
+    prices = without_prices(problem) if start is None else start
+    prices = best_prices(few, prices, SMOOTHING if start is None else SMOOTHING[-1:])[0]
+    moved, bias, beyond = np.zeros(m), np.zeros(m), np.zeros(m)
+    for count in range(BIAS_ROUNDS + ROUNDS + 1):
+        tightened = problem.tightened(moved)
+        decided = tightened.decide(prices)
+        measured = measure(decided)
+        margin = measured.margin(z)
+        if count == BIAS_ROUNDS + ROUNDS:
+            break
+        if measured.tables is not None:
+            problem = problem.with_objective(*measured.tables)
+            few = few.with_objective(*measured.tables)
+        if count < BIAS_ROUNDS:
+            gap = measured.excess - few.excess(few.tightened(moved).decide(prices))
+            noise = ERRORS * margin / z
+            bias = np.nan_to_num(np.sign(gap) * np.maximum(np.abs(gap) - noise, 0.0))
+            moved = bias + margin
+        else:
+            beyond = np.zeros(m) if shift is None else np.maximum(shift(prices, tightened), 0.0)
+            moved = bias + aim * margin + beyond
+        moved = move_apart(moved, problem.bound, pairs)
+        prices = net_prices(best_prices(few.tightened(moved), prices, SMOOTHING[-1:])[0], pairs)
+    missed = np.where(np.isnan(measured.excess), np.inf, measured.excess) + beyond
+    if aim < LEAST_AIM:
+        missed = missed + margin
+    slack = -float(missed.max(initial=-np.inf))
+    costs = tightened.costs(prices)
+    ceiling = at_ceiling(problem, prices)
+    if ceiling:  # paid for by whatever it costs: no success
+        slack = min(slack, -CEILING)
+    return PricedRule(prices, moved, costs, decided, measured.objective, slack), ceiling
