@@ -65,6 +65,7 @@ from skbandit.prices._dual import (
     without_prices,
 )
 from skbandit.prices._levels import level_of, levels_to_try, weak_level
+from skbandit.prices._promised import promised
 from skbandit.rates import Constraint, Rate, outcome
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import SEED, folds_of_rows
@@ -448,7 +449,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         models, too.
         """
         levels = (self.confidence_level_,)
-        rule, _ = at_best_level(partial(calibrated, expected, measure), levels, expected.unit)
+        rule, _ = at_best_level(partial(_rule_at, expected, measure), levels, expected.unit)
         found = measure(final.decide(rule.prices))
         holds = rule.feasible and (found.excess <= found.errors).all()
         self._multipliers_without_groups = rule.prices.goals if holds else None
@@ -526,7 +527,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         levels = levels_to_try(self.confidence_level)
         known = problem.rows(np.flatnonzero(problem.weight > 0))
 
-        rule, z = at_best_level(partial(calibrated, problem, measure), levels, problem.unit)
+        rule, z = at_best_level(partial(_rule_at, problem, measure), levels, problem.unit)
         self._warn_of_ties(problem, rule)
         found = measure(rule.decided)
         declared = numbers_of_goals(goals.constraints)
@@ -539,7 +540,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         if len(levels) == 1:
             margin = z * found.errors
             report.insert(report.columns.tolist().index("slack") + 1, "margin", margin)
-            report["satisfied"] = satisfied(report["slack"].to_numpy() - margin, found.n_rows > 0)
+            report["satisfied"] = satisfied(report["slack"].to_numpy(), found.n_rows > 0)
         self.constraint_report_ = report.assign(multiplier=prices.per_unit, price=prices.dropped)
         self._objective_row = measured.row(rule.prices, rule.moved)
         self.confidence_level_ = level_of(z) if rule.feasible else np.nan
@@ -820,3 +821,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         validate_data(self, X, reset=False, skip_check_array=True)
         mask = self._mask(align_rows(available, X), count_rows(X))
         return self._read_rows(X, attributes), mask
+
+
+def _rule_at(
+    problem: ActionProblem, measure: ActionMeasure, z: float, start: Prices | None
+) -> PricedRule:
+    """The rule at a normal quantile."""
+    search = promised if z > 0 else calibrated
+    return search(problem, measure, z, start)
