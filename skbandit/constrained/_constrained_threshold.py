@@ -16,21 +16,20 @@ from skbandit.constrained._moved_decisions import MovedDecisionsMixin
 from skbandit.constrained._report import level_reached, missed
 from skbandit.constrained.fits._fit_rows import prefix_error_with_extra, read_prefit
 from skbandit.constrained.fits._weighted_fits import USUAL, OutOfFold, Prefit, responses, stacked
-from skbandit.constrained.linear._folds import FOLDS
 from skbandit.constrained.rounds._rounds import Criterion
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.constrained.rules._limits import SharedRisk
 from skbandit.measure import Data
 from skbandit.rates import Constraint, Rate
-from skbandit.utils._folds import default_folds
+from skbandit.utils._folds import FOLDS, default_folds
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, available_if
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def _inner_has(method: str) -> Callable[[Any], bool]:
+def _estimator_has(method: str) -> Callable[[Any], bool]:
     def check(self: ConstrainedThreshold) -> bool:
         getattr(vars(self).get("estimator_", self.estimator), method)  # its own AttributeError
         return True
@@ -330,8 +329,10 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             working = goals.widened(predicted) if choice.feasible else None
         prices = criterion.shadow_prices(signed[goals.measured.rows], choice)
         self.duality_gap_ = getattr(choice.rule, "gap", np.nan)
-        own = None if prefit else self._scores(fits.X)
-        self._conclude(choice, (scores, scores), own, goals, data, group, criterion, prices)
+        train_scores = None if prefit else self._scores(fits.X)
+        self._conclude(
+            choice, (scores, scores), train_scores, goals, data, group, criterion, prices
+        )
 
     def _criterion(
         self, goals: Goals, group: np.ndarray | None, fits: OutOfFold | Prefit, prefit: bool
@@ -364,7 +365,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             return none, False
         return f"No {what} {meet} the constraints together: {why}.", True
 
-    @available_if(_inner_has("predict_proba"))
+    @available_if(_estimator_has("predict_proba"))
     def predict_proba(self, X: Any, *, attributes: Any = None) -> np.ndarray:
         """Probabilities of `estimator_`, unaffected by the threshold.
 
@@ -383,7 +384,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
-    @available_if(_inner_has("predict_log_proba"))
+    @available_if(_estimator_has("predict_log_proba"))
     def predict_log_proba(self, X: Any, *, attributes: Any = None) -> np.ndarray:
         """Logarithms of the probabilities of `estimator_`, unaffected by the threshold.
 
@@ -403,8 +404,8 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         return self.estimator_.predict_log_proba(X)
 
     def _scores(self, X: Any) -> np.ndarray:
-        found = responses(self.estimator_, X, self.response_method_, self._classes)
-        return self._of_groups(X, found)
+        scores = responses(self.estimator_, X, self.response_method_, self._classes)
+        return self._of_groups(X, scores)
 
     def _plain_scores(self, X: Any) -> np.ndarray:
         return self._scores(X)

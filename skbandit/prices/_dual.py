@@ -32,11 +32,26 @@ SMOOTHING = (0.1, 0.01, 0.001)
 """Smoothing of min in (1), in units of the objective's largest cost of a row; each starts from the
 last."""
 
-HIGHEST = 1e4
+HIGHEST_MULTIPLIER = 1e4
 """Multiplier that stands for any higher one, in units of costs per row."""
 
 ITERATIONS, FUNCTION_TOLERANCE, GRADIENT_TOLERANCE = 300, 1e-10, 1e-5
 """When a maximization ends, in units of the objective's largest cost of a row."""
+
+LEVEL_BISECTIONS = 25
+"""Bisections of the level at which the shares of several decisions add up."""
+
+EQUAL = 1e-9
+"""Relative difference of sums that are the same but for rounding."""
+
+CONFLICT = 1e-4
+"""Excess, in costs per row, from which on goals are said to be in conflict."""
+
+PART = 0.02
+"""Multipliers below this share of the largest one take no part in a conflict."""
+
+RATIO_BISECTIONS = 12
+"""Bisections of what is attainable of a ratio."""
 
 
 @dataclass(frozen=True)
@@ -257,14 +272,14 @@ def without_prices(problem: Problem) -> Prices:
 
 def at_ceiling(problem: Problem, prices: Prices) -> bool:
     """Whether some multiplier is about the highest there is."""
-    return bool((prices.goals * problem.reach > 0.5 * HIGHEST * problem.unit).any())
+    return bool((prices.goals * problem.reach > 0.5 * HIGHEST_MULTIPLIER * problem.unit).any())
 
 
 def best_prices(
     problem: Problem,
     start: Prices | None = None,
     smoothing: tuple[float, ...] = SMOOTHING,
-    highest: float = HIGHEST,
+    highest: float = HIGHEST_MULTIPLIER,
 ) -> tuple[Prices, float]:
     """Maximize (1).
 
@@ -276,7 +291,7 @@ def best_prices(
     smoothing : tuple of float
         See `SMOOTHING`.
     highest : float
-        See `HIGHEST`.
+        See `HIGHEST_MULTIPLIER`.
 
     Returns
     -------
@@ -285,10 +300,10 @@ def best_prices(
         phi is right, has a lower objective. It is about `highest` or more if none meets them.
     """
     start = without_prices(problem) if start is None else start
-    n_objectives, one, reach = len(problem.constant), problem.unit or 1.0, problem.reach
+    n_objectives, unit, reach = len(problem.constant), problem.unit or 1.0, problem.reach
     several = n_objectives > 1
     # in these units a multiplier of 1 adds costs as large as the objective's
-    scale = np.where(reach > 0, reach, 1.0) / one
+    scale = np.where(reach > 0, reach, 1.0) / unit
     if several:
         scale = np.append(np.ones(n_objectives), scale)
     constant = np.append(problem.constant, -problem.bound)
@@ -302,16 +317,16 @@ def best_prices(
 
     def minus_dual(x: np.ndarray, tau: float) -> tuple[float, np.ndarray]:
         prices = prices_of(x)
-        low, share = _soft_lowest(problem.row_costs(prices), problem.n_select, tau * one)
+        low, share = _soft_lowest(problem.row_costs(prices), problem.n_select, tau * unit)
         gradient = problem.sums(share) + constant
-        found = problem.weight @ low
-        found += np.append(prices.objectives, prices.goals) @ constant
+        dual = problem.weight @ low
+        dual += np.append(prices.objectives, prices.goals) @ constant
         if several:
-            least, at = _soft_lowest(ends[None, :] * (1.0 - prices.objectives.sum()), 1, tau * one)
-            found += least[0]
+            least, at = _soft_lowest(ends[None, :] * (1.0 - prices.objectives.sum()), 1, tau * unit)
+            dual += least[0]
             gradient[:n_objectives] -= at[0] @ ends
         gradient = gradient if several else gradient[1:]
-        return -float(found) / one, -gradient / scale / one
+        return -float(dual) / unit, -gradient / scale / unit
 
     x = (np.append(start.objectives, start.goals) if several else start.goals) * scale
     options = {
@@ -340,10 +355,6 @@ def lowest_sums(cost: np.ndarray, n_select: int) -> np.ndarray:
     return np.partition(cost, n_select - 1, axis=1)[:, :n_select].sum(axis=1)
 
 
-BISECTIONS = 25
-"""Bisections of the level at which the shares of several decisions add up."""
-
-
 def _soft_lowest(cost: np.ndarray, n_select: int, tau: float) -> tuple[np.ndarray, np.ndarray]:
     """The smoothed sum of the lowest costs of each row, and its gradient: the share of each.
 
@@ -359,13 +370,13 @@ def _soft_lowest(cost: np.ndarray, n_select: int, tau: float) -> tuple[np.ndarra
         return cost.sum(axis=1), np.ones(cost.shape)
     below = np.partition(cost, n_select - 1, axis=1)[:, n_select - 1]
     low, high = below - tau, below + tau
-    for _ in range(BISECTIONS):
+    for _ in range(LEVEL_BISECTIONS):
         middle = 0.5 * (low + high)
         enough = np.clip((middle[:, None] - cost) / tau, 0.0, 1.0).sum(axis=1) >= n_select
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     share = np.clip((high[:, None] - cost) / tau, 0.0, 1.0)
-    known = np.where(share > 0, cost, 0.0)
-    return (known * share).sum(axis=1) + 0.5 * tau * (share**2).sum(axis=1), share
+    finite = np.where(share > 0, cost, 0.0)
+    return (finite * share).sum(axis=1) + 0.5 * tau * (share**2).sum(axis=1), share
 
 
 def _largest(tables: np.ndarray) -> np.ndarray:
@@ -375,15 +386,11 @@ def _largest(tables: np.ndarray) -> np.ndarray:
     return np.ptp(tables, axis=2).max(axis=1)
 
 
-EQUAL = 1e-9
-"""Relative difference of sums that are the same but for rounding."""
-
-
 def opposed_goals(problem: Problem) -> list[tuple[int, int]]:
     """Pairs of goals that bound one value from both sides, found by their sums at any shares."""
     m, shape = len(problem.bound), problem.row_costs(without_prices(problem)).shape
     share = np.random.default_rng(0).random((2, *shape))
-    sums = np.column_stack([problem.sums(one / one.sum(axis=1, keepdims=True)) for one in share])
+    sums = np.column_stack([problem.sums(draw / draw.sum(axis=1, keepdims=True)) for draw in share])
     values = sums[len(problem.constant) :]
     size = np.abs(values).max(axis=1)
     return [
@@ -402,13 +409,6 @@ def net_prices(prices: Prices, pairs: Sequence[tuple[int, int]]) -> Prices:
     return replace(prices, goals=goals)
 
 
-CONFLICT = 1e-4
-"""Excess, in costs per row, from which on goals are said to be in conflict."""
-
-PART = 0.02
-"""Multipliers below this share of the largest one take no part in a conflict."""
-
-
 def conflicting(problem: Problem) -> np.ndarray:
     """The goals that no randomized rule meets together, by number; none if some rule meets all.
 
@@ -421,10 +421,6 @@ def conflicting(problem: Problem) -> np.ndarray:
         return np.zeros(0, dtype=int)
     part = prices.goals * problem.reach
     return np.flatnonzero(part > PART * part.max())
-
-
-HALVINGS = 12
-"""Bisections of what is attainable of a ratio."""
 
 
 def attainable(problem: Problem, k: int) -> float:
@@ -444,7 +440,7 @@ def attainable(problem: Problem, k: int) -> float:
         by = excess(0.0)
         return by if by <= _largest_excess(problem, k) else np.inf
     low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
+    for _ in range(RATIO_BISECTIONS):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if excess(middle) <= CONFLICT else (middle, high)
     return high
@@ -522,11 +518,11 @@ def gains_without(
     ndarray of shape (m,)
         At least 0, and the same for all parts of a constraint.
     """
-    found = np.zeros(len(declared))
+    gains = np.zeros(len(declared))
     for number in np.unique(declared[binding]):
         of_it = declared == number
-        found[of_it] = np.maximum(every - value(~of_it), 0.0)  # nan stays
-    return found
+        gains[of_it] = np.maximum(every - value(~of_it), 0.0)  # nan stays
+    return gains
 
 
 def prices_under(problem: P, prices: Prices, kept: np.ndarray) -> tuple[P, Prices, float]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-ROUNDING = 1e-9
+OBJECTIVE_ROUNDING = 1e-9
 """Rounding error of an objective."""
 
 LEVELS = (0.9, 0.8, 0.7, 0.6, 0.5)
@@ -66,16 +66,16 @@ def best_quantile(
     if len(levels) == 1:
         return quantile_of(levels[0])
     violation_cost = VIOLATION_COST * scale
-    found, least, lowest = quantile_of(levels[-1]), np.inf, -np.inf
+    best, least, lowest = quantile_of(levels[-1]), np.inf, -np.inf
     for level in levels:
-        if least <= lowest + violation_cost * (1.0 - level) + ROUNDING:
+        if least <= lowest + violation_cost * (1.0 - level) + OBJECTIVE_ROUNDING:
             break
         z = quantile_of(level)
         objective, lowest = attempt(z)
         cost = objective + violation_cost * (1.0 - level)
         if cost < least:
-            found, least = z, cost
-    return found
+            best, least = z, cost
+    return best
 
 
 def weak_level(level: float, rows: str = "more rows") -> str:

@@ -27,7 +27,7 @@ from skbandit.utils._validation import explained_entries, first_few, warn
 
 WEIGHT = "sample_weight"
 
-ROUNDING = 1e-12
+CANCELLATION = 1e-12
 """Costs that are smaller, relative to the largest, are rounding errors of sums that cancel."""
 
 SAME = 1e-3
@@ -68,13 +68,13 @@ def response_of(estimator: Any, wanted: str, classes: Classes) -> str:
             f", which decisions among {len(classes.decisions)} need: wrap it, as in "
             f"CalibratedClassifierCV({name}())"
         )
-    found = [method for method in methods if hasattr(estimator, method)]
-    if not found:
+    candidates = [method for method in methods if hasattr(estimator, method)]
+    if not candidates:
         kind = ""
         if len(classes.labels) > 2:  # as scikit-learn's checks of tags expect it
             kind = "Only binary classification is supported. The type of the target is multiclass: "
         raise ValueError(f"{kind}{name} has no {' and no '.join(methods)}{cure}.")
-    return found[0]
+    return candidates[0]
 
 
 def _by_decision(
@@ -85,14 +85,16 @@ def _by_decision(
     Decisions that the estimator does not know have none.
     """
     is_selector, decisions = learns_costs(estimator), classes.decisions.tolist()
-    known = np.asarray(estimator.ads_ if is_selector else estimator.classes_).tolist()
-    found = np.zeros((len(values), len(decisions)))
-    found[:, [decisions.index(label) for label in known]] = values
+    labels = np.asarray(estimator.ads_ if is_selector else estimator.classes_).tolist()
+    shares = np.zeros((len(values), len(decisions)))
+    shares[:, [decisions.index(label) for label in labels]] = values
     if is_selector:
-        found = np.maximum(-found if costs else found, 0.0)
-        total = found.sum(axis=1, keepdims=True)
-        found = np.divide(found, total, out=np.full_like(found, 1 / len(known)), where=total > 0)
-    return found
+        shares = np.maximum(-shares if costs else shares, 0.0)
+        total = shares.sum(axis=1, keepdims=True)
+        shares = np.divide(
+            shares, total, out=np.full_like(shares, 1 / len(labels)), where=total > 0
+        )
+    return shares
 
 
 def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarray:
@@ -149,7 +151,7 @@ class WeightedTask:
             as it was, so that a penalty of the learner means the same.
         """
         weight = np.abs(costs)
-        weight[weight <= ROUNDING * weight.max(initial=0.0)] = 0.0
+        weight[weight <= CANCELLATION * weight.max(initial=0.0)] = 0.0
         total = weight.sum()
         factor = row_weight[weight > 0].sum() / total if total > 0 else 0.0
         return cls(costs < 0, factor * weight)
@@ -191,7 +193,7 @@ class GainTask:
         With two decisions it is the `WeightedTask` of the same costs.
         """
         gain = costs.max(axis=1, keepdims=True) - costs
-        gain[gain <= ROUNDING * gain.max(initial=0.0)] = 0.0
+        gain[gain <= CANCELLATION * gain.max(initial=0.0)] = 0.0
         total = gain.sum()
         factor = row_weight[gain.any(axis=1)].sum() / total if total > 0 else 0.0
         return cls(factor * gain)
@@ -354,14 +356,14 @@ class Scale:
             return None
         has_logits = method == "predict_proba" and _has_logits(fitted, X, classes)
         unknown = cls(np.nan, np.nan, method, has_logits, classes, weight)
-        mean, deviation = _moments(unknown._unbounded(fitted, X), weight)
+        mean, deviation = _clipped_moments(unknown._unbounded(fitted, X), weight)
         return replace(unknown, mean=mean, deviation=deviation)
 
     def responses(self, fitted: Any, X: Any, rows: np.ndarray) -> np.ndarray:
         """Responses of another fit to some of all rows X, spread as those of the first one."""
         scores, sign = self._unbounded(fitted, X), self.classes.orientation
-        mean, deviation = _moments(scores, self.weight)
-        flat = min(self.deviation, deviation) <= ROUNDING * np.abs(scores).max()
+        mean, deviation = _clipped_moments(scores, self.weight)
+        flat = min(self.deviation, deviation) <= CANCELLATION * np.abs(scores).max()
         ratio = 1.0 if flat else self.deviation / deviation
         scores = self.mean + ratio * (scores[rows] - mean)
         return scores if self.method != "predict_proba" else sign * expit(sign * scores)
@@ -386,7 +388,7 @@ def _has_logits(fitted: Any, X: Any, classes: Classes) -> bool:
     return bool(np.allclose(sign * expit(sign * logits), values))
 
 
-def _moments(scores: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+def _clipped_moments(scores: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     """Mean and deviation, with scores beyond the tails' quantiles clipped at them."""
     order = np.argsort(scores)
     rank = np.cumsum(weight[order]) / weight.sum()
@@ -410,15 +412,15 @@ def cross_fitted_scores(
 
     `scale` is that of the model fitted to all rows, if it is linear.
     """
-    found = in_parallel(
+    fold_scores = in_parallel(
         (
             partial(_fold_scores, learner, X, y, train, test, task, method, scale)
             for train, test in folds.splits
         ),
         n_jobs,
     )
-    scores = np.full((count_rows(X), *found[0].shape[1:]), np.nan)
-    for (_, test), of_fold in zip(folds.splits, found, strict=True):
+    scores = np.full((count_rows(X), *fold_scores[0].shape[1:]), np.nan)
+    for (_, test), of_fold in zip(folds.splits, fold_scores, strict=True):
         scores[test] = of_fold
     return scores
 

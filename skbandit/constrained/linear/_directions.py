@@ -16,10 +16,34 @@ from scipy.optimize import minimize
 from scipy.sparse import issparse
 from scipy.special import expit
 
-from skbandit.constrained.paper._interface import canonical
+from skbandit.constrained.paper._interface import canonical_design
 
 SMALLEST_DEVIATION = 1e-9
 """Deviation of scores, as a share of their largest size, below which they do not differ."""
+
+FEW_COLUMNS = 200
+"""Largest number of columns at which Newton steps are taken: they factor a matrix of this order.
+
+Beyond, L-BFGS is faster.
+"""
+
+MAX_NEWTON, MAX_LBFGS = 25, 200
+"""Largest numbers of steps."""
+
+SMALL_DECREASE = 1e-7
+"""Decrease of the objective, in units of its value without weights, that ends the steps."""
+
+LAST_STEP = 1e-4
+"""Expected decrease of a Newton step, in the same units, after which there is none.
+
+The error is about the square of that, as Newton's method converges quadratically.
+"""
+
+HALVINGS = 20
+"""Times that a Newton step is halved until it lowers the objective."""
+
+JITTER = 1e-10
+"""Share of the Hessian's trace added to the unpenalized intercept, whose curvature may vanish."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +91,7 @@ class Directions:
         X: Any,
         weight: np.ndarray,
         fold: np.ndarray,
-        found: list[Mapping[str, np.ndarray]],
+        by_fold: list[Mapping[str, np.ndarray]],
         *,
         centered: bool,
     ) -> Directions:
@@ -81,24 +105,24 @@ class Directions:
             Weights of the rows in means and deviations.
         fold : ndarray of int, shape (n,)
             Fold of each row.
-        found : list of mappings of str to ndarray of shape (d,)
+        by_fold : list of mappings of str to ndarray of shape (d,)
             Directions by name, without each fold. The first stands in for those that are
             missing or tell no rows apart.
         centered : bool
             Whether scores have mean 0.
         """
-        names = tuple(dict.fromkeys(name for one in found for name in one))
+        names = tuple(dict.fromkeys(name for coef_of in by_fold for name in coef_of))
         share = weight / weight.sum()
         coefs, centers, correlations = [], [], []
         scores = np.empty((len(fold), len(names)))
-        for k, one in enumerate(found):
-            plain = next(iter(one.values()))
-            coef = np.column_stack([one.get(name, plain) for name in names])
+        for k, coef_of in enumerate(by_fold):
+            plain = next(iter(coef_of.values()))
+            coef = np.column_stack([coef_of.get(name, plain) for name in names])
             raw = np.asarray(X @ coef)
-            mean, deviation = _moments(raw, share, centered)
+            mean, deviation = _weighted_moments(raw, share, centered)
             flat = deviation <= SMALLEST_DEVIATION * np.abs(raw).max(axis=0)
             coef[:, flat], raw[:, flat] = coef[:, [0]], raw[:, [0]]
-            mean, deviation = _moments(raw, share, centered)
+            mean, deviation = _weighted_moments(raw, share, centered)
             flat = deviation <= SMALLEST_DEVIATION * np.abs(raw).max(axis=0)
             deviation[flat] = 1.0
             raw = (raw - mean) / deviation
@@ -135,7 +159,7 @@ class Directions:
         return np.mean((self.coef @ part) / deviation[:, None], axis=0)
 
 
-def _moments(
+def _weighted_moments(
     scores: np.ndarray, share: np.ndarray, centered: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     mean = share @ scores if centered else np.zeros(scores.shape[1])
@@ -147,7 +171,7 @@ def standardize(
 ) -> tuple[np.ndarray, float]:
     """Scale one direction; return it and its mean score."""
     scores = np.asarray(X @ coef).ravel()
-    mean, deviation = _moments(scores[:, None], weight / weight.sum(), centered)
+    mean, deviation = _weighted_moments(scores[:, None], weight / weight.sum(), centered)
     size = float(deviation[0])
     if size <= SMALLEST_DEVIATION * np.abs(scores).max(initial=0.0):
         size = 1.0
@@ -175,31 +199,6 @@ def column_scales(X: Any, weight: np.ndarray, *, centered: bool) -> np.ndarray:
     nonzero = np.asarray(share @ (X != 0)).ravel()
     constant = np.sqrt(np.where(square > 0, square, 1.0))
     return np.where(varied, np.sqrt(variance / np.where(nonzero > 0, nonzero, 1.0)), constant)
-
-
-FEW_COLUMNS = 200
-"""Largest number of columns at which Newton steps are taken: they factor a matrix of this order.
-
-Beyond, L-BFGS is faster.
-"""
-
-MAX_NEWTON, MAX_LBFGS = 25, 200
-"""Largest numbers of steps."""
-
-SMALL_DECREASE = 1e-7
-"""Decrease of the objective, in units of its value without weights, that ends the steps."""
-
-LAST_STEP = 1e-4
-"""Expected decrease of a Newton step, in the same units, after which there is none.
-
-The error is about the square of that, as Newton's method converges quadratically.
-"""
-
-HALVINGS = 20
-"""Times that a Newton step is halved until it lowers the objective."""
-
-JITTER = 1e-10
-"""Share of the Hessian's trace added to the unpenalized intercept, whose curvature may vanish."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +246,7 @@ def fit_logistic(
     >>> print(f"{-fit.intercept / fit.coef[0]:.3f}")
     1.500
     """
-    X, d = canonical(X), X.shape[1]
+    X, d = canonical_design(X), X.shape[1]
     theta = np.zeros(d + fit_intercept)
     if start is not None:
         theta[:d] = start.coef
@@ -256,14 +255,14 @@ def fit_logistic(
     zero = float(weight.sum()) * np.log(2.0)
     if d > FEW_COLUMNS:
         options = {"maxiter": MAX_LBFGS, "ftol": SMALL_DECREASE}
-        found = minimize(
+        optimum = minimize(
             lambda theta: _loss(theta, X, sign, weight)[:2],
             theta,
             jac=True,
             method="L-BFGS-B",
             options=options,
         )
-        theta = found.x
+        theta = optimum.x
     else:
         theta = _newton(X, sign, weight, theta, LAST_STEP * max(zero, 1e-300))
     return LinearFit(theta[:d], float(theta[d]) if fit_intercept else 0.0)

@@ -27,15 +27,15 @@ from skbandit.constrained.paper._problem import (
     ramp_of_costs,
     row_span,
 )
-from skbandit.constrained.paper._starts import best_intercept, lowest
-from skbandit.constrained.paper._tolerances import SCALES
+from skbandit.constrained.paper._starts import best_intercept, lowest_candidate
+from skbandit.constrained.paper._tolerances import DIRECTION_SCALES
 from skbandit.constrained.rounds._multipliers import Multipliers, row_costs
 from skbandit.constrained.rounds._rounds import Costs, Criterion, Round, rounds
 from skbandit.constrained.rules._choose import objective_scale
 from skbandit.measure import MISSING, Data
-from skbandit.utils._folds import folds_of_classes, folds_of_extra
+from skbandit.utils._folds import FEW_FOLDS, FOLDS, folds_of_classes, folds_of_extra
 
-FOLDS, FEW_FOLDS, MANY_ROWS, ROWS_PER_COLUMN = 5, 3, 3000, 150
+MANY_ROWS, ROWS_PER_COLUMN = 3000, 150
 """FEW_FOLDS if there are MANY_ROWS rows and ROWS_PER_COLUMN per column, or more; else FOLDS."""
 
 FIT_ROWS, FIT_ROWS_PER_COLUMN = 8000, 50
@@ -154,9 +154,9 @@ class OneFold:
 
     def directions(self, run: int = 0) -> dict[str, np.ndarray]:
         """All directions by name, the logistic one first."""
-        found = {PLAIN: self.plain.coef, _named(RAMP, run): self.ramp.coef}
+        coefs = {PLAIN: self.plain.coef, _direction_name(RAMP, run): self.ramp.coef}
         numbered = enumerate(self.cost_sensitive, start=1)
-        return found | {_named(COST_SENSITIVE, run, k): fit.coef for k, fit in numbered}
+        return coefs | {_direction_name(COST_SENSITIVE, run, k): fit.coef for k, fit in numbered}
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class TrainedFolds:
     ----------
     columns : _Columns
         The rows that they are for, in the span of the rows if there are more columns.
-    place : _Place
+    place : _DesignPlace
         Where scores and weights of `columns` belong.
     used : ndarray of bool, shape (n,)
         The rows that matter.
@@ -179,7 +179,7 @@ class TrainedFolds:
     """
 
     columns: _Columns
-    place: _Place
+    place: _DesignPlace
     used: np.ndarray
     fold: np.ndarray
     runs: tuple[list[OneFold], ...]
@@ -193,22 +193,22 @@ class TrainedFolds:
     def plain_predictions(self) -> np.ndarray:
         """Predictions of all rows, 0 and 1, by the logistic regression without their fold."""
         positive = np.zeros(len(self.fold))
-        for k, one in enumerate(self.runs[0]):
+        for k, fold_fits in enumerate(self.runs[0]):
             rows = np.flatnonzero(self.fold == k)
-            scores = self.columns.rows(rows) @ one.plain.coef + one.plain.intercept
+            scores = self.columns.rows(rows) @ fold_fits.plain.coef + fold_fits.plain.intercept
             positive[rows] = np.asarray(scores).ravel() > 0
         return positive
 
     def plain_rule(self) -> Point:
         """The mean of the folds' logistic regressions, for the design's columns."""
         coefs, intercepts = [], []
-        for one in self.runs[0]:
-            coef = one.plain.coef / self.columns.scales
+        for fold_fits in self.runs[0]:
+            coef = fold_fits.plain.coef / self.columns.scales
             weights, larger = self.place.weights(coef)
             if self.columns.center is not None:
                 larger += float(self.columns.center @ coef)
             coefs.append(weights)
-            intercepts.append(one.plain.intercept - larger)
+            intercepts.append(fold_fits.plain.intercept - larger)
         return Point(np.mean(coefs, axis=0), float(np.mean(intercepts)))
 
 
@@ -245,33 +245,35 @@ def train_folds(
     kept = [rows_to_fit(fold, used, k, columns.design.shape[1]) for k in range(fold.max() + 1)]
     intercept = options.fit_intercept
     if warm is None:
-        plain = _fit_plain(columns, goals, kept, intercept)
+        train = goals.data.train
+        task = WeightedTask(train.label == 1, train.weight * goals.factors)
+        plain = _fit_weighted(columns, task, kept, intercept, [None] * len(kept))
     else:  # which no bound changes
-        plain = [one.plain for one in warm.runs[0]]
+        plain = [fold_fits.plain for fold_fits in warm.runs[0]]
     fits, costs = _cost_sensitive_fits(columns, goals, fold, kept, plain, options)
     alpha = alpha_of(goals.measured, options)
     ramps = [
-        _train_ramp(columns, costs, alpha, rows, [start, *some[-1:]], options)
-        for rows, start, some in zip(kept, plain, fits, strict=True)
+        _train_ramp(columns, costs, alpha, rows, [start, *weighted[-1:]], options)
+        for rows, start, weighted in zip(kept, plain, fits, strict=True)
     ]
-    folds = [OneFold(*one) for one in zip(plain, ramps, fits, strict=True)]
+    folds = [OneFold(*parts) for parts in zip(plain, ramps, fits, strict=True)]
     runs = (*(() if warm is None else warm.runs), folds)
-    found: list[Mapping[str, np.ndarray]] = [
+    by_fold: list[Mapping[str, np.ndarray]] = [
         {
             name: coef / columns.scales
-            for run, one in enumerate(of_fold)
-            for name, coef in one.directions(run).items()
+            for run, fold_fits in enumerate(of_fold)
+            for name, coef in fold_fits.directions(run).items()
         }
         for of_fold in zip(*runs, strict=True)
     ]
     directions = Directions.standardized(
-        columns.design, used.astype(float), fold, found, centered=intercept
+        columns.design, used.astype(float), fold, by_fold, centered=intercept
     )
     return TrainedFolds(columns, place, used, fold, runs, directions)
 
 
 @dataclass(frozen=True)
-class _Place:
+class _DesignPlace:
     """From directions of `_Columns` to those of the design: the span of its rows, units, center."""
 
     span: RowSpan | None
@@ -286,15 +288,17 @@ class _Place:
         return weights, 0.0 if self.center is None else float(weights @ self.center)
 
 
-def _read_columns(design: Any, weight: np.ndarray, centered: bool) -> tuple[_Columns, _Place]:
+def _read_columns(design: Any, weight: np.ndarray, centered: bool) -> tuple[_Columns, _DesignPlace]:
     """Columns in their units; of more columns than rows, the span of the rows instead."""
     scales = column_scales(design, weight, centered=centered)
     center = (weight / weight.sum()) @ design if centered and not issparse(design) else None
     columns = _Columns(design, center, scales)
     if not is_wide(design):
-        return columns, _Place(None, scales, center)
+        return columns, _DesignPlace(None, scales, center)
     span = row_span(columns.rows(np.arange(len(weight))))
-    return _Columns(span.rows, None, np.ones(span.rows.shape[1])), _Place(span, scales, center)
+    return _Columns(span.rows, None, np.ones(span.rows.shape[1])), _DesignPlace(
+        span, scales, center
+    )
 
 
 def is_wide(design: Any) -> bool:
@@ -346,7 +350,7 @@ def assign_to_folds(
         fold[:n] = options.cv
     else:
         n_folds = options.cv
-        counts = [len(np.unique(unit[counted[label[counted] == one]])) for one in (0, 1)]
+        counts = [len(np.unique(unit[counted[label[counted] == code]])) for code in (0, 1)]
         if min(counts) < 2:
             raise ValueError(
                 f"One class has {min(counts)} row of positive weight, and rows of both classes "
@@ -399,19 +403,10 @@ def alpha_of(goals: MeasuredGoals, options: CrossFitOptions) -> float:
     return ALPHA * objective_scale(goals) if options.alpha is None else options.alpha
 
 
-def _named(name: str, run: int = 0, number: int = 0) -> str:
+def _direction_name(name: str, run: int = 0, number: int = 0) -> str:
     """A unique name of a direction."""
     marks = [f" {number}" if number else "", f" #{run + 1}" if run else ""]
     return name + "".join(marks)
-
-
-def _fit_plain(
-    columns: _Columns, goals: Goals, kept: list[np.ndarray], fit_intercept: bool
-) -> list[LinearFit]:
-    """Logistic regressions of the labels, without each fold."""
-    train = goals.data.train
-    task = WeightedTask(train.label == 1, train.weight * goals.factors)
-    return _fit_weighted(columns, task, kept, fit_intercept, [None] * len(kept))
 
 
 def _fit_weighted(
@@ -458,7 +453,9 @@ def _train_ramp(
     problem = ramp_of_costs(columns.rows(rows), costs[rows], alpha, options.fit_intercept)
     mm = majorize_minimize(
         problem,
-        lowest(problem, [best_intercept(problem, fit.coef, SCALES) for fit in fits]),
+        lowest_candidate(
+            problem, [best_intercept(problem, fit.coef, DIRECTION_SCALES) for fit in fits]
+        ),
         RoughSolver(options.solver),
         max_iter=MM_STEPS,
         tol=MM_TOL,
@@ -473,8 +470,8 @@ def _to_gain(criterion: Criterion, done: Sequence[Round]) -> float:
 
     `Round.gap` is less where constraints hold as N - tD <= 0 for rates of 0/0.
     """
-    rules = [criterion.search(one.scores).best() for one in done]
-    value = min((one.objective for one in rules if one.feasible), default=np.inf)
+    rules = [criterion.search(round_.scores).best() for round_ in done]
+    value = min((rule.objective for rule in rules if rule.feasible), default=np.inf)
     return value - (done[-1].value - done[-1].gap)
 
 
@@ -510,13 +507,13 @@ def _cost_sensitive_fits(
         task = costs.task(multipliers)
         return task if all(task.has_both_labels(np.flatnonzero(rows)) for rows in kept) else None
 
-    known, limit = criterion.known(), 1 + MOST_COST_SENSITIVE_FITS
+    known_rules, limit = criterion.no_rules(), 1 + MOST_COST_SENSITIVE_FITS
     much = MUCH_TO_GAIN * objective_scale(goals.measured)
     done: list[Round] = []
-    for one in rounds(
-        criterion, known, costs.plain, score, task_of, max_iter=limit, tol=COST_SENSITIVE_TOL
+    for round_ in rounds(
+        criterion, known_rules, costs.plain, score, task_of, max_iter=limit, tol=COST_SENSITIVE_TOL
     ):
-        done.append(one)
+        done.append(round_)
         if len(done) > COST_SENSITIVE_FITS and not _to_gain(criterion, done) > much:
             break
     last = row_costs(costs.goals, done[-1].multipliers)

@@ -135,9 +135,10 @@ class ConstraintPath:
         models = [split_pipeline(estimator)[1] for estimator in self.estimators]
         design, data = models[0]._read_design(transformed(transformers, X), y, **rows)
         measured = [
-            _measure(model, self.objective, design, data, confidence_level) for model in models
+            _measure_model(model, self.objective, design, data, confidence_level)
+            for model in models
         ]
-        return _table(self.table["bound"].tolist(), self.sense, measured)
+        return _path_table(self.table["bound"].tolist(), self.sense, measured)
 
 
 @told_once()
@@ -227,7 +228,7 @@ def constraint_path(
     1   0.95      True
     2   0.99      True
     """
-    transformers, classifier = _parts(estimator)
+    transformers, classifier = _pipeline_parts(estimator)
     declared = Declared.read(classifier.objective, ())
     declared.require_one_rate("constraint_path")
     objective = declared.objective
@@ -235,7 +236,7 @@ def constraint_path(
     constraints_at, words = family(classifier.constraints, constraint)
     goals = [constraints_at(number) for number in numbers]
     varied: list[list[Constraint]]
-    varied = [[one for one in at if isinstance(one, VariedConstraint)] for at in goals]
+    varied = [[goal for goal in at if isinstance(goal, VariedConstraint)] for at in goals]
     sense = common_sense(varied, numbers)
 
     if transformers is not None:
@@ -248,7 +249,8 @@ def constraint_path(
     unfitted = [clone(classifier).set_params(constraints=made) for made in goals]
     candidates = Candidates()
     if isinstance(classifier, ConstrainedRampClassifier):
-        for place in sorted(_spread(len(order), DIRECTIONS)):
+        n_places = min(len(order), DIRECTIONS)
+        for place in np.unique(np.linspace(0, len(order) - 1, n_places).round().astype(int)):
             unfitted[order[place]]._train(candidates, X, y, **rows)
     for k in order:
         # of unknown sense, no bound is known to be tighter than the next one
@@ -265,13 +267,15 @@ def constraint_path(
     trained = [models[k] for k in range(len(numbers))]
     measured = {name: part for name, part in rows.items() if name != "groups"}
     design, data = trained[0]._read_design(X, y, **measured)
-    table = _table(
+    table = _path_table(
         numbers,
         sense,
         {
             "feasible": [model.feasible_ for model in trained],
             **_objectives(trained, objective, design, data),
-            "slack": [_smallest_slack(model._constraints, _own(model)) for model in trained],
+            "slack": [
+                _varied_slack(model._constraints, _training_report(model)) for model in trained
+            ],
             **_out_of_fold_slack(trained),
             "multiplier": [_multiplier(model) for model in trained],
             "seconds": [seconds[k] for k in range(len(numbers))],
@@ -298,11 +302,6 @@ def _multiplier(model: BaseRampClassifier) -> float:
     """Sum of the multipliers of the varied constraints that were measured; nan without any."""
     varied = model.multipliers_[_is_varied(model._constraints)]
     return float(np.nan if np.isnan(varied).all() else np.nansum(varied))
-
-
-def _spread(n: int, most: int) -> frozenset[int]:
-    """Places of at most `most` of n, evenly spread from the first to the last."""
-    return frozenset(np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist())
 
 
 # --- constraints whose bound varies ------------------------------------------------------------
@@ -340,7 +339,9 @@ def family(
             label = "bound"
 
         def with_made(bound: float) -> list[Constraint]:
-            made = [_as_varied(one) for one in flatten_constraints(constraint_at(bound))]
+            made = [
+                _as_varied(constraint) for constraint in flatten_constraints(constraint_at(bound))
+            ]
             if not made:
                 raise ValueError(f"constraint={constraint_at!r} returns no constraint for {bound}.")
             return [*constraints, *made]
@@ -358,7 +359,7 @@ def family(
 
 def _index(constraints: list[Constraint], which: Any) -> int:
     """Return the index of the constraint that the user's `constraint=` refers to."""
-    listed = "; ".join(f"{k}: {one.label}" for k, one in enumerate(constraints))
+    listed = "; ".join(f"{k}: {constraint.label}" for k, constraint in enumerate(constraints))
     if not constraints:
         raise ValueError(
             "The estimator declares no constraint whose bound could vary: declare one, or pass "
@@ -369,16 +370,22 @@ def _index(constraints: list[Constraint], which: Any) -> int:
     if which is None:
         raise ValueError(f"Pass constraint= to choose the one whose bound varies: {listed}.")
     if isinstance(which, str):
-        found = [k for k, one in enumerate(constraints) if which in (one.name, one.text)]
-        if len(found) == 1:
-            return found[0]
+        matches = [
+            k
+            for k, constraint in enumerate(constraints)
+            if which in (constraint.name, constraint.text)
+        ]
+        if len(matches) == 1:
+            return matches[0]
     elif isinstance(which, int | np.integer) and -len(constraints) <= which < len(constraints):
         return int(which) % len(constraints)
     raise ValueError(f"constraint={which!r} does not match exactly one of {listed}.")
 
 
-def _as_varied(one: Constraint) -> VariedConstraint:
-    return VariedConstraint(one.lhs, one.sense, one.rhs, one.absolute, one.name)
+def _as_varied(constraint: Constraint) -> VariedConstraint:
+    return VariedConstraint(
+        constraint.lhs, constraint.sense, constraint.rhs, constraint.absolute, constraint.name
+    )
 
 
 def with_bound(constraint: Constraint, bound: float) -> Constraint:
@@ -394,11 +401,11 @@ def with_bound(constraint: Constraint, bound: float) -> Constraint:
 def common_sense(varied: Iterable[list[Constraint]], numbers: list[float]) -> str | None:
     """Return the sense of all constraints if each is bounded by its own number, else None."""
     as_given = all(
-        one.rhs.constant == number
+        constraint.rhs.constant == number
         for made, number in zip(varied, numbers, strict=True)
-        for one in made
+        for constraint in made
     )
-    senses = {str(one.sense) for made in varied for one in made}
+    senses = {str(constraint.sense) for made in varied for constraint in made}
     return senses.pop() if as_given and len(senses) == 1 else None
 
 
@@ -408,10 +415,10 @@ def common_text(varied: list[list[Constraint]]) -> str | None:
     return texts.pop() if len(texts) == 1 else None
 
 
-def _bounded_text(one: Constraint) -> str:
-    if one.name is not None or not one.rhs.is_number:
-        return one.label
-    return f"abs({one.lhs})" if one.absolute else f"{one.lhs}"
+def _bounded_text(constraint: Constraint) -> str:
+    if constraint.name is not None or not constraint.rhs.is_number:
+        return constraint.label
+    return f"abs({constraint.lhs})" if constraint.absolute else f"{constraint.lhs}"
 
 
 def tightest_first(numbers: list[float], sense: str | None) -> list[int]:
@@ -432,13 +439,13 @@ def _objectives(
     forms = LinearFractionalForms.stack([bind_rate(objective, data)[:2]], len(data))
     predictions = zip(*[model._predictions(design) for model in models], strict=True)
     return {
-        name: np.array([forms.values(positive)[0] for positive in some])
-        for name, some in zip(["objective", "expected_objective"], predictions, strict=True)
-        if some[0] is not None
+        name: np.array([forms.values(positive)[0] for positive in of_models])
+        for name, of_models in zip(["objective", "expected_objective"], predictions, strict=True)
+        if of_models[0] is not None
     }
 
 
-def _measure(
+def _measure_model(
     model: BaseRampClassifier, objective: Rate, design: Any, data: Data, level: float
 ) -> dict[str, Any]:
     """Results of one model, with the confidence interval of its objective."""
@@ -455,12 +462,12 @@ def _measure(
         "objective_low": of_objective["ci_low"],
         "objective_high": of_objective["ci_high"],
         **({} if expected is None else {"expected_objective": of_objective["expected"]}),
-        "slack": _smallest_slack(constraints, report),
+        "slack": _varied_slack(constraints, report),
         "satisfied": bool(report["satisfied"].all()),
     }
 
 
-def _table(bounds: list[float], sense: str | None, columns: Any) -> pd.DataFrame:
+def _path_table(bounds: list[float], sense: str | None, columns: Any) -> pd.DataFrame:
     """One row per bound; the value is recovered from bound and slack."""
     table = pd.DataFrame(columns)
     table.insert(0, "bound", bounds)
@@ -473,20 +480,22 @@ def _table(bounds: list[float], sense: str | None, columns: Any) -> pd.DataFrame
     return table
 
 
-def _own(model: BaseRampClassifier) -> pd.DataFrame:
+def _training_report(model: BaseRampClassifier) -> pd.DataFrame:
     """The report of a model with slacks of its values on the training rows."""
     report = model.constraint_report_
-    sign = np.array([1.0 if one.sense == "<=" else -1.0 for one in model._constraints])
+    sign = np.array(
+        [1.0 if constraint.sense == "<=" else -1.0 for constraint in model._constraints]
+    )
     return report.assign(slack=sign * (report["bound"] - report["value"]))
 
 
 def _out_of_fold_slack(models: list[BaseRampClassifier]) -> dict[str, list[float]]:
-    """Slacks of out-of-fold predictions, from which `_table` makes values, if there are any."""
+    """Slacks of out-of-fold predictions, if any, from which `_path_table` makes values."""
     reports = [model.constraint_report_ for model in models]
     if "cross_fitted" not in reports[0]:
         return {}
     slack = [
-        _smallest_slack(model._constraints, report)
+        _varied_slack(model._constraints, report)
         for model, report in zip(models, reports, strict=True)
     ]
     return {"cross_fitted": slack}
@@ -494,10 +503,12 @@ def _out_of_fold_slack(models: list[BaseRampClassifier]) -> dict[str, list[float
 
 def _is_varied(constraints: Sequence[Constraint]) -> np.ndarray:
     """Mask of the constraints whose bound varies."""
-    return np.array([isinstance(one, VariedConstraint) for one in constraints], dtype=bool)
+    return np.array(
+        [isinstance(constraint, VariedConstraint) for constraint in constraints], dtype=bool
+    )
 
 
-def _smallest_slack(constraints: Sequence[Constraint], report: pd.DataFrame) -> float:
+def _varied_slack(constraints: Sequence[Constraint], report: pd.DataFrame) -> float:
     """The smallest slack of the varied constraints; nan if undefined or not measured."""
     slack = report["slack"][_is_varied(constraints) & (report["n_rows"] > 0)]
     return float(slack.min(skipna=False)) if len(slack) else np.nan
@@ -506,7 +517,7 @@ def _smallest_slack(constraints: Sequence[Constraint], report: pd.DataFrame) -> 
 # --- pipelines -----------------------------------------------------------------------------
 
 
-def _parts(estimator: Any) -> tuple[Pipeline | None, BaseRampClassifier]:
+def _pipeline_parts(estimator: Any) -> tuple[Pipeline | None, BaseRampClassifier]:
     """Return the transformers, if any, and the classifier."""
     transformers, classifier = split_pipeline(estimator)
     if not isinstance(classifier, BaseRampClassifier):

@@ -91,8 +91,6 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         rates are the same for either class, as `error_rate` and `churn` are.
     class_weight : dict, "balanced" or None, default=None
         Class weights in the objective. They do not affect constraints.
-    random_state : int, RandomState instance or None, default=None
-        Not used: fits are deterministic.
     verbose : int, default=0
         1 prints one line per training step, or logs it if INFO records of "skbandit" are shown.
 
@@ -202,7 +200,6 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         solver_options: dict[str, Any] | None = None,
         pos_label: Any = None,
         class_weight: dict[Any, float] | str | None = None,
-        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.objective = objective
@@ -215,7 +212,6 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         self.solver_options = solver_options
         self.pos_label = pos_label
         self.class_weight = class_weight
-        self.random_state = random_state
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -381,7 +377,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         self, positive: np.ndarray, fitted: CrossFitted, goals: Goals
     ) -> pd.DataFrame:
         """The report of the rule on its training rows and of out-of-fold predictions."""
-        own = self._report(positive, goals.data, goals.constraints)
+        training = self._report(positive, goals.data, goals.constraints)
         held_out = report_table(
             goals.constraints,
             goals.data,
@@ -393,7 +389,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         if self.confidence_level is not None:
             at, choice = fitted.limits.at, fitted.choice
             margins = at(choice.rule.decided, 0.0) - at(choice.rule.decided, choice.quantile)
-        return cross_fitted_report(own, held_out, margins)
+        return cross_fitted_report(training, held_out, margins)
 
     def _check_fitted(self, positive: np.ndarray, fitted: CrossFitted, goals: Goals) -> None:
         """Raise if no rule meets the constraints out of fold; warn if the final one does not."""
@@ -437,8 +433,8 @@ def _surely_violated(goals: Goals, positive: np.ndarray) -> list[str]:
     rules = goals.constraints
     values = rules.values(positive)
     for k in np.flatnonzero(goals.is_measured & ~(rules.slack(values) >= -RATE_TOL)):
-        one = rules.constraints[k]
-        low, high = interval(one.rate, goals.data, positive, INTERVAL_LEVEL)
+        constraint = rules.constraints[k]
+        low, high = interval(constraint.rate, goals.data, positive, INTERVAL_LEVEL)
         if not low <= rules.bound[k] <= high:
-            violated.append(f"{one.label} is {values[k]:.4g}")
+            violated.append(f"{constraint.label} is {values[k]:.4g}")
     return violated

@@ -31,8 +31,51 @@ from skbandit.utils._compiled import compiled
 __all__ = ["AugmentedLagrangianSolver"]
 
 
-BELOW, LOW_KINK, BETWEEN, HIGH_KINK, ABOVE = 0, 1, 2, 3, 4
+BELOW, LOW_KINK, BETWEEN_KINKS, HIGH_KINK, ABOVE = 0, 1, 2, 3, 4
 """Places of a proximal point from left to right: off or on the kinks f = -1/2 and f = 1/2."""
+
+MAX_CG = 300
+"""Maximum number of conjugate gradient steps; then the direction found so far is used."""
+
+DENSE = 10
+"""Entries per nonzero one below which slopes of the constraints are multiplied as dense ones."""
+
+INTERCEPT_RIDGE = 1e-3
+"""Ridge on b, in units of sigma, the curvature of one kinked row.
+
+Keeps a Newton system solvable in b if no row is on a kink.
+"""
+
+HARD_UPPER = 1e4
+"""Upper bound of the multipliers of hard constraints; one that reaches it counts as infinite."""
+
+FIRST_SIGMA, WARM_SIGMA = 3.0, 10.0
+"""sigma of a cold start, and the largest sigma of a warm one, in units of the mean row cost."""
+
+TAU_RATIO = 10.0
+"""tau / (n sigma): the larger, the weaker the proximal term of the multipliers."""
+
+MAX_STEPS, MAX_TRIALS = 15, 8
+"""Maximum Newton steps per augmented Lagrangian, and maximum trials per line search."""
+
+SHORT_STEP = 0.05
+"""Length of a step below which the next Newton system is damped more."""
+
+FIRST_DAMPING, LAST_DAMPING = 1e-5, 1e3
+"""Smallest and largest damping after short steps.
+
+In units of the Hessian's diagonal if all rows were on kinks. Beyond the largest, the
+minimization stops: only rounding is left to gain.
+"""
+
+MAX_SCORE_CHANGE = 5.0
+"""Largest change of a score in the first trial of a line search, where a ramp has width 1."""
+
+MAX_STALLED_UPDATES = 10
+"""Multiplier updates without progress after which the best solution so far is returned."""
+
+MAX_UPDATES_AT_UPPER = 2
+"""Consecutive updates with multipliers at HARD_UPPER after which constraints are infeasible."""
 
 
 # Compiled passes over the rows of X for the augmented Lagrangian.
@@ -78,7 +121,7 @@ def prox(
         elif y <= -0.5 + p - q:
             at, here = -0.5, LOW_KINK
         elif y < 0.5 + p - q:
-            at, here = y - p + q, BETWEEN
+            at, here = y - p + q, BETWEEN_KINKS
         elif y <= 0.5 + p:
             at, here = 0.5, HIGH_KINK
         else:
@@ -113,27 +156,14 @@ def curvature(
     out[:] = 0.0
     at, value = np.empty(2 * len(position), np.int64), np.empty(2 * len(position))
     for j in range(len(indptr) - 1):
-        found = 0
+        n_entries = 0
         for a in range(indptr[j], indptr[j + 1]):
             if slope[a] != 0.0 and position[k[a]] >= 0:
-                at[found], value[found] = position[k[a]], slope[a]
-                found += 1
-        for i in range(found):
-            for c in range(found):
+                at[n_entries], value[n_entries] = position[k[a]], slope[a]
+                n_entries += 1
+        for i in range(n_entries):
+            for c in range(n_entries):
                 out[at[i], at[c]] += value[i] * value[c]
-
-
-MAX_CG = 300
-"""Maximum number of conjugate gradient steps; then the direction found so far is used."""
-
-DENSE = 10
-"""Entries per nonzero one below which slopes of the constraints are multiplied as dense ones."""
-
-INTERCEPT_RIDGE = 1e-3
-"""Ridge on b, in units of sigma, the curvature of one kinked row.
-
-Keeps a Newton system solvable in b if no row is on a kink.
-"""
 
 
 @dataclass(frozen=True)
@@ -256,12 +286,12 @@ class AugmentedLagrangian:
         """The derivative in v."""
         return (here.costs - self.gamma)[1:] - (here.v - self.center) / self.tau
 
-    def curvature(self, here: LagrangianPoint, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def curvature(self, here: LagrangianPoint, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Minus the second derivative in some of v, and the slope in f of each entry."""
-        by_row, size = self.problem.by_row, int(some.sum())
+        by_row, size = self.problem.by_row, int(part.sum())
         slope, M = np.empty_like(by_row.data), np.empty((size, size))
         slopes(here.place, by_row.indptr, by_row.data, slope)
-        position = np.append(-1, np.where(some, np.cumsum(some) - 1, -1))
+        position = np.append(-1, np.where(part, np.cumsum(part) - 1, -1))
         curvature(slope, by_row.indptr, by_row.indices, position, M)
         M /= self.sigma
         M.flat[:: size + 1] += 1 / self.tau
@@ -279,7 +309,7 @@ class AugmentedLagrangian:
         where D_F holds the slopes in f of the constraints F, and M is the curvature in v.
         """
         problem, sigma = self.problem, self.sigma
-        one = float(problem.fit_intercept)  # the last column of [X 1], 0 without intercept
+        constant = float(problem.fit_intercept)  # the last column of [X 1], 0 without intercept
         kinked = (here.place == LOW_KINK) | (here.place == HIGH_KINK)
         X = problem.X[np.flatnonzero(kinked)]
         XT = X.T  # not a mere view if X is sparse
@@ -288,14 +318,14 @@ class AugmentedLagrangian:
         ridge = damping + np.append(np.full(len(here.w), problem.alpha), INTERCEPT_RIDGE * sigma)
 
         def hessian(u: np.ndarray) -> np.ndarray:
-            along = sigma * (X @ u[:-1] + one * u[-1])
+            along = sigma * (X @ u[:-1] + constant * u[-1])
             image = ridge * u + E @ (response @ u)
             image[:-1] += XT @ along
-            image[-1] += one * along.sum()
+            image[-1] += constant * along.sum()
             return image
 
         diagonal = ridge + np.einsum("if,fi->i", E, response)
-        diagonal += sigma * np.append(column_squares(X), one * X.shape[0])
+        diagonal += sigma * np.append(column_squares(X), constant * X.shape[0])
         size = len(gradient)
         u, _ = cg(
             LinearOperator((size, size), matvec=hessian),
@@ -346,38 +376,6 @@ def column_squares(X: Any) -> np.ndarray:
 # involve only the few rows of X whose f is on a kink. After Li, Sun and Toh (2018), "A highly
 # efficient semismooth Newton augmented Lagrangian method for solving lasso problems", SIAM Journal
 # on Optimization 28(1).
-
-
-HARD_UPPER = 1e4
-"""Upper bound of the multipliers of hard constraints; one that reaches it counts as infinite."""
-
-FIRST_SIGMA, WARM_SIGMA = 3.0, 10.0
-"""sigma of a cold start, and the largest sigma of a warm one, in units of the mean row cost."""
-
-TAU_RATIO = 10.0
-"""tau / (n sigma): the larger, the weaker the proximal term of the multipliers."""
-
-MAX_STEPS, MAX_TRIALS = 15, 8
-"""Maximum Newton steps per augmented Lagrangian, and maximum trials per line search."""
-
-SHORT_STEP = 0.05
-"""Length of a step below which the next Newton system is damped more."""
-
-FIRST_DAMPING, LAST_DAMPING = 1e-5, 1e3
-"""Smallest and largest damping after short steps.
-
-In units of the Hessian's diagonal if all rows were on kinks. Beyond the largest, the
-minimization stops: only rounding is left to gain.
-"""
-
-MAX_SCORE_CHANGE = 5.0
-"""Largest change of a score in the first trial of a line search, where a ramp has width 1."""
-
-MAX_STALLED_UPDATES = 10
-"""Multiplier updates without progress after which the best solution so far is returned."""
-
-MAX_UPDATES_AT_UPPER = 2
-"""Consecutive updates with multipliers at HARD_UPPER after which constraints are infeasible."""
 
 
 @dataclass(frozen=True)
@@ -445,7 +443,7 @@ class AugmentedLagrangianSolver(ParametersMixin):
             If hard constraints are not met.
         """
         hard, upper = math.isinf(penalty), min(penalty, HARD_UPPER)
-        w, b, v, state = _start(problem, upper, warm)
+        w, b, v, state = _first_state(problem, upper, warm)
         z, theta, sigma = problem.X @ w + b, state.theta, state.sigma
         tightening, slope_tol = np.zeros_like(v), 1e-7
         best, best_rank, best_dual = None, (True, math.inf), -math.inf  # rank: missed, primal
@@ -457,11 +455,11 @@ class AugmentedLagrangianSolver(ParametersMixin):
             here, n_steps = _minimize(lagrangian, lagrangian.at(w, b, z, v), penalty, tol)
             w, b, z, v, theta = here.w, here.b, here.z, here.v, here.theta
 
-            found = certify(problem, w, b, v, penalty, _hinge_duals(problem, v, theta), z)
-            best_dual = max(best_dual, found.dual)
-            missed = hard and found.excess > MAX_EXCESS
-            if (missed, found.primal) < best_rank:
-                best, best_rank = found, (missed, found.primal)
+            solution = certify(problem, w, b, v, penalty, _hinge_duals(problem, v, theta), z)
+            best_dual = max(best_dual, solution.dual)
+            missed = hard and solution.excess > MAX_EXCESS
+            if (missed, solution.primal) < best_rank:
+                best, best_rank = solution, (missed, solution.primal)
             error = best_rank[1] - best_dual
             n_stalled = 0 if error < 0.9 * least_error else n_stalled + 1
             least_error = min(least_error, error)
@@ -469,7 +467,7 @@ class AugmentedLagrangianSolver(ParametersMixin):
             solved = error <= tol and not best_rank[0]
             if solved or n_stalled > MAX_STALLED_UPDATES or n_at_upper > MAX_UPDATES_AT_UPPER:
                 break
-            if missed and found.primal - best_dual <= tol:
+            if missed and solution.primal - best_dual <= tol:
                 # f meets the constraints, X w + b not yet: it is scattered around f's kinks
                 violations = np.maximum(problem.rows(z)[1:], 0.0)
                 affordable = 0.25 * tol / (1 + v.sum())
@@ -480,14 +478,14 @@ class AugmentedLagrangianSolver(ParametersMixin):
             reason = "they may contradict one another" if n_at_upper else f"the gap was {error:.1e}"
             raise SolverError(
                 "The augmented Lagrangian found no point within the hard constraints: the last "
-                f"one misses them by {found.excess:.1e}, at multipliers up to "
+                f"one misses them by {solution.excess:.1e}, at multipliers up to "
                 f"{v.max(initial=0.0):.1e}; {reason}. Raise the solver's max_iter to allow more "
                 "multiplier updates, or relax the constraints."
             )
         return replace(best, dual=min(best_dual, best.primal), state=DualState(theta, sigma))
 
 
-def _start(
+def _first_state(
     problem: ConvexProblem, upper: float, warm: Solution | None
 ) -> tuple[np.ndarray, float, np.ndarray, DualState]:
     """Return w, b, v and the dual state to start from: zero, or as much as `warm` supplies."""

@@ -25,6 +25,41 @@ from skbandit.utils._compiled import compiled
 
 __all__ = ["CuttingPlaneSolver"]
 
+INTERCEPT_PACE = 0.1
+"""Square of a constant feature that would move as fast as b, as a share of the mean |x|^2."""
+
+MAX_SWEEPS = 50
+"""Maximum sweeps between gap checks, when few rows remain active."""
+
+MARGIN = 0.1
+"""Distance from a kink up to which a resting row is active again.
+
+A share of the largest change of a score since the last gap check; rows further away are
+skipped.
+"""
+
+RUN = 8
+"""Number of consecutive rows visited together, since they are consecutive in memory."""
+
+CUT_MAX_EXCESS = 1e-8
+"""Largest violation of a hard constraint by a cut, in units of its row, that counts as met.
+
+Tighter than the `MAX_EXCESS` that solutions are held to: the mean of the cuts satisfies the
+constraints up to the tolerance of the linear program, 1e-10. Beyond it the value is infinite.
+"""
+
+MAX_DECREMENT, MAX_CENTER_STEPS = 0.1, 200
+"""Newton decrement below which a point counts as the analytic center; maximum Newton steps."""
+
+FIRST_UPPER, RAISE_UPPER = 1.0, 4.0
+"""Initial upper bound of V = [0, upper]^m, and the factor by which it grows if it is too small.
+
+It starts at twice the largest multiplier of the warm start if that is more.
+"""
+
+GAP_ROUNDING = 1e-13
+"""Smallest meaningful gap, as a share of the objective's constant; below it is rounding."""
+
 
 @compiled
 def ascend(
@@ -63,23 +98,6 @@ def ascend(
                 b += pace * step
                 for e in range(indptr[j], indptr[j + 1]):
                     w[indices[e]] += step / alpha * data[e]
-
-
-INTERCEPT_PACE = 0.1
-"""Square of a constant feature that would move as fast as b, as a share of the mean |x|^2."""
-
-MAX_SWEEPS = 50
-"""Maximum sweeps between gap checks, when few rows remain active."""
-
-MARGIN = 0.1
-"""Distance from a kink up to which a resting row is active again.
-
-A share of the largest change of a score since the last gap check; rows further away are
-skipped.
-"""
-
-RUN = 8
-"""Number of consecutive rows visited together, since they are consecutive in memory."""
 
 
 @dataclass(frozen=True)
@@ -253,8 +271,8 @@ def solve_svm(
     >>> from skbandit.constrained.paper._cutting_plane import Design
     >>> from skbandit.constrained.paper._cutting_plane import WeightedSVM, solve_svm
     >>> X, p, q = np.array([[1.0], [-1.0]]), np.array([0.0, 0.5]), np.array([0.5, 0.0])
-    >>> found = solve_svm(WeightedSVM(Design.of(X), p, q, alpha=0.1), tol=1e-10)
-    >>> found.coef.round(6), round(found.primal, 6), round(found.dual, 6)
+    >>> solution = solve_svm(WeightedSVM(Design.of(X), p, q, alpha=0.1), tol=1e-10)
+    >>> solution.coef.round(6), round(solution.primal, 6), round(solution.dual, 6)
     (array([0.5]), 0.0125, 0.0125)
     """
     X, alpha = svm.design.X, svm.alpha
@@ -282,7 +300,7 @@ def solve_svm(
         w, b = X.T @ theta / alpha, b + pace * theta.sum()
         before, f = f, X @ w + b
         resting = svm.at_rest(theta, f, MARGIN * np.abs(f - before).max())
-        best = _better(best, w, b, f, theta)
+        best = _better_points(best, w, b, f, theta)
         best = replace(best, epochs=best.epochs + n_sweeps * len(rows) / len(costly))
     return best
 
@@ -301,7 +319,7 @@ def _pace(svm: WeightedSVM) -> float:
     return INTERCEPT_PACE / svm.alpha * (float(svm.design.squares.mean()) or 1.0)
 
 
-def _better(
+def _better_points(
     best: SVMSolution, w: np.ndarray, b: float, f: np.ndarray, theta: np.ndarray
 ) -> SVMSolution:
     """Keep the better primal and the better dual point; they need not belong together."""
@@ -311,17 +329,6 @@ def _better(
     theta = best.svm.feasible(theta)
     dual = best.svm.dual(theta)
     return replace(best, theta=theta, dual=dual) if dual > best.dual else best
-
-
-CUT_MAX_EXCESS = 1e-8
-"""Largest violation of a hard constraint by a cut, in units of its row, that counts as met.
-
-Tighter than the `MAX_EXCESS` that solutions are held to: the mean of the cuts satisfies the
-constraints up to the tolerance of the linear program, 1e-10. Beyond it the value is infinite.
-"""
-
-MAX_DECREMENT, MAX_STEPS = 0.1, 200
-"""Newton decrement below which a point counts as the analytic center; maximum Newton steps."""
 
 
 @dataclass(frozen=True)
@@ -365,7 +372,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Model:
+class CutModel:
     """The model h_t(v), the lowest cut at v: concave, and above the dual function.
 
     Parameters
@@ -380,7 +387,7 @@ class Model:
     slopes: np.ndarray
 
     @classmethod
-    def of(cls, cuts: Sequence[Cut]) -> Model:
+    def of(cls, cuts: Sequence[Cut]) -> CutModel:
         """Build the model from its cuts."""
         return cls(np.array([cut.offset for cut in cuts]), np.array([cut.g for cut in cuts]))
 
@@ -408,7 +415,7 @@ class Maximum:
     mixture: np.ndarray
 
 
-def maximize(h: Model, upper: float) -> Maximum:
+def maximize(h: CutModel, upper: float) -> Maximum:
     """Maximize h_t over the box, through its dual: the mixture of cuts with the lowest maximum.
 
     min over mu, xi >= 0 with sum mu = 1 of <mu, offsets> + upper sum xi, where xi >= mu' slopes.
@@ -430,14 +437,14 @@ def maximize(h: Model, upper: float) -> Maximum:
     return Maximum(float(result.fun + least), v, mixture / mixture.sum())
 
 
-def mean(problem: ConvexProblem, cuts: Sequence[Cut], mixture: np.ndarray) -> Cut:
+def mean_cut(problem: ConvexProblem, cuts: Sequence[Cut], mixture: np.ndarray) -> Cut:
     """Make the cut of the mean (w, b): by convexity nowhere above the mixture of the cuts."""
     coef = sum((mu * cut.coef for mu, cut in zip(mixture, cuts, strict=True) if mu), 0.0)
     b = sum(mu * cut.intercept for mu, cut in zip(mixture, cuts, strict=True))
     return Cut.at(problem, np.asarray(coef), b, problem.X @ coef + b)
 
 
-def center(h: Model, lower: float, upper: float, top: Maximum) -> np.ndarray:
+def center(h: CutModel, lower: float, upper: float, top: Maximum) -> np.ndarray:
     """Choose the next v: a center of the part of V that the cuts have left (CutChooser)."""
     m = len(top.v)
     if m == 0 or upper == 0:
@@ -445,7 +452,7 @@ def center(h: Model, lower: float, upper: float, top: Maximum) -> np.ndarray:
     return bisection(h, lower, upper) if m == 1 else analytic_center(h, lower, upper, top)
 
 
-def bisection(h: Model, lower: float, upper: float) -> np.ndarray:
+def bisection(h: CutModel, lower: float, upper: float) -> np.ndarray:
     """Halve the remaining interval of a single multiplier: {v in [0, upper]: h_t(v) >= L_t}.
 
     A cut through L_t at v_t, which an exact SVM gives unless v_t is the best so far, keeps
@@ -459,7 +466,7 @@ def bisection(h: Model, lower: float, upper: float) -> np.ndarray:
     return np.clip([(left + right) / 2], 0.0, upper)
 
 
-def analytic_center(h: Model, lower: float, upper: float, top: Maximum) -> np.ndarray:
+def analytic_center(h: CutModel, lower: float, upper: float, top: Maximum) -> np.ndarray:
     """The v of the analytic center of {(v, z): L_t <= z <= h_t(v), v in [0, upper]^m}.
 
     It maximizes sum_s log(h_s(v) - z) + t log(z - L_t) + sum_k log v_k + log(upper - v_k),
@@ -480,7 +487,7 @@ def analytic_center(h: Model, lower: float, upper: float, top: Maximum) -> np.nd
     v = top.v + min(0.5, 0.5 / max(-(slopes @ inwards).min(), 1.0)) * inwards
     z = ((h.offsets - lower) / height + slopes @ v).min() / 2
     y = np.append(v, z)
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_CENTER_STEPS):
         slack = offsets + rows @ y
         gradient = rows.T @ (weights / slack)
         hessian = (rows.T * (weights / slack**2)) @ rows
@@ -493,16 +500,6 @@ def analytic_center(h: Model, lower: float, upper: float, top: Maximum) -> np.nd
             break
         y = moved
     return np.clip(y[:m], 0.0, upper)
-
-
-FIRST_UPPER, RAISE_UPPER = 1.0, 4.0
-"""Initial upper bound of V = [0, upper]^m, and the factor by which it grows if it is too small.
-
-It starts at twice the largest multiplier of the warm start if that is more.
-"""
-
-ROUNDING = 1e-13
-"""Smallest meaningful gap, as a share of the objective's constant; below it is rounding."""
 
 
 @dataclass(frozen=True)
@@ -534,8 +531,8 @@ class SVMOptimizer:
         """
         constant = -float(np.append(1.0, v) @ self.problem.gamma)  # Psi minus the SVM
         ceiling = h - constant
-        found = solve_svm(self.svm(v), epsilon, warm, ceiling=ceiling, max_epochs=max_epochs)
-        return found, found.dual + constant
+        solution = solve_svm(self.svm(v), epsilon, warm, ceiling=ceiling, max_epochs=max_epochs)
+        return solution, solution.dual + constant
 
 
 @dataclass
@@ -629,9 +626,9 @@ class CuttingPlaneSolver(ParametersMixin):
         svm_optimizer = SVMOptimizer(problem, Design.of(problem.X))
 
         # Line 1 (numbers are the lines of Algorithm 2): a first cut and a lower bound.
-        v, warm_svm, first = _start(problem, warm, limit)
+        v, warm_svm, first = _first_cut(problem, warm, limit)
         svm, L = svm_optimizer(v, np.inf, np.inf, warm_svm, budget)
-        best, cuts, h = (v, svm), [first], Model.of([first])
+        best, cuts, h = (v, svm), [first], CutModel.of([first])
         upper = min(limit, max(FIRST_UPPER, 2 * v.max(initial=0.0)))  # V = [0, upper]^m
         epsilon = max(self.share * (svm.primal - svm.dual), aim) if len(v) else aim
 
@@ -641,9 +638,9 @@ class CuttingPlaneSolver(ParametersMixin):
             cuts.append(Cut.at(problem, svm.coef, svm.intercept, svm.scores))  # 10
             if bound > L:
                 L, best = bound, (v, svm)
-            h = Model.of(cuts)  # 3
+            h = CutModel.of(cuts)  # 3
             U = maximize(h, upper)  # 4
-            point = mean(problem, cuts, U.mixture)
+            point = mean_cut(problem, cuts, U.mixture)
             gap = point.value(upper) - L
             if point.value(penalty) - L <= aim or budget <= 0:  # 5 to 7
                 break
@@ -654,17 +651,22 @@ class CuttingPlaneSolver(ParametersMixin):
                     upper = min(limit, RAISE_UPPER * upper)
                     U = maximize(h, upper)
                 elif np.isinf(penalty):
-                    raise _infeasible(point, upper)
+                    worst = int(np.argmax(point.g))
+                    raise SolverError(
+                        f"The constraints seem infeasible: even at a penalty of {upper:g} per unit "
+                        f"it is cheaper to violate constraint {worst} by {point.g[worst]:.3g} than "
+                        "to meet it. Relax the constraints."
+                    )
             v, epsilon = center(h, L, upper, U), self.share * (U.value - L)  # 8
-        return _certified(problem, point, *best, penalty, tol)
+        return _certified_point(problem, point, *best, penalty, tol)
 
     def _aim(self, problem: ConvexProblem, tol: float) -> float:
         """The gap to stop at: `tol`, unless it is out of reach of dual ascent or rounding."""
         objective_scale = 0.5 * float(problem.P[:1].sum() + problem.Q[:1].sum()) or 1.0
-        return max(tol, self.rtol * objective_scale, ROUNDING * abs(float(problem.gamma[0])))
+        return max(tol, self.rtol * objective_scale, GAP_ROUNDING * abs(float(problem.gamma[0])))
 
 
-def _start(
+def _first_cut(
     problem: ConvexProblem, warm: Solution | None, limit: float
 ) -> tuple[np.ndarray, SVMSolution | None, Cut]:
     """First multipliers, SVM solution and cut: those of the warm start, or of w = 0, b = 0."""
@@ -680,16 +682,7 @@ def _start(
     return v, warm_svm, Cut.at(problem, warm.coef, b, problem.X @ warm.coef + b)
 
 
-def _infeasible(point: Cut, penalty: float) -> SolverError:
-    worst = int(np.argmax(point.g))
-    return SolverError(
-        f"The constraints seem infeasible: even at a penalty of {penalty:g} per unit it is "
-        f"cheaper to violate constraint {worst} by {point.g[worst]:.3g} than to meet it. Relax "
-        "the constraints."
-    )
-
-
-def _certified(
+def _certified_point(
     problem: ConvexProblem,
     point: Cut,
     v: np.ndarray,
@@ -705,7 +698,7 @@ def _certified(
             "may be infeasible."
         )
     duals = svm.svm.hinge_duals(svm.theta)
-    found = certify(problem, point.coef, point.intercept, v, penalty, duals)
-    if found.gap > tol:
-        found = polish(problem, found, duals, penalty)
-    return replace(found, state=svm)
+    solution = certify(problem, point.coef, point.intercept, v, penalty, duals)
+    if solution.gap > tol:
+        solution = polish(problem, solution, duals, penalty)
+    return replace(solution, state=svm)

@@ -243,7 +243,7 @@ def hinge(z: np.ndarray) -> np.ndarray:
     return np.maximum(0.5 + z, 0.0)
 
 
-def canonical(X: Any) -> Any:
+def canonical_design(X: Any) -> Any:
     """Return X as a C-ordered array, or in CSR with sorted indices and no duplicate entries."""
     if not issparse(X):
         return np.ascontiguousarray(X, dtype=np.float64)
@@ -393,12 +393,12 @@ class ParametersMixin:
         ValueError
             If a parameter is unknown or its value invalid.
         """
-        known = self.get_params()
-        unknown = [name for name in params if name not in known]
+        parameters = self.get_params()
+        unknown = [name for name in params if name not in parameters]
         if unknown:
             raise ValueError(
                 f"{type(self).__name__} has no parameter {unknown[0]!r}; it takes "
-                f"{', '.join(map(repr, known))}."
+                f"{', '.join(map(repr, parameters))}."
             )
         checked = replace(self, **params)  # __post_init__ refuses invalid values
         vars(self).update(vars(checked))

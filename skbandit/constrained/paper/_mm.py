@@ -199,7 +199,8 @@ def majorize_minimize(
     current, penalty = problem.evaluate(start), ElasticPenalty()
     path: list[float] = []
     accuracy = AccuracySchedule.begin(solver, problem.objective_scale, tol, expected)
-    solution = initial_solution(start, np.zeros(len(problem.rhs)), expected)
+    multipliers = np.zeros(len(problem.rhs))
+    solution = Solution(start.coef, start.intercept, multipliers, primal=expected, dual=0.0)
     converged = False
     for number in range(1, max_iter + 1):
         began = time.perf_counter()
@@ -208,7 +209,7 @@ def majorize_minimize(
         solution = _minimize_bound(problem, current.point, solver, rho, accuracy, solution)
         proposed = problem.evaluate(Point(solution.coef, solution.intercept))
         decrease = current.penalized(rho) - proposed.penalized(rho)
-        left, current = current, _better(current, proposed, rho)
+        left, current = current, _better_iterate(current, proposed, rho)
         path.append(current.objective)
         seconds = time.perf_counter() - began
         gap = solution.gap / (max(1.0, rho) if math.isfinite(rho) else 1.0)
@@ -244,13 +245,8 @@ def _minimize_bound(
         return solver.solve(convex, LAST_PENALTY, gap, warm)
 
 
-def _better(current: Iterate, proposed: Iterate, penalty: float) -> Iterate:
+def _better_iterate(current: Iterate, proposed: Iterate, penalty: float) -> Iterate:
     """The proposed iterate unless it is worse, or leaves the hard constraints, by rounding."""
     if math.isinf(penalty) and not proposed.feasible:
         return current
     return proposed if proposed.penalized(penalty) <= current.penalized(penalty) else current
-
-
-def initial_solution(point: Point, multipliers: np.ndarray, gap: float) -> Solution:
-    """A point as a warm start for a solver, `gap` away from the optimum."""
-    return Solution(point.coef, point.intercept, multipliers, primal=gap, dual=0.0)

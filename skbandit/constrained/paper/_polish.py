@@ -23,6 +23,9 @@ MAX_UNKNOWNS = 1000
 Beyond it the solution is returned as it is.
 """
 
+MAX_MERITS = 20
+"""Calls of the merit in a line search, at most."""
+
 
 def polish(problem: ConvexProblem, rough: Solution, duals: HingeDuals, penalty: float) -> Solution:
     """Solve the optimality conditions on the active set that a rough solution suggests.
@@ -198,10 +201,6 @@ def adapted_damping(
     return damping
 
 
-MAX_TRIALS = 20
-"""Calls of the merit in a line search, at most."""
-
-
 def line_search(
     merit: Callable[[float], tuple[float, float]], value: float, slope: float
 ) -> tuple[float, float]:
@@ -223,7 +222,7 @@ def line_search(
     t, low, low_slope = 1.0, 0.0, slope
     high, high_slope = math.inf, 0.0
     best_t, best = 0.0, value
-    for trial in range(MAX_TRIALS):
+    for trial in range(MAX_MERITS):
         value_t, slope_t = merit(t)
         if value_t < best:
             best_t, best = t, value_t

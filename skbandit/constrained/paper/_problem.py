@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
 from skbandit.constrained._goals import MeasuredGoals
-from skbandit.constrained.paper._interface import ConvexProblem, canonical
+from skbandit.constrained.paper._interface import ConvexProblem, canonical_design
 from skbandit.constrained.paper._tolerances import FEASIBLE, NO_DIRECTION
 from skbandit.constrained.rounds._multipliers import multipliers_per_bound
 from skbandit.measure import BoundConstraints, LinearFractionalForms, nonnegative_rows
@@ -22,6 +22,21 @@ KINK = 1e-6
 Optima put many rows exactly at f = 1/2 or -1/2. There both bounds are tight and the hinge is
 the one that can still move, so rounding must not push such a row onto the flat one.
 """
+
+MAX_ROWS = 2000
+"""Largest number of rows: their inner products are decomposed, a dense matrix of this order.
+
+Beyond it, training sees the features themselves.
+"""
+
+SMALLEST_SHARE = 1e-10
+"""Smallest squared singular value that is kept, as a share of the largest.
+
+Inner products are exact to about 1e-16 of the largest: far below, they say nothing.
+"""
+
+NULL = 1e-10
+"""Largest |X'v|, as a share of the largest singular value, of a direction that counts as empty."""
 
 
 def ramp(z: np.ndarray) -> np.ndarray:
@@ -64,22 +79,6 @@ def _keep(weights: csr_array, columns: np.ndarray) -> csr_array:
 # orthonormal basis Q of the span, w = Q u gives X w = (X Q) u and |w| = |u|: the same problem,
 # with at most as many features as rows. Every w of the span has such a u, so constraints, starting
 # points and optima correspond one to one, whether there is an intercept or not.
-
-
-MAX_ROWS = 2000
-"""Largest number of rows: their inner products are decomposed, a dense matrix of this order.
-
-Beyond it, training sees the features themselves.
-"""
-
-SMALLEST_SHARE = 1e-10
-"""Smallest squared singular value that is kept, as a share of the largest.
-
-Inner products are exact to about 1e-16 of the largest: far below, they say nothing.
-"""
-
-NULL = 1e-10
-"""Largest |X'v|, as a share of the largest singular value, of a direction that counts as empty."""
 
 
 @dataclass(frozen=True)
@@ -322,7 +321,7 @@ class RampProblem:
 
 def compile_problem(X: Any, goals: MeasuredGoals, alpha: float, fit_intercept: bool) -> RampProblem:
     """Compile bound goals over the rows of X into Problem 2."""
-    X = canonical(X) if len(goals.rows) == X.shape[0] else canonical(X)[goals.rows]
+    X = canonical_design(X) if len(goals.rows) == X.shape[0] else canonical_design(X)[goals.rows]
     measured = goals.constraints
     rows, rhs = goals.linear
     scale = np.asarray(abs(rows).sum(axis=1)).ravel()

@@ -20,7 +20,7 @@ from skbandit.constrained.paper._interface import (
     ParametersMixin,
     Solution,
     SolverError,
-    canonical,
+    canonical_design,
     certify,
 )
 from skbandit.constrained.paper._polish import adapted_damping, box_quadratic, line_search, polish
@@ -44,6 +44,56 @@ __all__ = ["SmoothedNewtonSolver"]
 # All loops run over ``ConvexProblem.by_row``: row j of the data has the entries (k, cost), where
 # cost > 0 is that of a positive prediction in row k of the problem, and cost < 0 minus that of a
 # negative one.
+
+SMOOTHEST, SHARPEST = 1.0, 1e-3
+"""eps of a cold start, and the smallest eps, in units of the score (a ramp has width 1)."""
+
+FINE, PROXIMAL = 0.1, 0.02
+"""Largest eps of the fine stage, and of the proximal stage.
+
+A warm start begins with FINE, or with PROXIMAL if an accurate solution is required.
+"""
+
+WARM_GAP = 0.1
+"""Largest gap of a solution that counts as a warm start, as a share of the objective's scale."""
+
+MODERATE_TOL, ROUGH_TOL = 1e-4, 5e-6
+"""Tolerances, as shares of the objective's scale, above which less work will do.
+
+Above MODERATE_TOL a warm start begins with FINE; above ROUGH_TOL centers do not move, as
+uncentered hinges majorize the true ones: a point feasible for them is feasible.
+"""
+
+GAP_PER_SQUARE = 0.01
+"""Cautious estimate of gap / (eps^2 scale), which is about 0.1: do not certify before."""
+
+FIRST_SETTLE_TOL, LAST_SETTLE_TOL = 2e-3, 1e-13
+"""Newton decrement, in units of eps, below which steps have settled: at first, and at last."""
+
+WIDEN = 0.2
+"""Share of eps by which hinges count as curved beyond their curved part after a short step."""
+
+SHORT_LENGTH = 0.1
+"""Length of a step below which the next Newton system is damped more."""
+
+LEAST_DAMPING, MOST_DAMPING = 1e-4, 1.0
+"""Smallest and largest damping after a short step, in units of `SmoothedProblem.metric`."""
+
+HARD_FIRST_PENALTY, HARD_LAST_PENALTY = 10.0, 1e4
+"""Penalty per unit of violation of hard constraints, at first and at last.
+
+Times 10 while a multiplier is at the penalty; constraints that need more than the last one
+are left to the augmented Lagrangian.
+"""
+
+POLISH_GAP, POLISH_UNKNOWNS = 1e-5, 200
+"""Largest gap (in units of the objective) and number of unknowns at which to try polishing."""
+
+FALLBACK_GAP = 1e-4
+"""Gap, as a share of the objective's scale, above which the augmented Lagrangian is tried."""
+
+MAX_STALLED_CERTIFICATES = 8
+"""Certificates without progress after which the best solution so far is returned."""
 
 
 class CostEntries(NamedTuple):
@@ -271,9 +321,9 @@ class SmoothedProblem:
 
     def shares(self, z: np.ndarray, smoothing: Smoothing) -> Centers:
         """Slopes of the smoothed hinges at scores z, in [0, 1]."""
-        found = Centers(np.empty_like(z), np.empty_like(z))
-        hinge_shares(smoothing.centers, z, smoothing.eps, found.up, found.down)
-        return found
+        slopes = Centers(np.empty_like(z), np.empty_like(z))
+        hinge_shares(smoothing.centers, z, smoothing.eps, slopes.up, slopes.down)
+        return slopes
 
     def hinge_duals(self, z: np.ndarray, v: np.ndarray, smoothing: Smoothing) -> HingeDuals:
         """Duals of the hinges at scores z and multipliers v."""
@@ -326,37 +376,11 @@ class Derivatives:
             J[-1], H[-1] = 0.0, 0.0
 
 
-SMOOTHEST, SHARPEST = 1.0, 1e-3
-"""eps of a cold start, and the smallest eps, in units of the score (a ramp has width 1)."""
-
-FINE, PROXIMAL = 0.1, 0.02
-"""Largest eps of the fine stage, and of the proximal stage.
-
-A warm start begins with FINE, or with PROXIMAL if an accurate solution is required.
-"""
-
 # Schedule of the smoothing: how sharp the hinges are, and when they become sharper.
 #
 # Three stages, by eps. Coarse: one good step per eps suffices. Fine: steps are taken until they
 # settle, and the point is certified once eps is small enough for the gap to be. Proximal: the
 # centers of the smoothing move to the hinges' slopes, where it is exact, and the gap goes to 0.
-
-
-WARM_GAP = 0.1
-"""Largest gap of a solution that counts as a warm start, as a share of the objective's scale."""
-
-MODERATE_TOL, ROUGH_TOL = 1e-4, 5e-6
-"""Tolerances, as shares of the objective's scale, above which less work will do.
-
-Above MODERATE_TOL a warm start begins with FINE; above ROUGH_TOL centers do not move, as
-uncentered hinges majorize the true ones: a point feasible for them is feasible.
-"""
-
-GAP_PER_SQUARE = 0.01
-"""Cautious estimate of gap / (eps^2 scale), which is about 0.1: do not certify before."""
-
-FIRST_SETTLE_TOL, LAST_SETTLE_TOL = 2e-3, 1e-13
-"""Newton decrement, in units of eps, below which steps have settled: at first, and at last."""
 
 
 @dataclass(frozen=True)
@@ -438,16 +462,6 @@ class SmoothingSchedule:
         return replace(self, eps=max(min(self.eps / 2, PROXIMAL), SHARPEST))
 
 
-WIDEN = 0.2
-"""Share of eps by which hinges count as curved beyond their curved part after a short step."""
-
-SHORT_LENGTH = 0.1
-"""Length of a step below which the next Newton system is damped more."""
-
-LEAST_DAMPING, MOST_DAMPING = 1e-4, 1.0
-"""Smallest and largest damping after a short step, in units of `SmoothedProblem.metric`."""
-
-
 @dataclass(frozen=True)
 class NewtonIterate:
     """A point of the descent.
@@ -526,7 +540,7 @@ class CholeskyFactor:
 
 
 @dataclass(frozen=True)
-class Merit:
+class StepMerit:
     """Exact penalty function along a direction: the objective plus penalized violations.
 
     Parameters
@@ -580,7 +594,7 @@ def newton_step(
 
     penalties = np.minimum(penalty, 1.5 * np.maximum(v, here.v) + 0.02)
     regularizer = np.array([0.5 * u @ (ridge * u), u @ (ridge * du), 0.5 * du @ (ridge * du)])
-    merit, rows_at = Merit(penalties, regularizer), {0.0: rows}
+    merit, rows_at = StepMerit(penalties, regularizer), {0.0: rows}
 
     def value_and_slope(t: float) -> tuple[float, float]:
         rows_at[t], slopes = smoothed.rows_along(here.z, dz, t, smoothing)
@@ -620,16 +634,6 @@ def linearized_multipliers(
     return box_quadratic(S, c - Y[:, 1:].T @ Y[:, 0] + proximal * last, penalty, last)
 
 
-HARD_FIRST_PENALTY, HARD_LAST_PENALTY = 10.0, 1e4
-"""Penalty per unit of violation of hard constraints, at first and at last.
-
-Times 10 while a multiplier is at the penalty; constraints that need more than the last one
-are left to the augmented Lagrangian.
-"""
-
-POLISH_GAP, POLISH_UNKNOWNS = 1e-5, 200
-"""Largest gap (in units of the objective) and number of unknowns at which to try polishing."""
-
 # Smoothed Newton in SQP form: a convex problem at the cost of a few linear systems.
 #
 # The hinges are smoothed (`Smoothing`), more and more sharply (`SmoothingSchedule`). Each step
@@ -638,13 +642,6 @@ POLISH_GAP, POLISH_UNKNOWNS = 1e-5, 200
 # small quadratic program over 0 <= v <= penalty, whose upper bound *is* the elastic mode. Once the
 # hinges are sharp, the centers of the smoothing move instead (proximal point method), and the gap
 # goes to 0.
-
-
-FALLBACK_GAP = 1e-4
-"""Gap, as a share of the objective's scale, above which the augmented Lagrangian is tried."""
-
-MAX_STALLED_CERTIFICATES = 8
-"""Certificates without progress after which the best solution so far is returned."""
 
 
 @dataclass
@@ -706,19 +703,19 @@ class SmoothedNewtonSolver(ParametersMixin):
         SolverError
             If hard constraints are not met.
         """
-        problem = replace(problem, X=canonical(problem.X))
+        problem = replace(problem, X=canonical_design(problem.X))
         with one_blas_thread():
-            found = self._descend(problem, penalty, tol, warm)
+            solution = self._descend(problem, penalty, tol, warm)
             enough = max(tol, FALLBACK_GAP * problem.objective_scale)
-            if found is not None and abs(found.gap) <= enough:
-                return found
+            if solution is not None and abs(solution.gap) <= enough:
+                return solution
             try:
-                second = AugmentedLagrangianSolver().solve(problem, penalty, tol, found)
+                second = AugmentedLagrangianSolver().solve(problem, penalty, tol, solution)
             except SolverError:
-                if found is None:
+                if solution is None:
                     raise
-                return found  # less exact than requested, but within the constraints
-            return second if found is None or second.gap < found.gap else found
+                return solution  # less exact than requested, but within the constraints
+            return second if solution is None or second.gap < solution.gap else solution
 
     def _descend(
         self, problem: ConvexProblem, penalty: float, tol: float, warm: Solution | None
@@ -727,7 +724,7 @@ class SmoothedNewtonSolver(ParametersMixin):
         hard = math.isinf(penalty)
         step_penalty = HARD_FIRST_PENALTY if hard else penalty
         smoothed = SmoothedProblem(problem)
-        derivatives, here = Derivatives(smoothed), _start(smoothed, step_penalty, warm)
+        derivatives, here = Derivatives(smoothed), _first_iterate(smoothed, step_penalty, warm)
         warm_gap = None if warm is None else warm.gap
         schedule = SmoothingSchedule.start(tol, problem.objective_scale, warm_gap)
         uncentered = Centers(np.full(len(here.z), 0.5), np.full(len(here.z), 0.5))
@@ -740,17 +737,18 @@ class SmoothedNewtonSolver(ParametersMixin):
                 continue
             if schedule.certifies:
                 duals = smoothed.hinge_duals(here.z, here.v, smoothing)
-                found = _certified(problem, here, penalty, duals)
-                error = _error(found, hard)
+                w, b, v = here.u[:-1].copy(), here.u[-1], here.v.copy()
+                solution = certify(problem, w, b, v, penalty, duals, here.z)
+                error = _error(solution, hard)
                 n_stalled = 0 if error < 0.9 * least_error else n_stalled + 1
                 stalled = n_stalled > MAX_STALLED_CERTIFICATES
                 promising = error < polish_below and _is_small(problem, here, duals)
                 if error > tol and (promising or stalled):
                     polish_below = error / 10
-                    found = polish(problem, found, duals, penalty)
-                    error = _error(found, hard)
+                    solution = polish(problem, solution, duals, penalty)
+                    error = _error(solution, hard)
                 if error < least_error:
-                    best, least_error = found, error
+                    best, least_error = solution, error
                 if least_error <= tol or stalled:
                     break
                 if hard and not schedule.lifted and _is_too_low(step_penalty, here.v):
@@ -764,21 +762,15 @@ class SmoothedNewtonSolver(ParametersMixin):
         return best
 
 
-def _start(smoothed: SmoothedProblem, penalty: float, warm: Solution | None) -> NewtonIterate:
+def _first_iterate(
+    smoothed: SmoothedProblem, penalty: float, warm: Solution | None
+) -> NewtonIterate:
     """Start from a solution, or from zero."""
     u = np.zeros(smoothed.problem.X.shape[1] + 1)
     v = np.zeros(len(smoothed.problem.gamma) - 1)
     if warm is not None:
         u, v = np.append(warm.coef, warm.intercept), np.minimum(warm.multipliers, penalty)
     return NewtonIterate(u, smoothed.scores(u), v)
-
-
-def _certified(
-    problem: ConvexProblem, here: NewtonIterate, penalty: float, duals: HingeDuals
-) -> Solution:
-    """The iterate as a solution of the problem with true hinges."""
-    w, b = here.u[:-1].copy(), here.u[-1]
-    return certify(problem, w, b, here.v.copy(), penalty, duals, here.z)
 
 
 def _is_too_low(penalty: float, v: np.ndarray) -> bool:
@@ -794,6 +786,6 @@ def _is_small(problem: ConvexProblem, here: NewtonIterate, duals: HingeDuals) ->
     return len(here.u) + len(here.v) + int(kinked.sum()) <= POLISH_UNKNOWNS
 
 
-def _error(found: Solution, hard: bool) -> float:
+def _error(solution: Solution, hard: bool) -> float:
     """The gap; infinite if hard constraints are missed."""
-    return math.inf if hard and found.excess > MAX_EXCESS else abs(found.gap)
+    return math.inf if hard and solution.excess > MAX_EXCESS else abs(solution.gap)

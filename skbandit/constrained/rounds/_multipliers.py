@@ -42,7 +42,7 @@ MOST = 10.0
 Multipliers end there if no mixture meets the constraints.
 """
 
-RAISE = 10.0
+RAISE_MOST = 10.0
 """Factor of `MOST` each time that no fit at the highest multipliers meets the constraints."""
 
 MAX_THRESHOLDS = 400
@@ -57,10 +57,10 @@ FEW_THRESHOLDS = 40
 ACCURACY = 1e-6
 """Rounding errors of the linear program, relative to the largest objective."""
 
-ROUNDING = 1e-9
-"""Rules with a reduced cost below -ROUNDING, in the same unit, are added to the program."""
+REDUCED_TOL = 1e-9
+"""Rules with a reduced cost below -REDUCED_TOL, in the same unit, are added to the program."""
 
-AT_ONCE = 100
+ADDED_RULES = 100
 """Rules that enter the linear program together: its time grows faster than their number."""
 
 FIRST_STEP = 0.25
@@ -73,6 +73,13 @@ does, so that their multipliers are several times too high.
 STEP_BACK = 0.75
 """The same after a step that did not raise the Lagrangian."""
 
+PROGRAMS = 40
+"""Linear programs at most until no combination of thresholds has a negative reduced cost."""
+
+ENOUGH = 1e-4
+"""Reduced costs below this, relative to the largest objective, change multipliers by less than
+sampling error does."""
+
 
 def row_costs(goals: MeasuredGoals, multipliers: Multipliers) -> np.ndarray:
     """Cost, of shape (N,), of predicting each row positive rather than negative."""
@@ -84,7 +91,7 @@ def row_costs(goals: MeasuredGoals, multipliers: Multipliers) -> np.ndarray:
 def highest_multipliers(goals: MeasuredGoals, raised: int = 0) -> np.ndarray:
     """The multiplier of each constraint that stands for any higher one, shape (K,)."""
     reach = _reach(goals.linear[0])
-    most = MOST * RAISE**raised * _reach(goals.objective.numerator).max()
+    most = MOST * RAISE_MOST**raised * _reach(goals.objective.numerator).max()
     return most / np.where(reach > 0, reach, 1.0)
 
 
@@ -152,8 +159,8 @@ class Rules:
         rounding = ACCURACY * np.abs(self.above).max()
         if (above[self.below <= 0] < -rounding).any():
             return -np.inf
-        some = self.below > 0
-        return float((above[some] / self.below[some]).min(initial=np.inf))
+        defined = self.below > 0
+        return float((above[defined] / self.below[defined]).min(initial=np.inf))
 
 
 @dataclass(frozen=True)
@@ -300,13 +307,13 @@ def best_multipliers(rules: Rules, most: np.ndarray) -> Multipliers:
     scale = np.abs(rules.missed).max(axis=1, initial=0.0)
     units = np.where(scale > 0, scale, 1.0), np.abs(rules.above).max() or 1.0
     used = np.zeros(len(rules.below), dtype=bool)
-    used[evenly(len(used), AT_ONCE + 2)] = True
+    used[evenly(len(used), ADDED_RULES + 2)] = True
     used[np.argmax(rules.below)] = True  # bounds the value
     while True:
         multipliers = _multipliers_of_few(rules.subset(used), most, *units)
         reduced = np.where(used, np.inf, rules.reduced(multipliers))
-        added = np.argsort(reduced, kind="stable")[:AT_ONCE]
-        added = added[reduced[added] < -ROUNDING * units[1]]
+        added = np.argsort(reduced, kind="stable")[:ADDED_RULES]
+        added = added[reduced[added] < -REDUCED_TOL * units[1]]
         if not len(added):
             return multipliers
         used[added] = True
@@ -328,10 +335,10 @@ def _multipliers_of_few(
         columns, first = np.vstack([columns, total]), np.append(first, 1.0)
     gain = np.zeros(columns.shape[1])
     gain[0] = -1.0
-    found = linprog(gain, A_ub=columns, b_ub=first, bounds=bounds, method="highs")
-    if found.x is None:
-        raise ArithmeticError(f"The linear program of {columns.shape[0]} rules: {found.message}")
-    value, constraints, groups = np.split(found.x, [1, 1 + len(most)])
+    solution = linprog(gain, A_ub=columns, b_ub=first, bounds=bounds, method="highs")
+    if solution.x is None:
+        raise ArithmeticError(f"The linear program of {columns.shape[0]} rules: {solution.message}")
+    value, constraints, groups = np.split(solution.x, [1, 1 + len(most)])
     groups = np.append(max(1.0 - groups.sum(), 0.0), groups)
     return Multipliers(float(value[0] * size), constraints * size / scale, groups)
 
@@ -384,8 +391,8 @@ def multipliers_per_bound(
 
     The objective N0/D0 changes by the multiplier times D/D0 for each unit of t; nan if it is 0/0.
     """
-    own = objective.fractions(positive)[1][0]
-    return multipliers * forms.fractions(positive)[1] / (own or np.nan)
+    denominator = objective.fractions(positive)[1][0]
+    return multipliers * forms.fractions(positive)[1] / (denominator or np.nan)
 
 
 def shadow_prices(rules: Rules, goals: MeasuredGoals, positive: np.ndarray) -> np.ndarray:
@@ -410,7 +417,7 @@ def shadow_prices(rules: Rules, goals: MeasuredGoals, positive: np.ndarray) -> n
     return multipliers_per_bound(multipliers, goals.objective, goals.constraints.forms, positive)
 
 
-def dropped_prices(rules: Rules, goals: MeasuredGoals, objective: float) -> np.ndarray:
+def dropped_prices_of_rules(rules: Rules, goals: MeasuredGoals, objective: float) -> np.ndarray:
     """`gains_without` each declared constraint among rules, from the chosen one's objective."""
     declared = numbers_of_goals(goals.constraints.constraints)
     every = np.fmin(rules.best_value(), objective)  # the chosen one is good, not quite the best
@@ -431,14 +438,6 @@ def _reach(rows: csr_array) -> np.ndarray:
 # is found group by group, in G C steps, and becomes a column; when none has a negative reduced
 # cost, the multipliers are those of the best mixture of all C^G rules (column generation, as in
 # `best_multipliers`).
-
-
-ROUNDS = 40
-"""Linear programs at most until no combination of thresholds has a negative reduced cost."""
-
-ENOUGH = 1e-4
-"""Reduced costs below this, relative to the largest objective, change multipliers by less than
-sampling error does."""
 
 
 @dataclass(frozen=True)
@@ -518,9 +517,9 @@ def with_group_thresholds(
     Rules
         Those known first, then the added ones.
     """
-    for _ in range(ROUNDS):
+    for _ in range(PROGRAMS):
         multipliers = best_multipliers(rules, most)
-        added = Rules.joined([one.cheapest(multipliers, z) for one in several])
+        added = Rules.joined([curves.cheapest(multipliers, z) for curves in several])
         useful = added.reduced(multipliers) < -ENOUGH * np.abs(rules.above).max()
         if not useful.any():
             break

@@ -19,6 +19,9 @@ from skbandit.prices._levels import LEVELS, best_quantile, level_of, quantile_of
 NOISE = 0.5
 """Paired standard errors of the objective by which a threshold may be worse than the best one."""
 
+AT_ONCE = 256
+"""Thresholds whose risk is evaluated together, the nearest first."""
+
 
 def objective_scale(goals: MeasuredGoals) -> float:
     """The sum of the objective's absolute costs, on average over groups; 1 for a single rate."""
@@ -102,7 +105,7 @@ def choose(
 
     without_margin = at(0.0)
     if without_margin is None:
-        return _closest(searches, highest, preferred)
+        return _closest_candidate(searches, highest, preferred)
 
     def attempt(z: float) -> tuple[float, float]:
         choice = at(z)
@@ -111,7 +114,7 @@ def choose(
 
     choice = at(best_quantile(attempt, levels, objective_scale(goals)))
     if choice is None:
-        return _closest(searches, highest, preferred)
+        return _closest_candidate(searches, highest, preferred)
     return choice if tighter is None else _better_of(choice, tighter, searches)
 
 
@@ -149,7 +152,7 @@ def _best(searches: Mapping[Any, ThresholdSearch], z: float, preferred: float) -
     """
     thresholds: dict[Any, Threshold] = {}
     least = np.inf
-    for name in sorted(searches, key=lambda one: searches[one].lowest):
+    for name in sorted(searches, key=lambda key: searches[key].lowest):
         if searches[name].lowest > least:
             break
         threshold = searches[name].best_below(least, z, preferred)
@@ -163,17 +166,19 @@ def _best(searches: Mapping[Any, ThresholdSearch], z: float, preferred: float) -
     return Choice(best, Rule.of(thresholds[best], searches[best].scores), z)
 
 
-def _closest(searches: Mapping[Any, ThresholdSearch], z: float, preferred: float) -> Choice:
+def _closest_candidate(
+    searches: Mapping[Any, ThresholdSearch], z: float, preferred: float
+) -> Choice:
     """The candidate that misses by least: in its rates, else in its risk."""
-    thresholds = {name: one.best(z, preferred) for name, one in searches.items()}
-    rates = {name: one.best(0.0, preferred) for name, one in searches.items()}
+    thresholds = {name: search.best(z, preferred) for name, search in searches.items()}
+    rates = {name: search.best(0.0, preferred) for name, search in searches.items()}
     inside = [name for name in searches if rates[name].feasible]
     if inside:  # the rates are inside somewhere, the limits nowhere
         risks = {name: _least_risk(searches[name], thresholds[name].value, z) for name in inside}
-        name = min(inside, key=lambda one: risks[one])
+        name = min(inside, key=lambda key: risks[key])
         at = thresholds[name]
     else:
-        name = max(searches, key=lambda one: rates[one].slack)
+        name = max(searches, key=lambda key: rates[key].slack)
         at = rates[name]
     return Choice(name, Rule.of(at, searches[name].scores), z)
 
@@ -188,10 +193,6 @@ def _least_risk(search: ThresholdSearch, threshold: float, z: float) -> float:
 # The best threshold of n out-of-fold scores is the best of many noisy ones: on few rows it is the
 # wrong one by more than it gains. Its advantage over another one stems from the rows between the
 # two, and so does the standard error of the advantage.
-
-
-AT_ONCE = 256
-"""Thresholds whose risk is evaluated together, the nearest first."""
 
 
 def nearest_to_default(
@@ -239,16 +240,16 @@ def nearest_to_default(
     candidates = np.flatnonzero(near)
     candidates = candidates[np.argsort(np.abs(thresholds[candidates] - usual), kind="stable")]
     for first in range(0, len(candidates), AT_ONCE):
-        some = candidates[first : first + AT_ONCE]
+        batch = candidates[first : first + AT_ONCE]
         if choice.quantile > 0 and len(limits.offset):
-            sums = limits.rows @ (scores[:, None] > thresholds[some]).astype(float)
-            some = some[limits.risk(sums, choice.quantile) <= ndtr(-choice.quantile) + RATE_TOL]
-        if len(some):
-            k = some[0]
-            found = Threshold(
+            sums = limits.rows @ (scores[:, None] > thresholds[batch]).astype(float)
+            batch = batch[limits.risk(sums, choice.quantile) <= ndtr(-choice.quantile) + RATE_TOL]
+        if len(batch):
+            k = batch[0]
+            threshold = Threshold(
                 float(thresholds[k]), float(search.objective[k]), float(search.slack[k])
             )
-            return replace(choice, rule=Rule.of(found, scores))
+            return replace(choice, rule=Rule.of(threshold, scores))
     return choice
 
 

@@ -19,8 +19,29 @@ from scipy.optimize import linprog
 
 from skbandit.measure import RATE_TOL
 
-ROUNDING = 1e-12
+EXCESS_ROUNDING = 1e-12
 """Excess of a sum over its bound, in its units, that is rounding."""
+
+LARGEST_SUM = 1e3
+"""Largest sum of multipliers, in units of the objective per unit of excess.
+
+Any mu gives a valid bound; this one limits where the linear program looks for it.
+"""
+
+PRICED = 12
+"""Rounds of column generation at most for one box; the first gets `FIRST_PRICED`."""
+
+FIRST_PRICED = 60
+"""Rounds of column generation at most for the whole problem."""
+
+ENUMERATED = 200_000
+"""Partial choices that an enumeration keeps at most, divided by 1 + K/10; beyond it splits."""
+
+BOXES, MORE_BOXES = 150, 600
+"""Boxes that are bounded in search of the exact optimum, and in search of one within CLOSE."""
+
+CLOSE = 1e-3
+"""Gap, in units of the objective, with which the search ends after BOXES boxes."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +93,9 @@ class MultipleChoice:
     def value(self, choice: np.ndarray) -> float:
         """The ratio N/D; inf if D is not positive."""
         pairs = list(zip(self.sets, choice, strict=True))
-        above = self.numerator + sum(float(one.numerator[j]) for one, j in pairs)
-        below = self.denominator + sum(float(one.denominator[j]) for one, j in pairs)
-        return above / below if below > ROUNDING else math.inf
+        above = self.numerator + sum(float(options.numerator[j]) for options, j in pairs)
+        below = self.denominator + sum(float(options.denominator[j]) for options, j in pairs)
+        return above / below if below > EXCESS_ROUNDING else math.inf
 
 
 @dataclass(frozen=True)
@@ -115,28 +136,6 @@ class Combination:
 # - Where few combinations are left after that, they are enumerated.
 
 
-PENALTY = 1e3
-"""Largest sum of multipliers, in units of the objective per unit of excess.
-
-Any mu gives a valid bound; this one limits where the linear program looks for it.
-"""
-
-PRICED = 12
-"""Rounds of column generation at most for one box; the first gets `FIRST_PRICED`."""
-
-FIRST_PRICED = 60
-"""Rounds of column generation at most for the whole problem."""
-
-ENUMERATED = 200_000
-"""Partial choices that an enumeration keeps at most, divided by 1 + K/10; beyond it splits."""
-
-BOXES, MORE_BOXES = 150, 600
-"""Boxes that are bounded in search of the exact optimum, and in search of one within CLOSE."""
-
-CLOSE = 1e-3
-"""Gap, in units of the objective, with which the search ends after BOXES boxes."""
-
-
 def minimize(
     problem: MultipleChoice, start: np.ndarray, most_boxes: int | None = None
 ) -> Combination:
@@ -155,12 +154,12 @@ def minimize(
     Combination
     """
     start = np.asarray(start)
-    if problem.excess(start) > ROUNDING:
+    if problem.excess(start) > EXCESS_ROUNDING:
         search = _Search(replace(problem, denominator=1.0), start, elastic=True)
         search.run(MORE_BOXES if most_boxes is None else most_boxes)
         start = search.best
-        if problem.excess(start) > ROUNDING:
-            proven = search.lowest > ROUNDING
+        if problem.excess(start) > EXCESS_ROUNDING:
+            proven = search.lowest > EXCESS_ROUNDING
             return Combination(
                 start,
                 problem.value(start),
@@ -205,14 +204,14 @@ class _Search:
         excess = self.problem.excess(choice)
         if self.elastic:
             return max(excess, 0.0)
-        return self.problem.value(choice) if excess <= ROUNDING else math.inf
+        return self.problem.value(choice) if excess <= EXCESS_ROUNDING else math.inf
 
     def _set_best(self, choice: np.ndarray) -> None:
         self.best, self.value = choice, self._measure(choice)
         v = self.value if math.isfinite(self.value) else 0.0
         self.costs = [
-            np.zeros(len(one)) if self.elastic else one.numerator - v * one.denominator
-            for one in self.problem.sets
+            np.zeros(len(options)) if self.elastic else options.numerator - v * options.denominator
+            for options in self.problem.sets
         ]
 
     def _offer(self, choice: np.ndarray) -> None:
@@ -230,12 +229,12 @@ class _Search:
                 room = problem.bound - others
                 fixed = np.delete(-room, options.rows).max(initial=0.0)
                 over = (options.uses - room[options.rows][:, None]).max(axis=0, initial=0.0)
-                over = np.where(over > ROUNDING, np.maximum(over, fixed), fixed)
-                least = over <= over.min() + ROUNDING
+                over = np.where(over > EXCESS_ROUNDING, np.maximum(over, fixed), fixed)
+                least = over <= over.min() + EXCESS_ROUNDING
                 v = problem.value(choice)
                 v = v if math.isfinite(v) else 0.0
                 cost = np.where(least, options.numerator - v * options.denominator, np.inf)
-                if cost.min() < cost[choice[g]] - ROUNDING:
+                if cost.min() < cost[choice[g]] - EXCESS_ROUNDING:
                     choice[g] = int(np.argmin(cost))
             if (choice == before).all():
                 break
@@ -247,7 +246,7 @@ class _Search:
     def _target(self) -> float:
         """The Lagrangian from which on a box holds nothing better."""
         return (
-            self.value - ROUNDING
+            self.value - EXCESS_ROUNDING
             if self.elastic
             else -RATE_TOL * max(self.problem.denominator, 0.0)
         )
@@ -279,46 +278,46 @@ class _Search:
 
         None if the solver fails: any multipliers give a bound, so those known so far will do.
         """
-        problem, sizes = self.problem, [len(some) for some in columns]
+        problem, sizes = self.problem, [len(indices) for indices in columns]
         n = sum(sizes)
         uses = np.zeros((len(problem.bound), n + 1))
         uses[:, n] = -1.0
         once = np.zeros((len(sizes), n + 1))
-        cost = np.full(n + 1, 1.0 if self.elastic else PENALTY)
+        cost = np.full(n + 1, 1.0 if self.elastic else LARGEST_SUM)
         place = 0
-        for g, (options, some) in enumerate(zip(problem.sets, columns, strict=True)):
-            at = slice(place, place + len(some))
-            uses[options.rows, at] = options.uses[:, some]
+        for g, (options, indices) in enumerate(zip(problem.sets, columns, strict=True)):
+            at = slice(place, place + len(indices))
+            uses[options.rows, at] = options.uses[:, indices]
             once[g, at] = 1.0
-            cost[at] = self.costs[g][some]
-            place += len(some)
-        found = linprog(cost, uses, problem.bound, once, np.ones(len(sizes)), method="highs")
-        if found.x is None:
+            cost[at] = self.costs[g][indices]
+            place += len(indices)
+        solution = linprog(cost, uses, problem.bound, once, np.ones(len(sizes)), method="highs")
+        if solution.x is None:
             return None
-        mu = np.maximum(-found.ineqlin.marginals, 0.0)
-        weights = np.split(found.x[:n], np.cumsum(sizes)[:-1])
-        return float(found.fun) + self._constant, mu, weights
+        mu = np.maximum(-solution.ineqlin.marginals, 0.0)
+        weights = np.split(solution.x[:n], np.cumsum(sizes)[:-1])
+        return float(solution.fun) + self._constant, mu, weights
 
     def _bound(
         self, box: _Box, rounds: int
     ) -> tuple[float, _Box, list[np.ndarray], list[list[int]], list[np.ndarray]]:
         """Best L found on a box, its mu, costs above minima there, columns and their weights."""
         columns = [
-            {j for j in some if low <= j < high}
-            for some, low, high in zip(box.columns, box.low, box.high, strict=True)
+            {j for j in indices if low <= j < high}
+            for indices, low, high in zip(box.columns, box.low, box.high, strict=True)
         ]
         best, choice, above = self._price(box, box.mu)
-        kept, chosen = box.mu, [sorted(some) for some in columns]
+        kept, chosen = box.mu, [sorted(indices) for indices in columns]
         weights: list[np.ndarray] = []
         for _ in range(rounds):
             if best >= self._target:
                 break
             size = sum(map(len, columns))
-            for some, j in zip(columns, choice, strict=True):
-                some.add(int(j))
+            for indices, j in zip(columns, choice, strict=True):
+                indices.add(int(j))
             if weights and sum(map(len, columns)) == size:
                 break
-            chosen = [sorted(some) for some in columns]
+            chosen = [sorted(indices) for indices in columns]
             solved = self._master(chosen)
             if solved is None:
                 break
@@ -326,10 +325,10 @@ class _Search:
             bound, choice, at = self._price(box, mu)
             if bound > best:
                 best, kept, above = bound, mu, at
-            if value - best <= ROUNDING:
+            if value - best <= EXCESS_ROUNDING:
                 break
-        found = replace(box, mu=kept, columns=tuple(map(frozenset, columns)))
-        return best, found, above, chosen, weights
+        priced_box = replace(box, mu=kept, columns=tuple(map(frozenset, columns)))
+        return best, priced_box, above, chosen, weights
 
     # --- branching -------------------------------------------------------------------------
 
@@ -343,7 +342,7 @@ class _Search:
         heap: list[tuple[float, int, _Box]] = [(-math.inf, next(ticket), root)]
         following: tuple[float, _Box] | None = None
         for done in range(most):
-            if self.elastic and self.value <= ROUNDING:
+            if self.elastic and self.value <= EXCESS_ROUNDING:
                 break
             while heap and heap[0][0] >= self.value - RATE_TOL:
                 heapq.heappop(heap)
@@ -372,12 +371,12 @@ class _Search:
         if self.elastic:
             return bound
         smallest = self.problem.denominator + sum(
-            float(one.denominator[low:high].min())
-            for one, low, high in zip(self.problem.sets, box.low, box.high, strict=True)
+            float(options.denominator[low:high].min())
+            for options, low, high in zip(self.problem.sets, box.low, box.high, strict=True)
         )
         if bound >= 0:
             return self.value
-        return self.value + bound / smallest if smallest > ROUNDING else -math.inf
+        return self.value + bound / smallest if smallest > EXCESS_ROUNDING else -math.inf
 
     def _split(self, box: _Box, rounds: int) -> list[tuple[float, _Box]]:
         """The halves of a box that may hold something better, with their bounds."""
@@ -391,16 +390,18 @@ class _Search:
         if bound >= self._target:
             return []
         room = self.value - bound if self.elastic else -bound
-        left = [np.flatnonzero(one <= room + ROUNDING) for one in above]
+        left = [np.flatnonzero(costs <= room + EXCESS_ROUNDING) for costs in above]
         if self._enumerate(box, left, above, room):
             return []
-        low = np.array([at + one[0] for at, one in zip(box.low, left, strict=True)])
-        high = np.array([at + one[-1] + 1 for at, one in zip(box.low, left, strict=True)])
+        low = np.array([at + indices[0] for at, indices in zip(box.low, left, strict=True)])
+        high = np.array([at + indices[-1] + 1 for at, indices in zip(box.low, left, strict=True)])
         box = replace(box, low=low, high=high)
         lowest = self._lowest_value(bound, box)
         if rounds == FIRST_PRICED:
             box = self._compress(box, left)
-        g, at = self._where(box)
+        size = box.high - box.low
+        g = int(np.argmax(size))
+        at = int(box.low[g] + size[g] // 2)
         first, second = box.high.copy(), box.low.copy()
         first[g] = second[g] = at
         return [(lowest, replace(box, high=first)), (lowest, replace(box, low=second))]
@@ -411,14 +412,16 @@ class _Search:
             np.union1d(low_left, [best]) for low_left, best in zip(left, self.best, strict=True)
         ]  # the root's box starts at 0
         self.kept = [old[new] for old, new in zip(self.kept, kept, strict=True)]
-        sets = tuple(one.subset(new) for one, new in zip(self.problem.sets, kept, strict=True))
+        sets = tuple(
+            options.subset(new) for options, new in zip(self.problem.sets, kept, strict=True)
+        )
         self.problem = replace(self.problem, sets=sets)
         self._set_best(
             np.array([np.searchsorted(new, j) for new, j in zip(kept, self.best, strict=True)])
         )
         columns = tuple(
-            frozenset(np.flatnonzero(np.isin(new, list(some))).tolist())
-            for new, some in zip(kept, box.columns, strict=True)
+            frozenset(np.flatnonzero(np.isin(new, list(indices))).tolist())
+            for new, indices in zip(kept, box.columns, strict=True)
         )
         sizes = np.array([len(new) for new in kept])
         return _Box(np.zeros_like(sizes), sizes, box.mu, columns)
@@ -427,19 +430,13 @@ class _Search:
         self, columns: Sequence[Sequence[int]], weights: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
         """Choices near the linear program's mixtures."""
-        heaviest = [some[int(np.argmax(w))] for some, w in zip(columns, weights, strict=True)]
+        heaviest = [indices[int(np.argmax(w))] for indices, w in zip(columns, weights, strict=True)]
         nearest = []
-        for options, some, w in zip(self.problem.sets, columns, weights, strict=True):
-            mean = options.uses[:, some] @ w
+        for options, indices, w in zip(self.problem.sets, columns, weights, strict=True):
+            mean = options.uses[:, indices] @ w
             away = np.abs(options.uses - mean[:, None]).sum(axis=0)
             nearest.append(int(np.argmin(away)))
         return [np.array(heaviest), np.array(nearest)]
-
-    def _where(self, box: _Box) -> tuple[int, int]:
-        """The set to split, and the first option of its second half."""
-        size = box.high - box.low
-        g = int(np.argmax(size))
-        return g, int(box.low[g] + size[g] // 2)
 
     def _enumerate(
         self, box: _Box, left: list[np.ndarray], above: list[np.ndarray], room: float
@@ -447,7 +444,7 @@ class _Search:
         """Offer the best of all choices that are left in a box; False if they are too many."""
         problem = self.problem
         most = max(int(ENUMERATED / (1.0 + len(problem.bound) / 10.0)), 1)
-        order = np.argsort([len(one) for one in left])
+        order = np.argsort([len(indices) for indices in left])
         spent, used = np.zeros(1), np.zeros((len(problem.bound), 1))
         picked = np.zeros((len(order), 1), dtype=np.int64)
         least = np.zeros(len(problem.bound))
@@ -464,15 +461,16 @@ class _Search:
             if spent.size * len(at) > 20 * most:
                 return False
             total = spent[:, None] + above[g][left[g]][None, :]
-            one, two = np.nonzero(total <= room + ROUNDING)
-            if len(one) > most:
+            partial, option = np.nonzero(total <= room + EXCESS_ROUNDING)
+            if len(partial) > most:
                 return False
-            spent, used = total[one, two], used[:, one]
-            used[options.rows] += options.uses[:, at[two]]
-            picked = picked[:, one]
-            picked[g] = at[two]
+            spent, used = total[partial, option], used[:, partial]
+            used[options.rows] += options.uses[:, at[option]]
+            picked = picked[:, partial]
+            picked[g] = at[option]
             if not self.elastic:
-                inside = (used + least[:, None] <= problem.bound[:, None] + ROUNDING).all(axis=0)
+                bound = problem.bound[:, None] + EXCESS_ROUNDING
+                inside = (used + least[:, None] <= bound).all(axis=0)
                 spent, used, picked = spent[inside], used[:, inside], picked[:, inside]
         if spent.size:
             if self.elastic:
@@ -483,6 +481,6 @@ class _Search:
                 for options, j in zip(problem.sets, picked, strict=True):
                     n, d = n + options.numerator[j], d + options.denominator[j]
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    value = np.where(d > ROUNDING, n / d, np.inf)
+                    value = np.where(d > EXCESS_ROUNDING, n / d, np.inf)
                 self._offer(picked[:, int(np.argmin(value))])
         return True
