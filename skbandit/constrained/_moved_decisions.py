@@ -292,7 +292,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         self,
         choice: Choice,
         scores: tuple[np.ndarray, np.ndarray],
-        own: np.ndarray | None,
+        final: np.ndarray | None,
         goals: Goals,
         data: Data,
         group: np.ndarray | None,
@@ -306,7 +306,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         choice : Choice
         scores : tuple of two ndarray of shape (N, ...)
             What everything was chosen by, and the same of the fit without constraints.
-        own : ndarray of shape (N, ...) or None
+        final : ndarray of shape (N, ...) or None
             Scores by the final classifier, if these are others.
         goals : Goals
         data : Data
@@ -331,16 +331,16 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             margins = limits.margins(goals.measured_indicators(choice.rule.decided))
             if isinstance(criterion, CostCriterion):
                 margins = np.zeros(len(margins))
-        if own is None:
+        if final is None:
             self._objective_row = objective_row(goals, goals.data, decided, None, plain, self._free)
             if margins is not None:
                 report = with_margins(report, goals.is_measured, margins)
         else:
-            of_own = self._decided(own, group)
-            data = with_weights(data, (~np.isnan(of_own[: len(data.train)])).astype(float))
-            of_own = np.nan_to_num(of_own)  # no weight where the group is unknown
-            self._objective_row = objective_row(goals, data, of_own, decided, plain, self._free)
-            report = self._cross_fitted(report, decided, goals, of_own, data, margins)
+            of_final = self._decided(final, group)
+            data = with_weights(data, (~np.isnan(of_final[: len(data.train)])).astype(float))
+            of_final = np.nan_to_num(of_final)  # no weight where the group is unknown
+            self._objective_row = objective_row(goals, data, of_final, decided, plain, self._free)
+            report = self._cross_fitted(report, decided, goals, of_final, data, margins)
         self._report_columns = plain_columns(report)
         self.feasible_ = choice.feasible
         if self._unknown_groups is not None:
@@ -355,7 +355,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
                 self,
                 proven=proven,
             )
-        if own is not None and not self._classes.of_two:
+        if final is not None and not self._classes.of_two:
             self._warn_of_other_rule(goals)
         free = choice.level if limits is None else None
         self._warn_of_weak_fit(goals, decided, plain, free)
@@ -398,7 +398,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     ) -> tuple[str, bool]:
         """The same of tables of costs: what is missed, whether that must be, what is enough."""
         limits = criterion.promised
-        why = missed or "; ".join(one.label for one in goals.constraints.constraints)
+        why = missed or "; ".join(constraint.label for constraint in goals.constraints.constraints)
         if isinstance(limits, SharedRisk) and limits.quantile > 0:
             why += level_reached(limits, goals.measured_indicators(choice.rule.decided))
         search = CostSearch(criterion, criterion.strata(scores))
@@ -485,7 +485,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             grouping = self._unknown_groups.grouping
         if grouping is not None:
             names = [*grouping.columns, "label"]
-            rows = [(*group, one) for group in grouping.groups for one in labels.tolist()]
+            rows = [(*group, label) for group in grouping.groups for label in labels.tolist()]
             index = pd.MultiIndex.from_tuples(rows, names=names)
         return pd.DataFrame(costs, index=index, columns=columns)
 
@@ -673,10 +673,10 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             costs = self._tables_of_costs()
             return probability @ costs.reshape(-1, costs.shape[2])
         tables = np.concatenate([self._tables_of_costs(), self._tables_of_unseen()])  # UNKNOWN: -1
-        found = np.empty((len(codes), tables.shape[2]))
+        costs = np.empty((len(codes), tables.shape[2]))
         for code in np.unique(codes):
-            found[codes == code] = probability[codes == code] @ tables[code]
-        return found
+            costs[codes == code] = probability[codes == code] @ tables[code]
+        return costs
 
     def _tables_of_costs(self) -> np.ndarray:
         """Costs, shape (groups, D, D); a threshold t on the probability is a table, too."""
@@ -705,13 +705,13 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         report: pd.DataFrame,
         decided: np.ndarray,
         goals: Goals,
-        own: np.ndarray,
+        of_final: np.ndarray,
         data: Data,
         margins: np.ndarray | None,
     ) -> pd.DataFrame:
         """The out-of-fold report, with the values of the final rule on its training rows."""
         with silenced():  # the report out of fold has warned
-            table = self._report(own, data, goals.constraints)
+            table = self._report(of_final, data, goals.constraints)
         held_out = add_intervals(report, goals.constraints, goals.data, decided)
         return cross_fitted_report(table, held_out, margins)
 
@@ -772,9 +772,9 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             return scores
         of_strata = unknown.fits(fits, data.train.label)
         task = unknown.task(fits, data.train.label)
-        found = unknown.joint(scores, of_strata.scores(task)[0])
+        joint = unknown.joint(scores, of_strata.scores(task)[0])
         self._unknown_groups, self.group_estimator_ = unknown, of_strata.fitted(task)
-        return found
+        return joint
 
     def _cost_criterion(
         self, goals: Goals, group: np.ndarray | None, fold: np.ndarray

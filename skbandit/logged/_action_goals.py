@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import log_ndtr, ndtri
+from scipy.special import ndtri
 
 from skbandit.exceptions import EmptyRateError
 from skbandit.logged._unknown_groups import EstimatedRows, units
@@ -265,12 +265,6 @@ class MeasuredActions:
     def margin(self, z: float) -> np.ndarray:
         """So many standard errors."""
         return z * self.errors
-
-    def risk(self, z: float) -> float:
-        """Probability, about, that some goal is missed."""
-        known = np.where(self.excess <= 0, np.inf, -np.inf)  # without error
-        room = np.divide(-self.excess, self.errors, out=known, where=self.errors > 0)
-        return float(-np.expm1(log_ndtr(room).sum()))
 
 
 @dataclass(frozen=True)

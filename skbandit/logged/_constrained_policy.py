@@ -827,5 +827,6 @@ def _rule_at(
     problem: ActionProblem, measure: ActionMeasure, z: float, start: Prices | None
 ) -> PricedRule:
     """The rule at a normal quantile."""
-    search = promised if z > 0 else calibrated
-    return search(problem, measure, z, start)
+    if z > 0:
+        return promised(problem, measure, z, start)
+    return calibrated(problem, measure, start)

@@ -13,7 +13,6 @@ from functools import cache
 from typing import Protocol, TypeVar
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from skbandit.prices._dual import (
     SMOOTHING,
@@ -37,14 +36,8 @@ BISECTIONS, MUCH_WORSE = 8, 0.01
 """Bisections of how far bounds are moved, and share by which the objective of the rule inside may
 be worse than that of the nearest rule outside without them."""
 
-BINDING = 0.3
-"""Margins by which the limit of a goal that binds may be further inside than the last one."""
-
 CLOSEST = 0.1
 """Share of the distance of two bounds on one value that moving them inwards leaves."""
-
-LEAST_PUSH = 0.05
-"""Share of its margin by which a bound that is still missed moves at least."""
 
 MOST_COSTS, FEWEST_ROWS = 100_000, 2000
 """Costs of rows that stand for all in the dual, or rows if these are more: what they miss is
@@ -77,9 +70,6 @@ class Measured(Protocol):
     def margin(self, z: float) -> np.ndarray:
         """What a normal quantile adds to each value, shape (m,)."""
 
-    def risk(self, z: float) -> float:
-        """Probability, about, that some goal is missed on new rows, exact near the tail of z."""
-
 
 @dataclass(frozen=True)
 class PricedRule:
@@ -97,8 +87,7 @@ class PricedRule:
     objective : float
         Lower is better.
     slack : float
-        The least slack of a rate; with a quantile the risk that is left, or the least slack minus 1
-        where a rate is not inside. Negative if a goal is missed.
+        The least slack of a goal; negative if one is missed.
     recalibration : callable or None
         What probabilities pass before the costs apply to them.
     """
@@ -139,10 +128,7 @@ def representative(problem: P) -> P:
 
 
 def calibrated(
-    problem: P,
-    measure: Callable[[np.ndarray], Measured],
-    z: float,
-    start: Prices | None = None,
+    problem: P, measure: Callable[[np.ndarray], Measured], start: Prices | None = None
 ) -> PricedRule:
     """The rule with the best objective found among those that meet the goals as measured.
 
@@ -151,9 +137,6 @@ def calibrated(
     problem : Problem
     measure : callable
         Measures decisions of shape (N,).
-    z : float
-        The risks of missing goals may add up to the tail of this normal quantile; 0 is for the
-        goals themselves.
     start : Prices or None
         Prices near the solution, if some are known.
 
@@ -165,38 +148,31 @@ def calibrated(
     few = representative(problem)
     pairs = opposed_goals(few)
     prices = without_prices(problem) if start is None else start
-    tail, smoothing = float(ndtr(-z)), SMOOTHING if start is None else SMOOTHING[-1:]
+    smoothing = SMOOTHING if start is None else SMOOTHING[-1:]
     best: PricedRule | None = None
     nearest: PricedRule | None = None
-    moved, share = np.zeros(len(problem.bound)), tail
+    moved = np.zeros(len(problem.bound))
     for count in range(ROUNDS + PUSHES):
-        rule, found = _measured(problem.tightened(moved), measure, z, prices, moved)
-        margin = found.margin(-float(ndtri(share))) if z > 0 else np.zeros(len(moved))
-        missed = _missed(found)
+        rule, measured = _measured(problem.tightened(moved), measure, prices, moved)
+        missed = _missed(measured)
         best = rule if rule.better_than(best) else best
         if not rule.feasible and rule.better_than(nearest):
             nearest = rule
-        settled = count >= ROUNDS - 1 or (found.tables is None and not prices.goals.any())
+        settled = count >= ROUNDS - 1 or (measured.tables is None and not prices.goals.any())
         if rule.feasible and settled:
             break
-        if found.tables is not None:
-            problem, few = problem.with_objective(*found.tables), few.with_objective(*found.tables)
-        inside = missed.max(initial=-np.inf) <= TOLERANCE
-        if z > 0 and inside and count > 0:  # the goals that bind share the risk
-            least, risk = tail / max(len(moved), 1), tail - rule.slack
-            share = float(np.clip(share * np.sqrt(tail / max(risk, least)), 0.5 * least, tail))
-            margin = found.margin(-float(ndtri(share)))
+        if measured.tables is not None:
+            problem = problem.with_objective(*measured.tables)
+            few = few.with_objective(*measured.tables)
         if count < ROUNDS - 1:
-            bias = found.excess - few.excess(few.tightened(moved).decide(prices))
-            moved = np.where(np.isnan(bias), moved, bias + margin)
+            bias = measured.excess - few.excess(few.tightened(moved).decide(prices))
+            moved = np.where(np.isnan(bias), moved, bias)
         else:
-            missed = np.where(np.isinf(missed), 0.0, missed) + margin
+            missed = np.where(np.isinf(missed), 0.0, missed)
             of_a_row = np.minimum(problem.reach, 1.0) / len(rule.decided)
-            pushed = np.maximum(missed, LEAST_PUSH * margin) + of_a_row
-            # where each limit is inside and the risks together are too large, all that bind move
             movable = np.where(_closest(moved, problem.bound, pairs), -np.inf, missed)
-            behind = movable > 0 if (movable > 0).any() else _binding(movable, margin)
-            moved = moved + np.where(behind, pushed, 0.0)
+            behind = movable > 0 if (movable > 0).any() else _binding(movable)
+            moved = moved + np.where(behind, np.maximum(missed, 0.0) + of_a_row, 0.0)
         moved = move_apart(moved, problem.bound, pairs)
         if at_ceiling(problem, prices):  # nothing met these bounds, and something may meet the next
             prices, smoothing = without_prices(problem), SMOOTHING
@@ -204,8 +180,8 @@ def calibrated(
         smoothing = SMOOTHING[-1:]
     assert best is not None
     if not best.feasible:
-        return _repaired(problem, measure, z, best, pairs)
-    return best if nearest is None else _between(problem, few, measure, z, best, nearest, pairs)
+        return _repaired(problem, measure, best, pairs)
+    return best if nearest is None else _between(problem, few, measure, best, nearest, pairs)
 
 
 def move_apart(moved: np.ndarray, bound: np.ndarray, pairs: list[tuple[int, int]]) -> np.ndarray:
@@ -220,18 +196,17 @@ def move_apart(moved: np.ndarray, bound: np.ndarray, pairs: list[tuple[int, int]
 
 def _closest(moved: np.ndarray, bound: np.ndarray, pairs: list[tuple[int, int]]) -> np.ndarray:
     """Which bounds cannot move, as that on the other side of the value is as close as it may be."""
-    found = np.zeros(len(moved), dtype=bool)
+    closest = np.zeros(len(moved), dtype=bool)
     for pair in pairs:
         both = [*pair]
-        found[both] = moved[both].sum() >= (1.0 - CLOSEST) * bound[both].sum() - TOLERANCE
-    return found
+        closest[both] = moved[both].sum() >= (1.0 - CLOSEST) * bound[both].sum() - TOLERANCE
+    return closest
 
 
 def _between(
     problem: P,
     few: P,
     measure: Callable[[np.ndarray], Measured],
-    z: float,
     best: PricedRule,
     nearest: PricedRule,
     pairs: list[tuple[int, int]],
@@ -246,15 +221,15 @@ def _between(
         if best.objective - nearest.objective <= MUCH_WORSE * abs(best.objective):
             break
         moved = 0.5 * (inside.moved + nearest.moved)
-        found, _ = best_prices(few.tightened(moved), nearest.prices, SMOOTHING[-1:])
-        prices = net_prices(found, pairs)
-        rule, _ = _measured(problem.tightened(moved), measure, z, prices, moved)
+        middle, _ = best_prices(few.tightened(moved), nearest.prices, SMOOTHING[-1:])
+        prices = net_prices(middle, pairs)
+        rule, _ = _measured(problem.tightened(moved), measure, prices, moved)
         if rule.feasible:
             inside, best = rule, rule if rule.better_than(best) else best
         else:
             nearest = rule
     else:  # what probabilities expect jumps; measured step by step, it may not
-        repaired = _repaired(problem, measure, z, nearest, pairs)
+        repaired = _repaired(problem, measure, nearest, pairs)
         best = repaired if repaired.better_than(best) else best
     return best
 
@@ -262,28 +237,25 @@ def _between(
 def _measured(
     problem: P,
     measure: Callable[[np.ndarray], Measured],
-    z: float,
     prices: Prices,
     moved: np.ndarray,
 ) -> tuple[PricedRule, Measured]:
     """The rule of some prices, for bounds moved so far, and what it attains."""
     decided = problem.decide(prices)
-    found = measure(decided)
-    room = -float(_missed(found).max(initial=-np.inf))
-    if z > 0:  # rates that are inside come before any that are not
-        room = float(ndtr(-z)) - found.risk(z) if room >= -TOLERANCE else room - 1.0
-    return PricedRule(prices, moved, problem.costs(prices), decided, found.objective, room), found
+    measured = measure(decided)
+    slack = -float(_missed(measured).max(initial=-np.inf))
+    costs = problem.costs(prices)
+    return PricedRule(prices, moved, costs, decided, measured.objective, slack), measured
 
 
-def _missed(found: Measured) -> np.ndarray:
+def _missed(measured: Measured) -> np.ndarray:
     """By how much goals are missed, inf where they are undefined."""
-    return np.where(np.isnan(found.excess), np.inf, found.excess)
+    return np.where(np.isnan(measured.excess), np.inf, measured.excess)
 
 
 def _repaired(
     problem: P,
     measure: Callable[[np.ndarray], Measured],
-    z: float,
     best: PricedRule,
     pairs: list[tuple[int, int]],
 ) -> PricedRule:
@@ -296,17 +268,14 @@ def _repaired(
     current, m = problem.tightened(best.moved), len(best.prices.goals)
     unit = np.where(problem.reach > 0, problem.unit / np.maximum(problem.reach, 1e-300), 0.0)
 
-    def measured(lam: np.ndarray) -> tuple[PricedRule, tuple[np.ndarray, np.ndarray]]:
-        rule, found = _measured(
-            current, measure, z, Prices(best.prices.objectives, lam), best.moved
-        )
-        margin = found.margin(z) if z > 0 else np.zeros(m)
-        return rule, (_missed(found) + margin, margin)
+    def measured(lam: np.ndarray) -> tuple[PricedRule, np.ndarray]:
+        prices = Prices(best.prices.objectives, lam)
+        rule, measured = _measured(current, measure, prices, best.moved)
+        return rule, _missed(measured)
 
-    def raised(lam: np.ndarray, attained: tuple[np.ndarray, np.ndarray], size: float) -> np.ndarray:
-        missed, margin = attained
+    def raised(lam: np.ndarray, missed: np.ndarray, size: float) -> np.ndarray:
         most = missed[np.isfinite(missed)].max(initial=0.0)
-        behind = _binding(missed, margin).astype(float)
+        behind = _binding(missed).astype(float)
         part = size * (np.clip(missed / most, 0.0, 1.0) if most > 0 else behind)
         longer = (1.0 + RAISE * part) * lam + FIRST_RAISE * part * unit
         return net_prices(Prices(best.prices.objectives, longer), pairs).goals
@@ -325,19 +294,17 @@ def _repaired(
     size, (_, attained) = 1.0, measured(best.prices.goals)
     for _ in range(SHORTER_STEPS):
         size *= 0.5
-        rule, its = measured(raised(best.prices.goals, attained, size))
+        rule, missed = measured(raised(best.prices.goals, attained, size))
         if rule.better_than(best):
-            best, attained, size = rule, its, 2.0 * size
+            best, attained, size = rule, missed, 2.0 * size
         if best.feasible:
             break
     return best
 
 
-def _binding(excess: np.ndarray, margin: np.ndarray) -> np.ndarray:
-    """The goals whose limits are nearest to their bounds, in units of margins; excess of limits."""
-    far = np.where(excess > 0, np.inf, -np.inf)
-    margins = np.divide(excess, margin, out=far, where=margin > 0)
-    return np.asarray((margins >= margins.max(initial=-np.inf) - BINDING) & (margins > -1.0))
+def _binding(excess: np.ndarray) -> np.ndarray:
+    """The goals that are nearest to their bounds."""
+    return np.asarray(excess >= excess.max(initial=-np.inf) - TOLERANCE)
 
 
 def at_best_level(

@@ -38,7 +38,8 @@ from skbandit.prices._dual import (
 )
 
 LESS, LEAST_AIM = (1.6, 1.45, 1.3, 1.0, 0.7, 0.4), 1.3
-"""Margins that are tried in turn where prices run to their ceiling, and the least without a test."""
+"""Margins that are tried in turn where prices run to their ceiling, and the least that need no
+test."""
 
 BIAS_ROUNDS, ROUNDS = 3, 3
 """Rounds that find the bias, and rounds in which the margins of the rule settle."""

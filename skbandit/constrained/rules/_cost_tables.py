@@ -118,14 +118,12 @@ class MeasuredDecisions:
 
     def margin(self, z: float) -> np.ndarray:
         """Distances of the limits at a normal quantile from the rates; 0 of guards."""
-        at_rates, at_limits = (self.limits.slack(self.sums, one)[:, 0] for one in (0.0, z))
+        at_rates, at_limits = (
+            self.limits.slack(self.sums, quantile)[:, 0] for quantile in (0.0, z)
+        )
         with np.errstate(invalid="ignore"):
             margin = np.nan_to_num(at_rates - at_limits, posinf=0.0)
         return np.append(margin, np.zeros(len(self.excess) - len(margin)))
-
-    def risk(self, z: float) -> float:
-        """Probability, about, that a goal is missed on new rows."""
-        return float(self.limits.risk(self.sums, z)[0])
 
 
 @dataclass(frozen=True)
@@ -425,11 +423,11 @@ class CostSearch:
             return csr_array(strata_of(share, criterion.group, criterion.n_groups))
         group = np.zeros(n, dtype=int) if criterion.group is None else criterion.group
         column = group * D + np.maximum(criterion.label, 0)
-        known = (criterion.label >= 0).astype(float)
-        own = csr_array((known, column, np.arange(n + 1)), shape=(n, self.strata.shape[1]))
-        if known.all():
-            return own
-        return csr_array(own + csr_array(self.strata).multiply((1.0 - known)[:, None]))
+        labeled = (criterion.label >= 0).astype(float)
+        members = csr_array((labeled, column, np.arange(n + 1)), shape=(n, self.strata.shape[1]))
+        if labeled.all():
+            return members
+        return csr_array(members + csr_array(self.strata).multiply((1.0 - labeled)[:, None]))
 
     def _tables(self, rows: csr_array) -> np.ndarray:
         """Tables (J, F, D) of linear forms: the mean of a row's coefficients in each stratum.
@@ -439,15 +437,15 @@ class CostSearch:
         D = self.criterion.n_decisions
         members = self._members
         total = members.T @ self.weight
-        found = np.zeros((rows.shape[0], len(total), D))
-        for table, k in zip(found, range(len(found)), strict=True):
+        tables = np.zeros((rows.shape[0], len(total), D))
+        for k, table in enumerate(tables):
             table[:, 1:] = members.T @ rows[[k]].toarray().reshape(-1, D - 1)
-        by_label = found.reshape(len(found), len(total) // D, D, D).sum(axis=1)
+        by_label = tables.reshape(len(tables), len(total) // D, D, D).sum(axis=1)
         of_label = total.reshape(-1, D).sum(axis=0)
         mean = by_label / np.where(of_label > 0, of_label, 1.0)[:, None]
         mean = np.tile(mean, (1, len(total) // D, 1))
-        some = total > 0
-        return np.where(some[:, None], found / np.where(some, total, 1.0)[:, None], mean)
+        has_rows = total > 0
+        return np.where(has_rows[:, None], tables / np.where(has_rows, total, 1.0)[:, None], mean)
 
     @cached_property
     def searched(self) -> tuple[Family, Outcomes, np.ndarray]:
@@ -511,7 +509,7 @@ class CostSearch:
         """
         problem, few = self.problem, representative(self.problem)
         prices = best_prices(few)[0]
-        found = [prices]
+        path = [prices]
         moved = np.zeros(len(problem.bound))
         for _ in range(MOVES if len(moved) else 0):
             decided = problem.tightened(moved).decide(prices)
@@ -521,8 +519,8 @@ class CostSearch:
             if measured.tables is not None:
                 few = few.with_objective(*measured.tables)
             prices = best_prices(few.tightened(moved), prices, SMOOTHING[-1:])[0]
-            found.append(prices)
-        return [found[0], *found[-1:]], problem.tightened(moved)
+            path.append(prices)
+        return [path[0], path[-1]], problem.tightened(moved)
 
     def best_rule(self) -> PricedRule:
         """The best rule found whose rates meet the goals, without a margin."""
@@ -579,7 +577,7 @@ class CostSearch:
         plain = np.zeros(len(size))
         plain[np.flatnonzero(~family.free)[-1]] = 1.0
         n_constants = self.criterion.n_decisions
-        others = [plain - CHEAPER * one for one in np.eye(len(size))[-n_constants:]]
+        others = [plain - CHEAPER * constant for constant in np.eye(len(size))[-n_constants:]]
         return [plain, *others, *starts]
 
     def _rule_of(self, point: Point, multipliers: np.ndarray) -> PricedRule:
@@ -638,11 +636,3 @@ def kinds_of(
     table = np.zeros((S, len(first), n_decisions))
     table[:, :, 1:] = by_row[first].toarray().reshape(-1, S, per_row).transpose(1, 0, 2)
     return kind.ravel(), table
-
-
-def _places(decided: np.ndarray, n_decisions: int) -> csr_array:
-    """Which of the `indicators` of n rows their decisions are, shape (n * (D - 1), n)."""
-    some = np.flatnonzero(decided)
-    place = some * (n_decisions - 1) + decided[some] - 1
-    shape = len(decided) * (n_decisions - 1), len(decided)
-    return csr_array((np.ones(len(some)), (place, some)), shape=shape)

@@ -143,13 +143,13 @@ def recalibrate(
 
     Parameters as of `Recalibration.fit`; `fold` is a number per row.
     """
-    found = np.full(probability.shape, np.nan)
+    mended = np.full(probability.shape, np.nan)
     for k in np.unique(fold):
         inside = fold == k
         others = np.where(inside, 0.0, weight)
         rule = Recalibration.fit(probability, label, others, group, n_groups)
-        found[inside] = rule(probability[inside], None if group is None else group[inside])
-    return found, Recalibration.fit(probability, label, weight, group, n_groups)
+        mended[inside] = rule(probability[inside], None if group is None else group[inside])
+    return mended, Recalibration.fit(probability, label, weight, group, n_groups)
 
 
 def _logarithms(probability: np.ndarray) -> np.ndarray:

@@ -1,0 +1,123 @@
+"""Effective trials: how many independent rows of equal weight tell as much of a mean as some rows.
+
+Rows of one person, site or day are dependent, and weights may go with the outcome. For the mean q
+of x over rows of weights w, in groups of dependent rows, let r_i = w_i (x_i - q) be its influences,
+R_c their sum and D_c the sum of w in group c. With Kish's numbers of rows and of groups,
+
+    m = (sum w)^2 / sum w^2,      g = (sum w)^2 / sum D_c^2,                                   (1)
+
+the variance of q, linearized and clustered, is larger than that of independent rows by
+
+    deff = max(1, [sum R_c^2 / (1 - 1/g)] / [sum r_i^2 / (1 - 1/m)]),                          (2)
+
+and few groups widen intervals by Student's t of g - 1 degrees of freedom in place of m - 1 (Korn &
+Graubard 1998). Without variation, a group is one trial. If each group is one row, nothing changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+FEW_GROUPS = 20
+"""Groups below which a warning says how little they tell."""
+
+TINY = 1e-12
+"""Relative rounding error of a sum of squares."""
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """What dependence of rows and unequal weights do to a mean.
+
+    Attributes
+    ----------
+    rows, groups : float
+        m and g of (1).
+    deff : float
+        (2), or the part of a single group.
+    spread : float
+        sum r_i^2, relative to what independent weights of the same size would give a share;
+        1 for equal weights.
+    """
+
+    rows: float
+    groups: float
+    deff: float
+    spread: float = 1.0
+
+    def widening(self, tail: float) -> float:
+        """Factor of standard errors, from quantiles of the normal distribution's tail.
+
+        inf for a single group, of which nothing is known.
+        """
+        if self.groups <= 1.0 + TINY < self.rows:
+            return np.inf
+        return float(np.sqrt(self.deff * self.spread) * self.few(tail))
+
+    def few(self, tail: float) -> float:
+        """Factor by which fewer groups than rows widen; 1 if each group is a row."""
+        if self.groups >= self.rows * (1.0 - TINY):
+            return 1.0
+        groups, rows = (max(n - 1.0, 0.5) for n in (self.groups, self.rows))
+        return float(stdtrit(groups, 1.0 - tail) / stdtrit(rows, 1.0 - tail))
+
+    def trials(self, tail: float) -> float:
+        """Number of independent trials that tell as much."""
+        return self.rows / self.widening(tail) ** 2
+
+
+def dependence(
+    influence: np.ndarray, weight: np.ndarray, group: np.ndarray | None, share: float | None = None
+) -> Dependence:
+    """Dependence of the rows behind one mean.
+
+    Parameters
+    ----------
+    influence : ndarray of shape (n,)
+        r: of sum about 0.
+    weight : ndarray of shape (n,)
+        Nonnegative sizes of the rows, such as w.
+    group : ndarray of int, shape (n,), or None
+        Code of each row's group; None if each row is one.
+    share : float or None
+        q, if x is 0 or 1: then weights that go with the outcome count.
+
+    Examples
+    --------
+    >>> x = np.array([1.0, 1.0, 0.0, 0.0])
+    >>> dependence(x - 0.5, np.ones(4), np.array([0, 0, 1, 1])).deff
+    3.0
+    """
+    total, squares = weight.sum(), (weight**2).sum()
+    if not squares > 0:
+        return Dependence(0.0, 0.0, 1.0)
+    rows = total**2 / squares
+    own = (influence**2).sum()
+    varies = own > TINY * squares
+    spread = 1.0
+    equal = np.ptp(weight[weight > 0]) <= TINY * weight.max()
+    if share is not None and varies and not equal:
+        spread = float(own / (share * (1.0 - share) * squares))
+    if group is None:
+        return Dependence(float(rows), float(rows), 1.0, spread)
+    sizes = np.bincount(group, weight)
+    groups = total**2 / (sizes**2).sum()
+    if groups >= rows * (1.0 - TINY):
+        return Dependence(float(rows), float(rows), 1.0, spread)
+    if groups <= 1.0 + TINY:
+        return Dependence(float(rows), 1.0, float(rows), spread)
+    if not varies:
+        return Dependence(float(rows), float(groups), float(rows / groups), spread)
+    of_group = (np.bincount(group, influence) ** 2).sum()
+    deff = of_group / own * (1.0 - 1.0 / rows) / (1.0 - 1.0 / groups)
+    return Dependence(float(rows), float(groups), max(float(deff), 1.0), spread)
+
+
+def correlation(first: np.ndarray, second: np.ndarray, group: np.ndarray) -> float:
+    """Correlation of two means over dependent rows, from their influences; 0 without variation."""
+    of_first, of_second = np.bincount(group, first), np.bincount(group, second)
+    size = np.sqrt((of_first**2).sum() * (of_second**2).sum())
+    return float(np.clip((of_first @ of_second) / size, -1.0, 1.0)) if size > 0 else 0.0
