@@ -95,12 +95,12 @@ def dependence(
     if not squares > 0:
         return Dependence(0.0, 0.0, 1.0)
     rows = total**2 / squares
-    own = (influence**2).sum()
-    varies = own > TINY * squares
+    of_rows = (influence**2).sum()
+    varies = of_rows > TINY * squares
     spread = 1.0
     equal = np.ptp(weight[weight > 0]) <= TINY * weight.max()
     if share is not None and varies and not equal:
-        spread = float(own / (share * (1.0 - share) * squares))
+        spread = float(of_rows / (share * (1.0 - share) * squares))
     if group is None:
         return Dependence(float(rows), float(rows), 1.0, spread)
     sizes = np.bincount(group, weight)
@@ -112,7 +112,7 @@ def dependence(
     if not varies:
         return Dependence(float(rows), float(groups), float(rows / groups), spread)
     of_group = (np.bincount(group, influence) ** 2).sum()
-    deff = of_group / own * (1.0 - 1.0 / rows) / (1.0 - 1.0 / groups)
+    deff = of_group / of_rows * (1.0 - 1.0 / rows) / (1.0 - 1.0 / groups)
     return Dependence(float(rows), float(groups), max(float(deff), 1.0), spread)
 
 
