@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _POINTS, _FIRST = 60, 0.02
 
 _MARKERS = "osD^vP"
-_LOG = "the log itself"
-_COLUMNS = ["policy", "bucket", "horizon", "mean_reward", "low", "high", "logged_mean"]
+_LOG_LABEL = "the log itself"
+_CURVE_COLUMNS = ["policy", "bucket", "horizon", "mean_reward", "low", "high", "logged_mean"]
 
 
 class ReplayDisplay:
@@ -162,7 +162,7 @@ class ReplayDisplay:
         results = result if isinstance(result, Mapping) else {"policy": result}
         if not results:
             raise ValueError("result is empty: pass at least one ReplayResult.")
-        curves = [_curve(str(name), one, confidence_level) for name, one in results.items()]
+        curves = [_curve(str(name), result, confidence_level) for name, result in results.items()]
         return cls(pd.concat(curves, ignore_index=True)).plot(ax)
 
     def plot(
@@ -208,13 +208,15 @@ class ReplayDisplay:
                         color=line.get_color(), alpha=0.15, linewidth=0, zorder=1,
                     )  # fmt: skip
         self.logged_ = [
-            axes.axhline(level, color="0.4", linestyle=":", linewidth=1.2, label=_LOG)
+            axes.axhline(level, color="0.4", linestyle=":", linewidth=1.2, label=_LOG_LABEL)
             for level in curves["logged_mean"].unique()
         ]
         axes.set(xlabel="events played, T", ylabel="mean reward so far")
         # one entry per label, the log last
         handles, labels = axes.get_legend_handles_labels()
-        entries = dict(sorted(zip(labels, handles, strict=True), key=lambda own: own[0] == _LOG))
+        entries = dict(
+            sorted(zip(labels, handles, strict=True), key=lambda entry: entry[0] == _LOG_LABEL)
+        )
         axes.legend(entries.values(), entries.keys(), **_style.LEGEND)
         self.ax_, self.figure_ = axes, axes.figure
         return self
@@ -222,8 +224,8 @@ class ReplayDisplay:
 
 def _read_curves(curves: Any) -> pd.DataFrame:
     """The validated curves, with policies and buckets as strings."""
-    curves = _style.read_table(curves, "curves", _COLUMNS[2:], _COLUMNS[:2])
-    names = {column: list(map(str, curves[column])) for column in _COLUMNS[:2]}
+    curves = _style.require_columns(curves, "curves", _CURVE_COLUMNS[2:], _CURVE_COLUMNS[:2])
+    names = {column: list(map(str, curves[column])) for column in _CURVE_COLUMNS[:2]}
     for bucket in names["bucket"]:
         if bucket not in ("learning", "deployment"):
             raise ValueError(
@@ -244,15 +246,15 @@ def _curve(name: str, result: ReplayResult, confidence_level: float) -> pd.DataF
         raise ValueError(f"{name!r} has a run that kept no event, so there is no curve to draw.")
     first = max(1, round(_FIRST * longest))
     horizons = np.unique(np.linspace(first, longest, _POINTS).round().astype(int))
-    known = len(result.trajectories) > 1 or not result.metadata.learns
+    has_interval = len(result.trajectories) > 1 or not result.metadata.learns
     rows = []
     for horizon in horizons.tolist():
         then = result.at(horizon)
         buckets = (then,) if then.bucket == "deployment" else (then, then.deployment)
-        for own in filter(None, buckets):
-            low, high = own.interval(confidence_level) if known else (np.nan, np.nan)
-            rows.append((name, own.bucket, horizon, own.mean_reward, low, high, own.logged_mean))
-    return pd.DataFrame(rows, columns=_COLUMNS)
+        for part in filter(None, buckets):
+            low, high = part.interval(confidence_level) if has_interval else (np.nan, np.nan)
+            rows.append((name, part.bucket, horizon, part.mean_reward, low, high, part.logged_mean))
+    return pd.DataFrame(rows, columns=_CURVE_COLUMNS)
 
 
 def _free_styles(axes: Any) -> list[tuple[str, str]]:

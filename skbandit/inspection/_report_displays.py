@@ -17,14 +17,14 @@ from skbandit.inspection._report_lines import (
     by_scale,
     estimates_table,
     figures_of,
+    goal_blocks,
     of_goals,
-    read_blocks,
     read_pairs,
 )
 from skbandit.inspection._report_panels import (
-    BETWEEN,
     MARKS,
-    SCALES,
+    PANEL_GAP,
+    SCALE_LABELS,
     Layout,
     draw_rows,
     draw_strokes,
@@ -175,7 +175,7 @@ class ConstraintReportDisplay:
             This display.
         """
         report = _read_constraints(self.report)
-        layout = Layout.of(read_blocks(report, pairs))
+        layout = Layout.of(goal_blocks(report, pairs))
         axes = _style.get_axes(ax, "ConstraintReportDisplay.plot", size_of(layout.depth))
         slack = report["slack"].to_numpy()
         ends = slack_of_interval(report) if "ci_low" in report else ()
@@ -382,10 +382,10 @@ class RateReportDisplay:
             This display.
         """
         report = _read_rates(self.report)
-        panels = by_scale(read_blocks(report, pairs))
+        panels = by_scale(goal_blocks(report, pairs))
         layouts = [Layout.of(blocks) for blocks in panels.values()]
         depths = [layout.depth for layout in layouts]
-        height = sum(depths) + BETWEEN * (len(depths) - 1)
+        height = sum(depths) + PANEL_GAP * (len(depths) - 1)
         self.ax_ = _style.get_axes(ax, "RateReportDisplay.plot", size_of(height))
         self.ax_.set_axis_off()
         verdict = read_verdicts(report)
@@ -398,12 +398,12 @@ class RateReportDisplay:
         for scale, layout in zip(panels, layouts, strict=True):
             place = 0.0, (top - layout.depth) / height, 1.0, layout.depth / height
             axes = self.ax_.inset_axes(place)
-            top -= layout.depth + BETWEEN
+            top -= layout.depth + PANEL_GAP
             bound = report["bound"] if "bound" in report else pd.Series(np.nan, report.index)
             is_bounded = bound.iloc[layout.rows].notna().any()
             self.bounds_.append(draw_strokes(axes, bound, layout) if is_bounded else None)
-            found = report.iloc[layout.rows]
-            limits, label = axis_of(scale, found), SCALES.get(scale, "")
+            panel = report.iloc[layout.rows]
+            limits, label = axis_of(scale, panel), SCALE_LABELS.get(scale, "")
             drawn.append(draw_rows(axes, layout, verdict, value, ends, columns, limits))
             axes.set_xlabel(label, fontsize="small")
             if scale == "difference":
@@ -414,9 +414,9 @@ class RateReportDisplay:
             names = [name for layout in layouts for name in layout.names]
             write_head(self.axes_, columns, names, [verdict[row] for row in shown])
         self.met_, self.missed_, self.undecided_, self.unbounded_ = (
-            [one.marks[k] for one in drawn] for k in range(len(MARKS))
+            [artists.marks[k] for artists in drawn] for k in range(len(MARKS))
         )
-        self.intervals_ = [one.intervals for one in drawn]
+        self.intervals_ = [artists.intervals for artists in drawn]
         self.drawn_ = self.report.iloc[shown].reset_index(drop=True)
         self.figure_ = self.ax_.figure
         return self
@@ -426,7 +426,7 @@ def _read_rates(report: Any) -> pd.DataFrame:
     """The validated report of rates, or of constraints with the same columns."""
     report = of_goals(report)
     numbers = ["n_rows", "effective_n", "value", "ci_low", "ci_high"]
-    report = _style.read_table(report, "report", numbers, ["goal"], optional=["bound"])
+    report = _style.require_columns(report, "report", numbers, ["goal"], optional=["bound"])
     if "satisfied" in report:
         _style.read_flags(report, "report", "satisfied")
     return report
@@ -438,7 +438,7 @@ def _read_constraints(report: Any) -> pd.DataFrame:
     columns = set(report.columns) if isinstance(report, pd.DataFrame) else set()
     has_interval = bool({"ci_low", "ci_high"} & columns)
     numbers = ["n_rows", "bound", "value", "slack", *["ci_low", "ci_high"] * has_interval]
-    report = _style.read_table(report, "report", numbers, ["goal", "satisfied"], ["margin"])
+    report = _style.require_columns(report, "report", numbers, ["goal", "satisfied"], ["margin"])
     # missing if the value is undefined
     satisfied = _style.read_flags(report, "report", "satisfied") != 0
     return report.assign(goal=list(map(str, report["goal"])), satisfied=satisfied)

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
+# Of the lines, in the order of the legend.
+STYLES: dict[str, dict[str, Any]] = {
+    "train": {"label": "training rows", "color": BLUE, "marker": "o", "markerfacecolor": "white"},
+    "cross_fitted": {"label": "out of fold", "color": GREEN, "marker": "^"},
+    "test": {"label": "test rows", "color": VERMILLION, "marker": "s"},
+}
+
 
 class TradeoffDisplay:
     """The constrained value and the objective of models with a sequence of bounds.
@@ -283,11 +290,13 @@ class TradeoffDisplay:
     def _read_curves(self) -> dict[str, pd.DataFrame]:
         """The validated tables."""
         numbers = ["bound", "value", "objective"]
-        train = _style.read_table(self.train, "train", numbers, ["feasible"], ["cross_fitted"])
+        train = _style.require_columns(self.train, "train", numbers, ["feasible"], ["cross_fitted"])
         train["feasible"] = _style.read_flags(train, "train", "feasible", False) == 1
         if self.test is None:
             return {"train": train}
-        test = _style.read_table(self.test, "test", [*numbers, "objective_low", "objective_high"])
+        test = _style.require_columns(
+            self.test, "test", [*numbers, "objective_low", "objective_high"]
+        )
         if len(test) != len(train):
             raise ValueError(
                 f"test has {len(test)} rows and train has {len(train)}: pass tables of the same "
@@ -308,14 +317,6 @@ class TradeoffDisplay:
             return label
         tighter = "← tighter" if self.sense == "<=" else "tighter →"
         return f"{label}\n({'bound, ' if x == 'bound' else ''}{tighter})"
-
-
-# Of the lines, in the order of the legend.
-STYLES: dict[str, dict[str, Any]] = {
-    "train": {"label": "training rows", "color": BLUE, "marker": "o", "markerfacecolor": "white"},
-    "cross_fitted": {"label": "out of fold", "color": GREEN, "marker": "^"},
-    "test": {"label": "test rows", "color": VERMILLION, "marker": "s"},
-}
 
 
 def _read_options(x: Any, line_kw: Any) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class MergedRows:
 
     def __add__(self, other: MergedRows) -> MergedRows:
         for name in self.values:
-            kind, new = _kind(self.values[name]), _kind(other.values[name])
+            kind, new = _kind_of_values(self.values[name]), _kind_of_values(other.values[name])
             if "empty" not in (kind, new) and kind != new:
                 raise ValueError(
                     f"column {name!r} holds {new} values such as "
@@ -71,21 +71,21 @@ class MergedRows:
                 )
         parts = [self.values, other.values]
         # of two dtypes, integers could become floats, which merges large ones
-        large = [name for name in self.values if any(_too_large(one[name]) for one in parts)]
-        parts = [one.astype(dict.fromkeys(large, object)) for one in parts]
+        large = [name for name in self.values if any(_too_large(part[name]) for part in parts)]
+        parts = [part.astype(dict.fromkeys(large, object)) for part in parts]
         with warnings.catch_warnings():  # of columns without values, which some pandas skip
             warnings.simplefilter("ignore", FutureWarning)
             values = pd.concat(parts, ignore_index=True)
         both = MergedRows(
             values,
             np.concatenate([self.outcomes, other.outcomes]),
-            {key: np.concatenate([one, other.sums[key]]) for key, one in self.sums.items()},
+            {key: np.concatenate([total, other.sums[key]]) for key, total in self.sums.items()},
             [
                 {
                     name: [*dict.fromkeys([*first, *more[name]])][: MOST_SHOWN + 1]
-                    for name, first in one.items()
+                    for name, first in before.items()
                 }
-                for one, more in zip(self.named, other.named, strict=True)
+                for before, more in zip(self.named, other.named, strict=True)
             ],
         )
         return both.merged()
@@ -94,7 +94,7 @@ class MergedRows:
         """Merge equal combinations."""
         codes = [_codes(name, column) for name, column in self.values.items()]
         codes += [(outcome.astype(np.int64), 2) for outcome in self.outcomes.T]
-        number, first = _distinct(codes, len(self.values))
+        number, first = _number_combinations(codes, len(self.values))
         if len(first) > MOST_MERGED:
             name, (_, several) = max(zip(self.values, codes, strict=False), key=lambda x: x[1][1])
             raise ValueError(
@@ -106,11 +106,11 @@ class MergedRows:
             self,
             values=self.values.iloc[first].reset_index(drop=True),
             outcomes=self.outcomes[first],
-            sums={key: np.bincount(number, one, len(first)) for key, one in self.sums.items()},
+            sums={key: np.bincount(number, total, len(first)) for key, total in self.sums.items()},
         )
 
 
-def _kind(column: pd.Series) -> str:
+def _kind_of_values(column: pd.Series) -> str:
     """Kind of the values, of which values of another kind are never equal."""
     kind = pd.api.types.infer_dtype(column.astype(object), skipna=True)
     numbers = ("integer", "floating", "boolean", "mixed-integer-float", "decimal")
@@ -126,28 +126,30 @@ def _too_large(column: pd.Series) -> bool:
 def _codes(name: Any, column: pd.Series) -> tuple[np.ndarray, int]:
     """A number from 0 for each value, 0 if it is missing, and how many numbers there are."""
     try:
-        codes, found = pd.factorize(column)
+        codes, uniques = pd.factorize(column)
     except TypeError as error:
         raise TypeError(f"column {name!r}: the values must be hashable ({error}).") from error
-    return codes + 1, len(found) + 1
+    return codes + 1, len(uniques) + 1
 
 
-def _distinct(columns: Sequence[tuple[np.ndarray, int]], n: int) -> tuple[np.ndarray, np.ndarray]:
+def _number_combinations(
+    columns: Sequence[tuple[np.ndarray, int]], n: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Number of each row's combination of codes, and the first row of each combination."""
     number, size = np.zeros(n, dtype=np.int64), 1
     for codes, several in columns:
         if size > np.iinfo(np.int64).max // several:
-            number, found = pd.factorize(number)
-            size = len(found)
+            number, uniques = pd.factorize(number)
+            size = len(uniques)
         number, size = number * several + codes, size * several
-    number, found = pd.factorize(number)
-    first = np.empty(len(found), dtype=np.int64)
+    number, uniques = pd.factorize(number)
+    first = np.empty(len(uniques), dtype=np.int64)
     first[number[::-1]] = np.arange(n)[::-1]  # of equal places, the last assignment holds
     return number, first
 
 
 @dataclass(frozen=True)
-class Reduction:
+class BlockReducer:
     """What some rates count of rows; maps a block to `MergedRows`, also in another process.
 
     Parameters
@@ -168,8 +170,8 @@ class Reduction:
     @property
     def atoms(self) -> dict[Any, Atom]:
         """The atoms on given rows."""
-        found = (atom for rate in self.rates for atom in on_given_rows(rate).atoms)
-        return {atom.key: atom for atom in found}
+        atoms = (atom for rate in self.rates for atom in on_given_rows(rate).atoms)
+        return {atom.key: atom for atom in atoms}
 
     @property
     def conditions(self) -> dict[Any, Atom]:
@@ -184,38 +186,42 @@ class Reduction:
     @property
     def columns(self) -> dict[str, str]:
         """Columns whose values count, and what names them."""
-        found = {} if self.y_true is None else {self.y_true: "y_true"}
-        found.setdefault(self.y_pred, "y_pred")
+        contexts = {} if self.y_true is None else {self.y_true: "y_true"}
+        contexts.setdefault(self.y_pred, "y_pred")
         for name in self.by:
-            found.setdefault(name, f"by={list(self.by)}")
+            contexts.setdefault(name, f"by={list(self.by)}")
         for atom in self.atoms.values():
             groups = atom.group.columns if isinstance(atom.group, Slot) else ()
             for name in filter(None, [*groups, atom.reference]):
-                found.setdefault(name, repr(atom))
-        return found
+                contexts.setdefault(name, repr(atom))
+        return contexts
 
-    def choose(self, known: Iterable[Any]) -> list[Any]:
-        """Columns to read of a table with the `known` ones: all if a condition is a function.
+    def choose(self, table_columns: Iterable[Any]) -> list[Any]:
+        """Columns to read of a table with `table_columns`: all if a condition is a function.
 
         Raises
         ------
         ValueError
             If a column is missing.
         """
-        known = list(known)
+        table_columns = list(table_columns)
         needed = self.columns
         if self.weight is not None:
             needed.setdefault(self.weight, "weight")
         for atom in self.atoms.values():
-            condition = columns_of_condition(atom.where, known) or ()
+            condition = columns_of_condition(atom.where, table_columns) or ()
             for name in filter(None, [*condition, atom.weight, atom.amount]):
                 needed.setdefault(name, repr(atom))
         for name, context in needed.items():
-            if name not in known:
+            if name not in table_columns:
                 raise UnknownColumnError(
-                    f"{context}: no column {name!r} among [{first_few(known, 20)}]."
+                    f"{context}: no column {name!r} among [{first_few(table_columns, 20)}]."
                 )
-        return known if any(callable(atom.where) for atom in self.atoms.values()) else [*needed]
+        return (
+            table_columns
+            if any(callable(atom.where) for atom in self.atoms.values())
+            else [*needed]
+        )
 
     def __call__(self, table: Any) -> MergedRows | None:
         """Merge the rows of a table of pandas or polars; None without rows."""
@@ -244,9 +250,9 @@ class Reduction:
             self._check(atom, rows, values)
             if atom.amount is not None:
                 amount = rows.numbers(atom.amount, repr(atom))
-                known = np.where(np.isfinite(amount), amount, 0.0)
-                sums["amount", atom.weight, atom.amount] = weights[atom.weight] * known
-        outcomes = [one > 0 for one in weights.values()]
+                finite = np.where(np.isfinite(amount), amount, 0.0)
+                sums["amount", atom.weight, atom.amount] = weights[atom.weight] * finite
+        outcomes = [weight > 0 for weight in weights.values()]
         outcomes += [rows.selected(atom) for atom in self.conditions.values()]
         named = [rows.values_in(atom) for atom in self.conditions.values()]
         return MergedRows(values, np.column_stack(outcomes), sums, named).merged()
@@ -278,14 +284,14 @@ class Reduction:
         data, predicted = read_measured(self.rates, *given, labels=labels)
         outcomes = merged.outcomes.T[len(self.weights) :]
         means: dict[tuple[str, str | None], np.ndarray] = {
-            (name, None): _quotient(sums[name,], sums[None,]) for name in self.weights if name
+            (name, None): _quotient_or(sums[name,], sums[None,]) for name in self.weights if name
         }
         for atom in self.atoms.values():
             if atom.amount is not None:
                 amounts = sums["amount", atom.weight, atom.amount]
-                means[atom.amount, atom.weight] = _quotient(amounts, sums[atom.weight,])
+                means[atom.amount, atom.weight] = _quotient_or(amounts, sums[atom.weight,])
         effective = {
-            (a, b): _quotient(sums[a,] * sums[b,], sums[pair], 1.0)
+            (a, b): _quotient_or(sums[a,] * sums[b,], sums[pair], 1.0)
             for pair in combinations_with_replacement(self.weights, 2)
             for a, b in (pair, pair[::-1])
         }
@@ -299,6 +305,6 @@ class Reduction:
         return replace(data, train=replace(data.train, merged=rows)), predicted
 
 
-def _quotient(above: np.ndarray, below: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
+def _quotient_or(above: np.ndarray, below: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
     """Quotients, or another number where the divisor is 0."""
     return np.divide(above, below, out=np.full(len(above), otherwise), where=below > 0)

@@ -14,7 +14,7 @@ import pandas as pd
 from skbandit.rates._expression import Constraint, Rate, atom_rate, call_rate
 from skbandit.rates._kinds import (
     CONFUSIONS,
-    COST,
+    COST_BY_LABEL,
     KINDS,
     OUTCOME,
     SPENT,
@@ -27,6 +27,8 @@ from skbandit.rates._kinds import (
     Where,
     read_class,
 )
+
+LISTED = "pass a list of classes, 'classes' or 'decisions'"
 
 
 def _rate(name: str, where: Where, on: On, weight: str | None, of: Any, without: Any) -> Rate:
@@ -671,7 +673,7 @@ def difference(
     return call_rate(form.slot(0) - form.slot(1), form.text, "max")
 
 
-def _member(rate: Rate | Callable[[], Rate]) -> tuple[Rate, str]:
+def _rate_of_form(rate: Rate | Callable[[], Rate]) -> tuple[Rate, str]:
     """Return the rate and its text within a group form."""
     if isinstance(rate, Rate):
         return rate, repr(rate)
@@ -688,7 +690,7 @@ def _member(rate: Rate | Callable[[], Rate]) -> tuple[Rate, str]:
     return made, name if repr(made) == f"{name}()" else repr(made)
 
 
-def _columns(by: Any) -> tuple[tuple[str, ...], str | list[str]]:
+def _read_by(by: Any) -> tuple[tuple[str, ...], str | list[str]]:
     """Names of the columns of `by`, and `by` as it is printed."""
     names = (by,) if isinstance(by, str) else tuple(by) if isinstance(by, list | tuple) else ()
     if not names or not all(isinstance(name, str) for name in names):
@@ -721,7 +723,7 @@ class _Form:
     @classmethod
     def read(cls, name: str, rate: Any, by: Any, of: Any) -> _Form:
         """Check the arguments of a form."""
-        made, shown = _member(rate)
+        made, shown = _rate_of_form(rate)
         if by is None and of is None:
             raise TypeError(f"{name}({shown}): pass by= (groups), of= (classes) or both.")
         if made.grouped_by is not None or made.over_classes is not None:
@@ -729,7 +731,7 @@ class _Form:
         columns: tuple[str, ...] = ()
         arguments, among = [shown], None
         if by is not None:
-            columns, by = _columns(by)
+            columns, by = _read_by(by)
             arguments.append(f"by={by!r}")
         if of is not None:
             among = _among(of, name, made, shown)
@@ -749,9 +751,6 @@ class _Form:
         return self.rate.map_atoms(in_slot)
 
 
-LISTED = "pass a list of classes, 'classes' or 'decisions'"
-
-
 def _among(of: Any, name: str, made: Rate, shown: str) -> str | tuple[Any, ...]:
     """The classes of a form."""
     fixed = [atom for atom in made.atoms if not atom.needs_pos_label]
@@ -769,7 +768,7 @@ def _among(of: Any, name: str, made: Rate, shown: str) -> str | tuple[Any, ...]:
         return of
     if np.ndim(of) != 1 or not len(of):
         raise TypeError(f"{name}({shown}, of={of!r}): {LISTED}.")
-    labels = tuple(read_class(one, shown) for one in of)
+    labels = tuple(read_class(label, shown) for label in of)
     if len(set(labels)) < len(labels):
         raise ValueError(f"{name}({shown}, of={list(labels)}): a class is there twice.")
     return labels
@@ -875,7 +874,7 @@ def cost(table: Any, where: Where = None, *, on: On = "train", weight: str | Non
     """
     if isinstance(table, pd.DataFrame | pd.Series):
         labels = table.index, getattr(table, "columns", table.index)
-        if twice := [one[one.duplicated()][0] for one in labels if one.has_duplicates]:
+        if twice := [axis[axis.duplicated()][0] for axis in labels if axis.has_duplicates]:
             raise ValueError(f"cost: the table has {twice[0]!r} twice.")
         table = table.to_dict("index") if isinstance(table, pd.DataFrame) else table.to_dict()
     if not isinstance(table, Mapping) or not table or {} in table.values():
@@ -894,7 +893,7 @@ def cost(table: Any, where: Where = None, *, on: On = "train", weight: str | Non
     if len({tuple(sorted(map(repr, row))) for row in rows.values()}) > 1:
         named = {label: list(row) for label, row in rows.items()}
         raise ValueError(f"cost: the labels have costs of different decisions: {named}.")
-    plain, kind = (rows, COST) if nested else (rows[None], SPENT)
+    plain, kind = (rows, COST_BY_LABEL) if nested else (rows[None], SPENT)
     by_cost: dict[float | str, list[tuple[Any, Any]]] = {}
     for label, row in rows.items():
         for decision, value in row.items():
@@ -1033,11 +1032,12 @@ def g_mean_at_least(
     for name, value in (("bound", bound), ("tolerance", tolerance)):
         if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < 1:
             raise ValueError(f"{name}={value!r} must be a number between 0 and 1, both excluded.")
-    found, goals = tangents(float(bound), float(tolerance)), []
-    for k, t in enumerate(found[0].tolist(), 1):
+    slopes, floor = tangents(float(bound), float(tolerance))
+    goals = []
+    for k, t in enumerate(slopes.tolist(), 1):
         mean = 0.5 / t * recall(where, on=on, weight=weight) + 0.5 * t * true_negative_rate(
             where, on=on, weight=weight
         )
-        name = f"G-mean >= {bound:g} [{k} of {len(found[0])}]"
-        goals.append((mean >= found[1]).named(name))
+        name = f"G-mean >= {bound:g} [{k} of {len(slopes)}]"
+        goals.append((mean >= floor).named(name))
     return goals

@@ -23,6 +23,12 @@ Sense = Literal["<=", ">="]
 _SUM, _PRODUCT, _CALL = 1, 2, 3
 """Precedence of the last operation in the text of an expression."""
 
+BOUND_ROUNDING = 1e-9
+"""Distance, in units of the rate, by which a bound may exceed the range: it may be computed."""
+
+SMALLEST_PERCENTAGE = 0.05
+"""Smallest share for which a bound of 100 times as much is taken for a percentage."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rate:
@@ -160,10 +166,10 @@ class Rate:
             if atom.kind.greater_is_better is not None and coefficient != 0:
                 signs.setdefault(atom.kind, set()).add(coefficient > 0)
         wishes: set[bool] = set()
-        for kind, found in signs.items():
-            if kind in (OUTCOME, SPENT) and len(found) == 2:  # what is taken off has its unit
-                found = {True}
-            wishes |= {kind.greater_is_better == positive for positive in found}
+        for kind, kind_signs in signs.items():
+            if kind in (OUTCOME, SPENT) and len(kind_signs) == 2:  # what is taken off has its unit
+                kind_signs = {True}
+            wishes |= {kind.greater_is_better == positive for positive in kind_signs}
         if len(wishes) == 2:
             raise ValueError(
                 f"{self} grows both with a rate to maximize and with a rate to minimize, so it has "
@@ -228,7 +234,7 @@ class Rate:
         >>> precision().value(["no", "yes", "yes"], ["yes", "yes", "no"], pos_label="yes")
         0.5
         """
-        return _value(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
+        return _evaluate(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
 
     # --- algebra -----------------------------------------------------------------------
 
@@ -270,14 +276,14 @@ class Rate:
         right = as_rate(other, f"{self} / {shown(other)}")
         text = f"{_inside(self, _PRODUCT)} / {_inside(right, _CALL)}"
         if isinstance(other, Rate):
-            return _quotient(self, right, text)
+            return _quotient_of_rates(self, right, text)
         if right.constant == 0:
             raise ZeroDivisionError(f"{text} divides by zero.")
         return _scale(self, 1.0 / right.constant, text)
 
     def __rtruediv__(self, other: Any) -> Rate:
         left = as_rate(other, f"{shown(other)} / {self}")
-        return _quotient(left, self, f"{left} / {_inside(self, _CALL)}")
+        return _quotient_of_rates(left, self, f"{left} / {_inside(self, _CALL)}")
 
     def __abs__(self) -> AbsoluteRate:
         if self.over_pairs:
@@ -372,7 +378,7 @@ class AbsoluteRate:
         float
             For `each`, the value of the group furthest from zero.
         """
-        return _value(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
+        return _evaluate(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -476,12 +482,12 @@ class Constraint:
 
 def _counts(terms: tuple[tuple[float, Atom], ...], *, mirrored: bool = False) -> dict[Any, float]:
     """Coefficient of each atom, or of its mirror image if the classes are swapped."""
-    found: dict[Any, float] = {}
+    coefficients: dict[Any, float] = {}
     for coefficient, atom in terms:
         kind = atom.kind.mirrored if mirrored and atom.needs_pos_label else atom.kind
         key = None if kind is None else replace(atom, kind=kind).key
-        found[key] = found.get(key, 0.0) + coefficient
-    return found
+        coefficients[key] = coefficients.get(key, 0.0) + coefficient
+    return coefficients
 
 
 def atom_rate(atom: Atom) -> Rate:
@@ -565,7 +571,7 @@ def _sum(left: Rate, right: Rate, text: str) -> Rate:
     )
 
 
-def _quotient(numerator: Rate, denominator: Rate, text: str) -> Rate:
+def _quotient_of_rates(numerator: Rate, denominator: Rate, text: str) -> Rate:
     if numerator.denominator is not None or denominator.denominator is not None:
         raise ValueError(f"{text} divides a ratio: multiply out until a single division is left.")
     if denominator.constant < 0 or any(c < 0 for c, _ in denominator.terms):
@@ -580,7 +586,7 @@ def _quotient(numerator: Rate, denominator: Rate, text: str) -> Rate:
 
 
 def _check_one_group_column(left: Rate, right: Rate, text: str) -> None:
-    forms = [(one.grouped_by, one.over_classes) for one in (left, right)]
+    forms = [(side.grouped_by, side.over_classes) for side in (left, right)]
     slots = [
         (groups and groups[0], classes and classes[0].among)
         for groups, classes in forms
@@ -615,28 +621,20 @@ def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Co
             f"{made.text} would have to hold for both orders of every pair of groups: "
             f"bound {made.rate} from {side}."
         )
-    if absolute and value_range(rhs)[1] < -ROUNDING:
+    if absolute and value_range(rhs)[1] < -BOUND_ROUNDING:
         raise ValueError(f"{made.text} can never hold: an absolute value is at least 0.")
-    for one in made.one_sided():
-        _check_possible(one, made.text)
+    for constraint in made.one_sided():
+        _check_possible(constraint, made.text)
         if not absolute:
-            _warn_of_percentage(one, made.text)
+            _warn_of_percentage(constraint, made.text)
     return made
-
-
-ROUNDING = 1e-9
-"""Distance, in units of the rate, by which a bound may exceed the range: it may be computed."""
-
-
-SMALLEST_PERCENTAGE = 0.05
-"""Smallest share for which a bound of 100 times as much is taken for a percentage."""
 
 
 def _check_possible(side: Constraint, text: str) -> None:
     """Raise an error if no data and no classifier meet a one-sided constraint."""
     low, high = value_range(side.rate)
     is_upper = side.sense == "<="
-    if low - ROUNDING <= side.bound if is_upper else side.bound <= high + ROUNDING:
+    if low - BOUND_ROUNDING <= side.bound if is_upper else side.bound <= high + BOUND_ROUNDING:
         return
     shift = 0.0 if side.lhs.denominator is not None else side.lhs.constant
     shown_rate = f"{side.lhs} - ({side.rhs})" if side.rhs.terms else f"{side.lhs}"
@@ -659,7 +657,7 @@ def _check_possible(side: Constraint, text: str) -> None:
 def _warn_of_percentage(side: Constraint, text: str) -> None:
     """Warn of an upper bound that always holds, and reads like a percentage."""
     of_rates = side.rhs.is_number and side.lhs.constant == 0.0
-    if not of_rates or abs(value_range(side.lhs)[1] - 1.0) > ROUNDING:
+    if not of_rates or abs(value_range(side.lhs)[1] - 1.0) > BOUND_ROUNDING:
         return  # neither a rate nor a difference of two
     if side.sense == "<=" and 2 <= side.bound <= 100:
         warn(
@@ -726,6 +724,6 @@ def _rise(pair: list[float]) -> float:
     return n / d if d else math.copysign(math.inf, n)
 
 
-def _value(expression: Rate | AbsoluteRate, *given: Any) -> float:
+def _evaluate(expression: Rate | AbsoluteRate, *given: Any) -> float:
     """Evaluate an expression on predictions; what measures expressions stands above them."""
     return import_module("skbandit.measure").measure(expression, *given)

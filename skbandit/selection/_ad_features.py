@@ -28,6 +28,18 @@ from skbandit.selection._ridge import Linear, NormalEquations
 from skbandit.utils._sklearn_compat import count_rows, feature_names, rows_of
 from skbandit.utils._validation import warn
 
+BLOCK_BYTES = 2**25
+"""Bytes of costs per block, if some are unobserved."""
+
+CG_TOL = 1e-8
+"""Norm of the preconditioned residual, relative to the first, at which conjugate gradients stop."""
+
+CG_MAX_ITER = 500
+"""Largest number of steps of conjugate gradients; beyond it, a ConvergenceWarning is raised."""
+
+PREDICTED_PAIRS = 2**18
+"""Number of pairs per call of `predict`; more are predicted in several calls."""
+
 
 @dataclass(frozen=True)
 class AdFeatures:
@@ -113,15 +125,6 @@ def read_ad_features(ad_features: Any) -> AdFeatures:
 
 
 # --- bilinear ridge regression ---------------------------------------------------------
-
-BLOCK_BYTES = 2**25
-"""Bytes of costs per block, if some are unobserved."""
-
-CG_TOL = 1e-8
-"""Norm of the preconditioned residual, relative to the first, at which conjugate gradients stop."""
-
-CG_MAX_ITER = 500
-"""Largest number of steps of conjugate gradients; beyond it, a ConvergenceWarning is raised."""
 
 
 @dataclass(frozen=True)
@@ -284,19 +287,19 @@ class _Kernel:
     def divide(self, R: np.ndarray, d: np.ndarray, alpha: float) -> np.ndarray:
         """B with d_j B_jk + alpha B_jk / mu_k = R_jk, where k indexes the eigenbasis of K."""
         inside = R @ self.V
-        found = _quotient(inside, d[:, None] + alpha / self.mu) @ self.V.T
+        B = _quotient(inside, d[:, None] + alpha / self.mu) @ self.V.T
         if self.ad_effect > 0:
             outside = R - inside @ self.V.T
-            found += _quotient(outside, d[:, None] + alpha / self.ad_effect)
-        return found
+            B += _quotient(outside, d[:, None] + alpha / self.ad_effect)
+        return B
 
     def solve(self, B: np.ndarray) -> np.ndarray:
         """B K^-1; restricted to the span if ad_effect is 0."""
         inside = B @ self.V
-        found = (inside / self.mu) @ self.V.T
+        solution = (inside / self.mu) @ self.V.T
         if self.ad_effect > 0:
-            found += (B - inside @ self.V.T) / self.ad_effect
-        return found
+            solution += (B - inside @ self.V.T) / self.ad_effect
+        return solution
 
     def shared(self, B: np.ndarray) -> np.ndarray:
         """W = B K^-1 Z~."""
@@ -364,9 +367,6 @@ def _with_one(Z: np.ndarray) -> np.ndarray:
 
 # --- any regressor of pairs ------------------------------------------------------------
 
-PAIRS_PER_CALL = 2**18
-"""Number of pairs per call of `predict`; more are predicted in several calls."""
-
 
 @dataclass(frozen=True)
 class PairRegressor:
@@ -411,9 +411,9 @@ class PairCosts(PredictsFromRows):
         """Costs of shape (n_rows, n_ads)."""
         n_rows, n_ads = count_rows(X), len(self.ad_effects)
         predicted = np.empty((n_rows, n_ads))
-        for block in gen_batches(n_rows, max(1, PAIRS_PER_CALL // n_ads)):
+        for block in gen_batches(n_rows, max(1, PREDICTED_PAIRS // n_ads)):
             rows = np.arange(block.start, block.stop)
-            pairs = join(
+            pairs = pair_features(
                 X, self.table, np.repeat(rows, n_ads), np.tile(np.arange(n_ads), len(rows))
             )
             predicted[block] = predict_finite(self.estimator, pairs).reshape(len(rows), n_ads)
@@ -455,7 +455,7 @@ def fit_pairs(
     paid = np.concatenate([ad_costs for _, ad_costs in observed])
     ads = np.repeat(np.arange(len(observed)), [len(ad_rows) for ad_rows, _ in observed])
     s = None if weight is None else weight[rows]
-    pairs = join(X, features.table, rows, ads)
+    pairs = pair_features(X, features.table, rows, ads)
     fitted = fit_to_costs(estimator, pairs, paid, s)
     check_n_outputs(fitted, pairs, 1)
     u = np.zeros(len(observed))
@@ -467,7 +467,7 @@ def fit_pairs(
     return PairRegressor(fitted, u)
 
 
-def join(X: Any, table: Any, rows: np.ndarray, ads: np.ndarray) -> Any:
+def pair_features(X: Any, table: Any, rows: np.ndarray, ads: np.ndarray) -> Any:
     """Features of pairs: those of the rows, followed by those of the ads.
 
     The result is a DataFrame if both tables are; their column names must then differ.

@@ -16,10 +16,10 @@ from skbandit.selection._costs import (
     count_available,
     labeled_ads,
     quoted,
-    read_costs,
+    read_cost_matrix,
     to_dense,
 )
-from skbandit.selection._m_lowest import lowest
+from skbandit.selection._m_lowest import m_lowest
 from skbandit.utils._validation import first_few
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def cheapest_flow(
         that it has less often than their minimum, while each row has as many of them as it can.
     """
     n, n_ads = costs.shape
-    best = lowest(costs.copy(), n_select)
+    best = m_lowest(costs.copy(), n_select)
     chosen = np.zeros(costs.shape, dtype=bool)
     chosen[np.nonzero(best >= 0)[0], best[best >= 0]] = True
     count = chosen.sum(axis=0)
@@ -351,7 +351,7 @@ def assign(
            [...],
            [...]])
     """
-    table = read_costs(costs, name="costs", absent=np.inf)
+    table = read_cost_matrix(costs, name="costs", absent=np.inf)
     values = np.array(table.dense(), dtype=float)
     n, n_ads = values.shape
     check_n_select(n_select, n_ads)
@@ -394,7 +394,7 @@ def assign(
     )
     if conflict is not None:
         raise ValueError(_conflict_message(chosen, conflict, limits, wanted, table.ads))
-    return labeled_ads(lowest(np.where(chosen, values, np.inf), n_select), table.ads, fill)
+    return labeled_ads(m_lowest(np.where(chosen, values, np.inf), n_select), table.ads, fill)
 
 
 def _conflict_message(
@@ -438,14 +438,14 @@ def _read_counts(counts: Any, ads: np.ndarray, name: str, absent: float) -> np.n
         counts = [by_label.get(label) for label in ads.tolist()]
     if np.ndim(counts) == 0:
         counts = [counts] * len(ads)
-    found = np.array([absent if pd.isna(number) else number for number in counts], dtype=float)
-    if found.shape != (len(ads),):
-        raise ValueError(f"{name} has shape {found.shape}, but there are {len(ads)} ads.")
-    whole = (found >= 0) & (found == np.floor(found)) & (found <= MAX_SHOWN)
-    wrong = np.flatnonzero(~whole & (found != absent))
+    numbers = np.array([absent if pd.isna(number) else number for number in counts], dtype=float)
+    if numbers.shape != (len(ads),):
+        raise ValueError(f"{name} has shape {numbers.shape}, but there are {len(ads)} ads.")
+    whole = (numbers >= 0) & (numbers == np.floor(numbers)) & (numbers <= MAX_SHOWN)
+    wrong = np.flatnonzero(~whole & (numbers != absent))
     if len(wrong):
         raise ValueError(
-            f"{name} of ad {ads.tolist()[wrong[0]]!r} is {found[wrong[0]]:g}: it must be a whole "
+            f"{name} of ad {ads.tolist()[wrong[0]]!r} is {numbers[wrong[0]]:g}: it must be a whole "
             f"number from 0 on, or None for no {name}."
         )
-    return found
+    return numbers

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbandit.selection._ad_features import AdFeatures, read_ad_features
 from skbandit.selection._cost_models import warn_of_separate_fits
 from skbandit.selection._costs import check_every_ad_observed, to_dense
-from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES, lowest
+from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES, m_lowest
 from skbandit.selection._mixin import SetSelectorMixin, labeled_costs
 from skbandit.selection._rounds import (
     MASKED,
@@ -331,10 +331,12 @@ default="auto"
             examples.X, examples.costs, examples.available, examples.weight
         )  # fmt: skip
         if self._described is not None:
-            known = np.where(available, costs, np.nan)
+            available_costs = np.where(available, costs, np.nan)
             alpha = shared_penalty(examples) if self.estimator is None else np.nan
             Z = self._described.numbers()
-            self._pairwise = learn_pairwise(X, known, weight, Z, self.estimator, alpha, random)
+            self._pairwise = learn_pairwise(
+                X, available_costs, weight, Z, self.estimator, alpha, random
+            )
             for k in range(self.n_rounds_):
                 report(k)
             return (self._pairwise.of_ads(Z),) * self.n_rounds_
@@ -421,7 +423,7 @@ default="auto"
 
     def _ranked(self, X: Any, available: np.ndarray, n_select: int) -> np.ndarray:
         if self._settings.ranked_by_cost:  # the rounds would take the lowest costs in turn
-            return lowest(self._rules[0].respond(X), n_select, available)
+            return m_lowest(self._rules[0].respond(X), n_select, available)
         if self._settings.leaves_out:  # rank all ads, worst first
             return last_to_first(self._picked(X, available, len(self.ads_)))[:, :n_select]
         return self._picked(X, available, n_select)

@@ -21,12 +21,30 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.neighbors import NearestNeighbors
 
 from skbandit.selection._cost_models import PredictsFromRows, learn_costs
-from skbandit.selection._costs import CostMatrix, ad_means, filled
+from skbandit.selection._costs import CostMatrix, ad_means, fill_costs
 from skbandit.selection._ridge import Linear
 from skbandit.utils._folds import splits_of_all_rows
 
 NEGLIGIBLE = 1e-12
 """Share of the first covariance below which no component is left."""
+
+MEMBERS = ("ridge", "extra_trees", "neighbors", "pls")
+"""Names of the members."""
+
+N_TREES, MIN_LEAF = 100, 3
+"""Number of trees, and rows in their smallest leaf."""
+
+NEIGHBORS = (10, 30, 100)
+"""Sizes of neighborhoods to choose from."""
+
+COMPONENTS = (2, 5, 10, 20)
+"""Numbers of components to choose from."""
+
+SEED = 0
+"""Seed of the folds and trees: equal data give equal models."""
+
+N_FOLDS = 5
+"""Folds whose rows are predicted by members that learned from the others."""
 
 
 def partial_least_squares(
@@ -84,28 +102,12 @@ def _strongest(cross: np.ndarray) -> tuple[np.ndarray, float]:
     wide = p <= n_ads
     gram = cross @ cross.T if wide else cross.T @ cross
     value, vector = eigh(gram, subset_by_index=[len(gram) - 1, len(gram) - 1])
-    found = vector[:, 0] if wide else cross @ vector[:, 0]
-    size = np.linalg.norm(found)
-    return (found / size if size > 0.0 else found), float(np.sqrt(max(value[0], 0.0)))
+    direction = vector[:, 0] if wide else cross @ vector[:, 0]
+    size = np.linalg.norm(direction)
+    return (direction / size if size > 0.0 else direction), float(np.sqrt(max(value[0], 0.0)))
 
 
-MEMBERS = ("ridge", "extra_trees", "neighbors", "pls")
-"""Names of the members."""
-
-N_TREES, MIN_LEAF = 100, 3
-"""Number of trees, and rows in their smallest leaf."""
-
-NEIGHBORS = (10, 30, 100)
-"""Sizes of neighborhoods to choose from."""
-
-COMPONENTS = (2, 5, 10, 20)
-"""Numbers of components to choose from."""
-
-SEED = 0
-"""Seed of the folds and trees: equal data give equal models."""
-
-
-class Member(Protocol):
+class StackMember(Protocol):
     """A fitted member."""
 
     def predict(self, X: Any) -> list[np.ndarray]:
@@ -153,16 +155,16 @@ class NeighborsMember:
         """Means over the neighborhoods of each size."""
         n = len(self.values)
         nearest = self.index.kneighbors(X, min(NEIGHBORS[-1], n), return_distance=False)
-        found, start = [], 0
+        predictions, start = [], 0
         total = np.zeros((X.shape[0], self.values.shape[1]))
         weight = np.zeros(X.shape[0])
         for size in NEIGHBORS:
             for column in nearest[:, start:size].T:
                 total += self.s[column, None] * self.values[column]
                 weight += self.s[column]
-            found.append(total / weight[:, None])
+            predictions.append(total / weight[:, None])
             start = size
-        return found
+        return predictions
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,7 @@ class PlsMember:
 
 def fit_members(
     X: Any, costs: np.ndarray, s: np.ndarray, n_jobs: int | None, which: tuple[str, ...] = MEMBERS
-) -> list[Member]:
+) -> list[StackMember]:
     """Fit the named members.
 
     Parameters
@@ -209,11 +211,11 @@ def fit_members(
     list of Member
     """
     means = ad_means(costs, s)
-    known = np.where(np.isnan(costs).all(axis=0), means, costs)
-    ridge = learn_costs(None, X, CostMatrix(known, None, np.arange(len(means))), s, None)
+    targets = np.where(np.isnan(costs).all(axis=0), means, costs)
+    ridge = learn_costs(None, X, CostMatrix(targets, None, np.arange(len(means))), s, None)
     assert isinstance(ridge, Linear)
-    complete = filled(known, ridge.costs(X)) if np.isnan(known).any() else known
-    members: list[Member] = []
+    complete = fill_costs(targets, ridge.costs(X)) if np.isnan(targets).any() else targets
+    members: list[StackMember] = []
     for name in which:
         if name == "ridge":
             members.append(CostsMember(ridge.costs, means))
@@ -229,10 +231,6 @@ def fit_members(
             R, Q = partial_least_squares(X, complete, s, COMPONENTS[-1])
             members.append(PlsMember(np.asarray(X.T @ s) / s.sum(), R, Q))
     return members
-
-
-N_FOLDS = 5
-"""Folds whose rows are predicted by members that learned from the others."""
 
 
 @dataclass(frozen=True)
@@ -278,7 +276,7 @@ class StackedCosts(PredictsFromRows):
     """
 
     scaling: Scaling
-    members: dict[str, Member]
+    members: dict[str, StackMember]
     sizes: dict[str, int]
     weights: dict[str, float]
     means: np.ndarray
@@ -360,9 +358,9 @@ def _weigh(
         for sizes, member in zip(
             unseen, fit_members(rows[train], F[train], s[train], n_jobs), strict=True
         ):
-            found = member.predict(rows[test])
-            sizes.extend(np.empty_like(F) for _ in found[len(sizes) :])
-            for whole, part in zip(sizes, found, strict=True):
+            predictions = member.predict(rows[test])
+            sizes.extend(np.empty_like(F) for _ in predictions[len(sizes) :])
+            for whole, part in zip(sizes, predictions, strict=True):
                 whole[test] = part
     errors = [[s @ np.nansum((left - P) ** 2, axis=1) for P in sizes] for sizes in unseen]
     best = [int(np.argmin(of_member)) for of_member in errors]

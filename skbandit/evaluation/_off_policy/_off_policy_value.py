@@ -396,11 +396,11 @@ class _Task:
         )
         if evaluated.of_arms is not None:
             check_block_arms(evaluated.log, self.arms)
-        q = None if self.reward_model is None else _predictions(self.reward_model, X, evaluated)
+        q = None if self.reward_model is None else _predict_rewards(self.reward_model, X, evaluated)
         return LogSums.of(evaluated.events(q), self.reward_range)
 
 
-def _predictions(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:
+def _predict_rewards(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:
     """Predicted rewards, of shape (n_events, n_arms)."""
     check_predictable(X, evaluated)
     if not isinstance(model, Mapping):
@@ -410,10 +410,10 @@ def _predictions(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:
                 "reward_model must be a dict of fitted models, one per arm, or have "
                 f"predict_reward, got {type(model).__name__}."
             )
-    known = list(model) if isinstance(model, Mapping) else model.arms_.tolist()
-    unknown = [arm for arm in evaluated.arms if arm not in known]
+    arms = list(model) if isinstance(model, Mapping) else model.arms_.tolist()
+    unknown = [arm for arm in evaluated.arms if arm not in arms]
     if unknown:
-        raise ValueError(f"reward_model has no model of arm {unknown[0]!r}, only of {known}.")
+        raise ValueError(f"reward_model has no model of arm {unknown[0]!r}, only of {arms}.")
     if isinstance(model, Mapping):
         return np.column_stack([expected_reward(model[arm], X) for arm in evaluated.arms])
-    return model.predict_reward(X)[:, [known.index(arm) for arm in evaluated.arms]]
+    return model.predict_reward(X)[:, [arms.index(arm) for arm in evaluated.arms]]

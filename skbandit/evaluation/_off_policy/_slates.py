@@ -76,10 +76,10 @@ def weights_of_uniform(
         Number K of arms that were available.
     """
     m = at_place.shape[1]
-    own = at_place.sum(axis=1) - m / n_arms
+    same_place = at_place.sum(axis=1) - m / n_arms
     spare = n_arms - m
     any_place = (included.sum(axis=1) - m * m / n_arms) / np.maximum(spare, 1)
-    return 1.0 + (n_arms - 1) * (own + np.where(spare > 0, any_place, 0.0))
+    return 1.0 + (n_arms - 1) * (same_place + np.where(spare > 0, any_place, 0.0))
 
 
 def weights_of_independent(at_place: np.ndarray, propensity: np.ndarray) -> np.ndarray:
@@ -143,19 +143,23 @@ def inclusion_of_shown(given: Any, X: Any, log: SlateLog, rule: str) -> tuple[np
     if isinstance(given, pd.DataFrame) and all(map(pd.api.types.is_float_dtype, given.dtypes)):
         if len(given) != len(log):
             raise ValueError(f"there are {len(given)} rows of probabilities for {len(log)} slates.")
-        return _of_table(given.to_numpy(np.float64), given.columns.tolist(), log)
+        return _inclusion_of_table(given.to_numpy(np.float64), given.columns.tolist(), log)
     given = copy.deepcopy(given)
     if rule == "select" and X is not None and policy_of(given) is not None:
         policy, rows = behind_transformers(given, X)
         if hasattr(policy, "select_proba"):
-            found = policy.select_proba(rows, available=log.available_sets())
-            return _of_table(np.asarray(found, dtype=np.float64), policy.arms_.tolist(), log)
+            inclusion = policy.select_proba(rows, available=log.available_sets())
+            return _inclusion_of_table(
+                np.asarray(inclusion, dtype=np.float64), policy.arms_.tolist(), log
+            )
     slates = shown_slates(given, X, log, rule)
     _, included = place_matches(slates, log)
     return np.where(log.shown, included, np.nan), float((slates >= 0).sum(axis=1).mean())
 
 
-def _of_table(table: np.ndarray, arms: list[Any], log: SlateLog) -> tuple[np.ndarray, float]:
+def _inclusion_of_table(
+    table: np.ndarray, arms: list[Any], log: SlateLog
+) -> tuple[np.ndarray, float]:
     """Inclusion probabilities of shown arms, from those of the arms of the columns."""
     wrong = np.argwhere(~((table >= 0) & (table <= 1 + 1e-6)))
     if len(wrong):
@@ -248,7 +252,7 @@ def slate_ips(
     >>> slate_ips([["a", "b"]] * 1000, None, log)
     <slate_ips: mean reward 1.977 ± 0.022, 1.50 x the log's; 1,000 events count as 889>
     """
-    log = _read(policy_or_slates, X, y, available, reward, propensity, columns)
+    log = _read_slate_log(policy_or_slates, X, y, available, reward, propensity, columns)
     rewards, p = _known(log), _inclusion_propensity(log, X)
     included, size = inclusion_of_shown(policy_or_slates, X, log, rule)
     weight = np.nan_to_num(included / p)  # 0 in empty places
@@ -339,7 +343,7 @@ def slate_pseudo_inverse(
         raise ValueError(f"logging must be 'uniform' or 'independent', got {logging!r}.")
     if isinstance(n_draws, bool) or not isinstance(n_draws, int) or n_draws < 1:
         raise ValueError(f"n_draws must be an integer of at least 1, got {n_draws!r}.")
-    log = _read(policy_or_slates, X, y, available, reward, propensity, columns)
+    log = _read_slate_log(policy_or_slates, X, y, available, reward, propensity, columns)
     rewards = log.of_slates(log.reward, "reward")
     m = log.action.shape[1]
     if not log.shown.all():
@@ -441,7 +445,7 @@ def replay_slates(
     True
     """
     check_rule(rule)
-    log = _read(policy, X, y, available, reward, propensity, columns)
+    log = _read_slate_log(policy, X, y, available, reward, propensity, columns)
     rewards, p = _known(log), _inclusion_propensity(log, X)
     player, rows = behind_transformers(copy.deepcopy(policy), X)
     if random_state is not None and hasattr(player, "random_state"):
@@ -482,7 +486,7 @@ def replay_slates(
     return _estimate("replay_slates", earned, weight.sum(axis=1) / sizes, rewards, p, log)
 
 
-def _read(
+def _read_slate_log(
     policy: Any, X: Any, y: Any, available: Any, reward: Any, propensity: Any, columns: Any
 ) -> SlateLog:
     """Read a log of slates."""
@@ -565,7 +569,7 @@ def _place_probabilities(
                 "evaluates slates of its own size only."
             )
     matches = [place_matches(slates, log) for slates in draws]
-    at_place = np.mean([own for own, _ in matches], axis=0)
+    at_place = np.mean([same_place for same_place, _ in matches], axis=0)
     return at_place, np.mean([anywhere for _, anywhere in matches], axis=0)
 
 
@@ -573,9 +577,9 @@ def _estimate(
     name: str, earned: np.ndarray, weight: np.ndarray, rewards: np.ndarray, p: Any, log: SlateLog
 ) -> OffPolicyEstimate:
     """The mean of what events earned, after a warning if they are few."""
-    zero, one = np.zeros(len(earned)), np.ones(len(earned))
+    zeros, ones = np.zeros(len(earned)), np.ones(len(earned))
     logged = rewards.reshape(len(log), -1).sum(axis=1)
-    sums = sum_events(zero, earned, one, WeightedEvents(logged, weight))
+    sums = sum_events(zeros, earned, ones, WeightedEvents(logged, weight))
     lacking = shortcoming(sums)
     if lacking:
         warn(f"{name}: {lacking}", ReplayCoverageWarning)

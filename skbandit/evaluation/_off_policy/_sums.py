@@ -36,6 +36,21 @@ LARGEST_NUMERATOR = 1e145
 """Largest absolute numerator z of an event, in units of the reward; beyond it, sums of squares may
 overflow."""
 
+SWITCH_THRESHOLDS = (np.inf, *(2.0**k for k in range(10, -1, -1)), 0.0)
+"""Thresholds τ among which "switch_dr" chooses, in units of the weight: from infinity, which is
+doubly robust, by powers of 2, to 0, which is the mean prediction."""
+
+SHRINKAGES = (np.inf, *(4.0**k for k in range(12, -1, -1)), 0.0)
+"""λ among which "dr_shrinkage" chooses, in units of the squared weight, likewise; weights above
+√λ are more than halved."""
+
+_FACTOR = np.sqrt(6) - 1
+
+CONFIDENCE_WIDTH = 1.0
+"""Confidence width of an estimate, in standard errors. The larger, the more bias passes as noise:
+with the paper's 2, estimates that differ by five standard errors may agree, and in simulations the
+mean prediction was chosen nearly always."""
+
 
 @dataclass(frozen=True)
 class EventSums:
@@ -63,8 +78,8 @@ class EventSums:
         n, d = self.n + other.n, self.d + other.d
         base = (self.base * self.n + other.base * other.n) / n if n > 0 else 0.0
         ratio = (self.ratio * self.d + other.ratio * other.d) / d if d > 0 else 0.0
-        one, two = vars(self._about(base, ratio)), vars(other._about(base, ratio))
-        sums = EventSums(**{name: one[name] + two[name] for name in one})
+        mine, theirs = vars(self._about(base, ratio)), vars(other._about(base, ratio))
+        sums = EventSums(**{name: mine[name] + theirs[name] for name in mine})
         return replace(sums, base=base, ratio=ratio)
 
     def _about(self, base: float, ratio: float) -> EventSums:
@@ -164,11 +179,11 @@ class Estimator:
 
     def sums(self, events: WeightedEvents) -> tuple[EventSums, ...]:
         """Sums over the events, one per setting."""
-        found = []
+        sums = []
         for setting in self.settings:
             b, z, d = self._terms(events, setting)
-            found.append(sum_events(b, z, d, events))
-        return tuple(found)
+            sums.append(sum_events(b, z, d, events))
+        return tuple(sums)
 
     def influence(self, events: WeightedEvents) -> np.ndarray:
         """Part e/d̄ + u of each event in the error of the least biased estimate, (n_events,)."""
@@ -204,14 +219,6 @@ class Estimator:
             )
         return replace(self, settings=(np.inf, float(value)), adaptive=False)
 
-
-SWITCH_THRESHOLDS = (np.inf, *(2.0**k for k in range(10, -1, -1)), 0.0)
-"""Thresholds τ among which "switch_dr" chooses, in units of the weight: from infinity, which is
-doubly robust, by powers of 2, to 0, which is the mean prediction."""
-
-SHRINKAGES = (np.inf, *(4.0**k for k in range(12, -1, -1)), 0.0)
-"""λ among which "dr_shrinkage" chooses, in units of the squared weight, likewise; weights above
-√λ are more than halved."""
 
 METHODS = {
     "snips": Estimator(needs_predictions=False, normalized=True),
@@ -278,21 +285,13 @@ def sum_events(b: np.ndarray, z: np.ndarray, d: np.ndarray, events: WeightedEven
 # of the bias.
 
 
-_FACTOR = np.sqrt(6) - 1
-
-WIDTH = 1.0
-"""Confidence width of an estimate, in standard errors. The larger, the more bias passes as noise:
-with the paper's 2, estimates that differ by five standard errors may agree, and in simulations the
-mean prediction was chosen nearly always."""
-
-
 def slope(values: np.ndarray, errors: np.ndarray) -> int:
     """Index of the chosen estimate, given values and standard errors of shape (n_estimates,).
 
     The first estimate is the least biased one. Errors are made nonincreasing, as the order of the
     estimates guarantees.
     """
-    width = WIDTH * np.minimum.accumulate(errors)
+    width = CONFIDENCE_WIDTH * np.minimum.accumulate(errors)
     for k in range(1, len(values)):
         if (np.abs(values[k] - values[:k]) > width[k] + _FACTOR * width[:k]).any():
             return k - 1

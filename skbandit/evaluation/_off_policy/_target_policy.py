@@ -164,9 +164,9 @@ def read_evaluated(
     if table is None:
         policy, rows = behind_transformers(given, X)
         check_not_learned(policy, rows, log)
-        of_arms = _of_policy(policy, rows, log, codes, rule, attributes)
+        of_arms = _probabilities_of_policy(policy, rows, log, codes, rule, attributes)
     elif table.ndim == 2:
-        of_arms = _of_table(table, table_arms or [], len(log), codes)
+        of_arms = _probabilities_of_table(table, table_arms or [], len(log), codes)
     elif are_floats(table):
         if not of_logged:
             _refuse_float_labels(table, codes)
@@ -302,7 +302,7 @@ def _arms_of_columns(
     return ordered
 
 
-def _of_policy(
+def _probabilities_of_policy(
     policy: Any, X: Any, log: Log, codes: Codes, rule: str, attributes: Any
 ) -> np.ndarray:
     """Probabilities of a policy's choices; arms that are not in the log extend `codes`."""
@@ -311,14 +311,14 @@ def _of_policy(
     available = [sets[k] for k in set_of_event.tolist()]
     policy = copy.deepcopy(policy)  # random draws change its state
     if rule == "select" and hasattr(policy, "select_proba") and attributes is None:
-        found = np.asarray(policy.select_proba(X, available=available), dtype=np.float64)
+        probabilities = np.asarray(policy.select_proba(X, available=available), dtype=np.float64)
         arms = plain_labels(policy.arms_)
-        if found.shape != (len(log), len(arms)):
+        if probabilities.shape != (len(log), len(arms)):
             raise ValueError(
-                f"{name}.select_proba: shape {found.shape}, expected {(len(log), len(arms))}, one "
-                f"column per arm of arms_, {arms}."
+                f"{name}.select_proba: shape {probabilities.shape}, "
+                f"expected {(len(log), len(arms))}, one column per arm of arms_, {arms}."
             )
-        of_arms = _by_number(found, arms, codes)
+        of_arms = _by_number(probabilities, arms, codes)
         return _with_new_arms(of_arms, log.available_mask(len(codes)), arms, codes)
     if not hasattr(policy, rule):
         other = "predict" if rule == "select" else "select"
@@ -328,17 +328,17 @@ def _of_policy(
 
 
 def _with_new_arms(
-    of_arms: np.ndarray, available: np.ndarray, known: list[Any], codes: Codes
+    of_arms: np.ndarray, available: np.ndarray, policy_arms: list[Any], codes: Codes
 ) -> np.ndarray:
     """Divide the rest of each row equally among the available arms new to the policy."""
-    new = available & np.array([label not in set(known) for label in codes])
+    new = available & np.array([label not in set(policy_arms) for label in codes])
     count = new.sum(axis=1)
     rest = np.where(count > 0, 1 - of_arms.sum(axis=1), 0.0).clip(min=0.0)
     of_arms = of_arms + new * (rest / np.maximum(count, 1))[:, None]
     return _check_sums(of_arms, "select_proba")
 
 
-def _of_table(table: Any, columns: list[Any], n: int, codes: Codes) -> np.ndarray:
+def _probabilities_of_table(table: Any, columns: list[Any], n: int, codes: Codes) -> np.ndarray:
     """Validated probabilities; arms that are not in the log extend `codes`."""
     try:
         values = np.asarray(table, dtype=np.float64)

@@ -49,6 +49,9 @@ from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 from skbandit.utils._validation import as_contexts, first_few, warn, warn_if_reordered
 
+# Events per call of a policy whose choices cannot change during the replay.
+_BATCH_SIZE = 8192
+
 
 @dataclass(frozen=True)
 class ReplayOptions:
@@ -126,7 +129,9 @@ class Streams:
     @classmethod
     def of(cls, seed: np.random.SeedSequence) -> Streams:
         """All streams, spawned from one seed."""
-        events, buckets, policy = (np.random.default_rng(own) for own in (seed, *seed.spawn(2)))
+        events, buckets, policy = (
+            np.random.default_rng(sequence) for sequence in (seed, *seed.spawn(2))
+        )
         return cls(events, buckets, int(policy.integers(2**31)))
 
 
@@ -206,10 +211,6 @@ class FixedActions:
 
     def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int]:
         return replay_pass(self, replace(request, X=np.arange(len(request.log))))
-
-
-# Events per call of a policy whose choices cannot change during the replay.
-_BATCH_SIZE = 8192
 
 
 def replay_pass(
@@ -639,10 +640,10 @@ def prepared_copy(policy: Any, streams: Streams, keep_seed: bool) -> Any:
     policy = copy.deepcopy(policy)
     if isinstance(getattr(policy, "columns", None), Mapping):
         policy.columns = None
-    own = getattr(policy, "random_state", None)
-    if keep_seed and isinstance(own, Integral | np.random.RandomState):
-        policy.random_state = seed_for("replayed policy", own) % 2**31
-    elif hasattr(policy, "random_state") and not (keep_seed and own is not None):
+    random_state = getattr(policy, "random_state", None)
+    if keep_seed and isinstance(random_state, Integral | np.random.RandomState):
+        policy.random_state = seed_for("replayed policy", random_state) % 2**31
+    elif hasattr(policy, "random_state") and not (keep_seed and random_state is not None):
         policy.random_state = streams.seed
     return policy
 

@@ -23,7 +23,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import gen_batches
 
-from skbandit.selection._cost_models import check_classes, check_learns, weight_params
+from skbandit.selection._cost_models import check_learns, check_n_classes, weight_params
 from skbandit.selection._costs import append_columns
 from skbandit.selection._ridge import Linear
 from skbandit.selection.reductions._all_pairs import AllPairs
@@ -89,8 +89,8 @@ class PlayedPairs(AllPairs):
             row = np.repeat(np.arange(rows.start, rows.stop), len(i))
             difference = np.tile(self.Z[i] - self.Z[j], (rows.stop - rows.start, 1))
             if len(row):
-                found = self._wins(X, row, difference) - self._wins(X, row, -difference)
-                wins[rows] = (found >= 0).reshape(-1, len(i))
+                margin = self._wins(X, row, difference) - self._wins(X, row, -difference)
+                wins[rows] = (margin >= 0).reshape(-1, len(i))
         return wins
 
     def _wins(self, X: Any, row: np.ndarray, difference: np.ndarray) -> np.ndarray:
@@ -156,7 +156,7 @@ def learn_pairwise(
     linear = isinstance(learner, LinearClassifierMixin)
     pairs = (crossed if linear else append_columns)(X[row], difference)
     fitted = clone(learner).fit(pairs, label, **weight_params(learner, s))
-    check_classes(fitted, 2)
+    check_n_classes(fitted, 2)
     check_learns(learner, "labels of each round")
     return LinearPairs(np.asarray(fitted.coef_).reshape(n + 1, q)) if linear else Tournament(fitted)
 
