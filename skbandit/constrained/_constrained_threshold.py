@@ -323,7 +323,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         working: Goals | None = goals
         while working is not None:
             goals = working
-            criterion = self._criterion(goals, group, fits, prefit)
+            criterion = self._criterion(goals, group, fits, self._usual(scores))
             choice = criterion.best_rule(signed[goals.measured.rows])
             predicted = goals.predicted(choice.rule.decided)
             working = goals.widened(predicted) if choice.feasible else None
@@ -335,13 +335,18 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         )
 
     def _criterion(
-        self, goals: Goals, group: np.ndarray | None, fits: OutOfFold | Prefit, prefit: bool
+        self,
+        goals: Goals,
+        group: np.ndarray | None,
+        fits: OutOfFold | Prefit,
+        plain: np.ndarray,
     ) -> Criterion | CostCriterion:
-        """What thresholds, or tables of costs, are chosen by."""
+        """What thresholds, or tables of costs, are chosen by; `plain` are decisions without."""
         if not self._classes.of_two:
-            return self._cost_criterion(goals, group, fits.fold_of_rows(len(goals.data)))
+            return self._cost_criterion(goals, group, fits.fold_of_rows(len(goals.data)), plain)
         settings = goals, self.confidence_level, USUAL[fits.method]
-        return Criterion.of(*settings, group, self._n_groups, prefit=prefit)
+        prefit = isinstance(fits, Prefit)
+        return Criterion.of(*settings, group, self._n_groups, prefit=prefit, decided=plain)
 
     def _why_not(
         self,

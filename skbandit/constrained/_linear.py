@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from skbandit.constrained._mixins import ConstrainedClassifierMixin
 from skbandit.constrained.fits._fit_rows import (
     Classes,
     Extra,
+    all_dependent,
     class_factors,
     read_extra,
     read_rows,
@@ -60,7 +62,13 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         return tags
 
     def _read_training(
-        self, X: Any, y: Any, sample_weight: Any = None, attributes: Any = None, **extra: Any
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        attributes: Any = None,
+        dependent: tuple[Any, Any] = (None, None),
+        **extra: Any,
     ) -> tuple[Any, Goals]:
         """Validate the arguments of `fit`; return all rows, and the goals bound to them."""
         declared = Declared.read(self.objective, self.constraints)
@@ -81,6 +89,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
             read_X=self._validated,
         )
         data = classes.data(train_rows, extra_rows)
+        data = replace(data, dependent=all_dependent(*dependent, data))
         declared.require_pos_label(classes, self.pos_label, data)
         factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
         return stack_rows(X, X_extra), declared.bind(data, factors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from skbandit.constrained._report import (
 from skbandit.constrained.fits._fit_rows import (
     Classes,
     Extra,
+    all_dependent,
     read_extra,
     read_labels,
     read_rows,
@@ -42,7 +44,7 @@ from skbandit.measure import (
 from skbandit.prices._dual import ShadowPrices
 from skbandit.prices._levels import weak_level
 from skbandit.rates import Constraint
-from skbandit.utils._validation import check_level, warn
+from skbandit.utils._validation import check_level, warn, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -180,6 +182,8 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         y_extra: Any = None,
         attributes_extra: Any = None,
         sample_weight_extra: Any = None,
+        groups: ArrayLike | None = None,
+        groups_extra: ArrayLike | None = None,
         confidence_level: float = 0.95,
     ) -> pd.DataFrame:
         """Report on the constraints on any data, with confidence intervals.
@@ -196,6 +200,9 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             As in `fit`.
         X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
             Rows for rates with ``on="extra"`` or ``"all"``, as in `fit`.
+        groups, groups_extra : array-like, default=None
+            Rows with the same value are dependent, such as those of one person; None means that
+            all are independent. Intervals and `effective_n` count it, and `n_groups` is reported.
         confidence_level : float, default=0.95
             Level of each interval: Clopper-Pearson for a single rate, MOVER for anything else.
             Only the first never falls below its level; all are approximate if weights are
@@ -210,13 +217,16 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             constraints on these rows. A constraint that they cannot measure has ``n_rows`` 0, with
             a warning. Of a `ratio` or `difference` of more than six groups, the 30 pairs with the
             least slack. Rows with unequal weights, such as 1/propensity, carry less information
-            than their number suggests: intervals are based on `effective_n`, (Σw)²/Σw² (Kish 1965)
-            over the rows in the denominator of `value`, the smallest if it combines several rates.
+            than their number suggests, and so do dependent ones: intervals are based on
+            `effective_n`, the number of independent rows of equal weight in the denominator of
+            `value` that would tell as much, the smallest if it combines several rates.
         """
         check_is_fitted(self)
         check_level(confidence_level)
         extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
         both, data = self._read(X, y, sample_weight, attributes, extra, self._both_scores)
+        warn_if_reordered({"X": X, "groups": groups})
+        data = replace(data, dependent=all_dependent(groups, groups_extra, data))
         decided, plain, expected = self._both_decided(both, data)
         goals = bind_constraints(self._deciding(data, decided), data, allow_empty=True)
         table = self._report(decided, data, goals, plain, expected)

@@ -123,7 +123,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     """
 
     # The group of a row travels with it: users need no set_predict_request.
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "groups_extra": True}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"attributes": True}
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"attributes": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {
@@ -185,6 +185,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         attributes_extra: Any = None,
         sample_weight_extra: Any = None,
         groups: ArrayLike | None = None,
+        groups_extra: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
         """Fit `estimator` and choose the thresholds or costs, under the declared constraints.
@@ -208,8 +209,11 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             tuple of one, as in ``(X_extra,)``, which is never sliced.
         groups : array-like of shape (n_samples,), default=None
             Rows that belong together, such as those of one person: passed to the splitter `cv`
-            or, if that is None or a number, kept in the same fold. None means that only equal
-            rows are.
+            or, if that is None or a number, kept in the same fold. Margins and intervals count
+            them as dependent. None means that only equal rows are kept together, and that rows
+            are independent.
+        groups_extra : array-like of shape (n_extra,), default=None
+            The same of the extra rows, where a value of `groups` is the same group.
         **fit_params : dict
             For the `fit` of `estimator` or, with metadata routing, for those who request
             them. `estimator` also receives the parameters above that it requests or, without
@@ -240,6 +244,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             "attributes_extra": attributes_extra,
             "sample_weight_extra": sample_weight_extra,
             "groups": groups,
+            "groups_extra": groups_extra,
         }
         if not has_fit_parameter(self.estimator, "sensitive_features"):
             refuse_keywords(self, fit_params.keys() & {"sensitive_features"})
@@ -777,14 +782,15 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         return joint
 
     def _cost_criterion(
-        self, goals: Goals, group: np.ndarray | None, fold: np.ndarray
+        self, goals: Goals, group: np.ndarray | None, fold: np.ndarray, plain: np.ndarray
     ) -> CostCriterion:
-        """What tables of costs are chosen by."""
+        """What tables of costs are chosen by; `plain` are decisions without."""
         settings = goals, self.confidence_level
+        rows: dict[str, Any] = {"fold": fold, "decided": plain}
         if (unknown := self._unknown_groups) is not None:
             groups = unknown.group, unknown.n_groups
-            return CostCriterion.of(*settings, *groups, knows_group=False, fold=fold)
-        return CostCriterion.of(*settings, group, self._n_groups, fold=fold)
+            return CostCriterion.of(*settings, *groups, knows_group=False, **rows)
+        return CostCriterion.of(*settings, group, self._n_groups, **rows)
 
     def _of_groups(self, X: Any, probability: np.ndarray) -> np.ndarray:
         """Probabilities of groups and labels, from those of labels, if groups are unknown."""

@@ -279,9 +279,9 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         working: Goals | None = goals
         while working is not None:
             goals, costs = working, Costs.of(working, data)
-            criterion = Criterion.of(
-                goals, self.confidence_level, USUAL[fits.method], group, self._n_groups
-            )
+            plain, usual = self._usual(fits.scores()[0]), USUAL[fits.method]
+            bound = goals, self.confidence_level, usual, group, self._n_groups
+            criterion = Criterion.of(*bound, decided=plain)
             known_rules, done = criterion.no_rules(), list[Round]()
 
             def score(
@@ -326,7 +326,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
             scores, fit = fits.scores(first)
             scores = self._find_unknown_groups(fits, goals, data, scores)
             fold = fits.fold_of_rows(len(goals.data))
-            criterion = self._cost_criterion(goals, group, fold)
+            criterion = self._cost_criterion(goals, group, fold, self._usual(scores))
             settings = criterion, costs, goals.measured.rows, fits.scores, fits.folds.supports
             first_round = CostRound.of(criterion, goals.measured.rows, first, scores, fit)
             done = list[CostRound]()

@@ -20,6 +20,7 @@ from skbandit.measure import (
     Data,
     LinearFractionalForms,
     count,
+    groups_behind,
     interval,
     objective_rates,
     parts_of_goals,
@@ -80,14 +81,17 @@ def report_table(
     -------
     DataFrame
         `satisfied` refers to the deterministic rule: missing if nothing was measured, False
-        if the rate is undefined. `effective_n` is Kish's number of rows for the deterministic
-        rule. The columns `expected`, `multiplier`, `price` and `unconstrained` are left out if
-        these are None.
+        if the rate is undefined. `effective_n` is the number of independent rows of equal weight
+        that tell as much of the deterministic rule. The columns `expected`, `multiplier`, `price`
+        and `unconstrained` are left out if these are None.
     """
     measured = goals.n_rows > 0
     values, effective = np.full(len(measured), np.nan), np.zeros(len(measured))
     for k in np.flatnonzero(measured):
         values[k], effective[k] = value_and_rows(goals.constraints[k].rate, data, positive)
+    groups = np.zeros(len(measured), dtype=int)
+    for k in np.flatnonzero(measured) if data.dependent is not None else ():
+        groups[k] = groups_behind(goals.constraints[k].rate, data, positive)
     slack = goals.slack(values)
     table = pd.DataFrame(
         {
@@ -104,6 +108,8 @@ def report_table(
             "satisfied": satisfied(slack, measured),
         }
     )
+    if data.dependent is not None:
+        table.insert(table.columns.tolist().index("effective_n") + 1, "n_groups", groups)
     if any(constraint.of for constraint in goals.constraints):
         table.insert(1, "of", [constraint.of for constraint in goals.constraints])
     table.attrs["goals"] = parts_of_goals(goals.constraints)
@@ -387,9 +393,10 @@ def constraint_report(
     confidence_level : float, default=0.95
         Level of each interval.
     **rows : dict
-        `sample_weight`, `attributes`, and for rates with ``on="extra"`` or ``"all"`` `X_extra`,
-        `y_extra`, `attributes_extra` and `sample_weight_extra`, as in `fit`. Columns of X that
-        constraints name and transformers drop must be among the attributes.
+        `sample_weight`, `attributes`, `groups` of dependent rows, and for rates with
+        ``on="extra"`` or ``"all"`` `X_extra`, `y_extra`, `attributes_extra`,
+        `sample_weight_extra` and `groups_extra`, as in `fit`. Columns of X that constraints name
+        and transformers drop must be among the attributes.
 
     Returns
     -------

@@ -19,6 +19,7 @@ from skbandit.measure import (
     expand,
     filled,
     form_of,
+    groups_behind,
     interval,
     on_given_rows,
     read_measured,
@@ -56,6 +57,7 @@ def rate_report(
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
     labels: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> pd.DataFrame:
     """Report rates and constraints of given predictions, overall and by group.
@@ -80,6 +82,10 @@ def rate_report(
         The class of rates without `of`; optional for labels {0, 1}, {-1, 1} and bool.
     labels : array-like, default=None
         All classes and other decisions that may occur: see `Rate.value`.
+    groups : array-like of shape (n_samples,), default=None
+        Rows with the same value are dependent, such as those of one person, site or day; None
+        means that all are independent. Intervals and `effective_n` count it. It has nothing to do
+        with `by`.
     confidence_level : float, default=0.95
         Nominal coverage of each interval, on its own.
 
@@ -94,8 +100,10 @@ def rate_report(
         - the columns of `by`: "all" in the row of all data, "(missing)" for a missing group.
         - `n_rows`: rows that the value depends on, 0 if there are none (a warning says why).
         - `effective_n`: rows in the denominator at these predictions, such as the positive
-          predictions for precision; Kish's effective number for unequal weights, and the
-          smallest number if there are several denominators. A warning names those below 20.
+          predictions for precision; of unequal weights or dependent rows, the number of
+          independent rows of equal weight that tell as much; the smallest number if there are
+          several denominators. A warning names those below 20.
+        - `n_groups`, if there are `groups`: of dependent rows in the denominator.
         - `value`, nan if undefined, and its interval from `ci_low` to `ci_high`.
         - if any goal is a constraint, `bound`, `slack` (negative if missed) and `satisfied`,
           which are missing for rates.
@@ -136,7 +144,7 @@ def rate_report(
     named = list(named_goals(goals))
     given = y_true, y_pred, attributes, sample_weight, pos_label
     rates = [rate_of(goal) for _, goal in named]
-    data, positive = read_measured(rates, *given, by=by, labels=labels)
+    data, positive = read_measured(rates, *given, by=by, labels=labels, groups=groups)
     return report_goals(named, data, positive, _group_table(by, data), confidence_level)
 
 
@@ -173,6 +181,12 @@ def report_goals(
     report = report.assign(
         n_rows=n_rows, effective_n=effective, value=value, ci_low=low, ci_high=high
     )
+    if data.dependent is not None:
+        n_groups = [
+            groups_behind(line.rate, line.data, positive) if rows else 0
+            for line, rows in zip(lines, n_rows, strict=True)
+        ]
+        report.insert(report.columns.tolist().index("effective_n") + 1, "n_groups", n_groups)
     if not any(isinstance(goal, Constraint) for _, goal in named):
         return report
     bound = np.array([line.bound for line in lines], dtype=float)
@@ -285,7 +299,7 @@ def names_of_groups(by: str | Sequence[str] | None) -> list[str]:
 
 
 def _check_names(names: Sequence[Any]) -> None:
-    taken = {"goal", "of", "n_rows", "effective_n", "value", "ci_low", "ci_high"}
+    taken = {"goal", "of", "n_rows", "effective_n", "n_groups", "value", "ci_low", "ci_high"}
     taken |= {"bound", "slack", "satisfied", "verdict"}
     for name in names:
         if name in taken or names.count(name) > 1:

@@ -15,6 +15,7 @@ from skbandit.rates._kinds import Atom, Member, On, Where
 from skbandit.rates._query import Query, QueryError, find_among
 from skbandit.utils._exact import exact_column, exact_table
 from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._trials import FEW_GROUPS
 from skbandit.utils._validation import (
     check_row_weights,
     dtype_names,
@@ -350,6 +351,8 @@ class Data:
         Decisions that are no classes.
     closed : bool
         Whether a rate may name these classes and decisions only.
+    dependent : ndarray of int, shape (n,), or None
+        Rows with the same code are dependent, such as those of one person.
     """
 
     train: Rows
@@ -358,6 +361,7 @@ class Data:
     labels: Sequence[Any] = field(default=())
     others: Sequence[Any] = field(default=())
     closed: bool = True
+    dependent: np.ndarray | None = None
 
     @property
     def of_two(self) -> bool:
@@ -615,6 +619,7 @@ def read_predictions(
     X: Any = None,
     by: Any = None,
     labels: Any = None,
+    groups: Any = None,
 ) -> tuple[Data, np.ndarray]:
     """Validate predictions: one dataset, and the code of each prediction.
 
@@ -629,6 +634,7 @@ def read_predictions(
             "attributes": attributes,
             "sample_weight": sample_weight,
             "by": by,
+            "groups": groups,
         }
     )
     check_consistent_length(y_pred, y_true)
@@ -671,7 +677,28 @@ def read_predictions(
         raise ValueError("y_pred has missing values: every row needs a prediction.")
     if y_true is not None:
         data = replace(data, train=replace(unlabeled, label=data.encode(y_true, "y_true")))
-    return data, predicted.astype(float)
+    return replace(data, dependent=read_dependent(groups, n)), predicted.astype(float)
+
+
+def read_dependent(groups: Any, n: int, name: str = "groups") -> np.ndarray | None:
+    """Codes of groups of dependent rows; a missing value is a group of its own row."""
+    if groups is None:
+        return None
+    given = column_or_1d(groups)
+    if len(given) != n:
+        raise ValueError(f"{name} has {len(given)} entries for {n} rows.")
+    codes, uniques = pd.factorize(given)
+    alone = codes < 0
+    codes[alone] = len(uniques) + np.arange(alone.sum())
+    n_groups = len(uniques) + int(alone.sum())
+    if n_groups < FEW_GROUPS:
+        warn(
+            f"{name} has {n_groups} group(s) of dependent rows: fewer than {FEW_GROUPS} tell "
+            "little of how much groups differ, so that intervals are wide and may still be too "
+            "narrow.",
+            UserWarning,
+        )
+    return codes
 
 
 def in_order(labels: Iterable[Any]) -> list[Any]:

@@ -1,9 +1,9 @@
 """Exact confidence limits of single rates.
 
 For a rule fixed in advance, each row in a rate's denominator is a trial, each row in its
-numerator a success. With unequal weights w, the number of trials is (sum w)^2 / sum w^2 (Kish
-1965), an approximation that is too narrow if heavy and light rows have different rates. The limits
-are those of Clopper & Pearson (Biometrika 1934); limits of several rates are in `_score_limits`.
+numerator a success. With unequal weights or dependent rows, the number of trials is that of
+`_trials`. The limits are those of Clopper & Pearson (Biometrika 1934); limits of several rates are
+in `_score_limits`.
 
 Training chooses its rule on the same rows. For thresholds on given scores this costs nothing if
 the limit is monotone in the threshold, as for recall or the false positive rate: let t* be
@@ -20,18 +20,33 @@ from skbandit.measure._atoms import atom_counts
 from skbandit.measure._columns import Data
 from skbandit.rates._expression import Rate
 from skbandit.rates._kinds import Atom
+from skbandit.utils._trials import Dependence, dependence
 
 
 def effective_rows(rate: Rate, data: Data, positive: np.ndarray) -> float:
-    """Kish's effective number of rows, (sum w)^2 / sum w^2 over the rows in the denominator.
+    """Number of independent rows of equal weight that tell as much of the rate.
 
-    The smallest number if the expression has several atoms.
+    Of Kish's number, (sum w)^2 / sum w^2 over the rows in the denominator, dependence of rows and
+    weights that go with the outcome leave a part: see `_trials`. The smallest number if the
+    expression has several atoms.
     """
-    numbers = (
-        _kish(trials_at(atom, data, positive)[1], data.effective(atom, atom)[:, 0])
-        for atom in rate.atoms
-    )
-    return min(numbers, default=0.0)
+    effects = [dependence_at(*trials_at(atom, data, positive), atom, data) for atom in rate.atoms]
+    return min((effect.rows / (effect.deff * effect.spread) for effect in effects), default=0.0)
+
+
+def groups_behind(rate: Rate, data: Data, positive: np.ndarray) -> int:
+    """Number of groups of dependent rows in the denominator, the smallest of several atoms."""
+    assert data.dependent is not None
+    trials = (trials_at(atom, data, positive)[1] > 0 for atom in rate.atoms)
+    return min((len(np.unique(data.dependent[counted])) for counted in trials), default=0)
+
+
+def dependence_at(success: np.ndarray, trial: np.ndarray, atom: Atom, data: Data) -> Dependence:
+    """Dependence of the trials of an atom at given decisions."""
+    total = trial.sum()
+    share = float((trial * success).sum() / total) if total > 0 else 0.0
+    squares = trial**2 / data.effective(atom, atom)[:, 0]
+    return dependence(trial * (success - share), trial, data.dependent, share, squares)
 
 
 def trials_at(atom: Atom, data: Data, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -39,10 +54,6 @@ def trials_at(atom: Atom, data: Data, positive: np.ndarray) -> tuple[np.ndarray,
     success, trial = trials_if_predicted(atom, data)
     rows, predicted = np.arange(len(positive)), positive.astype(int)
     return success[rows, predicted], trial[rows, predicted]
-
-
-def _kish(weight: np.ndarray, effective: np.ndarray) -> float:
-    return float(weight.sum() ** 2 / (weight**2 / effective).sum()) if weight.any() else 0.0
 
 
 # --- rows as trials --------------------------------------------------------------------

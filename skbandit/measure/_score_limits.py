@@ -15,9 +15,10 @@ more than those at one. The intervals of reports are two such limits, at given p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -27,6 +28,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from skbandit.measure._columns import Data
 from skbandit.measure._confidence import (
     clopper_pearson,
+    dependence_at,
     trials_at,
     trials_if_predicted,
     wilson_score,
@@ -34,11 +36,15 @@ from skbandit.measure._confidence import (
 from skbandit.measure._forms import RATE_TOL, BoundConstraints
 from skbandit.rates._expression import Rate
 from skbandit.rates._kinds import Atom, Kind
+from skbandit.utils._trials import Dependence, correlation
 
 FEW_TRIALS = 10.0
 """Trials below which a limit is exact if a level is promised: Wilson's cover well on average over
 all rates, but far too rarely at some (.53 instead of .8 of the times, of two trials).
 """
+
+USUAL_TAIL = 0.1
+"""Tail of the limits whose widening by few groups stands for that of other levels."""
 
 LARGEST = 1e12
 """Search for the end of an interval of a ratio stops here; beyond it, the end is infinite."""
@@ -380,9 +386,16 @@ def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> tupl
         success, trial = trials_at(atom, data, positive)
         return success[:, None], trial[:, None]  # sums without cancellation
 
-    limits = _limits([rate, rate], np.array([1.0, -1.0]), np.zeros(2), counted, data, len(data))
+    tail = (1.0 - level) / 2.0
+    effects = {
+        atom.key: dependence_at(*trials_at(atom, data, positive), atom, data) for atom in rate.atoms
+    }
+    if any(effect.groups <= 1.0 < effect.rows for effect in effects.values()):
+        return np.nan, np.nan  # nothing is known of how much groups differ
+    signs, bounds = np.array([1.0, -1.0]), np.zeros(2)
+    limits = _limits([rate, rate], signs, bounds, counted, data, len(data), effects, tail)
     limits = limits.exact() if len(limits.shares) == 1 else replace(limits, exact_below=FEW_TRIALS)
-    z = -float(ndtri((1.0 - level) / 2.0))
+    z = -float(ndtri(tail))
     measured = limits.measure(np.zeros((len(limits.constant), 1)), z)
     high, low = (_bound_without_slack(limits, measured, k) for k in range(2))
     return -low + 0.0, high + 0.0  # -0.0 prints badly
@@ -407,7 +420,12 @@ def _bound_without_slack(limits: ScoreLimits, measured: MeasuredShares, k: int) 
     return float(brentq(slack, estimate, estimate + step, xtol=1e-12))
 
 
-def score_limits(goals: BoundConstraints, data: Data) -> ScoreLimits:
+def score_limits(
+    goals: BoundConstraints,
+    data: Data,
+    decided: np.ndarray | None = None,
+    tail: float = USUAL_TAIL,
+) -> ScoreLimits:
     """Limits of the constraints that were not skipped, in their order.
 
     Parameters
@@ -416,6 +434,11 @@ def score_limits(goals: BoundConstraints, data: Data) -> ScoreLimits:
         Constraints over n rows.
     data : Data
         The rows they are bound to.
+    decided : ndarray of shape (n,) or None
+        Codes of decisions, near those that limits are of, at which the effects of dependent rows
+        and of unequal weights are found; None is for Kish's numbers of rows.
+    tail : float
+        Of the limits, for the widening by few groups.
 
     Returns
     -------
@@ -425,7 +448,14 @@ def score_limits(goals: BoundConstraints, data: Data) -> ScoreLimits:
     rates = [goals.constraints[k].rate for k in measured]
     sign, bound = goals.sign[measured], goals.bound[measured]
     counted = partial(trials_if_predicted, data=data)
-    return _limits(rates, sign, bound, counted, data, data.n_indicators)
+    effects = None
+    if decided is not None:
+        atoms = {atom.key: atom for rate in rates for atom in rate.atoms}
+        effects = {
+            key: dependence_at(*trials_at(atom, data, decided), atom, data)
+            for key, atom in atoms.items()
+        }
+    return _limits(rates, sign, bound, counted, data, data.n_indicators, effects, tail)
 
 
 def _limits(
@@ -435,12 +465,16 @@ def _limits(
     counted: Callable[[Atom], tuple[np.ndarray, np.ndarray]],
     data: Data,
     n: int,
+    effects: Mapping[Any, Dependence] | None = None,
+    tail: float = 0.5,
 ) -> ScoreLimits:
     """Limits of constraints ``sign * (rate - bound) <= 0`` over n indicators of decisions.
 
     `counted` returns successes and trials of an atom, by decision (rows, D) or as they are
-    (rows, 1).
+    (rows, 1). `effects` are those of dependent rows and unequal weights, by the keys of atoms;
+    they leave fewer trials.
     """
+    widening = {key: effect.widening(tail) for key, effect in (effects or {}).items()}
     atoms: dict[tuple[object, ...], Atom] = {}
     for rate in rates:
         atoms |= {atom.key: atom for atom in rate.atoms}
@@ -450,11 +484,20 @@ def _limits(
     shares = []
     for atom, (success, trial) in zip(atoms.values(), counts, strict=True):
         won, squared = trial * success, trial**2 / data.effective(atom, atom)
+        squared = squared * widening.get(atom.key, 1.0) ** 2
         numbers = [table.add(part) for part in (won, trial, squared * success, squared)]
         shares.append(_Share(atom.kind, *numbers))
     numbered = list(atoms.values())
     pairs = [
-        _pair(table, a, b, counts, data.effective(numbered[a], numbered[b]))
+        _pair(
+            table,
+            a,
+            b,
+            counts,
+            data.effective(numbered[a], numbered[b])
+            / (widening.get(numbered[a].key, 1.0) * widening.get(numbered[b].key, 1.0)),
+            data.dependent if effects is not None else None,
+        )
         for a, b in _together(rates, place)
     ]
     sizes = len(rates), len(atoms)
@@ -496,15 +539,45 @@ def _pair(
     b: int,
     counts: list[tuple[np.ndarray, np.ndarray]],
     effective: np.ndarray,
+    group: np.ndarray | None,
 ) -> _Pair | None:
-    """The sums of two atoms' common rows; None without any."""
+    """The sums of two atoms' common rows; None without any.
+
+    With groups of dependent rows, at given decisions, sums that have the correlation by groups.
+    """
     (won, trial), (other_won, other_trial) = counts[a], counts[b]
+    if group is not None and trial.shape[1] == 1:
+        return _pair_by_group(table, a, b, counts, effective, group)
     either = trial * other_trial / effective
     if not either.any():
         return None
     parts = (either * (won & other_won), either * won, either * other_won, either)
     both, first, second, all_of_them = (table.add(part) for part in parts)
     return _Pair(a, b, (both, first, second, all_of_them))
+
+
+def _pair_by_group(
+    table: _Sums,
+    a: int,
+    b: int,
+    counts: list[tuple[np.ndarray, np.ndarray]],
+    effective: np.ndarray,
+    group: np.ndarray,
+) -> _Pair | None:
+    """Sums of which only the first is not 0: a covariance that gives the correlation by groups."""
+    influences, sizes = [], []
+    for won, trial in (counts[a], counts[b]):
+        share = float((won * trial).sum() / trial.sum()) if trial.any() else 0.0
+        influences.append((trial * (won - share))[:, 0])
+        sizes.append(float((influences[-1] ** 2).sum()))
+    factor = 1.0 / float(np.mean(effective))
+    covariance = (
+        correlation(influences[0], influences[1], group) * np.sqrt(sizes[0] * sizes[1]) * factor
+    )
+    if not covariance:
+        return None
+    none = table.add(np.zeros((1, 1)))
+    return _Pair(a, b, (table.add(np.full((1, 1), covariance)), none, none, none))
 
 
 def _add_terms(

@@ -24,8 +24,8 @@ from scipy.special import stdtrit
 FEW_GROUPS = 20
 """Groups below which a warning says how little they tell."""
 
-TINY = 1e-12
-"""Relative rounding error of a sum of squares."""
+TINY, EQUAL = 1e-12, 1e-9
+"""Relative rounding error of a sum of squares, and of a quotient of two."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,11 @@ class Dependence:
 
 
 def dependence(
-    influence: np.ndarray, weight: np.ndarray, group: np.ndarray | None, share: float | None = None
+    influence: np.ndarray,
+    weight: np.ndarray,
+    group: np.ndarray | None,
+    share: float | None = None,
+    squares: np.ndarray | None = None,
 ) -> Dependence:
     """Dependence of the rows behind one mean.
 
@@ -84,6 +88,8 @@ def dependence(
         Code of each row's group; None if each row is one.
     share : float or None
         q, if x is 0 or 1: then weights that go with the outcome count.
+    squares : ndarray of shape (n,) or None
+        Sums of squared weights, of rows that stand for several equal ones; None is for their own.
 
     Examples
     --------
@@ -91,16 +97,19 @@ def dependence(
     >>> dependence(x - 0.5, np.ones(4), np.array([0, 0, 1, 1])).deff
     3.0
     """
-    total, squares = weight.sum(), (weight**2).sum()
-    if not squares > 0:
+    total = weight.sum()
+    if not total > 0:
         return Dependence(0.0, 0.0, 1.0)
-    rows = total**2 / squares
-    of_rows = (influence**2).sum()
-    varies = of_rows > TINY * squares
+    square = weight**2 if squares is None else squares
+    size = float(square.sum())
+    part = np.divide(square, weight**2, out=np.ones(len(weight)), where=weight > 0)
+    rows = total**2 / size
+    of_rows = float((influence**2 * part).sum())
+    varies = of_rows > TINY * size
     spread = 1.0
-    equal = np.ptp(weight[weight > 0]) <= TINY * weight.max()
-    if share is not None and varies and not equal:
-        spread = float(of_rows / (share * (1.0 - share) * squares))
+    if share is not None and varies:
+        spread = of_rows / (share * (1.0 - share) * size)
+        spread = 1.0 if abs(spread - 1.0) < EQUAL else spread
     if group is None:
         return Dependence(float(rows), float(rows), 1.0, spread)
     sizes = np.bincount(group, weight)

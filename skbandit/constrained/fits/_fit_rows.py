@@ -16,9 +16,21 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.measure import MISSING, Columns, Data, Rows, encode, encode_classes, warn_of_blank
+from skbandit.measure import (
+    MISSING,
+    Columns,
+    Data,
+    Rows,
+    encode,
+    encode_classes,
+    read_dependent,
+    warn_of_blank,
+)
 from skbandit.utils._sklearn_compat import feature_names
 from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
+
+EXTRA = ("X_extra", "y_extra", "attributes_extra", "sample_weight_extra")
+"""Parameters of `fit` that are the extra dataset."""
 
 UNKNOWN = -1
 """Code of a row whose group was not found at fit."""
@@ -336,18 +348,38 @@ class FitRows:
         of_rows = metadata["sample_weight"], metadata["attributes"]
         train = read_rows(given, label, *of_rows, y=y_given)
         X_extra, extra = read_extra(
-            Extra.read(**{k: part for k, part in metadata.items() if k.endswith("_extra")}),
+            Extra.read(**{name: metadata[name] for name in EXTRA}),
             classes,
             X_is_named=feature_names(given) is not None,
             read_X=lambda rows: indexable(rows)[0],
         )
-        return cls(X, y, X_extra, classes, classes.data(train, extra))
+        data = classes.data(train, extra)
+        dependent = all_dependent(metadata["groups"], metadata["groups_extra"], data)
+        return cls(X, y, X_extra, classes, replace(data, dependent=dependent))
 
     def require_both_classes(self) -> None:
         """Require rows of both classes with positive weight."""
         train = self.data.train
         if len(np.unique(train.label[train.weight > 0])) < 2:
             raise ValueError("Two classes are needed: all rows of one class have weight 0.")
+
+
+def all_dependent(groups: Any, groups_extra: Any, data: Data) -> np.ndarray | None:
+    """Codes of the groups of dependent rows among all rows; None without groups.
+
+    Extra rows without groups are independent.
+    """
+    if groups is None and groups_extra is None:
+        return None
+    parts = []
+    for values, (rows, _), name in zip(
+        (groups, groups_extra), data.parts("all"), ("groups", "groups_extra"), strict=False
+    ):
+        given = np.full(len(rows), np.nan) if values is None else column_or_1d(values)
+        if len(given) != len(rows):
+            raise ValueError(f"{name} has {len(given)} entries for {len(rows)} rows.")
+        parts.append(pd.Series(given, dtype=object))
+    return read_dependent(pd.concat(parts).to_numpy(), len(data))
 
 
 def refuse_keywords(estimator: Any, unknown: Iterable[str]) -> None:

@@ -491,6 +491,13 @@ class OutOfFold:
 
         Linear classifiers have the scale of that fit.
         """
+        return self._scores_of_labels if task is None else self._scores_of(task)
+
+    @cached_property
+    def _scores_of_labels(self) -> tuple[np.ndarray, Any]:
+        return self._scores_of(None)
+
+    def _scores_of(self, task: Task | None) -> tuple[np.ndarray, Any]:
         linear = self.learner.classes.of_two and is_linear(self._plain)
         fit = self.fitted(task) if linear else None
         if fit is None:

@@ -146,13 +146,13 @@ class Candidates:
         self.mixtures = {
             str(mixture): mixture for mixture in _mixtures(self.trained.directions.names)
         }
-        self.limits = limits_at(goals, options.level, CHOICES)
+        self.limits = self._limits(goals, options)
         self.searches, self.final = {}, {}
 
     def under(self, goals: Goals, options: CrossFitOptions) -> dict[str, ThresholdSearch]:
         """All mixtures; on large data, those preselected for these bounds and for tighter ones."""
         measured, directions = goals.measured, self.trained.directions
-        limits = limits_at(goals, options.level, CHOICES).with_rows_of(self.limits)
+        limits = self._limits(goals, options).with_rows_of(self.limits)
         settings, names = _choice_settings(options), list(self.mixtures)
         if len(measured.rows) > 2 * SELECTION_ROWS:
             names = _preselected(self.mixtures, directions, goals, settings)
@@ -172,6 +172,11 @@ class Candidates:
                     centered=options.fit_intercept,
                 )
         return {name: self.searches[name].under(measured, limits) for name in names}
+
+    def _limits(self, goals: Goals, options: CrossFitOptions) -> ScoreLimits:
+        """Limits whose numbers of trials are those at the plain predictions."""
+        plain = self.trained.plain_predictions()
+        return limits_at(goals, options.level, CHOICES, np.nan_to_num(plain))
 
     def choose(self, design: Any, goals: Goals, options: CrossFitOptions) -> CrossFitted:
         """The best mixture and its threshold by out-of-fold rates, as a rule for new rows.

@@ -177,7 +177,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     0  recall() >= 0.95   0.95       True
     """
 
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "groups_extra": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRampClassifier._parameter_constraints,
@@ -227,6 +227,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         attributes_extra: Any = None,
         sample_weight_extra: Any = None,
         groups: ArrayLike | None = None,
+        groups_extra: ArrayLike | None = None,
         **unknown: Any,
     ) -> Self:
         """Train under the declared constraints.
@@ -246,8 +247,11 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             A second dataset, as in the `fit` of `RampClassifier`.
         groups : array-like of shape (n_samples,), default=None
             Rows that belong together, such as those of one person: passed to the splitter `cv`
-            or, if that is None or a number, kept in the same fold. None means that only equal
-            rows are.
+            or, if that is None or a number, kept in the same fold. Margins and intervals count
+            them as dependent. None means that only equal rows are kept together, and that rows
+            are independent.
+        groups_extra : array-like of shape (n_extra,), default=None
+            The same of the extra rows, where a value of `groups` is the same group.
         **unknown : dict
             Refused, with a hint for names of other libraries.
 
@@ -277,7 +281,10 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         }
         told = fit_task(self, X, y, sample_weight)
         with told as step_done, atomic_fit(self) as draft, one_blas_thread():
-            design, goals = draft._read_training(X, y, sample_weight, attributes, **extra)
+            dependent = groups, groups_extra
+            design, goals = draft._read_training(
+                X, y, sample_weight, attributes, dependent, **extra
+            )
             options = draft._options(design, goals, groups, step_done)
             draft._choose(design, goals, options, Candidates())
         return self

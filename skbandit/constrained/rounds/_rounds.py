@@ -161,12 +161,13 @@ class Criterion:
         n_groups: int = 1,
         *,
         prefit: bool = False,
+        decided: np.ndarray | None = None,
     ) -> Criterion:
-        """Bind the limits, which are promised at a level; `group` is of all rows.
+        """Bind the limits, which are promised at a level; `group` and `decided` are of all rows.
 
         None is for the best of several levels. Of a `prefit` classifier, limits may be exact.
         """
-        limits, rows = limits_at(goals, level), goals.measured.rows
+        limits, rows = limits_at(goals, level, decided=decided), goals.measured.rows
         return cls(
             goals.measured,
             limits,

@@ -175,9 +175,10 @@ class CostCriterion:
         *,
         knows_group: bool = True,
         fold: np.ndarray | None = None,
+        decided: np.ndarray | None = None,
     ) -> CostCriterion:
-        """Bind the limits, which are promised at a level; `group` and `fold` are of all rows."""
-        limits, rows = limits_at(goals, level), goals.measured.rows
+        """Bind the limits, which are promised at a level; arrays are of all rows."""
+        limits, rows = limits_at(goals, level, decided=decided), goals.measured.rows
         limits = replace(limits, widening=None)  # rules are aimed inside instead
         return cls(
             goals.measured,

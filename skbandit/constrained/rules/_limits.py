@@ -22,10 +22,18 @@ def allowed_error(confidence_level: float) -> float:
     return round(1.0 - confidence_level, 12) or 1.0 - confidence_level
 
 
-def limits_at(goals: Goals, level: float | None, choices: int | np.ndarray = 0) -> ScoreLimits:
-    """Limits of the constraints over the rows that count: promised if there is a level."""
+def limits_at(
+    goals: Goals,
+    level: float | None,
+    choices: int | np.ndarray = 0,
+    decided: np.ndarray | None = None,
+) -> ScoreLimits:
+    """Limits of the constraints over the rows that count: promised if there is a level.
+
+    `decided` are codes of all rows' decisions, near those that limits are of: see `score_limits`.
+    """
     measured = goals.columns_of(goals.measured.rows)
-    limits = score_limits(goals.constraints, goals.data).columns(measured)
+    limits = score_limits(goals.constraints, goals.data, decided).columns(measured)
     return limits if level is None else limits.promised(level, choices)
 
 
