@@ -308,7 +308,10 @@ class Search:
         falls, same = slope[rows] < 0, np.full(len(rows), j)
         was, to = np.where(falls, other[rows], same), np.where(falls, same, other[rows])
         steps, sums = self._running(place[rows], rows, was, to, high)
-        return steps, sums + self.outcomes.sums(decided)[:, None]
+        first = float(place[rows].min())
+        before_first = 0.5 * (first + max(low, first - abs(first) - 1.0))
+        start = self.outcomes.sums(decided)[:, None]
+        return np.append(before_first, steps), np.hstack([start, start + sums])
 
     def _all_decisions(
         self, cost: np.ndarray, slope: np.ndarray, low: float, high: float

@@ -1,0 +1,175 @@
+"""The search as measured, against brute force, a linear program, and what must not change it."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from skbandit.prices._search import (
+    Family,
+    Outcomes,
+    Search,
+    best_rule,
+    prove_conflict,
+    representatives,
+)
+from tests.tiers import examples, first
+
+
+def random_problem(seed, n=60, n_classes=3, n_goals=2, bounds=None):
+    """Labels, sharp probabilities, and floors on shares of classes decided rightly."""
+    rng = np.random.default_rng(seed)
+    D = n_classes
+    label = np.append(np.arange(D), rng.integers(0, D, n - D))
+    phi = rng.dirichlet(np.ones(D), n) + 0.7 * np.eye(D)[label]
+    phi = phi**2 / (phi**2).sum(axis=1, keepdims=True)
+    errors = 1.0 - np.eye(D)
+    floors = np.zeros((n_goals, D, D))
+    floors[np.arange(n_goals), np.arange(n_goals), np.arange(n_goals)] = 1.0
+    share = np.bincount(label, minlength=D) / n
+    bounds = np.full(n_goals, 0.8) if bounds is None else bounds
+
+    def judge(sums):
+        excess = bounds[:, None] - sums[1:] / share[:n_goals, None]
+        return sums[0], excess
+
+    tables = np.concatenate([[errors], floors])
+    weight = np.full(n, 1.0 / n)
+    outcomes = Outcomes(label, tables, weight, np.zeros(1 + n_goals), judge)
+    constants = np.zeros((D, D, D))
+    constants[np.arange(D), :, np.arange(D)] = 1.0
+    B = np.concatenate([[errors], -floors, constants])
+    return Family(phi, B, np.arange(len(B)) > n_goals), outcomes
+
+
+def starts_of(family, outcomes):
+    size = Search(family, outcomes).unit
+    plain = np.zeros(len(size))
+    plain[0] = 1.0
+    return [plain, np.where(family.free, 0.0, size), plain + 3.0 * np.where(family.free, 0.0, size)]
+
+
+@given(st.integers(0, 10_000))
+@examples(20)
+def test_a_line_is_searched_exactly(seed):
+    """Between breakpoints nothing changes: rules at a fine grid of steps are not better."""
+    rng = np.random.default_rng(seed)
+    family, outcomes = random_problem(seed, n=25)
+    search = Search(family, outcomes)
+    theta = np.where(family.free, rng.normal(size=len(family.free)), rng.random(len(family.free)))
+    for delta in (rng.normal(size=len(theta)), np.eye(len(theta))[-1], np.eye(len(theta))[1]):
+        search.best = None
+        found = search.line(theta, delta, family.row_costs(theta))
+        free = Search(family, outcomes)
+        steps = np.concatenate([-np.geomspace(1e-3, 30, 300), np.geomspace(1e-3, 30, 300)])
+        for step in steps:
+            moved = theta + step * delta
+            if (moved[~family.free] >= 0).all():
+                free.at(moved)
+        if found is None:
+            assert free.best.objective == pytest.approx(free.at(theta).objective)
+            continue
+        again = Search(family, outcomes).at(found.theta)  # what it reports is what it attains
+        assert again.objective == pytest.approx(found.objective, abs=1e-12)
+        np.testing.assert_allclose(again.excess, found.excess, atol=1e-12)
+        start = free.at(theta)
+        best = start if not found.better_than(start) else found
+        assert not free.best.better_than(best)
+
+
+@pytest.mark.parametrize("seed", first(2, range(12)))
+def test_no_simple_rule_is_better(seed):
+    """Nor 2,000 random ones, the starts, and each constant decision."""
+    family, outcomes = random_problem(seed, n=400, n_classes=4)
+    starts = starts_of(family, outcomes)
+    point, multipliers = best_rule(family, outcomes, starts, 1.0)
+    assert (multipliers >= 0).all()
+    others = Search(family, outcomes)
+    rng = np.random.default_rng(seed)
+    D = family.tables.shape[2]
+    rules = [*starts, *(-100.0 * np.eye(len(family.free))[-D:])]
+    for _ in range(2000):
+        theta = 10.0 ** rng.uniform(-2, 1.5, len(family.free)) * others.unit
+        rules.append(np.where(family.free, 0.3 * rng.normal() * others.unit, theta))
+    for theta in rules:
+        others.at(theta)
+    assert point.missed <= others.best.missed + 1e-9
+    if point.missed == 0:
+        assert point.objective <= others.best.objective + 1e-9
+
+
+@pytest.mark.parametrize("seed", first(2, range(8)))
+def test_it_is_near_the_linear_program_if_labels_are_known(seed):
+    """Without uncertainty a rule splits no stratum: the optimum is a linear program's."""
+    _, outcomes = random_problem(seed, n=300, n_classes=3, bounds=np.array([0.3, 0.95]))
+    label, D = outcomes.kind, 3
+    rng = np.random.default_rng(seed)
+    known = np.eye(D)[label] * 0.98 + 0.02 * rng.dirichlet(np.ones(D), len(label))
+    family, _ = random_problem(seed, n=300)
+    point, _ = best_rule(Family(known, family.tables, family.free), outcomes,
+                         starts_of(family, outcomes), 1.0)  # fmt: skip
+    share = np.bincount(label, minlength=D) / len(label)
+    costs = (share[:, None] * (1.0 - np.eye(D))).ravel()
+    floors = np.zeros((2, D, D))
+    floors[[0, 1], [0, 1], [0, 1]] = -1.0
+    bound = linprog(costs, floors.reshape(2, -1), [-0.3, -0.95],
+                    np.kron(np.eye(D), np.ones(D)), np.ones(D)).fun  # fmt: skip
+    assert point.missed == 0
+    assert bound - 1e-9 <= point.objective <= bound + 2 / len(label)
+
+
+@pytest.mark.parametrize("seed", first(2, range(10)))
+def test_a_looser_bound_never_hurts(seed):
+    """Beyond .003; the last bound is met by the rule of the first."""
+    objectives = []
+    for floor in (0.9, 0.85, 0.8, 0.7, 0.5):
+        family, outcomes = random_problem(seed, n=800, n_classes=4, bounds=np.full(2, floor))
+        point, _ = best_rule(family, outcomes, starts_of(family, outcomes), 1.0)
+        objectives.append(point.objective if point.missed == 0 else np.inf)
+    best = np.minimum.accumulate(objectives)
+    assert (np.array(objectives) <= best + 0.003).all()
+
+
+def test_copies_of_rows_are_weights():
+    family, outcomes = random_problem(3, n=200)
+    double = np.repeat(np.arange(200), 2)
+    twice = outcomes.rows(double, np.full(400, 1 / 400))
+    starts = starts_of(family, outcomes)
+    point, _ = best_rule(family, outcomes, starts, 1.0)
+    copied, _ = best_rule(family.rows(double), twice, starts, 1.0)
+    assert copied.objective == pytest.approx(point.objective, abs=1e-9)
+    np.testing.assert_allclose(copied.theta, point.theta, rtol=1e-6, atol=1e-9)
+
+
+def test_representatives_keep_rare_kinds_and_weights():
+    kind = np.repeat([0, 1, 2], [5, 300, 695])
+    weight = np.random.default_rng(0).random(1000)
+    kept, weights = representatives(kind, weight, 105)
+    assert np.bincount(kind[kept]).tolist() == [5, 50, 50]
+    np.testing.assert_allclose(
+        np.bincount(kind[kept], weights), np.bincount(kind, weight), rtol=1e-12
+    )
+
+
+@given(st.integers(0, 10_000))
+@examples(30)
+def test_a_proof_is_never_wrong(seed):
+    """Exhaustive: where decisions exist that meet all goals, nothing is proven."""
+    rng = np.random.default_rng(seed)
+    n, D, m = 6, 2, 2
+    kind, weight = rng.integers(0, 3, n), rng.random(n)
+    table = rng.normal(size=(m, 3, D)).round(1)
+    limit = rng.normal(size=m).round(2) - 0.5
+    sums = np.array([
+        [(weight * table[k, kind, list(decided)]).sum() for k in range(m)]
+        for decided in product(range(D), repeat=n)
+    ])  # fmt: skip
+    exists = (sums <= limit).all(axis=1).any()
+    proven = prove_conflict(kind, weight, table, limit)
+    assert not (proven and exists)
+    low = sums.min(axis=0)
+    if (low > limit + 1e-6).any():  # one goal alone is out of reach
+        assert proven
