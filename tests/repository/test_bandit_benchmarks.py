@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.benchmarks import _page_boards, replay
-from tests.benchmarks._bandit_rivals import N_ARMS, OURS, RIVALS, BanditRival, bandit_sample
+from benchmarks import _page_boards, replay
+from benchmarks._bandit_rivals import N_ARMS, OURS, RIVALS, BanditRival, bandit_sample
 
 # Other people's deprecations are not what is tested.
 pytestmark = [pytest.mark.thorough, pytest.mark.filterwarnings("ignore")]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.history import kernels
+from benchmarks.history import kernels
 
 pytestmark = pytest.mark.thorough
 

@@ -15,10 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterGrid
 from sklearn.tree import DecisionTreeClassifier
 
-from skbandit.datasets import make_set_selection
-from skbandit.measure._bind import expand
-from skbandit.measure._columns import Columns, Data, Rows
-from tests.benchmarks import (
+from benchmarks import (
     _measure,
     _page_boards,
     _published_bandits,
@@ -34,15 +31,18 @@ from tests.benchmarks import (
     selection,
     steps,
 )
-from tests.benchmarks._data import census, deployment
-from tests.benchmarks._goal_data import SETS, SHAPES, Part, Split, drawn, made
-from tests.benchmarks._goal_rivals import INSTALLED_BY as CURES
-from tests.benchmarks._goal_rivals import package_of
-from tests.benchmarks._goals import GOALS
-from tests.benchmarks._measure import in_fresh_process, measure
-from tests.benchmarks._rivals import RIVALS, Rival, linear_svc
-from tests.benchmarks._selection_rivals import ALL as SELECTORS
-from tests.benchmarks._selection_rivals import DATA, GONE, UNIT, Choices, M, SelectionRival, lowest
+from benchmarks._data import census, deployment
+from benchmarks._goal_data import SETS, SHAPES, Part, Split, drawn, made
+from benchmarks._goal_rivals import INSTALLED_BY as CURES
+from benchmarks._goal_rivals import package_of
+from benchmarks._goals import GOALS
+from benchmarks._measure import in_fresh_process, measure
+from benchmarks._rivals import RIVALS, Rival, linear_svc
+from benchmarks._selection_rivals import ALL as SELECTORS
+from benchmarks._selection_rivals import DATA, GONE, UNIT, Choices, M, SelectionRival, lowest
+from skbandit.datasets import make_set_selection
+from skbandit.measure._bind import expand
+from skbandit.measure._columns import Columns, Data, Rows
 
 pytestmark = pytest.mark.thorough
 
@@ -72,7 +72,7 @@ def test_adapter(name):
 
 def drawn_and_closed(name, frame):
     plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
-    from tests.benchmarks import _published_figures
+    from benchmarks import _published_figures
 
     figure = getattr(_published_figures, name)(frame)
     assert all(ax.lines for ax in figure.axes)

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks import _kept, check
 from skbandit.bandit import GLMUCBPolicy
-from tests.benchmarks import _kept, check
 
 KEPT = pd.DataFrame({"ratio": ["a", "b"], "value": [2.0, 0.5]})
 
@@ -59,7 +59,7 @@ def test_what_cannot_be_measured_fails_and_is_not_kept(measured, monkeypatch, ca
 @pytest.mark.thorough
 def test_todays_ratios_are_kept(measured, monkeypatch):
     pages = []
-    monkeypatch.setattr("tests.benchmarks._page_tables.write_pages", lambda: pages.append(1))
+    monkeypatch.setattr("benchmarks._page_tables.write_pages", lambda: pages.append(1))
     measured(a=7.0)
     assert check.main(["--keep"]) == 0
     assert _kept.results("check").to_numpy().tolist() == [["a", 7.0]]
@@ -75,7 +75,7 @@ def test_ratios(name):
 @pytest.mark.thorough
 def test_the_bare_loop_learns_what_the_policy_learns():
     """One arm: all events are accepted, and no tie is broken."""
-    from tests.benchmarks._bare_replay import bare_replay
+    from benchmarks._bare_replay import bare_replay
 
     rng = np.random.default_rng(0)
     X = np.column_stack([np.ones(300), rng.normal(size=(300, 3)) * [1.0, 10.0, 0.1]])
@@ -92,7 +92,7 @@ def test_the_bare_loop_learns_what_the_policy_learns():
 @pytest.mark.thorough
 def test_the_bare_loop_accepts_what_it_would_have_chosen():
     """Chosen by a policy of before: the arm of the largest upper bound, the first at a tie."""
-    from tests.benchmarks._bare_replay import bare_replay
+    from benchmarks._bare_replay import bare_replay
 
     rng = np.random.default_rng(1)
     X, actions = rng.normal(size=(200, 2)), rng.integers(3, size=200)

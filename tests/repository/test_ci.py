@@ -77,7 +77,7 @@ def test_the_released_version_is_found():
 
 def test_speed_is_checked_every_night():
     commands = [step.get("run", "") for step in jobs("nightly.yml")["benchmarks"]["steps"]]
-    assert "python -m tests.benchmarks.check" in commands
+    assert "python -m benchmarks.check" in commands
     tests = next(command for command in commands if "pytest" in command)
     assert list(ROOT.glob(tests.split()[-1]))  # a pattern, which the shell expands
 

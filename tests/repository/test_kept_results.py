@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.benchmarks._kept import RESULTS, ROOT, about, results
-from tests.benchmarks._page_boards import BOARDS
-from tests.benchmarks._page_tables import (
+from benchmarks._kept import RESULTS, ROOT, about, results
+from benchmarks._page_boards import BOARDS
+from benchmarks._page_tables import (
     HAND,
     PAGE,
     PAPERS,
@@ -20,7 +20,7 @@ from tests.benchmarks._page_tables import (
     reference_of,
     written,
 )
-from tests.benchmarks.published import EXPERIMENTS
+from benchmarks.published import EXPERIMENTS
 
 
 @pytest.mark.parametrize("page", [PAGE, PAPERS], ids=lambda page: page.stem)
@@ -53,7 +53,7 @@ def test_figures_of_the_prose_were_found(page):
     )
     unit = r"(?:µs|ms|seconds|MB|GB|events per second|times (?:as|faster)|points of|%\s(?:of|and))"
     by_hand = re.findall(rf"(?<![\w.])0?\.\d\d+\b|\b\d[\d.,]*\s{unit}", prose)
-    assert not by_hand, "measured by hand? Let tests.benchmarks.page write it between marks"
+    assert not by_hand, "measured by hand? Let benchmarks.page write it between marks"
 
 
 def test_a_figure_is_a_mean_of_one_board():
@@ -138,7 +138,7 @@ def test_who_is_ahead_is_named(monkeypatch):
             ("lucky", 0.28 if k == 0 else 0.31 + 0.01 * k),
         )
     ]
-    monkeypatch.setattr("tests.benchmarks._page_tables.results", lambda name: pd.DataFrame(lines))
+    monkeypatch.setattr("benchmarks._page_tables.results", lambda name: pd.DataFrame(lines))
     assert better("goals") == ["- p: better, objective 0.267 against 0.315"]
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks import stream
 from skbandit.evaluation import off_policy_value, replay
-from tests.benchmarks import stream
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pytestmark = pytest.mark.thorough
