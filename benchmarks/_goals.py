@@ -70,8 +70,8 @@ def _churn(p: np.ndarray, part: Part) -> float:
     return float(np.where(part.attributes["deployed"] == 1, 1 - p, p).mean()) - 0.05
 
 
-def _largest(*judges: Judge) -> Judge:
-    return lambda p, part: max(judge(p, part) for judge in judges)
+def _largest(*measures: Judge) -> Judge:
+    return lambda p, part: max(measure(p, part) for measure in measures)
 
 
 def _worst_alarms(p: np.ndarray, part: Part) -> float:

@@ -68,7 +68,7 @@ class Goal:
         stricter of the two translations is taken.
     bound : float
     stricter : float
-        A bound at which fairlearn keeps some distance from `bound`, as ours do unasked.
+        A bound at which fairlearn keeps some distance from `bound`, as ours do by default.
     """
 
     constraints: Sequence[Constraint]
