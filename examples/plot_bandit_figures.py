@@ -101,7 +101,7 @@ def print_table(title, tables):
 # *The paper* has logistic and probit models clearly above linear ones throughout. *Here* they are
 # above at equal exploration, and nearly equal if each has its own best alpha. The policies of the
 # paper learn every five minutes from 21 features, and these learn after each event from three.
-# ``python -m tests.benchmarks.published --only rewards optimism approximations`` has the delay and
+# ``python -m benchmarks.published --only rewards optimism approximations`` has the delay and
 # the dimension of the paper.
 
 figure_1 = {link: explorations(link=link) for link in ("linear", "logistic", "probit")}

@@ -127,7 +127,7 @@ print(table.to_string(index=False, float_format="%.4f"))
 # training rows, but accuracy is not better at every target. The deployed model has an error of
 # 23% on the test rows, and a model that may change 2% of its predictions cannot correct many of
 # them. At a target of .06 the errors of both are equal up to a standard error of .006.
-# ``python -m tests.benchmarks.published --only churning`` repeats the experiment with the settings
+# ``python -m benchmarks.published --only churning`` repeats the experiment with the settings
 # of the paper over several splits. There, too, the constrained model has fewer errors only for
 # targets of .05 and above.
 

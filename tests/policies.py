@@ -1,4 +1,4 @@
-"""Textbook policies without contexts, for tests of what judges policies."""
+"""Textbook policies without contexts, for tests of what evaluates policies."""
 
 import numpy as np
 from sklearn.base import BaseEstimator

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from tests.benchmarks.bandit_defaults import DEFAULTS, Problem, digits, earned, made
+from benchmarks.bandit_defaults import DEFAULTS, Problem, digits, earned, made
 from tests.policies import PAPER
 from tests.tiers import first
 

@@ -93,7 +93,9 @@ def test_snippets_end_before_their_fence(page):
 @pytest.mark.parametrize("page", [page for page in PAGES if page.endswith(".md")])
 def test_files_that_pages_name_exist(page):
     """Paths in code style that begin with a folder of the repository."""
-    named = re.findall(r"`((?:examples|tests|skbandit|docs|changes)/[\w./]+)`", PAGES[page])
+    named = re.findall(
+        r"`((?:examples|tests|benchmarks|skbandit|docs|changes)/[\w./]+)`", PAGES[page]
+    )
     # files that the reader is told to write
     missing = [name for name in named if "_yours" not in name and not (ROOT / name).exists()]
     assert not missing
@@ -106,7 +108,7 @@ def test_tests_and_commands_of_the_papers_page_exist():
     assert len(tests) >= 5
     for path, name in tests:
         assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), (path, name)
-    modules = set(re.findall(r"python -m (tests[\w.]+)", text))
+    modules = set(re.findall(r"python -m (benchmarks[\w.]+)", text))
     assert modules
     assert all((ROOT / f"{module.replace('.', '/')}.py").exists() for module in modules)
 

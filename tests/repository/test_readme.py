@@ -1,4 +1,4 @@
-"""README.md says what is so: its code runs. Its figures: test_kept_results.py."""
+"""README.md says what is so: its code runs. Its figures: test_benchmarks.py."""
 
 import contextlib
 import io

@@ -12,78 +12,57 @@ import skbandit
 ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT, TOWNCRIER = SETTINGS["project"], SETTINGS["tool"]["towncrier"]
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_the_oldest_python_is_classified():
-    prefix = "Programming Language :: Python :: "
-    pythons = [one.removeprefix(prefix) for one in PROJECT["classifiers"] if one.startswith(prefix)]
-    assert pythons[1] == PROJECT["requires-python"].removeprefix(">=")
+@pytest.mark.parametrize("workflow", ["ci.yml", "release.yml"])
+def test_every_supported_python_is_tested(workflow):
+    listed = [name.rpartition(" ")[2] for name in PROJECT["classifiers"] if ":: 3." in name]
+    assert listed[0] == PROJECT["requires-python"].removeprefix(">=")
+    text = (ROOT / ".github" / "workflows" / workflow).read_text()
+    assert sorted(set(re.findall(r'"(3\.\d+)"', text))) == listed
 
 
-def test_the_citation_names_the_project_as_it_is():
-    yaml = pytest.importorskip("yaml", reason="PyYAML, which comes with dask, is not installed")
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["title"].startswith(PROJECT["name"])
-    assert citation["license"] == PROJECT["license"]
-    assert citation["repository-code"] == PROJECT["urls"]["Source"]
-    assert citation["version"] == skbandit.__version__
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    (first, *_) = re.findall(r"^## (.*)$", changelog, flags=re.M)
-    assert first == f"{skbandit.__version__} ({citation.get('date-released', 'unreleased')})"
+def test_lower_bounds_are_what_the_oldest_dependencies_are_tested_with():
+    lower_bounds = runpy.run_path(str(ROOT / ".ci" / "lower_bounds.py"))["lower_bounds"]
+    pinned = [name.replace(">=", "==") for name in PROJECT["dependencies"]]
+    assert lower_bounds(PROJECT["dependencies"]) == pinned
+    with pytest.raises(SystemExit, match="'numpy<3' is not name>=version"):
+        lower_bounds(["numpy<3"])
+
+
+def test_citation_and_changelog_name_the_version():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.search(r"^version: (.*)$", citation, flags=re.M)[1] == skbandit.__version__
+    released = re.search(r"^date-released: (.*)$", citation, flags=re.M)
+    date = released[1] if released else "unreleased"
+    assert re.search(r"^## (.*)$", CHANGELOG, flags=re.M)[1] == f"{skbandit.__version__} ({date})"
+    section = runpy.run_path(str(ROOT / ".ci" / "release_notes.py"))["section"]
+    assert len(section(CHANGELOG, skbandit.__version__)) > 1000
 
 
 def test_links_of_the_long_description_lead_to_the_tag():
     pytest.importorskip("hatchling", reason="hatchling is not installed")
     from hatch_build import REPOSITORY, absolute_links
 
-    text = "![a\nb](docs/a.png) [c](docs/c.md#d) [e](https://e.org) [f](#f)\nreport[['a']]\n"
-    assert absolute_links(text, "1.2.3") == (
-        "![a\nb](https://raw.githubusercontent.com/skbandit/skbandit/v1.2.3/docs/a.png) "
-        "[c](https://github.com/skbandit/skbandit/blob/v1.2.3/docs/c.md#d) "
-        "[e](https://e.org) [f](#f)\nreport[['a']]\n"
-    )
     assert PROJECT["urls"]["Source"] == f"https://github.com/{REPOSITORY}"
-    for page in ("README.md", "CHANGELOG.md"):
-        made = absolute_links((ROOT / page).read_text(encoding="utf-8"), "1")
-        names = re.findall(rf"\(https://\S+{REPOSITORY}/(?:blob/)?v1/([^)#]+)", made)
-        assert len(names) >= 2
-        assert not [name for name in names if not (ROOT / name).exists()]
+    for page in ((ROOT / "README.md").read_text(encoding="utf-8"), CHANGELOG):
+        text = absolute_links(page, "1")
+        paths = re.findall(rf"\(https://\S+{REPOSITORY}/(?:blob/)?v1/([^)#]+)", text)
+        assert len(paths) >= 2
+        assert not [path for path in paths if not (ROOT / path).exists()]
 
 
-def test_the_notes_of_a_release_are_its_section():
-    pytest.importorskip("hatchling", reason="hatchling is not installed")
-    section = runpy.run_path(str(ROOT / ".ci" / "release_notes.py"))["section"]
-    notes = (
-        "# Changelog\n\n## 0.2.0 (2027-01-01)\n\nNew.\n\n### A\n\n## 0.1.0 (2026-11-22)\n\nOld.\n"
-    )
-    assert section(notes, "0.2.0") == "New.\n\n### A\n"
-    assert section(notes, "0.1.0") == "Old.\n"
-    assert section("## 1.0 (unreleased)\n\nNext.\n", "1.0") == "Next.\n"
-    with pytest.raises(SystemExit, match="no section"):
-        section(notes, "0.1")
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert len(section(changelog, skbandit.__version__)) > 1000
-
-
-def test_a_release_sets_version_and_date_wherever_they_are_told():
+def test_a_release_sets_version_and_date():
     prepare = runpy.run_path(str(ROOT / ".ci" / "prepare_release.py"))
-    for name, lines in prepare["PLACES"].items():
-        text = (ROOT / name).read_text(encoding="utf-8")
-        new = prepare["dated"](text, lines, "9.8.7", "2031-02-03")
-        changed = set(new.splitlines()) - set(text.splitlines())
-        assert 0 < len(changed) <= 2
-        assert all("9.8.7" in line or "2031-02-03" in line for line in changed)
-        assert prepare["dated"](new, lines, "9.8.7", "2031-02-03") == new
-    first = "# Changelog\n\n## 0.1.0 ({})\n\nText (unreleased).\n"
-    dated = prepare["dated"](first.format("unreleased"), prepare["FIRST"], "0.1.0", "2031-02-03")
-    assert dated == first.format("2031-02-03")
-    with pytest.raises(SystemExit, match="found 0"):
-        prepare["dated"]("", {"^version: .*$": "version: {version}"}, "1.0.0", "2031-02-03")
+    for path, lines in prepare["PLACES"].items():
+        text = prepare["dated"]((ROOT / path).read_text("utf-8"), lines, "9.8.7", "2031-02-03")
+        assert "9.8.7" in text
+        assert prepare["dated"](text, lines, "9.8.7", "2031-02-03") == text
 
 
 def test_fragments_are_of_known_types():
     """Else the changelog would leave them out in silence."""
     names = [path.name for path in (ROOT / "changes").iterdir() if path.name != "README.md"]
-    kinds = {kind["directory"] for kind in TOWNCRIER["type"]}
-    wrong = [n for n in names if not re.fullmatch(rf"(\+[\w-]+|\d+)\.({'|'.join(kinds)})\.md", n)]
-    assert not wrong
+    kinds = "|".join(kind["directory"] for kind in TOWNCRIER["type"])
+    assert not [n for n in names if not re.fullmatch(rf"(\+[\w-]+|\d+)\.({kinds})\.md", n)]

@@ -10,9 +10,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from benchmarks._published_goals import covariance_bound, everybody, fair, split
 from skbandit.constrained import ConstrainedThreshold, RampClassifier, constraint_path
 from skbandit.rates import churn, error_rate, false_positive_rate, recall
-from tests.benchmarks._published_goals import covariance_bound, everybody, fair, split
 
 pytestmark = pytest.mark.thorough
 NOISE = 0.003

@@ -1,0 +1,1 @@
+"""Comparisons of the library with others; README.md of this folder lists the commands."""
