@@ -98,9 +98,13 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         Of two classes, with `by`: the threshold of each group.
     costs_ : DataFrame
         Cost of each decision (columns) by label (rows); with `by`, by group and label. `predict`
-        returns the decision with the least of ``predict_proba(X) @ costs_``: see `expected_costs`.
+        returns the decision with the least of ``predict_proba(X) @ costs_``, after `recalibration_`: see `expected_costs`.
         The least cost of each label is 0; of several classes, the largest of all is 1. A threshold
         on probabilities is such a table, too.
+    recalibration_ : object or None
+        With several classes and a level above 0.5, `temperature` and `constants` (by class or by
+        group and class): ``log(predict_proba(X)) / temperature + constants``, made to add up to 1,
+        takes the place of the probabilities before `costs_`. Else None.
     decisions_ : ndarray
         The classes, then `other_decisions`.
     group_estimator_ : classifier
@@ -151,30 +155,35 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
     columns from `attributes` or X. scikit-learn's searches pass no attributes to `predict`: use
     their `best_estimator_`.
 
-    Costs of several classes are prices of the constraints: multipliers of the linear program over
-    all decisions, whose bounds are moved until the rates meet theirs out of fold; then the cost of
-    one decision after the other is moved to where the objective is best. The quality of the
-    probabilities affects the objective, not whether constraints hold. A bound on a sum of ratios
-    such as macro F1 can be measured, not trained; as an objective it can.
+    Costs of several classes are prices of the constraints. At a level of 0.5 they are searched as
+    measured out of fold: no rule that was looked at, such as each constant decision, the usual one
+    and the linear program's, meets the constraints at a better objective. What the objective leaves
+    open is decided by the error rate. A bound on a sum of ratios such as macro F1 can be measured,
+    not trained; as an objective it can.
 
-    With a `confidence_level` c there are two kinds of guarantee:
+    With a `confidence_level` c there are three kinds of promise:
 
+    - With more than two classes or decisions, c is a share found by simulation: probabilities are
+      recalibrated out of fold (`recalibration_`), every bound is moved inwards by 1.6 times its
+      margin, and the rule of the linear program is taken unless a rate out of fold misses its
+      bound. Where that is dear, the report shows it: compare with ``confidence_level=0.5``.
     - With two classes, ``cv="prefit"`` and constraints on single rates, the Clopper-Pearson limit
       of each rate, at level 1 - (1 - c)/m for m constraints, must meet its bound. For independent
       rows of equal weight that the model has not seen, this is exact for rates that are monotone in
       one threshold: recall, positive rate, false positive rate and their complements, overall or,
       with `by`, in the groups that have the thresholds. Choosing among thresholds does not
       invalidate it. For precision, F1 and accuracy it is approximate.
-    - Otherwise it is approximate: Wilson's limits (Clopper-Pearson for fewer than 10 rows) are
+    - Otherwise, with two classes, it is approximate: Wilson's limits (Clopper-Pearson for fewer than 10 rows) are
       combined by MOVER, with (1 - c)/A for an expression of A rates, and the risks of violating
       each constraint must add up to at most 1 - c.
 
     Scores of the folds' models have one scale: those of a linear model are shifted and scaled to
     the mean and the deviation, over the training rows, of the scores of `estimator_`. This needs
     probabilities below 1: for ``SGDClassifier(loss="modified_huber")``, set `response_method` to
-    "decision_function". A single
-    decision tree has few scores, which differ from fit to fit, so that its level is up to 0.15
-    too high: use "prefit", or a forest. A level is about all fits: of those of a bound at the edge
+    "decision_function". A single decision tree has few scores, which differ from fit to fit, so
+    that its level is up to 0.15 too high: use "prefit", or a forest. Rows of one person are told
+    by `groups`: without, a level counts dependent rows as if they were people, and is far too high.
+    A level is about all fits: of those of a bound at the edge
     of what is possible, many raise an error, and the others keep it less often. Scores that differ
     by rounding errors only, such as probabilities next to 1, count as equal.
 

@@ -507,8 +507,9 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         Returns
         -------
         DataFrame of shape (n_samples, n_decisions)
-            A column per decision; the index is that of X. ``predict_proba(X) @ costs_``, with the
-            `costs_` of a row's group if there are groups. It feeds `skbandit.selection.assign`, for
+            A column per decision; the index is that of X. ``predict_proba(X) @ costs_``, after
+            `recalibration_` if there is one, with the `costs_` of a row's group if there are
+            groups. It feeds `skbandit.selection.assign`, for
             capacities that must hold exactly in one batch.
         """
         check_is_fitted(self)

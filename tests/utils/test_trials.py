@@ -78,7 +78,7 @@ def test_copies_of_rows_tell_nothing_new():
     width = by_person["ci_high"] - by_person["ci_low"]
     np.testing.assert_allclose(width, single["ci_high"] - single["ci_low"], rtol=0.02)
     assert (width > 2 * (naive["ci_high"] - naive["ci_low"])).all()
-    np.testing.assert_allclose(by_person["effective_n"], single["effective_n"], rtol=0.01)
+    np.testing.assert_allclose(by_person["effective_n"], single["effective_n"], rtol=0.03)
     assert by_person["n_groups"].iloc[0] == 400
     assert "n_groups" not in naive
 
@@ -91,8 +91,9 @@ def test_groups_of_one_row_change_nothing():
         np.testing.assert_allclose(grouped[column], plain[column], rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:Fewer than 20 rows:UserWarning")
 def test_few_groups_are_told_and_one_has_no_interval():
-    y, p, g, person = rows(np.random.default_rng(2), 60, 3)
+    y, p, _, person = rows(np.random.default_rng(2), 60, 3)
     with pytest.warns(UserWarning, match=r"groups has 5 group\(s\)"):
         few = rate_report(y, p, accuracy(), groups=person % 5)
     with pytest.warns(UserWarning, match=r"groups has 1 group\(s\)"):
