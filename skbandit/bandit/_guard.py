@@ -139,23 +139,23 @@ class ChoiceStream:
             return self._seed, t
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(state: Any, other: Any) -> bool:
     """Whether two values of `random_state` are the same integer or the same object."""
-    if one is other:
+    if state is other:
         return True
-    both = isinstance(one, Integral) and isinstance(other, Integral)
-    return both and int(one) == int(other)
+    both = isinstance(state, Integral) and isinstance(other, Integral)
+    return both and int(state) == int(other)
 
 
 STATE_FORMAT = 1
 """Format of saved policies, raised by a change that older versions of skbandit would misread."""
 
 
-def check_format(found: int, writer: str) -> None:
+def check_format(state_format: int, writer: str) -> None:
     """Refuse the state of a policy saved in a later format, by this version of skbandit."""
-    if found > STATE_FORMAT:
+    if state_format > STATE_FORMAT:
         raise ValueError(
-            f"this policy was saved by skbandit {writer}, in format {found}, and skbandit "
+            f"this policy was saved by skbandit {writer}, in format {state_format}, and skbandit "
             f"{_version()} reads formats up to {STATE_FORMAT}: install skbandit {writer} or later."
         )
 
@@ -165,9 +165,9 @@ def _version() -> str:
     return sys.modules["skbandit"].__version__
 
 
-def unfilled(cls: Any, found: int, writer: str) -> Any:
+def unfilled(cls: Any, state_format: int, writer: str) -> Any:
     """Make a policy for a pickled state to fill, before any of the state is read."""
-    check_format(found, writer)
+    check_format(state_format, writer)
     return object.__new__(cls)
 
 
@@ -281,8 +281,8 @@ class GuardedPolicy(BaseEstimator):
             )
         pool = None
         if available is not None:
-            known = self.arms_.tolist() if self.__sklearn_is_fitted__() else []
-            codes: Codes = {label: k for k, label in enumerate(known)}
+            labels = self.arms_.tolist() if self.__sklearn_is_fitted__() else []
+            codes: Codes = {label: k for k, label in enumerate(labels)}
             pools = read_pools(available, 1, codes)
             pool = pools.labels(label_array(codes))[0]
         return make_record(X_row, arm, propensity, pool, self._n_learned())

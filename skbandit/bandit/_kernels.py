@@ -301,12 +301,12 @@ def replay_rows(
 
 
 @inlined_exactly
-def _beats(k: int, its: float, other: int, others: float, t: int, model: Model) -> bool:
+def _beats(k: int, score: float, other: int, other_score: float, t: int, model: Model) -> bool:
     """Whether arm k, by its score or in a tie, comes before another one in choice t.
 
     In ties of greedy choices, arms with events come first.
     """
-    if its == others:
+    if score == other_score:
         keys, order, seen = (
             model.posterior.rng_key,
             model.posterior.tie_order,
@@ -315,7 +315,7 @@ def _beats(k: int, its: float, other: int, others: float, t: int, model: Model) 
         if t < 0 and (seen[k] == 0) != (seen[other] == 0):
             return seen[other] == 0
         return wins_tie(t, keys[k], keys[other], order[k], order[other], model.rule)
-    return its > others
+    return score > other_score
 
 
 @called_exactly
@@ -335,13 +335,13 @@ def _choice(
             return proposed, best_score
     prepare(pool, model.posterior.mean, model)
     for k in pool:
-        its = scored(k, t, alpha, model.posterior.mean, model)
+        score = scored(k, t, alpha, model.posterior.mean, model)
         if len(scores):
-            scores[k] = its
+            scores[k] = score
         if k == proposed:
-            proposed_score = its
-        if best < 0 or _beats(k, its, best, best_score, t, model):
-            best, best_score = k, its
+            proposed_score = score
+        if best < 0 or _beats(k, score, best, best_score, t, model):
+            best, best_score = k, score
     if proposed >= 0 and proposed != best:
         n_events = model.posterior.counters[N_EVENTS]
         if not compares_proposal(rule) or accepts_proposal(
@@ -357,9 +357,9 @@ def _drawn(pool: np.ndarray, t: int, model: Model) -> int:
     drawn = pool[0]
     largest = uniform_score(t, model.posterior.rng_key[drawn], model.rule)
     for k in pool[1:]:
-        its = uniform_score(t, model.posterior.rng_key[k], model.rule)
-        if _beats(k, its, drawn, largest, t, model):
-            drawn, largest = k, its
+        score = uniform_score(t, model.posterior.rng_key[k], model.rule)
+        if _beats(k, score, drawn, largest, t, model):
+            drawn, largest = k, score
     return drawn
 
 
@@ -374,17 +374,17 @@ def _is_best(
     pool = sets.of_event[row]
     first, stop = sets.start[pool], sets.start[pool + 1]
     prepare(sets.arms[first:stop], model.posterior.mean, model)
-    mine = scored(k, t, alpha, model.posterior.mean, model)
-    j = own = last_best[pool]
+    score = scored(k, t, alpha, model.posterior.mean, model)
+    j = place = last_best[pool]
     for _ in range(first, stop):
         other = sets.arms[j]
         if other == k:
-            own = j
+            place = j
         else:
-            its = scored(other, t, alpha, model.posterior.mean, model)
-            if _beats(other, its, k, mine, t, model):
+            other_score = scored(other, t, alpha, model.posterior.mean, model)
+            if _beats(other, other_score, k, score, t, model):
                 last_best[pool] = j
                 return False
         j = j + 1 if j + 1 < stop else first
-    last_best[pool] = own
+    last_best[pool] = place
     return True

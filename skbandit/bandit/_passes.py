@@ -55,9 +55,9 @@ def score_rows(X: Any, t: int, alpha: float, posterior: Any, rule: Rule) -> np.n
     arms = np.arange(len(posterior.rng_key))
     scores = np.empty((X.shape[0], len(arms)))
     for rows, x, weights in _parts(X, posterior, rule):
-        own = gathered(posterior, weights)
+        part = gathered(posterior, weights)
         first = first_choice(t, rows)
-        model = Model(own, rule, own.workspace())
+        model = Model(part, rule, part.workspace())
         kernels.score_rows(x, arms, first, alpha, model, scores[rows])
     return scores
 
@@ -71,8 +71,8 @@ def choose_rows(
         _choose(X, sets, t, alpha, posterior, rule, chosen)
         return chosen
     for rows, x, weights in _parts(X, posterior, rule):
-        own, first = gathered(posterior, weights), first_choice(t, rows)
-        _choose(x, sets_of(sets, rows), first, alpha, own, rule, chosen[rows])
+        part, first = gathered(posterior, weights), first_choice(t, rows)
+        _choose(x, sets_of(sets, rows), first, alpha, part, rule, chosen[rows])
     return chosen
 
 
@@ -110,10 +110,10 @@ def _fill_probabilities(
     """Fill in the chosen arms, and their probabilities or those of all arms."""
     buffer = np.empty((6, len(posterior.rng_key)))
     for rows, x, weights in _parts(X, posterior, rule):
-        own = gathered(posterior, weights)
-        model = tuple(own), tuple(rule), tuple(own.workspace())
+        part = gathered(posterior, weights)
+        model = tuple(part), tuple(rule), tuple(part.workspace())
         kernels.probability_rows(
-            x, sets_of(sets, rows), first_choice(t, rows), alpha, own.mean, model, buffer,
+            x, sets_of(sets, rows), first_choice(t, rows), alpha, part.mean, model, buffer,
             out[rows], chosen[rows],
         )  # fmt: skip
 
@@ -143,12 +143,12 @@ def learn_rows(
         at = np.ix_(np.arange(len(posterior.share)), arms, weights)
         for row in new[(new >= rows.start) & (new < rows.stop)]:  # all weights, not only these
             begin(action[row], posterior, prior, rule.link)
-        own, n_before = _empty(posterior, weights), posterior.counters[N_EVENTS]
-        own.mean[:, arms], own.cov_factor[:, arms] = posterior.mean[at], posterior.cov_factor[at]
+        part, n_before = _empty(posterior, weights), posterior.counters[N_EVENTS]
+        part.mean[:, arms], part.cov_factor[:, arms] = posterior.mean[at], posterior.cov_factor[at]
         as_begun = prior._replace(averages=False, renews=False)
-        kernels.learn_rows(*events, own.mean, Model(own, rule, own.workspace()), as_begun)
-        posterior.mean[at], posterior.cov_factor[at] = own.mean[:, arms], own.cov_factor[:, arms]
-        posterior.seen_squares[features] = own.seen_squares
+        kernels.learn_rows(*events, part.mean, Model(part, rule, part.workspace()), as_begun)
+        posterior.mean[at], posterior.cov_factor[at] = part.mean[:, arms], part.cov_factor[:, arms]
+        posterior.seen_squares[features] = part.seen_squares
         if posterior.counters[N_EVENTS] > n_before and is_due(posterior):
             buffer = workspace_for(posterior.mean.shape[2])
             change_units(posterior, prior, prior.adaptive_mean, buffer)
@@ -232,7 +232,7 @@ def replay_present_features(
         arms and posterior about them after the replay.
     """
     X, weights = compact(log.X, posterior, prior, rule)
-    known, whole_prior = posterior, prior
+    whole_posterior, whole_prior = posterior, prior
     if weights is not None:
         posterior = gathered(posterior, weights)
         variance = np.ascontiguousarray(prior.variance[:, weights])  # else compiled again
@@ -243,11 +243,11 @@ def replay_present_features(
     accepted, n_seen = replay_rows(request, log._replace(X=X), alphas, posterior, prior, rule)
     codes, posterior = _in_learned_order(codes, posterior, n_known)
     if weights is not None:
-        whole = with_arms(known, list(codes)[n_known:], whole_prior)
+        whole = with_arms(whole_posterior, list(codes)[n_known:], whole_prior)
         whole.mean[:, :, weights] = posterior.mean
         whole.cov_factor[:, :, weights] = posterior.cov_factor
         whole.start[:, :, weights] = posterior.start
-        features = of_features(weights, known)
+        features = of_features(weights, whole_posterior)
         whole.rate[features], whole.seen_squares[features] = posterior.rate, posterior.seen_squares
         names = ("mean", "cov_factor", "rate", "seen_squares", "start")
         posterior = posterior._replace(**{name: getattr(whole, name) for name in names})
@@ -353,8 +353,8 @@ def _in_their_units(posterior: Posterior, weights: np.ndarray) -> Posterior:
 def _empty(posterior: Posterior, weights: np.ndarray) -> Posterior:
     """Posterior with room for these weights of each arm, not filled in, and with their units."""
     shape = *posterior.mean.shape[:2], len(weights)
-    own = _in_their_units(posterior, weights)
-    return own._replace(mean=np.empty(shape), cov_factor=np.empty(shape))
+    part = _in_their_units(posterior, weights)
+    return part._replace(mean=np.empty(shape), cov_factor=np.empty(shape))
 
 
 def first_choice(t: int, rows: slice) -> int:

@@ -78,7 +78,7 @@ MOST_OFFERED = 4
 class Offered(NamedTuple):
     """Arms that a policy knows, and others that its choices were offered: they come again."""
 
-    known: Codes
+    arms: Codes
     codes: Codes  # of these, and of the others in the order of their labels
     labels: np.ndarray
     kind: type  # of the labels of the others: equal ones of other types are returned as given
@@ -469,10 +469,10 @@ class SequentialPolicy(GuardedPolicy):
             )
         twins = lookalike_label(new, codes)
         if twins is not None:
-            label, known = twins
+            label, twin = twins
             warn(
                 f"arm {label!r} of type {type(label).__name__} is new, and the policy knows "
-                f"the arm {known!r} of type {type(known).__name__}: labels of different types "
+                f"the arm {twin!r} of type {type(twin).__name__}: labels of different types "
                 "are different arms. Convert the labels to one type.",
                 UserWarning,
             )
@@ -593,8 +593,8 @@ class SequentialPolicy(GuardedPolicy):
             self._equal = None  # as this was said
         # only sets of available arms may refer to arms that are not played
         names = self._names_in(y)
-        found = {*(column_names(y) or ()), *(names or ())}
-        arms = self._codes if available is not None or "available" in found else ()
+        fields = {*(column_names(y) or ()), *(names or ())}
+        arms = self._codes if available is not None or "available" in fields else ()
         log = read_log(
             y, n_rows, reward=reward, available=available, arms=arms, columns=names,
             table_arms=self._table_arms,
@@ -766,11 +766,11 @@ class PosteriorPolicy(SequentialPolicy):
 
     def _sum_up(self, base: Self, workers: dict[str, Self], labels: list[Any]) -> None:
         states = []
-        for one in (base, *workers.values()):
-            new = [label for label in labels if label not in one._codes]
-            codes = one._codes | {label: len(one._codes) + k for k, label in enumerate(new)}
+        for policy in (base, *workers.values()):
+            new = [label for label in labels if label not in policy._codes]
+            codes = policy._codes | {label: len(policy._codes) + k for k, label in enumerate(new)}
             order = np.array([codes[label] for label in labels], dtype=np.int64)
-            states.append(one._posterior_about(codes).keep_arms(order).copy())
+            states.append(policy._posterior_about(codes).keep_arms(order).copy())
         self._posterior, lost = self._merged(states[0], states[1:])
         if lost.any():
             k, arm = np.argwhere(lost)[0]
@@ -815,7 +815,7 @@ class PosteriorPolicy(SequentialPolicy):
     def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
         """As of other policies; the new arms may be more than those available."""
         offered = self._offered
-        if offered is not None and offered.known is not self._codes:
+        if offered is not None and offered.arms is not self._codes:
             offered = None
         if offered is not None and (pools := one_known_tuple(available, offered.codes)):
             if n_rows == 1 and {*map(type, available[0])} == {offered.kind}:
@@ -876,10 +876,10 @@ class PosteriorPolicy(SequentialPolicy):
             state, posterior = now._state_about(codes)
             return state, posterior, choose(X, sets, t, now._alpha(), posterior, rule)
 
-        state, posterior, found = self._guard.read(compute)
+        state, posterior, choice = self._guard.read(compute)
         if offered is not None and state:
             now._offered = offered._replace(state=state, larger=posterior)
-        return (labels[found[0]], found[1]) if return_proba else labels[found]
+        return (labels[choice[0]], choice[1]) if return_proba else labels[choice]
 
     def _choice_probabilities(self, X: Any, available: Any, **described: Any) -> np.ndarray:
         """Probability that `select` chooses each known arm."""

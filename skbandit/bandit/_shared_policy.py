@@ -257,10 +257,10 @@ class SharedGLMPolicy(PosteriorPolicy):
     def arm_features_(self) -> pd.DataFrame:
         """Features of `arms_`, as they were given."""
         check_is_fitted(self)
-        known = ArmFeatures((), np.empty((len(self._codes), 0)))
-        known = known if self._known is None else self._known
+        features = ArmFeatures((), np.empty((len(self._codes), 0)))
+        features = features if self._known is None else self._known
         labels = pd.Index(self._labels, dtype=self._labels.dtype)
-        return pd.DataFrame(known.values.copy(), index=labels, columns=list(known.columns))
+        return pd.DataFrame(features.values.copy(), index=labels, columns=list(features.columns))
 
     @property
     def coef_(self) -> np.ndarray:
@@ -388,11 +388,11 @@ class SharedGLMPolicy(PosteriorPolicy):
             else:
                 labels, described = read_arm_features(arm_features)
                 if draft.arm_features is not None:
-                    named, known = read_arm_features(draft.arm_features)
-                    labels, described = read_arm_features(arm_features, known.columns)
+                    named, features = read_arm_features(draft.arm_features)
+                    labels, described = read_arm_features(arm_features, features.columns)
                     codes: Codes = {label: k for k, label in enumerate(named)}
-                    fresh, values = new_arms(labels, described, known, codes)
-                    labels, described = [*named, *fresh], known.plus(values)
+                    fresh, values = new_arms(labels, described, features, codes)
+                    labels, described = [*named, *fresh], features.plus(values)
                 draft.arm_features = pd.DataFrame(
                     described.values, index=pd.Index(labels), columns=list(described.columns)
                 )
@@ -434,9 +434,9 @@ class SharedGLMPolicy(PosteriorPolicy):
         if not self._codes and (ordered := ascending(labels)):
             described = described.take(np.array([labels.index(label) for label in ordered]))
             labels = ordered
-        known = ArmFeatures(described.columns, described.values[:0])
-        known = known if self._known is None else self._known
-        fresh, values = new_arms(labels, described, known, self._codes)
+        features = ArmFeatures(described.columns, described.values[:0])
+        features = features if self._known is None else self._known
+        fresh, values = new_arms(labels, described, features, self._codes)
         if self._known is None:
             dz = values.shape[1]
             self._arm_units = running_units(dz, 2) if self.standardize else fixed_units(dz)
@@ -444,30 +444,30 @@ class SharedGLMPolicy(PosteriorPolicy):
         if fresh:
             codes = self._codes | {k: len(self._codes) + i for i, k in enumerate(fresh)}
             self._check_new_arms(codes)
-            self._known = known.plus(values)
+            self._known = features.plus(values)
             self._renew_arm_units(values)
             self._posterior = self._append_arms(fresh, values)
             self._know(codes)
 
     def _sum_up(self, base: Self, workers: dict[str, Self], labels: list[Any]) -> None:
         states = [base, *workers.values()]
-        described = [one for one in states if one._known is not None]
+        described = [state for state in states if state._known is not None]
         if described:
             values: dict[Any, np.ndarray] = {}
-            for one in described:
-                assert one._known is not None
-                values |= dict(zip(one._codes, one._known.values, strict=True))
-                columns = list(one._known.columns)
+            for state in described:
+                assert state._known is not None
+                values |= dict(zip(state._codes, state._known.values, strict=True))
+                columns = list(state._known.columns)
             index = pd.Index(labels, tupleize_cols=False)
             table = pd.DataFrame([values[label] for label in labels], index, columns)
             grows = len(labels) > len(base._codes)
-            for one in states:  # in the same units of arms, those of all
-                one._describe(table)
+            for state in states:  # in the same units of arms, those of all
+                state._describe(table)
                 if grows and self.standardize:
-                    assert one._arm_units is not None
-                    due = np.array([one._arm_units.seen[0], 0.0])
-                    one._arm_units = one._arm_units._replace(seen=due)
-                    one._renew_arm_units(np.empty((0, len(columns))))
+                    assert state._arm_units is not None
+                    due = np.array([state._arm_units.seen[0], 0.0])
+                    state._arm_units = state._arm_units._replace(seen=due)
+                    state._renew_arm_units(np.empty((0, len(columns))))
         super()._sum_up(base, workers, labels)
         self._known, self._arm_units = base._known, base._arm_units
 

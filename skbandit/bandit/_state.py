@@ -389,10 +389,10 @@ def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
         variance[:, :n_features] = scales[:, None] / max(n_features, 1)
         variance[:, n_features:] = np.sqrt(scales)[:, None]
         return variance
-    one = _per_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)
-    if not (one > 0).all():
-        raise ValueError(f"prior_variance must be positive, got {one[one <= 0][0]:g}.")
-    return one[None]
+    variance = _per_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)
+    if not (variance > 0).all():
+        raise ValueError(f"prior_variance must be positive, got {variance[variance <= 0][0]:g}.")
+    return variance[None]
 
 
 def read_scales(prior_scale: Any) -> np.ndarray:

@@ -226,9 +226,9 @@ def carry_over(
         mean[e, k, i] *= factor[i]
         if cov_factor.ndim == 3:
             # an adaptive prior is not known any more: all of the precision is the data's
-            own = 0.0 if prior.adaptive_variance else 1.0 / prior.variance[e, i]
-            of_data = max(1.0 / cov_factor[e, k, i] - own, 0.0)
-            cov_factor[e, k, i] = 1.0 / (own + of_data / (factor[i] * factor[i]))
+            prior_precision = 0.0 if prior.adaptive_variance else 1.0 / prior.variance[e, i]
+            of_data = max(1.0 / cov_factor[e, k, i] - prior_precision, 0.0)
+            cov_factor[e, k, i] = 1.0 / (prior_precision + of_data / (factor[i] * factor[i]))
         else:
             for j in range(cov_factor.shape[3]):
                 if centered:

@@ -149,12 +149,12 @@ def _check_columns(
 ) -> None:
     """Require each feature, action, reward and `named` column once, and lists in available."""
     with _in_pyarrow("the column names of source"):
-        found = Counter(schema.names)
+        counts = Counter(schema.names)
     required = [*features, columns["action"], columns["reward"], *named]
     for name in (*required, *columns.values()):
-        if found[name] > 1:  # possible in a Dataset
+        if counts[name] > 1:  # possible in a Dataset
             raise ValueError(f"two columns are named {name!r}, among {schema.names}.")
-        if name in required and not found[name]:
+        if name in required and not counts[name]:
             raise ValueError(f"no column {name!r} among {schema.names}.")
     _check_lists(schema, columns["available"])
 

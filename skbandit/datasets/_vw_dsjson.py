@@ -178,8 +178,8 @@ class _Reader:
             raise ValueError(f"pdrop must be in [0, 1), got {dropped:g}.")
         time = _read_time(event)
         if self.timed not in (None, time is not None):
-            found = "Timestamp is missing" if time is None else "there is a Timestamp"
-            raise ValueError(f"{found}, unlike in earlier events.")
+            contrast = "Timestamp is missing" if time is None else "there is a Timestamp"
+            raise ValueError(f"{contrast}, unlike in earlier events.")
         key = event.get("EventId")
         flat = _flatten({k: v for k, v in context.items() if k != "_multi"})
         described = _described(multi, labels) if self.action_features else []

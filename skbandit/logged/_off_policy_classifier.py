@@ -438,8 +438,8 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             with explained_entries(X, type(self).__name__):
                 return self._labels[inner.predict(self._check_features(X, reset=False))]
         scores = self._scores(X)
-        known = scores.shape[1]
-        best = np.where(allowed[:, :known], scores, -np.inf).argmax(axis=1)
+        n_scored = scores.shape[1]
+        best = np.where(allowed[:, :n_scored], scores, -np.inf).argmax(axis=1)
         without = ~allowed[np.arange(len(best)), best]  # no available arm has a score above -inf
         best[without] = allowed[without].argmax(axis=1)
         return label_array(codes)[best]
@@ -564,13 +564,13 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             )
         with explained_entries(X, type(self).__name__):
             if hasattr(self.estimator_, "predict_proba"):
-                found, lowest = self.estimator_.predict_proba(X), 0.0
+                class_scores, lowest = self.estimator_.predict_proba(X), 0.0
             else:
-                found, lowest = np.asarray(self.estimator_.decision_function(X)), -np.inf
-        if found.ndim == 1:
-            found = np.column_stack([-found, found])
-        scores = np.full((len(found), n_arms), lowest)
-        scores[:, self.estimator_.classes_] = found
+                class_scores, lowest = np.asarray(self.estimator_.decision_function(X)), -np.inf
+        if class_scores.ndim == 1:
+            class_scores = np.column_stack([-class_scores, class_scores])
+        scores = np.full((len(class_scores), n_arms), lowest)
+        scores[:, self.estimator_.classes_] = class_scores
         return scores
 
     def _read_available(self, available: Any, n_rows: int) -> tuple[Codes, np.ndarray]:

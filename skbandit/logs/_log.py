@@ -106,16 +106,16 @@ def columns_of(y: Any, columns: Mapping[str, Any] | None = None) -> dict[str, An
                 f"columns maps {meaning!r} to {name!r}, which is not a column of y"
                 + (f"; did you mean {near[0]!r}?" if near else f": {first_few(names, 20)}.")
             )
-    found = {name: name for name in LOG_COLUMNS if name in names} | mapped
-    _check_overlooked([name for name in names if name not in found.values()], found)
-    if "action" not in found:
+    name_of = {name: name for name in LOG_COLUMNS if name in names} | mapped
+    _check_overlooked([name for name in names if name not in name_of.values()], name_of)
+    if "action" not in name_of:
         near = [name for name in names if _meaning(name) == "action"]
         guess = repr(near[0] if near else "arm_id")
         raise ValueError(
             f"y has no column 'action': rename the column of the chosen arms, or map it by "
             f"columns={{'action': {guess}}}. Its columns are {first_few(names, 20)}."
         )
-    return {name: found[name] for name in LOG_COLUMNS if name in found}
+    return {name: name_of[name] for name in LOG_COLUMNS if name in name_of}
 
 
 def _checked_mapping(columns: Any) -> dict[str, Any]:
@@ -138,14 +138,14 @@ def _checked_mapping(columns: Any) -> dict[str, Any]:
     return mapped
 
 
-def _check_overlooked(names: list[Any], found: Mapping[str, Any]) -> None:
+def _check_overlooked(names: list[Any], name_of: Mapping[str, Any]) -> None:
     """Refuse names that probably are a column of the log which is otherwise missing."""
     for name in names:
         meaning = _meaning(name)
         similar = get_close_matches(str(name).lower(), LOG_COLUMNS, n=1, cutoff=0.75)
-        if similar and similar[0] not in found:
+        if similar and similar[0] not in name_of:
             meaning = similar[0]
-        elif meaning is None or meaning in found or meaning not in _NEEDED_IF_PRESENT:
+        elif meaning is None or meaning in name_of or meaning not in _NEEDED_IF_PRESENT:
             continue
         raise ValueError(
             f"y has a column {name!r}: rename it to {meaning!r}, map it by "
@@ -294,8 +294,8 @@ def read_log(
             "names, as in columns={'reward': 'clicked'}."
         )
     _refuse_slates(read)
-    known = _distinct(arms)
-    codes: Codes = {label: k for k, label in enumerate(known)}
+    labels = _distinct(arms)
+    codes: Codes = {label: k for k, label in enumerate(labels)}
     action = code_labels(read["action"], codes)
     n = len(action)
     if n_rows is not None and n != n_rows:
@@ -310,7 +310,7 @@ def read_log(
         propensities = _read_propensities(propensities, n)
     pools = read.get("available")
     if pools is not None:
-        before, n_known = list(codes), len(known)
+        before, n_known = list(codes), len(labels)
         pools = read_pools(pools, n, codes, table_arms, per_row=available is None, n_known=n_known)
         action = renumbered(action, before, codes)
         _check_contains(pools, action, list(codes))
@@ -387,10 +387,10 @@ def _refuse_slates(read: Mapping[str, Any]) -> None:
             raise TypeError(f"{name} has several values on a row, such as {first!r}: {_SLATES}.")
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(column: Any, other: Any) -> bool:
     """Whether two columns are equal; False if their entries are arrays."""
     try:
-        return list(one) == list(other)
+        return list(column) == list(other)
     except ValueError:
         return False
 
@@ -424,11 +424,11 @@ def _check_contains(pools: Pools, action: np.ndarray, labels: list[Any]) -> None
     if len(outside):
         row = int(outside[0])
         pool = pools.of_event[row]
-        own = [labels[k] for k in pools.arms[pools.start[pool] : pools.start[pool + 1]]]
+        pool_labels = [labels[k] for k in pools.arms[pools.start[pool] : pools.start[pool + 1]]]
         label = labels[action[row]]
-        slate = isinstance(label, tuple) and set(label) <= set(own)
+        slate = isinstance(label, tuple) and set(label) <= set(pool_labels)
         raise ValueError(
-            f"row {row}: the action {label!r} is not among the available arms, {own}"
+            f"row {row}: the action {label!r} is not among the available arms, {pool_labels}"
             + (f": {_SLATES}." if slate else ".")
         )
 

@@ -69,7 +69,7 @@ def routes_weights(estimator: Any) -> bool:
 def takes_weights(estimator: Any) -> bool:
     """Whether `fit` takes sample_weight, or passes keyword arguments on, as searches do."""
     parameters = inspect.signature(estimator.fit).parameters
-    anything = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     return "sample_weight" in parameters or anything
 
 

@@ -43,9 +43,9 @@ def warn(message: str, category: type[Warning]) -> None:
         if (message, category) in told:
             return
         told.add((message, category))
-    own = sys._getframe(1)
+    caller = sys._getframe(1)
     main = sys._current_frames().get(threading.main_thread().ident or 0)
-    frame = _line_of_user(own) or _line_of_user(main) or own
+    frame = _line_of_user(caller) or _line_of_user(main) or caller
     warnings.warn_explicit(
         message,
         category,
@@ -265,8 +265,10 @@ def _first_moved(index: pd.Index, reference: pd.Index) -> int | None:
     if len(index) != n or index.equals(reference):
         return None
     codes, labels = reference.append(index).factorize(use_na_sentinel=False)
-    one, other = (np.bincount(part, minlength=len(labels)) for part in (codes[:n], codes[n:]))
-    if not np.array_equal(one, other):
+    counts, other_counts = (
+        np.bincount(part, minlength=len(labels)) for part in (codes[:n], codes[n:])
+    )
+    if not np.array_equal(counts, other_counts):
         return None
     return int(np.flatnonzero(codes[:n] != codes[n:])[0])
 

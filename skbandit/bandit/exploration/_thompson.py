@@ -195,14 +195,14 @@ def _one_row(mu: np.ndarray, s: np.ndarray, m: int) -> np.ndarray:
     quantiles = np.arange(1, n_quantiles + 1) / (n_quantiles + 1)
     inner = (mu[:, None] + s[:, None] * ndtri(quantiles)).ravel()
     nodes = np.unique(np.concatenate([ends, inner]))
-    found = np.zeros(len(mu))
+    chances = np.zeros(len(mu))
     step = max(2, ENTRIES // (len(mu) * m))
     for first in range(0, len(nodes) - 1, step):
         z = nodes[first : first + step + 1]
         below = ndtr((z - mu[:, None]) / s[:, None])
         few = _fewer_than(m, 1.0 - below)
-        found += ((few[:, 1:] + few[:, :-1]) / 2 * np.diff(below, axis=1)).sum(axis=1)
-    probability[candidates] = np.clip(found, 0.0, 1.0)
+        chances += ((few[:, 1:] + few[:, :-1]) / 2 * np.diff(below, axis=1)).sum(axis=1)
+    probability[candidates] = np.clip(chances, 0.0, 1.0)
     return _scale_to_sum(probability, m)
 
 

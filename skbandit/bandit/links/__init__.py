@@ -56,12 +56,12 @@ def log_evidence(
     """
     if link == LINEAR:
         return linear.log_predictive(m, v, r, noise_variance / weight)
-    found, left = 0.0, weight
+    evidence, left = 0.0, weight
     if weight > 1.0:
-        found, left = _log_predictive(m, v, r, link), weight - 1.0
+        evidence, left = _log_predictive(m, v, r, link), weight - 1.0
         g, h = step(m, v, r, link, noise_variance)
         m, v = m + v * g, v - v * v * h
-    return found + left * _log_predictive(m, v, r, link)
+    return evidence + left * _log_predictive(m, v, r, link)
 
 
 @called_exactly
