@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+_guards: WeakSet[Guard] = WeakSet()
+
+# Held while choices are counted, so that threads sharing a policy never share random numbers.
+_counting = Lock()
+
+STATE_FORMAT = 1
+"""Format of saved policies, raised by a change that older versions of skbandit would misread."""
+
 
 class Guard:
     """Lets one thread learn at a time, while others read.
@@ -77,9 +85,6 @@ class Guard:
             return compute()
 
 
-_guards: WeakSet[Guard] = WeakSet()
-
-
 def _renew_all() -> None:
     global _counting
     _counting = Lock()
@@ -89,10 +94,6 @@ def _renew_all() -> None:
 
 if hasattr(os, "register_at_fork"):  # threads that do not exist in the child may hold locks
     os.register_at_fork(after_in_child=_renew_all)
-
-
-# Held while choices are counted, so that threads sharing a policy never share random numbers.
-_counting = Lock()
 
 
 class ChoiceStream:
@@ -145,10 +146,6 @@ def _same(state: Any, other: Any) -> bool:
         return True
     both = isinstance(state, Integral) and isinstance(other, Integral)
     return both and int(state) == int(other)
-
-
-STATE_FORMAT = 1
-"""Format of saved policies, raised by a change that older versions of skbandit would misread."""
 
 
 def check_format(state_format: int, writer: str) -> None:

@@ -41,6 +41,9 @@ from skbandit.bandit.shared._state import SharedPosterior, Workspace
 from skbandit.bandit.shared._state import settle as settle_shared
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
+# Entries of `Course.counts`.
+N_BEFORE, N_ACCEPTED, N_COUNTED, N_LEARNED, N_WAITING = range(5)
+
 
 class Model(NamedTuple):
     """Posterior, the settings of choices, and buffers."""
@@ -128,10 +131,7 @@ class Course(NamedTuple):
     accepted: np.ndarray  # (n_events,), positions in the schedule of accepted events
     waiting: np.ndarray  # rows that await learning, in order, and those that did
     last_best: np.ndarray  # (n_sets,), place of the last winner of each set of arms
-    counts: np.ndarray  # (5,): events learned before the replay, and the four counts below
-
-
-N_BEFORE, N_ACCEPTED, N_COUNTED, N_LEARNED, N_WAITING = range(5)
+    counts: np.ndarray  # (5,): events learned before the replay, and the counts named above
 
 
 class Schedule(NamedTuple):

@@ -41,6 +41,15 @@ CUT = (
     "it learned before: pass as base a later state, of which all policies were copies."
 )
 
+Moments = tuple[np.ndarray, np.ndarray]
+"""Means, and variances of that shape or matrices L with Σ = L Lᵀ."""
+
+Counted = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Means, sums of squared deviations from them, and the weight of the rows, of shape (1,)."""
+
+LARGEST_LOSS = 1e-6
+"""Share of a precision that rounding may lose."""
+
 
 def extended(path: Path, goes_on: bool) -> Path:
     """Path after another call, of a policy that goes on with its last stretch or begins one."""
@@ -194,16 +203,6 @@ class Gaussians(NamedTuple):
 
     precision: np.ndarray  # (..., d), or (..., d, d) if full
     natural: np.ndarray  # (..., d)
-
-
-Moments = tuple[np.ndarray, np.ndarray]
-"""Means, and variances of that shape or matrices L with Σ = L Lᵀ."""
-
-Counted = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Means, sums of squared deviations from them, and the weight of the rows, of shape (1,)."""
-
-LARGEST_LOSS = 1e-6
-"""Share of a precision that rounding may lose."""
 
 
 def combine(

@@ -51,6 +51,18 @@ from skbandit.utils._compiled import (
     inlined_exactly,
 )
 
+UCB, THOMPSON = (list(EXPLORATIONS).index(name) for name in ("ucb", "thompson"))
+
+WELL_KNOWN = 10
+"""Events per arm, on average, from which arms without events start from the others."""
+
+REACH = 6.0
+"""Distances between the best arm and the average in a standard deviation of later arms' constant:
+upper bounds, `alpha` = .2 of it above the average, are above the best arm."""
+
+FEW_WEIGHTS = 12
+"""Weights up to which the columns of a full Σ's factor are read faster than its rows."""
+
 # Several prior scales side by side, mixed by evidence.
 #
 # Every arm learns one posterior per prior scale. Before scale e learns an event, its log
@@ -100,19 +112,6 @@ def mixed(
 def of_mixture(origin: float, away: float, square: float, within: float) -> tuple[float, float]:
     """Mean and variance of a mixture whose weights sum to 1."""
     return origin + away, within + max(square - away * away, 0.0)
-
-
-UCB, THOMPSON = (list(EXPLORATIONS).index(name) for name in ("ucb", "thompson"))
-
-WELL_KNOWN = 10
-"""Events per arm, on average, from which arms without events start from the others."""
-
-REACH = 6.0
-"""Distances between the best arm and the average in a standard deviation of later arms' constant:
-upper bounds, `alpha` = .2 of it above the average, are above the best arm."""
-
-FEW_WEIGHTS = 12
-"""Weights up to which the columns of a full Σ's factor are read faster than its rows."""
 
 
 @inlined_exactly

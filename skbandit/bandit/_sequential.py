@@ -74,6 +74,13 @@ if TYPE_CHECKING:
 MOST_OFFERED = 4
 """Arms that are not known but remembered, per arm of the latest choice that is not known."""
 
+LARGEST_CONTEXT = 1e16
+"""Largest absolute entry of a context: beyond, 1 is less than its rounding error."""
+
+# Entries of a DataFrame whose types are looked at one by one: about 10 µs. Beyond, scikit-learn's
+# validation is as fast.
+_FEW_ENTRIES = 1000
+
 
 class Offered(NamedTuple):
     """Arms that a policy knows, and others that its choices were offered: they come again."""
@@ -84,14 +91,6 @@ class Offered(NamedTuple):
     kind: type  # of the labels of the others: equal ones of other types are returned as given
     state: tuple[Any, ...] = ()  # posterior, its events, and prior
     larger: Any = None  # posterior about all, made from this state
-
-
-LARGEST_CONTEXT = 1e16
-"""Largest absolute entry of a context: beyond, 1 is less than its rounding error."""
-
-# Entries of a DataFrame whose types are looked at one by one: about 10 µs. Beyond, scikit-learn's
-# validation is as fast.
-_FEW_ENTRIES = 1000
 
 
 class SequentialPolicy(GuardedPolicy):

@@ -35,6 +35,18 @@ CENTER, RATE, MEAN, SQUARES = range(4)
 # events; variances of 0 if these are at their prior.
 START_MEAN, START_VARIANCE = range(2)
 
+ARM_AXIS = {"mean": 1, "cov_factor": 1, "n_updates": 0, "tie_order": 0, "learned": 0, "rng_key": 0}
+"""Axis that numbers the arms, of the fields of `Posterior` that have one."""
+
+LEAST_SHARE = 1e-3
+"""Weight below which a scale is left out of choices; it goes on learning and may return."""
+
+FORGETTING = 0.995
+"""Of the model that forgets under "auto": it remembers about the latest 200 events of an arm."""
+
+BUILT_WITH = ("covariance", "fit_intercept", "link", "standardize")
+"""Parameters that decide which numbers a posterior holds, so that they cannot change with it."""
+
 
 class Posterior(NamedTuple):
     """Posteriors w ~ N(mean, Σ) of every arm, and all else that learning updates in place.
@@ -100,10 +112,6 @@ def workspace_for(n_weights: int) -> np.ndarray:
     return np.empty((4, n_weights))
 
 
-ARM_AXIS = {"mean": 1, "cov_factor": 1, "n_updates": 0, "tie_order": 0, "learned": 0, "rng_key": 0}
-"""Axis that numbers the arms, of the fields of `Posterior` that have one."""
-
-
 class Prior(NamedTuple):
     """Priors of a new arm, and the settings of learning.
 
@@ -152,13 +160,6 @@ def all_arms(n_rows: int, n_arms: int) -> ArmSets:
 @lru_cache
 def _one_set(n_arms: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array([0, n_arms], np.int64), np.arange(n_arms, dtype=np.int64)
-
-
-LEAST_SHARE = 1e-3
-"""Weight below which a scale is left out of choices; it goes on learning and may return."""
-
-FORGETTING = 0.995
-"""Of the model that forgets under "auto": it remembers about the latest 200 events of an arm."""
 
 
 def no_posterior(
@@ -261,10 +262,6 @@ def _diagonal_in_units(posterior: Posterior, variance: np.ndarray) -> np.ndarray
 def explorations_by(*given: str) -> set[str]:
     """Names of the rules that need no more than this of a model."""
     return {name for name, need in EXPLORATIONS.items() if need in given}
-
-
-BUILT_WITH = ("covariance", "fit_intercept", "link", "standardize")
-"""Parameters that decide which numbers a posterior holds, so that they cannot change with it."""
 
 
 def built_with(policy: Any) -> dict[str, Any]:

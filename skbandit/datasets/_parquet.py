@@ -25,6 +25,9 @@ Block = TypeVar("Block")
 
 _LOG = ("action", "reward", "propensity", "timestamp", "available")
 
+BATCH_SIZE = 500_000
+"""Rows of a table of `read_parquet_tables`: fewer take longer, more need more memory."""
+
 
 def read_parquet_log(
     source: Any,
@@ -127,10 +130,6 @@ def read_parquet_tables(
     columns = choose(dataset.schema.names)
     shared = set() if dataset is source else set(columns)
     return _read(dataset, columns, BATCH_SIZE, shared, read_table)
-
-
-BATCH_SIZE = 500_000
-"""Rows of a table of `read_parquet_tables`: fewer take longer, more need more memory."""
 
 
 def _read_names(names: Any) -> dict[str, str]:

@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+# Default classifier; cloned before use.
+_LOGISTIC = LogisticRegression(max_iter=1000)
+
 
 # Cost-sensitive classification by weighted examples, for any classifier that takes weights.
 #
@@ -122,10 +125,6 @@ class RewardsByClassifier(RegressorMixin, BaseEstimator):
         if self.classifier_ is None:
             return np.full(count_rows(X), self.lowest_)
         return self.lowest_ + self.range_ * self.classifier_.predict_proba(X)[:, 1]
-
-
-# Default classifier; cloned before use.
-_LOGISTIC = LogisticRegression(max_iter=1000)
 
 
 def _inner_has(method: str) -> Callable[[Any], bool]:

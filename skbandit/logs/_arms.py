@@ -28,6 +28,14 @@ Codes = dict[Hashable, int]
 # Labels that are looked up one by one.
 _FEW = 20
 
+# Treatment of labels that are not known: add them, raise an error, or leave them out.
+Unknown = Literal["add", "error", "ignore"]
+
+# The labels of each row, or those of all rows.
+_Rows = list[Any] | tuple[Any, ...]
+
+_CURE = 'With unknown_ads="ignore", new ads are left out, and ads without a column are unavailable.'
+
 
 def label_array(labels: Iterable[Any]) -> np.ndarray:
     """Labels as an array: bool, int64 or float64 if all are of that type, else object.
@@ -197,10 +205,6 @@ def _one_dimensional(labels: Any, name: str) -> np.ndarray:
     return array
 
 
-# Treatment of labels that are not known: add them, raise an error, or leave them out.
-Unknown = Literal["add", "error", "ignore"]
-
-
 @dataclass(frozen=True)
 class Pools:
     """Sets of available arms; a set shared by many events is stored once.
@@ -254,10 +258,6 @@ class _Table:
 
     flags: Any  # ndarray or csr_array of bool
     labels: list[Any] | None = None  # of the columns; None if they have no names
-
-
-# The labels of each row, or those of all rows.
-_Rows = list[Any] | tuple[Any, ...]
 
 
 def in_label_order(codes: Codes, pools: Pools, n_known: int = 0) -> tuple[Codes, Pools]:
@@ -434,9 +434,6 @@ def _columns_in_order(
     ordered = np.zeros((len(flags), len(codes)), dtype=bool)
     ordered[:, [codes[labels[k]] for k in places]] = flags[:, places]
     return ordered
-
-
-_CURE = 'With unknown_ads="ignore", new ads are left out, and ads without a column are unavailable.'
 
 
 def _read(available: Any, arms: Collection[Any]) -> _Table | _Rows:

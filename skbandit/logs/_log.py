@@ -56,6 +56,16 @@ _FAR_FUTURE = "timestamp is in seconds after the year 5138"
 # Numbers above these are not seconds, but probably of this unit: the year 5138 in each.
 _OTHER_UNITS = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"))
 
+_SLATES = (
+    "a log of slates is for skbandit.bandit.SlatePolicy, and for replay_slates, slate_ips and "
+    "slate_pseudo_inverse of skbandit.evaluation"
+)
+
+NO_REWARDS = (
+    "y has actions but no rewards, so each action counts as reward 1: pass a DataFrame with "
+    "columns 'action' and 'reward', or reward=."
+)
+
 
 def column_names(y: Any) -> list[Any] | None:
     """Column names of a table, dict or structured array; None if it has no named columns."""
@@ -156,12 +166,6 @@ def _check_overlooked(names: list[Any], name_of: Mapping[str, Any]) -> None:
 def _meaning(name: Any) -> str | None:
     """The meaning of a name in use elsewhere."""
     return next((m for m, words in _SYNONYMS.items() if str(name).lower() in words), None)
-
-
-_SLATES = (
-    "a log of slates is for skbandit.bandit.SlatePolicy, and for replay_slates, slate_ips and "
-    "slate_pseudo_inverse of skbandit.evaluation"
-)
 
 
 @dataclass(frozen=True)
@@ -487,12 +491,6 @@ def count_actions(y: Any) -> tuple[Any, np.ndarray]:
     y = as_actions(y)
     warn(NO_REWARDS, UserWarning)
     return y, np.ones(len(y))
-
-
-NO_REWARDS = (
-    "y has actions but no rewards, so each action counts as reward 1: pass a DataFrame with "
-    "columns 'action' and 'reward', or reward=."
-)
 
 
 def is_log(y: Any, columns: Mapping[str, Any] | None) -> bool:

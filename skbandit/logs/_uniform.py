@@ -42,6 +42,14 @@ _MOST_LEVELS = 50
 """Levels of a categorical column, or sets of available arms, that are bins of their own, the most
 frequent ones."""
 
+# Per group and arm: number of events, expectation and variance.
+Counts = tuple[np.ndarray, np.ndarray, np.ndarray]
+# Of groups, given as indicators of shape (n_groups, n_events).
+Counter = Callable[[csr_array], Counts]
+
+# Groups of events, as indicators of shape (n_groups, n_events), and what describes one by number.
+Groups = tuple[csr_array, Callable[[int], str]]
+
 
 def is_far(counts: Any, expected: Any, variance: Any, square: float = 25.0) -> Any:
     """Whether counts are more than about 5 standard deviations from their expectation.
@@ -133,12 +141,6 @@ def find_dependence_of_pools(log: Log, X: Any) -> str | None:
     )
 
 
-# Per group and arm: number of events, expectation and variance.
-Counts = tuple[np.ndarray, np.ndarray, np.ndarray]
-# Of groups, given as indicators of shape (n_groups, n_events).
-Counter = Callable[[csr_array], Counts]
-
-
 @dataclass(frozen=True)
 class _Alarm:
     """A group of events in which an arm's number of events is far from its expectation."""
@@ -224,10 +226,6 @@ def _entries_per_row(X: Any) -> float:
         return max(X.nnz / X.shape[0], 1.0)
     columns = X.shape[1:] if hasattr(X, "shape") else np.shape(X)[1:]
     return float(np.clip(np.prod(columns), 1, _MOST_COLUMNS))
-
-
-# Groups of events, as indicators of shape (n_groups, n_events), and what describes one by number.
-Groups = tuple[csr_array, Callable[[int], str]]
 
 
 def _groups_of_columns(X: Any) -> Iterator[Groups]:

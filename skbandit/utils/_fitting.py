@@ -28,6 +28,11 @@ from skbandit.utils._validation import told_once, warn
 
 T = TypeVar("T")
 
+_LOGGER = logging.getLogger("skbandit")
+
+# Empty, or entropy of a process that was forked: it shares NumPy's global state with its siblings.
+_forked = b""
+
 
 @contextmanager
 def atomic_fit(estimator: Any) -> Iterator[Any]:
@@ -83,10 +88,6 @@ def _with_warnings(
     with warnings.catch_warnings(record=True) as caught:
         result = call()
     return result, [(str(warning.message), warning.category) for warning in caught]
-
-
-# Empty, or entropy of a process that was forked: it shares NumPy's global state with its siblings.
-_forked = b""
 
 
 def _draw_entropy() -> None:
@@ -169,9 +170,6 @@ def iter_with_progress(
         if now - last >= every:
             last = now
             report((number + 1) / len(steps))
-
-
-_LOGGER = logging.getLogger("skbandit")
 
 
 def report_progress(message: str) -> None:

@@ -26,6 +26,9 @@ from skbandit.bandit.exploration._random import COIN, NO_ARM, uniform
 from skbandit.bandit.links import mean_reward
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
+# Halvings of an interval: beyond what floats tell apart.
+_HALVINGS = 80
+
 
 @inlined_exactly
 def acceptance(gap: float, n_arms: int, n_events: int, alpha: float) -> float:
@@ -103,9 +106,6 @@ def inverse_gap(rewards: np.ndarray, gamma: np.ndarray) -> np.ndarray:
 #
 # so that over T slates, each of whose rewards is seen, γ = √(K T/R) bounds the regret by a
 # multiple of √(K T R), where R is the sum of the squared errors on the arms shown.
-
-
-_HALVINGS = 80
 
 
 def inverse_gap_inclusion(rewards: np.ndarray, m: int, gamma: np.ndarray) -> np.ndarray:

@@ -46,6 +46,17 @@ RANGE = 6.0
 LEAST_DEVIATION = 1e-9
 """Least standard deviation of a draw, relative to the range of draws: known arms become steep."""
 
+# Quantiles of each arm's draw at which the number of larger draws is computed: fewer for many
+# arms, whose nodes serve one another. Between nodes it is interpolated: probabilities have an error
+# of at most .002, mostly below .0005.
+MOST_QUANTILES, LEAST_QUANTILES = 31, 7
+
+MOST_NODES = 1200
+"""Number of nodes that the quantiles of all arms should not exceed by much."""
+
+ENTRIES = 2**21
+"""Largest number of probabilities held at once (16 MB)."""
+
 
 @called_exactly
 def score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule) -> float:
@@ -132,18 +143,6 @@ def _log_phi(z: float) -> float:
         bend = 3.0 * rise - 2.0 * left - right + u * (left + right - 2.0 * rise)
         result = LOG_PHI[i] + u * (left + u * bend)
     return result
-
-
-# Quantiles of each arm's draw at which the number of larger draws is computed: fewer for many
-# arms, whose nodes serve one another. Between nodes it is interpolated: probabilities have an error
-# of at most .002, mostly below .0005.
-MOST_QUANTILES, LEAST_QUANTILES = 31, 7
-
-MOST_NODES = 1200
-"""Number of nodes that the quantiles of all arms should not exceed by much."""
-
-ENTRIES = 2**21
-"""Largest number of probabilities held at once (16 MB)."""
 
 
 def largest_draws_inclusion(moments: tuple[np.ndarray, np.ndarray], m: int) -> np.ndarray:

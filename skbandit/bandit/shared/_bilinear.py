@@ -36,6 +36,9 @@ from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_e
 BLOCK = 64
 """Arms whose moments are computed side by side: their features stay in the fastest cache."""
 
+LEAST_KEPT = 0.5
+"""Discounts of a full Σ, which cost p³ operations each, are applied at once up to this factor."""
+
 
 @called_exactly
 def contract(
@@ -153,10 +156,6 @@ def absorb(
             mean[i, j] += g * s
             for k_column in range(p):
                 row[k_column] -= c * s * a[k_column]
-
-
-LEAST_KEPT = 0.5
-"""Discounts of a full Σ, which cost p³ operations each, are applied at once up to this factor."""
 
 
 @called_exactly
