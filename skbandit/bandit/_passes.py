@@ -34,7 +34,7 @@ from skbandit.bandit.shared._state import settle as settle_shared
 from skbandit.logs import Codes, ReplayRequest
 from skbandit.utils._compiled import slices
 
-ENTRIES = 2**20
+DENSE_ENTRIES = 2**20
 """Entries of sparse rows that become dense at once: 8 MB. Beyond, memory is wasted without gain."""
 
 # Nonzero entries gathered at once. Fewer cost calls, about 30 µs each; of more, each row meets
@@ -203,7 +203,7 @@ def replay_rows(
 
 def _spans(n_events: int, X: Any) -> Iterator[tuple[int, int]]:
     """First and last positions of the parts of a replay; those of sparse contexts are short."""
-    most = max(1, ENTRIES // max(X.shape[1], 1)) if issparse(X) else n_events
+    most = max(1, DENSE_ENTRIES // max(X.shape[1], 1)) if issparse(X) else n_events
     for part in slices(n_events):
         for first in range(part.start, part.stop, most):
             yield first, min(first + most, part.stop)

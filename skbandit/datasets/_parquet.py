@@ -23,9 +23,9 @@ __all__ = ["read_parquet_log"]
 
 Block = TypeVar("Block")
 
-_LOG = ("action", "reward", "propensity", "timestamp", "available")
+_COLUMN_NAMES = ("action", "reward", "propensity", "timestamp", "available")
 
-BATCH_SIZE = 500_000
+TABLE_ROWS = 500_000
 """Rows of a table of `read_parquet_tables`: fewer take longer, more need more memory."""
 
 
@@ -101,7 +101,7 @@ def read_parquet_log(
     if twice:
         raise ValueError(f"features contains column {twice[0]!r} twice.")
     renamed = _read_names(names)
-    columns = {name: renamed.get(name, name) for name in _LOG}
+    columns = {name: renamed.get(name, name) for name in _COLUMN_NAMES}
     dataset = _open(source, "source")
     _check_columns(dataset.schema, features, columns, as_labels(renamed.values(), "names"))
     present = {name: column for name, column in columns.items() if column in dataset.schema.names}
@@ -129,7 +129,7 @@ def read_parquet_tables(
     dataset = _open(source, name)
     columns = choose(dataset.schema.names)
     shared = set() if dataset is source else set(columns)
-    return _read(dataset, columns, BATCH_SIZE, shared, read_table)
+    return _read(dataset, columns, TABLE_ROWS, shared, read_table)
 
 
 def _read_names(names: Any) -> dict[str, str]:
@@ -137,9 +137,9 @@ def _read_names(names: Any) -> dict[str, str]:
     if not (names is None or isinstance(names, Mapping)):
         raise TypeError(f"names must be a dict of column names, got {names!r}.")
     renamed = dict(names or {})
-    unknown = [name for name in renamed if name not in _LOG]
+    unknown = [name for name in renamed if name not in _COLUMN_NAMES]
     if unknown:
-        raise ValueError(f"names has the key {unknown[0]!r}, expected some of {_LOG}.")
+        raise ValueError(f"names has the key {unknown[0]!r}, expected some of {_COLUMN_NAMES}.")
     return renamed
 
 

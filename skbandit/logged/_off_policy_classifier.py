@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 # Default classifier; cloned before use.
-_LOGISTIC = LogisticRegression(max_iter=1000)
+DEFAULT_CLASSIFIER = LogisticRegression(max_iter=1000)
 
 
 # Cost-sensitive classification by weighted examples, for any classifier that takes weights.
@@ -495,7 +495,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         """The classifier to clone; without X, one of the same kind."""
         if self.estimator is not None:
             return self.estimator
-        return _LOGISTIC if X is None else standardized(_LOGISTIC, X)
+        return DEFAULT_CLASSIFIER if X is None else standardized(DEFAULT_CLASSIFIER, X)
 
     def _predicted(
         self, X: Any, reward: np.ndarray, action: np.ndarray, n_arms: int, weight: Any, given: Any

@@ -17,7 +17,7 @@ from skbandit.measure import Columns, Rows, atom_weights
 from skbandit.rates._kinds import Atom, Member
 from skbandit.utils._validation import first_few, warn
 
-LOGISTIC = LogisticRegression(max_iter=1000)
+GROUP_CLASSIFIER = LogisticRegression(max_iter=1000)
 """Learner of the probability of a group; cloned before use."""
 
 MOST_GROUPS = 60
@@ -124,9 +124,11 @@ class UnknownGroups:
 def _learner_of_groups(estimator: Any) -> Any:
     """Logistic regression, behind the same transformers; another single estimator itself."""
     if isinstance(estimator, Pipeline):
-        return make_pipeline(*(step for _, step in estimator.steps[:-1]), LOGISTIC)
+        return make_pipeline(*(step for _, step in estimator.steps[:-1]), GROUP_CLASSIFIER)
     return (
-        make_pipeline(StandardScaler(with_mean=False), LOGISTIC) if estimator is None else estimator
+        make_pipeline(StandardScaler(with_mean=False), GROUP_CLASSIFIER)
+        if estimator is None
+        else estimator
     )
 
 

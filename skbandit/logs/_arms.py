@@ -26,7 +26,7 @@ from skbandit.utils._validation import check_not_masked, first_few, warn
 Codes = dict[Hashable, int]
 
 # Labels that are looked up one by one.
-_FEW = 20
+_FEW_LABELS = 20
 
 # Treatment of labels that are not known: add them, raise an error, or leave them out.
 Unknown = Literal["add", "error", "ignore"]
@@ -163,7 +163,7 @@ def _few_plain(values: Any) -> list[Any] | None:
 
     They cannot be missing, and pandas has a fixed cost, which policies in service pay per event.
     """
-    if len(values) > _FEW:
+    if len(values) > _FEW_LABELS:
         return None
     array = values.to_numpy() if isinstance(values, pd.Series) else values
     if array.dtype.kind in "iubU":

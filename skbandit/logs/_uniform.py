@@ -32,7 +32,7 @@ tight."""
 # and so many numbers (events by columns by available arms), so that the check costs little.
 _MOST_EVENTS, _MOST_COLUMNS, _MOST_NUMBERS = 30_000, 200, 1_000_000
 
-_MOST_PAIRED = 6
+_PAIRED_COLUMNS = 6
 """The first columns, of which pairs of halves are groups, too."""
 
 _QUANTILES = (0.01, 0.05, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 0.95, 0.99)
@@ -238,7 +238,7 @@ def _groups_of_columns(X: Any) -> Iterator[Groups]:
     for name, values in _columns(X):
         codes = _bins(values)
         yield _groups(codes, [(name, values)])
-        if len(halves) < _MOST_PAIRED:
+        if len(halves) < _PAIRED_COLUMNS:
             halves.append((name, values, codes > np.median(codes)))
     for half, other in combinations(halves, 2):  # what only their combination shows
         yield _groups(2 * half[2] + other[2], [half[:2], other[:2]])

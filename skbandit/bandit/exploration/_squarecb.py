@@ -27,7 +27,7 @@ from skbandit.bandit.links import mean_reward
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 # Halvings of an interval: beyond what floats tell apart.
-_HALVINGS = 80
+_MULTIPLIER_HALVINGS = 80
 
 
 @inlined_exactly
@@ -121,7 +121,7 @@ def inverse_gap_inclusion(rewards: np.ndarray, m: int, gamma: np.ndarray) -> np.
     # the m-th best arm has 0, so that l = γ (λ - top) is between 1 and the number K - m + 1 of
     # arms that are not better, which then share one place
     low, high = np.ones(len(rewards)), available.sum(axis=1) - m + 1.0
-    for _ in range(_HALVINGS):
+    for _ in range(_MULTIPLIER_HALVINGS):
         middle = (low + high) / 2
         enough = _capped(middle, excess).sum(axis=1) > m
         low, high = np.where(enough, middle, low), np.where(enough, high, middle)

@@ -54,7 +54,7 @@ MOST_QUANTILES, LEAST_QUANTILES = 31, 7
 MOST_NODES = 1200
 """Number of nodes that the quantiles of all arms should not exceed by much."""
 
-ENTRIES = 2**21
+MOST_PROBABILITIES = 2**21
 """Largest number of probabilities held at once (16 MB)."""
 
 
@@ -195,7 +195,7 @@ def _one_row(mu: np.ndarray, s: np.ndarray, m: int) -> np.ndarray:
     inner = (mu[:, None] + s[:, None] * ndtri(quantiles)).ravel()
     nodes = np.unique(np.concatenate([ends, inner]))
     chances = np.zeros(len(mu))
-    step = max(2, ENTRIES // (len(mu) * m))
+    step = max(2, MOST_PROBABILITIES // (len(mu) * m))
     for first in range(0, len(nodes) - 1, step):
         z = nodes[first : first + step + 1]
         below = ndtr((z - mu[:, None]) / s[:, None])
