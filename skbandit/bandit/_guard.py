@@ -129,7 +129,7 @@ class ChoiceStream:
         """
         with _counting:
             fixed = random_state is not None
-            if not _same(random_state, self.random_state):
+            if not _same_state(random_state, self.random_state):
                 self.random_state, self._seed = random_state, None
             if not fixed and self._process != process_entropy():
                 self._seed, self._process = None, process_entropy()
@@ -140,7 +140,7 @@ class ChoiceStream:
             return self._seed, t
 
 
-def _same(state: Any, other: Any) -> bool:
+def _same_state(state: Any, other: Any) -> bool:
     """Whether two values of `random_state` are the same integer or the same object."""
     if state is other:
         return True

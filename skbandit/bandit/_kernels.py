@@ -8,8 +8,8 @@ posterior, distinguishes them at compile time.
 t = -1. Results and buffers are allocated by the caller (`skbandit.bandit._passes`): every
 allocation in compiled code lengthens its compilation.
 
-Links and exploration rules are numbers in `Rule`, so that all share the code compiled once; it is
-compiled again for another number of axes (the two models, a diagonal or full covariance) and for
+Links and exploration rules are numbers in `ChoiceRule`, so that all share the code compiled once; it
+is compiled again for another number of axes (the two models, a diagonal or full covariance) and for
 an adaptive prior. Each compiled function is optimized alone and once more within all of its
 callers, as a copy per call, so what is large is called in one place, through few others.
 """
@@ -22,7 +22,7 @@ import numpy as np
 
 from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._posterior import learn_row, mixed_moments, settle, variance_in_mean
-from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, ArmWorkspace, Posterior, Rule
+from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, ArmWorkspace, ChoiceRule, Posterior
 from skbandit.bandit._units import RESOLUTION, show
 from skbandit.bandit.exploration import (
     accepts_proposal,
@@ -49,7 +49,7 @@ class Model(NamedTuple):
     """Posterior, the settings of choices, and buffers."""
 
     posterior: Any
-    rule: Rule
+    rule: ChoiceRule
     work: Any
 
 
@@ -119,9 +119,9 @@ def with_names(mean: np.ndarray, model: tuple[Any, Any, Any]) -> Model:
     """A model that came as plain tuples."""
     posterior, rule, work = model
     if mean.ndim == 4:
-        named = Model(SharedPosterior(*posterior), Rule(*rule), Workspace(*work))
+        named = Model(SharedPosterior(*posterior), ChoiceRule(*rule), Workspace(*work))
     else:
-        named = Model(Posterior(*posterior), Rule(*rule), ArmWorkspace(*work))
+        named = Model(Posterior(*posterior), ChoiceRule(*rule), ArmWorkspace(*work))
     return named
 
 

@@ -563,7 +563,12 @@ def learn_events(
         target = r.astype(np.int64) if is_classifier(replicate) else r
         with noting(f"while fitting the reward model of arm {label!r} to {len(X)} events"):
             learn = replicate.partial_fit if further else replicate.fit
-            learn(_columns(X[rows]), target, **classes, **_weights(replicate, weight[rows]))
+            learn(
+                _contexts_or_constant(X[rows]),
+                target,
+                **classes,
+                **_weights(replicate, weight[rows]),
+            )
         replicates.append(replicate)
     before = model.n_fitted if further and model is not None else 0
     return RewardModel(tuple(replicates), len(X) + before)
@@ -574,10 +579,10 @@ def predicted_rewards(replicate: Any, X: np.ndarray, label: Any) -> np.ndarray:
     if isinstance(replicate, float):
         return np.full(len(X), replicate)
     if is_classifier(replicate):
-        probabilities = replicate.predict_proba(_columns(X))
+        probabilities = replicate.predict_proba(_contexts_or_constant(X))
         rewards = probabilities[:, list(replicate.classes_).index(1)]
     else:
-        rewards = np.asarray(replicate.predict(_columns(X)), dtype=np.float64)
+        rewards = np.asarray(replicate.predict(_contexts_or_constant(X)), dtype=np.float64)
     if rewards.shape != (len(X),) or not np.isfinite(rewards).all():
         raise ValueError(
             f"the reward model of arm {label!r}, {type(replicate).__name__}, predicted "
@@ -587,7 +592,7 @@ def predicted_rewards(replicate: Any, X: np.ndarray, label: Any) -> np.ndarray:
     return rewards
 
 
-def _columns(X: np.ndarray) -> np.ndarray:
+def _contexts_or_constant(X: np.ndarray) -> np.ndarray:
     """Contexts, or a constant column for estimators if there are none."""
     return X if X.shape[1] else np.ones((len(X), 1))
 

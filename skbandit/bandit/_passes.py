@@ -23,9 +23,9 @@ from skbandit.bandit._state import (
     N_EVENTS,
     N_LEARNED_ARMS,
     ArmSets,
+    ChoiceRule,
     Posterior,
     Prior,
-    Rule,
     workspace_for,
 )
 from skbandit.bandit._units import is_due, until_renewal
@@ -50,7 +50,7 @@ class Part(NamedTuple):
     weights: np.ndarray | None  # indices of the weights that the columns belong to; None is all
 
 
-def score_rows(X: Any, t: int, alpha: float, posterior: Any, rule: Rule) -> np.ndarray:
+def score_rows(X: Any, t: int, alpha: float, posterior: Any, rule: ChoiceRule) -> np.ndarray:
     """Scores of all arms in choices t, t + 1, ..., or in greedy ones, (n_rows, n_arms)."""
     arms = np.arange(len(posterior.rng_key))
     scores = np.empty((X.shape[0], len(arms)))
@@ -63,7 +63,7 @@ def score_rows(X: Any, t: int, alpha: float, posterior: Any, rule: Rule) -> np.n
 
 
 def choose_rows(
-    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: Rule
+    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: ChoiceRule
 ) -> np.ndarray:
     """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
     chosen = np.empty(X.shape[0], dtype=np.int64)
@@ -77,7 +77,7 @@ def choose_rows(
 
 
 def _choose(
-    X: Any, sets: Any, t: int, alpha: float, posterior: Any, rule: Rule, chosen: Any
+    X: Any, sets: Any, t: int, alpha: float, posterior: Any, rule: ChoiceRule, chosen: Any
 ) -> None:
     """Call the kernel with plain tuples."""
     model = tuple(posterior), tuple(rule), tuple(posterior.workspace())
@@ -85,7 +85,7 @@ def _choose(
 
 
 def choose_with_probabilities(
-    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: Rule
+    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: ChoiceRule
 ) -> tuple[np.ndarray, np.ndarray]:
     """Arm chosen on each row, as by `choose_rows`, and its probability."""
     chosen, out = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
@@ -93,7 +93,9 @@ def choose_with_probabilities(
     return chosen, out
 
 
-def probability_rows(X: Any, sets: ArmSets, alpha: float, posterior: Any, rule: Rule) -> np.ndarray:
+def probability_rows(
+    X: Any, sets: ArmSets, alpha: float, posterior: Any, rule: ChoiceRule
+) -> np.ndarray:
     """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
     out = np.zeros((X.shape[0], len(posterior.rng_key)))
     chosen = np.empty(len(out), dtype=np.int64)
@@ -104,7 +106,7 @@ def probability_rows(X: Any, sets: ArmSets, alpha: float, posterior: Any, rule: 
 
 
 def _fill_probabilities(
-    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: Rule, out: np.ndarray,
+    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: ChoiceRule, out: np.ndarray,
     chosen: np.ndarray,
 ) -> None:  # fmt: skip
     """Fill in the chosen arms, and their probabilities or those of all arms."""
@@ -125,7 +127,7 @@ def learn_rows(
     weight: np.ndarray,
     posterior: Any,
     prior: Any,
-    rule: Rule,
+    rule: ChoiceRule,
     *,
     at_once: bool = False,
 ) -> None:
@@ -167,7 +169,7 @@ def replay_rows(
     alphas: np.ndarray,
     posterior: Any,
     prior: Any,
-    rule: Rule,
+    rule: ChoiceRule,
 ) -> tuple[np.ndarray, int]:
     """Replay a log, changing the posterior in place; see `kernels.replay_rows`.
 
@@ -221,7 +223,7 @@ def _with_rows(log: EncodedLog, rows: np.ndarray, course: Course) -> EncodedLog:
 
 def replay_present_features(
     request: ReplayRequest, log: EncodedLog, n_known: int, codes: Codes, alphas: np.ndarray,
-    posterior: Posterior, prior: Prior, rule: Rule,
+    posterior: Posterior, prior: Prior, rule: ChoiceRule,
 ) -> tuple[np.ndarray, int, Codes, Posterior]:  # fmt: skip
     """Replay a log of the arms in `codes`, with `posterior` about the first `n_known`.
 
@@ -263,7 +265,7 @@ def _in_learned_order(codes: Codes, posterior: Posterior, n_known: int) -> tuple
 
 
 def compact(
-    X: Any, posterior: Posterior, prior: Prior, rule: Rule
+    X: Any, posterior: Posterior, prior: Prior, rule: ChoiceRule
 ) -> tuple[Any, np.ndarray | None]:
     """Sparse contexts without features whose weights cannot change, and indices of their weights.
 
@@ -280,7 +282,12 @@ def compact(
 
 
 def _parts(
-    X: Any, posterior: Any, rule: Rule, prior: Any = None, at_once: bool = False, new: Any = ()
+    X: Any,
+    posterior: Any,
+    rule: ChoiceRule,
+    prior: Any = None,
+    at_once: bool = False,
+    new: Any = (),
 ) -> Iterator[Part]:
     """Split rows into dense parts; with a prior, for learning.
 

@@ -19,9 +19,9 @@ from skbandit.bandit._state import (
     MEANS,
     N_CHOICES,
     UCBS,
+    ChoiceRule,
     Posterior,
     Prior,
-    Rule,
     explorations_by,
     mean_weights,
     no_posterior,
@@ -362,7 +362,12 @@ class GLMUCBPolicy(PosteriorPolicy):
                 )  # fmt: skip
 
     def _replay(
-        self, request: ReplayRequest, log: EncodedLog, codes: Codes, rule: Rule, n_choices: int
+        self,
+        request: ReplayRequest,
+        log: EncodedLog,
+        codes: Codes,
+        rule: ChoiceRule,
+        n_choices: int,
     ) -> tuple[np.ndarray, int]:
         from skbandit.bandit._passes import replay_present_features
 

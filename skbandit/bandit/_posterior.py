@@ -29,15 +29,15 @@ from skbandit.bandit._state import (
     START_MEAN,
     START_VARIANCE,
     ArmWorkspace,
+    ChoiceRule,
     Posterior,
     Prior,
-    Rule,
     workspace_for,
 )
 from skbandit.bandit._units import (
     FIRST_RENEWAL,
     carry_over,
-    count,
+    count_row,
     is_due,
     renew,
     renew_reward,
@@ -190,7 +190,7 @@ def mixed_moments(
 @inlined_exactly
 def learn_row(
     X: np.ndarray, row: int, k: int, r: float, weight: float, posterior: Posterior, prior: Prior,
-    rule: Rule, work: ArmWorkspace,
+    rule: ChoiceRule, work: ArmWorkspace,
 ) -> None:  # fmt: skip
     """Learn reward r of arm k in the context of a row, and renew units that are due.
 
@@ -224,7 +224,7 @@ def learn_row(
     if n_scales > 1:
         renew_shares(evidence, posterior.share)
     _adapt(cov_factor, posterior, prior, prior.adaptive_mean, workspace)
-    count(X, row, weight, posterior.seen_mean, posterior.seen_squares, posterior.seen_weight)
+    count_row(X, row, weight, posterior.seen_mean, posterior.seen_squares, posterior.seen_weight)
     if prior.renews and is_due(posterior):
         change_units(posterior, prior, prior.adaptive_mean, workspace)
 
@@ -415,7 +415,7 @@ def _place(
 
 
 @called_exactly
-def variance_in_mean(v: float, t: int, posterior: Posterior, rule: Rule) -> float:
+def variance_in_mean(v: float, t: int, posterior: Posterior, rule: ChoiceRule) -> float:
     """Variance of an arm without events by which its mean reward is computed.
 
     None, if the arm starts from the average of others: by its uncertainty alone, a rare reward

@@ -17,7 +17,7 @@ from skbandit.bandit._events import (
     EncodedLog,
     Events,
     check_time,
-    encode,
+    encode_log,
     join,
     still_waiting,
     windows_of,
@@ -28,7 +28,7 @@ from skbandit.bandit._state import (
     N_CHOICES,
     N_EVENTS,
     ArmSets,
-    Rule,
+    ChoiceRule,
     all_arms,
     built_with,
     read_alphas,
@@ -934,7 +934,7 @@ class PosteriorPolicy(SequentialPolicy):
         if delayed is not None and (log.timestamp is None or (delayed.weight != 1).any()):
             return None
         seed, n_choices = self._stream.take(0, self.random_state)
-        encoded, codes = encode(request, X, every=every, delayed=delayed, codes=self._codes)
+        encoded, codes = encode_log(request, X, every=every, delayed=delayed, codes=self._codes)
         accepted, n_seen = self._replay(request, encoded, codes, read_rule(self, seed), n_choices)
         self._stream.take(int(self._posterior.counters[N_CHOICES]) - n_choices, self.random_state)
         n_delayed = 0 if delayed is None else len(delayed)
@@ -946,7 +946,12 @@ class PosteriorPolicy(SequentialPolicy):
         return accepted, n_seen
 
     def _replay(
-        self, request: ReplayRequest, log: EncodedLog, codes: Codes, rule: Rule, n_choices: int
+        self,
+        request: ReplayRequest,
+        log: EncodedLog,
+        codes: Codes,
+        rule: ChoiceRule,
+        n_choices: int,
     ) -> tuple[np.ndarray, int]:
         """Replay a log of the arms in `codes`; return accepted positions and rows consumed."""
         raise NotImplementedError

@@ -19,7 +19,7 @@ from skbandit.bandit._state import (
     FORGETTING,
     LINKS,
     N_CHOICES,
-    Rule,
+    ChoiceRule,
     explorations_by,
     read_rule,
     read_scales,
@@ -480,19 +480,19 @@ class SharedGLMPolicy(PosteriorPolicy):
 
     def _renew_arm_units(self, values: np.ndarray) -> None:
         """Standardize the features of arms anew, if there are twice as many arms."""
-        from skbandit.bandit._units import count
+        from skbandit.bandit._units import count_row
         from skbandit.bandit.shared._state import (
             Units,
             in_new_units,
+            in_units,
             prior_variances,
             renew_if_due,
-            standardized,
         )
 
         assert self._arm_units is not None and self._known is not None
         units = Units(*(array.copy() for array in self._arm_units))
         for row in range(len(values)):
-            count(values, row, 1.0, units.mean, units.squares, units.seen)
+            count_row(values, row, 1.0, units.mean, units.squares, units.seen)
         self._arm_units = units
         factor, shift = np.empty(values.shape[1]), np.empty(values.shape[1])
         if not renew_if_due(units, factor, shift):
@@ -505,16 +505,16 @@ class SharedGLMPolicy(PosteriorPolicy):
             mean[0, e], cov_factor[e] = in_new_units(
                 factor, shift, mean[0, e], cov_factor[e], variance[e]
             )
-        Z = standardized(self._known.values[: len(posterior.Z)], units)
+        Z = in_units(self._known.values[: len(posterior.Z)], units)
         self._posterior = posterior._replace(mean=mean, cov_factor=cov_factor, Z=Z)
 
     def _append_arms(self, labels: list[Any], values: np.ndarray) -> SharedPosterior:
         """Posterior about new arms, too."""
-        from skbandit.bandit.shared._state import append_arms, standardized
+        from skbandit.bandit.shared._state import append_arms, in_units
 
         Z = np.ones((len(labels), 1))
         if self._arm_units is not None:
-            Z = standardized(values, self._arm_units)
+            Z = in_units(values, self._arm_units)
         keys = new_keys(labels, self._posterior.rng_key.tolist())
         return append_arms(self._posterior, Z, keys, self._prior())
 
@@ -604,7 +604,12 @@ class SharedGLMPolicy(PosteriorPolicy):
         return X.toarray() if issparse(X) else X
 
     def _replay(
-        self, request: ReplayRequest, log: EncodedLog, codes: Codes, rule: Rule, n_choices: int
+        self,
+        request: ReplayRequest,
+        log: EncodedLog,
+        codes: Codes,
+        rule: ChoiceRule,
+        n_choices: int,
     ) -> tuple[np.ndarray, int]:
         from skbandit.bandit._passes import replay_rows
         from skbandit.bandit.shared._state import N_RANKED

@@ -19,7 +19,7 @@ from skbandit.bandit._arm_keys import arm_key
 from skbandit.bandit._guard import ChoiceStream, GuardedPolicy
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._shared_policy import SharedGLMPolicy
-from skbandit.bandit._state import N_EVENTS, Rule, read_rule
+from skbandit.bandit._state import N_EVENTS, ChoiceRule, read_rule
 from skbandit.logs import (
     NO_REWARDS,
     SlateLog,
@@ -672,7 +672,7 @@ class ArmModels:
         rewards = mean_rewards(np.where(self.available, self._scores(-1, 0.0, rule), 0.0), rule)
         return np.where(self.available, rewards, -np.inf)
 
-    def _scores(self, t: int, width: float, rule: Rule) -> np.ndarray:
+    def _scores(self, t: int, width: float, rule: ChoiceRule) -> np.ndarray:
         from skbandit.bandit._passes import score_rows
 
         scores = self.policy._guard.read(lambda: score_rows(self.X, t, width, self.posterior, rule))

@@ -128,7 +128,7 @@ class Prior(NamedTuple):
     renews: bool = True  # whether learning renews units that are due
 
 
-class Rule(NamedTuple):
+class ChoiceRule(NamedTuple):
     """Settings of choices: `link`, `exploration`, `ucb` and `mean` are positions of names.
 
     Only scalars: compiled code counts a reference whenever it takes an array out of a tuple, and
@@ -269,7 +269,7 @@ def built_with(policy: Any) -> dict[str, Any]:
     return {name: getattr(policy, name) for name in BUILT_WITH if hasattr(policy, name)}
 
 
-def read_rule(policy: Any, seed: int = 0) -> Rule:
+def read_rule(policy: Any, seed: int = 0) -> ChoiceRule:
     """Settings of the policy's choices; only exploring ones use the seed."""
     built = policy._built_with
     if built != (now := built_with(policy)):
@@ -288,8 +288,8 @@ def read_rule(policy: Any, seed: int = 0) -> Rule:
 @lru_cache
 def _rule(
     link: str, exploration: str, ucb: str, mean: str, epsilon: float, intercept: bool, seed: int
-) -> Rule:
-    return Rule(
+) -> ChoiceRule:
+    return ChoiceRule(
         link=LINKS.index(link),
         exploration=list(EXPLORATIONS).index(exploration),
         ucb=UCBS.index(ucb),

@@ -85,7 +85,7 @@ def show(x: np.ndarray, X: np.ndarray, row: int, center: np.ndarray, rate: np.nd
 
 
 @compiled_exactly
-def count(
+def count_row(
     X: np.ndarray, row: int, weight: float, mean: np.ndarray, squares: np.ndarray, seen: np.ndarray
 ) -> None:
     """Include a row in means and sums of squared deviations (West, 1979), and seen[0], its weight.
@@ -150,13 +150,13 @@ def renew_reward(posterior: Posterior, prior: Prior) -> None:
             for i in range(last + 1):
                 mean[e, k, i] *= f
             if centered:
-                _shift(g, k, e, mean, posterior.cov_factor, prior)
+                _shift_mean(g, k, e, mean, posterior.cov_factor, prior)
         # likelihoods that were told by a unit far too small would decide for good
         evidence[e] *= min(f * f, 1.0)
 
 
 @called_exactly
-def _shift(
+def _shift_mean(
     g: float, k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior
 ) -> None:
     """Add g (e - Σ V⁻¹ e) to the mean of arm k under prior scale e."""

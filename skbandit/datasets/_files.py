@@ -118,7 +118,7 @@ def _read_checked(path: Path, sha256: str) -> bytes:
     more than fits.
     """
     digest = hashlib.sha256()
-    with _open(path) as file:
+    with _open_file(path) as file:
         while piece := file.read(2**20):
             digest.update(piece)
     if digest.hexdigest() != sha256:
@@ -126,12 +126,12 @@ def _read_checked(path: Path, sha256: str) -> bytes:
             f"{path} is not the published file: the sha256 of its uncompressed content is "
             f"{digest.hexdigest()}, expected {sha256}. Remove or replace it."
         )
-    with _open(path) as file:
+    with _open_file(path) as file:
         return file.read()
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[Any]:
+def _open_file(path: Path) -> Iterator[Any]:
     """Open a file for reading bytes, decompressed if its name ends in .gz."""
     opener: Any = gzip.open if path.suffix == ".gz" else open
     try:
@@ -175,15 +175,17 @@ def read_blocks(
     for path in files:
         if not path.is_file():
             raise FileNotFoundError(f"{path} is not a file.")
-    return _blocks(files, reader, block_size, malformed == "skip")
+    return _yield_blocks(files, reader, block_size, malformed == "skip")
 
 
-def _blocks(files: list[Path], reader: LineReader, block_size: int, skip: bool) -> Iterator[Bunch]:
+def _yield_blocks(
+    files: list[Path], reader: LineReader, block_size: int, skip: bool
+) -> Iterator[Bunch]:
     """Yield blocks; malformed lines are errors, or skipped with a warning at the end."""
     columns: list[list[Any]] = []
     n_blocks, n_skipped, first = 0, 0, ""
     for path in files:
-        with _open(path) as file:
+        with _open_file(path) as file:
             for number, line in enumerate(file, start=1):
                 try:
                     event = reader.read(line)

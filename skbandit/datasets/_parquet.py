@@ -102,14 +102,14 @@ def read_parquet_log(
         raise ValueError(f"features contains column {twice[0]!r} twice.")
     renamed = _read_names(names)
     columns = {name: renamed.get(name, name) for name in _COLUMN_NAMES}
-    dataset = _open(source, "source")
+    dataset = _open_dataset(source, "source")
     _check_columns(dataset.schema, features, columns, as_labels(renamed.values(), "names"))
     present = {name: column for name, column in columns.items() if column in dataset.schema.names}
     # a Dataset may omit or add columns on purpose
     shared = set() if dataset is source else {*features, *columns.values()}
     names = list(dict.fromkeys([*features, *present.values()]))
     convert = partial(_block, features=features, columns=present)
-    return _read(dataset, names, int(block_size), shared, convert)
+    return _read_batches(dataset, names, int(block_size), shared, convert)
 
 
 def read_parquet_tables(
@@ -126,10 +126,10 @@ def read_parquet_tables(
     name : str
         Name of `source` in error messages.
     """
-    dataset = _open(source, name)
+    dataset = _open_dataset(source, name)
     columns = choose(dataset.schema.names)
     shared = set() if dataset is source else set(columns)
-    return _read(dataset, columns, TABLE_ROWS, shared, read_table)
+    return _read_batches(dataset, columns, TABLE_ROWS, shared, read_table)
 
 
 def _read_names(names: Any) -> dict[str, str]:
@@ -158,7 +158,7 @@ def _check_columns(
     _check_lists(schema, columns["available"])
 
 
-def _open(source: Any, name: str) -> Any:
+def _open_dataset(source: Any, name: str) -> Any:
     """The files as a pyarrow Dataset."""
     datasets = import_optional("pyarrow.dataset", "reading Parquet files")
     if isinstance(source, datasets.Dataset):
@@ -204,7 +204,7 @@ def _check_lists(schema: Any, name: str) -> None:
         raise ValueError(f"column {name!r} must hold lists of arm labels, its type is {kind}.")
 
 
-def _read(
+def _read_batches(
     dataset: Any,
     columns: list[str],
     block_size: int,

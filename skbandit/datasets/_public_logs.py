@@ -108,10 +108,10 @@ def read_yahoo_r6(
     0  id-560620       0  (id-552077, id-560620)
     1  id-552077       1  (id-552077, id-560620)
     """
-    return read_blocks(paths, _Reader(), block_size, malformed)
+    return read_blocks(paths, _YahooReader(), block_size, malformed)
 
 
-class _Reader:
+class _YahooReader:
     """Reads events, and stores articles and pools until the end of a block, to bound memory."""
 
     def __init__(self) -> None:

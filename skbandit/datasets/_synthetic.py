@@ -136,7 +136,7 @@ def make_bandit_log(
     mean = _MEAN_REWARDS[link]
     coef = context_effect / np.sqrt(n_features) * rng.standard_normal((n_arms, n_features))
     effect = arm_effect * rng.standard_normal(n_arms)
-    intercept = effect + _shift(mean, effect, np.linalg.norm(coef, axis=1), base_rate)
+    intercept = effect + _intercept_shift(mean, effect, np.linalg.norm(coef, axis=1), base_rate)
 
     X = rng.standard_normal((n_events, n_features))
     timestamp = np.sort(rng.uniform(0.0, duration, n_events))
@@ -159,7 +159,7 @@ def make_bandit_log(
     expected = np.full((n_events, n_arms), np.nan)
     action = np.empty(n_events, dtype=np.int64)
     propensity = np.empty(n_events)
-    for rows, pool in _blocks(stages):
+    for rows, pool in _divide_stages(stages):
         eta = X[rows] @ coef[pool].T + intercept[pool]
         expected[rows, pool] = mean(eta)
         if logging_probability is not None:
@@ -194,7 +194,7 @@ def make_bandit_log(
     )
 
 
-def _shift(
+def _intercept_shift(
     mean: Callable[[np.ndarray], np.ndarray], effect: np.ndarray, sd: np.ndarray, base_rate: float
 ) -> float:
     """Shift of the arms' intercepts that makes the mean reward equal `base_rate`."""
@@ -234,7 +234,7 @@ def _stages(
         yield slice(int(start), int(stop)), pool
 
 
-def _blocks(stages: list[tuple[slice, np.ndarray]]) -> Iterator[tuple[slice, np.ndarray]]:
+def _divide_stages(stages: list[tuple[slice, np.ndarray]]) -> Iterator[tuple[slice, np.ndarray]]:
     """Stages divided into blocks of bounded length."""
     for rows, pool in stages:
         for start in range(rows.start, rows.stop, _BLOCK_SIZE):

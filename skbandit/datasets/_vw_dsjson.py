@@ -134,11 +134,13 @@ def read_vw_dsjson(
     names = None if features is None else as_labels(features, "features")
     if not (action_id is None or isinstance(action_id, str)):
         raise TypeError(f"action_id must be the name of a feature, got {action_id!r}.")
-    return read_blocks(paths, _Reader(names, action_id, action_features), block_size, malformed)
+    return read_blocks(
+        paths, _DsjsonReader(names, action_id, action_features), block_size, malformed
+    )
 
 
 @dataclass
-class _Reader:
+class _DsjsonReader:
     """Reads events; the first event or block decides what is None."""
 
     columns: list[str] | None  # of X

@@ -433,7 +433,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         inner = self.estimator_
         codes, allowed = self._read_available(align_rows(available, X), count_rows(X))
-        if available is None and inner is not None and not _has_scores(inner):
+        if available is None and inner is not None and not _scores_classes(inner):
             with explained_entries(X, type(self).__name__):
                 return self._labels[inner.predict(self._check_features(X, reset=False))]
         scores = self._scores(X)
@@ -556,7 +556,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         n_arms = len(self._labels)
         if self.estimator_ is None:
             return np.tile(np.arange(n_arms) == self._only, (count_rows(X), 1)).astype(float)
-        if not _has_scores(self.estimator_):
+        if not _scores_classes(self.estimator_):
             raise ValueError(
                 f"{type(self.estimator_).__name__} has neither predict_proba nor "
                 "decision_function, so it cannot choose among available arms."
@@ -581,6 +581,6 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         return codes, pools.mask(len(codes)).toarray()
 
 
-def _has_scores(classifier: Any) -> bool:
+def _scores_classes(classifier: Any) -> bool:
     """Whether a classifier can choose among available classes."""
     return hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")

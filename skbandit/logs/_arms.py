@@ -183,10 +183,10 @@ def renumbered(numbers: np.ndarray, before: list[Any], codes: Codes) -> np.ndarr
 
 def plain_labels(labels: Iterable[Any]) -> list[Any]:
     """Labels as Python scalars; NumPy's times become pandas', which equal those of datetime."""
-    return [_plain(label) if isinstance(label, np.generic) else label for label in labels]
+    return [_plain_label(label) if isinstance(label, np.generic) else label for label in labels]
 
 
-def _plain(label: np.generic) -> Any:
+def _plain_label(label: np.generic) -> Any:
     if isinstance(label, np.datetime64):
         return pd.Timestamp(label)
     return pd.Timedelta(label) if isinstance(label, np.timedelta64) else label.item()
@@ -352,7 +352,7 @@ def read_pools(
     """
     if n_rows == 1 and (pools := one_known_tuple(available, codes)):
         return pools
-    read = list(available) if per_row else _read(available, codes)
+    read = list(available) if per_row else _read_available(available, codes)
     if isinstance(read, _Table):
         labels = read.labels
         if labels is None and columns is None:
@@ -403,7 +403,7 @@ def read_mask(
         return None
     ads = plain_labels(labels)
     codes: Codes = {label: k for k, label in enumerate(ads)}
-    read = _read(available, codes)
+    read = _read_available(available, codes)
     if not isinstance(read, _Table):
         return _from_rows(read, n_rows, codes, unknown).mask(len(ads))
     flags = read.flags
@@ -436,7 +436,7 @@ def _columns_in_order(
     return ordered
 
 
-def _read(available: Any, arms: Collection[Any]) -> _Table | _Rows:
+def _read_available(available: Any, arms: Collection[Any]) -> _Table | _Rows:
     """A table of flags, or labels; `arms` are the labels known so far."""
     if sp.issparse(available):
         flags = sp.csr_array(available, copy=True)

@@ -288,7 +288,7 @@ def read_log(
     for name, values in given.items():
         if values is None:
             continue
-        if name in read and not _same(read[name], values):
+        if name in read and not _equal_columns(read[name], values):
             raise ValueError(f"{name}= differs from the column {name!r} of y: pass only one.")
         read[name] = values
     if "reward" not in read:
@@ -391,7 +391,7 @@ def _refuse_slates(read: Mapping[str, Any]) -> None:
             raise TypeError(f"{name} has several values on a row, such as {first!r}: {_SLATES}.")
 
 
-def _same(column: Any, other: Any) -> bool:
+def _equal_columns(column: Any, other: Any) -> bool:
     """Whether two columns are equal; False if their entries are arrays."""
     try:
         return list(column) == list(other)

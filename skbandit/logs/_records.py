@@ -38,7 +38,7 @@ def make_record(
     for chance in chances if isinstance(chances, list) else [chances]:
         if chance is not None and not (isinstance(chance, int | float) and 0 < chance <= 1):
             raise ValueError(f"propensity is {chance!r}: a probability is in (0, 1].")
-    pool = None if available is None else [_plain(other, "available") for other in available]
+    pool = None if available is None else [_json_value(other, "available") for other in available]
     if None in labels:
         raise ValueError(f"arm is {arm!r}: the label of an arm cannot be missing.")
     if pool is not None and label not in pool and not all(part in pool for part in labels):
@@ -71,7 +71,7 @@ def _context(row: Any) -> dict[str, Any] | list[Any]:
             raise ValueError(f"X_row has columns of the same name: {first_few(names, 20)}.")
         values = [next(iter(row[name])) for name in names] if names else list(row)
     keys = names or range(len(values))
-    plain = [_plain(v, f"X_row[{k!r}]") for k, v in zip(keys, values, strict=True)]
+    plain = [_json_value(v, f"X_row[{k!r}]") for k, v in zip(keys, values, strict=True)]
     by_name = names and all(isinstance(name, str) for name in names)
     return dict(zip(names, plain, strict=True)) if by_name else plain
 
@@ -81,16 +81,16 @@ def _unwrapped(value: Any, name: str) -> Any:
     value = value.tolist() if isinstance(value, np.ndarray) else value
     while isinstance(value, list) and len(value) == 1:
         value = value[0]
-    return _plain(tuple(value) if isinstance(value, list) else value, name)
+    return _json_value(tuple(value) if isinstance(value, list) else value, name)
 
 
-def _plain(value: Any, name: str) -> Any:
+def _json_value(value: Any, name: str) -> Any:
     """A value as Python's json module reads it back; None for missing ones."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or value is pd.NA or value is pd.NaT:
         return None
     if isinstance(value, tuple):
-        return [_plain(part, name) for part in value]
+        return [_json_value(part, name) for part in value]
     if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, float) and math.isnan(value):

@@ -235,7 +235,7 @@ def _groups_of_columns(X: Any) -> Iterator[Groups]:
         often = np.argsort(-indicators.sum(axis=1), kind="stable")[: 10 * _MOST_COLUMNS]
         yield indicators[often], lambda group: f"column {often[group]} not 0"
     halves: list[tuple[str, pd.Series, np.ndarray]] = []
-    for name, values in _columns(X):
+    for name, values in _sampled_columns(X):
         codes = _bins(values)
         yield _groups(codes, [(name, values)])
         if len(halves) < _PAIRED_COLUMNS:
@@ -281,7 +281,7 @@ def _dense_columns(X: Any) -> Iterator[tuple[str, pd.Series]]:
             yield f"column {j}", pd.Series(values)
 
 
-def _columns(X: Any) -> Iterator[tuple[str, pd.Series]]:
+def _sampled_columns(X: Any) -> Iterator[tuple[str, pd.Series]]:
     """Names and values of columns; of too many, evenly spaced ones."""
     if issparse(X):
         most = min(_MOST_COLUMNS, _MOST_NUMBERS // max(X.shape[0], 1))

@@ -309,7 +309,7 @@ def first_few(values: Iterable[Any], most: int = 5) -> str:
     >>> first_few(["a", "b", "c"], most=2)
     "'a', 'b', ..."
     """
-    shown = [_plain(value) for value in islice(values, most + 1)]
+    shown = [_plain_number(value) for value in islice(values, most + 1)]
     return ", ".join([*map(repr, shown[:most]), *["..."][: len(shown) - most]])
 
 
@@ -325,6 +325,6 @@ def shortened(text: str, most: int = 400) -> str:
     return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
 
 
-def _plain(value: Any) -> Any:
+def _plain_number(value: Any) -> Any:
     """A NumPy scalar as the Python number it holds, whose repr is shorter."""
     return value.item() if hasattr(value, "item") else value

@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from skbandit.bandit._state import Rule
+from skbandit.bandit._state import ChoiceRule
 from skbandit.bandit.exploration._greedy import best_inclusion
 from skbandit.bandit.exploration._random import COIN, NO_ARM, uniform
 from skbandit.bandit.links import mean_reward
@@ -43,7 +43,7 @@ def acceptance(gap: float, n_arms: int, n_events: int, alpha: float) -> float:
 
 @called_exactly
 def accepts(
-    best: float, proposed: float, n_arms: int, n_events: int, alpha: float, t: int, rule: Rule
+    best: float, proposed: float, n_arms: int, n_events: int, alpha: float, t: int, rule: ChoiceRule
 ) -> bool:
     """Whether choice t plays the proposed arm rather than the best, given their mean indices."""
     gap = mean_reward(best, rule) - mean_reward(proposed, rule)
@@ -53,7 +53,7 @@ def accepts(
 @called_exactly
 def probability(
     k: int, share: float, best: float, pool: np.ndarray, scores: np.ndarray, alpha: float,
-    n_events: int, rule: Rule,
+    n_events: int, rule: ChoiceRule,
 ) -> float:  # fmt: skip
     """p_a of an arm that is not the best, of share 0; the best take the rest, each its share."""
     reward, total = mean_reward(best, rule), 0.0

@@ -21,8 +21,8 @@ import math
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from skbandit.bandit._state import Rule
-from skbandit.bandit.exploration._greedy import best_inclusion, count
+from skbandit.bandit._state import ChoiceRule
+from skbandit.bandit.exploration._greedy import best_inclusion, count_best
 from skbandit.bandit.exploration._random import standard_normal
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
@@ -59,7 +59,7 @@ MOST_PROBABILITIES = 2**21
 
 
 @called_exactly
-def score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule) -> float:
+def score(m: float, v: float, alpha: float, t: int, key: int, rule: ChoiceRule) -> float:
     """Draw from N(m, α²v)."""
     return m + alpha * math.sqrt(v) * standard_normal(rule.seed, t, key)
 
@@ -89,7 +89,7 @@ def probabilities(
         high = max(high, m[k] - top + RANGE * s[k])
     least = LEAST_DEVIATION * (high - low)
     if not 0.0 < least < math.inf:  # the best arms are known
-        n_best = count(top, pool, m)
+        n_best = count_best(top, pool, m)
         for k in pool:
             out[k] = 1.0 / n_best if m[k] == top else 0.0
         return

@@ -74,10 +74,10 @@ def read_arm_features(
             )
         table = table[list(columns)]
     labels = table.index.tolist()
-    return labels, ArmFeatures(tuple(table.columns), _numbers(table, labels))
+    return labels, ArmFeatures(tuple(table.columns), _finite_features(table, labels))
 
 
-def _numbers(table: pd.DataFrame, labels: list[Any]) -> np.ndarray:
+def _finite_features(table: pd.DataFrame, labels: list[Any]) -> np.ndarray:
     """Entries of the table, finite."""
     for name in table.columns:
         kind = table[name].dtype

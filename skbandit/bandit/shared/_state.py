@@ -370,7 +370,7 @@ def merged(
 # linear rewards that is the posterior of a policy that had known all arms from the start.
 
 
-def standardized(values: np.ndarray, units: Units) -> np.ndarray:
+def in_units(values: np.ndarray, units: Units) -> np.ndarray:
     """Features in these units, followed by the constant."""
     return np.column_stack([(values - units.center) * units.rate, np.ones(len(values))])
 
