@@ -8,9 +8,9 @@ posterior, distinguishes them at compile time.
 t = -1. Results and buffers are allocated by the caller (`skbandit.bandit._passes`): every
 allocation in compiled code lengthens its compilation.
 
-Links and exploration rules are numbers in `ChoiceRule`, so that all share the code compiled once; it
-is compiled again for another number of axes (the two models, a diagonal or full covariance) and for
-an adaptive prior. Each compiled function is optimized alone and once more within all of its
+Links and exploration rules are numbers in `ChoiceRule`, so that all share the code compiled once;
+it is compiled again for another number of axes (the two models, a diagonal or full covariance) and
+for an adaptive prior. Each compiled function is optimized alone and once more within all of its
 callers, as a copy per call, so what is large is called in one place, through few others.
 """
 

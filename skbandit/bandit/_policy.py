@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._events import EncodedLog, Events
-from skbandit.bandit._sequential import PosteriorPolicy
+from skbandit.bandit._posterior_policy import PosteriorPolicy
 from skbandit.bandit._state import (
     LINKS,
     MEANS,
