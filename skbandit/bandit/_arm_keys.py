@@ -111,16 +111,13 @@ def _written_alike(label: Any) -> list[Any]:
     elif isinstance(label, bytes):
         candidates = [label.decode("utf-8", "replace")]
     elif isinstance(label, bool | int | float | np.generic):
-        candidates = [str(label)] if _is_number(label) else []
+        is_number = isinstance(label, bool | int | float | np.bool_ | np.number)
+        candidates = [str(label)] if is_number else []
         with suppress(OverflowError):  # a huge integer has no float
             candidates += [repr(float(label)) for _ in candidates]
             if candidates and math.isfinite(label) and label == int(label):
                 candidates.append(str(int(label)))
     return candidates
-
-
-def _is_number(label: Any) -> bool:
-    return isinstance(label, bool | int | float | np.bool_ | np.number)
 
 
 def _numbers_written(text: str) -> list[Any]:

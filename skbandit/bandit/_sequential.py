@@ -584,17 +584,13 @@ class SequentialPolicy(GuardedPolicy):
             latest = -np.inf if self._latest is None else self._latest
             self._latest = max(latest, float(timestamp.max()))
 
-    def _knows_arms(self) -> bool:
-        """Whether the parameters of an unfitted policy name arms."""
-        return self._named_arms() is not None
-
     def _ready(self, X: Any, available: Any) -> tuple[Self, Any]:
         """The policy in its current state, and checked contexts.
 
         An unfitted policy that knows arms starts without experience.
         """
         if not self.__sklearn_is_fitted__():
-            if not self._knows_arms() and available is None:
+            if self._named_arms() is None and available is None:
                 raise NotFittedError(
                     f"This {type(self).__name__} knows no arms: fit it, or pass available= to "
                     "choose by the prior."

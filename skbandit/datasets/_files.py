@@ -168,7 +168,8 @@ def read_blocks(
     """Read files by line and yield blocks of events; arguments are checked at the call."""
     if malformed not in ("raise", "skip"):
         raise ValueError(f"malformed must be 'raise' or 'skip', got {malformed!r}.")
-    check_block_size(block_size)
+    if not (isinstance(block_size, int | np.integer) and block_size >= 1):
+        raise ValueError(f"block_size must be an integer of at least 1, got {block_size!r}.")
     files = [Path(p) for p in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     if not files:
         raise ValueError("paths contains no file name.")
@@ -212,12 +213,6 @@ def _yield_blocks(
         raise ValueError(f"no event in {', '.join(map(str, files))}. {first}".strip())
     if n_skipped:
         warn(f"{n_skipped} malformed lines were skipped, the first: {first}", UserWarning)
-
-
-def check_block_size(block_size: Any) -> None:
-    """Require a positive integer."""
-    if not (isinstance(block_size, int | np.integer) and block_size >= 1):
-        raise ValueError(f"block_size must be an integer of at least 1, got {block_size!r}.")
 
 
 def quote(text: bytes) -> str:

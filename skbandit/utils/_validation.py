@@ -309,7 +309,9 @@ def first_few(values: Iterable[Any], most: int = 5) -> str:
     >>> first_few(["a", "b", "c"], most=2)
     "'a', 'b', ..."
     """
-    shown = [_plain_number(value) for value in islice(values, most + 1)]
+    few = islice(values, most + 1)
+    # NumPy's scalars as Python's, whose repr is shorter
+    shown = [value.item() if hasattr(value, "item") else value for value in few]
     return ", ".join([*map(repr, shown[:most]), *["..."][: len(shown) - most]])
 
 
@@ -323,8 +325,3 @@ def shortened(text: str, most: int = 400) -> str:
     """
     half = (most - 5) // 2
     return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
-
-
-def _plain_number(value: Any) -> Any:
-    """A NumPy scalar as the Python number it holds, whose repr is shorter."""
-    return value.item() if hasattr(value, "item") else value
