@@ -83,7 +83,7 @@ def new_keys(labels: Sequence[Any], taken: Collection[int]) -> list[int]:
     return keys
 
 
-def lookalike_label(labels: Sequence[Any], known: Mapping[Any, Any]) -> tuple[Any, Hashable] | None:
+def lookalike_label(labels: Sequence[Any], codes: Mapping[Any, Any]) -> tuple[Any, Hashable] | None:
     """Find one of these labels that is written like a known label of another type, and this one.
 
     Examples
@@ -95,7 +95,7 @@ def lookalike_label(labels: Sequence[Any], known: Mapping[Any, Any]) -> tuple[An
     """
     for label in labels:
         alike = _written_alike(label)
-        for other in known if not known.keys().isdisjoint(alike) else ():
+        for other in codes if not codes.keys().isdisjoint(alike) else ():
             if other in alike and other != label:
                 return label, other
     return None
@@ -111,16 +111,13 @@ def _written_alike(label: Any) -> list[Any]:
     elif isinstance(label, bytes):
         candidates = [label.decode("utf-8", "replace")]
     elif isinstance(label, bool | int | float | np.generic):
-        candidates = [str(label)] if _is_number(label) else []
+        is_number = isinstance(label, bool | int | float | np.bool_ | np.number)
+        candidates = [str(label)] if is_number else []
         with suppress(OverflowError):  # a huge integer has no float
             candidates += [repr(float(label)) for _ in candidates]
             if candidates and math.isfinite(label) and label == int(label):
                 candidates.append(str(int(label)))
     return candidates
-
-
-def _is_number(label: Any) -> bool:
-    return isinstance(label, bool | int | float | np.bool_ | np.number)
 
 
 def _numbers_written(text: str) -> list[Any]:
@@ -135,14 +132,12 @@ def _numbers_written(text: str) -> list[Any]:
         return []
 
 
-def arms_to_drop(labels: Iterable[Any], known: Collection[Any]) -> set[Any]:
+def arms_to_drop(labels: Iterable[Any], arms: Collection[Any]) -> set[Any]:
     """Return the labels, which must be of known arms, but not of all of them."""
     dropped = set(as_labels(labels, "labels"))
-    unknown = [label for label in dropped if label not in known]
+    unknown = [label for label in dropped if label not in arms]
     if unknown:
-        raise ValueError(
-            f"labels contains {unknown[0]!r}, which is not an arm: {first_few(known)}."
-        )
-    if len(dropped) == len(known):
+        raise ValueError(f"labels contains {unknown[0]!r}, which is not an arm: {first_few(arms)}.")
+    if len(dropped) == len(arms):
         raise ValueError("labels names all arms: a policy needs at least one.")
     return dropped

@@ -77,7 +77,7 @@ class EncodedLog(NamedTuple):
     window: np.ndarray  # (n_rows,), index of the event's update window; empty without delay
 
 
-def encode(
+def encode_log(
     request: ReplayRequest, X: Any, *, every: float | None, delayed: Events | None, codes: Codes
 ) -> tuple[EncodedLog, Codes]:
     """The log of a replay as compiled code takes it, and `codes` with its new arms.

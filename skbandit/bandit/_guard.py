@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+_guards: WeakSet[Guard] = WeakSet()
+
+# Held while choices are counted, so that threads sharing a policy never share random numbers.
+_counting = Lock()
+
+STATE_FORMAT = 1
+"""Format of saved policies, raised by a change that older versions of skbandit would misread."""
+
 
 class Guard:
     """Lets one thread learn at a time, while others read.
@@ -77,9 +85,6 @@ class Guard:
             return compute()
 
 
-_guards: WeakSet[Guard] = WeakSet()
-
-
 def _renew_all() -> None:
     global _counting
     _counting = Lock()
@@ -89,10 +94,6 @@ def _renew_all() -> None:
 
 if hasattr(os, "register_at_fork"):  # threads that do not exist in the child may hold locks
     os.register_at_fork(after_in_child=_renew_all)
-
-
-# Held while choices are counted, so that threads sharing a policy never share random numbers.
-_counting = Lock()
 
 
 class ChoiceStream:
@@ -128,7 +129,7 @@ class ChoiceStream:
         """
         with _counting:
             fixed = random_state is not None
-            if not _same(random_state, self.random_state):
+            if not _same_state(random_state, self.random_state):
                 self.random_state, self._seed = random_state, None
             if not fixed and self._process != process_entropy():
                 self._seed, self._process = None, process_entropy()
@@ -139,23 +140,19 @@ class ChoiceStream:
             return self._seed, t
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same_state(state: Any, other: Any) -> bool:
     """Whether two values of `random_state` are the same integer or the same object."""
-    if one is other:
+    if state is other:
         return True
-    both = isinstance(one, Integral) and isinstance(other, Integral)
-    return both and int(one) == int(other)
+    both = isinstance(state, Integral) and isinstance(other, Integral)
+    return both and int(state) == int(other)
 
 
-STATE_FORMAT = 1
-"""Format of saved policies, raised by a change that older versions of skbandit would misread."""
-
-
-def check_format(found: int, writer: str) -> None:
+def check_format(state_format: int, writer: str) -> None:
     """Refuse the state of a policy saved in a later format, by this version of skbandit."""
-    if found > STATE_FORMAT:
+    if state_format > STATE_FORMAT:
         raise ValueError(
-            f"this policy was saved by skbandit {writer}, in format {found}, and skbandit "
+            f"this policy was saved by skbandit {writer}, in format {state_format}, and skbandit "
             f"{_version()} reads formats up to {STATE_FORMAT}: install skbandit {writer} or later."
         )
 
@@ -165,9 +162,9 @@ def _version() -> str:
     return sys.modules["skbandit"].__version__
 
 
-def unfilled(cls: Any, found: int, writer: str) -> Any:
+def unfilled(cls: Any, state_format: int, writer: str) -> Any:
     """Make a policy for a pickled state to fill, before any of the state is read."""
-    check_format(found, writer)
+    check_format(state_format, writer)
     return object.__new__(cls)
 
 
@@ -281,8 +278,8 @@ class GuardedPolicy(BaseEstimator):
             )
         pool = None
         if available is not None:
-            known = self.arms_.tolist() if self.__sklearn_is_fitted__() else []
-            codes: Codes = {label: k for k, label in enumerate(known)}
+            labels = self.arms_.tolist() if self.__sklearn_is_fitted__() else []
+            codes: Codes = {label: k for k, label in enumerate(labels)}
             pools = read_pools(available, 1, codes)
             pool = pools.labels(label_array(codes))[0]
         return make_record(X_row, arm, propensity, pool, self._n_learned())

@@ -8,9 +8,9 @@ posterior, distinguishes them at compile time.
 t = -1. Results and buffers are allocated by the caller (`skbandit.bandit._passes`): every
 allocation in compiled code lengthens its compilation.
 
-Links and exploration rules are numbers in `Rule`, so that all share the code compiled once; it is
-compiled again for another number of axes (the two models, a diagonal or full covariance) and for
-an adaptive prior. Each compiled function is optimized alone and once more within all of its
+Links and exploration rules are numbers in `ChoiceRule`, so that all share the code compiled once;
+it is compiled again for another number of axes (the two models, a diagonal or full covariance) and
+for an adaptive prior. Each compiled function is optimized alone and once more within all of its
 callers, as a copy per call, so what is large is called in one place, through few others.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._posterior import learn_row, mixed_moments, settle, variance_in_mean
-from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, ArmWorkspace, Posterior, Rule
+from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, ArmWorkspace, ChoiceRule, Posterior
 from skbandit.bandit._units import RESOLUTION, show
 from skbandit.bandit.exploration import (
     accepts_proposal,
@@ -41,12 +41,15 @@ from skbandit.bandit.shared._state import SharedPosterior, Workspace
 from skbandit.bandit.shared._state import settle as settle_shared
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
+# Entries of `Course.counts`.
+N_BEFORE, N_ACCEPTED, N_COUNTED, N_LEARNED, N_WAITING = range(5)
+
 
 class Model(NamedTuple):
     """Posterior, the settings of choices, and buffers."""
 
     posterior: Any
-    rule: Rule
+    rule: ChoiceRule
     work: Any
 
 
@@ -116,9 +119,9 @@ def with_names(mean: np.ndarray, model: tuple[Any, Any, Any]) -> Model:
     """A model that came as plain tuples."""
     posterior, rule, work = model
     if mean.ndim == 4:
-        named = Model(SharedPosterior(*posterior), Rule(*rule), Workspace(*work))
+        named = Model(SharedPosterior(*posterior), ChoiceRule(*rule), Workspace(*work))
     else:
-        named = Model(Posterior(*posterior), Rule(*rule), ArmWorkspace(*work))
+        named = Model(Posterior(*posterior), ChoiceRule(*rule), ArmWorkspace(*work))
     return named
 
 
@@ -128,10 +131,7 @@ class Course(NamedTuple):
     accepted: np.ndarray  # (n_events,), positions in the schedule of accepted events
     waiting: np.ndarray  # rows that await learning, in order, and those that did
     last_best: np.ndarray  # (n_sets,), place of the last winner of each set of arms
-    counts: np.ndarray  # (5,): events learned before the replay, and the four counts below
-
-
-N_BEFORE, N_ACCEPTED, N_COUNTED, N_LEARNED, N_WAITING = range(5)
+    counts: np.ndarray  # (5,): events learned before the replay, and the counts named above
 
 
 class Schedule(NamedTuple):
@@ -301,12 +301,12 @@ def replay_rows(
 
 
 @inlined_exactly
-def _beats(k: int, its: float, other: int, others: float, t: int, model: Model) -> bool:
+def _beats(k: int, score: float, other: int, other_score: float, t: int, model: Model) -> bool:
     """Whether arm k, by its score or in a tie, comes before another one in choice t.
 
     In ties of greedy choices, arms with events come first.
     """
-    if its == others:
+    if score == other_score:
         keys, order, seen = (
             model.posterior.rng_key,
             model.posterior.tie_order,
@@ -315,7 +315,7 @@ def _beats(k: int, its: float, other: int, others: float, t: int, model: Model) 
         if t < 0 and (seen[k] == 0) != (seen[other] == 0):
             return seen[other] == 0
         return wins_tie(t, keys[k], keys[other], order[k], order[other], model.rule)
-    return its > others
+    return score > other_score
 
 
 @called_exactly
@@ -335,13 +335,13 @@ def _choice(
             return proposed, best_score
     prepare(pool, model.posterior.mean, model)
     for k in pool:
-        its = scored(k, t, alpha, model.posterior.mean, model)
+        score = scored(k, t, alpha, model.posterior.mean, model)
         if len(scores):
-            scores[k] = its
+            scores[k] = score
         if k == proposed:
-            proposed_score = its
-        if best < 0 or _beats(k, its, best, best_score, t, model):
-            best, best_score = k, its
+            proposed_score = score
+        if best < 0 or _beats(k, score, best, best_score, t, model):
+            best, best_score = k, score
     if proposed >= 0 and proposed != best:
         n_events = model.posterior.counters[N_EVENTS]
         if not compares_proposal(rule) or accepts_proposal(
@@ -357,9 +357,9 @@ def _drawn(pool: np.ndarray, t: int, model: Model) -> int:
     drawn = pool[0]
     largest = uniform_score(t, model.posterior.rng_key[drawn], model.rule)
     for k in pool[1:]:
-        its = uniform_score(t, model.posterior.rng_key[k], model.rule)
-        if _beats(k, its, drawn, largest, t, model):
-            drawn, largest = k, its
+        score = uniform_score(t, model.posterior.rng_key[k], model.rule)
+        if _beats(k, score, drawn, largest, t, model):
+            drawn, largest = k, score
     return drawn
 
 
@@ -374,17 +374,17 @@ def _is_best(
     pool = sets.of_event[row]
     first, stop = sets.start[pool], sets.start[pool + 1]
     prepare(sets.arms[first:stop], model.posterior.mean, model)
-    mine = scored(k, t, alpha, model.posterior.mean, model)
-    j = own = last_best[pool]
+    score = scored(k, t, alpha, model.posterior.mean, model)
+    j = place = last_best[pool]
     for _ in range(first, stop):
         other = sets.arms[j]
         if other == k:
-            own = j
+            place = j
         else:
-            its = scored(other, t, alpha, model.posterior.mean, model)
-            if _beats(other, its, k, mine, t, model):
+            other_score = scored(other, t, alpha, model.posterior.mean, model)
+            if _beats(other, other_score, k, score, t, model):
                 last_best[pool] = j
                 return False
         j = j + 1 if j + 1 < stop else first
-    last_best[pool] = own
+    last_best[pool] = place
     return True

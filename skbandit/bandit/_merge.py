@@ -41,6 +41,15 @@ CUT = (
     "it learned before: pass as base a later state, of which all policies were copies."
 )
 
+Moments = tuple[np.ndarray, np.ndarray]
+"""Means, and variances of that shape or matrices L with Σ = L Lᵀ."""
+
+Counted = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Means, sums of squared deviations from them, and the weight of the rows, of shape (1,)."""
+
+LARGEST_LOSS = 1e-6
+"""Share of a precision that rounding may lose."""
+
 
 def extended(path: Path, goes_on: bool) -> Path:
     """Path after another call, of a policy that goes on with its last stretch or begins one."""
@@ -56,29 +65,29 @@ def contains(path: Path, earlier: Path) -> bool:
     return dict(path).get(name, 0) >= n
 
 
-def meet_after(base: Path, one: Path, other: Path) -> bool:
+def meet_after(base: Path, path: Path, other: Path) -> bool:
     """Whether two paths from a base agree beyond it."""
     before, of_other = dict(base), dict(other)
-    return any(min(n, of_other.get(name, 0)) > before.get(name, 0) for name, n in one)
+    return any(min(n, of_other.get(name, 0)) > before.get(name, 0) for name, n in path)
 
 
 def merged_policy(policy: Any, policies: Sequence[Any], base: Any) -> Any:
     """Policy with the parameters of `policy` that knows what it and others learned since a base."""
     base = copy.copy(base)
     if not base.__sklearn_is_fitted__():
-        template = next((one for one in policies if one.__sklearn_is_fitted__()), policy)
+        template = next((worker for worker in policies if worker.__sklearn_is_fitted__()), policy)
         check_is_fitted(template)
         names = getattr(template, "feature_names_in_", None)
         base._begin(pd.DataFrame(np.zeros((1, template.n_features_in_)), columns=names))
-    given = {id(one): (f"policies[{k}]", one) for k, one in enumerate(policies)}
+    given = {id(worker): (f"policies[{k}]", worker) for k, worker in enumerate(policies)}
     if policy.__sklearn_is_fitted__():
         given[id(policy)] = THIS, policy
-    known = {name: copy.copy(one) for name, one in given.values()}
-    for name, worker in known.items():
+    workers = {name: copy.copy(worker) for name, worker in given.values()}
+    for name, worker in workers.items():
         check_ancestor(base, worker, name)
     grown = {
         name: worker
-        for name, worker in known.items()
+        for name, worker in workers.items()
         if len(worker._codes) > len(base._codes) or worker._n_learned() > base._n_learned()
     }
     grown = learned_apart(base, grown)
@@ -90,10 +99,12 @@ def merged_policy(policy: Any, policies: Sequence[Any], base: Any) -> Any:
         # a new beginning, the same wherever these are merged: the base of later merges
         paths = repr(sorted(worker._path for worker in grown.values()))
         merged._path = ((blake2b(paths.encode(), digest_size=8).digest(), 1),)
-    states = [base, *known.values()]
-    merged._latest = max((one._latest for one in states if one._latest is not None), default=None)
-    merged._stream = copy.copy(known.get(THIS, base)._stream)
-    made = sum(one._stream.n_choices - base._stream.n_choices for one in known.values())
+    states = [base, *workers.values()]
+    merged._latest = max(
+        (state._latest for state in states if state._latest is not None), default=None
+    )
+    merged._stream = copy.copy(workers.get(THIS, base)._stream)
+    made = sum(worker._stream.n_choices - base._stream.n_choices for worker in workers.values())
     merged._stream.n_choices = max(merged._stream.n_choices, base._stream.n_choices + made)
     return merged.set_params(**policy.get_params(deep=False))
 
@@ -135,14 +146,14 @@ def check_ancestor(base: Any, worker: Any, name: str) -> None:
                 f"{ours[parameter]!r}: merge policies with equal parameters of learning."
             )
     before, after = (
-        dict(zip(one._codes, one.n_updates_.tolist(), strict=True)) for one in (base, worker)
+        dict(zip(state._codes, state.n_updates_.tolist(), strict=True)) for state in (base, worker)
     )
     for label, n in before.items():
         if after.get(label, -1) < n:
-            found = f"has {after[label]}" if label in after else "lacks the arm"
+            contrast = f"has {after[label]}" if label in after else "lacks the arm"
             raise ValueError(
                 f"base is not an earlier state of {name}: it has {n} events of arm {label!r}, and "
-                f"{name} {found}."
+                f"{name} {contrast}."
             )
     if base._path and not contains(worker._path, base._path):
         if len(worker._path) == MOST_STRETCHES:
@@ -152,7 +163,8 @@ def check_ancestor(base: Any, worker: Any, name: str) -> None:
             "as base the state of which all workers were copies, after a merge the merged policy."
         )
     features, others = (
-        list(getattr(one, "feature_names_in_", range(one.n_features_in_))) for one in (base, worker)
+        list(getattr(state, "feature_names_in_", range(state.n_features_in_)))
+        for state in (base, worker)
     )
     if features != others:
         raise ValueError(
@@ -191,16 +203,6 @@ class Gaussians(NamedTuple):
 
     precision: np.ndarray  # (..., d), or (..., d, d) if full
     natural: np.ndarray  # (..., d)
-
-
-Moments = tuple[np.ndarray, np.ndarray]
-"""Means, and variances of that shape or matrices L with Σ = L Lᵀ."""
-
-Counted = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Means, sums of squared deviations from them, and the weight of the rows, of shape (1,)."""
-
-LARGEST_LOSS = 1e-6
-"""Share of a precision that rounding may lose."""
 
 
 def combine(
@@ -242,11 +244,11 @@ def combine(
         gain = gain - _times(before, started.precision - zero.precision)
         tilt = ended.natural - zero.natural
         tilt = tilt - _times(before, started.natural - zero.natural)
-        known, more = (
+        precisions, gains = (
             np.diagonal(of, axis1=-2, axis2=-1) if full else of for of in (started.precision, gain)
         )
-        less = (more < -LARGEST_LOSS * known) & (np.asarray(forgetting) == 1.0)[..., None]
-        lost.append(less.any(axis=tuple(range(1, known.ndim))))
+        less = (gains < -LARGEST_LOSS * precisions) & (np.asarray(forgetting) == 1.0)[..., None]
+        lost.append(less.any(axis=tuple(range(1, precisions.ndim))))
         share = _share_in_turn(forgetting, events, total)
         precision = precision + _times(share, _positive(gain, full))
         natural = natural + _times(share, tilt)
@@ -332,10 +334,10 @@ def pooled_moments(base: Counted, *workers: Counted) -> Counted:
     """
     origin, squares, weight = base
     offset, centered = np.zeros_like(origin), len(origin) > 0
-    for mean, its, seen in workers:
+    for mean, sums, seen in workers:
         away = mean - origin
         offset = offset + seen * away
-        squares = squares + (its - base[1]) + (seen * away * away if centered else 0.0)
+        squares = squares + (sums - base[1]) + (seen * away * away if centered else 0.0)
         weight = weight + (seen - base[2])
     shift = offset / weight if weight > 0 else offset
     if centered:

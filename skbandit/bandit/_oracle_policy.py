@@ -516,8 +516,8 @@ class EventStore:
         number = np.full(max(int(self.arm[: self.n].max(initial=-1)), int(kept.max())) + 1, -1)
         number[kept] = np.arange(len(kept))
         rows = np.flatnonzero(number[self.arm[: self.n]] >= 0)
-        own = {name: getattr(self, name)[rows] for name in ("X", "reward", "weight", "copies")}
-        return EventStore(arm=number[self.arm[rows]], n=len(rows), **own)
+        columns = {name: getattr(self, name)[rows] for name in ("X", "reward", "weight", "copies")}
+        return EventStore(arm=number[self.arm[rows]], n=len(rows), **columns)
 
 
 @dataclass(frozen=True)
@@ -550,21 +550,26 @@ def learn_events(
     replicates = []
     for b in range(copies.shape[1]):
         rows = np.repeat(np.arange(len(X)), copies[:, b])
-        own, r = None if model is None or not further else model.replicates[b], reward[rows]
+        replicate, r = None if model is None or not further else model.replicates[b], reward[rows]
         if not len(rows) or (not further and (r == r[0]).all()):
-            replicates.append(float(r[0]) if len(rows) else own)
+            replicates.append(float(r[0]) if len(rows) else replicate)
             continue
         classes: dict[str, Any] = {}
-        if own is None:
-            own = seeded(estimator, int(seeds[b]))
-            classes = {"classes": np.array([0, 1])} if further and is_classifier(own) else {}
+        if replicate is None:
+            replicate = seeded(estimator, int(seeds[b]))
+            classes = {"classes": np.array([0, 1])} if further and is_classifier(replicate) else {}
         else:
-            own = copy.deepcopy(own)
-        target = r.astype(np.int64) if is_classifier(own) else r
+            replicate = copy.deepcopy(replicate)
+        target = r.astype(np.int64) if is_classifier(replicate) else r
         with noting(f"while fitting the reward model of arm {label!r} to {len(X)} events"):
-            learn = own.partial_fit if further else own.fit
-            learn(_columns(X[rows]), target, **classes, **_weights(own, weight[rows]))
-        replicates.append(own)
+            learn = replicate.partial_fit if further else replicate.fit
+            learn(
+                _contexts_or_constant(X[rows]),
+                target,
+                **classes,
+                **_weights(replicate, weight[rows]),
+            )
+        replicates.append(replicate)
     before = model.n_fitted if further and model is not None else 0
     return RewardModel(tuple(replicates), len(X) + before)
 
@@ -574,10 +579,10 @@ def predicted_rewards(replicate: Any, X: np.ndarray, label: Any) -> np.ndarray:
     if isinstance(replicate, float):
         return np.full(len(X), replicate)
     if is_classifier(replicate):
-        probabilities = replicate.predict_proba(_columns(X))
+        probabilities = replicate.predict_proba(_contexts_or_constant(X))
         rewards = probabilities[:, list(replicate.classes_).index(1)]
     else:
-        rewards = np.asarray(replicate.predict(_columns(X)), dtype=np.float64)
+        rewards = np.asarray(replicate.predict(_contexts_or_constant(X)), dtype=np.float64)
     if rewards.shape != (len(X),) or not np.isfinite(rewards).all():
         raise ValueError(
             f"the reward model of arm {label!r}, {type(replicate).__name__}, predicted "
@@ -587,16 +592,16 @@ def predicted_rewards(replicate: Any, X: np.ndarray, label: Any) -> np.ndarray:
     return rewards
 
 
-def _columns(X: np.ndarray) -> np.ndarray:
+def _contexts_or_constant(X: np.ndarray) -> np.ndarray:
     """Contexts, or a constant column for estimators if there are none."""
     return X if X.shape[1] else np.ones((len(X), 1))
 
 
 def joined_moments(
-    known: tuple[float, float, float], reward: np.ndarray, weight: np.ndarray
+    moments: tuple[float, float, float], reward: np.ndarray, weight: np.ndarray
 ) -> tuple[float, float, float]:
     """Weight, mean and sum of squared deviations of further rewards, too."""
-    n, mean, squares = known
+    n, mean, squares = moments
     total = float(weight.sum())
     of_new = float(weight @ reward) / total
     away = of_new - mean

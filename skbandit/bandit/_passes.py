@@ -23,9 +23,9 @@ from skbandit.bandit._state import (
     N_EVENTS,
     N_LEARNED_ARMS,
     ArmSets,
+    ChoiceRule,
     Posterior,
     Prior,
-    Rule,
     workspace_for,
 )
 from skbandit.bandit._units import is_due, until_renewal
@@ -34,7 +34,7 @@ from skbandit.bandit.shared._state import settle as settle_shared
 from skbandit.logs import Codes, ReplayRequest
 from skbandit.utils._compiled import slices
 
-ENTRIES = 2**20
+DENSE_ENTRIES = 2**20
 """Entries of sparse rows that become dense at once: 8 MB. Beyond, memory is wasted without gain."""
 
 # Nonzero entries gathered at once. Fewer cost calls, about 30 µs each; of more, each row meets
@@ -50,20 +50,20 @@ class Part(NamedTuple):
     weights: np.ndarray | None  # indices of the weights that the columns belong to; None is all
 
 
-def score_rows(X: Any, t: int, alpha: float, posterior: Any, rule: Rule) -> np.ndarray:
+def score_rows(X: Any, t: int, alpha: float, posterior: Any, rule: ChoiceRule) -> np.ndarray:
     """Scores of all arms in choices t, t + 1, ..., or in greedy ones, (n_rows, n_arms)."""
     arms = np.arange(len(posterior.rng_key))
     scores = np.empty((X.shape[0], len(arms)))
     for rows, x, weights in _parts(X, posterior, rule):
-        own = gathered(posterior, weights)
+        part = gathered(posterior, weights)
         first = first_choice(t, rows)
-        model = Model(own, rule, own.workspace())
+        model = Model(part, rule, part.workspace())
         kernels.score_rows(x, arms, first, alpha, model, scores[rows])
     return scores
 
 
 def choose_rows(
-    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: Rule
+    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: ChoiceRule
 ) -> np.ndarray:
     """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
     chosen = np.empty(X.shape[0], dtype=np.int64)
@@ -71,13 +71,13 @@ def choose_rows(
         _choose(X, sets, t, alpha, posterior, rule, chosen)
         return chosen
     for rows, x, weights in _parts(X, posterior, rule):
-        own, first = gathered(posterior, weights), first_choice(t, rows)
-        _choose(x, sets_of(sets, rows), first, alpha, own, rule, chosen[rows])
+        part, first = gathered(posterior, weights), first_choice(t, rows)
+        _choose(x, sets_of(sets, rows), first, alpha, part, rule, chosen[rows])
     return chosen
 
 
 def _choose(
-    X: Any, sets: Any, t: int, alpha: float, posterior: Any, rule: Rule, chosen: Any
+    X: Any, sets: Any, t: int, alpha: float, posterior: Any, rule: ChoiceRule, chosen: Any
 ) -> None:
     """Call the kernel with plain tuples."""
     model = tuple(posterior), tuple(rule), tuple(posterior.workspace())
@@ -85,7 +85,7 @@ def _choose(
 
 
 def choose_with_probabilities(
-    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: Rule
+    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: ChoiceRule
 ) -> tuple[np.ndarray, np.ndarray]:
     """Arm chosen on each row, as by `choose_rows`, and its probability."""
     chosen, out = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
@@ -93,7 +93,9 @@ def choose_with_probabilities(
     return chosen, out
 
 
-def probability_rows(X: Any, sets: ArmSets, alpha: float, posterior: Any, rule: Rule) -> np.ndarray:
+def probability_rows(
+    X: Any, sets: ArmSets, alpha: float, posterior: Any, rule: ChoiceRule
+) -> np.ndarray:
     """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
     out = np.zeros((X.shape[0], len(posterior.rng_key)))
     chosen = np.empty(len(out), dtype=np.int64)
@@ -104,16 +106,16 @@ def probability_rows(X: Any, sets: ArmSets, alpha: float, posterior: Any, rule: 
 
 
 def _fill_probabilities(
-    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: Rule, out: np.ndarray,
+    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: ChoiceRule, out: np.ndarray,
     chosen: np.ndarray,
 ) -> None:  # fmt: skip
     """Fill in the chosen arms, and their probabilities or those of all arms."""
     buffer = np.empty((6, len(posterior.rng_key)))
     for rows, x, weights in _parts(X, posterior, rule):
-        own = gathered(posterior, weights)
-        model = tuple(own), tuple(rule), tuple(own.workspace())
+        part = gathered(posterior, weights)
+        model = tuple(part), tuple(rule), tuple(part.workspace())
         kernels.probability_rows(
-            x, sets_of(sets, rows), first_choice(t, rows), alpha, own.mean, model, buffer,
+            x, sets_of(sets, rows), first_choice(t, rows), alpha, part.mean, model, buffer,
             out[rows], chosen[rows],
         )  # fmt: skip
 
@@ -125,7 +127,7 @@ def learn_rows(
     weight: np.ndarray,
     posterior: Any,
     prior: Any,
-    rule: Rule,
+    rule: ChoiceRule,
     *,
     at_once: bool = False,
 ) -> None:
@@ -143,12 +145,12 @@ def learn_rows(
         at = np.ix_(np.arange(len(posterior.share)), arms, weights)
         for row in new[(new >= rows.start) & (new < rows.stop)]:  # all weights, not only these
             begin(action[row], posterior, prior, rule.link)
-        own, n_before = _empty(posterior, weights), posterior.counters[N_EVENTS]
-        own.mean[:, arms], own.cov_factor[:, arms] = posterior.mean[at], posterior.cov_factor[at]
+        part, n_before = _empty(posterior, weights), posterior.counters[N_EVENTS]
+        part.mean[:, arms], part.cov_factor[:, arms] = posterior.mean[at], posterior.cov_factor[at]
         as_begun = prior._replace(averages=False, renews=False)
-        kernels.learn_rows(*events, own.mean, Model(own, rule, own.workspace()), as_begun)
-        posterior.mean[at], posterior.cov_factor[at] = own.mean[:, arms], own.cov_factor[:, arms]
-        posterior.seen_squares[features] = own.seen_squares
+        kernels.learn_rows(*events, part.mean, Model(part, rule, part.workspace()), as_begun)
+        posterior.mean[at], posterior.cov_factor[at] = part.mean[:, arms], part.cov_factor[:, arms]
+        posterior.seen_squares[features] = part.seen_squares
         if posterior.counters[N_EVENTS] > n_before and is_due(posterior):
             buffer = workspace_for(posterior.mean.shape[2])
             change_units(posterior, prior, prior.adaptive_mean, buffer)
@@ -167,7 +169,7 @@ def replay_rows(
     alphas: np.ndarray,
     posterior: Any,
     prior: Any,
-    rule: Rule,
+    rule: ChoiceRule,
 ) -> tuple[np.ndarray, int]:
     """Replay a log, changing the posterior in place; see `kernels.replay_rows`.
 
@@ -203,7 +205,7 @@ def replay_rows(
 
 def _spans(n_events: int, X: Any) -> Iterator[tuple[int, int]]:
     """First and last positions of the parts of a replay; those of sparse contexts are short."""
-    most = max(1, ENTRIES // max(X.shape[1], 1)) if issparse(X) else n_events
+    most = max(1, DENSE_ENTRIES // max(X.shape[1], 1)) if issparse(X) else n_events
     for part in slices(n_events):
         for first in range(part.start, part.stop, most):
             yield first, min(first + most, part.stop)
@@ -221,7 +223,7 @@ def _with_rows(log: EncodedLog, rows: np.ndarray, course: Course) -> EncodedLog:
 
 def replay_present_features(
     request: ReplayRequest, log: EncodedLog, n_known: int, codes: Codes, alphas: np.ndarray,
-    posterior: Posterior, prior: Prior, rule: Rule,
+    posterior: Posterior, prior: Prior, rule: ChoiceRule,
 ) -> tuple[np.ndarray, int, Codes, Posterior]:  # fmt: skip
     """Replay a log of the arms in `codes`, with `posterior` about the first `n_known`.
 
@@ -232,7 +234,7 @@ def replay_present_features(
         arms and posterior about them after the replay.
     """
     X, weights = compact(log.X, posterior, prior, rule)
-    known, whole_prior = posterior, prior
+    whole_posterior, whole_prior = posterior, prior
     if weights is not None:
         posterior = gathered(posterior, weights)
         variance = np.ascontiguousarray(prior.variance[:, weights])  # else compiled again
@@ -243,11 +245,11 @@ def replay_present_features(
     accepted, n_seen = replay_rows(request, log._replace(X=X), alphas, posterior, prior, rule)
     codes, posterior = _in_learned_order(codes, posterior, n_known)
     if weights is not None:
-        whole = with_arms(known, list(codes)[n_known:], whole_prior)
+        whole = with_arms(whole_posterior, list(codes)[n_known:], whole_prior)
         whole.mean[:, :, weights] = posterior.mean
         whole.cov_factor[:, :, weights] = posterior.cov_factor
         whole.start[:, :, weights] = posterior.start
-        features = of_features(weights, known)
+        features = of_features(weights, whole_posterior)
         whole.rate[features], whole.seen_squares[features] = posterior.rate, posterior.seen_squares
         names = ("mean", "cov_factor", "rate", "seen_squares", "start")
         posterior = posterior._replace(**{name: getattr(whole, name) for name in names})
@@ -263,7 +265,7 @@ def _in_learned_order(codes: Codes, posterior: Posterior, n_known: int) -> tuple
 
 
 def compact(
-    X: Any, posterior: Posterior, prior: Prior, rule: Rule
+    X: Any, posterior: Posterior, prior: Prior, rule: ChoiceRule
 ) -> tuple[Any, np.ndarray | None]:
     """Sparse contexts without features whose weights cannot change, and indices of their weights.
 
@@ -280,7 +282,12 @@ def compact(
 
 
 def _parts(
-    X: Any, posterior: Any, rule: Rule, prior: Any = None, at_once: bool = False, new: Any = ()
+    X: Any,
+    posterior: Any,
+    rule: ChoiceRule,
+    prior: Any = None,
+    at_once: bool = False,
+    new: Any = (),
 ) -> Iterator[Part]:
     """Split rows into dense parts; with a prior, for learning.
 
@@ -353,8 +360,8 @@ def _in_their_units(posterior: Posterior, weights: np.ndarray) -> Posterior:
 def _empty(posterior: Posterior, weights: np.ndarray) -> Posterior:
     """Posterior with room for these weights of each arm, not filled in, and with their units."""
     shape = *posterior.mean.shape[:2], len(weights)
-    own = _in_their_units(posterior, weights)
-    return own._replace(mean=np.empty(shape), cov_factor=np.empty(shape))
+    part = _in_their_units(posterior, weights)
+    return part._replace(mean=np.empty(shape), cov_factor=np.empty(shape))
 
 
 def first_choice(t: int, rows: slice) -> int:

@@ -220,10 +220,10 @@ class PolicyPipeline(Pipeline):
         self
             Fitted pipeline.
         """
-        own = {name: params.pop(name) for name in list(params) if "__" not in name}
+        options = {name: params.pop(name) for name in list(params) if "__" not in name}
         tables = {"reward": reward, "sample_weight": sample_weight}
-        warn_if_reordered({"X": X, "y": y, **tables, "attributes": own.get("attributes")})
-        given = _given(available=align_rows(available, X), **tables, **own)
+        warn_if_reordered({"X": X, "y": y, **tables, "attributes": options.get("attributes")})
+        given = _given(available=align_rows(available, X), **tables, **options)
         if not get_config()["enable_metadata_routing"]:
             given = {f"{self.steps[-1][0]}__{name}": value for name, value in given.items()}
         draft = copy.copy(self)
@@ -276,9 +276,9 @@ class PolicyPipeline(Pipeline):
             if _is_fitted(transformer):
                 X = transformer.transform(X)
             else:
-                own = clone(transformer)
-                fitted[k] = (name, own)
-                X = own.fit(X, y).transform(X)
+                unfitted = clone(transformer)
+                fitted[k] = (name, unfitted)
+                X = unfitted.fit(X, y).transform(X)
         given = _given(reward=reward, available=available, sample_weight=sample_weight)
         self.steps[-1][1].partial_fit(X, y, **given, **params)
         self.steps = fitted
@@ -599,8 +599,8 @@ class PolicyPipeline(Pipeline):
         name, policy = self.steps[-1]
         workers = [pipeline.steps[-1][1] for pipeline in policies]
         merged = copy.copy(self)
-        own = policy.merge(workers, base=base.steps[-1][1])
-        merged.steps = [*base.steps[:-1], (name, own)]
+        last_step = policy.merge(workers, base=base.steps[-1][1])
+        merged.steps = [*base.steps[:-1], (name, last_step)]
         return merged
 
     def _transformed(self, X: Any) -> Any:

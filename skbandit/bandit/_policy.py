@@ -13,15 +13,15 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._events import EncodedLog, Events
-from skbandit.bandit._sequential import PosteriorPolicy
+from skbandit.bandit._posterior_policy import PosteriorPolicy
 from skbandit.bandit._state import (
     LINKS,
     MEANS,
     N_CHOICES,
     UCBS,
+    ChoiceRule,
     Posterior,
     Prior,
-    Rule,
     explorations_by,
     mean_weights,
     no_posterior,
@@ -362,7 +362,12 @@ class GLMUCBPolicy(PosteriorPolicy):
                 )  # fmt: skip
 
     def _replay(
-        self, request: ReplayRequest, log: EncodedLog, codes: Codes, rule: Rule, n_choices: int
+        self,
+        request: ReplayRequest,
+        log: EncodedLog,
+        codes: Codes,
+        rule: ChoiceRule,
+        n_choices: int,
     ) -> tuple[np.ndarray, int]:
         from skbandit.bandit._passes import replay_present_features
 

@@ -29,15 +29,15 @@ from skbandit.bandit._state import (
     START_MEAN,
     START_VARIANCE,
     ArmWorkspace,
+    ChoiceRule,
     Posterior,
     Prior,
-    Rule,
     workspace_for,
 )
 from skbandit.bandit._units import (
     FIRST_RENEWAL,
     carry_over,
-    count,
+    count_row,
     is_due,
     renew,
     renew_reward,
@@ -50,6 +50,18 @@ from skbandit.utils._compiled import (
     compiled_exactly,
     inlined_exactly,
 )
+
+UCB, THOMPSON = (list(EXPLORATIONS).index(name) for name in ("ucb", "thompson"))
+
+WELL_KNOWN = 10
+"""Events per arm, on average, from which arms without events start from the others."""
+
+REACH = 6.0
+"""Distances between the best arm and the average in a standard deviation of later arms' constant:
+upper bounds, `alpha` = .2 of it above the average, are above the best arm."""
+
+FEW_WEIGHTS = 12
+"""Weights up to which the columns of a full Σ's factor are read faster than its rows."""
 
 # Several prior scales side by side, mixed by evidence.
 #
@@ -100,19 +112,6 @@ def mixed(
 def of_mixture(origin: float, away: float, square: float, within: float) -> tuple[float, float]:
     """Mean and variance of a mixture whose weights sum to 1."""
     return origin + away, within + max(square - away * away, 0.0)
-
-
-UCB, THOMPSON = (list(EXPLORATIONS).index(name) for name in ("ucb", "thompson"))
-
-WELL_KNOWN = 10
-"""Events per arm, on average, from which arms without events start from the others."""
-
-REACH = 6.0
-"""Distances between the best arm and the average in a standard deviation of later arms' constant:
-upper bounds, `alpha` = .2 of it above the average, are above the best arm."""
-
-FEW_WEIGHTS = 12
-"""Weights up to which the columns of a full Σ's factor are read faster than its rows."""
 
 
 @inlined_exactly
@@ -191,7 +190,7 @@ def mixed_moments(
 @inlined_exactly
 def learn_row(
     X: np.ndarray, row: int, k: int, r: float, weight: float, posterior: Posterior, prior: Prior,
-    rule: Rule, work: ArmWorkspace,
+    rule: ChoiceRule, work: ArmWorkspace,
 ) -> None:  # fmt: skip
     """Learn reward r of arm k in the context of a row, and renew units that are due.
 
@@ -225,7 +224,7 @@ def learn_row(
     if n_scales > 1:
         renew_shares(evidence, posterior.share)
     _adapt(cov_factor, posterior, prior, prior.adaptive_mean, workspace)
-    count(X, row, weight, posterior.seen_mean, posterior.seen_squares, posterior.seen_weight)
+    count_row(X, row, weight, posterior.seen_mean, posterior.seen_squares, posterior.seen_weight)
     if prior.renews and is_due(posterior):
         change_units(posterior, prior, prior.adaptive_mean, workspace)
 
@@ -341,10 +340,10 @@ def _renew_start(e: int, posterior: Posterior, prior: Prior) -> None:
     n, mean, start = posterior.counters[N_LEARNED_ARMS], posterior.mean, posterior.start
     learned, last = posterior.learned, posterior.mean.shape[2] - 1
     n_features = len(posterior.rate)
-    known = prior.averages and n > 0 and posterior.counters[N_EVENTS] >= WELL_KNOWN * n
+    uses_arms = prior.averages and n > 0 and posterior.counters[N_EVENTS] >= WELL_KNOWN * n
     for i in range(last + 1):
         start[START_MEAN, e, i], start[START_VARIANCE, e, i] = prior.mean[i], 0.0
-        if known and (i >= n_features or posterior.rate[i] > 0.0):
+        if uses_arms and (i >= n_features or posterior.rate[i] > 0.0):
             total, square, best = 0.0, prior.variance[e, i], -math.inf
             for j in range(n):
                 total += mean[e, learned[j], i]
@@ -416,7 +415,7 @@ def _place(
 
 
 @called_exactly
-def variance_in_mean(v: float, t: int, posterior: Posterior, rule: Rule) -> float:
+def variance_in_mean(v: float, t: int, posterior: Posterior, rule: ChoiceRule) -> float:
     """Variance of an arm without events by which its mean reward is computed.
 
     None, if the arm starts from the average of others: by its uncertainty alone, a rare reward
@@ -526,31 +525,36 @@ def merged(
     """
     states, n_events = [base, *workers], base.counters[N_EVENTS]
     total = n_events + sum(worker.counters[N_EVENTS] - n_events for worker in workers)
-    pooled = pooled_moments(*((one.seen_mean, one.seen_squares, one.seen_weight) for one in states))
+    pooled = pooled_moments(
+        *((state.seen_mean, state.seen_squares, state.seen_weight) for state in states)
+    )
     if len(base.reward):
         *of_rewards, _ = pooled_moments(
-            *((one.reward[[MEAN]], one.reward[[SQUARES]], one.seen_weight.copy()) for one in states)
+            *(
+                (state.reward[[MEAN]], state.reward[[SQUARES]], state.seen_weight.copy())
+                for state in states
+            )
         )
-    for one in states:
-        one.seen_mean[:], one.seen_squares[:], one.seen_weight[:] = pooled
-        if len(one.reward):
-            one.reward[[MEAN]], one.reward[[SQUARES]] = of_rewards
-        if len(one.rate) and total >= FIRST_RENEWAL:
-            change_units(one, prior, prior.adaptive_mean, workspace_for(one.mean.shape[2]))
-        elif len(one.reward):
-            renew_reward(one, prior)
+    for state in states:
+        state.seen_mean[:], state.seen_squares[:], state.seen_weight[:] = pooled
+        if len(state.reward):
+            state.reward[[MEAN]], state.reward[[SQUARES]] = of_rewards
+        if len(state.rate) and total >= FIRST_RENEWAL:
+            change_units(state, prior, prior.adaptive_mean, workspace_for(state.mean.shape[2]))
+        elif len(state.reward):
+            renew_reward(state, prior)
     for k in np.flatnonzero(base.n_updates == 0).tolist():  # from which workers' arms began, nearly
         begin(k, base, prior, link)
-        for one in workers:
-            if one.n_updates[k] == 0:
-                one.mean[:, k], one.cov_factor[:, k] = base.mean[:, k], base.cov_factor[:, k]
+        for state in workers:
+            if state.n_updates[k] == 0:
+                state.mean[:, k], state.cov_factor[:, k] = base.mean[:, k], base.cov_factor[:, k]
     n = [worker.n_updates - base.n_updates for worker in workers]
     moved = np.flatnonzero(np.sum(n, axis=0))
     start = _prior_factor(prior, base.cov_factor.ndim == 4)
     center = np.where((base.n_updates > 0)[:, None], prior.mean, base.mean)[:, moved]
 
-    def of_arms(one: Posterior) -> tuple[np.ndarray, np.ndarray]:
-        return one.mean[:, moved].swapaxes(0, 1), one.cov_factor[:, moved].swapaxes(0, 1)
+    def of_arms(state: Posterior) -> tuple[np.ndarray, np.ndarray]:
+        return state.mean[:, moved].swapaxes(0, 1), state.cov_factor[:, moved].swapaxes(0, 1)
 
     sums, quadratic, log_determinant, lost = combine(
         of_arms(base),

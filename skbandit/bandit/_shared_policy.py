@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._arm_keys import new_keys
 from skbandit.bandit._events import EncodedLog, Events
-from skbandit.bandit._sequential import PosteriorPolicy
+from skbandit.bandit._posterior_policy import PosteriorPolicy
 from skbandit.bandit._state import (
     FORGETTING,
     LINKS,
     N_CHOICES,
-    Rule,
+    ChoiceRule,
     explorations_by,
     read_rule,
     read_scales,
@@ -257,10 +257,10 @@ class SharedGLMPolicy(PosteriorPolicy):
     def arm_features_(self) -> pd.DataFrame:
         """Features of `arms_`, as they were given."""
         check_is_fitted(self)
-        known = ArmFeatures((), np.empty((len(self._codes), 0)))
-        known = known if self._known is None else self._known
+        features = ArmFeatures((), np.empty((len(self._codes), 0)))
+        features = features if self._known is None else self._known
         labels = pd.Index(self._labels, dtype=self._labels.dtype)
-        return pd.DataFrame(known.values.copy(), index=labels, columns=list(known.columns))
+        return pd.DataFrame(features.values.copy(), index=labels, columns=list(features.columns))
 
     @property
     def coef_(self) -> np.ndarray:
@@ -388,11 +388,11 @@ class SharedGLMPolicy(PosteriorPolicy):
             else:
                 labels, described = read_arm_features(arm_features)
                 if draft.arm_features is not None:
-                    named, known = read_arm_features(draft.arm_features)
-                    labels, described = read_arm_features(arm_features, known.columns)
+                    named, features = read_arm_features(draft.arm_features)
+                    labels, described = read_arm_features(arm_features, features.columns)
                     codes: Codes = {label: k for k, label in enumerate(named)}
-                    fresh, values = new_arms(labels, described, known, codes)
-                    labels, described = [*named, *fresh], known.plus(values)
+                    fresh, values = new_arms(labels, described, features, codes)
+                    labels, described = [*named, *fresh], features.plus(values)
                 draft.arm_features = pd.DataFrame(
                     described.values, index=pd.Index(labels), columns=list(described.columns)
                 )
@@ -434,9 +434,9 @@ class SharedGLMPolicy(PosteriorPolicy):
         if not self._codes and (ordered := ascending(labels)):
             described = described.take(np.array([labels.index(label) for label in ordered]))
             labels = ordered
-        known = ArmFeatures(described.columns, described.values[:0])
-        known = known if self._known is None else self._known
-        fresh, values = new_arms(labels, described, known, self._codes)
+        features = ArmFeatures(described.columns, described.values[:0])
+        features = features if self._known is None else self._known
+        fresh, values = new_arms(labels, described, features, self._codes)
         if self._known is None:
             dz = values.shape[1]
             self._arm_units = running_units(dz, 2) if self.standardize else fixed_units(dz)
@@ -444,30 +444,30 @@ class SharedGLMPolicy(PosteriorPolicy):
         if fresh:
             codes = self._codes | {k: len(self._codes) + i for i, k in enumerate(fresh)}
             self._check_new_arms(codes)
-            self._known = known.plus(values)
+            self._known = features.plus(values)
             self._renew_arm_units(values)
             self._posterior = self._append_arms(fresh, values)
             self._know(codes)
 
     def _sum_up(self, base: Self, workers: dict[str, Self], labels: list[Any]) -> None:
         states = [base, *workers.values()]
-        described = [one for one in states if one._known is not None]
+        described = [state for state in states if state._known is not None]
         if described:
             values: dict[Any, np.ndarray] = {}
-            for one in described:
-                assert one._known is not None
-                values |= dict(zip(one._codes, one._known.values, strict=True))
-                columns = list(one._known.columns)
+            for state in described:
+                assert state._known is not None
+                values |= dict(zip(state._codes, state._known.values, strict=True))
+                columns = list(state._known.columns)
             index = pd.Index(labels, tupleize_cols=False)
             table = pd.DataFrame([values[label] for label in labels], index, columns)
             grows = len(labels) > len(base._codes)
-            for one in states:  # in the same units of arms, those of all
-                one._describe(table)
+            for state in states:  # in the same units of arms, those of all
+                state._describe(table)
                 if grows and self.standardize:
-                    assert one._arm_units is not None
-                    due = np.array([one._arm_units.seen[0], 0.0])
-                    one._arm_units = one._arm_units._replace(seen=due)
-                    one._renew_arm_units(np.empty((0, len(columns))))
+                    assert state._arm_units is not None
+                    due = np.array([state._arm_units.seen[0], 0.0])
+                    state._arm_units = state._arm_units._replace(seen=due)
+                    state._renew_arm_units(np.empty((0, len(columns))))
         super()._sum_up(base, workers, labels)
         self._known, self._arm_units = base._known, base._arm_units
 
@@ -480,19 +480,19 @@ class SharedGLMPolicy(PosteriorPolicy):
 
     def _renew_arm_units(self, values: np.ndarray) -> None:
         """Standardize the features of arms anew, if there are twice as many arms."""
-        from skbandit.bandit._units import count
+        from skbandit.bandit._units import count_row
         from skbandit.bandit.shared._state import (
             Units,
             in_new_units,
+            in_units,
             prior_variances,
             renew_if_due,
-            standardized,
         )
 
         assert self._arm_units is not None and self._known is not None
         units = Units(*(array.copy() for array in self._arm_units))
         for row in range(len(values)):
-            count(values, row, 1.0, units.mean, units.squares, units.seen)
+            count_row(values, row, 1.0, units.mean, units.squares, units.seen)
         self._arm_units = units
         factor, shift = np.empty(values.shape[1]), np.empty(values.shape[1])
         if not renew_if_due(units, factor, shift):
@@ -505,16 +505,16 @@ class SharedGLMPolicy(PosteriorPolicy):
             mean[0, e], cov_factor[e] = in_new_units(
                 factor, shift, mean[0, e], cov_factor[e], variance[e]
             )
-        Z = standardized(self._known.values[: len(posterior.Z)], units)
+        Z = in_units(self._known.values[: len(posterior.Z)], units)
         self._posterior = posterior._replace(mean=mean, cov_factor=cov_factor, Z=Z)
 
     def _append_arms(self, labels: list[Any], values: np.ndarray) -> SharedPosterior:
         """Posterior about new arms, too."""
-        from skbandit.bandit.shared._state import append_arms, standardized
+        from skbandit.bandit.shared._state import append_arms, in_units
 
         Z = np.ones((len(labels), 1))
         if self._arm_units is not None:
-            Z = standardized(values, self._arm_units)
+            Z = in_units(values, self._arm_units)
         keys = new_keys(labels, self._posterior.rng_key.tolist())
         return append_arms(self._posterior, Z, keys, self._prior())
 
@@ -604,7 +604,12 @@ class SharedGLMPolicy(PosteriorPolicy):
         return X.toarray() if issparse(X) else X
 
     def _replay(
-        self, request: ReplayRequest, log: EncodedLog, codes: Codes, rule: Rule, n_choices: int
+        self,
+        request: ReplayRequest,
+        log: EncodedLog,
+        codes: Codes,
+        rule: ChoiceRule,
+        n_choices: int,
     ) -> tuple[np.ndarray, int]:
         from skbandit.bandit._passes import replay_rows
         from skbandit.bandit.shared._state import N_RANKED

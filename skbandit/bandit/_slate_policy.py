@@ -19,7 +19,7 @@ from skbandit.bandit._arm_keys import arm_key
 from skbandit.bandit._guard import ChoiceStream, GuardedPolicy
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._shared_policy import SharedGLMPolicy
-from skbandit.bandit._state import N_EVENTS, Rule, read_rule
+from skbandit.bandit._state import N_EVENTS, ChoiceRule, read_rule
 from skbandit.logs import (
     NO_REWARDS,
     SlateLog,
@@ -319,7 +319,9 @@ class SlatePolicy(GuardedPolicy):
         """
         check_is_fitted(base)
         merged = copy.copy(self if hasattr(self, "policy_") else base)
-        merged.policy_ = merged.policy_.merge([one.policy_ for one in policies], base=base.policy_)
+        merged.policy_ = merged.policy_.merge(
+            [worker.policy_ for worker in policies], base=base.policy_
+        )
         return merged.set_params(**self.get_params(deep=False))
 
     def _n_learned(self) -> int:
@@ -564,10 +566,10 @@ class SlatePolicy(GuardedPolicy):
 def check_models(policy: Any) -> None:
     """Require a policy whose models slates can use."""
     if not isinstance(policy, GLMUCBPolicy | SharedGLMPolicy):
-        found = policy.__name__ if isinstance(policy, type) else type(policy).__name__
+        name = policy.__name__ if isinstance(policy, type) else type(policy).__name__
         raise TypeError(
             f"policy must be a GLMUCBPolicy or a SharedGLMPolicy, which predict rewards of single "
-            f"arms, got {found}."
+            f"arms, got {name}."
         )
 
 
@@ -632,10 +634,10 @@ class ArmModels:
         keys = [arm_key(label) % 2**64 for label in self.labels[n:].tolist()]
         u = np.empty((n_rows, 2 * n_arms + 1))
         for row in range(n_rows):
-            known = np.random.default_rng([seed, t + row]).random(2 * n + 1)
+            draws = np.random.default_rng([seed, t + row]).random(2 * n + 1)
             new = [np.random.default_rng([seed, t + row, key]).random(2) for key in keys]
             ties, others = np.reshape(new, (-1, 2)).T
-            u[row] = np.concatenate([known[:n], ties, known[n:-1], others, known[-1:]])
+            u[row] = np.concatenate([draws[:n], ties, draws[n:-1], others, draws[-1:]])
         return u[:, :n_arms], u[:, n_arms:]
 
     def scores(self, seed: int, t: int) -> np.ndarray:
@@ -670,7 +672,7 @@ class ArmModels:
         rewards = mean_rewards(np.where(self.available, self._scores(-1, 0.0, rule), 0.0), rule)
         return np.where(self.available, rewards, -np.inf)
 
-    def _scores(self, t: int, width: float, rule: Rule) -> np.ndarray:
+    def _scores(self, t: int, width: float, rule: ChoiceRule) -> np.ndarray:
         from skbandit.bandit._passes import score_rows
 
         scores = self.policy._guard.read(lambda: score_rows(self.X, t, width, self.posterior, rule))
@@ -741,8 +743,8 @@ def read_cascade(log: SlateLog) -> np.ndarray:
     position = np.array(
         [np.nan if none else at for at, none in zip(rewards, no_click, strict=True)], np.float64
     )
-    known = ~np.isnan(position)
-    wrong = known & ~(
+    clicked = ~np.isnan(position)
+    wrong = clicked & ~(
         (position >= 0) & (position < log.sizes) & (position == np.floor(np.nan_to_num(position)))
     )
     if wrong.any():

@@ -35,6 +35,18 @@ CENTER, RATE, MEAN, SQUARES = range(4)
 # events; variances of 0 if these are at their prior.
 START_MEAN, START_VARIANCE = range(2)
 
+ARM_AXIS = {"mean": 1, "cov_factor": 1, "n_updates": 0, "tie_order": 0, "learned": 0, "rng_key": 0}
+"""Axis that numbers the arms, of the fields of `Posterior` that have one."""
+
+LEAST_SHARE = 1e-3
+"""Weight below which a scale is left out of choices; it goes on learning and may return."""
+
+FORGETTING = 0.995
+"""Of the model that forgets under "auto": it remembers about the latest 200 events of an arm."""
+
+BUILT_WITH = ("covariance", "fit_intercept", "link", "standardize")
+"""Parameters that decide which numbers a posterior holds, so that they cannot change with it."""
+
 
 class Posterior(NamedTuple):
     """Posteriors w ~ N(mean, Σ) of every arm, and all else that learning updates in place.
@@ -100,10 +112,6 @@ def workspace_for(n_weights: int) -> np.ndarray:
     return np.empty((4, n_weights))
 
 
-ARM_AXIS = {"mean": 1, "cov_factor": 1, "n_updates": 0, "tie_order": 0, "learned": 0, "rng_key": 0}
-"""Axis that numbers the arms, of the fields of `Posterior` that have one."""
-
-
 class Prior(NamedTuple):
     """Priors of a new arm, and the settings of learning.
 
@@ -120,7 +128,7 @@ class Prior(NamedTuple):
     renews: bool = True  # whether learning renews units that are due
 
 
-class Rule(NamedTuple):
+class ChoiceRule(NamedTuple):
     """Settings of choices: `link`, `exploration`, `ucb` and `mean` are positions of names.
 
     Only scalars: compiled code counts a reference whenever it takes an array out of a tuple, and
@@ -152,13 +160,6 @@ def all_arms(n_rows: int, n_arms: int) -> ArmSets:
 @lru_cache
 def _one_set(n_arms: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array([0, n_arms], np.int64), np.arange(n_arms, dtype=np.int64)
-
-
-LEAST_SHARE = 1e-3
-"""Weight below which a scale is left out of choices; it goes on learning and may return."""
-
-FORGETTING = 0.995
-"""Of the model that forgets under "auto": it remembers about the latest 200 events of an arm."""
 
 
 def no_posterior(
@@ -263,16 +264,12 @@ def explorations_by(*given: str) -> set[str]:
     return {name for name, need in EXPLORATIONS.items() if need in given}
 
 
-BUILT_WITH = ("covariance", "fit_intercept", "link", "standardize")
-"""Parameters that decide which numbers a posterior holds, so that they cannot change with it."""
-
-
 def built_with(policy: Any) -> dict[str, Any]:
     """The values of those parameters that the policy has."""
     return {name: getattr(policy, name) for name in BUILT_WITH if hasattr(policy, name)}
 
 
-def read_rule(policy: Any, seed: int = 0) -> Rule:
+def read_rule(policy: Any, seed: int = 0) -> ChoiceRule:
     """Settings of the policy's choices; only exploring ones use the seed."""
     built = policy._built_with
     if built != (now := built_with(policy)):
@@ -291,8 +288,8 @@ def read_rule(policy: Any, seed: int = 0) -> Rule:
 @lru_cache
 def _rule(
     link: str, exploration: str, ucb: str, mean: str, epsilon: float, intercept: bool, seed: int
-) -> Rule:
-    return Rule(
+) -> ChoiceRule:
+    return ChoiceRule(
         link=LINKS.index(link),
         exploration=list(EXPLORATIONS).index(exploration),
         ucb=UCBS.index(ucb),
@@ -389,10 +386,10 @@ def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
         variance[:, :n_features] = scales[:, None] / max(n_features, 1)
         variance[:, n_features:] = np.sqrt(scales)[:, None]
         return variance
-    one = _per_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)
-    if not (one > 0).all():
-        raise ValueError(f"prior_variance must be positive, got {one[one <= 0][0]:g}.")
-    return one[None]
+    variance = _per_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)
+    if not (variance > 0).all():
+        raise ValueError(f"prior_variance must be positive, got {variance[variance <= 0][0]:g}.")
+    return variance[None]
 
 
 def read_scales(prior_scale: Any) -> np.ndarray:

@@ -85,7 +85,7 @@ def show(x: np.ndarray, X: np.ndarray, row: int, center: np.ndarray, rate: np.nd
 
 
 @compiled_exactly
-def count(
+def count_row(
     X: np.ndarray, row: int, weight: float, mean: np.ndarray, squares: np.ndarray, seen: np.ndarray
 ) -> None:
     """Include a row in means and sums of squared deviations (West, 1979), and seen[0], its weight.
@@ -150,13 +150,13 @@ def renew_reward(posterior: Posterior, prior: Prior) -> None:
             for i in range(last + 1):
                 mean[e, k, i] *= f
             if centered:
-                _shift(g, k, e, mean, posterior.cov_factor, prior)
+                _shift_mean(g, k, e, mean, posterior.cov_factor, prior)
         # likelihoods that were told by a unit far too small would decide for good
         evidence[e] *= min(f * f, 1.0)
 
 
 @called_exactly
-def _shift(
+def _shift_mean(
     g: float, k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior
 ) -> None:
     """Add g (e - Σ V⁻¹ e) to the mean of arm k under prior scale e."""
@@ -226,9 +226,9 @@ def carry_over(
         mean[e, k, i] *= factor[i]
         if cov_factor.ndim == 3:
             # an adaptive prior is not known any more: all of the precision is the data's
-            own = 0.0 if prior.adaptive_variance else 1.0 / prior.variance[e, i]
-            of_data = max(1.0 / cov_factor[e, k, i] - own, 0.0)
-            cov_factor[e, k, i] = 1.0 / (own + of_data / (factor[i] * factor[i]))
+            prior_precision = 0.0 if prior.adaptive_variance else 1.0 / prior.variance[e, i]
+            of_data = max(1.0 / cov_factor[e, k, i] - prior_precision, 0.0)
+            cov_factor[e, k, i] = 1.0 / (prior_precision + of_data / (factor[i] * factor[i]))
         else:
             for j in range(cov_factor.shape[3]):
                 if centered:

@@ -81,6 +81,12 @@ value. The labels are '<=50K' and '>50K'.
 
 Subset = Literal["train", "test", "all"]
 
+_A9A_DESCR = """\
+a9a, LIBSVM's binary encoding of Adult: the same people in the same order, 123 features with
+values 0 and 1, labels -1 (<=50K) and 1 (>50K). Goh, Cotter, Gupta and Friedlander, "Satisfying
+Real-world Goals with Dataset Constraints" (2016), use this version.
+"""
+
 
 def load_adult(
     *, subset: Subset = "train", return_X_y: bool = False, as_frame: bool = True
@@ -255,13 +261,6 @@ def _parse_adult(content: bytes) -> pd.DataFrame:
     )
     frame[_TARGET] = frame[_TARGET].str.removesuffix(".")
     return frame
-
-
-_A9A_DESCR = """\
-a9a, LIBSVM's binary encoding of Adult: the same people in the same order, 123 features with
-values 0 and 1, labels -1 (<=50K) and 1 (>50K). Goh, Cotter, Gupta and Friedlander, "Satisfying
-Real-world Goals with Dataset Constraints" (2016), use this version.
-"""
 
 
 def load_a9a(

@@ -118,7 +118,7 @@ def _read_checked(path: Path, sha256: str) -> bytes:
     more than fits.
     """
     digest = hashlib.sha256()
-    with _open(path) as file:
+    with _open_file(path) as file:
         while piece := file.read(2**20):
             digest.update(piece)
     if digest.hexdigest() != sha256:
@@ -126,12 +126,12 @@ def _read_checked(path: Path, sha256: str) -> bytes:
             f"{path} is not the published file: the sha256 of its uncompressed content is "
             f"{digest.hexdigest()}, expected {sha256}. Remove or replace it."
         )
-    with _open(path) as file:
+    with _open_file(path) as file:
         return file.read()
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[Any]:
+def _open_file(path: Path) -> Iterator[Any]:
     """Open a file for reading bytes, decompressed if its name ends in .gz."""
     opener: Any = gzip.open if path.suffix == ".gz" else open
     try:
@@ -168,22 +168,25 @@ def read_blocks(
     """Read files by line and yield blocks of events; arguments are checked at the call."""
     if malformed not in ("raise", "skip"):
         raise ValueError(f"malformed must be 'raise' or 'skip', got {malformed!r}.")
-    check_block_size(block_size)
+    if not (isinstance(block_size, int | np.integer) and block_size >= 1):
+        raise ValueError(f"block_size must be an integer of at least 1, got {block_size!r}.")
     files = [Path(p) for p in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     if not files:
         raise ValueError("paths contains no file name.")
     for path in files:
         if not path.is_file():
             raise FileNotFoundError(f"{path} is not a file.")
-    return _blocks(files, reader, block_size, malformed == "skip")
+    return _yield_blocks(files, reader, block_size, malformed == "skip")
 
 
-def _blocks(files: list[Path], reader: LineReader, block_size: int, skip: bool) -> Iterator[Bunch]:
+def _yield_blocks(
+    files: list[Path], reader: LineReader, block_size: int, skip: bool
+) -> Iterator[Bunch]:
     """Yield blocks; malformed lines are errors, or skipped with a warning at the end."""
     columns: list[list[Any]] = []
     n_blocks, n_skipped, first = 0, 0, ""
     for path in files:
-        with _open(path) as file:
+        with _open_file(path) as file:
             for number, line in enumerate(file, start=1):
                 try:
                     event = reader.read(line)
@@ -210,12 +213,6 @@ def _blocks(files: list[Path], reader: LineReader, block_size: int, skip: bool) 
         raise ValueError(f"no event in {', '.join(map(str, files))}. {first}".strip())
     if n_skipped:
         warn(f"{n_skipped} malformed lines were skipped, the first: {first}", UserWarning)
-
-
-def check_block_size(block_size: Any) -> None:
-    """Require a positive integer."""
-    if not (isinstance(block_size, int | np.integer) and block_size >= 1):
-        raise ValueError(f"block_size must be an integer of at least 1, got {block_size!r}.")
 
 
 def quote(text: bytes) -> str:

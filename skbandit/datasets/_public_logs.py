@@ -20,6 +20,26 @@ _R6A = {b"%d" % (j + 1): j for j in range(6)}
 _R6B = {b"%d" % (j + 1): j for j in range(136)}
 _NO_FEATURES = [nan] * len(_R6A)
 
+# The commit of the repository that published both samples, so that they never change.
+_ZR_OBP = (
+    "https://raw.githubusercontent.com/st-tech/zr-obp/"
+    "12eb4f1738b8220498f9faed5ff6a4ffe5f4c626/obp/dataset/obd/"
+)
+
+_USER = [f"user_feature_{j}" for j in range(4)]
+_AFFINITY = "user-item_affinity_"
+
+_DESCR = """\
+Open Bandit Dataset, sample of 10,000 events of the men's campaign, ZOZO Research, CC BY 4.0.
+Saito, Aihara, Matsutani and Narita, "Open Bandit Dataset and Pipeline: Toward Realistic and
+Reproducible Off-Policy Evaluation" (2021).
+
+ZOZOTOWN, an online shop for fashion, in the last week of November 2019: which of 34 items was
+shown in one of three positions, with what probability, and whether it was clicked. Items were
+chosen uniformly at random, or by Bernoulli Thompson sampling (bts). There are 46 clicks in the
+former log and 69 in the latter: enough to try software, too few to tell good policies from bad.
+"""
+
 
 def read_yahoo_r6(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
@@ -88,10 +108,10 @@ def read_yahoo_r6(
     0  id-560620       0  (id-552077, id-560620)
     1  id-552077       1  (id-552077, id-560620)
     """
-    return read_blocks(paths, _Reader(), block_size, malformed)
+    return read_blocks(paths, _YahooReader(), block_size, malformed)
 
 
-class _Reader:
+class _YahooReader:
     """Reads events, and stores articles and pools until the end of a block, to bound memory."""
 
     def __init__(self) -> None:
@@ -213,13 +233,6 @@ def _read_indices(text: bytes) -> bytes:
         ) from error
 
 
-# The commit of the repository that published both samples, so that they never change.
-_ZR_OBP = (
-    "https://raw.githubusercontent.com/st-tech/zr-obp/"
-    "12eb4f1738b8220498f9faed5ff6a4ffe5f4c626/obp/dataset/obd/"
-)
-
-
 def _file(logging: str, name: str, sha256: str) -> DataFile:
     """A file of the men's campaign; both files of a log share a local folder."""
     return DataFile(f"open_bandit/{logging}", name, f"{_ZR_OBP}{logging}/men/{name}", sha256)
@@ -239,20 +252,6 @@ _ITEMS = {
         ("bts", "3b411ed6b0471316321a6b93f4f756bb25888eac6218cd71d0b603d41d85732d"),
     )
 }
-
-_USER = [f"user_feature_{j}" for j in range(4)]
-_AFFINITY = "user-item_affinity_"
-
-_DESCR = """\
-Open Bandit Dataset, sample of 10,000 events of the men's campaign, ZOZO Research, CC BY 4.0.
-Saito, Aihara, Matsutani and Narita, "Open Bandit Dataset and Pipeline: Toward Realistic and
-Reproducible Off-Policy Evaluation" (2021).
-
-ZOZOTOWN, an online shop for fashion, in the last week of November 2019: which of 34 items was
-shown in one of three positions, with what probability, and whether it was clicked. Items were
-chosen uniformly at random, or by Bernoulli Thompson sampling (bts). There are 46 clicks in the
-former log and 69 in the latter: enough to try software, too few to tell good policies from bad.
-"""
 
 
 def load_open_bandit(

@@ -15,7 +15,7 @@ from sklearn.utils import Bunch, check_random_state
 # Number of events whose probabilities are held in memory at once.
 _BLOCK_SIZE = 16_384
 
-_MEANS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+_MEAN_REWARDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "logistic": expit,
     "probit": ndtr,
     "linear": lambda eta: eta,
@@ -122,8 +122,10 @@ def make_bandit_log(
         raise ValueError(f"n_available must be from 1 to n_arms={n_arms}, got {n_available}.")
     if lifetime not in ("equal", "random"):
         raise ValueError(f"lifetime must be 'equal' or 'random', got {lifetime!r}.")
-    if link not in _MEANS:
-        raise ValueError(f"link must be one of {', '.join(map(repr, _MEANS))}, got {link!r}.")
+    if link not in _MEAN_REWARDS:
+        raise ValueError(
+            f"link must be one of {', '.join(map(repr, _MEAN_REWARDS))}, got {link!r}."
+        )
     if link != "linear" and not 0 < base_rate < 1:
         raise ValueError(f"base_rate must be in (0, 1), as rewards are 0 or 1, got {base_rate}.")
     if not callable(logging) and logging not in ("uniform", "softmax"):
@@ -131,10 +133,10 @@ def make_bandit_log(
     if not temperature > 0:
         raise ValueError(f"temperature must be positive, got {temperature}.")
     rng = check_random_state(random_state)
-    mean = _MEANS[link]
+    mean = _MEAN_REWARDS[link]
     coef = context_effect / np.sqrt(n_features) * rng.standard_normal((n_arms, n_features))
     effect = arm_effect * rng.standard_normal(n_arms)
-    intercept = effect + _shift(mean, effect, np.linalg.norm(coef, axis=1), base_rate)
+    intercept = effect + _intercept_shift(mean, effect, np.linalg.norm(coef, axis=1), base_rate)
 
     X = rng.standard_normal((n_events, n_features))
     timestamp = np.sort(rng.uniform(0.0, duration, n_events))
@@ -157,7 +159,7 @@ def make_bandit_log(
     expected = np.full((n_events, n_arms), np.nan)
     action = np.empty(n_events, dtype=np.int64)
     propensity = np.empty(n_events)
-    for rows, pool in _blocks(stages):
+    for rows, pool in _divide_stages(stages):
         eta = X[rows] @ coef[pool].T + intercept[pool]
         expected[rows, pool] = mean(eta)
         if logging_probability is not None:
@@ -192,7 +194,7 @@ def make_bandit_log(
     )
 
 
-def _shift(
+def _intercept_shift(
     mean: Callable[[np.ndarray], np.ndarray], effect: np.ndarray, sd: np.ndarray, base_rate: float
 ) -> float:
     """Shift of the arms' intercepts that makes the mean reward equal `base_rate`."""
@@ -232,7 +234,7 @@ def _stages(
         yield slice(int(start), int(stop)), pool
 
 
-def _blocks(stages: list[tuple[slice, np.ndarray]]) -> Iterator[tuple[slice, np.ndarray]]:
+def _divide_stages(stages: list[tuple[slice, np.ndarray]]) -> Iterator[tuple[slice, np.ndarray]]:
     """Stages divided into blocks of bounded length."""
     for rows, pool in stages:
         for start in range(rows.start, rows.stop, _BLOCK_SIZE):

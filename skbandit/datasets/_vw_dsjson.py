@@ -19,13 +19,13 @@ from skbandit.datasets._files import ContradictionError, quote, read_blocks
 from skbandit.utils._validation import as_labels, finite, first_few, shortened
 
 # Probabilities are logged in single precision; a smaller one was not logged.
-_TOLERANCE = 1e-4
-_SMALLEST = 2.0**-126
+_PROBABILITY_TOLERANCE = 1e-4
+_SMALLEST_PROBABILITY = 2.0**-126
 
 # An escaped half of a character beyond 16 bits, which the other half should accompany.
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
-_LOG = ("action", "reward", "propensity", "available")
+_EVENT_COLUMNS = ("action", "reward", "propensity", "available")
 
 
 def _short(value: Any) -> str:
@@ -134,11 +134,13 @@ def read_vw_dsjson(
     names = None if features is None else as_labels(features, "features")
     if not (action_id is None or isinstance(action_id, str)):
         raise TypeError(f"action_id must be the name of a feature, got {action_id!r}.")
-    return read_blocks(paths, _Reader(names, action_id, action_features), block_size, malformed)
+    return read_blocks(
+        paths, _DsjsonReader(names, action_id, action_features), block_size, malformed
+    )
 
 
 @dataclass
-class _Reader:
+class _DsjsonReader:
     """Reads events; the first event or block decides what is None."""
 
     columns: list[str] | None  # of X
@@ -178,8 +180,8 @@ class _Reader:
             raise ValueError(f"pdrop must be in [0, 1), got {dropped:g}.")
         time = _read_time(event)
         if self.timed not in (None, time is not None):
-            found = "Timestamp is missing" if time is None else "there is a Timestamp"
-            raise ValueError(f"{found}, unlike in earlier events.")
+            contrast = "Timestamp is missing" if time is None else "there is a Timestamp"
+            raise ValueError(f"{contrast}, unlike in earlier events.")
         key = event.get("EventId")
         flat = _flatten({k: v for k, v in context.items() if k != "_multi"})
         described = _described(multi, labels) if self.action_features else []
@@ -201,7 +203,7 @@ class _Reader:
                 f"the feature {_short(new[0])} does not occur in the first block: choose the "
                 "columns by features=[...], or read a larger first block, block_size=."
             )
-        y = pd.DataFrame(dict(zip(_LOG, log, strict=True)))
+        y = pd.DataFrame(dict(zip(_EVENT_COLUMNS, log, strict=True)))
         if self.timed:
             y["timestamp"] = pd.to_datetime(pd.Series(times), utc=True)
         self.identified = self.identified or any(key is not None for key in keys)
@@ -296,10 +298,10 @@ def _read_choice(event: dict[str, Any], n_actions: int) -> int:
 def _read_propensity(event: dict[str, Any], chosen: int, labels: tuple[Any, ...]) -> float:
     """Probability of the chosen label, compared with the logged distribution over actions."""
     logged = _number(event, "_label_probability")
-    if not _SMALLEST <= logged <= 1 + _TOLERANCE:
+    if not _SMALLEST_PROBABILITY <= logged <= 1 + _PROBABILITY_TOLERANCE:
         raise ValueError(
-            f"_label_probability must be from {_SMALLEST:.2g}, the smallest in single precision, "
-            f"to 1, got {logged:g}."
+            f"_label_probability must be from {_SMALLEST_PROBABILITY:.2g}, the smallest in "
+            f"single precision, to 1, got {logged:g}."
         )
     order, chances = event.get("a"), event.get("p")
     alike = [k for k, label in enumerate(labels) if label == labels[chosen]]
@@ -323,7 +325,7 @@ def _read_propensity(event: dict[str, Any], chosen: int, labels: tuple[Any, ...]
     of_alike = [chances[order.index(k + first)] for k in alike if k + first in order]
     chance = chances[order.index(chosen + first)]
     numbers = all(isinstance(value, int | float) for value in of_alike)
-    if not numbers or abs(chance - logged) > _TOLERANCE:
+    if not numbers or abs(chance - logged) > _PROBABILITY_TOLERANCE:
         raise ContradictionError(
             f"_label_probability is {logged:g}, but p gives action {chosen + first} {chance!r:.20}."
         )

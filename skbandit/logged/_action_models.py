@@ -49,16 +49,18 @@ class ActionModels:
             weights = {"sample_weight": weight} if weighted else {}
             return clone(self.estimator).fit(X, costs, **weights)
         model = self._model(X)
-        found: list[Any] = []
+        models: list[Any] = []
         for values in table.T:
-            known = np.flatnonzero(~np.isnan(values) & (weight > 0))
-            if not len(known):
-                found.append(None)
+            rows = np.flatnonzero(~np.isnan(values) & (weight > 0))
+            if not len(rows):
+                models.append(None)
                 continue
-            own = weight[known] if weighted else None
+            row_weight = weight[rows] if weighted else None
             with explained_entries(X, NAME):
-                found.append(fit_weighted(clone(model), rows_of(X, known), values[known], own))
-        return found
+                models.append(
+                    fit_weighted(clone(model), rows_of(X, rows), values[rows], row_weight)
+                )
+        return models
 
     def _model(self, X: Any) -> Any:
         """The model of one action."""
@@ -70,22 +72,22 @@ class ActionModels:
 
     def predicted(self, models: Any, X: Any) -> np.ndarray:
         """Predictions for all actions, (n, D); nan without a model."""
-        found = np.full((count_rows(X), len(self.arms)), np.nan)
+        predictions = np.full((count_rows(X), len(self.arms)), np.nan)
         if hasattr(models, "predict_costs"):
-            found[:, self.known] = np.asarray(models.predict_costs(X), dtype=float)
-            return found
+            predictions[:, self.known] = np.asarray(models.predict_costs(X), dtype=float)
+            return predictions
         for j, model in enumerate(models):
             if model is not None:
                 with explained_entries(X, NAME):
-                    found[:, j] = np.asarray(model.predict(X), dtype=float).ravel()
-        return found
+                    predictions[:, j] = np.asarray(model.predict(X), dtype=float).ravel()
+        return predictions
 
     def held_out(
         self, X: Any, table: np.ndarray, weight: np.ndarray, fold: np.ndarray
     ) -> np.ndarray:
         """Predictions for each row by models fitted without its fold, (n, D)."""
-        found = np.full(table.shape, np.nan)
+        predictions = np.full(table.shape, np.nan)
         for train, test in splits_of_folds(fold):
             models = self.fitted(rows_of(X, train), table[train], weight[train])
-            found[test] = self.predicted(models, rows_of(X, test))
-        return np.where(np.isnan(found), np.nanmean(table), found)
+            predictions[test] = self.predicted(models, rows_of(X, test))
+        return np.where(np.isnan(predictions), np.nanmean(table), predictions)

@@ -67,9 +67,9 @@ def outcome_of_log(y: Any, log: Log, name: str) -> np.ndarray:
     """A column of a log, or its reward, shape (n,)."""
     if name == REWARD:
         return np.asarray(log.reward)
-    if name not in (known := column_names(y) or []):
+    if name not in (columns := column_names(y) or []):
         raise ValueError(
-            f"outcome({name!r}) is not a column of the log: its columns are {first_few(known)}."
+            f"outcome({name!r}) is not a column of the log: its columns are {first_few(columns)}."
         )
     numbers = np.asarray(read_numbers(y[name], len(log), name))
     warn_if_wrapped(y[name], numbers, name)
@@ -78,11 +78,11 @@ def outcome_of_log(y: Any, log: Log, name: str) -> np.ndarray:
 
 def tables_of_log(y: Any, log: Log, names: Sequence[str]) -> dict[str, np.ndarray]:
     """A table of each outcome, known of the logged action, nan of others."""
-    found = {}
+    tables = {}
     for name in names:
-        found[name] = np.full((len(log), len(log.arms)), np.nan)
-        found[name][np.arange(len(log)), log.action] = outcome_of_log(y, log, name)
-    return found
+        tables[name] = np.full((len(log), len(log.arms)), np.nan)
+        tables[name][np.arange(len(log)), log.action] = outcome_of_log(y, log, name)
+    return tables
 
 
 def doubly_robust(
@@ -103,9 +103,9 @@ def doubly_robust(
     -------
     ndarray of shape (n, D)
     """
-    events, found = (np.arange(len(action)), action), predicted.copy()
-    found[events] += (value - predicted[events]) / propensity
-    return found
+    events, table = (np.arange(len(action)), action), predicted.copy()
+    table[events] += (value - predicted[events]) / propensity
+    return table
 
 
 def doubly_robust_of_log(
@@ -114,12 +114,10 @@ def doubly_robust_of_log(
     """The same for an outcome of a log, whose arms may be others than those predicted."""
     numbers = {label: k for k, label in enumerate(arms.tolist())}
     place = np.array([numbers.get(label, -1) for label in log.arms.tolist()])[log.action]
-    known, found = np.flatnonzero(place >= 0), predicted.copy()
+    rows, table = np.flatnonzero(place >= 0), predicted.copy()
     value = outcome_of_log(y, log, name)
-    found[known] = doubly_robust(
-        value[known], predicted[known], place[known], log.probability[known]
-    )
-    return found
+    table[rows] = doubly_robust(value[rows], predicted[rows], place[rows], log.probability[rows])
+    return table
 
 
 def read_action_log(

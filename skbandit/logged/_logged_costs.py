@@ -198,7 +198,7 @@ def _read_slates(
     names = _table(action, "action")
     if not names.size:
         raise ValueError("The log is empty: action has no entries.")
-    numbers = [_numbers(cost, names, "cost"), _numbers(propensity, names, "propensity")]
+    numbers = [_numbers_like(cost, names, "cost"), _numbers_like(propensity, names, "propensity")]
     filled = ~names.isna().to_numpy()
     row = np.nonzero(filled)[0]
     if not len(row):
@@ -277,7 +277,7 @@ def _table(values: Any, name: str) -> pd.DataFrame:
     return pd.DataFrame(values)
 
 
-def _numbers(values: Any, names: pd.DataFrame, name: str) -> np.ndarray:
+def _numbers_like(values: Any, names: pd.DataFrame, name: str) -> np.ndarray:
     """Numbers of the shape of `names`."""
     check_not_masked(values, name)
     table = _table(values, name)

@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+# Default classifier; cloned before use.
+DEFAULT_CLASSIFIER = LogisticRegression(max_iter=1000)
+
 
 # Cost-sensitive classification by weighted examples, for any classifier that takes weights.
 #
@@ -122,10 +125,6 @@ class RewardsByClassifier(RegressorMixin, BaseEstimator):
         if self.classifier_ is None:
             return np.full(count_rows(X), self.lowest_)
         return self.lowest_ + self.range_ * self.classifier_.predict_proba(X)[:, 1]
-
-
-# Default classifier; cloned before use.
-_LOGISTIC = LogisticRegression(max_iter=1000)
 
 
 def _inner_has(method: str) -> Callable[[Any], bool]:
@@ -434,12 +433,12 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         inner = self.estimator_
         codes, allowed = self._read_available(align_rows(available, X), count_rows(X))
-        if available is None and inner is not None and not _has_scores(inner):
+        if available is None and inner is not None and not _scores_classes(inner):
             with explained_entries(X, type(self).__name__):
                 return self._labels[inner.predict(self._check_features(X, reset=False))]
         scores = self._scores(X)
-        known = scores.shape[1]
-        best = np.where(allowed[:, :known], scores, -np.inf).argmax(axis=1)
+        n_scored = scores.shape[1]
+        best = np.where(allowed[:, :n_scored], scores, -np.inf).argmax(axis=1)
         without = ~allowed[np.arange(len(best)), best]  # no available arm has a score above -inf
         best[without] = allowed[without].argmax(axis=1)
         return label_array(codes)[best]
@@ -496,7 +495,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         """The classifier to clone; without X, one of the same kind."""
         if self.estimator is not None:
             return self.estimator
-        return _LOGISTIC if X is None else standardized(_LOGISTIC, X)
+        return DEFAULT_CLASSIFIER if X is None else standardized(DEFAULT_CLASSIFIER, X)
 
     def _predicted(
         self, X: Any, reward: np.ndarray, action: np.ndarray, n_arms: int, weight: Any, given: Any
@@ -557,20 +556,20 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         n_arms = len(self._labels)
         if self.estimator_ is None:
             return np.tile(np.arange(n_arms) == self._only, (count_rows(X), 1)).astype(float)
-        if not _has_scores(self.estimator_):
+        if not _scores_classes(self.estimator_):
             raise ValueError(
                 f"{type(self.estimator_).__name__} has neither predict_proba nor "
                 "decision_function, so it cannot choose among available arms."
             )
         with explained_entries(X, type(self).__name__):
             if hasattr(self.estimator_, "predict_proba"):
-                found, lowest = self.estimator_.predict_proba(X), 0.0
+                class_scores, lowest = self.estimator_.predict_proba(X), 0.0
             else:
-                found, lowest = np.asarray(self.estimator_.decision_function(X)), -np.inf
-        if found.ndim == 1:
-            found = np.column_stack([-found, found])
-        scores = np.full((len(found), n_arms), lowest)
-        scores[:, self.estimator_.classes_] = found
+                class_scores, lowest = np.asarray(self.estimator_.decision_function(X)), -np.inf
+        if class_scores.ndim == 1:
+            class_scores = np.column_stack([-class_scores, class_scores])
+        scores = np.full((len(class_scores), n_arms), lowest)
+        scores[:, self.estimator_.classes_] = class_scores
         return scores
 
     def _read_available(self, available: Any, n_rows: int) -> tuple[Codes, np.ndarray]:
@@ -582,6 +581,6 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         return codes, pools.mask(len(codes)).toarray()
 
 
-def _has_scores(classifier: Any) -> bool:
+def _scores_classes(classifier: Any) -> bool:
     """Whether a classifier can choose among available classes."""
     return hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")

@@ -15,9 +15,9 @@ fewer different rows of costs than this share of the rows, as of a tree with few
 
 def spread_of_noise(costs: np.ndarray) -> float:
     """Width of the noise that costs (n, D) need; 0 if they tell rows apart."""
-    known = np.where(np.isfinite(costs), costs, np.nan)
-    unit = float(np.nanmean(np.nanmax(known, axis=1) - np.nanmin(known, axis=1)))
-    apart = known - np.nanmean(known, axis=1, keepdims=True)
+    table = np.where(np.isfinite(costs), costs, np.nan)
+    unit = float(np.nanmean(np.nanmax(table, axis=1) - np.nanmin(table, axis=1)))
+    apart = table - np.nanmean(table, axis=1, keepdims=True)
     distinct = len(np.unique((apart / (unit or 1.0)).round(9), axis=0))
     tied = distinct < FEW_COSTS * len(costs)
     tied |= np.nanstd(apart, axis=0).max() < 2 * DITHER * unit

@@ -17,7 +17,7 @@ from skbandit.measure import Columns, Rows, atom_weights
 from skbandit.rates._kinds import Atom, Member
 from skbandit.utils._validation import first_few, warn
 
-LOGISTIC = LogisticRegression(max_iter=1000)
+GROUP_CLASSIFIER = LogisticRegression(max_iter=1000)
 """Learner of the probability of a group; cloned before use."""
 
 MOST_GROUPS = 60
@@ -47,12 +47,14 @@ class EstimatedRows:
 
     def units(self, atom: Atom) -> np.ndarray:
         """The expected weight of each row in an atom, of rows of weight 1."""
-        found = np.zeros(len(self))
+        expected = np.zeros(len(self))
         for share, (_, values) in zip(self.share.T, self.groups.iterrows(), strict=True):
             columns = self.rows.columns
             attributes = columns.attributes.assign(**{str(k): v for k, v in values.items()})
-            found += share * units(atom, replace(self.rows, columns=Columns(attributes, columns.X)))
-        return found
+            expected += share * units(
+                atom, replace(self.rows, columns=Columns(attributes, columns.X))
+            )
+        return expected
 
 
 def units(atom: Atom, rows: Rows) -> np.ndarray:
@@ -81,19 +83,19 @@ class UnknownGroups:
     @classmethod
     def find(cls, columns: list[str], rows: Rows, estimator: Any) -> UnknownGroups | None:
         """The groups of some columns of rows; None if there is one only, or too many."""
-        found = rows.columns.several(columns, "groups").dropna().drop_duplicates()
-        if not columns or not 2 <= len(found) <= MOST_GROUPS:
+        groups = rows.columns.several(columns, "groups").dropna().drop_duplicates()
+        if not columns or not 2 <= len(groups) <= MOST_GROUPS:
             return None
-        every = np.ones(len(found), dtype=bool)
-        models = ActionModels(_learner_of_groups(estimator), np.arange(len(found)), every)
-        return cls(found.reset_index(drop=True), models)
+        every = np.ones(len(groups), dtype=bool)
+        models = ActionModels(_learner_of_groups(estimator), np.arange(len(groups)), every)
+        return cls(groups.reset_index(drop=True), models)
 
     def estimated_out_of_fold(
         self, rows: Rows, X: Any, fold: np.ndarray
     ) -> tuple[UnknownGroups, EstimatedRows]:
         """Fit the models; probabilities of the rows are by models fitted without them."""
         values = rows.columns.several(self.columns, "groups")
-        of_group = [(values == one).all(axis=1) for _, one in self.groups.iterrows()]
+        of_group = [(values == group).all(axis=1) for _, group in self.groups.iterrows()]
         table = np.column_stack(of_group).astype(float)
         table[table.sum(axis=1) == 0] = np.nan  # rows without a group
         fitted = replace(self, fitted=self.models.fitted(X, table, rows.weight))
@@ -122,9 +124,11 @@ class UnknownGroups:
 def _learner_of_groups(estimator: Any) -> Any:
     """Logistic regression, behind the same transformers; another single estimator itself."""
     if isinstance(estimator, Pipeline):
-        return make_pipeline(*(step for _, step in estimator.steps[:-1]), LOGISTIC)
+        return make_pipeline(*(step for _, step in estimator.steps[:-1]), GROUP_CLASSIFIER)
     return (
-        make_pipeline(StandardScaler(with_mean=False), LOGISTIC) if estimator is None else estimator
+        make_pipeline(StandardScaler(with_mean=False), GROUP_CLASSIFIER)
+        if estimator is None
+        else estimator
     )
 
 
@@ -141,22 +145,24 @@ def in_known_groups(
     unknown : UnknownGroups or None
         What estimates those that rows lack.
     """
-    known, frame = np.ones(len(rows), dtype=bool), rows.columns.frame
+    is_known, frame = np.ones(len(rows), dtype=bool), rows.columns.frame
     if unknown is not None:
         if not set(unknown.columns) <= set(frame.columns):
-            return ~known
-        known = frame[unknown.columns].notna().all(axis=1).to_numpy(copy=True)
+            return ~is_known
+        is_known = frame[unknown.columns].notna().all(axis=1).to_numpy(copy=True)
     for columns, members in groups.items():
-        known &= np.logical_or.reduce([rows.columns.member(one, "groups") for one in members])
-        new = ~known & frame[list(columns)].notna().all(axis=1).to_numpy()
-        if new.any() or (not known.all() and unknown is None):
-            value = tuple(frame[list(columns)].iloc[int(np.argmin(known))])
+        is_known &= np.logical_or.reduce(
+            [rows.columns.member(member, "groups") for member in members]
+        )
+        new = ~is_known & frame[list(columns)].notna().all(axis=1).to_numpy()
+        if new.any() or (not is_known.all() and unknown is None):
+            value = tuple(frame[list(columns)].iloc[int(np.argmin(is_known))])
             how = "their groups are estimated from the features"
             if unknown is None:
                 how = "no constraint by group is kept there"
             warn(
-                f"{(~known).sum()} of {len(rows)} rows have {' and '.join(columns)} = "
+                f"{(~is_known).sum()} of {len(rows)} rows have {' and '.join(columns)} = "
                 f"{first_few(value)}, or others that no row of fit had: {how}.",
                 UserWarning,
             )
-    return known
+    return is_known

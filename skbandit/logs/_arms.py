@@ -26,7 +26,15 @@ from skbandit.utils._validation import check_not_masked, first_few, warn
 Codes = dict[Hashable, int]
 
 # Labels that are looked up one by one.
-_FEW = 20
+_FEW_LABELS = 20
+
+# Treatment of labels that are not known: add them, raise an error, or leave them out.
+Unknown = Literal["add", "error", "ignore"]
+
+# The labels of each row, or those of all rows.
+_Rows = list[Any] | tuple[Any, ...]
+
+_CURE = 'With unknown_ads="ignore", new ads are left out, and ads without a column are unavailable.'
 
 
 def label_array(labels: Iterable[Any]) -> np.ndarray:
@@ -62,7 +70,7 @@ def ascending(labels: Iterable[Any]) -> list[Any] | None:
     """Different labels in ascending order; None if they have none, as numbers and text."""
     try:
         ordered = sorted(labels)
-        total = all(one < other for one, other in pairwise(ordered))
+        total = all(label < other for label, other in pairwise(ordered))
     except TypeError:
         return None
     return ordered if total else None
@@ -95,20 +103,20 @@ class _OutOfOrder(np.ndarray):
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         if array.ndim != 2 or array.shape[1:] != self.shape[1:]:
             return np.asarray(array)[()]
-        found = array.view(_OutOfOrder)
-        found.arms = self.arms
-        return found
+        table = array.view(_OutOfOrder)
+        table.arms = self.arms
+        return table
 
     def __getitem__(self, key: Any) -> Any:
         if self.ndim == 2 and not self.arms:
             return super().__getitem__(key)
-        found = np.asarray(self).view(np.dtype(self.dtype.str))[key]
-        if self.ndim != 2 or found.ndim != 2 or not len(found):
-            return found
+        part = np.asarray(self).view(np.dtype(self.dtype.str))[key]
+        if self.ndim != 2 or part.ndim != 2 or not len(part):
+            return part
         column = np.broadcast_to(np.arange(self.shape[1]), self.shape)[key]
         if (column != column[0]).any():
-            return found
-        return mark_columns(found, [self.arms[k] for k in column[0].tolist()])
+            return part
+        return mark_columns(part, [self.arms[k] for k in column[0].tolist()])
 
     def __repr__(self) -> str:
         return repr(np.asarray(self))
@@ -141,13 +149,13 @@ def code_labels(labels: Any, codes: Codes, name: str = "action") -> np.ndarray:
     if few is not None:
         return np.array([codes.setdefault(label, len(codes)) for label in few], dtype=np.int32)
     try:
-        found, distinct = pd.factorize(values)
+        places, distinct = pd.factorize(values)
     except TypeError as error:
         raise TypeError(f"{name}: arm labels must be hashable ({error}).") from error
-    if (found < 0).any():
-        raise ValueError(f"{name} is missing on row {np.flatnonzero(found < 0)[0]}.")
+    if (places < 0).any():
+        raise ValueError(f"{name} is missing on row {np.flatnonzero(places < 0)[0]}.")
     numbers = [codes.setdefault(label, len(codes)) for label in plain_labels(distinct)]
-    return np.array(numbers, dtype=np.int32)[found]
+    return np.array(numbers, dtype=np.int32)[places]
 
 
 def _few_plain(values: Any) -> list[Any] | None:
@@ -155,7 +163,7 @@ def _few_plain(values: Any) -> list[Any] | None:
 
     They cannot be missing, and pandas has a fixed cost, which policies in service pay per event.
     """
-    if len(values) > _FEW:
+    if len(values) > _FEW_LABELS:
         return None
     array = values.to_numpy() if isinstance(values, pd.Series) else values
     if array.dtype.kind in "iubU":
@@ -175,10 +183,10 @@ def renumbered(numbers: np.ndarray, before: list[Any], codes: Codes) -> np.ndarr
 
 def plain_labels(labels: Iterable[Any]) -> list[Any]:
     """Labels as Python scalars; NumPy's times become pandas', which equal those of datetime."""
-    return [_plain(label) if isinstance(label, np.generic) else label for label in labels]
+    return [_plain_label(label) if isinstance(label, np.generic) else label for label in labels]
 
 
-def _plain(label: np.generic) -> Any:
+def _plain_label(label: np.generic) -> Any:
     if isinstance(label, np.datetime64):
         return pd.Timestamp(label)
     return pd.Timedelta(label) if isinstance(label, np.timedelta64) else label.item()
@@ -195,10 +203,6 @@ def _one_dimensional(labels: Any, name: str) -> np.ndarray:
     if array.ndim != 1:
         raise ValueError(f"{name} must be 1D with one arm label per row, got shape {array.shape}.")
     return array
-
-
-# Treatment of labels that are not known: add them, raise an error, or leave them out.
-Unknown = Literal["add", "error", "ignore"]
 
 
 @dataclass(frozen=True)
@@ -230,7 +234,7 @@ class Pools:
 
     def labels(self, arms: np.ndarray) -> list[tuple[Any, ...]]:
         """The labels of each set, given those of all arms."""
-        return [tuple(own.tolist()) for own in np.split(arms[self.arms], self.start[1:-1])]
+        return [tuple(pool.tolist()) for pool in np.split(arms[self.arms], self.start[1:-1])]
 
     def take(self, rows: np.ndarray | slice) -> Pools:
         """Sets of the given events."""
@@ -254,10 +258,6 @@ class _Table:
 
     flags: Any  # ndarray or csr_array of bool
     labels: list[Any] | None = None  # of the columns; None if they have no names
-
-
-# The labels of each row, or those of all rows.
-_Rows = list[Any] | tuple[Any, ...]
 
 
 def in_label_order(codes: Codes, pools: Pools, n_known: int = 0) -> tuple[Codes, Pools]:
@@ -350,9 +350,9 @@ def read_pools(
     Pools
         No set is empty.
     """
-    if n_rows == 1 and (one := one_known_tuple(available, codes)):
-        return one
-    read = list(available) if per_row else _read(available, codes)
+    if n_rows == 1 and (pools := one_known_tuple(available, codes)):
+        return pools
+    read = list(available) if per_row else _read_available(available, codes)
     if isinstance(read, _Table):
         labels = read.labels
         if labels is None and columns is None:
@@ -403,7 +403,7 @@ def read_mask(
         return None
     ads = plain_labels(labels)
     codes: Codes = {label: k for k, label in enumerate(ads)}
-    read = _read(available, codes)
+    read = _read_available(available, codes)
     if not isinstance(read, _Table):
         return _from_rows(read, n_rows, codes, unknown).mask(len(ads))
     flags = read.flags
@@ -430,17 +430,14 @@ def _columns_in_order(
         raise ValueError(f"available has columns for unknown ads: {first_few(new)}. {_CURE}")
     if unknown == "error" and (missing := [label for label in codes if label not in labels]):
         raise ValueError(f"available has no column for ad {first_few(missing)}. {_CURE}")
-    known = [k for k, label in enumerate(labels) if label in codes]
+    places = [k for k, label in enumerate(labels) if label in codes]
     ordered = np.zeros((len(flags), len(codes)), dtype=bool)
-    ordered[:, [codes[labels[k]] for k in known]] = flags[:, known]
+    ordered[:, [codes[labels[k]] for k in places]] = flags[:, places]
     return ordered
 
 
-_CURE = 'With unknown_ads="ignore", new ads are left out, and ads without a column are unavailable.'
-
-
-def _read(available: Any, known: Collection[Any]) -> _Table | _Rows:
-    """A table of flags, or labels; `known` are the labels known so far."""
+def _read_available(available: Any, arms: Collection[Any]) -> _Table | _Rows:
+    """A table of flags, or labels; `arms` are the labels known so far."""
     if sp.issparse(available):
         flags = sp.csr_array(available, copy=True)
         flags.data = _flags(flags.data)
@@ -451,7 +448,7 @@ def _read(available: Any, known: Collection[Any]) -> _Table | _Rows:
     check_not_masked(available, "available")
     n_dimensions = getattr(available, "ndim", 1)
     if n_dimensions == 2:
-        return _read_array(np.asarray(available), known)
+        return _read_array(np.asarray(available), arms)
     if n_dimensions != 1 or isinstance(available, type) or not _is_collection(available):
         shown = f"{type(available).__name__} of shape {np.shape(available)}"
         raise ValueError(
@@ -460,10 +457,10 @@ def _read(available: Any, known: Collection[Any]) -> _Table | _Rows:
             f"{repr(available) if n_dimensions == 1 else shown}."
         )
     entries = plain_labels(available)
-    if entries and (not _is_collection(entries[0]) or _are_tuple_labels(entries, known)):
-        return tuple(_one_for_all(entries, known))
+    if entries and (not _is_collection(entries[0]) or _are_tuple_labels(entries, arms)):
+        return tuple(_one_for_all(entries, arms))
     first = entries[0] if entries else ()
-    if not _are_flags(first) or any(isinstance(label, bool) for label in known):
+    if not _are_flags(first) or any(isinstance(label, bool) for label in arms):
         return entries
     for k, row in enumerate(entries):
         if not _are_flags(row) or len(row) != len(first):
@@ -474,7 +471,7 @@ def _read(available: Any, known: Collection[Any]) -> _Table | _Rows:
     return _Table(np.array([list(row) for row in entries], dtype=bool))
 
 
-def _read_array(array: np.ndarray, known: Collection[Any]) -> _Table | list[Any]:
+def _read_array(array: np.ndarray, arms: Collection[Any]) -> _Table | list[Any]:
     """A 2D array without names: flags, or labels if it holds strings or other objects."""
     if array.dtype.kind in "USmM" or (
         array.dtype == object and not any(_is_flag(value) for value in array.flat)
@@ -482,7 +479,7 @@ def _read_array(array: np.ndarray, known: Collection[Any]) -> _Table | list[Any]
         return [plain_labels(row) for row in array]
     flags = _flags(array)
     # three numbers from {0, 1} are not three labels
-    if array.dtype.kind in "iuf" and array.shape[1] < 3 and (0 in known or 1 in known):
+    if array.dtype.kind in "iuf" and array.shape[1] < 3 and (0 in arms or 1 in arms):
         raise ValueError(
             "available holds only the numbers 0 and 1, which could be flags or labels of arms: "
             "pass available.astype(bool), or one tuple of arm labels per row."
@@ -526,12 +523,12 @@ def _is_collection(value: Any) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
 
 
-def _are_tuple_labels(entries: list[Any], known: Collection[Any]) -> bool:
+def _are_tuple_labels(entries: list[Any], arms: Collection[Any]) -> bool:
     """Whether the entries are labels that are tuples, rather than tuples of labels."""
     try:
-        if not all(entry in known for entry in entries):
+        if not all(entry in arms for entry in entries):
             return False
-        nested = all(label in known for entry in entries for label in entry)
+        nested = all(label in arms for entry in entries for label in entry)
     except TypeError:  # not hashable
         return False
     if nested:
@@ -542,9 +539,9 @@ def _are_tuple_labels(entries: list[Any], known: Collection[Any]) -> bool:
     return True
 
 
-def _one_for_all(labels: list[Any], known: Collection[Any]) -> list[Any]:
+def _one_for_all(labels: list[Any], arms: Collection[Any]) -> list[Any]:
     """Distinct labels of the arms available in all rows."""
-    if all(map(_is_flag, labels)) and not any(isinstance(label, bool) for label in known):
+    if all(map(_is_flag, labels)) and not any(isinstance(label, bool) for label in arms):
         raise ValueError(
             "available holds one boolean per row or arm: pass a boolean table with a row per row "
             "of X and a column per arm, or the labels of the available arms."

@@ -13,6 +13,8 @@ from skbandit.logs._log import Log, columns_of
 from skbandit.utils._exact import exact_table
 from skbandit.utils._sklearn_compat import import_optional
 
+_IN_BLOCK = "In block {}, counted from 0."
+
 
 def as_blocks(blocks: Any) -> Iterable[Any]:
     """Require an iterable of blocks; a single block is not one."""
@@ -65,9 +67,6 @@ def _added(parts: Iterable[tuple[int, Any]]) -> tuple[int, Any]:
         elif part is not None:
             first, total = number, part
     return first, total
-
-
-_IN_BLOCK = "In block {}, counted from 0."
 
 
 def read_table(block: Any) -> Any:

@@ -43,9 +43,9 @@ def warn_if_rewards(costs: Any, name: str, passed: Any) -> None:
         The costs before they were converted to floats.
     """
     values = costs.data if sp.issparse(costs) else costs
-    known = values[~np.isnan(values)]
-    n_known = known.size + np.prod(costs.shape) - values.size
-    if not known.any() or (known < 0).any():
+    entries = values[~np.isnan(values)]
+    n_known = entries.size + np.prod(costs.shape) - values.size
+    if not entries.any() or (entries < 0).any():
         return
     called = getattr(passed, "name", None)
     dtypes = " ".join(dtype_names(passed))
@@ -56,8 +56,8 @@ def warn_if_rewards(costs: Any, name: str, passed: Any) -> None:
         signed = f"{name}.astype(float)"
     if isinstance(called, str) and "reward" in called.lower():
         why, cure = f"the column is called {called!r}", "rename it"
-    elif ((known == 0) | (known == 1)).all() and 2 * np.count_nonzero(known) < n_known:
-        n_ones = np.count_nonzero(known)
+    elif ((entries == 0) | (entries == 1)).all() and 2 * np.count_nonzero(entries) < n_known:
+        n_ones = np.count_nonzero(entries)
         why = f"{n_ones:,} of {n_known:,} are 1 and the others 0, as if for clicks"
         sparse = sp.issparse(passed) or "sparse" in dtypes
         same = f"2 * {name}" if sparse else f"{signed} - 1"
@@ -97,16 +97,16 @@ def read_cost_values(
             f"{name} has the columns {first_few(names)} of a log, not {_COSTS_OF_A_LOG}"
         )
     try:
-        if times := [one for one in dtype_names(y) if re.match("date|time|duration", one)]:
+        if times := [dtype for dtype in dtype_names(y) if re.match("date|time|duration", dtype)]:
             raise ValueError(
                 f"{name} holds {times[0]}: pass numbers, such as seconds by .dt.total_seconds()."
             )
-        known = y
+        table = y
         if not sp.issparse(y) and "object" in dtype_names(y):  # of which some may be pandas.NA
-            known = np.asarray(y, dtype=object)
-            known = np.where(pd.isna(known), np.nan, known)
+            table = np.asarray(y, dtype=object)
+            table = np.where(pd.isna(table), np.nan, table)
         values = check_array(
-            known,
+            table,
             accept_sparse="csc",
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,

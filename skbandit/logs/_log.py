@@ -56,6 +56,16 @@ _FAR_FUTURE = "timestamp is in seconds after the year 5138"
 # Numbers above these are not seconds, but probably of this unit: the year 5138 in each.
 _OTHER_UNITS = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"))
 
+_SLATES = (
+    "a log of slates is for skbandit.bandit.SlatePolicy, and for replay_slates, slate_ips and "
+    "slate_pseudo_inverse of skbandit.evaluation"
+)
+
+NO_REWARDS = (
+    "y has actions but no rewards, so each action counts as reward 1: pass a DataFrame with "
+    "columns 'action' and 'reward', or reward=."
+)
+
 
 def column_names(y: Any) -> list[Any] | None:
     """Column names of a table, dict or structured array; None if it has no named columns."""
@@ -106,16 +116,16 @@ def columns_of(y: Any, columns: Mapping[str, Any] | None = None) -> dict[str, An
                 f"columns maps {meaning!r} to {name!r}, which is not a column of y"
                 + (f"; did you mean {near[0]!r}?" if near else f": {first_few(names, 20)}.")
             )
-    found = {name: name for name in LOG_COLUMNS if name in names} | mapped
-    _check_overlooked([name for name in names if name not in found.values()], found)
-    if "action" not in found:
+    name_of = {name: name for name in LOG_COLUMNS if name in names} | mapped
+    _check_overlooked([name for name in names if name not in name_of.values()], name_of)
+    if "action" not in name_of:
         near = [name for name in names if _meaning(name) == "action"]
         guess = repr(near[0] if near else "arm_id")
         raise ValueError(
             f"y has no column 'action': rename the column of the chosen arms, or map it by "
             f"columns={{'action': {guess}}}. Its columns are {first_few(names, 20)}."
         )
-    return {name: found[name] for name in LOG_COLUMNS if name in found}
+    return {name: name_of[name] for name in LOG_COLUMNS if name in name_of}
 
 
 def _checked_mapping(columns: Any) -> dict[str, Any]:
@@ -138,14 +148,14 @@ def _checked_mapping(columns: Any) -> dict[str, Any]:
     return mapped
 
 
-def _check_overlooked(names: list[Any], found: Mapping[str, Any]) -> None:
+def _check_overlooked(names: list[Any], name_of: Mapping[str, Any]) -> None:
     """Refuse names that probably are a column of the log which is otherwise missing."""
     for name in names:
         meaning = _meaning(name)
         similar = get_close_matches(str(name).lower(), LOG_COLUMNS, n=1, cutoff=0.75)
-        if similar and similar[0] not in found:
+        if similar and similar[0] not in name_of:
             meaning = similar[0]
-        elif meaning is None or meaning in found or meaning not in _NEEDED_IF_PRESENT:
+        elif meaning is None or meaning in name_of or meaning not in _NEEDED_IF_PRESENT:
             continue
         raise ValueError(
             f"y has a column {name!r}: rename it to {meaning!r}, map it by "
@@ -156,12 +166,6 @@ def _check_overlooked(names: list[Any], found: Mapping[str, Any]) -> None:
 def _meaning(name: Any) -> str | None:
     """The meaning of a name in use elsewhere."""
     return next((m for m, words in _SYNONYMS.items() if str(name).lower() in words), None)
-
-
-_SLATES = (
-    "a log of slates is for skbandit.bandit.SlatePolicy, and for replay_slates, slate_ips and "
-    "slate_pseudo_inverse of skbandit.evaluation"
-)
 
 
 @dataclass(frozen=True)
@@ -284,7 +288,7 @@ def read_log(
     for name, values in given.items():
         if values is None:
             continue
-        if name in read and not _same(read[name], values):
+        if name in read and not _equal_columns(read[name], values):
             raise ValueError(f"{name}= differs from the column {name!r} of y: pass only one.")
         read[name] = values
     if "reward" not in read:
@@ -294,8 +298,8 @@ def read_log(
             "names, as in columns={'reward': 'clicked'}."
         )
     _refuse_slates(read)
-    known = _distinct(arms)
-    codes: Codes = {label: k for k, label in enumerate(known)}
+    labels = _distinct(arms)
+    codes: Codes = {label: k for k, label in enumerate(labels)}
     action = code_labels(read["action"], codes)
     n = len(action)
     if n_rows is not None and n != n_rows:
@@ -310,7 +314,7 @@ def read_log(
         propensities = _read_propensities(propensities, n)
     pools = read.get("available")
     if pools is not None:
-        before, n_known = list(codes), len(known)
+        before, n_known = list(codes), len(labels)
         pools = read_pools(pools, n, codes, table_arms, per_row=available is None, n_known=n_known)
         action = renumbered(action, before, codes)
         _check_contains(pools, action, list(codes))
@@ -387,10 +391,10 @@ def _refuse_slates(read: Mapping[str, Any]) -> None:
             raise TypeError(f"{name} has several values on a row, such as {first!r}: {_SLATES}.")
 
 
-def _same(one: Any, other: Any) -> bool:
+def _equal_columns(column: Any, other: Any) -> bool:
     """Whether two columns are equal; False if their entries are arrays."""
     try:
-        return list(one) == list(other)
+        return list(column) == list(other)
     except ValueError:
         return False
 
@@ -424,11 +428,11 @@ def _check_contains(pools: Pools, action: np.ndarray, labels: list[Any]) -> None
     if len(outside):
         row = int(outside[0])
         pool = pools.of_event[row]
-        own = [labels[k] for k in pools.arms[pools.start[pool] : pools.start[pool + 1]]]
+        pool_labels = [labels[k] for k in pools.arms[pools.start[pool] : pools.start[pool + 1]]]
         label = labels[action[row]]
-        slate = isinstance(label, tuple) and set(label) <= set(own)
+        slate = isinstance(label, tuple) and set(label) <= set(pool_labels)
         raise ValueError(
-            f"row {row}: the action {label!r} is not among the available arms, {own}"
+            f"row {row}: the action {label!r} is not among the available arms, {pool_labels}"
             + (f": {_SLATES}." if slate else ".")
         )
 
@@ -487,12 +491,6 @@ def count_actions(y: Any) -> tuple[Any, np.ndarray]:
     y = as_actions(y)
     warn(NO_REWARDS, UserWarning)
     return y, np.ones(len(y))
-
-
-NO_REWARDS = (
-    "y has actions but no rewards, so each action counts as reward 1: pass a DataFrame with "
-    "columns 'action' and 'reward', or reward=."
-)
 
 
 def is_log(y: Any, columns: Mapping[str, Any] | None) -> bool:

@@ -38,10 +38,10 @@ def make_record(
     for chance in chances if isinstance(chances, list) else [chances]:
         if chance is not None and not (isinstance(chance, int | float) and 0 < chance <= 1):
             raise ValueError(f"propensity is {chance!r}: a probability is in (0, 1].")
-    pool = None if available is None else [_plain(other, "available") for other in available]
+    pool = None if available is None else [_json_value(other, "available") for other in available]
     if None in labels:
         raise ValueError(f"arm is {arm!r}: the label of an arm cannot be missing.")
-    if pool is not None and label not in pool and not all(one in pool for one in labels):
+    if pool is not None and label not in pool and not all(part in pool for part in labels):
         raise ValueError(f"arm {arm!r} is not among the available arms, {first_few(pool)}.")
     return {
         "id": uuid4().hex,
@@ -71,7 +71,7 @@ def _context(row: Any) -> dict[str, Any] | list[Any]:
             raise ValueError(f"X_row has columns of the same name: {first_few(names, 20)}.")
         values = [next(iter(row[name])) for name in names] if names else list(row)
     keys = names or range(len(values))
-    plain = [_plain(v, f"X_row[{k!r}]") for k, v in zip(keys, values, strict=True)]
+    plain = [_json_value(v, f"X_row[{k!r}]") for k, v in zip(keys, values, strict=True)]
     by_name = names and all(isinstance(name, str) for name in names)
     return dict(zip(names, plain, strict=True)) if by_name else plain
 
@@ -81,16 +81,16 @@ def _unwrapped(value: Any, name: str) -> Any:
     value = value.tolist() if isinstance(value, np.ndarray) else value
     while isinstance(value, list) and len(value) == 1:
         value = value[0]
-    return _plain(tuple(value) if isinstance(value, list) else value, name)
+    return _json_value(tuple(value) if isinstance(value, list) else value, name)
 
 
-def _plain(value: Any, name: str) -> Any:
+def _json_value(value: Any, name: str) -> Any:
     """A value as Python's json module reads it back; None for missing ones."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or value is pd.NA or value is pd.NaT:
         return None
     if isinstance(value, tuple):
-        return [_plain(part, name) for part in value]
+        return [_json_value(part, name) for part in value]
     if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, float) and math.isnan(value):
@@ -184,11 +184,11 @@ def join_rewards(
             f"missing={missing!r} needs within=, the seconds after which a reward is missing."
         )
     within, until = _seconds(within), _moment(now)
-    known = _by_id(records)
-    settled, timed, by_place = _first_rewards(rewards, known, within)
+    choices = _by_id(records)
+    settled, timed, by_place = _first_rewards(rewards, choices, within)
     if within is not None and missing is not None:
         missing, first, settled = _label(missing), settled, {}
-        for key, record in known.items():
+        for key, record in choices.items():
             end = record["time"] + within
             if end <= until:
                 each = by_place and isinstance(record["arm"], list) and np.ndim(missing) == 0
@@ -196,7 +196,7 @@ def join_rewards(
                 settled[key] = first[key][0] if key in first else absent, end
     if timed:
         settled = dict(sorted(settled.items(), key=lambda item: item[1][1]))
-    learned = [known[key] for key in settled]
+    learned = [choices[key] for key in settled]
     log: dict[str, Any] = {
         "id": list(settled),
         "action": [_label(record["arm"]) for record in learned],
@@ -220,7 +220,7 @@ def join_rewards(
     table = pd.DataFrame(log)
     if missing is not None:
         table.attrs["missing"] = missing  # which positions of clicks cannot be: `read_cascade`
-    return _contexts(learned, known), table
+    return _contexts(learned, choices), table
 
 
 def _as_recorded(value: Any) -> Any:
@@ -282,12 +282,12 @@ def warn_if_equal(reward: float, n: int) -> bool:
 
 def _by_id(records: Iterable[Mapping[str, Any]]) -> dict[Any, Mapping[str, Any]]:
     """Records by their ids, which tell choices apart."""
-    known: dict[Any, Mapping[str, Any]] = {}
+    choices: dict[Any, Mapping[str, Any]] = {}
     for given in records:
         record = {name: _as_recorded(value) for name, value in given.items()}
         if isinstance(record.get("time"), str | datetime):
             record["time"] = _moment(pd.Timestamp(record["time"]))
-        same = known.setdefault(record["id"], record)
+        same = choices.setdefault(record["id"], record)
         differing = [name for name in CHOICE if same.get(name) != record.get(name)]
         if differing:
             name = differing[0]
@@ -295,11 +295,11 @@ def _by_id(records: Iterable[Mapping[str, Any]]) -> dict[Any, Mapping[str, Any]]
                 f"two records have the id {record['id']!r}, and {name} is {same.get(name)!s:.80} "
                 f"in one and {record.get(name)!s:.80} in the other: give each choice an id."
             )
-    return known
+    return choices
 
 
 def _first_rewards(
-    rewards: Any, known: Mapping[str, Any], within: float | None
+    rewards: Any, choices: Mapping[str, Any], within: float | None
 ) -> tuple[dict[str, tuple[Any, float]], bool, bool]:
     """The first reward in time of each choice with its time.
 
@@ -329,15 +329,15 @@ def _first_rewards(
     given = [_reward(value) for value in given]
     for k in np.argsort(times, kind="stable").tolist():
         key, reward, at = ids[k], given[k], float(times[k])
-        if key not in known:
+        if key not in choices:
             unknown.append(key)
         elif reward is None:
             continue
         elif key in first:
             differing += [key] if first[key][0] != reward else []
-        elif within is None or at <= known[key]["time"] + within:
+        elif within is None or at <= choices[key]["time"] + within:
             first[key] = reward, at
-            early += [key] if timed and at < known[key]["time"] - CLOCK_ERROR else []
+            early += [key] if timed and at < choices[key]["time"] - CLOCK_ERROR else []
         else:
             late.append(key)
     if unknown:
@@ -367,8 +367,8 @@ def _reward(value: Any) -> Any:
     value = _label(value)
     if not isinstance(value, tuple):
         return None if pd.isna(value) else value
-    known: tuple[Any, ...] = tuple(math.nan if pd.isna(part) else part for part in value)
-    return None if all(part is math.nan for part in known) else known
+    parts: tuple[Any, ...] = tuple(math.nan if pd.isna(part) else part for part in value)
+    return None if all(part is math.nan for part in parts) else parts
 
 
 def _label(value: Any) -> Any:
@@ -377,9 +377,9 @@ def _label(value: Any) -> Any:
     return tuple(_label(part) for part in value) if isinstance(value, list) else value
 
 
-def _contexts(learned: list[Any], known: Mapping[str, Any]) -> Any:
+def _contexts(learned: list[Any], choices: Mapping[str, Any]) -> Any:
     """Recorded contexts as a table like the one that their rows came from."""
-    form: Any = next((record["context"] for record in known.values()), [])
+    form: Any = next((record["context"] for record in choices.values()), [])
     columns = list(form) if isinstance(form, dict) else range(len(form))
     rows = []
     for record in learned:

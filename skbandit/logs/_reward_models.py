@@ -78,13 +78,15 @@ def cross_fitted_rewards(
         mean = np.average(reward[seen], weights=weight[seen])
         tested = rows_of(X, test)
         for arm, events in enumerate(of_arm):
-            own = events[seen[events]]
-            if len(own) == 0:
+            training = events[seen[events]]
+            if len(training) == 0:
                 predicted[test, arm] = mean
                 continue
-            given = None if sample_weight is None else weight[own]
-            contexts = rows_of(X, row[own])
-            predicted[test, arm] = _expected(clone(model), contexts, reward[own], given, tested)
+            given = None if sample_weight is None else weight[training]
+            contexts = rows_of(X, row[training])
+            predicted[test, arm] = _expected(
+                clone(model), contexts, reward[training], given, tested
+            )
     return predicted
 
 
@@ -193,8 +195,8 @@ def snips_costs(slates: LoggedSlates, row_weight: np.ndarray | None = None) -> n
     if row_weight is None:
         total, n = np.bincount(slates.ad, weight, minlength=slates.n_ads), slates.n_available
     else:
-        own = row_weight[slates.row]
-        total = np.bincount(slates.ad, weight * own, minlength=slates.n_ads)
+        weight_of_row = row_weight[slates.row]
+        total = np.bincount(slates.ad, weight * weight_of_row, minlength=slates.n_ads)
         n = slates.weight_available(row_weight)
     mean = total / np.where(n > 0, n, 1.0)
     return slates.in_matrix(slates.cost * weight / np.where(mean > 0, mean, 1.0)[slates.ad])

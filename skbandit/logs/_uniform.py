@@ -32,7 +32,7 @@ tight."""
 # and so many numbers (events by columns by available arms), so that the check costs little.
 _MOST_EVENTS, _MOST_COLUMNS, _MOST_NUMBERS = 30_000, 200, 1_000_000
 
-_MOST_PAIRED = 6
+_PAIRED_COLUMNS = 6
 """The first columns, of which pairs of halves are groups, too."""
 
 _QUANTILES = (0.01, 0.05, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 0.95, 0.99)
@@ -42,13 +42,21 @@ _MOST_LEVELS = 50
 """Levels of a categorical column, or sets of available arms, that are bins of their own, the most
 frequent ones."""
 
+# Per group and arm: number of events, expectation and variance.
+Counts = tuple[np.ndarray, np.ndarray, np.ndarray]
+# Of groups, given as indicators of shape (n_groups, n_events).
+Counter = Callable[[csr_array], Counts]
 
-def is_far(found: Any, expected: Any, variance: Any, square: float = 25.0) -> Any:
+# Groups of events, as indicators of shape (n_groups, n_events), and what describes one by number.
+Groups = tuple[csr_array, Callable[[int], str]]
+
+
+def is_far(counts: Any, expected: Any, variance: Any, square: float = 25.0) -> Any:
     """Whether counts are more than about 5 standard deviations from their expectation.
 
     By Freedman's inequality this has probability at most 2 exp(-square / 2): 2 exp(-12.5) < 8e-6.
     """
-    gap = np.abs(found - expected)
+    gap = np.abs(counts - expected)
     return gap**2 > square * (variance + gap / 3)
 
 
@@ -75,13 +83,13 @@ def check_uniform(log: Log | SlateLog, X: Any = None, *, n_checks: int = 1) -> b
     """
     arms = log.arms.tolist()
     everything = csr_array(np.ones((1, len(log))))
-    found, expected, variance = np.broadcast_arrays(*_uniform_counter(log)(everything))
-    far = is_far(found, expected, variance)
+    counts, expected, variance = np.broadcast_arrays(*_uniform_counter(log)(everything))
+    far = is_far(counts, expected, variance)
     if far.any():
-        arm = int(np.argmax(np.where(far, np.abs(found - expected), -1.0)))
+        arm = int(np.argmax(np.where(far, np.abs(counts - expected), -1.0)))
         warn(
             f"the log has no propensities, but its actions were not chosen uniformly: "
-            f"{arms[arm]!r} on {found[0, arm]:,.0f} events, where {expected[0, arm]:,.0f} are "
+            f"{arms[arm]!r} on {counts[0, arm]:,.0f} events, where {expected[0, arm]:,.0f} are "
             "expected. The estimate is biased: pass the propensities, or the arms available to "
             "each event.",
             UserWarning,
@@ -97,7 +105,7 @@ def check_uniform(log: Log | SlateLog, X: Any = None, *, n_checks: int = 1) -> b
         return False
     warn(
         "the log has no propensities, but its actions depend on the context: "
-        f"{arms[alarm.arm]!r} on {alarm.found:,.0f} of {alarm.n_events:,} events with "
+        f"{arms[alarm.arm]!r} on {alarm.count:,.0f} of {alarm.n_events:,} events with "
         f"{alarm.where}, where {alarm.expected:,.0f} are expected. The estimate is biased: pass "
         "the propensities, or estimate them as the FAQ shows.",
         UserWarning,
@@ -128,15 +136,9 @@ def find_dependence_of_pools(log: Log, X: Any) -> str | None:
     if alarm is None:
         return None
     return (
-        f"{log.arms.tolist()[alarm.arm]!r} on {alarm.found:,.0f} of {alarm.n_events:,} events with "
+        f"{log.arms.tolist()[alarm.arm]!r} on {alarm.count:,.0f} of {alarm.n_events:,} events with "
         f"{alarm.where}, where {alarm.expected:,.0f} are expected"
     )
-
-
-# Per group and arm: number of events, expectation and variance.
-Counts = tuple[np.ndarray, np.ndarray, np.ndarray]
-# Of groups, given as indicators of shape (n_groups, n_events).
-Counter = Callable[[csr_array], Counts]
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ class _Alarm:
     arm: int
     where: str
     n_events: int
-    found: float
+    count: float
     expected: float
 
 
@@ -206,15 +208,15 @@ def _find_dependence(
     square = 2 * np.log(2 * max(n_cells, 1) * n_checks / _ALARMS)
     count, worst, alarm = counter(rows), 1.0, None
     for groups, describe in columns:
-        found, expected, variance = np.broadcast_arrays(*count(groups))
-        gap = np.abs(found - expected)
+        counts, expected, variance = np.broadcast_arrays(*count(groups))
+        gap = np.abs(counts - expected)
         far = gap**2 / np.maximum(square * (variance + gap / 3), 1e-300)
         if far.max(initial=0.0) > worst:
             worst = float(far.max())
             group, arm = (int(k) for k in np.unravel_index(far.argmax(), far.shape))
-            own = int(groups.sum(axis=1)[group])
-            numbers = float(found[group, arm]), float(expected[group, arm])
-            alarm = _Alarm(arm, describe(group), own, *numbers)
+            n_in_group = int(groups.sum(axis=1)[group])
+            numbers = float(counts[group, arm]), float(expected[group, arm])
+            alarm = _Alarm(arm, describe(group), n_in_group, *numbers)
     return alarm
 
 
@@ -226,10 +228,6 @@ def _entries_per_row(X: Any) -> float:
     return float(np.clip(np.prod(columns), 1, _MOST_COLUMNS))
 
 
-# Groups of events, as indicators of shape (n_groups, n_events), and what describes one by number.
-Groups = tuple[csr_array, Callable[[int], str]]
-
-
 def _groups_of_columns(X: Any) -> Iterator[Groups]:
     """Groups by each column; of a sparse matrix, also by where columns are not 0."""
     if issparse(X):
@@ -237,13 +235,13 @@ def _groups_of_columns(X: Any) -> Iterator[Groups]:
         often = np.argsort(-indicators.sum(axis=1), kind="stable")[: 10 * _MOST_COLUMNS]
         yield indicators[often], lambda group: f"column {often[group]} not 0"
     halves: list[tuple[str, pd.Series, np.ndarray]] = []
-    for name, values in _columns(X):
+    for name, values in _sampled_columns(X):
         codes = _bins(values)
         yield _groups(codes, [(name, values)])
-        if len(halves) < _MOST_PAIRED:
+        if len(halves) < _PAIRED_COLUMNS:
             halves.append((name, values, codes > np.median(codes)))
-    for one, other in combinations(halves, 2):  # what only their combination shows
-        yield _groups(2 * one[2] + other[2], [one[:2], other[:2]])
+    for half, other in combinations(halves, 2):  # what only their combination shows
+        yield _groups(2 * half[2] + other[2], [half[:2], other[:2]])
 
 
 def _groups(codes: np.ndarray, columns: list[tuple[str, pd.Series]]) -> Groups:
@@ -252,8 +250,8 @@ def _groups(codes: np.ndarray, columns: list[tuple[str, pd.Series]]) -> Groups:
     groups = csr_array((np.ones(len(codes)), at), (int(codes.max()) + 1, len(codes)))
 
     def describe(group: int) -> str:
-        own = codes == group
-        return " and ".join(f"{name} {_description(values[own])}" for name, values in columns)
+        members = codes == group
+        return " and ".join(f"{name} {_description(values[members])}" for name, values in columns)
 
     return groups, describe
 
@@ -265,8 +263,8 @@ def _groups_of_pools(pools: Pools, arms: np.ndarray) -> Groups:
     labels = pools.labels(arms)
 
     def describe(group: int) -> str:
-        own = of_event[codes == group].unique()
-        return f"available = {labels[own[0]]}" if len(own) == 1 else "other sets available"
+        sets = of_event[codes == group].unique()
+        return f"available = {labels[sets[0]]}" if len(sets) == 1 else "other sets available"
 
     return _groups(codes, [])[0], describe
 
@@ -283,7 +281,7 @@ def _dense_columns(X: Any) -> Iterator[tuple[str, pd.Series]]:
             yield f"column {j}", pd.Series(values)
 
 
-def _columns(X: Any) -> Iterator[tuple[str, pd.Series]]:
+def _sampled_columns(X: Any) -> Iterator[tuple[str, pd.Series]]:
     """Names and values of columns; of too many, evenly spaced ones."""
     if issparse(X):
         most = min(_MOST_COLUMNS, _MOST_NUMBERS // max(X.shape[0], 1))
@@ -316,12 +314,12 @@ def _bins(values: pd.Series) -> np.ndarray:
         often = np.argsort(-np.bincount(codes), kind="stable")
         rank = np.argsort(often)
         return np.minimum(rank, _MOST_LEVELS)[codes]
-    known = np.isfinite(numbers)
-    if not known.any():
+    is_finite = np.isfinite(numbers)
+    if not is_finite.any():
         return np.zeros(len(values), dtype=int)
-    cuts = np.unique(np.quantile(numbers[known], _QUANTILES, method="lower"))
+    cuts = np.unique(np.quantile(numbers[is_finite], _QUANTILES, method="lower"))
     cuts = np.unique([cuts, np.nextafter(cuts, np.inf)])
-    return np.where(known, np.searchsorted(cuts, numbers, "right"), len(cuts) + 1)
+    return np.where(is_finite, np.searchsorted(cuts, numbers, "right"), len(cuts) + 1)
 
 
 def _as_numbers(values: pd.Series) -> np.ndarray:
@@ -335,13 +333,13 @@ def _as_numbers(values: pd.Series) -> np.ndarray:
 
 def _description(values: pd.Series) -> str:
     """What a group's values of a column are."""
-    known = values.dropna()
-    if not len(known):
+    entries = values.dropna()
+    if not len(entries):
         return "missing"
-    if known.nunique() == 1:
-        return f"= {first_few(known.iloc[:1])}"
-    if pd.api.types.is_numeric_dtype(known.dtype):
-        return f"from {known.min():.4g} to {known.max():.4g}"
-    if pd.api.types.is_datetime64_any_dtype(known.dtype):
-        return f"from {known.min()} to {known.max()}"
-    return f"in {first_few(known.unique(), 3)}"
+    if entries.nunique() == 1:
+        return f"= {first_few(entries.iloc[:1])}"
+    if pd.api.types.is_numeric_dtype(entries.dtype):
+        return f"from {entries.min():.4g} to {entries.max():.4g}"
+    if pd.api.types.is_datetime64_any_dtype(entries.dtype):
+        return f"from {entries.min()} to {entries.max()}"
+    return f"in {first_few(entries.unique(), 3)}"

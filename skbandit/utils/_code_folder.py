@@ -123,8 +123,8 @@ def code_folder(root: Path | None, key: str | None) -> Path | None:
         root.mkdir(parents=True, exist_ok=True)
         folder = root / "skbandit" / key
         is_new = not folder.is_dir()
-        for own in (folder.parent, folder):
-            own.mkdir(mode=0o700, exist_ok=True)
+        for path in (folder.parent, folder):
+            path.mkdir(mode=0o700, exist_ok=True)
         folder = folder.resolve()  # links may be replaced
         replaceable = os.name != "nt" and folder.parents[1].stat().st_mode & 0o1002 == 0o0002
         if replaceable or not (is_private(folder.parent) and is_private(folder)):

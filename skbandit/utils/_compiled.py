@@ -165,10 +165,10 @@ class _CacheFile(IndexDataCacheFile):
         super().save(key, (crc32(content), content))
 
     def load(self, key: Any) -> Any:
-        found = super().load(key)
-        if found is None:
+        entry = super().load(key)
+        if entry is None:
             return None
-        checksum, content = found
+        checksum, content = entry
         if crc32(content) != checksum:
             raise ValueError("the machine code is damaged")
         saved_key, data = pickle.loads(content)

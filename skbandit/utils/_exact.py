@@ -31,9 +31,9 @@ def exact_table(table: Any) -> Any:
         columns = [exact_column(table[name]) for name in names]
     else:
         return table
-    found = pd.DataFrame(dict(enumerate(columns)), index=None if columns else pd.RangeIndex(0))
-    found.columns = pd.Index(names, dtype=None if names else object)
-    return found
+    frame = pd.DataFrame(dict(enumerate(columns)), index=None if columns else pd.RangeIndex(0))
+    frame.columns = pd.Index(names, dtype=None if names else object)
+    return frame
 
 
 def exact_column(values: Any) -> Any:
@@ -51,9 +51,9 @@ def exact_column(values: Any) -> Any:
         missing = bool(values.null_count()) and values.dtype.is_integer()
         listed, values = values.to_list() if missing else [], values.to_numpy()
     elif isinstance(values, list | tuple):
-        missing = any(one is None or one is pd.NA for one in values)
+        missing = any(value is None or value is pd.NA for value in values)
         missing = missing and pd.api.types.infer_dtype(values, skipna=True) == "integer"
-    if not missing or all(pd.isna(one) or abs(one) <= LARGEST_EXACT for one in listed):
+    if not missing or all(pd.isna(value) or abs(value) <= LARGEST_EXACT for value in listed):
         return values
     for dtype in ("Int64", "UInt64"):
         try:

@@ -28,6 +28,11 @@ from skbandit.utils._validation import told_once, warn
 
 T = TypeVar("T")
 
+_LOGGER = logging.getLogger("skbandit")
+
+# Empty, or entropy of a process that was forked: it shares NumPy's global state with its siblings.
+_forked = b""
+
 
 @contextmanager
 def atomic_fit(estimator: Any) -> Iterator[Any]:
@@ -82,11 +87,7 @@ def _with_warnings(
         return call(), []
     with warnings.catch_warnings(record=True) as caught:
         result = call()
-    return result, [(str(one.message), one.category) for one in caught]
-
-
-# Empty, or entropy of a process that was forked: it shares NumPy's global state with its siblings.
-_forked = b""
+    return result, [(str(warning.message), warning.category) for warning in caught]
 
 
 def _draw_entropy() -> None:
@@ -120,13 +121,13 @@ def seed_for(purpose: str, random_state: Any) -> int:
 
 def seeded(estimator: Any, seed: int) -> Any:
     """Clone of an estimator in which random states that are None, also those of parts, are set."""
-    own = clone(estimator)
+    estimator = clone(estimator)
     unset = [
         name
-        for name, value in own.get_params(deep=True).items()
+        for name, value in estimator.get_params(deep=True).items()
         if value is None and (name == "random_state" or name.endswith("__random_state"))
     ]
-    return own.set_params(**dict.fromkeys(sorted(unset), seed)) if unset else own
+    return estimator.set_params(**dict.fromkeys(sorted(unset), seed)) if unset else estimator
 
 
 @contextmanager
@@ -169,9 +170,6 @@ def iter_with_progress(
         if now - last >= every:
             last = now
             report((number + 1) / len(steps))
-
-
-_LOGGER = logging.getLogger("skbandit")
 
 
 def report_progress(message: str) -> None:

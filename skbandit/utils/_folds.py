@@ -172,8 +172,8 @@ def hashes_of_rows(X: Any) -> np.ndarray:
     """64 bits per row, equal for equal rows."""
     if hasattr(X, "columns"):
         polars = hasattr(X, "iter_columns")
-        columns = X.iter_columns() if polars else (one for _, one in X.items())
-        hashes = np.column_stack([_hashes_of_entries(pd.Series(one)) for one in columns])
+        columns = X.iter_columns() if polars else (column for _, column in X.items())
+        hashes = np.column_stack([_hashes_of_entries(pd.Series(column)) for column in columns])
         return (hashes * _multipliers(hashes.shape[1])).sum(axis=1)
     if issparse(X):
         rows = csr_array(X, copy=True)
@@ -190,8 +190,10 @@ def hashes_of_rows(X: Any) -> np.ndarray:
 def hashes_of_contexts(X: Any) -> np.ndarray:
     """The same for rows whose numbers may come as other types: alone, or next to a missing one."""
     if hasattr(X, "columns"):
-        columns = [one for _, one in exact_table(X).items()]
-        return hashes_of_rows(pd.DataFrame({k: _as_floats(one) for k, one in enumerate(columns)}))
+        columns = [column for _, column in exact_table(X).items()]
+        return hashes_of_rows(
+            pd.DataFrame({k: _as_floats(column) for k, column in enumerate(columns)})
+        )
     if not issparse(X):
         X = np.asarray(X)
     return hashes_of_rows(X.astype(np.float64) if X.dtype.kind in "biu" else X)
@@ -389,10 +391,10 @@ def folds_of_extra(
     ndarray of int, shape (n_extra,)
     """
     n = len(fold)
-    own = assign_folds(stratum, n_folds, unit[n:])
+    new_folds = assign_folds(stratum, n_folds, unit[n:])
     original = originals_of_extra(unit, n)
     of_original = np.where(original >= 0, fold[original], -1)
-    return np.where(of_original >= 0, of_original, own)
+    return np.where(of_original >= 0, of_original, new_folds)
 
 
 def rows_tested(splits: Splits, n_rows: int) -> np.ndarray:

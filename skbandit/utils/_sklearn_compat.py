@@ -29,6 +29,26 @@ except ImportError:  # before 1.9
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+__all__ = [
+    "CallbackSupportMixin",
+    "HasMethods",
+    "Interval",
+    "LinearClassifierMixin",
+    "StrOptions",
+    "available_if",
+    "begin_callbacks",
+    "count_rows",
+    "feature_names",
+    "fit_context",
+    "fit_weighted",
+    "forget_callbacks",
+    "params_of_rows",
+    "routes_weights",
+    "rows_of",
+    "takes_weights",
+    "weight_parameter",
+]
+
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Method]:
     """scikit-learn's decorator of `fit`, which keeps the signature for type checkers."""
@@ -69,7 +89,7 @@ def routes_weights(estimator: Any) -> bool:
 def takes_weights(estimator: Any) -> bool:
     """Whether `fit` takes sample_weight, or passes keyword arguments on, as searches do."""
     parameters = inspect.signature(estimator.fit).parameters
-    anything = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     return "sample_weight" in parameters or anything
 
 
@@ -111,27 +131,6 @@ def fit_weighted(estimator: Any, X: Any, y: Any, weight: Any = None) -> Any:
                 weights[f"{name}__sample_weight"] = weight
     with config_context(enable_metadata_routing=routed):
         return estimator.fit(X, y, **weights)
-
-
-__all__ = [
-    "CallbackSupportMixin",
-    "HasMethods",
-    "Interval",
-    "LinearClassifierMixin",
-    "StrOptions",
-    "available_if",
-    "begin_callbacks",
-    "count_rows",
-    "feature_names",
-    "fit_context",
-    "fit_weighted",
-    "forget_callbacks",
-    "params_of_rows",
-    "routes_weights",
-    "rows_of",
-    "takes_weights",
-    "weight_parameter",
-]
 
 
 def import_optional(module: str, needed_by: str) -> Any:

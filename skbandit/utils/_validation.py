@@ -43,9 +43,9 @@ def warn(message: str, category: type[Warning]) -> None:
         if (message, category) in told:
             return
         told.add((message, category))
-    own = sys._getframe(1)
+    caller = sys._getframe(1)
     main = sys._current_frames().get(threading.main_thread().ident or 0)
-    frame = _line_of_user(own) or _line_of_user(main) or own
+    frame = _line_of_user(caller) or _line_of_user(main) or caller
     warnings.warn_explicit(
         message,
         category,
@@ -265,8 +265,10 @@ def _first_moved(index: pd.Index, reference: pd.Index) -> int | None:
     if len(index) != n or index.equals(reference):
         return None
     codes, labels = reference.append(index).factorize(use_na_sentinel=False)
-    one, other = (np.bincount(part, minlength=len(labels)) for part in (codes[:n], codes[n:]))
-    if not np.array_equal(one, other):
+    counts, other_counts = (
+        np.bincount(part, minlength=len(labels)) for part in (codes[:n], codes[n:])
+    )
+    if not np.array_equal(counts, other_counts):
         return None
     return int(np.flatnonzero(codes[:n] != codes[n:])[0])
 
@@ -307,7 +309,9 @@ def first_few(values: Iterable[Any], most: int = 5) -> str:
     >>> first_few(["a", "b", "c"], most=2)
     "'a', 'b', ..."
     """
-    shown = [_plain(value) for value in islice(values, most + 1)]
+    few = islice(values, most + 1)
+    # NumPy's scalars as Python's, whose repr is shorter
+    shown = [value.item() if hasattr(value, "item") else value for value in few]
     return ", ".join([*map(repr, shown[:most]), *["..."][: len(shown) - most]])
 
 
@@ -321,8 +325,3 @@ def shortened(text: str, most: int = 400) -> str:
     """
     half = (most - 5) // 2
     return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
-
-
-def _plain(value: Any) -> Any:
-    """A NumPy scalar as the Python number it holds, whose repr is shorter."""
-    return value.item() if hasattr(value, "item") else value

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from skbandit.bandit._state import LINKS, MEANS, Rule
+from skbandit.bandit._state import LINKS, MEANS, ChoiceRule
 from skbandit.bandit.links import (
     linear,
     log_evidence,
@@ -136,7 +136,7 @@ def test_variances_stay_positive_and_steps_are_symmetric():
 
 
 def rule(link="logistic", ucb=0, mean=0):
-    return Rule(LINKS.index(link), 0, ucb, mean, 0.0, 0, False)
+    return ChoiceRule(LINKS.index(link), 0, ucb, mean, 0.0, 0, False)
 
 
 def sigma(z):

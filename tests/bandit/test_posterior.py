@@ -6,7 +6,7 @@ import pytest
 from skbandit.bandit import GLMUCBPolicy
 from skbandit.bandit._passes import learn_rows
 from skbandit.bandit._posterior import _forget, moments, with_arms
-from skbandit.bandit._state import LINKS, Prior, Rule, no_posterior, workspace_for
+from skbandit.bandit._state import LINKS, ChoiceRule, Prior, no_posterior, workspace_for
 from skbandit.bandit.links import logistic
 from tests.tiers import first
 
@@ -24,7 +24,7 @@ def arm(full, prior):
 
 
 def learn_all(X, r, link, posterior, prior, weight=1.0):
-    rule = Rule(LINKS.index(link), 0, 0, 0, 0.0, 0, intercept=False)
+    rule = ChoiceRule(LINKS.index(link), 0, 0, 0, 0.0, 0, intercept=False)
     action, weight = np.zeros(len(X), dtype=np.int64), np.full(len(X), weight)
     learn_rows(X, action, np.array(r), weight, posterior, prior, rule)
 

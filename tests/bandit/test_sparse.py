@@ -81,10 +81,10 @@ def test_the_same_bits(name):
     first(2, ["default", "scaled waiting", "scaled", "full", "waiting", "thompson", "adaptive",
               "forgetting", "arms known"]),
 )  # fmt: skip
-@pytest.mark.parametrize("entries", [_passes.ENTRIES, 1000])
+@pytest.mark.parametrize("entries", [_passes.DENSE_ENTRIES, 1000])
 def test_replay(name, entries, monkeypatch):
     """Of rows that become dense together, or a few at a time."""
-    monkeypatch.setattr(_passes, "ENTRIES", entries)
+    monkeypatch.setattr(_passes, "DENSE_ENTRIES", entries)
     settings = settings_of(name)
     cold = [
         replay(GLMUCBPolicy(**settings), x, Y, random_state=0, deployment_share=0.2)

@@ -283,7 +283,7 @@ def test_parquet_reads_only_what_is_needed(tmp_path, monkeypatch):
 
     TABLE.to_parquet(tmp_path / "table.parquet")
     calls, read = [], _parquet._read
-    monkeypatch.setattr(_parquet, "BATCH_SIZE", 70)
+    monkeypatch.setattr(_parquet, "TABLE_ROWS", 70)
     monkeypatch.setattr(_parquet, "_read", lambda *given: calls.append(given) or read(*given))
     assert_same(tmp_path, GOALS, by="g", weight="w")
     assert set(calls[0][1]) == {"y", "p", "w", "g", "h", "age", "amount", "deployed"}

@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from skbandit.bandit._state import EXPLORATIONS, LINKS, Rule
+from skbandit.bandit._state import EXPLORATIONS, LINKS, ChoiceRule
 from skbandit.bandit.exploration import _greedy as epsilon_greedy
 from skbandit.bandit.exploration import _squarecb as squarecb
 from skbandit.bandit.exploration import _thompson as thompson
@@ -35,23 +35,23 @@ UCB, EPSILON_GREEDY, THOMPSON, SQUARECB, *_ = range(len(EXPLORATIONS))
 
 
 @inlined_exactly
-def draws_scores(rule: Rule) -> bool:
+def draws_scores(rule: ChoiceRule) -> bool:
     """Whether scores of exploring choices are random draws."""
     return rule.exploration == THOMPSON
 
 
-def explores_by_score(rule: Rule) -> bool:
+def explores_by_score(rule: ChoiceRule) -> bool:
     """Whether choices explore by the scores alone, without a random draw."""
     return rule.exploration not in (EPSILON_GREEDY, THOMPSON, SQUARECB)
 
 
-def linear_bounds(rule: Rule) -> Rule:
+def linear_bounds(rule: ChoiceRule) -> ChoiceRule:
     """The rule whose exploring scores are m + α√v, and whose greedy ones are m."""
     return rule._replace(link=LINKS.index("linear"), exploration=UCB)
 
 
 @compiled_exactly
-def alpha_scale(sigma: float, rule: Rule) -> float:
+def alpha_scale(sigma: float, rule: ChoiceRule) -> float:
     """Factor of `alpha` by which the unit of linear rewards, of noise sigma, does not matter.
 
     Standard deviations are multiples of sigma; in SquareCB the square of `alpha` is in the unit of
@@ -61,7 +61,7 @@ def alpha_scale(sigma: float, rule: Rule) -> float:
 
 
 @inlined_exactly
-def score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule) -> float:
+def score(m: float, v: float, alpha: float, t: int, key: int, rule: ChoiceRule) -> float:
     """Score in choice t of the arm with this random key, where θ ~ N(m, v); larger is better."""
     if t >= 0 and rule.exploration == UCB:  # the default, without a call
         result = upper_index(m, v, alpha, rule)
@@ -71,7 +71,7 @@ def score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule) -> flo
 
 
 @called_exactly
-def _other_score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule) -> float:
+def _other_score(m: float, v: float, alpha: float, t: int, key: int, rule: ChoiceRule) -> float:
     """Scores of greedy choices and of rules other than UCB."""
     if t >= 0 and rule.exploration == THOMPSON:
         return thompson.score(m, v, alpha, t, key, rule)
@@ -79,7 +79,7 @@ def _other_score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule)
 
 
 @inlined_exactly
-def proposes(t: int, rule: Rule) -> bool:
+def proposes(t: int, rule: ChoiceRule) -> bool:
     """Whether choice t considers an arm drawn uniformly, whatever its score."""
     result = t >= 0 and rule.exploration == SQUARECB
     if t >= 0 and rule.exploration == EPSILON_GREEDY:
@@ -88,14 +88,14 @@ def proposes(t: int, rule: Rule) -> bool:
 
 
 @inlined_exactly
-def compares_proposal(rule: Rule) -> bool:
+def compares_proposal(rule: ChoiceRule) -> bool:
     """Whether a proposed arm is compared with the best one, rather than played at once."""
     return rule.exploration == SQUARECB
 
 
 @called_exactly
 def accepts_proposal(
-    best: float, proposed: float, n_arms: int, n_events: int, alpha: float, t: int, rule: Rule
+    best: float, proposed: float, n_arms: int, n_events: int, alpha: float, t: int, rule: ChoiceRule
 ) -> bool:
     """Whether choice t plays the proposed arm, given the scores of both and the number of arms."""
     return squarecb.accepts(best, proposed, n_arms, n_events, alpha, t, rule)
@@ -104,7 +104,7 @@ def accepts_proposal(
 @called_exactly
 def probabilities(
     best: float, pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float, n_events: int,
-    rule: Rule, buffer: np.ndarray, out: np.ndarray,
+    rule: ChoiceRule, buffer: np.ndarray, out: np.ndarray,
 ) -> None:  # fmt: skip
     """Write into `out` the probability of each available arm; ties share theirs.
 
@@ -116,7 +116,7 @@ def probabilities(
         thompson.probabilities(pool, m, v, alpha, buffer, out)
         return
     scores = buffer[0]
-    n_best = epsilon_greedy.count(best, pool, scores)
+    n_best = epsilon_greedy.count_best(best, pool, scores)
     first = -1
     for k in pool:
         if first >= 0 and scores[k] == best:
@@ -129,21 +129,21 @@ def probabilities(
 @called_exactly
 def probability(
     k: int, best: float, pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float,
-    n_events: int, rule: Rule, buffer: np.ndarray, out: np.ndarray,
+    n_events: int, rule: ChoiceRule, buffer: np.ndarray, out: np.ndarray,
 ) -> float:  # fmt: skip
     """Probability of one arm, as by `probabilities`; `out` is overwritten."""
     if rule.exploration == THOMPSON:
         thompson.probabilities(pool, m, v, alpha, buffer, out)
         return out[k]
     scores = buffer[0]
-    n_best = epsilon_greedy.count(best, pool, scores)
+    n_best = epsilon_greedy.count_best(best, pool, scores)
     return _of_scores(k, best, n_best, pool, scores, alpha, n_events, rule)
 
 
 @called_exactly
 def _of_scores(
     k: int, best: float, n_best: int, pool: np.ndarray, scores: np.ndarray, alpha: float,
-    n_events: int, rule: Rule,
+    n_events: int, rule: ChoiceRule,
 ) -> float:  # fmt: skip
     """Probability of an arm where scores are not draws, the largest of them on `n_best` arms."""
     share = 1.0 / n_best if scores[k] == best else 0.0

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbandit.bandit._state import Rule
+from skbandit.bandit._state import ChoiceRule
 from skbandit.bandit.exploration._random import COIN, EXPLORE, NO_ARM, TIE, uniform
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 
 @called_exactly
-def wins_tie(t: int, key: int, other_key: int, order: int, other_order: int, rule: Rule) -> bool:
+def wins_tie(
+    t: int, key: int, other_key: int, order: int, other_order: int, rule: ChoiceRule
+) -> bool:
     """Whether an arm precedes another of equal score: by a draw if exploring, else by order."""
     if t >= 0:
         mine, other = uniform(rule.seed, t, key, TIE), uniform(rule.seed, t, other_key, TIE)
@@ -23,13 +25,13 @@ def wins_tie(t: int, key: int, other_key: int, order: int, other_order: int, rul
 
 
 @called_exactly
-def uniform_score(t: int, key: int, rule: Rule) -> float:
+def uniform_score(t: int, key: int, rule: ChoiceRule) -> float:
     """Score whose maximum over arms is a uniform draw among them."""
     return uniform(rule.seed, t, key, EXPLORE)
 
 
 @inlined_exactly
-def count(score: float, pool: np.ndarray, scores: np.ndarray) -> int:
+def count_best(score: float, pool: np.ndarray, scores: np.ndarray) -> int:
     """Number of arms of the pool that have this score."""
     n = 0
     for k in pool:
@@ -38,13 +40,13 @@ def count(score: float, pool: np.ndarray, scores: np.ndarray) -> int:
 
 
 @called_exactly
-def proposes(t: int, rule: Rule) -> bool:
+def proposes(t: int, rule: ChoiceRule) -> bool:
     """Whether choice t plays an arm drawn uniformly."""
     return uniform(rule.seed, t, NO_ARM, COIN) < rule.epsilon
 
 
 @inlined_exactly
-def probability(share: float, n_arms: int, rule: Rule) -> float:
+def probability(share: float, n_arms: int, rule: ChoiceRule) -> float:
     """ε/K for each of the K arms; the best take the remaining 1 - ε, each its share of them."""
     return (1.0 - rule.epsilon) * share + rule.epsilon / n_arms
 

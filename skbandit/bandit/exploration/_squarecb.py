@@ -20,11 +20,14 @@ import math
 
 import numpy as np
 
-from skbandit.bandit._state import Rule
+from skbandit.bandit._state import ChoiceRule
 from skbandit.bandit.exploration._greedy import best_inclusion
 from skbandit.bandit.exploration._random import COIN, NO_ARM, uniform
 from skbandit.bandit.links import mean_reward
 from skbandit.utils._compiled import called_exactly, inlined_exactly
+
+# Halvings of an interval: beyond what floats tell apart.
+_MULTIPLIER_HALVINGS = 80
 
 
 @inlined_exactly
@@ -40,7 +43,7 @@ def acceptance(gap: float, n_arms: int, n_events: int, alpha: float) -> float:
 
 @called_exactly
 def accepts(
-    best: float, proposed: float, n_arms: int, n_events: int, alpha: float, t: int, rule: Rule
+    best: float, proposed: float, n_arms: int, n_events: int, alpha: float, t: int, rule: ChoiceRule
 ) -> bool:
     """Whether choice t plays the proposed arm rather than the best, given their mean indices."""
     gap = mean_reward(best, rule) - mean_reward(proposed, rule)
@@ -50,7 +53,7 @@ def accepts(
 @called_exactly
 def probability(
     k: int, share: float, best: float, pool: np.ndarray, scores: np.ndarray, alpha: float,
-    n_events: int, rule: Rule,
+    n_events: int, rule: ChoiceRule,
 ) -> float:  # fmt: skip
     """p_a of an arm that is not the best, of share 0; the best take the rest, each its share."""
     reward, total = mean_reward(best, rule), 0.0
@@ -105,9 +108,6 @@ def inverse_gap(rewards: np.ndarray, gamma: np.ndarray) -> np.ndarray:
 # multiple of √(K T R), where R is the sum of the squared errors on the arms shown.
 
 
-_HALVINGS = 80
-
-
 def inverse_gap_inclusion(rewards: np.ndarray, m: int, gamma: np.ndarray) -> np.ndarray:
     """Inclusion probabilities π of shape (n_rows, n_arms), with one γ per row; infinity is greedy.
 
@@ -121,7 +121,7 @@ def inverse_gap_inclusion(rewards: np.ndarray, m: int, gamma: np.ndarray) -> np.
     # the m-th best arm has 0, so that l = γ (λ - top) is between 1 and the number K - m + 1 of
     # arms that are not better, which then share one place
     low, high = np.ones(len(rewards)), available.sum(axis=1) - m + 1.0
-    for _ in range(_HALVINGS):
+    for _ in range(_MULTIPLIER_HALVINGS):
         middle = (low + high) / 2
         enough = _capped(middle, excess).sum(axis=1) > m
         low, high = np.where(enough, middle, low), np.where(enough, high, middle)

@@ -21,8 +21,8 @@ import math
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from skbandit.bandit._state import Rule
-from skbandit.bandit.exploration._greedy import best_inclusion, count
+from skbandit.bandit._state import ChoiceRule
+from skbandit.bandit.exploration._greedy import best_inclusion, count_best
 from skbandit.bandit.exploration._random import standard_normal
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
@@ -46,9 +46,20 @@ RANGE = 6.0
 LEAST_DEVIATION = 1e-9
 """Least standard deviation of a draw, relative to the range of draws: known arms become steep."""
 
+# Quantiles of each arm's draw at which the number of larger draws is computed: fewer for many
+# arms, whose nodes serve one another. Between nodes it is interpolated: probabilities have an error
+# of at most .002, mostly below .0005.
+MOST_QUANTILES, LEAST_QUANTILES = 31, 7
+
+MOST_NODES = 1200
+"""Number of nodes that the quantiles of all arms should not exceed by much."""
+
+MOST_PROBABILITIES = 2**21
+"""Largest number of probabilities held at once (16 MB)."""
+
 
 @called_exactly
-def score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule) -> float:
+def score(m: float, v: float, alpha: float, t: int, key: int, rule: ChoiceRule) -> float:
     """Draw from N(m, α²v)."""
     return m + alpha * math.sqrt(v) * standard_normal(rule.seed, t, key)
 
@@ -78,7 +89,7 @@ def probabilities(
         high = max(high, m[k] - top + RANGE * s[k])
     least = LEAST_DEVIATION * (high - low)
     if not 0.0 < least < math.inf:  # the best arms are known
-        n_best = count(top, pool, m)
+        n_best = count_best(top, pool, m)
         for k in pool:
             out[k] = 1.0 / n_best if m[k] == top else 0.0
         return
@@ -134,18 +145,6 @@ def _log_phi(z: float) -> float:
     return result
 
 
-# Quantiles of each arm's draw at which the number of larger draws is computed: fewer for many
-# arms, whose nodes serve one another. Between nodes it is interpolated: probabilities have an error
-# of at most .002, mostly below .0005.
-MOST_QUANTILES, LEAST_QUANTILES = 31, 7
-
-MOST_NODES = 1200
-"""Number of nodes that the quantiles of all arms should not exceed by much."""
-
-ENTRIES = 2**21
-"""Largest number of probabilities held at once (16 MB)."""
-
-
 def largest_draws_inclusion(moments: tuple[np.ndarray, np.ndarray], m: int) -> np.ndarray:
     """Probability of each arm that its draw from N(mean, deviation²) is one of the m largest.
 
@@ -195,14 +194,14 @@ def _one_row(mu: np.ndarray, s: np.ndarray, m: int) -> np.ndarray:
     quantiles = np.arange(1, n_quantiles + 1) / (n_quantiles + 1)
     inner = (mu[:, None] + s[:, None] * ndtri(quantiles)).ravel()
     nodes = np.unique(np.concatenate([ends, inner]))
-    found = np.zeros(len(mu))
-    step = max(2, ENTRIES // (len(mu) * m))
+    chances = np.zeros(len(mu))
+    step = max(2, MOST_PROBABILITIES // (len(mu) * m))
     for first in range(0, len(nodes) - 1, step):
         z = nodes[first : first + step + 1]
         below = ndtr((z - mu[:, None]) / s[:, None])
         few = _fewer_than(m, 1.0 - below)
-        found += ((few[:, 1:] + few[:, :-1]) / 2 * np.diff(below, axis=1)).sum(axis=1)
-    probability[candidates] = np.clip(found, 0.0, 1.0)
+        chances += ((few[:, 1:] + few[:, :-1]) / 2 * np.diff(below, axis=1)).sum(axis=1)
+    probability[candidates] = np.clip(chances, 0.0, 1.0)
     return _scale_to_sum(probability, m)
 
 

@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 
-from skbandit.bandit._state import LINKS, Rule
+from skbandit.bandit._state import LINKS, ChoiceRule
 from skbandit.bandit.links import _linear as linear
 from skbandit.bandit.links import _logistic as logistic
 from skbandit.bandit.links import _probit as probit
@@ -56,12 +56,12 @@ def log_evidence(
     """
     if link == LINEAR:
         return linear.log_predictive(m, v, r, noise_variance / weight)
-    found, left = 0.0, weight
+    evidence, left = 0.0, weight
     if weight > 1.0:
-        found, left = _log_predictive(m, v, r, link), weight - 1.0
+        evidence, left = _log_predictive(m, v, r, link), weight - 1.0
         g, h = step(m, v, r, link, noise_variance)
         m, v = m + v * g, v - v * v * h
-    return found + left * _log_predictive(m, v, r, link)
+    return evidence + left * _log_predictive(m, v, r, link)
 
 
 @called_exactly
@@ -70,7 +70,7 @@ def _log_predictive(m: float, v: float, r: float, link: int) -> float:
 
 
 @called_exactly
-def mean_index(m: float, v: float, rule: Rule) -> float:
+def mean_index(m: float, v: float, rule: ChoiceRule) -> float:
     """Increasing function of the posterior mean reward where θ ~ N(m, v)."""
     if rule.link == LINEAR:
         return linear.index(m, v)
@@ -86,7 +86,7 @@ def mean_of_certain(theta: float, v: float, link: int) -> float:
 
 
 @inlined_exactly
-def upper_index(m: float, v: float, alpha: float, rule: Rule) -> float:
+def upper_index(m: float, v: float, alpha: float, rule: ChoiceRule) -> float:
     """Increasing function of the upper confidence bound of the reward where θ ~ N(m, v)."""
     if rule.link == LINEAR:
         upper = linear.upper(m, v, alpha)
@@ -98,7 +98,7 @@ def upper_index(m: float, v: float, alpha: float, rule: Rule) -> float:
 
 
 @called_exactly
-def mean_reward(index: float, rule: Rule) -> float:
+def mean_reward(index: float, rule: ChoiceRule) -> float:
     """Mean reward of an arm with this `mean_index`."""
     if rule.link == LINEAR:
         return linear.mean_reward(index)
@@ -107,7 +107,7 @@ def mean_reward(index: float, rule: Rule) -> float:
     return probit.mean_reward(index)
 
 
-def mean_rewards(index: np.ndarray, rule: Rule) -> np.ndarray:
+def mean_rewards(index: np.ndarray, rule: ChoiceRule) -> np.ndarray:
     """Mean rewards of an array of indices, by scipy."""
     if rule.link == LINEAR:
         return linear.mean_rewards(index)

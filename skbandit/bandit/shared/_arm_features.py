@@ -74,10 +74,10 @@ def read_arm_features(
             )
         table = table[list(columns)]
     labels = table.index.tolist()
-    return labels, ArmFeatures(tuple(table.columns), _numbers(table, labels))
+    return labels, ArmFeatures(tuple(table.columns), _finite_features(table, labels))
 
 
-def _numbers(table: pd.DataFrame, labels: list[Any]) -> np.ndarray:
+def _finite_features(table: pd.DataFrame, labels: list[Any]) -> np.ndarray:
     """Entries of the table, finite."""
     for name in table.columns:
         kind = table[name].dtype
@@ -99,7 +99,7 @@ def _numbers(table: pd.DataFrame, labels: list[Any]) -> np.ndarray:
 
 
 def new_arms(
-    labels: list[Any], described: ArmFeatures, known: ArmFeatures, codes: Codes
+    labels: list[Any], described: ArmFeatures, features: ArmFeatures, codes: Codes
 ) -> tuple[list[Any], np.ndarray]:
     """Labels and features of the arms that are new; a known arm must keep its features."""
     fresh = []
@@ -108,13 +108,14 @@ def new_arms(
         if number is None:
             fresh.append(row)
             continue
-        differ = np.flatnonzero(described.values[row] != known.values[number])
+        differ = np.flatnonzero(described.values[row] != features.values[number])
         if len(differ):
             column = differ[0]
             raise ValueError(
-                f"arm_features: {known.columns[column]!r} of arm {label!r} was "
-                f"{known.values[number, column]:g} and is now {described.values[row, column]:g}, "
-                "but an arm keeps the features that it was learned with: give the changed arm a "
-                "new label, or put features that change into the context."
+                f"arm_features: {features.columns[column]!r} of arm {label!r} was "
+                f"{features.values[number, column]:g} and is now "
+                f"{described.values[row, column]:g}, but an arm keeps the features that it was "
+                "learned with: give the changed arm a new label, or put features that change into "
+                "the context."
             )
     return [labels[row] for row in fresh], described.values[fresh]

@@ -36,6 +36,9 @@ from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_e
 BLOCK = 64
 """Arms whose moments are computed side by side: their features stay in the fastest cache."""
 
+LEAST_KEPT = 0.5
+"""Discounts of a full Σ, which cost p³ operations each, are applied at once up to this factor."""
+
 
 @called_exactly
 def contract(
@@ -126,9 +129,9 @@ def absorb(
     """
     dx, dz = mean.shape
     for i in range(dx):
-        own = own_variance[k, i] * x[i]
-        own_mean[k, i] += g * own
-        own_variance[k, i] *= 1.0 - h * own * x[i]
+        covariance = own_variance[k, i] * x[i]
+        own_mean[k, i] += g * covariance
+        own_variance[k, i] *= 1.0 - h * covariance * x[i]
     if cov_factor.ndim == 2:
         for i in range(dx):
             for j in range(dz):
@@ -153,10 +156,6 @@ def absorb(
             mean[i, j] += g * s
             for k_column in range(p):
                 row[k_column] -= c * s * a[k_column]
-
-
-LEAST_KEPT = 0.5
-"""Discounts of a full Σ, which cost p³ operations each, are applied at once up to this factor."""
 
 
 @called_exactly
@@ -199,14 +198,14 @@ def forget(
                     cov_factor[i, j, l] /= math.sqrt(gamma)
     for i in range(dx):
         for j in range(dz):
-            own = constant_variance if i == dx - 1 and j == dz - 1 else variance
+            prior_variance = constant_variance if i == dx - 1 and j == dz - 1 else variance
             if cov_factor.ndim == 2:
                 kept = gamma / cov_factor[i, j]
-                total = kept + (1.0 - gamma) / own
+                total = kept + (1.0 - gamma) / prior_variance
                 mean[i, j] *= kept / total
                 cov_factor[i, j] = 1.0 / total
             else:
-                _observe_zero(i, j, own / (1.0 - gamma), mean, cov_factor, workspace)
+                _observe_zero(i, j, prior_variance / (1.0 - gamma), mean, cov_factor, workspace)
 
 
 @called_exactly
@@ -222,11 +221,11 @@ def _observe_zero(
     g, c = -mean[i, j] * h, h / (1.0 + math.sqrt(max(0.0, 1.0 - h * v)))
     for row in range(dx):
         for column in range(dz):
-            its = cov_factor[row, column]
-            s = _dot(its, a)
+            factor = cov_factor[row, column]
+            s = _dot(factor, a)
             mean[row, column] += g * s
             for l in range(dx * dz):  # noqa: E741
-                its[l] -= c * s * a[l]
+                factor[l] -= c * s * a[l]
 
 
 @called_exactly
@@ -248,12 +247,12 @@ def residual_evidence(m: float, v: float, r: float, weight: float, noise: np.nda
     Student's t: the normal likelihood integrated over σ², given the residuals so far.
     """
     square, power = weight * (r - m) * (r - m) / (1.0 + weight * v), 0.5 * (noise[1] + weight)
-    found = -0.5 * math.log(1.0 + weight * v)
+    evidence = -0.5 * math.log(1.0 + weight * v)
     if noise[0] > 0.0:
-        found -= power * math.log1p(square / noise[0])
+        evidence -= power * math.log1p(square / noise[0])
     elif square > 0.0 and noise[1] > 0.0:  # the first residual is the same for all
-        found -= power * math.log(square)
-    return found
+        evidence -= power * math.log(square)
+    return evidence
 
 
 @compiled_exactly

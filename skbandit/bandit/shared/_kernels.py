@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from skbandit.bandit._posterior import mixed, of_mixture, renew_shares
-from skbandit.bandit._state import N_EVENTS, Rule
-from skbandit.bandit._units import count, show
+from skbandit.bandit._state import N_EVENTS, ChoiceRule
+from skbandit.bandit._units import count_row, show
 from skbandit.bandit.links import log_evidence, step
 from skbandit.bandit.shared._bilinear import (
     absorb,
@@ -89,7 +89,7 @@ def _fill_moments(arms: np.ndarray, e: int, posterior: SharedPosterior, work: Wo
 @called_exactly
 def learn(
     X: np.ndarray, row: int, k: int, r: float, weight: float, posterior: SharedPosterior,
-    prior: SharedPrior, rule: Rule, work: Workspace,
+    prior: SharedPrior, rule: ChoiceRule, work: Workspace,
 ) -> None:  # fmt: skip
     """Learn reward r of arm k in the context of a row, which was looked at."""
     counters = posterior.counters
@@ -129,7 +129,7 @@ def learn(
     if n_scales > 1:
         renew_shares(evidence, posterior.share)
     units = posterior.units
-    count(X, row, 1.0, units.mean, units.squares, units.seen)
+    count_row(X, row, 1.0, units.mean, units.squares, units.seen)
     renew_units(posterior, prior, work.factor, work.shift)
 
 

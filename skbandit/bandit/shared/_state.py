@@ -287,27 +287,27 @@ def merged(
     (_, n_scales, dx, dz), n_before = base.mean.shape, base.counters[N_EVENTS]
     p, full, states = dx * dz, base.cov_factor.ndim == 4, [base, *workers]
     runs = bool(np.isfinite(base.units.seen[1]))
-    counted = ((one.units.mean, one.units.squares, one.units.seen[:1]) for one in states)
+    counted = ((state.units.mean, state.units.squares, state.units.seen[:1]) for state in states)
     pooled = pooled_moments(*counted)
-    for one in states:
-        one.units.mean[:], one.units.squares[:], one.units.seen[:1] = pooled
-        if runs and one.units.seen[0] >= FIRST_RENEWAL:
-            one.units.seen[1] = 0.0  # due
-            renew_units(one, prior, np.empty(dx - 1), np.empty(dx - 1))
-    origins = [one.reward for one in states if (one.reward == one.reward).any()]
-    for one in states if origins else ():
-        if (one.reward == one.reward).any():
-            one.mean[0, :, -1, -1] += one.reward - origins[0]
-    for one in states if origins else ():
-        one.reward[:] = origins[0]
+    for state in states:
+        state.units.mean[:], state.units.squares[:], state.units.seen[:1] = pooled
+        if runs and state.units.seen[0] >= FIRST_RENEWAL:
+            state.units.seen[1] = 0.0  # due
+            renew_units(state, prior, np.empty(dx - 1), np.empty(dx - 1))
+    origins = [state.reward for state in states if (state.reward == state.reward).any()]
+    for state in states if origins else ():
+        if (state.reward == state.reward).any():
+            state.mean[0, :, -1, -1] += state.reward - origins[0]
+    for state in states if origins else ():
+        state.reward[:] = origins[0]
     variance = prior_variances(dx, dz, prior).reshape(n_scales, p)
-    n_events = [np.array([[one.counters[N_EVENTS] - n_before]]) for one in workers]
-    n_of_arms = [(one.n_updates - base.n_updates)[:, None] for one in workers]
+    n_events = [np.array([[state.counters[N_EVENTS] - n_before]]) for state in workers]
+    n_of_arms = [(state.n_updates - base.n_updates)[:, None] for state in workers]
     forgetting = prior.forgetting
     of_mean, of_factor = (1, n_scales, p), (1, n_scales, p, p) if full else (1, n_scales, p)
     start = np.sqrt(variance)[..., None] * np.eye(p) if full else variance
     first, *others = (
-        (one.mean.reshape(of_mean), one.cov_factor.reshape(of_factor)) for one in states
+        (state.mean.reshape(of_mean), state.cov_factor.reshape(of_factor)) for state in states
     )
     (mean, cov_factor), quadratic, log_determinant, lost = combine(
         first, others, (np.zeros_like(variance), start), n_events, forgetting
@@ -320,20 +320,25 @@ def merged(
         fresh = base.n_updates == 0
         for k in np.flatnonzero(fresh).tolist():  # from which workers' arms began, nearly
             begin(k, base, prior)
-            for one in workers:
-                if one.n_updates[k] == 0:
-                    one.own_mean[k], one.own_variance[k] = base.own_mean[k], base.own_variance[k]
-        first, *others = ((one.own_mean, one.own_variance) for one in states)
+            for state in workers:
+                if state.n_updates[k] == 0:
+                    state.own_mean[k], state.own_variance[k] = (
+                        base.own_mean[k],
+                        base.own_variance[k],
+                    )
+        first, *others = ((state.own_mean, state.own_variance) for state in states)
         center = np.where(fresh[:, None, None], base.own_mean, 0.0)
-        own = np.broadcast_to(prior.own_variance[:, None], center.shape)
-        sums, of_arms, log_of_arms, _ = combine(first, others, (center, own), n_of_arms, forgetting)
+        own_variance = np.broadcast_to(prior.own_variance[:, None], center.shape)
+        sums, of_arms, log_of_arms, _ = combine(
+            first, others, (center, own_variance), n_of_arms, forgetting
+        )
         result.own_mean[:], result.own_variance[:] = sums
         quadratic, log_determinant = (
             quadratic + of_arms.sum(0),
             log_determinant + log_of_arms.sum(0),
         )
     if prior.estimates_noise:
-        of_workers = [one.noise for one in workers]
+        of_workers = [worker.noise for worker in workers]
         result.noise[:] = pooled_sums(
             base.noise, of_workers, [n.ravel() for n in n_events], forgetting[0]
         )
@@ -365,7 +370,7 @@ def merged(
 # linear rewards that is the posterior of a policy that had known all arms from the start.
 
 
-def standardized(values: np.ndarray, units: Units) -> np.ndarray:
+def in_units(values: np.ndarray, units: Units) -> np.ndarray:
     """Features in these units, followed by the constant."""
     return np.column_stack([(values - units.center) * units.rate, np.ones(len(values))])
 

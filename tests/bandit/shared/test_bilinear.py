@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skbandit.bandit._units import count
+from skbandit.bandit._units import count_row
 from skbandit.bandit.shared import _bilinear as bilinear
 from skbandit.bandit.shared._state import (
     SharedPrior,
@@ -155,7 +155,7 @@ def test_running_moments_are_those_of_the_rows(location):
     renewed = []
     for n, row in enumerate(X, start=1):
         old = units.center.copy(), units.rate.copy()
-        count(X, n - 1, 1.0, units.mean, units.squares, units.seen)
+        count_row(X, n - 1, 1.0, units.mean, units.squares, units.seen)
         if renew_if_due(units, factor, shift):
             renewed.append(n)
             known = old[1] > 0
