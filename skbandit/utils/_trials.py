@@ -207,15 +207,11 @@ def of_several_rows(group: np.ndarray | None) -> np.ndarray | None:
 
 def warn_of_few_groups(n_groups: int, name: str = "groups") -> None:
     """Warn of groups that are too few to tell how much they differ."""
-    if n_groups == 1:
-        warn(
-            f"{name} has one value only, and nothing tells how much other groups would differ: "
-            "there is no interval. Pass events of several groups.",
-            UserWarning,
-        )
-    elif n_groups < FEW_GROUPS:
-        warn(
-            f"{name} has {n_groups} different values, fewer than {FEW_GROUPS}: so few independent "
-            "groups tell little, and intervals and margins from them are rough.",
-            UserWarning,
-        )
+    if n_groups >= FEW_GROUPS:
+        return
+    so = "intervals are wide and may still be too narrow" if n_groups > 1 else "there is no interval"
+    warn(
+        f"{name} has {n_groups} group(s) of dependent rows: fewer than {FEW_GROUPS} tell little of "
+        f"how much groups differ, so that {so}.",
+        UserWarning,
+    )
