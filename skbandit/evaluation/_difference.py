@@ -10,6 +10,7 @@ from scipy.stats import t as student
 
 from skbandit.evaluation._score import Range, Sides, sides_of
 from skbandit.logs import Log, SlateLog
+from skbandit.utils._trials import dependence
 from skbandit.utils._validation import check_level
 
 
@@ -33,7 +34,7 @@ class PolicyDifference:
         Middle of the interval, if not `mean_reward`: for "switch_dr" and "dr_shrinkage", whose
         bias is unknown, the difference of "dr".
     freedom : float, default=inf
-        Degrees of freedom of the interval.
+        Degrees of freedom of the interval; 0, for one group of dependent events, is no interval.
     sides : object, default=None
         Internal: the events that count more in the one or in the other estimate.
 
@@ -78,6 +79,8 @@ class PolicyDifference:
             width and cover even if rewards are rare.
         """
         check_level(confidence_level)
+        if self.freedom <= 0:
+            return np.nan, np.nan
         quantile = float(student.ppf((1 + confidence_level) / 2, self.freedom))
         below = above = quantile * self.standard_error
         if self.sides is not None:
@@ -118,6 +121,7 @@ class EventParts:
     action: np.ndarray  # (n_events, ...), numbers of arms; -1 is none
     reward: np.ndarray  # (n_events, ...)
     propensity: np.ndarray | None  # (n_events, ...)
+    group: np.ndarray | None = None  # (n_events,), codes
 
     @classmethod
     def of(
@@ -129,13 +133,15 @@ class EventParts:
         log: Log | SlateLog,
         reward: np.ndarray,
         propensity: Any,
+        group: np.ndarray | None = None,
     ) -> EventParts:
         """The parts of an estimate from a log, whose arrays the user may change later."""
         given = None if propensity is None else propensity.copy()
-        return cls(influence, factor, bounds, variance, log.arms, log.action, reward.copy(), given)
+        arms, action, reward = log.arms, log.action, reward.copy()
+        return cls(influence, factor, bounds, variance, arms, action, reward, given, group)
 
-    def less(self, other: EventParts) -> tuple[float, Sides]:
-        """Standard error and sides of the difference of two estimates from one log."""
+    def less(self, other: EventParts) -> tuple[float, Sides, float]:
+        """Standard error, sides and freedom of the difference of two estimates from one log."""
         n, others = len(self.influence), len(other.influence)
         if n != others:
             refuse_difference(f"but these are of {n:,} and {others:,} events")
@@ -144,6 +150,7 @@ class EventParts:
             "actions": [np.append(parts.arms, none)[parts.action] for parts in (self, other)],
             "rewards": [self.reward, other.reward],
             "propensities": [self.propensity, other.propensity],
+            "groups": [self.group, other.group],
         }
         for name, (mine, theirs) in pairs.items():
             if not np.array_equal(mine, theirs):
@@ -153,7 +160,14 @@ class EventParts:
         reward = self.reward.reshape(n, -1).sum(axis=1)  # of slates
         moments = self.bounds, float(reward.mean()), max(self.variance, other.variance)
         sides = sides_of(self.factor - other.factor, reward, squares, *moments)
-        return float(np.sqrt(squares.sum())), sides
+        error = float(np.sqrt(squares.sum()))
+        if self.group is None:
+            return error, sides, np.inf
+        away = self.influence - other.influence
+        scale = float(np.abs(reward).max(initial=0.0)) or 1.0
+        clusters = dependence(away / scale, np.ones(n), self.group)
+        error = error * float(np.sqrt(clusters.deff)) if clusters.freedom > 0 else np.nan
+        return error, sides.widened(clusters.deff), clusters.freedom
 
 
 def refuse_other_kind(other: Any) -> None:
@@ -165,6 +179,14 @@ def refuse_other_kind(other: Any) -> None:
             "learn, replay its choices: replay(policy, X, y, random_state=0) - "
             "replay(actions, X, y, random_state=0), where actions has one label per event."
         )
+
+
+def refuse_sequence() -> NoReturn:
+    """Raise the error of dependent events, which a confidence sequence has no place for."""
+    raise ValueError(
+        "an interval of kind='sequence' is for independent events, and groups= says which are "
+        "dependent: use kind='normal', or one event per group."
+    )
 
 
 def refuse_difference(reason: str) -> NoReturn:

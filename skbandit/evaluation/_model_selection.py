@@ -84,8 +84,8 @@ class OffPolicyScorer(_PolicyScorer):
     -----
     `y` is the log that the policy is fitted to. A DataFrame with columns action, reward, propensity
     and available needs no configuration; columns of other names are read by the policy's parameter
-    `columns`. If `reward`, `propensity` and `available` are not columns of `y`, they and
-    `attributes` reach the scorer with ``sklearn.set_config(enable_metadata_routing=True)``; they
+    `columns`. If `reward`, `propensity` and `available` are not columns of `y`, they,
+    `attributes` and `groups` reach the scorer with ``sklearn.set_config(enable_metadata_routing=True)``; they
     are requested by default.
 
     The best score of many candidates is too good, as it won partly by luck: estimate the winner on
@@ -114,6 +114,7 @@ class OffPolicyScorer(_PolicyScorer):
         "propensity": True,
         "available": True,
         "attributes": True,
+        "groups": True,
         "estimator": UNUSED,
     }
 
@@ -150,6 +151,7 @@ class OffPolicyScorer(_PolicyScorer):
         propensity: ArrayLike | None = None,
         available: Any = None,
         attributes: Any = None,
+        groups: ArrayLike | None = None,
     ) -> float:
         """Score a policy on given events.
 
@@ -167,6 +169,8 @@ class OffPolicyScorer(_PolicyScorer):
             Arms available to each event, as in `off_policy_value`.
         attributes : DataFrame or dict of arrays, default=None
             Columns that a `ConstrainedPolicy` needs, unless X has them.
+        groups : array-like of shape (n_events,), default=None
+            Events of one value are dependent, as in `off_policy_value`.
 
         Returns
         -------
@@ -190,6 +194,7 @@ class OffPolicyScorer(_PolicyScorer):
             propensity=propensity,
             available=available,
             attributes=attributes,
+            groups=groups,
             reward_model=self.reward_model,
             cv=self.cv,
             reward_range=self.reward_range,

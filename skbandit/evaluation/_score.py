@@ -63,6 +63,10 @@ class Spread:
         far = max(mean - bounds[0], bounds[1] - mean)
         return cls(bounds, effective / ratio, ratio * variance / far**2)
 
+    def widened(self, deff: float) -> Spread:
+        """The spread of dependent events, which count as so many times fewer."""
+        return replace(self, trials=self.trials / deff)
+
     def limits(self, value: float, error: float, quantile: float) -> Range:
         """Limits of the mean, given its estimate with a standard error and a normal quantile z."""
         low, high = self.bounds
@@ -132,6 +136,15 @@ class Sides:
     def members(self) -> list[Side]:
         """Those that are not None."""
         return [side for side in (self.more, self.less) if side is not None]
+
+    def widened(self, deff: float) -> Sides:
+        """The same of dependent events, by which variances are so many times larger."""
+        more, less = (
+            side
+            and replace(side, spread=side.spread.widened(deff), error=side.error * np.sqrt(deff))
+            for side in (self.more, self.less)
+        )
+        return Sides(more, less, self.rest * deff)
 
     def of_error(self, error: float) -> Sides:
         """The same sides of a difference with a standard error."""

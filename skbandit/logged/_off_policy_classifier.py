@@ -41,6 +41,7 @@ from skbandit.utils._sklearn_compat import (
     fit_weighted,
     rows_of,
 )
+from skbandit.utils._trials import read_groups
 from skbandit.utils._validation import (
     as_contexts,
     check_not_masked,
@@ -245,6 +246,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         "propensity": True,
         "available": True,
         "sample_weight": True,
+        "groups": True,
     }
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"available": True}
 
@@ -295,6 +297,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         propensity: ArrayLike | None = None,
         available: Any = None,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Learn from a log.
 
@@ -316,6 +319,9 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             arms of the log.
         sample_weight : array-like of shape (n_events,), default=None
             Number of events that each one counts for.
+        groups : array-like of shape (n_events,), default=None
+            Events of one value, such as a person, are dependent and share a fold of the reward
+            models. None makes each event independent.
 
         Returns
         -------
@@ -323,14 +329,22 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             Fitted policy.
         """
         with atomic_fit(self) as draft:
-            draft._fit(X, y, reward, propensity, available, sample_weight)
+            draft._fit(X, y, reward, propensity, available, sample_weight, groups)
         return self
 
     def _fit(
-        self, X: Any, y: Any, reward: Any, propensity: Any, available: Any, sample_weight: Any
+        self,
+        X: Any,
+        y: Any,
+        reward: Any,
+        propensity: Any,
+        available: Any,
+        sample_weight: Any,
+        groups: Any,
     ) -> None:
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         available = align_rows(available, X)
+        group = None if groups is None else read_groups(groups, count_rows(X), X, y)
         (X,) = indexable(X)
         X = self._check_features(X, reset=True)
         labels_only = reward is None and column_names(y) is None
@@ -374,7 +388,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         elif method == "snips":
             rewards = -snips_costs(slates, weight)
         else:
-            q = self._predicted(X, log.reward, action, len(labels), weight, sample_weight)
+            q = self._predicted(X, log.reward, action, len(labels), weight, sample_weight, group)
             # q knows the rewards of all arms, in or out of the pool
             allowed = np.ones_like(allowed)
             automatic = self.shrinkage == "auto"
@@ -498,7 +512,14 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         return DEFAULT_CLASSIFIER if X is None else standardized(DEFAULT_CLASSIFIER, X)
 
     def _predicted(
-        self, X: Any, reward: np.ndarray, action: np.ndarray, n_arms: int, weight: Any, given: Any
+        self,
+        X: Any,
+        reward: np.ndarray,
+        action: np.ndarray,
+        n_arms: int,
+        weight: Any,
+        given: Any,
+        group: np.ndarray | None,
     ) -> np.ndarray:
         """Predicted rewards of all arms, by models that have not seen the event."""
         candidates = [
@@ -511,6 +532,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
                 cv=self.cv,
                 random_state=self.random_state,
                 sample_weight=None if given is None else weight,
+                group=group,
             )
             for model in self._reward_models(X, reward[weight > 0])
         ]

@@ -26,6 +26,7 @@ def cross_fitted_rewards(
     cv: Any = 5,
     random_state: Any = None,
     sample_weight: np.ndarray | None = None,
+    group: np.ndarray | None = None,
 ) -> np.ndarray:
     """Predict the reward (or cost) of every arm on every row, by models fitted without that row.
 
@@ -51,6 +52,8 @@ def cross_fitted_rewards(
         Shuffles the rows if `cv` is an integer.
     sample_weight : ndarray of shape (n_events,), default=None
         Passed to the models' `fit`; an event of weight 0 is ignored.
+    group : ndarray of int, shape (n_rows,), default=None
+        Groups of rows, which stay on one side of each split.
 
     Returns
     -------
@@ -69,7 +72,7 @@ def cross_fitted_rewards(
     of_arm = np.split(np.argsort(action, kind="stable"), ends[:-1])
     predicted = np.empty((n_rows, n_arms))
     total = np.bincount(row, reward, minlength=n_rows)
-    for train, test in splits_of_all_rows(cv, X, total, random_state):
+    for train, test in splits_of_all_rows(cv, X, total, random_state, group):
         in_train = np.zeros(n_rows, dtype=bool)
         in_train[train] = True
         seen = in_train[row] & (weight > 0)

@@ -281,10 +281,18 @@ def _warn_of_copies(unit: np.ndarray, counted: np.ndarray) -> None:
     )
 
 
-def folds_of_rows(X: Any, target: np.ndarray, n_folds: int, random_state: Any) -> np.ndarray:
-    """Assign rows to folds by `assign_folds`, copies together if there are enough others."""
-    n_rows, unit = len(target), units_of_rows(X, target)
-    if len(np.unique(unit)) < n_folds:
+def folds_of_rows(
+    X: Any, target: np.ndarray, n_folds: int, random_state: Any, group: np.ndarray | None = None
+) -> np.ndarray:
+    """Assign rows to folds by `assign_folds`, copies together if there are enough others.
+
+    With the groups of rows, these stay together instead, in fewer folds if they are few.
+    """
+    n_rows, unit = len(target), units_of_rows(X, target) if group is None else group
+    n_units = len(np.unique(unit))
+    if group is not None and n_units > 1:
+        n_folds = min(n_folds, n_units)
+    if n_units < n_folds:
         unit = np.arange(n_rows)
     return assign_folds(np.zeros(n_rows, dtype=int), n_folds, unit, random_state)
 
@@ -411,7 +419,9 @@ def rows_tested(splits: Splits, n_rows: int) -> np.ndarray:
     return times > 0
 
 
-def splits_of_all_rows(cv: Any, X: Any, target: np.ndarray, random_state: Any) -> Splits:
+def splits_of_all_rows(
+    cv: Any, X: Any, target: np.ndarray, random_state: Any, group: np.ndarray | None = None
+) -> Splits:
     """Splits that test each row exactly once and never train on a row they test.
 
     Parameters
@@ -424,6 +434,8 @@ def splits_of_all_rows(cv: Any, X: Any, target: np.ndarray, random_state: Any) -
         Costs or rewards, by which `units_of_rows` tells copies.
     random_state : int, RandomState or None
         Of `folds_of_rows`.
+    group : ndarray of int, shape (n_rows,), or None
+        Groups that stay together, passed to ``cv.split``, too.
 
     Returns
     -------
@@ -436,8 +448,8 @@ def splits_of_all_rows(cv: Any, X: Any, target: np.ndarray, random_state: Any) -
         n_folds = KFold(int(cv)).n_splits  # checks it
         if n_rows < n_folds:
             raise ValueError(f"cv={n_folds} folds need as many rows, and there are {n_rows}.")
-        return splits_of_folds(folds_of_rows(X, target, n_folds, random_state))
-    splits = [(rows[train], rows[test]) for train, test in _split(check_cv(cv), X)]
+        return splits_of_folds(folds_of_rows(X, target, n_folds, random_state, group))
+    splits = [(rows[train], rows[test]) for train, test in _split(check_cv(cv), X, group)]
     times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n_rows)
     if (times != 1).any():
         row = int(np.flatnonzero(times != 1)[0])
@@ -452,10 +464,10 @@ def splits_of_all_rows(cv: Any, X: Any, target: np.ndarray, random_state: Any) -
     return splits
 
 
-def _split(cv: Any, X: Any) -> Splits:
+def _split(cv: Any, X: Any, group: np.ndarray | None = None) -> Splits:
     """The splits of a generator; raise an informative error if it requires groups or labels."""
     try:
-        return list(cv.split(X))
+        return list(cv.split(X) if group is None else cv.split(X, groups=group))
     except (TypeError, ValueError) as error:
         name = type(cv).__name__
         if "groups" in str(error):

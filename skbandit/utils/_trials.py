@@ -17,9 +17,13 @@ Graubard 1998). Without variation, a group is one trial. If each group is one ro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import stdtrit
+
+from skbandit.utils._validation import warn
 
 FEW_GROUPS = 20
 """Groups below which a warning says how little they tell."""
@@ -56,6 +60,13 @@ class Dependence:
         if self.groups <= 1.0 + TINY < self.rows:
             return np.inf
         return float(np.sqrt(self.deff * self.spread) * self.few(tail))
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of intervals: inf if each group is a row, 0 of a single group."""
+        if self.groups >= self.rows * (1.0 - TINY):
+            return np.inf
+        return 0.0 if self.groups <= 1.0 + TINY else max(self.groups - 1.0, 0.5)
 
     def few(self, tail: float) -> float:
         """Factor by which fewer groups than rows widen; 1 if each group is a row."""
@@ -121,8 +132,15 @@ def dependence(
     if not varies:
         return Dependence(float(rows), float(groups), float(rows / groups), spread)
     of_group = (np.bincount(group, influence) ** 2).sum()
+    return Dependence(
+        float(rows), float(groups), design_effect(of_group, of_rows, groups, rows), spread
+    )
+
+
+def design_effect(of_group: float, of_rows: float, groups: float, rows: float) -> float:
+    """(2), from the sums of squares of groups and of rows, and Kish's numbers of both."""
     deff = of_group / of_rows * (1.0 - 1.0 / rows) / (1.0 - 1.0 / groups)
-    return Dependence(float(rows), float(groups), max(float(deff), 1.0), spread)
+    return max(float(deff), 1.0)
 
 
 def correlation(first: np.ndarray, second: np.ndarray, group: np.ndarray) -> float:
@@ -130,3 +148,70 @@ def correlation(first: np.ndarray, second: np.ndarray, group: np.ndarray) -> flo
     of_first, of_second = np.bincount(group, first), np.bincount(group, second)
     size = np.sqrt((of_first**2).sum() * (of_second**2).sum())
     return float(np.clip((of_first @ of_second) / size, -1.0, 1.0)) if size > 0 else 0.0
+
+
+def read_groups(
+    groups: Any, n_rows: int, *tables: Any, name: str = "groups"
+) -> np.ndarray | None:
+    """Read which rows are dependent.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_rows,) or None
+        Rows of one value are dependent.
+    n_rows : int
+    *tables : object
+        The rows as passed by the user: a Series with the labels of the first pandas object among
+        them is put in its order.
+    name : str
+        Name of the parameter.
+
+    Returns
+    -------
+    ndarray of int, shape (n_rows,), or None
+        Code of each row's group, in order of appearance.
+
+    Examples
+    --------
+    >>> read_groups(["b", "a", "b"], 3).tolist()
+    [0, 1, 0]
+    """
+    if groups is None:
+        return None
+    if isinstance(groups, str) or getattr(groups, "ndim", 1) != 1 or not hasattr(groups, "__len__"):
+        raise ValueError(f"{name} must have one value per row, got {groups!r:.60}.")
+    if len(groups) != n_rows:
+        raise ValueError(f"{name} has {len(groups)} entries for {n_rows} rows.")
+    indices = [table.index for table in tables if isinstance(table, pd.DataFrame | pd.Series)]
+    if isinstance(groups, pd.Series) and indices:
+        labels, wanted = groups.index, indices[0]
+        if not labels.equals(wanted) and labels.is_unique and wanted.is_unique:
+            rows = labels.get_indexer(wanted)
+            groups = groups.iloc[rows] if (rows >= 0).all() else groups
+    values = groups if isinstance(groups, pd.Series) else pd.Series(groups)
+    codes = pd.factorize(values)[0]
+    if (codes < 0).any():
+        raise ValueError(
+            f"{name} is missing in row {int(np.argmax(codes < 0))}: give each row a group, one of "
+            "its own if it belongs to none."
+        )
+    return codes
+
+
+def of_several_rows(group: np.ndarray | None) -> np.ndarray | None:
+    """The groups, or None if each is one row, so that rows are independent."""
+    if group is None or np.bincount(group).max(initial=0) <= 1:
+        return None
+    return group
+
+
+def warn_of_few_groups(n_groups: int, name: str = "groups") -> None:
+    """Warn of groups that are too few to tell how much they differ."""
+    if n_groups >= FEW_GROUPS:
+        return
+    so = "intervals are wide and may still be too narrow" if n_groups > 1 else "there is no interval"
+    warn(
+        f"{name} has {n_groups} group(s) of dependent rows: fewer than {FEW_GROUPS} tell little of "
+        f"how much groups differ, so that {so}.",
+        UserWarning,
+    )

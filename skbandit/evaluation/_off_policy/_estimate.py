@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student
 
 from skbandit.evaluation._difference import (
     EventParts,
@@ -14,6 +15,7 @@ from skbandit.evaluation._difference import (
     make_difference,
     refuse_difference,
     refuse_other_kind,
+    refuse_sequence,
 )
 from skbandit.evaluation._guaranteed import (
     Range,
@@ -27,6 +29,7 @@ from skbandit.evaluation._off_policy._sums import (
     METHODS,
     Estimator,
     EventSums,
+    GroupSums,
     WeightedEvents,
     slope,
 )
@@ -73,6 +76,8 @@ class OffPolicyEstimate:
         Internal: how the variance of the mean reward depends on it, and its root as estimated.
     parts : object, default=None
         Internal: the contribution of each event, for differences; `off_policy_blocks` keeps none.
+    freedom : float, default=inf
+        Degrees of freedom of the interval: of g groups of dependent events of one size, g - 1.
 
     See Also
     --------
@@ -99,6 +104,7 @@ class OffPolicyEstimate:
     evidence: RewardEvidence | None = field(default=None, compare=False)
     spread: tuple[Spread, float] | None = field(default=None, compare=False)
     parts: EventParts | None = field(default=None, compare=False)
+    freedom: float = np.inf
 
     def __sub__(self, other: Any) -> PolicyDifference:
         if not isinstance(other, OffPolicyEstimate):
@@ -109,13 +115,14 @@ class OffPolicyEstimate:
                 "and one of these was made from blocks or by hand, so that what each event "
                 "contributed is not known"
             )
-        error, sides = self.parts.less(other.parts)
+        error, sides, freedom = self.parts.less(other.parts)
         return make_difference(
             self.mean_reward - other.mean_reward,
             error,
             self.n_events,
             (self.unbiased or (self.mean_reward,))[0] - (other.unbiased or (other.mean_reward,))[0],
             sides,
+            freedom,
         )
 
     @property
@@ -145,12 +152,12 @@ class OffPolicyEstimate:
         Returns
         -------
         low, high : float
-            Of "normal", nan if there is no estimate.
+            Of "normal", nan if there is no estimate, or one group of events only.
 
         Raises
         ------
         ValueError
-            If `kind` is "sequence" and `reward_range` was not given.
+            If `kind` is "sequence" and `reward_range` was not given, or events are dependent.
 
         Notes
         -----
@@ -161,6 +168,10 @@ class OffPolicyEstimate:
         check_kind(kind)
         quantile = normal_quantile(confidence_level)
         if kind == "normal":
+            if np.isfinite(self.freedom):
+                if self.freedom <= 0:
+                    return np.nan, np.nan
+                quantile = float(student.ppf((1 + confidence_level) / 2, self.freedom))
             bounds = (-np.inf, np.inf) if self.evidence is None else self.evidence.clipping
             mean, error = self.unbiased or (self.mean_reward, self.standard_error)
             low, high = mean - quantile * error, mean + quantile * error
@@ -170,6 +181,8 @@ class OffPolicyEstimate:
             if self.unbiased:
                 low, high = min(low, self.mean_reward), max(high, self.mean_reward)
             return clipped_interval(low, high, bounds)
+        if np.isfinite(self.freedom):
+            refuse_sequence()
         if self.evidence is None:
             raise ValueError(
                 f"an interval of kind={kind!r} needs the log, and this estimate was made by hand "
@@ -211,20 +224,33 @@ def make_estimate(
     estimator: Estimator = METHODS["ips"],
     evidence: RewardEvidence | None = None,
     spread: Spread | None = None,
+    groups: Sequence[GroupSums] | None = None,
 ) -> OffPolicyEstimate:
-    """The estimate given the sums over all events for each setting, one of which is chosen."""
+    """The estimate given the sums over all events for each setting, one of which is chosen.
+
+    `groups` are those over groups of dependent events.
+    """
     values = np.array([sums.value for sums in candidates])
     errors = np.array([sums.standard_error for sums in candidates])
+    freedom = np.inf
+    if groups is not None:
+        dependences = [
+            of_groups.dependence(sums)
+            for of_groups, sums in zip(groups, candidates, strict=True)
+        ]
+        errors = errors * np.sqrt([dependence.deff for dependence in dependences])
+        freedom = dependences[0].freedom
+        spread = None if spread is None else spread.widened(dependences[0].deff)
     k = slope(values, errors) if estimator.adaptive else len(candidates) - 1
     sums, setting = candidates[k], estimator.settings[k]
     undefined = sums.weight2 == 0
-    error = sums.standard_error
+    error = float(errors[k])
     if error == 0 and spread is not None:
         error = spread.error(sums.value)
     return OffPolicyEstimate(
         estimator=name,
         mean_reward=np.nan if undefined else sums.value,
-        standard_error=np.nan if undefined else error,
+        standard_error=np.nan if undefined or freedom <= 0 else error,
         effective_sample_size=sums.effective_sample_size,
         n_events=sums.n,
         logged_mean=sums.reward / sums.n,
@@ -232,6 +258,7 @@ def make_estimate(
         unbiased=(float(values[0]), float(errors[0])) if k > 0 else None,
         evidence=evidence,
         spread=None if spread is None else (spread, float(errors[0])),
+        freedom=freedom,
     )
 
 
@@ -242,6 +269,7 @@ class LogSums:
     estimators: Mapping[str, Estimator]  # by method
     sums: Mapping[str, tuple[EventSums, ...]]  # by method, one per setting
     evidence: RewardEvidence
+    groups: Mapping[str, tuple[GroupSums, ...]] | None = None  # the same, of dependent events
 
     @classmethod
     def of(
@@ -249,8 +277,9 @@ class LogSums:
         events: WeightedEvents,
         bounds: Range | None,
         estimators: Mapping[str, Estimator] = METHODS,
+        group: Any = None,
     ) -> LogSums:
-        """Sums over events, for the estimators that they suffice for."""
+        """Sums over events, for the estimators that they suffice for; `group` labels events."""
         if bounds is not None:
             check_range(events.reward, bounds)
         sums = {
@@ -261,14 +290,28 @@ class LogSums:
         evidence = RewardEvidence.of(
             events.reward, events.weight, bounds, events.largest_weight, events.q_logged
         )
-        return cls(estimators, sums, evidence)
+        groups = None
+        if group is not None:
+            groups = {name: estimators[name].group_sums(events, group) for name in sums}
+        return cls(estimators, sums, evidence, groups)
 
     def __add__(self, other: LogSums) -> LogSums:
         sums = {
             name: tuple(a + b for a, b in zip(sums, other.sums[name], strict=True))
             for name, sums in self.sums.items()
         }
-        return LogSums(self.estimators, sums, self.evidence + other.evidence)
+        groups = None
+        if self.groups is not None and other.groups is not None:
+            groups = {
+                name: tuple(a + b for a, b in zip(of_groups, other.groups[name], strict=True))
+                for name, of_groups in self.groups.items()
+            }
+        return LogSums(self.estimators, sums, self.evidence + other.evidence, groups)
+
+    @property
+    def n_groups(self) -> int | None:
+        """Number of groups; None if events are independent."""
+        return None if self.groups is None else len(next(iter(self.groups.values()))[0].table)
 
     def estimates(self) -> dict[str, OffPolicyEstimate]:
         """The estimates by method."""
@@ -281,6 +324,7 @@ class LogSums:
                 self.evidence.spread(
                     sums[0].effective_sample_size, self.estimators[name].variance(self.evidence)
                 ),
+                None if self.groups is None else self.groups[name],
             )
             for name, sums in self.sums.items()
         }

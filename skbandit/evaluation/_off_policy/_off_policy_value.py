@@ -25,6 +25,7 @@ from skbandit.logs import (
     sum_over_blocks,
 )
 from skbandit.utils._folds import behind_transformers
+from skbandit.utils._trials import read_groups, warn_of_few_groups
 from skbandit.utils._validation import as_labels, warn
 
 
@@ -39,6 +40,7 @@ def off_policy_value(
     attributes: Any = None,
     reward: Any = None,
     propensity: Any = None,
+    groups: Any = None,
     columns: Mapping[str, Any] | None = None,
     reward_model: Any = None,
     cv: Any = 5,
@@ -84,6 +86,10 @@ def off_policy_value(
         Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
         Without propensities, actions count as chosen uniformly among the available arms. `reward`
         may also be the name of a column of `y`.
+    groups : array-like of shape (n_events,), default=None
+        Events of one value, such as a person or a day, are dependent: the standard error and
+        intervals count groups, and folds keep them together. A Series is put in the order of X by
+        its index. None makes each event independent.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
         ``columns={"action": "arm_id", "propensity": "pscore"}``; None uses the policy's `columns`.
@@ -121,7 +127,8 @@ def off_policy_value(
         from its expectation 1, because the propensities are wrong or the policy chooses arms that
         the log never does.
     UserWarning
-        If there are no propensities and the logged actions are not uniform.
+        If there are no propensities and the logged actions are not uniform, or fewer than 20
+        groups. Of one group there is no interval.
 
     See Also
     --------
@@ -148,7 +155,7 @@ def off_policy_value(
     The last two are biased by errors of the predictions where weights are changed. Their standard
     error does not include this; their interval is that of "dr", extended to the estimate.
 
-    The estimates assume that events are independent, and that the policy was not trained on them:
+    The estimates assume that events, or `groups` of them, are independent, and that the policy was not trained on them:
     estimates on training data are optimistic.
 
     References
@@ -201,15 +208,18 @@ def off_policy_value(
         available=available,
         attributes=attributes,
     )
+    n_events = len(evaluated.log)
+    group = read_groups(groups, n_events, X, y)
+    if group is not None:
+        warn_of_few_groups(int(group.max()) + 1)
     q = None
     if estimator.needs_predictions:
         check_predictable(X, evaluated)
         log, n_arms = evaluated.log, len(evaluated.arms)
-        q = cross_fitted_rewards(
-            reward_model, X, log.action, log.reward, n_arms, cv=cv, random_state=random_state
-        )
+        folds = {"cv": cv, "random_state": random_state, "group": group}
+        q = cross_fitted_rewards(reward_model, X, log.action, log.reward, n_arms, **folds)
     events = evaluated.events(q)
-    sums = LogSums.of(events, bounds, {method: estimator})
+    sums = LogSums.of(events, bounds, {method: estimator}, group)
     if sums.shortcoming:
         message = f"off_policy_value: {sums.shortcoming}"
         warn(message, ReplayCoverageWarning)
@@ -225,6 +235,7 @@ def off_policy_value(
         log,
         log.reward,
         log.propensity,
+        group,
     )
     return replace(estimate, parts=parts)
 
@@ -254,6 +265,7 @@ def off_policy_blocks(
     reward_model: Any = None,
     rule: str = "select",
     reward: str | None = None,
+    groups: str | None = None,
     columns: Mapping[str, Any] | None = None,
     reward_range: tuple[float, float] | None = None,
 ) -> dict[str, OffPolicyEstimate]:
@@ -288,6 +300,10 @@ def off_policy_blocks(
         The evaluated choice of a policy: the exploring one or the greedy one.
     reward : str, default=None
         Column of the rewards, if not "reward".
+    groups : str, default=None
+        Column of the log whose values tell which events are dependent, in the same or in different
+        blocks, as `groups` of `off_policy_value`. A few sums per group are kept in memory. None
+        makes each event independent.
     columns : dict, default=None
         Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``; None uses
         the policy's `columns`.
@@ -307,7 +323,7 @@ def off_policy_blocks(
 
     Warns
     -----
-    ReplayCoverageWarning
+    ReplayCoverageWarning, UserWarning
         As in `off_policy_value`.
 
     See Also
@@ -348,10 +364,12 @@ def off_policy_blocks(
     arms = None if arms is None else as_labels(arms, "arms")
     columns = name_block_columns(policy, columns, reward)
     bounds = read_range(reward_range)
-    task = _Task(policy, features, arms, reward_model, rule, columns, bounds)
+    task = _Task(policy, features, arms, reward_model, rule, columns, bounds, groups)
     total = sum_over_blocks(task, blocks, "off_policy_blocks")
     if total is None:
         raise ValueError("blocks contains no event.")
+    if total.n_groups is not None:
+        warn_of_few_groups(total.n_groups)
     if total.shortcoming:
         warn(f"off_policy_blocks: {total.shortcoming}", ReplayCoverageWarning)
     return total.estimates()
@@ -368,6 +386,7 @@ class _Task:
     rule: str
     columns: Mapping[str, Any] | None
     reward_range: Range | None
+    groups: str | None
 
     def __call__(self, block: Any) -> LogSums | None:
         """Sums over the events of a block; None if it has none."""
@@ -376,8 +395,13 @@ class _Task:
 
     def _sums(self, X: Any, y: Any) -> LogSums:
         given, named = self.policy, isinstance(self.policy, str)
+        names, group = column_names(y) or [], None
+        if self.groups is not None:
+            if self.groups not in names:
+                raise ValueError(f"groups={self.groups!r} is not a column of the log, {names}.")
+            group = pd.Series(y[self.groups])
+            read_groups(group, len(y))  # none is missing
         if named:
-            names = column_names(y) or []
             if given not in names:
                 raise ValueError(
                     f"policy={given!r} is not a column of the log, {names}: name the column with "
@@ -397,7 +421,7 @@ class _Task:
         if evaluated.of_arms is not None:
             check_block_arms(evaluated.log, self.arms)
         q = None if self.reward_model is None else _predict_rewards(self.reward_model, X, evaluated)
-        return LogSums.of(evaluated.events(q), self.reward_range)
+        return LogSums.of(evaluated.events(q), self.reward_range, group=group)
 
 
 def _predict_rewards(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:

@@ -13,7 +13,7 @@ import pandas as pd
 from skbandit.evaluation._difference import EventParts
 from skbandit.evaluation._guaranteed import RewardEvidence
 from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate, make_estimate, shortcoming
-from skbandit.evaluation._off_policy._sums import WeightedEvents, sum_events
+from skbandit.evaluation._off_policy._sums import GroupSums, WeightedEvents, sum_events
 from skbandit.evaluation._off_policy._target_policy import check_available, policy_of
 from skbandit.evaluation._policy_protocol import check_rule, name_columns
 from skbandit.exceptions import ReplayCoverageWarning
@@ -32,6 +32,7 @@ from skbandit.logs import (
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
+from skbandit.utils._trials import read_groups, warn_of_few_groups
 from skbandit.utils._validation import as_contexts, warn, warn_if_reordered
 
 # Weights of logged slates, whose product with their rewards estimates another policy's value.
@@ -378,6 +379,7 @@ def replay_slates(
     columns: Mapping[str, Any] | None = None,
     rule: str = "select",
     learn: bool = True,
+    groups: Any = None,
     random_state: Any = None,
 ) -> OffPolicyEstimate:
     """Estimate the mean reward of a learning slate policy from a log of slates.
@@ -405,6 +407,10 @@ def replay_slates(
         The choice that is played: the exploring one or the greedy one.
     learn : bool, default=True
         Whether the policy learns from event to event.
+    groups : array-like of shape (n_events,), default=None
+        Events of one value, such as a person or a day, are dependent: the standard error and
+        intervals count groups. A Series is put in the order of X by its index. None makes each
+        event independent.
     random_state : int, RandomState instance or None, default=None
         Seed of the copy's choices, if it has a `random_state`.
 
@@ -415,7 +421,7 @@ def replay_slates(
 
     Warns
     -----
-    ReplayCoverageWarning
+    ReplayCoverageWarning, UserWarning
         As in `off_policy_value`.
 
     See Also
@@ -447,6 +453,9 @@ def replay_slates(
     check_rule(rule)
     log = _read_slate_log(policy, X, y, available, reward, propensity, columns)
     rewards, p = _known(log), _inclusion_propensity(log, X)
+    group = read_groups(groups, len(log), X, y)
+    if group is not None:
+        warn_of_few_groups(int(group.max()) + 1)
     player, rows = behind_transformers(copy.deepcopy(policy), X)
     if random_state is not None and hasattr(player, "random_state"):
         player.random_state = seed_for("replay", random_state) % 2**31
@@ -483,7 +492,7 @@ def replay_slates(
                     event["timestamp"] = [log.timestamp[k]]
                 player.partial_fit(x, pd.DataFrame(event))
     earned = (weight * rewards).sum(axis=1)
-    return _estimate("replay_slates", earned, weight.sum(axis=1) / sizes, rewards, p, log)
+    return _estimate("replay_slates", earned, weight.sum(axis=1) / sizes, rewards, p, log, group)
 
 
 def _read_slate_log(
@@ -574,7 +583,13 @@ def _place_probabilities(
 
 
 def _estimate(
-    name: str, earned: np.ndarray, weight: np.ndarray, rewards: np.ndarray, p: Any, log: SlateLog
+    name: str,
+    earned: np.ndarray,
+    weight: np.ndarray,
+    rewards: np.ndarray,
+    p: Any,
+    log: SlateLog,
+    group: np.ndarray | None = None,
 ) -> OffPolicyEstimate:
     """The mean of what events earned, after a warning if they are few."""
     zeros, ones = np.zeros(len(earned)), np.ones(len(earned))
@@ -588,5 +603,6 @@ def _estimate(
     factor = weight / len(log)
     influence = earned - earned.mean()
     moments = evidence.clipping, evidence.variance
-    parts = EventParts.of(influence, factor, *moments, log, rewards, p)
-    return replace(make_estimate(name, (sums,), spread=spread), parts=parts)
+    parts = EventParts.of(influence, factor, *moments, log, rewards, p, group)
+    of_groups = None if group is None else (GroupSums.of(group, zeros, earned, ones),)
+    return replace(make_estimate(name, (sums,), spread=spread, groups=of_groups), parts=parts)

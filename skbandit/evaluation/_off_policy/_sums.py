@@ -28,9 +28,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from skbandit.evaluation._guaranteed import RewardEvidence
 from skbandit.logs import shrunk_weights
+from skbandit.utils._trials import TINY, Dependence, design_effect
 
 LARGEST_NUMERATOR = 1e145
 """Largest absolute numerator z of an event, in units of the reward; beyond it, sums of squares may
@@ -129,6 +131,48 @@ class EventSums:
 
 
 @dataclass(frozen=True, eq=False)
+class GroupSums:
+    """Sums over groups of dependent events; those of disjoint sets of events add up.
+
+    Attributes
+    ----------
+    table : DataFrame
+        Columns n, b, z and d, one row per group.
+    """
+
+    table: pd.DataFrame
+
+    @classmethod
+    def of(cls, group: Any, b: np.ndarray, z: np.ndarray, d: np.ndarray) -> GroupSums:
+        """Sums over events of these labels of groups, with terms as in `sum_events`."""
+        code, labels = pd.factorize(group)
+        columns = {"n": np.ones(len(code)), "b": b, "z": z, "d": d}
+        sums = {name: np.bincount(code, terms, len(labels)) for name, terms in columns.items()}
+        return cls(pd.DataFrame(sums, index=pd.Index(np.asarray(labels))))
+
+    def __add__(self, other: GroupSums) -> GroupSums:
+        both = pd.concat([self.table, other.table])
+        return GroupSums(both.groupby(level=0, sort=False).sum())
+
+    def dependence(self, events: EventSums) -> Dependence:
+        """What the groups do to the standard error of the estimate from all their events."""
+        n, b, z, d = (self.table[name].to_numpy() for name in ("n", "b", "z", "d"))
+        if events.d <= 0:
+            return Dependence(0.0, 0.0, 1.0)
+        rows, groups = events.d**2 / events.dd, float(d.sum() ** 2 / (d @ d))
+        if groups >= rows * (1.0 - TINY):
+            return Dependence(rows, rows, 1.0)
+        if groups <= 1.0 + TINY:
+            return Dependence(rows, 1.0, rows)
+        scale = events.n / events.d
+        of_rows = events.ee * scale**2 + 2 * events.eu * scale + events.uu
+        of_group = (((z - events.ratio * d) * scale + b - events.base * n) ** 2).sum()
+        if of_rows <= TINY**2 * events.n * (abs(events.base) + abs(events.ratio)) ** 2:
+            return Dependence(rows, groups, rows / groups)
+        return Dependence(rows, groups, design_effect(of_group, of_rows, groups, rows))
+
+
+@dataclass(frozen=True, eq=False)
 class WeightedEvents:
     """What the estimators know of each logged event."""
 
@@ -184,6 +228,12 @@ class Estimator:
             b, z, d = self._terms(events, setting)
             sums.append(sum_events(b, z, d, events))
         return tuple(sums)
+
+    def group_sums(self, events: WeightedEvents, group: Any) -> tuple[GroupSums, ...]:
+        """Sums over groups of the events, one per setting."""
+        return tuple(
+            GroupSums.of(group, *self._terms(events, setting)) for setting in self.settings
+        )
 
     def influence(self, events: WeightedEvents) -> np.ndarray:
         """Part e/d̄ + u of each event in the error of the least biased estimate, (n_events,)."""

@@ -47,6 +47,7 @@ from skbandit.logs import (
 from skbandit.utils._fitting import in_parallel, iter_with_progress, report_progress, seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
+from skbandit.utils._trials import of_several_rows, read_groups, warn_of_few_groups
 from skbandit.utils._validation import as_contexts, first_few, warn, warn_if_reordered
 
 # Events per call of a policy whose choices cannot change during the replay.
@@ -345,6 +346,7 @@ def replay(
     reward: Any = None,
     propensity: Any = None,
     timestamp: Any = None,
+    groups: Any = None,
     columns: Mapping[str, Any] | None = None,
     arm_features: Any = None,
     acceptance: float | None = None,
@@ -393,6 +395,10 @@ def replay(
         Values that are not columns of `y`. `propensity` is the probability with which the action
         was chosen; without it, actions count as chosen uniformly among the available arms.
         `reward` may also be the name of a column of `y`.
+    groups : array-like of shape (n_events,), default=None
+        Events of one value, such as a person or a day, are dependent: the standard error and
+        intervals count groups. A Series is put in the order of X by its index. None makes each
+        event independent.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
         ``columns={"action": "arm_id", "propensity": "pscore"}``; None uses the policy's `columns`.
@@ -439,7 +445,7 @@ def replay(
         If a policy that learns has learned events later than the first of the log; if there are no
         propensities and the logged actions are not uniform; if `acceptance` is
         larger than some propensity; if the policy chooses unavailable arms; if all runs are
-        identical.
+        identical; if there are fewer than 20 groups. Of one group there is no interval.
 
     See Also
     --------
@@ -517,6 +523,7 @@ def replay(
     if not isinstance(policy, type) and policy_of(policy) is None:
         warn_if_reordered({"X": X, "policy": policy})
         policy = FixedActions.of(policy)
+    tables = X, y
     policy, X = behind_transformers(policy, X)
     if arm_features is not None:
         policy = _describe_arms(policy, arm_features)
@@ -539,7 +546,10 @@ def replay(
     if bounds is not None:
         check_range(log.reward, bounds)
     check_past(policy, X, log, options.learns(policy))
-    result = replay_runs(policy, X, log, options, random_state, bounds)
+    group = read_groups(groups, len(log), *tables)
+    if group is not None:
+        warn_of_few_groups(int(group.max()) + 1)
+    result = replay_runs(policy, X, log, options, random_state, bounds, group)
     if result.n_accepted < FEW * n_repeats:
         warn(f"replay: {too_few(result)}.", ReplayCoverageWarning)
     return result
@@ -575,6 +585,7 @@ def replay_runs(
     options: ReplayOptions,
     random_state: Any,
     bounds: Range | None = None,
+    group: np.ndarray | None = None,
 ) -> ReplayResult:
     """Replay a log in `n_repeats` runs, in parallel, and warn of a biased estimate."""
     if log.propensity is None:
@@ -586,7 +597,8 @@ def replay_runs(
         partial(_run, policy, X, log, c, options, number, seed) for number, seed in enumerate(seeds)
     )
     totals, learns = LogTotals.of(log, c), options.learns(policy)
-    metadata = ReplayMetadata(log.arms, totals, c, learns, bounds, **options.of_log)
+    group = of_several_rows(group)
+    metadata = ReplayMetadata(log.arms, totals, c, learns, bounds, group=group, **options.of_log)
     result = ReplayResult(tuple(trajectories), metadata)
     check_kept(result, options.max_accepted)
     return result

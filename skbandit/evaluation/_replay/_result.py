@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,6 +17,7 @@ from skbandit.evaluation._difference import (
     make_difference,
     refuse_difference,
     refuse_other_kind,
+    refuse_sequence,
 )
 from skbandit.evaluation._guaranteed import (
     Range,
@@ -31,6 +33,7 @@ from skbandit.evaluation._policy_protocol import check_not_learned
 from skbandit.evaluation._score import Sides, Spread, mean_sides, sides_of
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import Log, is_far
+from skbandit.utils._trials import Dependence, dependence
 from skbandit.utils._validation import check_level, warn
 
 _BUCKETS = ("learning", "deployment")
@@ -119,6 +122,7 @@ class ReplayMetadata:
     deployment_share: float = 0.0
     shuffle: bool = False
     subsample: float | None = None
+    group: np.ndarray | None = None  # (n_events,), code of each event; None if independent
 
     @property
     def range(self) -> Range:
@@ -164,6 +168,10 @@ class ReplayResult:
     variance), and q is the share of the available events that a run replayed: 1/2 with
     ``subsample=0.5``. Intervals are score intervals, which have width and cover even if rewards are
     rare, with quantiles of Student's t of Welch-Satterthwaite degrees of freedom.
+
+    With `groups` of dependent events, the second term is larger by the design effect, the variance
+    of sums over groups relative to that of as many independent events, and its degrees of freedom
+    are those of the groups.
 
     A learning policy takes a different path in every run, and rewards along a path are dependent.
     A single run yields only s²/n: it holds for this path, but as an interval for the policy's
@@ -314,7 +322,12 @@ class ReplayResult:
         Returns
         -------
         low, high : float
-            Of "normal", nan if no event was kept.
+            Of "normal", nan if no event was kept, or events are of one group.
+
+        Raises
+        ------
+        ValueError
+            If `kind` is "sequence" and `reward_range` was not given, or events are dependent.
         """
         check_level(confidence_level)
         check_kind(kind)
@@ -327,15 +340,17 @@ class ReplayResult:
             )
         if kind != "normal":
             return self._guaranteed_interval(confidence_level)
-        if not self._rewards:
-            return np.nan, np.nan
         error, freedom = self._error
+        if not freedom > 0:
+            return np.nan, np.nan
         quantile = float(student.ppf((1 + confidence_level) / 2, freedom))
         limits = self._spread.limits(self.mean_reward, error, quantile)
         return clipped_interval(*limits, self.metadata.range)
 
     def _guaranteed_interval(self, confidence_level: float) -> tuple[float, float]:
         """The majority vote of the runs' intervals (Gasparin & Ramdas 2024)."""
+        if self.metadata.group is not None:
+            refuse_sequence()
         bounds = known_range(self.metadata.bounds)
         if not self._rewards:
             return bounds
@@ -381,9 +396,13 @@ class ReplayResult:
             _paired(mine, theirs, self.metadata)
             for mine, theirs in zip(self._kept(), other._kept(), strict=True)
         ]
-        away, squares, sides = zip(*runs, strict=True)
+        away, squares, sides, clusters = zip(*runs, strict=True)
         n = min(self.n_accepted, other.n_accepted) - len(runs) + 1
-        error, freedom = _combined(float(np.mean(squares)) * self._reuse, n, np.array(away))
+        deff, freedom = _of_groups(clusters, self._reuse, n)
+        error, freedom = _combined(
+            float(np.mean(squares)) * self._reuse * deff, freedom, np.array(away)
+        )
+        sides = [side.widened(deff) for side in sides]
         of_all = mean_sides(sides, self._reuse).of_error(error)
         return make_difference(float(np.mean(away)), error, self.n_events, None, of_all, freedom)
 
@@ -414,16 +433,31 @@ class ReplayResult:
         squares = float(
             np.sum([((rewards - rewards.mean()) ** 2).sum() for rewards in self._rewards])
         )
-        freedom = n - n_runs + 1
-        of_log = (squares + self.metadata.totals.variance) / freedom * self._reuse * n_runs / n
+        n_free = n - n_runs + 1
+        of_log = (squares + self.metadata.totals.variance) / n_free * self._reuse * n_runs / n
         means = np.array([rewards.mean() for rewards in self._rewards])
-        return _combined(of_log, freedom, means)
+        deff, freedom = self._design_effect
+        return _combined(of_log * deff, freedom, means)
+
+    @cached_property
+    def _design_effect(self) -> tuple[float, float]:
+        """By what factor groups raise the log's part of the variance, and degrees of freedom."""
+        clusters = []
+        for run in self.trajectories:
+            positions = run.take(self.bucket)
+            if len(positions):
+                reward = run.reward[positions]
+                clusters.append(
+                    _clusters(reward - reward.mean(), run.event[positions], self.metadata)
+                )
+        return _of_groups(clusters, self._reuse, self.n_accepted - len(self._rewards) + 1)
 
     @property
     def _spread(self) -> Spread:
         """How the variance of the mean reward depends on it."""
         totals, effective = self.metadata.totals, self.n_accepted / len(self._rewards) / self._reuse
-        return Spread.of(self.metadata.range, totals.mean, totals.variance, effective)
+        spread = Spread.of(self.metadata.range, totals.mean, totals.variance, effective)
+        return spread.widened(self._design_effect[0])
 
     @property
     def _reuse(self) -> float:
@@ -476,8 +510,35 @@ class ReplayResult:
         )
 
 
+def _clusters(
+    influence: np.ndarray, event: np.ndarray, metadata: ReplayMetadata
+) -> Dependence | None:
+    """What dependence does to a mean over some events; None without groups."""
+    if metadata.group is None:
+        return None
+    scale = float(np.abs(metadata.range).max()) or 1.0
+    return dependence(influence / scale, np.ones(len(event)), metadata.group[event])
+
+
+def _of_groups(
+    clusters: Sequence[Dependence | None], reuse: float, n_free: float
+) -> tuple[float, float]:
+    """Design effect and degrees of freedom over runs that each use a share of one log.
+
+    A share q of the events has a share of those of each group, and so of what they add: the effect
+    in the whole log, by which q times the variance is to be multiplied, is 1 + (deff - 1) / q.
+    """
+    several = [cluster for cluster in clusters if cluster is not None]
+    if not several:
+        return 1.0, n_free
+    deff = 1.0 + (float(np.mean([cluster.deff for cluster in several])) - 1.0) / reuse
+    return deff, min(n_free, float(np.mean([cluster.freedom for cluster in several])))
+
+
 def _combined(of_log: float, freedom: float, means: np.ndarray) -> tuple[float, float]:
     """Standard error of the mean over runs, and its degrees of freedom; see `ReplayResult`."""
+    if freedom <= 0:  # one group
+        return np.nan, freedom
     if len(means) == 1:
         return math.sqrt(of_log), freedom
     of_runs = float(np.var(means, ddof=1)) / len(means)
@@ -489,8 +550,8 @@ def _combined(of_log: float, freedom: float, means: np.ndarray) -> tuple[float, 
 
 def _paired(
     mine: pd.DataFrame, theirs: pd.DataFrame, metadata: ReplayMetadata
-) -> tuple[float, float, Sides]:
-    """Difference of the mean rewards of two runs, its variance due to the log, and its sides.
+) -> tuple[float, float, Sides, Dependence | None]:
+    """Difference of the mean rewards of two runs, its variance due to the log, sides and groups.
 
     Events that both kept count once, so that equal choices have no variance. As in a single
     result, the log's variance counts as one more observation of each policy's further events.
@@ -512,6 +573,7 @@ def _paired(
         float(mine["reward"].to_numpy().mean() - theirs["reward"].to_numpy().mean()),
         float(squares.sum()) + totals.variance * further,
         sides,
+        _clusters(away.to_numpy() * len(mine), away.index.to_numpy(), metadata),
     )
 
 
@@ -523,6 +585,8 @@ def _check_comparable(left: ReplayResult, right: ReplayResult) -> None:
             f"but these are of {a.n_events:,} events with the mean reward {a.mean:.4g} and of "
             f"{b.n_events:,} with {b.mean:.4g}"
         )
+    if not np.array_equal(left.metadata.group, right.metadata.group):
+        refuse_difference("but the groups of these differ")
     if any(len(result._rewards) < len(result.trajectories) for result in (left, right)):
         raise ValueError("a run kept no event, so there is no difference: replay a longer log.")
     pairs = {
