@@ -47,6 +47,7 @@ from skbandit.utils._validation import (
     check_not_masked,
     check_row_weights,
     explained_entries,
+    refuse_lazy,
     warn,
     warn_if_reordered,
 )
@@ -342,6 +343,10 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         sample_weight: Any,
         groups: Any,
     ) -> None:
+        refuse_lazy(
+            {"X": X, "y": y, "reward": reward, "propensity": propensity, "available": available},
+            "; off_policy_blocks then evaluates the classifier on all rows",
+        )
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         available = align_rows(available, X)
         group = None if groups is None else read_groups(groups, count_rows(X), X, y)

@@ -150,9 +150,7 @@ def correlation(first: np.ndarray, second: np.ndarray, group: np.ndarray) -> flo
     return float(np.clip((of_first @ of_second) / size, -1.0, 1.0)) if size > 0 else 0.0
 
 
-def read_groups(
-    groups: Any, n_rows: int, *tables: Any, name: str = "groups"
-) -> np.ndarray | None:
+def read_groups(groups: Any, n_rows: int, *tables: Any, name: str = "groups") -> np.ndarray | None:
     """Read which rows are dependent.
 
     Parameters
@@ -209,7 +207,9 @@ def warn_of_few_groups(n_groups: int, name: str = "groups") -> None:
     """Warn of groups that are too few to tell how much they differ."""
     if n_groups >= FEW_GROUPS:
         return
-    so = "intervals are wide and may still be too narrow" if n_groups > 1 else "there is no interval"
+    so = (
+        "intervals are wide and may still be too narrow" if n_groups > 1 else "there is no interval"
+    )
     warn(
         f"{name} has {n_groups} group(s) of dependent rows: fewer than {FEW_GROUPS} tell little of "
         f"how much groups differ, so that {so}.",
