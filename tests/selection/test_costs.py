@@ -121,10 +121,7 @@ def test_nullable_availability():
         (np.zeros((0, 3)), "0 sample"),
         (np.zeros((3, 0)), "0 feature"),
         ([[0, 1], [2, np.inf]], "inf in row 1: a cost and its square must be finite"),
-        (
-            sp.csr_matrix([[0, 1], [2, -np.inf]]),
-            "-inf in row 1: a cost and its square must",
-        ),
+        (sp.csr_matrix([[0, 1], [2, -np.inf]]), "-inf in row 1: a cost and its square must"),
         ([["x", "y"]], "could not convert string .*: y must hold numbers, costs with one column"),
         (["offer3", "offer1"], r"one column per ad: if it says which .*logged_costs\(action"),
         ([("a", "b"), ("b",)], r"y must hold numbers, .*logged_costs\(action"),

@@ -27,9 +27,7 @@ def offset_tree(X, action, reward, p, n_ads, contexts):
             mine = rows[((action == left) | (action == right)) & (reward != 0.5)]
             left_better = (action == left)[mine] == (reward[mine] > 0.5)
             node = clone(LEARNER).fit(
-                X[mine],
-                left_better.astype(int),
-                sample_weight=np.abs(reward[mine] - 0.5) / p[mine],
+                X[mine], left_better.astype(int), sample_weight=np.abs(reward[mine] - 0.5) / p[mine]
             )
             above_seen.append(np.where(node.predict(X) == 1, left, right))
             above_wanted.append(np.where(node.predict(contexts) == 1, wanted[k], wanted[k + 1]))

@@ -5,12 +5,7 @@ import pytest
 from skbandit.selection._rounds import MASKED, PUBLISHED, settle_rounds
 from skbandit.selection.reductions._registry import REDUCTIONS
 
-DEFAULTS = {
-    "all_available": True,
-    "reduction": "filter_tree",
-    "method": "masked",
-    "cross_fit": 5,
-}
+DEFAULTS = {"all_available": True, "reduction": "filter_tree", "method": "masked", "cross_fit": 5}
 
 
 def settle(n_ads=6, n_select=2, **options):

@@ -113,12 +113,7 @@ def test_ad_features_pass_through_cross_validation(routing):
             return super().score(X, y)
 
     found = cross_validate(
-        Fitted(n_select=2),
-        X,
-        Y,
-        params={"ad_features": (catalog,)},
-        cv=FOLDS,
-        error_score="raise",
+        Fitted(n_select=2), X, Y, params={"ad_features": (catalog,)}, cv=FOLDS, error_score="raise"
     )
     np.testing.assert_allclose(found["test_score"], expected)
     with pytest.raises(ValueError, match=r"no row for ad .*pass \(ad_features,\), a tuple"):

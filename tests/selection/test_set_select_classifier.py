@@ -26,10 +26,7 @@ from tests.selection.tabular import LEARNER, lowest, masks, population
 from tests.tiers import first
 
 REDUCTIONS = ["filter_tree", "weighted_all_pairs", "regression", "one_vs_rest"]
-VARIANTS = {
-    "masked": {},
-    "in sample": {"cross_fit": None},
-}
+VARIANTS = {"masked": {}, "in sample": {"cross_fit": None}}
 
 
 def learner(reduction):
