@@ -415,7 +415,7 @@ ARMS = ["a", "b"] * 50
 MESSAGE = r"all of 1\d\d rewards are 1, .*they must report 0, too, or join_rewards\(missing=0"
 
 
-def log_equal(reward, n=100):
+def equal_log(reward, n=100):
     return {"action": ARMS[:n], "reward": [reward] * n}
 
 
@@ -433,14 +433,14 @@ def log_equal(reward, n=100):
 )
 def test_said_once(policy):
     with pytest.warns(UserWarning, match=MESSAGE):
-        policy.fit(X_EQUAL, log_equal(1))
-    policy.partial_fit(X_EQUAL, log_equal(1))  # not again
+        policy.fit(X_EQUAL, equal_log(1))
+    policy.partial_fit(X_EQUAL, equal_log(1))  # not again
     with pytest.warns(UserWarning, match=MESSAGE):
-        policy.fit(X_EQUAL, log_equal(1))  # a new beginning
+        policy.fit(X_EQUAL, equal_log(1))  # a new beginning
     policy.fit(X_EQUAL, {"action": ARMS, "reward": [0] + [1] * 99}).partial_fit(
-        X_EQUAL, log_equal(1)
+        X_EQUAL, equal_log(1)
     )
-    policy.fit(X_EQUAL, log_equal(0)).partial_fit(X_EQUAL, log_equal(0))  # rewards may be rare
+    policy.fit(X_EQUAL, equal_log(0)).partial_fit(X_EQUAL, equal_log(0))  # rewards may be rare
 
 
 def test_counted_over_calls_and_copies():
@@ -454,10 +454,10 @@ def test_counted_over_calls_and_copies():
     with pytest.warns(UserWarning, match="all of 100 rewards are 5, so that no arm is better"):
         policy.partial_fit(X_EQUAL[:1], {"action": ["b"], "reward": [5.0]})
     other = pickle.loads(saved).partial_fit(X_EQUAL[:1], {"action": ["a"], "reward": [4.0]})
-    other.partial_fit(X_EQUAL, log_equal(4.0))
+    other.partial_fit(X_EQUAL, equal_log(4.0))
     with warnings.catch_warnings(), pytest.raises(UserWarning):  # as an error, it changes nothing
         warnings.simplefilter("error")
-        pickle.loads(saved).partial_fit(X_EQUAL, log_equal(5.0))
+        pickle.loads(saved).partial_fit(X_EQUAL, equal_log(5.0))
 
 
 def test_only_zeros_are_told_after_many():

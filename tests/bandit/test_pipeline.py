@@ -268,7 +268,7 @@ def encoder():
     return make_column_transformer((StandardScaler(), ["age"]), (OneHotEncoder(), ["place"]))
 
 
-def pipeline_selector(last=None):
+def selector_pipeline(last=None):
     return make_policy_pipeline(encoder(), last or RegressionSetSelector(n_select=2))
 
 
@@ -277,7 +277,7 @@ def pipeline_selector(last=None):
 def test_all_that_a_selector_can(selector, routing):
     last = selector(n_select=2)
     with sklearn.config_context(enable_metadata_routing=routing):
-        found = pipeline_selector(last).fit(X_SELECTOR, COSTS, available=AVAILABLE[::-1])
+        found = selector_pipeline(last).fit(X_SELECTOR, COSTS, available=AVAILABLE[::-1])
         Z = encoder().fit_transform(X_SELECTOR)
         alone = selector(n_select=2).fit(Z, COSTS, available=AVAILABLE.to_numpy())
         assert found.ads_.tolist() == ADS and found.n_select == 2
@@ -297,7 +297,7 @@ def test_all_that_a_selector_can(selector, routing):
 
 
 def test_costs_keep_their_labels_down_to_assign():
-    selector = pipeline_selector().fit(X_SELECTOR, COSTS)
+    selector = selector_pipeline().fit(X_SELECTOR, COSTS)
     costs = selector.predict_costs(X_SELECTOR)
     assert costs.index.equals(X_SELECTOR.index) and costs.columns.tolist() == ADS
     alone = RegressionSetSelector(n_select=2).fit(encoder().fit_transform(X_SELECTOR), COSTS)
@@ -309,7 +309,7 @@ def test_costs_keep_their_labels_down_to_assign():
     np.testing.assert_array_equal(with_labels, by_position)
     assert (with_labels == "x").sum() <= 100
     assert (
-        type(pipeline_selector().fit(X_SELECTOR, COSTS.to_numpy()).predict_costs(X_SELECTOR))
+        type(selector_pipeline().fit(X_SELECTOR, COSTS.to_numpy()).predict_costs(X_SELECTOR))
         is np.ndarray
     )
 
@@ -321,24 +321,24 @@ def test_ads_with_features(routing):
         last = RegressionSetSelector(n_select=2)
         if routing:
             last.set_predict_request(ad_features=True)
-        selector = pipeline_selector(last).fit(X_SELECTOR, COSTS, ad_features=Z)
+        selector = selector_pipeline(last).fit(X_SELECTOR, COSTS, ad_features=Z)
         assert selector.predict_costs(X_SELECTOR, ad_features=Z).columns.tolist() == [*ADS, "new"]
         assert set(selector.predict(X_SELECTOR, ad_features=Z[3:]).ravel()) == {"w", "new"}
     if not routing:
-        named = pipeline_selector().fit(X_SELECTOR, COSTS, regressionsetselector__ad_features=Z)
+        named = selector_pipeline().fit(X_SELECTOR, COSTS, regressionsetselector__ad_features=Z)
         pd.testing.assert_frame_equal(
             named.predict_costs(X_SELECTOR), selector.predict_costs(X_SELECTOR)
         )
 
 
-def test_only_what_the_last_step_can_selector():
+def test_only_what_the_selector_can():
     classifier = make_policy_pipeline(StandardScaler(), LogisticRegression())
     of_selectors = ("predict_costs", "predict_indicator", "ads_", "n_select")
     for name in (*of_selectors, "reprice", "expected_costs"):
         assert not hasattr(classifier, name)
-    assert all(hasattr(pipeline_selector().fit(X_SELECTOR, COSTS), name) for name in of_selectors)
-    assert not hasattr(pipeline_selector(), "select") and not hasattr(
-        pipeline_selector(), "partial_fit"
+    assert all(hasattr(selector_pipeline().fit(X_SELECTOR, COSTS), name) for name in of_selectors)
+    assert not hasattr(selector_pipeline(), "select") and not hasattr(
+        selector_pipeline(), "partial_fit"
     )
     assert (
         classifier.fit(X_SELECTOR[["age"]], AVAILABLE["y"]).score(
@@ -349,12 +349,12 @@ def test_only_what_the_last_step_can_selector():
 
 
 def test_cross_validation():
-    scores = cross_val_score(pipeline_selector(), X_SELECTOR, COSTS, cv=3)
+    scores = cross_val_score(selector_pipeline(), X_SELECTOR, COSTS, cv=3)
     assert (scores > -COSTS.to_numpy().mean() * 2).all()
 
 
-def test_rows_are_matched_before_the_transformers_selector():
-    selector = pipeline_selector()
+def test_rows_of_selectors_are_matched_before_the_transformers():
+    selector = selector_pipeline()
     with pytest.warns(UserWarning, match="y and X have the same row labels in different orders"):
         selector.fit(X_SELECTOR, COSTS[::-1])
     with pytest.warns(UserWarning, match="y and X have the same row labels in different orders"):
@@ -364,7 +364,7 @@ def test_rows_are_matched_before_the_transformers_selector():
 def test_prices_behind_transformers():
     """As without a pipeline, on transformed rows; `reprice` transforms its rows."""
     cap = positive_rate(of="x") <= 0.25
-    policy = pipeline_selector(ConstrainedPolicy(Ridge(), None, cap)).fit(X_SELECTOR, PAY)
+    policy = selector_pipeline(ConstrainedPolicy(Ridge(), None, cap)).fit(X_SELECTOR, PAY)
     Z = encoder().fit(X_SELECTOR)
     alone = ConstrainedPolicy(Ridge(), None, cap).fit(Z.transform(X_SELECTOR), PAY)
     np.testing.assert_array_equal(
@@ -383,7 +383,7 @@ def test_prices_behind_transformers():
 def test_attributes_reach_a_priced_policy():
     """Without the name of a step; in other orders they are told."""
     cap = positive_rate(of="x", where="place == 'east'") <= 0.1
-    policy = pipeline_selector(ConstrainedPolicy(Ridge(), None, cap)).fit(
+    policy = selector_pipeline(ConstrainedPolicy(Ridge(), None, cap)).fit(
         X_SELECTOR, PAY, attributes=X_SELECTOR
     )
     east = X_SELECTOR["place"] == "east"
@@ -397,7 +397,7 @@ def test_attributes_reach_a_priced_policy():
 
 def test_a_pipeline_of_costs_inside_of_others():
     """ConstrainedPolicy and ConstrainedReduction learn costs by a selector behind an encoder."""
-    inner = pipeline_selector(RegressionSetSelector())
+    inner = selector_pipeline(RegressionSetSelector())
     cap = positive_rate(of="x") <= 0.25
     policy = ConstrainedPolicy(inner, None, cap).fit(X_SELECTOR, PAY)
     assert np.mean(policy.predict(X_SELECTOR) == "x") <= 0.25
@@ -436,7 +436,7 @@ def test_text_is_told_with_its_column_and_the_cure(model, y):
 
 
 def test_it_is_a_pipeline():
-    selector = pipeline_selector().fit(X_SELECTOR, COSTS)
+    selector = selector_pipeline().fit(X_SELECTOR, COSTS)
     assert type(selector[1:]) is PolicyPipeline
     np.testing.assert_array_equal(
         selector.decision_function(X_SELECTOR), -selector.predict_costs(X_SELECTOR).to_numpy()

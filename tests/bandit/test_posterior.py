@@ -224,7 +224,7 @@ def test_an_adaptive_prior_needs_two_arms():
 SCALES = (0.3, 2.0, 15.0)
 
 
-def events_mixture(n=12, n_arms=2, seed=0):
+def mixture_events(n=12, n_arms=2, seed=0):
     rng = np.random.default_rng(seed)
     X, action = rng.normal(size=(n, 2)), rng.integers(n_arms, size=n)
     return X, action, X[:, 0] * action + 0.4 * rng.normal(size=n)
@@ -232,7 +232,7 @@ def events_mixture(n=12, n_arms=2, seed=0):
 
 def test_it_is_bayesian_model_averaging():
     """Against all three models written out: marginal likelihoods, and mixtures of predictions."""
-    X, action, reward = events_mixture()
+    X, action, reward = mixture_events()
     noise = 0.2
     policy = GLMUCBPolicy(
         "linear", 1.0, prior_scale=SCALES, standardize=False, covariance="full",
@@ -267,7 +267,7 @@ def test_it_is_bayesian_model_averaging():
 @pytest.mark.parametrize("link", ["linear", "logistic", "probit"])
 @pytest.mark.parametrize("covariance", first(1, ["diagonal", "full"]))
 def test_every_scale_learns_as_if_alone(link, covariance):
-    X, action, reward = events_mixture(100)
+    X, action, reward = mixture_events(100)
     reward = np.clip(reward, 0, 1)
     settings = {"link": link, "covariance": covariance, "forgetting": 0.98}
     mixed = GLMUCBPolicy(prior_scale=SCALES, **settings).fit(X, action, reward=reward)
@@ -282,7 +282,7 @@ def test_every_scale_learns_as_if_alone(link, covariance):
 @pytest.mark.parametrize("link", ["logistic", "probit"])
 def test_auto_adds_one_model_that_forgets(link):
     """The last one learns as the middle scale would alone; the others forget nothing."""
-    X, action, reward = events_mixture(100)
+    X, action, reward = mixture_events(100)
     reward = np.clip(reward, 0, 1)
     auto = GLMUCBPolicy(link).fit(X, action, reward=reward)
     lasting = GLMUCBPolicy(link, forgetting=1).fit(X, action, reward=reward)
@@ -299,7 +299,7 @@ def test_auto_adds_one_model_that_forgets(link):
     {"prior_mean": "adaptive"},
 ], ids=str)  # fmt: skip
 def test_auto_forgets_nothing_where_that_would_be_slow_or_misled(settings):
-    X, action, reward = events_mixture(100)
+    X, action, reward = mixture_events(100)
     reward = np.clip(reward, 0, 1)
     auto, lasting = (
         GLMUCBPolicy(**settings, **forgetting).fit(X, action, reward=reward)
@@ -310,7 +310,7 @@ def test_auto_forgets_nothing_where_that_would_be_slow_or_misled(settings):
 
 
 def test_equal_scales_decide_as_one():
-    X, action, reward = events_mixture(60)
+    X, action, reward = mixture_events(60)
     three = GLMUCBPolicy("linear", prior_scale=[2, 2, 2]).fit(X, action, reward=reward)
     one = GLMUCBPolicy("linear", prior_scale=2).fit(X, action, reward=reward)
     np.testing.assert_allclose(three.scale_weights_, 1 / 3)
@@ -375,7 +375,7 @@ def test_scales_are_positive_numbers(wrong):
 
 def test_a_weight_is_a_number_of_events():
     """For linear rewards exactly: the same evidence as of repeated rows, which are all equal."""
-    X, action, reward = events_mixture()
+    X, action, reward = mixture_events()
     weight = np.arange(len(X)) % 4 + 1
     policy = GLMUCBPolicy("linear", prior_scale=SCALES, standardize=False, covariance="full")
     repeated = (np.repeat(part, weight, axis=0) for part in (X, action, reward))
@@ -399,7 +399,7 @@ def test_a_weight_of_two_is_nearly_the_event_twice(link):
 
 
 def test_another_number_of_scales_starts_afresh():
-    X, action, reward = events_mixture()
+    X, action, reward = mixture_events()
     policy = GLMUCBPolicy("linear").fit(X, action, reward=reward)
     policy.set_params(prior_scale=[1, 3])
     with pytest.raises(ValueError, match="are 2 models, but the policy has learned with 3: call f"):

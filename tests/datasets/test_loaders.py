@@ -193,7 +193,7 @@ def test_wrong_arguments():
         fetch_open_bandit(campaign="women")
 
 
-def test_missing_obd(tmp_path):
+def test_missing_open_bandit(tmp_path):
     with pytest.raises(OSError, match="SKBANDIT_DATA"):
         fetch_open_bandit(data_home=tmp_path, download_if_missing=False)
 
@@ -394,7 +394,7 @@ def test_events_with_equal_pools_share_a_tuple(write):
 
 
 @pytest.mark.parametrize("line", [R6A, R6B], ids=["R6A", "R6B"])
-def test_it_is_a_log_yahoo(write, line):
+def test_yahoo_is_a_log(write, line):
     (log,) = read_yahoo_r6(write([line] * 3))
     read = read_log(log.y, len(log.X))
     np.testing.assert_array_equal(read.probability, log.y["propensity"])

@@ -328,7 +328,7 @@ def test_the_deployment_bucket_is_drawn_when_it_is_given(result_shares):
     assert display.ax_.get_xlabel() == "event played of the deployment bucket, T"
 
 
-def test_one_call_from_the_policy_shares():
+def test_shares_by_one_call_from_the_policy():
     drawn = ArmSharesDisplay.from_estimator(
         GLMUCBPolicy(), LOG_SHARES.X, LOG_SHARES.y, n_repeats=2, random_state=0, max_accepted=60
     )
@@ -389,7 +389,7 @@ def test_labels_are_taken_literally():
 
 
 @pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
-def test_what_cannot_be_drawn_is_explained_shares():
+def test_shares_that_cannot_be_drawn_are_explained():
     with pytest.raises(ValueError, match=r"arms contains 'x', which is not one of 'a', 'b'"):
         ArmSharesDisplay.from_log(["a", "b"], arms=["a", "x"])
     with pytest.raises(ValueError, match="y has no column 'action'; its columns are"):

@@ -106,27 +106,27 @@ BACK = Y_TIME.iloc[[*range(300, N), *range(300)]].reset_index(drop=True)
 backwards = pytest.warns(UserWarning, match=r"goes back on row 300: .* Sort the log by time")
 
 
-def policy_time(**options):
+def timed_policy(**options):
     return GLMUCBPolicy(random_state=0, **options)
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_one_call(method):
     with backwards:
-        unsorted = getattr(policy_time(), method)(X_TIME, BACK)
+        unsorted = getattr(timed_policy(), method)(X_TIME, BACK)
     assert unsorted.last_timestamp_ == (N - 1) * 10
     for options, named in (({"forgetting": 0.9}, "forgetting=0.9"), ({"update_every": 60}, "upd")):
         with pytest.raises(ValueError, match=f"goes back on row 300, from 5990 s to 0 s: {named}"):
-            getattr(policy_time(**options), method)(X_TIME, BACK)
+            getattr(timed_policy(**options), method)(X_TIME, BACK)
 
 
 def test_a_call_after_later_events():
     late = Y_TIME.iloc[:5]
-    learned = policy_time().fit(X_TIME[300:], Y_TIME[300:])
+    learned = timed_policy().fit(X_TIME[300:], Y_TIME[300:])
     with pytest.warns(UserWarning, match=r"row 0, 0 s, is earlier than .* before, 5990 s"):
         learned.partial_fit(X_TIME[:5], late)
     learned.partial_fit(X_TIME[:5], late.assign(timestamp=7000.0))  # forward: not a word
-    forgetful = policy_time(forgetting=0.9).fit(X_TIME[300:], Y_TIME[300:])
+    forgetful = timed_policy(forgetting=0.9).fit(X_TIME[300:], Y_TIME[300:])
     before = forgetful.coef_
     with pytest.raises(ValueError, match=r"earlier than .* forgetting=0\.9 needs events in order"):
         forgetful.partial_fit(X_TIME[:5], late)
@@ -135,7 +135,7 @@ def test_a_call_after_later_events():
 
 @pytest.mark.parametrize("advanced", [False, True])
 def test_late_events_with_windows_are_refused_before_and_after_advance(advanced):
-    learned = policy_time(update_every=60).fit(X_TIME[:300], Y_TIME[:300])
+    learned = timed_policy(update_every=60).fit(X_TIME[:300], Y_TIME[:300])
     if advanced:
         learned.advance(Y_TIME["timestamp"].iloc[299] + 60)
     with pytest.raises(ValueError, match=r"earlier than .* update_every needs events in order"):
@@ -145,7 +145,7 @@ def test_late_events_with_windows_are_refused_before_and_after_advance(advanced)
 
 
 def test_without_timestamps_nothing_is_known():
-    learned = policy_time().fit(X_TIME, BACK.drop(columns="timestamp"))
+    learned = timed_policy().fit(X_TIME, BACK.drop(columns="timestamp"))
     assert np.isnan(learned.last_timestamp_)
 
 
@@ -157,7 +157,7 @@ NOON = 1_700_000_000  # in seconds
 def test_other_units_than_seconds(unit, factor, dtype):
     at = (NOON + pd.Series(range(0, 10 * N, 10))) * factor
     log = Y_TIME.assign(timestamp=at.astype(dtype))
-    daily = policy_time(update_every="1h")
+    daily = timed_policy(update_every="1h")
     with pytest.warns(UserWarning, match=rf"after the year 5138: .*unit='{unit}'\)"):
         wrong = replay(daily, X_TIME, log, random_state=0)
     right = replay(
@@ -213,22 +213,22 @@ def test_a_wrong_unit_is_told_of_once_per_call():
 
 def test_late_dates_have_a_unit():
     late = pd.Series(pd.date_range("9000-01-01", periods=N, unit="s"))
-    assert policy_time().fit(X_TIME, Y_TIME.assign(timestamp=late)).last_timestamp_ > 2e11
+    assert timed_policy().fit(X_TIME, Y_TIME.assign(timestamp=late)).last_timestamp_ > 2e11
 
 
 def test_replay():
     with pytest.raises(ValueError, match=r"goes back on row 300, .*: replay needs"):
-        replay(policy_time(), X_TIME, BACK)
+        replay(timed_policy(), X_TIME, BACK)
     with pytest.raises(ValueError, match=r"replay needs events .* by successive halving shuffle"):
-        ReplayScorer()(policy_time(), X_TIME, BACK)
+        ReplayScorer()(timed_policy(), X_TIME, BACK)
     halves = [(X_TIME[300:], Y_TIME[300:]), (X_TIME[:300], Y_TIME[:300])]
     with pytest.raises(ValueError, match=r"0 s, is earlier than the end of the block") as why:
-        replay_blocks(policy_time(), halves, acceptance=0.2, arms=range(3))
+        replay_blocks(timed_policy(), halves, acceptance=0.2, arms=range(3))
     assert why.value.__notes__ == ["In block 1, counted from 0."]
 
 
 def test_a_policy_that_knows_the_future():
-    learned = policy_time().fit(X_TIME[300:], Y_TIME[300:])
+    learned = timed_policy().fit(X_TIME[300:], Y_TIME[300:])
     future = pytest.warns(UserWarning, match=r"learned an event at 5990 s, .* at 0 s.*ReplaySplit")
     with future:
         replay(learned, X_TIME[:300], Y_TIME[:300])
@@ -240,21 +240,21 @@ def test_a_policy_that_knows_the_future():
             acceptance=float(Y_TIME["propensity"].min()),
             arms=range(3),
         )
-    replay(policy_time().fit(X_TIME[:300], Y_TIME[:300]), X_TIME[300:], Y_TIME[300:])
+    replay(timed_policy().fit(X_TIME[:300], Y_TIME[:300]), X_TIME[300:], Y_TIME[300:])
 
 
 def test_plain_folds_teach_a_fitted_policy_the_future():
     options = {"scoring": ReplayScorer(start="fitted", random_state=0), "error_score": "raise"}
     with pytest.warns(UserWarning, match="it knows the future"):
-        cross_val_score(policy_time(), X_TIME, Y_TIME, cv=3, **options)
+        cross_val_score(timed_policy(), X_TIME, Y_TIME, cv=3, **options)
     fixed = options | {"scoring": ReplayScorer(start="fitted", learn=False, random_state=0)}
     with pytest.warns(UserWarning, match="it knows the future"):
-        cross_val_score(policy_time(), X_TIME, Y_TIME, cv=3, **fixed)
+        cross_val_score(timed_policy(), X_TIME, Y_TIME, cv=3, **fixed)
     assert np.isfinite(
-        cross_val_score(policy_time(), X_TIME, Y_TIME, cv=ReplaySplit(2), **options)
+        cross_val_score(timed_policy(), X_TIME, Y_TIME, cv=ReplaySplit(2), **options)
     ).all()
     cold = ReplayScorer(random_state=0)  # learns nothing from the training folds
-    search = GridSearchCV(policy_time(), {"alpha": [0.3]}, scoring=cold, cv=3, error_score="raise")
+    search = GridSearchCV(timed_policy(), {"alpha": [0.3]}, scoring=cold, cv=3, error_score="raise")
     assert np.isfinite(search.fit(X_TIME, Y_TIME).best_score_)
 
 

@@ -1,14 +1,12 @@
 """Cost-sensitive reductions, and the registry of them."""
 
-import numpy as np
-import pytest
-
-pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
@@ -174,7 +172,7 @@ def test_optimal_where_its_classifiers_are(n_ads):
     assert (predicted[:, 0] == f.argmin(axis=1)).all()
 
 
-def test_optimal_among_the_ads_available_tree():
+def test_filter_trees_are_optimal_among_the_ads_available():
     rng = np.random.default_rng(0)
     X, costs, f = population(rng, 60, 7)
     of_context = masks(rng, 60, 7, at_least=1)

@@ -156,7 +156,7 @@ def left_out(X, f, s, alpha):
     return total
 
 
-def problem_penalty(shape, n_ads=3, missing=0.0, seed=0):
+def penalty_problem(shape, n_ads=3, missing=0.0, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=shape) + 2.0
     F = X @ rng.normal(size=(shape[1], n_ads)) + 2 * rng.normal(size=(shape[0], n_ads))
@@ -181,7 +181,7 @@ def problem_penalty(shape, n_ads=3, missing=0.0, seed=0):
     ),
 )
 def test_the_penalty_is_the_best_of_leave_one_out(shape, form, missing):
-    X, F, s = problem_penalty(shape, missing=missing, seed=1)
+    X, F, s = penalty_problem(shape, missing=missing, seed=1)
     selector = RegressionSetSelector().fit(form(X), F, sample_weight=s)
     alphas = selector.alpha_ * np.sqrt(10) ** np.arange(-6, 7)
     errors = [sum(left_out(X, f, s, alpha) for f in F.T) for alpha in alphas]
@@ -195,7 +195,7 @@ def test_units_of_features_and_costs(exact, monkeypatch):
     """Costs in other units leave the penalty alone; features in other units square it."""
     if not exact:
         monkeypatch.setattr(_ridge, "LEAVE_ONE_OUT_WORK", 0)
-    X, F, _ = problem_penalty((40, 5), missing=0.2)
+    X, F, _ = penalty_problem((40, 5), missing=0.2)
     alpha = RegressionSetSelector().fit(X, F).alpha_
     assert RegressionSetSelector().fit(X, 1000 * F + 7).alpha_ == pytest.approx(alpha)
     assert RegressionSetSelector().fit(100 * X - 3, F).alpha_ == pytest.approx(1e4 * alpha)
@@ -205,7 +205,7 @@ def test_units_of_features_and_costs(exact, monkeypatch):
 def test_whole_weights_count_copies(exact, monkeypatch):
     if not exact:
         monkeypatch.setattr(_ridge, "LEAVE_ONE_OUT_WORK", 0)
-    X, F, _ = problem_penalty((30, 6), missing=0.1, seed=1)
+    X, F, _ = penalty_problem((30, 6), missing=0.1, seed=1)
     s = np.random.default_rng(0).integers(1, 4, 30)
     weighted = RegressionSetSelector().fit(X, F, sample_weight=3 * s)
     repeated = RegressionSetSelector().fit(np.repeat(X, s, axis=0), np.repeat(F, s, axis=0))
@@ -254,7 +254,7 @@ def test_data_that_cannot_tell(X, y):
 @pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "sparse"])
 def test_ads_missing_in_the_same_rows_are_learned_together(form, monkeypatch):
     """One Gram matrix per set of rows, and the same as ad by ad."""
-    X, F, s = problem_penalty((30, 4), n_ads=6)
+    X, F, s = penalty_problem((30, 4), n_ads=6)
     F[:9, [0, 2]], F[5:20, [1, 3, 4]] = np.nan, np.nan
     grams = []
     gram_of = NormalEquations.gram_of

@@ -1,15 +1,12 @@
 """What all selectors share: metadata, the m lowest costs, the baseline of popularity."""
 
-import numpy as np
-import pandas as pd
-import pytest
-
-pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 import scipy.sparse as sp
 import sklearn
 from hypothesis import given

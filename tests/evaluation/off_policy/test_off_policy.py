@@ -8,9 +8,6 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-import numpy as np
-import pandas as pd
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm

@@ -8,9 +8,6 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-import numpy as np
-import pandas as pd
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -352,7 +349,7 @@ def test_like_time_series_split():
         ({"warmup": 9}, "9 of 12 events are warmup, which leaves 3 for n_splits=5"),
     ],
 )
-def test_wrong_options_split(options, match):
+def test_wrong_options_of_splits(options, match):
     with pytest.raises(ValueError, match=match):
         list(ReplaySplit(**options).split(np.zeros(12)))
 
