@@ -24,9 +24,9 @@ from skbandit import GLMUCBPolicy
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy, _arm_keys
 from skbandit.bandit._arm_keys import arm_key, canonical, lookalike_label, new_keys
 from skbandit.bandit.exploration._random import TIE, uniform
-from tests.bandit.test_policy import make_log
 from tests.policies import PAPER
 from tests.tiers import first
+from tests.worlds import make_log
 
 # === Labels of arms: their keys, twins of other types, closed sets, arms that go, and JSON ======
 

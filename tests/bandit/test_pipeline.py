@@ -28,7 +28,7 @@ from skbandit.bandit import PolicyPipeline, make_policy_pipeline, select
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import ReplayScorer, ReplaySplit, off_policy_value, replay
 from skbandit.rates import positive_rate, recall
-from tests.bandit.test_policy import make_log
+from tests.worlds import make_log
 
 # === A policy behind transformers, with all of the policy's methods =============================
 

@@ -16,6 +16,7 @@ from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy
 from tests.benchmarks.bandit_defaults import DEFAULTS, Problem, digits, earned, made
 from tests.policies import PAPER
 from tests.tiers import first
+from tests.worlds import make_log
 
 # === The policy as users call it ================================================================
 
@@ -52,15 +53,6 @@ POLICIES |= COMPILED_ANEW
 @pytest.fixture(params=first(QUICK, POLICIES))
 def policy(request):
     return clone(POLICIES[request.param])
-
-
-def make_log(n=300, n_arms=5, seed=0):
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=["age", "hour", "new"])
-    arm = np.array(["a", "b", "c", "d", "e", "f"], dtype=object)[rng.integers(n_arms, size=n)]
-    return X, pd.DataFrame(
-        {"action": arm, "reward": rng.random(n) < 0.3, "timestamp": np.arange(n) * 7.0}
-    )
 
 
 def test_learning_in_parts_is_learning_at_once(policy):

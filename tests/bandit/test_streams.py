@@ -19,8 +19,8 @@ from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy
 from skbandit.bandit.exploration._random import COIN, EXPLORE, standard_normal, uniform
 from skbandit.evaluation import ReplaySplit, replay
 from skbandit.utils._fitting import seed_for
-from tests.bandit.test_policy import make_log
 from tests.tiers import first
+from tests.worlds import make_log
 
 # === Whose random numbers are whose: of copies, reloads, forks, a logger and a replayed candidate
 

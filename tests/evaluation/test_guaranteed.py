@@ -1,6 +1,5 @@
 """Intervals with a guarantee: coverage, at one time and at all times; their form."""
 
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +11,6 @@ from skbandit import GLMUCBPolicy
 from skbandit.evaluation import (
     OffPolicyEstimate,
     off_policy_blocks,
-    off_policy_value,
     replay,
     replay_blocks,
 )
@@ -24,11 +22,8 @@ from skbandit.evaluation._guaranteed import (
     path_limit,
 )
 from skbandit.exceptions import ReplayCoverageWarning
-from tests.evaluation.logs import Greedy, logged, uniform_log
 from tests.tiers import first
-
-ips = partial(off_policy_value, method="ips")
-snips = partial(off_policy_value, method="snips")
+from tests.worlds import Greedy, ips, logged, snips, uniform_log
 
 ALARM = 1e-4
 

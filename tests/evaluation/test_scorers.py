@@ -1,7 +1,6 @@
 """Scorers of policies: by replay and off policy, and the scores of rates as numbers."""
 
 import pickle
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -36,6 +35,7 @@ from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.measure._confidence import wilson_score
 from tests.policies import Always, EpsilonGreedy, QuickEpsilonGreedy
 from tests.tiers import first
+from tests.worlds import snips
 
 # === ReplayScorer: its numbers are those of replay, and scikit-learn's model selection can use it
 
@@ -322,7 +322,6 @@ def test_requests():
 
 # === OffPolicyScorer: what it scores, and that searches find what is good on other events =======
 
-snips = partial(off_policy_value, method="snips")
 
 LOG = make_bandit_log(2400, n_arms=3, n_features=3, base_rate=0.3, random_state=0)
 X, Y = LOG.X[1200:], LOG.y[1200:]

@@ -1,7 +1,5 @@
 """Columns of a log under other names: mapped, or named in an error; never overlooked."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -17,16 +15,11 @@ from skbandit.evaluation import (
     OffPolicyScorer,
     ReplaySplit,
     off_policy_blocks,
-    off_policy_value,
     replay,
     replay_blocks,
 )
 from skbandit.logs import read_log
-from tests.evaluation.logs import generic
-
-doubly_robust = partial(off_policy_value, method="dr")
-ips = partial(off_policy_value, method="ips")
-snips = partial(off_policy_value, method="snips")
+from tests.worlds import doubly_robust, generic, ips, snips
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 

@@ -2,7 +2,6 @@
 
 import datetime
 from decimal import Decimal
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,14 +11,13 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from skbandit import GLMUCBPolicy, RegressionSetSelector, ReplayScorer, SetSelectClassifier
 from skbandit.bandit import SlatePolicy
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import ReplaySplit, off_policy_value, replay, replay_blocks, replay_slates
+from skbandit.evaluation import ReplaySplit, replay, replay_blocks, replay_slates
 from skbandit.logs import read_times
 from skbandit.selection import PopularitySetSelector, logged_costs
+from tests.worlds import ips, snips
 
 # === Rows are matched by position; the same labels in another order are nearly always a mistake =
 
-ips = partial(off_policy_value, method="ips")
-snips = partial(off_policy_value, method="snips")
 
 LOG = make_bandit_log(400, n_arms=2, base_rate=0.4, random_state=0)
 X, Y = LOG.X, LOG.y[["action", "reward", "propensity"]]

@@ -1,7 +1,5 @@
 """Metamorphic relations over random tables: form, order and names do not change results."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,16 +11,13 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier, GLMUCBPolicy, RegressionSetSelector
 from skbandit.constrained import ConstrainedThreshold
-from skbandit.evaluation import off_policy_value
 from skbandit.rates import positive_rate, recall
 from skbandit.selection import PopularitySetSelector, logged_costs
 from tests.reliability import public_calls, wider_calls
 from tests.reliability.forms import COLUMNS, SPARSE, TABLES
 from tests.reliability.public_calls import GROUP, LABEL, OWN_X
 from tests.tiers import examples, first
-
-ips = partial(off_policy_value, method="ips")
-snips = partial(off_policy_value, method="snips")
+from tests.worlds import ips, snips
 
 # Of models asked with an array that were fitted with names, and of estimates from few events.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -29,8 +29,8 @@ from skbandit.selection.reductions._registry import (
     default_learner,
 )
 from skbandit.selection.reductions._rule import NO_AD, Examples
-from tests.selection.tabular import LEARNER, lowest, masks, population
 from tests.tiers import examples, first
+from tests.worlds import LEARNER, lowest, masks, population
 
 # === Registered reductions: requirements on learners ============================================
 

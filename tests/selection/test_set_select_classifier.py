@@ -22,8 +22,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.selection.reductions._filter_tree import learn_filter_tree
-from tests.selection.tabular import LEARNER, lowest, masks, population
 from tests.tiers import first
+from tests.worlds import LEARNER, lowest, masks, population
 
 REDUCTIONS = ["filter_tree", "weighted_all_pairs", "regression", "one_vs_rest"]
 VARIANTS = {"masked": {}, "in sample": {"cross_fit": None}}

@@ -1,7 +1,6 @@
 """Off-policy estimates: what the numbers are, whatever form policy and log are given in."""
 
 import copy
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -27,14 +26,11 @@ from skbandit.evaluation._off_policy._sums import (
 )
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import shrunk_weights
-from tests.evaluation.logs import Greedy, Softmax, logged
 from tests.tiers import examples, first
+from tests.worlds import Greedy, Softmax, doubly_robust, ips, logged, snips
 
 # === Off-policy estimates: what the numbers are, whatever form policy and log are given in ======
 
-doubly_robust = partial(off_policy_value, method="dr")
-ips = partial(off_policy_value, method="ips")
-snips = partial(off_policy_value, method="snips")
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 

@@ -1,7 +1,6 @@
 """off_policy_blocks: estimates of the whole log in memory, however it is cut or computed."""
 
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,7 @@ from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import off_policy_blocks, off_policy_value
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.tiers import examples
+from tests.worlds import cut
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
@@ -30,11 +30,6 @@ FEATURES = list(X.columns)
 POLICY = GLMUCBPolicy(random_state=0).fit(LOG.X[:1000], LOG.y[:1000])
 MODEL = Ridge().fit(LOG.X[:1000], LOG.y["reward"][:1000])
 TABLE = pd.concat([X, Y], axis=1)
-
-
-def cut(frame, *places):
-    edges = [0, *sorted(places), len(frame)]
-    return [frame[a:b] for a, b in pairwise(edges)]
 
 
 def assert_same(found, expected):

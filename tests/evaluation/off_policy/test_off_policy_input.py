@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -18,13 +17,10 @@ from skbandit.datasets import load_open_bandit
 from skbandit.evaluation import off_policy_blocks, off_policy_value, replay
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import mark_columns
-from tests.evaluation.logs import Greedy, Softmax, logged
+from tests.worlds import Greedy, Softmax, doubly_robust, ips, logged, snips
 
 # === Off-policy estimates: what the log cannot tell, what is refused, and real data =============
 
-doubly_robust = partial(off_policy_value, method="dr")
-ips = partial(off_policy_value, method="ips")
-snips = partial(off_policy_value, method="snips")
 
 X, Y = logged()
 ALL = [ips, snips, doubly_robust]

@@ -12,9 +12,9 @@ from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
 from skbandit.evaluation._replay._engine import Streams, prepared_copy, seeds_of_runs
 from skbandit.exceptions import ReplayCoverageWarning
-from tests.evaluation.logs import NOTHING, Y, generic, uneven_log, uniform_log
 from tests.policies import Always, EpsilonGreedy, QuickEpsilonGreedy, Recorder
 from tests.tiers import first
+from tests.worlds import NOTHING, Y, generic, uneven_log, uniform_log
 
 # === replay: which events it keeps, and what a policy gets to see ===============================
 

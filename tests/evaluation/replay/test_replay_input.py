@@ -22,8 +22,8 @@ from skbandit.bandit import select
 from skbandit.datasets import load_open_bandit, make_bandit_log
 from skbandit.evaluation import ReplayScorer, ReplaySplit, off_policy_value, replay
 from skbandit.exceptions import ReplayCoverageWarning
-from tests.evaluation.logs import NOTHING, Y, generic, uneven_log, uniform_log
 from tests.policies import Always, EpsilonGreedy, Recorder
+from tests.worlds import NOTHING, Y, generic, uneven_log, uniform_log
 
 # === replay: logs of many kinds, what it warns of, and what it refuses ==========================
 
