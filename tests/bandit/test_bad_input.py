@@ -24,6 +24,7 @@ from skbandit.bandit import (
 from skbandit.datasets import read_parquet_log
 from skbandit.evaluation import off_policy_blocks, off_policy_value, replay, slate_ips
 from tests.tiers import first
+from tests.worlds import refuses, warns
 
 # === Wrong input raises an error that names it, and leaves the policy unchanged =================
 
@@ -57,15 +58,13 @@ def test_wrong_logs(y, message):
     policy = GLMUCBPolicy().fit(X, Y)
     before = policy.coef_.copy(), policy.arms_.tolist()
     for method in (policy.fit, policy.partial_fit):
-        with pytest.raises(ValueError, match=message):
-            method(X, y)
+        refuses(message, method, X, y)
     np.testing.assert_array_equal(policy.coef_, before[0])
     assert policy.arms_.tolist() == before[1]
 
 
 def test_rewards_outside_of_the_range_name_the_cure():
-    with pytest.raises(ValueError, match="link='linear'"):
-        GLMUCBPolicy("probit").fit(X, Y.assign(reward=5.0))
+    refuses("link='linear'", GLMUCBPolicy("probit").fit, X, Y.assign(reward=5.0))
     GLMUCBPolicy("linear").fit(X, Y.assign(reward=5.0))
 
 
@@ -89,8 +88,7 @@ def slates(**options):
     ],
 )
 def test_unsigned_costs_as_rewards(call):
-    with pytest.warns(UserWarning, match=r"reward holds 255 as uint8, .*-y.astype\(float\)"):
-        call(-Y["reward"].to_numpy("uint8"))
+    warns(r"reward holds 255 as uint8, .*-y.astype\(float\)", call, -Y["reward"].to_numpy("uint8"))
     call(Y["reward"].to_numpy("uint8"))
 
 
@@ -108,8 +106,7 @@ def test_unsigned_costs_as_rewards(call):
 )
 def test_wrong_available_arms(available, message):
     policy = GLMUCBPolicy().fit(X, Y)
-    with pytest.raises(ValueError, match=message):
-        policy.select(X, available=available)
+    refuses(message, policy.select, X, available=available)
 
 
 @pytest.mark.parametrize(
@@ -139,8 +136,7 @@ def test_wrong_available_arms(available, message):
 )
 def test_wrong_parameters(settings, message):
     policy = GLMUCBPolicy(**settings)
-    with pytest.raises(ValueError, match=message):
-        policy.fit(X, Y)
+    refuses(message, policy.fit, X, Y)
     assert not hasattr(policy, "coef_")
 
 
@@ -151,8 +147,7 @@ def test_timestamps_must_not_decrease():
 
 
 def test_labels_must_be_hashable():
-    with pytest.raises(TypeError, match="hashable"):
-        GLMUCBPolicy().fit(X, Y.assign(action=[["a"]] * 6))
+    refuses("hashable", GLMUCBPolicy().fit, X, Y.assign(action=[["a"]] * 6), error=TypeError)
 
 
 @pytest.mark.parametrize(
@@ -201,8 +196,7 @@ def test_a_log_of_slates_is_sent_to_its_policy(policy):
     ):
         clone(policy).fit(X, SLATES["action"].tolist(), reward=Y["reward"])
     pools = tuples.assign(reward=1.0, available=[("a", "b", "c")] * 6)
-    with pytest.raises(ValueError, match=r"\('a', 'b'\) is not among .*: a log of slates is for"):
-        clone(policy).fit(X, pools)
+    refuses(r"\('a', 'b'\) is not among .*: a log of slates is for", clone(policy).fit, X, pools)
     clone(policy).fit(X, tuples.assign(reward=Y["reward"]))  # a tuple may be a label
 
 
@@ -223,28 +217,23 @@ def test_strings_among_the_features(policy):
     message = r"X has strings in the column 'device', such as '(tv|ios)': encode .*OneHotEncoder"
     with pytest.raises(ValueError, match=message):
         clone(policy).set_params(**({"cv": 2} if hasattr(policy, "cv") else {})).fit(words, logged)
-    with pytest.raises(ValueError, match="X has strings, such as 'x': encode"):
-        GLMUCBPolicy().fit([["x"], ["y"]], Y[:2])
-    with pytest.raises(ValueError, match=message):
-        off_policy_value(np.full((6, 2), 0.5), words, logged, cv=2, method="dr")
+    refuses("X has strings, such as 'x': encode", GLMUCBPolicy().fit, [["x"], ["y"]], Y[:2])
+    refuses(message, off_policy_value, np.full((6, 2), 0.5), words, logged, cv=2, method="dr")
 
 
 def test_lists_and_missing_values_among_the_features():
     rows = pd.DataFrame({"age": np.arange(6.0), "embedding": [[0.0, 1.0]] * 6})
-    with pytest.raises(
-        ValueError, match="X has lists in the column 'embedding': pass a column per"
-    ):
-        GLMUCBPolicy().fit(rows, Y[:6])
+    refuses(
+        "X has lists in the column 'embedding': pass a column per", GLMUCBPolicy().fit, rows, Y[:6]
+    )
     rows = pd.DataFrame({"age": np.arange(6.0), "size": [1.0, np.nan] * 3})
     with pytest.raises(ValueError, match=r"X contains NaN in the column 'size': .*SimpleImputer"):
         GLMUCBPolicy().fit(rows, Y[:6])
-    with pytest.raises(ValueError, match="X contains NaN: fill"):
-        GLMUCBPolicy().fit(rows.to_numpy(), Y[:6])
+    refuses("X contains NaN: fill", GLMUCBPolicy().fit, rows.to_numpy(), Y[:6])
 
 
 def test_columns_must_be_a_dict():
-    with pytest.raises(ValueError, match="'columns' parameter of GLMUCBPolicy must be"):
-        GLMUCBPolicy(columns="arm_id").fit(X, Y)
+    refuses("'columns' parameter of GLMUCBPolicy must be", GLMUCBPolicy(columns="arm_id").fit, X, Y)
 
 
 # === Rows of known columns skip scikit-learn's validation, and only these do ====================
@@ -272,8 +261,7 @@ def test_known_columns(rows, monkeypatch):
     expected = policy.decision_function(rows.astype(object))
     monkeypatch.setattr(_sequential, "validate_data", refuse)
     np.testing.assert_array_equal(policy.decision_function(rows), expected)
-    with pytest.raises(AssertionError, match="in full"):
-        policy.select(rows.rename(columns={"age": "Age"}))
+    refuses("in full", policy.select, rows.rename(columns={"age": "Age"}), error=AssertionError)
 
 
 @pytest.mark.parametrize(
@@ -301,11 +289,9 @@ def test_others_are_errors_as_before(rows, message):
 
 def test_names_are_still_compared_with_arrays():
     named = GLMUCBPolicy(random_state=0).fit(FRAME, Y_COLUMNS)
-    with pytest.warns(UserWarning, match="does not have valid feature names"):
-        named.predict(FRAME.to_numpy(dtype=float))
+    warns("does not have valid feature names", named.predict, FRAME.to_numpy(dtype=float))
     unnamed = GLMUCBPolicy(random_state=0).fit(FRAME.to_numpy(dtype=float), Y_COLUMNS)
-    with pytest.warns(UserWarning, match="fitted without feature names"):
-        unnamed.predict(FRAME)
+    warns("fitted without feature names", unnamed.predict, FRAME)
 
 
 def test_any_order_of_memory(monkeypatch):
@@ -360,8 +346,7 @@ def test_policies_learn_mean_rewards(name, form):
     assert set(policy.select(X)) <= {0, 1, 2}
     if hasattr(policy, "predict_reward"):
         assert policy.predict_reward(X[:1])[0] == pytest.approx(RATES[policy.arms_], abs=0.15)
-    with pytest.raises(ValueError, match=r"0 features|has 1 features"):
-        policy.predict(np.zeros((3, 1)))
+    refuses(r"0 features|has 1 features", policy.predict, np.zeros((3, 1)))
     best = y["reward"][300:][y["action"] == 2].mean()
     rest = FORMS["array"][300:], y[300:]
     for method in ("snips", "dr"):
@@ -395,12 +380,10 @@ def test_slates():
 def test_none_is_refused_with_the_cure():
     y, cure = log(), r"X is None: a policy needs contexts .*np\.empty\(\(n_events, 0\)\)"
     for policy in POLICIES.values():
-        with pytest.raises(ValueError, match=cure):
-            policy.fit(None, y)
+        refuses(cure, policy.fit, None, y)
     fitted = GLMUCBPolicy(random_state=0).fit(FORMS["array"], y)
     for call in (replay, off_policy_value):
-        with pytest.raises(ValueError, match=cure):
-            call(fitted, None, y)
+        refuses(cure, call, fitted, None, y)
 
 
 def test_without_contexts_and_intercept_there_is_nothing_to_learn():
@@ -432,8 +415,7 @@ def equal_log(reward, n=100):
     ids=["glm", "shared", "oracle", "pipeline", "slate", "slate reward"],
 )
 def test_said_once(policy):
-    with pytest.warns(UserWarning, match=MESSAGE):
-        policy.fit(X_EQUAL, equal_log(1))
+    warns(MESSAGE, policy.fit, X_EQUAL, equal_log(1))
     policy.partial_fit(X_EQUAL, equal_log(1))  # not again
     with pytest.warns(UserWarning, match=MESSAGE):
         policy.fit(X_EQUAL, equal_log(1))  # a new beginning

@@ -21,6 +21,7 @@ from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay, replay_blocks
 from tests.policies import PAPER
 from tests.tiers import first
+from tests.worlds import refuses, warns
 
 # === The compiled replay decides as `select`, `predict` and `partial_fit` do, event by event ====
 
@@ -327,10 +328,8 @@ def test_bad_sparse_input_leaves_the_policy_unchanged():
         wrong.data[0] = value
         for attempt in (lambda w=wrong: policy.partial_fit(w, Y[:5]),
                         lambda w=wrong: policy.select(w)):  # fmt: skip
-            with pytest.raises(ValueError, match=message):
-                attempt()
-    with pytest.raises(ValueError, match="60 features"):
-        policy.predict(X[:, :59])
+            refuses(message, attempt)
+    refuses("60 features", policy.predict, X[:, :59])
     assert pickle.dumps(policy) == before
 
 
@@ -384,8 +383,7 @@ def test_memory_of_wide_contexts(standardize):
     replay(policy, wide[:299], y[:299], random_state=0)
     tracemalloc.start()
     policy.fit(wide, y).select(wide)
-    with pytest.warns(UserWarning, match="fitted to this very log"):
-        replay(policy, wide, y, random_state=0)
+    warns("fitted to this very log", replay, policy, wide, y, random_state=0)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 60e6

@@ -28,7 +28,7 @@ from skbandit.bandit import PolicyPipeline, make_policy_pipeline, select
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import ReplayScorer, ReplaySplit, off_policy_value, replay
 from skbandit.rates import positive_rate, recall
-from tests.worlds import make_log
+from tests.worlds import make_log, refuses, warns
 
 # === A policy behind transformers, with all of the policy's methods =============================
 
@@ -224,8 +224,7 @@ def test_rows_are_matched_before_the_transformers():
             {"y": y, "sample_weight": pd.Series(1.0, users[::-1])},
             {"y": y["action"].to_numpy(), "reward": y["reward"][::-1]},
         ):
-            with pytest.warns(UserWarning, match="have the same row labels in different orders"):
-                learn(X, **wrong)
+            warns("have the same row labels in different orders", learn, X, **wrong)
         scores = getattr(clone(policy), method)(X, y).predict_reward(X)
         policy = clone(policy)
         # `available` is put in order by its labels, as nothing else is
@@ -426,13 +425,10 @@ LOG = pd.DataFrame({"action": RNG.integers(2, size=N), "reward": LABELS.to_numpy
 def test_text_is_told_with_its_column_and_the_cure(model, y):
     numbers = X_SELECTOR.assign(place=(X_SELECTOR["place"] == "east") + np.arange(N) / N)
     told = r"X has strings in the column 'place', such as '(east|west)': encode them, as by OneHot"
-    with pytest.raises(ValueError, match=told):
-        model.fit(X_SELECTOR, y)
+    refuses(told, model.fit, X_SELECTOR, y)
     model.fit(numbers, y)
-    with pytest.raises(ValueError, match=told):
-        model.predict(X_SELECTOR)
-    with pytest.raises(ValueError, match="X contains NaN in the column 'age'"):
-        model.predict(numbers.assign(age=np.nan))
+    refuses(told, model.predict, X_SELECTOR)
+    refuses("X contains NaN in the column 'age'", model.predict, numbers.assign(age=np.nan))
 
 
 def test_it_is_a_pipeline():

@@ -26,6 +26,7 @@ from skbandit.bandit.shared._state import (
 from skbandit.evaluation import ReplaySplit, off_policy_value, replay, replay_blocks
 from tests.bandit.test_compiled_replay import SharedOneByOne
 from tests.tiers import first
+from tests.worlds import refuses
 
 # === SharedGLMPolicy: direct Bayesian regression, logs, arms that come, and replays =============
 
@@ -98,8 +99,7 @@ def test_windows_wait(problem):
         policy.partial_fit(X[150:151], y[150:151].drop(columns="available").assign(action="arm99"))
     with pytest.raises(ValueError, match="no column 'timestamp'"):
         policy.partial_fit(X[:1], {"action": ["arm01"], "reward": [1]})
-    with pytest.raises(ValueError, match="earlier than"):
-        policy.partial_fit(X[:1], y[:1])
+    refuses("earlier than", policy.partial_fit, X[:1], y[:1])
 
 
 def test_a_replay_hands_on_what_waits(problem):
@@ -199,10 +199,8 @@ def test_a_replay_may_bring_features_of_new_arms(problem):
     assert len(policy.arm_features) == 3
     whole = replay(SharedGLMPolicy(Z, random_state=0), X, y, random_state=1)
     assert told.history.equals(whole.history)
-    with pytest.raises(ValueError, match="has no features"):
-        replay(policy, X, y, random_state=1)
-    with pytest.raises(TypeError, match="takes none"):
-        replay(GLMUCBPolicy(), X, y, arm_features=Z)
+    refuses("has no features", replay, policy, X, y, random_state=1)
+    refuses("takes none", replay, GLMUCBPolicy(), X, y, arm_features=Z, error=TypeError)
 
 
 def test_new_arms_at_any_time(problem):
@@ -215,8 +213,7 @@ def test_new_arms_at_any_time(problem):
     policy.partial_fit(X[90:300], y[90:300], arm_features=Z[["q", "p"]])  # columns by name
     pd.testing.assert_frame_equal(policy.arm_features_, Z, check_index_type=False)
     assert policy.n_updates_.sum() == 300
-    with pytest.raises(ValueError, match="arm 'arm99' has no features"):
-        policy.select(X[:1], available=["arm00", "arm99"])
+    refuses("arm 'arm99' has no features", policy.select, X[:1], available=["arm00", "arm99"])
     policy.drop_arms(["arm03"])
     assert "arm03" not in policy.arms_
     policy.describe_arms(Z.loc[["arm03"]])
@@ -263,20 +260,16 @@ def test_bad_arm_features_change_nothing(change, message, problem):
     X, y, Z = problem
     policy = SharedGLMPolicy(Z, random_state=0).fit(X[:50], y[:50])
     before = pickle.dumps(policy)
-    with pytest.raises(ValueError, match=message):
-        policy.partial_fit(X[50:60], y[50:60], arm_features=change(Z))
+    refuses(message, policy.partial_fit, X[50:60], y[50:60], arm_features=change(Z))
     assert pickle.dumps(policy) == before
 
 
 def test_features_come_first_or_never(problem):
     X, y, Z = problem
     policy = SharedGLMPolicy().fit(X[:50], y[:50])
-    with pytest.raises(ValueError, match="learned without features"):
-        policy.partial_fit(X[50:60], y[50:60], arm_features=Z)
-    with pytest.raises(TypeError, match="DataFrame"):
-        SharedGLMPolicy().describe_arms(Z.to_dict())
-    with pytest.raises(NotFittedError, match="knows no arms"):
-        SharedGLMPolicy().select(X)
+    refuses("learned without features", policy.partial_fit, X[50:60], y[50:60], arm_features=Z)
+    refuses("DataFrame", SharedGLMPolicy().describe_arms, Z.to_dict(), error=TypeError)
+    refuses("knows no arms", SharedGLMPolicy().select, X, error=NotFittedError)
     with pytest.raises(ValueError, match="reward is 2"):
         SharedGLMPolicy(Z).fit(X[:2], pd.DataFrame({"action": Z.index[:2], "reward": [2, 0]}))
 

@@ -12,6 +12,7 @@ from skbandit.bandit import SlatePolicy
 from skbandit.datasets import make_bandit_log, make_set_selection, read_slate_log
 from skbandit.evaluation import replay_slates, slate_ips, slate_pseudo_inverse
 from skbandit.logs import read_log
+from tests.worlds import refuses, warns
 
 # === A log made from a known truth keeps to it ==================================================
 # Statistical statements are seeded. Each compares one number with a normal approximation, at 5
@@ -225,8 +226,7 @@ def test_the_row_of_a_wrong_probability_is_named():
         probability[17] = [1.2, -0.2, 0.0]
         return probability
 
-    with pytest.raises(ValueError, match="in row 17 arms"):
-        make_bandit_log(40_000, 3, logging=wrong)
+    refuses("in row 17 arms", make_bandit_log, 40_000, 3, logging=wrong)
 
 
 def test_a_log_is_read_back():
@@ -271,8 +271,7 @@ def test_extreme_effects_keep_the_base_rate():
     ],
 )
 def test_wrong_arguments(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        make_bandit_log(**wrong)
+    refuses(message, make_bandit_log, **wrong)
 
 
 # === Long tables of impressions, against the slates that they were made from ====================
@@ -352,8 +351,7 @@ def test_rewards_may_be_unknown_and_slates_of_any_size():
 def test_unsigned_costs_as_rewards():
     _, _, clicks, table = slates(n=20)
     table["clicked"] = -clicks.ravel().astype("uint8")
-    with pytest.warns(UserWarning, match=r"reward holds 255 as uint8, .*-y.astype\(float\)"):
-        read_slate_log(table, **NAMES)
+    warns(r"reward holds 255 as uint8, .*-y.astype\(float\)", read_slate_log, table, **NAMES)
 
 
 @pytest.mark.parametrize(
@@ -375,13 +373,11 @@ def test_tables_that_are_no_slates(change, match):
         "clicked": [0, 1, 0, 0],
         "x": [1.0, 1.0, 3.0, 3.0],
     }
-    with pytest.raises(ValueError, match=match):
-        read_slate_log(table | change, **NAMES)
+    refuses(match, read_slate_log, table | change, **NAMES)
     with pytest.raises(ValueError, match="'at', the timestamp, must be datetimes or numbers"):
         read_slate_log(table | {"at": [*"9911"]}, **NAMES, timestamp="at")
     twice = pd.DataFrame(table).rename(columns={"x": "ad"})
-    with pytest.raises(ValueError, match="two columns 'ad': rename one"):
-        read_slate_log(twice, **NAMES)
+    refuses("two columns 'ad': rename one", read_slate_log, twice, **NAMES)
     with pytest.raises(ValueError, match="item names the column 'adv', which the table lacks"):
         read_slate_log(table, **NAMES | {"item": "adv"})
 

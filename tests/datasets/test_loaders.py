@@ -21,6 +21,7 @@ from skbandit.datasets import (
 from skbandit.datasets._files import INCLUDED, load_bytes
 from skbandit.datasets._public_logs import _LOGS
 from skbandit.logs import read_log
+from tests.worlds import refuses
 
 # === Adult and a9a: the published sizes, and two encodings that must agree on the same people ===
 
@@ -31,14 +32,12 @@ SHARE_TRAIN = 0.2408
 
 @pytest.mark.parametrize("fetch", [load_adult, fetch_adult, fetch_a9a])
 def test_unknown_subset(fetch):
-    with pytest.raises(ValueError, match="'train', 'test' or 'all', got 'validation'"):
-        fetch(subset="validation")
+    refuses("'train', 'test' or 'all', got 'validation'", fetch, subset="validation")
 
 
 @pytest.mark.parametrize("fetch", [fetch_adult, fetch_a9a])
 def test_missing(fetch, tmp_path):
-    with pytest.raises(OSError, match="SKBANDIT_DATA"):
-        fetch(data_home=tmp_path, download_if_missing=False)
+    refuses("SKBANDIT_DATA", fetch, data_home=tmp_path, download_if_missing=False, error=OSError)
 
 
 def test_adult_table(adult_frame):
@@ -187,10 +186,8 @@ def lines(name):
 
 
 def test_wrong_arguments():
-    with pytest.raises(ValueError, match="'random' or 'bts', got 'uniform'"):
-        fetch_open_bandit("uniform")
-    with pytest.raises(ValueError, match=r"campaign must be 'men', .* got 'women'"):
-        fetch_open_bandit(campaign="women")
+    refuses("'random' or 'bts', got 'uniform'", fetch_open_bandit, "uniform")
+    refuses(r"campaign must be 'men', .* got 'women'", fetch_open_bandit, campaign="women")
 
 
 def test_missing_open_bandit(tmp_path):
@@ -202,8 +199,7 @@ def test_another_file_is_refused(tmp_path):
     folder = tmp_path / "open_bandit" / "random"
     folder.mkdir(parents=True)
     (folder / "men.csv.gz").write_bytes(gzip.compress(b",timestamp,item_id\n"))
-    with pytest.raises(OSError, match="is not the published file"):
-        fetch_open_bandit(data_home=tmp_path)
+    refuses("is not the published file", fetch_open_bandit, data_home=tmp_path, error=OSError)
 
 
 def test_decisions(name, log, lines):
@@ -465,13 +461,11 @@ def test_the_two_formats_do_not_mix(write):
 
 def test_line_numbers_start_again_with_each_file(write):
     paths = [write([R6A] * 3, "one"), write([R6A, "x"], "two")]
-    with pytest.raises(ValueError, match="two, line 2: "):
-        list(read_yahoo_r6(paths))
+    refuses("two, line 2: ", list, read_yahoo_r6(paths))
 
 
 def test_nothing_to_read(write):
-    with pytest.raises(ValueError, match=r"no event in .*empty"):
-        list(read_yahoo_r6(write([], "empty"), malformed="skip"))
+    refuses(r"no event in .*empty", list, read_yahoo_r6(write([], "empty"), malformed="skip"))
     with pytest.raises(ValueError, match=r"no event in .*wrong\. .*line 1: expected"):
         list(read_yahoo_r6(write(["x"], "wrong"), malformed="skip"))
 
@@ -480,8 +474,7 @@ def test_wrong_arguments_are_refused_at_the_call(tmp_path, write):
     path = write([R6A])
     with pytest.raises(FileNotFoundError, match="no-such-file is not a file"):
         read_yahoo_r6([path, tmp_path / "no-such-file"])
-    with pytest.raises(ValueError, match="paths contains no file name"):
-        read_yahoo_r6([])
+    refuses("paths contains no file name", read_yahoo_r6, [])
     with pytest.raises(ValueError, match="malformed must be 'raise' or 'skip', got 'ignore'"):
         read_yahoo_r6(path, malformed="ignore")
     for wrong in (0, 2.5, np.nan, "2"):
@@ -493,8 +486,7 @@ def test_a_damaged_archive_is_named(tmp_path):
     content = gzip.compress(("\n".join(random_r6a(200)[0])).encode())
     path = tmp_path / "log.gz"
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(OSError, match=r"log\.gz is damaged: "):
-        list(read_yahoo_r6(path))
+    refuses(r"log\.gz is damaged: ", list, read_yahoo_r6(path), error=OSError)
 
 
 @pytest.mark.thorough
@@ -526,5 +518,4 @@ def test_blank_lines_and_a_byte_order_mark(write):
     "line", [R6A.replace("1241160900", "1" * 30), R6A.replace("2:0.000012", "2:0_1")]
 )
 def test_numbers_that_only_python_reads_are_refused(write, line):
-    with pytest.raises(ValueError, match="line 1"):
-        list(read_yahoo_r6(write([line])))
+    refuses("line 1", list, read_yahoo_r6(write([line])))

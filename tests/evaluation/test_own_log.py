@@ -21,6 +21,7 @@ from skbandit.evaluation._replay import _engine
 from skbandit.inspection import ReplayDisplay
 from skbandit.utils._fitting import iter_with_progress
 from tests.tiers import first
+from tests.worlds import warns
 
 # === A policy evaluated on the very log that it was fitted to: a warning, and none otherwise ====
 
@@ -50,8 +51,7 @@ def test_its_own_log(name, evaluation):
     policy, contexts = POLICIES[name]
     policy = clone(policy).fit(contexts, Y)
     evaluate = EVALUATIONS[evaluation]
-    with pytest.warns(UserWarning, match="fitted to this very log.*clone"):
-        evaluate(policy, contexts, Y)
+    warns("fitted to this very log.*clone", evaluate, policy, contexts, Y)
 
 
 @pytest.mark.parametrize("name", first(5, POLICIES))
@@ -78,8 +78,7 @@ def test_a_later_fit_replaces_the_log_and_contexts_may_say_nothing():
         policy.fit(nothing[300:], Y[300:])
         replay(policy, nothing[:300], Y[:300], random_state=0)
     policy.partial_fit(nothing[:300], Y[:300])
-    with pytest.warns(UserWarning, match="fitted to this very log"):
-        replay(policy, nothing[300:], Y[300:], random_state=0)
+    warns("fitted to this very log", replay, policy, nothing[300:], Y[300:], random_state=0)
 
 
 # === Long replays tell how far they are, where they are asked to, and decide the same ===========

@@ -35,7 +35,7 @@ from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.measure._confidence import wilson_score
 from tests.policies import Always, EpsilonGreedy, QuickEpsilonGreedy
 from tests.tiers import first
-from tests.worlds import snips
+from tests.worlds import refuses, snips, warns
 
 # === ReplayScorer: its numbers are those of replay, and scikit-learn's model selection can use it
 
@@ -259,8 +259,7 @@ def test_parts_that_are_not_sliced(log):
             scorer(EpsilonGreedy(), *fold, **{name: log.y[name].to_numpy()})
     with pytest.raises(ValueError, match="available has 1500 entries for 500"):
         scorer(EpsilonGreedy(), *fold, available=[(0, 1, 2)] * 1500)
-    with pytest.raises(ValueError, match="1500 entries for 500"):
-        scorer(EpsilonGreedy(), *fold, sample_weight=np.ones(1500))
+    refuses("1500 entries for 500", scorer, EpsilonGreedy(), *fold, sample_weight=np.ones(1500))
     with pytest.raises(ValueError, match="reward"):
         scorer(EpsilonGreedy(), log.X[:500], log.y["action"][:500], reward=log.y["reward"])
 
@@ -271,13 +270,11 @@ def test_columns_of_a_boolean_available_are_the_fitted_arms(log):
     table = np.ones((len(log.y), 3), dtype=bool)
     table[:, 2] = log.y["action"] == 2  # arm 2 mostly away
     y = log.y[["action", "reward"]]
-    with pytest.warns(UserWarning, match="not chosen uniformly"):
-        ReplayScorer()(policy, log.X, y, available=table)
+    warns("not chosen uniformly", ReplayScorer(), policy, log.X, y, available=table)
     with pytest.raises(ValueError, match="not among the available arms"):
         ReplayScorer()(policy, log.X, y, available=table[:, ::-1])
     backwards = GLMUCBPolicy(arms=[2, 1, 0], random_state=0).fit(log.X, log.y)
-    with pytest.raises(ValueError, match="could be read in two ways"):
-        ReplayScorer()(backwards, log.X, y, available=table)
+    refuses("could be read in two ways", ReplayScorer(), backwards, log.X, y, available=table)
 
 
 # --- an estimator-like object --------------------------------------------------------------
@@ -292,8 +289,7 @@ def test_columns_of_a_boolean_available_are_the_fitted_arms(log):
     ],
 )
 def test_wrong_options(options, match, log):
-    with pytest.raises(ValueError, match=match):
-        ReplayScorer(**options)(EpsilonGreedy(), log.X, log.y)
+    refuses(match, ReplayScorer(**options), EpsilonGreedy(), log.X, log.y)
 
 
 def test_no_policy(log):

@@ -15,6 +15,7 @@ from skbandit.evaluation import ReplaySplit, replay
 from skbandit.inspection import ArmSharesDisplay, ReplayDisplay
 from skbandit.inspection._style import GRAY, PALETTE
 from tests.policies import Always
+from tests.worlds import refuses
 
 # === ReplayDisplay: what is drawn is what the replay found, at every horizon ====================
 
@@ -157,12 +158,10 @@ def test_names_are_taken_literally(result):
 @pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
 def test_what_cannot_be_drawn_is_explained(result):
     nothing = replay(Always("none"), LOG.X, LOG.y.astype({"action": str}), available=POOLS)
-    with pytest.raises(ValueError, match="'idle' has a run that kept no event"):
-        ReplayDisplay.from_result({"idle": nothing})
+    refuses("'idle' has a run that kept no event", ReplayDisplay.from_result, {"idle": nothing})
     with pytest.raises(TypeError, match=r"must be a ReplayResult, .* or a dict of them, got \["):
         ReplayDisplay.from_result([result])
-    with pytest.raises(ValueError, match="result is empty"):
-        ReplayDisplay.from_result({})
+    refuses("result is empty", ReplayDisplay.from_result, {})
     with pytest.raises(ValueError, match="confidence_level=95 must lie between 0 and 1"):
         ReplayDisplay.from_result(result, confidence_level=95)
     assert not plt.get_fignums()
@@ -394,10 +393,8 @@ def test_shares_that_cannot_be_drawn_are_explained():
         ArmSharesDisplay.from_log(["a", "b"], arms=["a", "x"])
     with pytest.raises(ValueError, match="y has no column 'action'; its columns are"):
         ArmSharesDisplay.from_log(LOG_SHARES.y[["reward"]])
-    with pytest.raises(ValueError, match="y has no events"):
-        ArmSharesDisplay.from_log(LOG_SHARES.y[:0])
-    with pytest.raises(ValueError, match="action is missing on row 1"):
-        ArmSharesDisplay.from_log(["a", None])
+    refuses("y has no events", ArmSharesDisplay.from_log, LOG_SHARES.y[:0])
+    refuses("action is missing on row 1", ArmSharesDisplay.from_log, ["a", None])
     with pytest.raises(ValueError, match="timestamp has 3 entries for 2 events"):
         ArmSharesDisplay.from_log(["a", "b"], timestamp=[1, 2, 3])
     pools = [("a", "b", "none")] * 20
@@ -405,8 +402,7 @@ def test_shares_that_cannot_be_drawn_are_explained():
     nothing = replay(Always("none"), np.zeros((20, 1)), log, available=pools)
     with pytest.raises(TypeError, match=r"result must be a ReplayResult, .* got {}"):
         ArmSharesDisplay.from_result({})
-    with pytest.raises(ValueError, match="the replay kept no event"):
-        ArmSharesDisplay.from_result(nothing)
+    refuses("the replay kept no event", ArmSharesDisplay.from_result, nothing)
     assert not plt.get_fignums()
 
 

@@ -14,7 +14,7 @@ from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import ReplaySplit, replay, replay_blocks, replay_slates
 from skbandit.logs import read_times
 from skbandit.selection import PopularitySetSelector, logged_costs
-from tests.worlds import ips, snips
+from tests.worlds import ips, refuses, snips, warns
 
 # === Rows are matched by position; the same labels in another order are nearly always a mistake =
 
@@ -58,8 +58,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_the_same_labels_in_another_order(mistake):
-    with pytest.warns(UserWarning, match=r"same row labels in different orders .*reset_index"):
-        MISTAKES[mistake]()
+    warns(r"same row labels in different orders .*reset_index", MISTAKES[mistake])
 
 
 def repeated(labels):
@@ -121,8 +120,7 @@ def test_one_call(method):
 def test_a_call_after_later_events():
     late = Y_TIME.iloc[:5]
     learned = timed_policy().fit(X_TIME[300:], Y_TIME[300:])
-    with pytest.warns(UserWarning, match=r"row 0, 0 s, is earlier than .* before, 5990 s"):
-        learned.partial_fit(X_TIME[:5], late)
+    warns(r"row 0, 0 s, is earlier than .* before, 5990 s", learned.partial_fit, X_TIME[:5], late)
     learned.partial_fit(X_TIME[:5], late.assign(timestamp=7000.0))  # forward: not a word
     forgetful = timed_policy(forgetting=0.9).fit(X_TIME[300:], Y_TIME[300:])
     before = forgetful.coef_
@@ -187,10 +185,8 @@ def test_numbers_as_objects(numbers):
     ],
 )
 def test_what_are_no_times(times, cure):
-    with pytest.raises(ValueError, match=f"must be datetimes or numbers of seconds.*: {cure}"):
-        read_times(times, 1)
-    with pytest.raises(ValueError, match="timestamp is missing on row 1"):
-        read_times([NOON, None], 2)
+    refuses(f"must be datetimes or numbers of seconds.*: {cure}", read_times, times, 1)
+    refuses("timestamp is missing on row 1", read_times, [NOON, None], 2)
 
 
 def test_a_wrong_unit_is_told_of_once_per_call():
@@ -215,8 +211,7 @@ def test_late_dates_have_a_unit():
 
 
 def test_replay():
-    with pytest.raises(ValueError, match=r"goes back on row 300, .*: replay needs"):
-        replay(timed_policy(), X_TIME, BACK)
+    refuses(r"goes back on row 300, .*: replay needs", replay, timed_policy(), X_TIME, BACK)
     with pytest.raises(ValueError, match=r"replay needs events .* by successive halving shuffle"):
         ReplayScorer()(timed_policy(), X_TIME, BACK)
     halves = [(X_TIME[300:], Y_TIME[300:]), (X_TIME[:300], Y_TIME[:300])]
@@ -243,11 +238,9 @@ def test_a_policy_that_knows_the_future():
 
 def test_plain_folds_teach_a_fitted_policy_the_future():
     options = {"scoring": ReplayScorer(start="fitted", random_state=0), "error_score": "raise"}
-    with pytest.warns(UserWarning, match="it knows the future"):
-        cross_val_score(timed_policy(), X_TIME, Y_TIME, cv=3, **options)
+    warns("it knows the future", cross_val_score, timed_policy(), X_TIME, Y_TIME, cv=3, **options)
     fixed = options | {"scoring": ReplayScorer(start="fitted", learn=False, random_state=0)}
-    with pytest.warns(UserWarning, match="it knows the future"):
-        cross_val_score(timed_policy(), X_TIME, Y_TIME, cv=3, **fixed)
+    warns("it knows the future", cross_val_score, timed_policy(), X_TIME, Y_TIME, cv=3, **fixed)
     assert np.isfinite(
         cross_val_score(timed_policy(), X_TIME, Y_TIME, cv=ReplaySplit(2), **options)
     ).all()

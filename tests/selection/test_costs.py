@@ -26,6 +26,7 @@ from skbandit.selection._costs import (
     read_cost_matrix,
 )
 from skbandit.selection.reductions._registry import REDUCTIONS
+from tests.worlds import refuses
 
 # === Costs and availability in all the forms they are given in, and what is refused =============
 
@@ -124,8 +125,7 @@ def test_nullable_availability():
     table = pd.DataFrame(AVAILABLE, columns=NAMES).astype("boolean")
     np.testing.assert_array_equal(read_mask(table, np.array(NAMES), 2), AVAILABLE)
     table.loc[1, "b"] = pd.NA
-    with pytest.raises(ValueError, match="True or False everywhere, got <NA> in row 1"):
-        read_mask(table, np.array(NAMES), 2)
+    refuses("True or False everywhere, got <NA> in row 1", read_mask, table, np.array(NAMES), 2)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,7 @@ def test_nullable_availability():
     ],
 )
 def test_costs_refused(y, message):
-    with pytest.raises(ValueError, match=message):
-        read_cost_matrix(y)
+    refuses(message, read_cost_matrix, y)
 
 
 @pytest.mark.parametrize(
@@ -170,22 +169,19 @@ def test_costs_refused(y, message):
     ],
 )
 def test_availability_refused(available, message):
-    with pytest.raises(ValueError, match=message):
-        read_mask(available, np.array(NAMES), 2)
+    refuses(message, read_mask, available, np.array(NAMES), 2)
 
 
 def test_an_ad_never_observed_is_named():
     check_every_ad_observed(read_cost_matrix(VALUES))
     y = pd.DataFrame({"a": [1.0, 2.0], "b": [np.nan, np.nan]})
-    with pytest.raises(ValueError, match="No cost of ad 'b' was observed"):
-        check_every_ad_observed(read_cost_matrix(y))
+    refuses("No cost of ad 'b' was observed", check_every_ad_observed, read_cost_matrix(y))
     with pytest.raises(ValueError, match="No cost of ad 1 was observed"):
         check_every_ad_observed(
             read_cost_matrix(VALUES, [[True, False, True], [True, False, True]])
         )
     never = np.full((2, 9), np.nan)
-    with pytest.raises(ValueError, match="ad 0, 1, 2, 3, 4 and 4 more was"):
-        check_every_ad_observed(read_cost_matrix(never))
+    refuses("ad 0, 1, 2, 3, 4 and 4 more was", check_every_ad_observed, read_cost_matrix(never))
 
 
 @pytest.mark.parametrize("form", [np.array, sp.csr_array])
@@ -193,14 +189,12 @@ def test_a_row_with_too_few_ads_is_named(form):
     mask = np.ones((4, 50), dtype=bool)
     mask[2, :48] = False
     check_enough_available(form(mask), 2)
-    with pytest.raises(ValueError, match="Row 2 has 2 available ads, but n_select is 3"):
-        check_enough_available(form(mask), 3)
+    refuses("Row 2 has 2 available ads, but n_select is 3", check_enough_available, form(mask), 3)
 
 
 @pytest.mark.parametrize("n_select", [0, -1, 4])
 def test_n_select_is_checked(n_select):
-    with pytest.raises(ValueError, match=f"n_select={n_select} must be at least 1 and at most 3"):
-        check_n_select(n_select, 3)
+    refuses(f"n_select={n_select} must be at least 1 and at most 3", check_n_select, n_select, 3)
 
 
 def test_missing_costs_among_objects():
@@ -210,8 +204,7 @@ def test_missing_costs_among_objects():
         given.iloc[1, 0] = missing
         for form in (given, given.to_numpy(), given.to_numpy().tolist()):
             np.testing.assert_array_equal(read_cost_matrix(form).values, VALUES)
-    with pytest.raises(ValueError, match="y must hold numbers"):
-        read_cost_matrix([["x", pd.NA]])
+    refuses("y must hold numbers", read_cost_matrix, [["x", pd.NA]])
 
 
 # === Cost models ================================================================================
@@ -278,8 +271,7 @@ def test_a_frozen_learner_of_other_ads(selector, n_ads):
         (OLD_Y[:, :4], {"available": available}),
         (with_a_hole(OLD_Y[:, :4]), {}),
     ):
-        with pytest.raises(ValueError, match=f"predicts {n_ads} costs per row, .* passed 4:"):
-            selector.fit(OLD_X, y, **options)
+        refuses(f"predicts {n_ads} costs per row, .* passed 4:", selector.fit, OLD_X, y, **options)
     selector.set_params(estimator=make_pipeline(StandardScaler(), selector.estimator))
     with pytest.raises(ValueError, match=f"Pipeline predicts {n_ads} costs per row, .* passed 4:"):
         selector.fit(OLD_X, OLD_Y[:, :4])
@@ -306,10 +298,8 @@ def test_a_frozen_learner_of_pairs_predicts_one_cost(ad_effect):
 def test_a_frozen_classifier_of_other_classes(reduction):
     frozen = FrozenEstimator(LogisticRegression().fit(OLD_X, np.arange(60) % 3))
     message = "has the classes 0, 1, 2, but its fit was passed 0, 1:"
-    with pytest.raises(ValueError, match=message):
-        SetSelectClassifier(frozen, reduction=reduction).fit(OLD_X, OLD_Y)
-    with pytest.raises(ValueError, match=message):
-        RegressionSetSelector(frozen).fit(OLD_X, np.sign(OLD_Y))
+    refuses(message, SetSelectClassifier(frozen, reduction=reduction).fit, OLD_X, OLD_Y)
+    refuses(message, RegressionSetSelector(frozen).fit, OLD_X, np.sign(OLD_Y))
 
 
 WRAPPERS = {
@@ -360,5 +350,4 @@ def test_one_frozen_model_cannot_learn_several_ads(wrap):
 def test_a_selector_is_no_learner_of_costs(wrap):
     inner = wrap(RegressionSetSelector(n_select=6))  # as many labels as ads
     for outer in (RegressionSetSelector(inner), SetSelectClassifier(inner, reduction="regression")):
-        with pytest.raises(ValueError, match="needs a learner of costs, but its estimator chooses"):
-            outer.fit(OLD_X, OLD_Y)
+        refuses("needs a learner of costs, but its estimator chooses", outer.fit, OLD_X, OLD_Y)

@@ -30,7 +30,7 @@ from skbandit.selection.reductions._registry import (
 )
 from skbandit.selection.reductions._rule import NO_AD, Examples
 from tests.tiers import examples, first
-from tests.worlds import LEARNER, lowest, masks, population
+from tests.worlds import LEARNER, lowest, masks, population, refuses
 
 # === Registered reductions: requirements on learners ============================================
 
@@ -58,11 +58,9 @@ def test_learners_of_the_wrong_kind_are_refused(name):
         bind(Ridge())
         bind(LogisticRegression())
         return
-    with pytest.raises(ValueError, match=f'Ridge is a regressor, but the reduction "{name}" needs'):
-        bind(Ridge())
+    refuses(f'Ridge is a regressor, but the reduction "{name}" needs', bind, Ridge())
     if name == "one_vs_rest":
-        with pytest.raises(ValueError, match="LinearSVC has no predict_proba"):
-            bind(LinearSVC())
+        refuses("LinearSVC has no predict_proba", bind, LinearSVC())
     else:
         bind(LinearSVC())
 
@@ -466,8 +464,7 @@ def test_searches_and_what_is_refused():
     assert selector.reduction_ == "weighted_all_pairs"
     with pytest.raises(ValueError, match="ad_features has 2 columns, but 3 in fit"):
         selector.predict(X, ad_features=ADS.iloc[:, :2])
-    with pytest.raises(ValueError, match="no row for ad 'ad 11'"):
-        SetSelectClassifier().fit(X, COSTS, ad_features=ADS.iloc[:11])
+    refuses("no row for ad 'ad 11'", SetSelectClassifier().fit, X, COSTS, ad_features=ADS.iloc[:11])
     for options in ({"reduction": "filter_tree"}, {"method": "published"}):
         with pytest.raises(ValueError, match="masked rounds over all pairs"):
             SetSelectClassifier(**options).fit(X, COSTS, ad_features=ADS)

@@ -31,6 +31,7 @@ from skbandit.selection._rounds import (
 from skbandit.selection.reductions._registry import REDUCTIONS
 from skbandit.selection.reductions._rule import NO_AD
 from tests.tiers import first
+from tests.worlds import refuses, warns
 
 # === Rounds as functions of arrays: the problem, the input and the picks of each ================
 
@@ -275,8 +276,7 @@ def test_published_rounds_are_not_cross_fitted(cross_fit):
 
 @pytest.mark.parametrize("n_select", [0, 7])
 def test_impossible_sizes_are_named(n_select):
-    with pytest.raises(ValueError, match=f"n_select={n_select} must be at least 1 and at most 6"):
-        settle(n_select=n_select)
+    refuses(f"n_select={n_select} must be at least 1 and at most 6", settle, n_select=n_select)
 
 
 # === Searches over costs that are complete, observed in part, or estimated from logs ============
@@ -350,12 +350,10 @@ def test_what_cannot_be_estimated():
     hidden = HOLES.copy()
     hidden[:, 2] = np.nan
     selector = RegressionSetSelector(n_select=6).fit(X, HOLES)
-    with pytest.raises(ValueError, match=r"not observed .*logged_costs"):
-        selector.score(X, hidden)
+    refuses(r"not observed .*logged_costs", selector.score, X, hidden)
     assert np.isfinite(selector.score(X, HOLES))
     surprised = RegressionSetSelector(n_select=6).fit(X, COSTS_SEARCH)  # nothing was missing then
-    with pytest.raises(ValueError, match=r"not observed .*logged_costs"):
-        surprised.score(X, HOLES)
+    refuses(r"not observed .*logged_costs", surprised.score, X, HOLES)
 
 
 def test_unavailable_ads_are_no_missing_costs():
@@ -363,8 +361,7 @@ def test_unavailable_ads_are_no_missing_costs():
     mask[:, :2] = True
     y = np.where(mask, COSTS_SEARCH, np.nan)
     selector = RegressionSetSelector(n_select=2).fit(X, y, available=mask)
-    with pytest.raises(ValueError, match="enable_metadata_routing"):
-        selector.score(X, y)
+    refuses("enable_metadata_routing", selector.score, X, y)
     assert selector.score(X, y, available=mask) == pytest.approx(
         RegressionSetSelector(n_select=2).fit(X, y, available=mask)
         .set_params(n_select=2).score(X, np.where(mask, y, 1e6), available=mask)
@@ -418,8 +415,7 @@ def test_a_search_needs_routing_to_know_what_was_available(steps):
     pipeline = make_pipeline(*steps, RegressionSetSelector(Ridge(), n_select=2))
     grid = {"regressionsetselector__estimator__fit_intercept": [True, False]}
     search = GridSearchCV(pipeline, grid, cv=3)
-    with pytest.warns(UserWarning, match=FORGOTTEN):
-        search.fit(rows, costs, regressionsetselector__available=stock)
+    warns(FORGOTTEN, search.fit, rows, costs, regressionsetselector__available=stock)
     assert not search.best_params_.popitem()[1]
     with sklearn.config_context(enable_metadata_routing=True):
         search.fit(rows, costs, available=stock)
@@ -482,7 +478,6 @@ def test_callbacks_get_a_task_a_round():
         watched.predict(X_PROGRESS), selector().fit(X_PROGRESS, Y).predict(X_PROGRESS)
     )
     recorder.calls.clear()
-    with pytest.raises(ValueError, match="NaN"):
-        watched.fit(np.full_like(X_PROGRESS, np.nan), Y)
+    refuses("NaN", watched.fit, np.full_like(X_PROGRESS, np.nan), Y)
     assert recorder.calls == [("setup", "fit", 0), ("begin", "fit", 0), ("teardown", "fit", 0)]
     assert set(vars(watched)) - set(vars(selector().fit(X_PROGRESS, Y))) == {"_skl_callbacks"}

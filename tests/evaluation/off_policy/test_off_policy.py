@@ -27,7 +27,7 @@ from skbandit.evaluation._off_policy._sums import (
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import shrunk_weights
 from tests.tiers import examples, first
-from tests.worlds import Greedy, Softmax, doubly_robust, ips, logged, snips
+from tests.worlds import Greedy, Softmax, doubly_robust, ips, logged, refuses, snips, warns
 
 # === Off-policy estimates: what the numbers are, whatever form policy and log are given in ======
 
@@ -142,8 +142,7 @@ def test_interval_lift_repr():
         assert part in repr(estimate)
     assert np.isnan(OffPolicyEstimate("ips", 2.0, 0.1, 12.3, 4567, 0.0).lift)
     assert "log's" not in repr(OffPolicyEstimate("ips", 2.0, 0.1, 12.3, 4567, 0.0))
-    with pytest.raises(ValueError, match="confidence_level=95 must lie between 0 and 1"):
-        estimate.interval(95)
+    refuses("confidence_level=95 must lie between 0 and 1", estimate.interval, 95)
 
 
 # --- forms of a policy -------------------------------------------------------------------
@@ -299,8 +298,7 @@ def test_arms_that_the_log_has_not():
     splits = [(np.arange(200, 400), np.arange(200)), (np.arange(200), np.arange(200, 400))]
     with pytest.warns(ReplayCoverageWarning, match="arms that were never logged"):
         estimate = doubly_robust(table, X, y, reward_model=DummyRegressor(), cv=splits)
-    with pytest.warns(ReplayCoverageWarning, match=r"the mean weight is 0\.5"):
-        ips(table, X, y)
+    warns(r"the mean weight is 0\.5", ips, table, X, y, warning=ReplayCoverageWarning)
     known = table.drop(columns="new").assign(new=0)
     q = 0.5 * np.mean([y["reward"][:200].mean(), y["reward"][200:].mean()])
     rest = doubly_robust(known.assign(c=0.5), X, y, reward_model=DummyRegressor(), cv=splits)

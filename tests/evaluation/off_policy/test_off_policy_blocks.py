@@ -20,7 +20,7 @@ from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import off_policy_blocks, off_policy_value
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.tiers import examples
-from tests.worlds import cut
+from tests.worlds import cut, refuses
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
@@ -220,16 +220,14 @@ def test_a_log_that_says_too_little():
 )
 def test_what_is_refused(blocks, options, error, message):
     told = {"features": FEATURES, "arms": range(4)} | options
-    with pytest.raises(error, match=message):
-        off_policy_blocks(POLICY, blocks, **told)
+    refuses(message, off_policy_blocks, POLICY, blocks, **told, error=error)
 
 
 def test_refused_with_the_probabilities_of_a_column():
     table = TABLE.assign(wanted=0.5)
     with pytest.raises(ValueError, match=r"needs the probabilities of all arms, .* only those of"):
         off_policy_blocks("wanted", [table], features=FEATURES, reward_model=POLICY)
-    with pytest.raises(ValueError, match="policy='missing' is not a column of the log"):
-        off_policy_blocks("missing", [table])
+    refuses("policy='missing' is not a column of the log", off_policy_blocks, "missing", [table])
 
 
 @pytest.mark.parametrize("on_dask", [False, True])

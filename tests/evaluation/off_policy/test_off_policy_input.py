@@ -17,7 +17,7 @@ from skbandit.datasets import load_open_bandit
 from skbandit.evaluation import off_policy_blocks, off_policy_value, replay
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import mark_columns
-from tests.worlds import Greedy, Softmax, doubly_robust, ips, logged, snips
+from tests.worlds import Greedy, Softmax, doubly_robust, ips, logged, refuses, snips, warns
 
 # === Off-policy estimates: what the log cannot tell, what is refused, and real data =============
 
@@ -47,8 +47,7 @@ def test_few_events_speak_for_the_policy(estimator):
     X, y = logged()
     probability = np.full((400, 3), [0.0, 0.0, 1.0])
     y["propensity"] = np.where(np.arange(400) < 5, 1e-3, 0.9)
-    with pytest.warns(ReplayCoverageWarning, match=r"count as \d\.\d only"):
-        estimator(probability, X, y)
+    warns(r"count as \d\.\d only", estimator, probability, X, y, warning=ReplayCoverageWarning)
 
 
 @pytest.mark.parametrize("estimator", ALL)
@@ -93,20 +92,17 @@ BAD_PROBABILITIES = {
 @pytest.mark.parametrize("case", BAD_PROBABILITIES)
 def test_bad_probabilities(case):
     given, message = BAD_PROBABILITIES[case]
-    with pytest.raises(ValueError, match=message):
-        snips(given, X, Y)
+    refuses(message, snips, given, X, Y)
 
 
 def test_choices_that_were_not_there():
     X, y = logged()
     y["available"] = [("a", "b", "c")] * 399 + [(y["action"].iloc[-1],)]
     one = np.full((400, 3), 1 / 3)
-    with pytest.raises(ValueError, match=r"row 399: arm '\w' is chosen with probability 0\.333"):
-        ips(one, X, y)
+    refuses(r"row 399: arm '\w' is chosen with probability 0\.333", ips, one, X, y)
     away = "b" if y["action"].iloc[-1] == "a" else "a"
     greedy = Greedy([away])
-    with pytest.raises(ValueError, match=r"row 399: arm .* probability 1, but was not"):
-        ips(greedy, X, y)
+    refuses(r"row 399: arm .* probability 1, but was not", ips, greedy, X, y)
 
 
 class Broken(Softmax):
@@ -153,8 +149,7 @@ class Broken(Softmax):
     ],
 )
 def test_bad_calls(call, error, message):
-    with pytest.raises(error, match=message):
-        call(*logged())
+    refuses(message, call, *logged(), error=error)
 
 
 def test_a_policy_that_answers_too_little():
@@ -195,16 +190,14 @@ def test_a_propensity_so_small_that_weights_overflow(estimator, p):
     X, y = logged()
     y.loc[3, "propensity"] = p
     given = np.full(400, 0.5)
-    with pytest.raises(ValueError, match=r"row 3 has the weight .* correct the propensity"):
-        estimator(given, X, y)
+    refuses(r"row 3 has the weight .* correct the propensity", estimator, given, X, y)
 
 
 def test_a_reward_so_large_that_squares_overflow():
     X, y = logged()
     y["reward"] = y["reward"].astype(float)
     y.loc[3, ["reward", "propensity"]] = [1e150, 1e-9]
-    with pytest.raises(ValueError, match=r"weighted reward of row 3, .* rescale the rewards"):
-        ips(np.full(400, 0.5), X, y)
+    refuses(r"weighted reward of row 3, .* rescale the rewards", ips, np.full(400, 0.5), X, y)
 
 
 @pytest.mark.parametrize(
@@ -215,8 +208,7 @@ def test_a_reward_so_large_that_squares_overflow():
     ],
 )
 def test_folds_that_need_more_than_contexts(cv, message):
-    with pytest.raises(ValueError, match=message):
-        doubly_robust(Softmax(["c", "a", "b"]), X, Y, cv=cv)
+    refuses(message, doubly_robust, Softmax(["c", "a", "b"]), X, Y, cv=cv)
     given = {"groups": np.arange(400) % 7} if isinstance(cv, GroupKFold) else {"y": Y["action"]}
     doubly_robust(Softmax(["c", "a", "b"]), X, Y, cv=list(cv.split(X, **given)))
 
@@ -239,8 +231,7 @@ def test_labels_in_a_column(dtype):
     labels = np.array([[1]] * N, dtype=dtype)
     labels[0] = 2
     y = Y_FORMS.assign(action=Y_FORMS["action"].astype(dtype))
-    with pytest.raises(ValueError, match=r"got \(400, 1\): pass labels\.ravel\(\)"):
-        off_policy_value(labels, None, y)
+    refuses(r"got \(400, 1\): pass labels\.ravel\(\)", off_policy_value, labels, None, y)
     off_policy_value(labels.ravel(), None, y)
 
 
@@ -314,8 +305,7 @@ def test_floats_that_could_be_either(values):
         "probabilities": (BEST == Y_LABELS["action"]).astype(float),
     }
     beyond = Y_LABELS.assign(action=Y_LABELS["action"] + 1)
-    with pytest.raises(ValueError, match=r"1\.0, 2\.0 are both arms"):
-        ips(BEST + 1.0, None, beyond)
+    refuses(r"1\.0, 2\.0 are both arms", ips, BEST + 1.0, None, beyond)
     with pytest.raises(ValueError, match=r"0\.0, 1\.0 are both arms .* Categorical; .* table with"):
         ips(given[values], None, Y_LABELS)
 
@@ -329,14 +319,12 @@ def test_floats_that_could_be_either(values):
     ],
 )
 def test_labels_refused(labels, message):
-    with pytest.raises(ValueError, match=message):
-        ips(labels(BEST), None, Y_LABELS)
+    refuses(message, ips, labels(BEST), None, Y_LABELS)
 
 
 def test_a_named_column_must_hold_floats():
     block = Y_LABELS.assign(mine=BEST, sure=(BEST == Y_LABELS["action"]).astype(float))
-    with pytest.raises(ValueError, match=r"'mine' holds int64 values .* look like labels"):
-        off_policy_blocks("mine", [block])
+    refuses(r"'mine' holds int64 values .* look like labels", off_policy_blocks, "mine", [block])
     found = off_policy_blocks("sure", [block])["ips"]  # said to be probabilities: not ambiguous
     assert found.mean_reward == pytest.approx(ips(BEST, None, Y_LABELS).mean_reward)
 
@@ -362,8 +350,7 @@ def test_rewards_in_another_order_are_told():
         pd.Series(BEST).iloc[order],
         {"reward": Y_LABELS["reward"], "propensity": [0.5] * N_LABELS},
     )
-    with pytest.warns(UserWarning, match="same row labels in different orders"):
-        off_policy_value(best, None, action, **given)
+    warns("same row labels in different orders", off_policy_value, best, None, action, **given)
 
 
 # === One order of arms: a table without names is read as it was made, or refused ================
@@ -413,8 +400,7 @@ def test_later_arms_are_appended_and_their_tables_need_names(policy):
         lambda: off_policy_value(policy, X_ORDER[NEW], Y_ORDER[NEW], available=mask),
         lambda: replay(policy, X_ORDER[NEW], Y_ORDER[NEW], available=mask),
     ):
-        with pytest.raises(ValueError, match="could be read in two ways"):
-            call()
+        refuses("could be read in two ways", call)
     allowed = pd.DataFrame([[True, False, False]] * 300, columns=[2, 0, 1])
     assert (policy.select(X_ORDER[NEW], available=allowed) == 2).all()
 
@@ -467,8 +453,7 @@ def test_arms_named_in_another_order_are_sorted_and_their_masks_refused():
     named = pd.DataFrame(mask, columns=["small", "medium", "large"])
     assert policy.select([[0.0]], available=named).tolist() == ["small"]
     shared = SharedGLMPolicy(pd.DataFrame({"z": [1.0, 2.0]}, index=["b", "a"]), random_state=0)
-    with pytest.raises(ValueError, match="two ways"):
-        shared.select([[0.0]], available=mask[:, :2])
+    refuses("two ways", shared.select, [[0.0]], available=mask[:, :2])
     assert shared.arm_features_["z"].tolist() == [2.0, 1.0]
 
 

@@ -14,7 +14,7 @@ from skbandit.evaluation._replay._engine import Streams, prepared_copy, seeds_of
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.policies import Always, EpsilonGreedy, QuickEpsilonGreedy, Recorder
 from tests.tiers import first
-from tests.worlds import NOTHING, Y, generic, uneven_log, uniform_log
+from tests.worlds import NOTHING, Y, generic, refuses, uneven_log, uniform_log, warns
 
 # === replay: which events it keeps, and what a policy gets to see ===============================
 
@@ -433,8 +433,7 @@ def test_events_that_could_not_be_chosen_are_told():
     X, y = uniform_log(200)
     y.loc[100:, "action"] = np.random.default_rng(1).choice(["a", "c"], 100)
     y["available"] = [("a", "b", "c")] * 100 + [("a", "c")] * 100
-    with pytest.warns(UserWarning, match="chose arms that were not available on"):
-        replay(["b"] * 200, X, y)
+    warns("chose arms that were not available on", replay, ["b"] * 200, X, y)
 
 
 def test_what_is_refused():
@@ -446,12 +445,10 @@ def test_what_is_refused():
         ([True] * 60, "an array of booleans"),
         (["a"] * 59 + [None], "label of the chosen arm is missing on row 59"),
     ):
-        with pytest.raises(ValueError, match=message):
-            replay(given, X, y)
+        refuses(message, replay, given, X, y)
     with pytest.raises(TypeError, match=r"got a table of shape \(60, 3\): pass probabilities to"):
         replay(np.full((60, 3), 1 / 3), X, y)
-    with pytest.warns(UserWarning, match="policy"):
-        replay(pd.Series(["a"] * 60, index=range(59, -1, -1)), pd.DataFrame(X), y)
+    warns("policy", replay, pd.Series(["a"] * 60, index=range(59, -1, -1)), pd.DataFrame(X), y)
 
 
 def test_a_replay_less_an_estimate():

@@ -23,7 +23,7 @@ from skbandit.datasets import load_open_bandit, make_bandit_log
 from skbandit.evaluation import ReplayScorer, ReplaySplit, off_policy_value, replay
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.policies import Always, EpsilonGreedy, Recorder
-from tests.worlds import NOTHING, Y, generic, uneven_log, uniform_log
+from tests.worlds import NOTHING, Y, generic, refuses, uneven_log, uniform_log, warns
 
 # === replay: logs of many kinds, what it warns of, and what it refuses ==========================
 
@@ -163,8 +163,7 @@ def test_kept_events_that_cannot_be_chance():
 
 def test_runs_that_do_not_differ():
     X, y = uniform_log(200)
-    with pytest.warns(UserWarning, match="3 runs are identical"):
-        replay(EpsilonGreedy(0.0), X, y, n_repeats=3)
+    warns("3 runs are identical", replay, EpsilonGreedy(0.0), X, y, n_repeats=3)
 
 
 def test_log_ends_before_the_horizon():
@@ -193,8 +192,7 @@ def test_log_ends_before_the_horizon():
     ],
 )
 def test_wrong_options(options, match):
-    with pytest.raises(ValueError, match=match):
-        replay(EpsilonGreedy(), NOTHING, Y, **options)
+    refuses(match, replay, EpsilonGreedy(), NOTHING, Y, **options)
 
 
 LOGS = {
@@ -221,8 +219,7 @@ POOLS = Y.assign(available=[("a", "b", "c")] * 12)
 def test_wrong_logs(judge, name):
     y, match = LOGS[name]
     X = NOTHING if len(y) else NOTHING[:0]
-    with pytest.raises(ValueError, match=match):
-        judge(EpsilonGreedy(), X, y)
+    refuses(match, judge, EpsilonGreedy(), X, y)
 
 
 @pytest.mark.parametrize(
@@ -245,8 +242,7 @@ def test_wrong_logs(judge, name):
     ],
 )
 def test_wrong_parts(parts, match):
-    with pytest.raises(ValueError, match=match):
-        replay(EpsilonGreedy(), NOTHING, **({"y": Y} | parts))
+    refuses(match, replay, EpsilonGreedy(), NOTHING, **{"y": Y} | parts)
 
 
 @pytest.mark.parametrize("link", ["logistic", "probit"])
@@ -256,18 +252,15 @@ def test_rewards_that_the_policy_refuses(link, compiled):
     policy = GLMUCBPolicy(link, random_state=0).fit(X[:10], y[:10])
     policy = policy if compiled else generic(policy)
     before = pickle.dumps(policy) if compiled else None
-    with pytest.raises(ValueError, match="reward is 3"):
-        replay(policy, X, y.assign(reward=3))
+    refuses("reward is 3", replay, policy, X, y.assign(reward=3))
     assert not compiled or pickle.dumps(policy) == before
 
 
 def test_what_is_no_policy():
     with pytest.raises(TypeError, match=r"expected a fitted policy .*, got StandardScaler"):
         replay(StandardScaler(), NOTHING, Y)
-    with pytest.raises(TypeError, match="EpsilonGreedy is a class"):
-        replay(EpsilonGreedy, NOTHING, Y)
-    with pytest.raises(TypeError, match="GLMUCBPolicy is a class"):
-        replay(GLMUCBPolicy, NOTHING, Y)
+    refuses("EpsilonGreedy is a class", replay, EpsilonGreedy, NOTHING, Y, error=TypeError)
+    refuses("GLMUCBPolicy is a class", replay, GLMUCBPolicy, NOTHING, Y, error=TypeError)
 
     class Explorer:
         def select(self, X):
@@ -280,8 +273,7 @@ def test_what_is_no_policy():
         def select(self, X, available):
             return np.array([pool[:2] for pool in available])
 
-    with pytest.raises(ValueError, match=re.escape("shape (8192, 2) for 8192 rows")):
-        replay(Sets(), *uniform_log(9000))
+    refuses(re.escape("shape (8192, 2) for 8192 rows"), replay, Sets(), *uniform_log(9000))
 
 
 # === ReplaySplit: what trains lies before what is tested ========================================
@@ -350,8 +342,7 @@ def test_like_time_series_split():
     ],
 )
 def test_wrong_options_of_splits(options, match):
-    with pytest.raises(ValueError, match=match):
-        list(ReplaySplit(**options).split(np.zeros(12)))
+    refuses(match, list, ReplaySplit(**options).split(np.zeros(12)))
 
 
 @pytest.mark.parametrize("unit", ["seconds", "datetimes", "zoned", "structured"])
