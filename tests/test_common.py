@@ -1,5 +1,6 @@
 """scikit-learn's own checks on every estimator, and those that it never yields itself."""
 
+import numpy as np
 import pytest
 import sklearn
 from sklearn.base import is_classifier
@@ -19,14 +20,50 @@ from skbandit.bandit import OffPolicyClassifier, OraclePolicy, SharedGLMPolicy, 
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, RampClassifier
 from skbandit.rates import accuracy, error_rate
 from skbandit.selection import PopularitySetSelector
-from tests.selection.widened import (
-    OneOutputRidge,
-    Widened,
-    WidenedPopularity,
-    WidenedRegression,
-    WidenedSetSelect,
-)
 from tests.tiers import first
+
+
+def widened(y):
+    """Costs of four ads, whose order changes with that of a single one."""
+    if y is None:
+        return y
+    cost = np.asarray(y)
+    if np.iscomplexobj(cost):
+        return cost
+    cost = cost.astype(float).reshape(len(cost), -1)[:, :1]
+    return np.hstack([cost, 1.5 - cost, 0.3 * cost**2, 0.5 + 0.1 * cost])
+
+
+class Widened:
+    """Takes a single cost for those of four ads; comes before a selector's class."""
+
+    def fit(self, X, y=None, *, available=None, sample_weight=None):
+        return super().fit(X, widened(y), available=available, sample_weight=sample_weight)
+
+    def score(self, X, y, *, available=None, sample_weight=None):
+        return super().score(X, widened(y), available=available, sample_weight=sample_weight)
+
+
+class WidenedRegression(Widened, RegressionSetSelector):
+    pass
+
+
+class WidenedPopularity(Widened, PopularitySetSelector):
+    pass
+
+
+class WidenedSetSelect(Widened, SetSelectClassifier):
+    pass
+
+
+class OneOutputRidge(Ridge):
+    """Stands for regressors of which each ad needs its own."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
+
 
 ESTIMATORS = [  # one of each class
     # "auto" leaves the checks' few rows to cvxpy; the default threshold is among the variants

@@ -1,22 +1,29 @@
-"""The compiled replay decides as `select`, `predict` and `partial_fit` do, event by event."""
+"""The compiled replay decides as the methods do; sparse contexts give the bits of dense ones."""
 
 import importlib
 import os
+import pickle
 import pkgutil
 import subprocess
 import sys
+import time
+import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import skbandit.bandit
 from skbandit import GLMUCBPolicy
-from skbandit.bandit import SharedGLMPolicy
+from skbandit.bandit import SharedGLMPolicy, _passes, make_policy_pipeline
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import replay
+from skbandit.evaluation import replay, replay_blocks
 from tests.policies import PAPER
 from tests.tiers import first
+from tests.worlds import refuses, warns
+
+# === The compiled replay decides as `select`, `predict` and `partial_fit` do, event by event ====
 
 
 class OneByOne(GLMUCBPolicy):
@@ -179,3 +186,204 @@ def test_machine_code_counts_no_references(tmp_path):
         capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
+
+
+# === Sparse contexts give the bits that dense ones give =========================================
+
+N, D, ARMS = 400, 60, 5
+
+
+def sparse_log(n=N, d=D, seed=0):
+    rng = np.random.default_rng(seed)
+    present = rng.random((n, d)) < 0.08
+    present[7:9] = False  # rows without any feature
+    X = sparse.csr_matrix(present * rng.normal(size=(n, d)))
+    y = pd.DataFrame(
+        {"action": rng.integers(ARMS, size=n), "reward": rng.random(n) < 0.3,
+         "timestamp": np.arange(n) * 7.0}
+    )  # fmt: skip
+    return X, y
+
+
+X, Y = sparse_log()
+DENSE = X.toarray()
+
+
+def settings_of(name):
+    settings = {"random_state": 3} | SETTINGS[name]
+    settings.pop("prior_mean", None) if name == "linear" else None
+    return settings
+
+
+def assert_same(one, other):
+    for name in ("arms_", "coef_", "intercept_", "covariance_", "n_updates_"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    first(
+        6,
+        ["default", "scaled", "scaled waiting", "full", "squarecb", "adaptive", "thompson",
+         "forgetting", "waiting", "linear", "scaled full", "scaled forgetting", "probit greedy",
+         "U1", "U2", "epsilon", "arms known", "growing"],
+    ),
+)  # fmt: skip
+def test_the_same_bits(name):
+    one, other = (GLMUCBPolicy(**settings_of(name)).fit(x[:250], Y[:250]) for x in (X, DENSE))
+    assert_same(one, other)
+    for k in (250, 255, 300):
+        one.partial_fit(X[k : k + 5], Y[k : k + 5])
+        other.partial_fit(DENSE[k : k + 5], Y[k : k + 5])
+    assert_same(one, other)
+    available = [(0, 2, "new"), (4,), (1, 3)] * 40
+    for method in ("predict", "select", "select_proba"):
+        for options in ({}, {"available": available}):
+            results = [
+                getattr(policy, method)(x[:120], **options)
+                for policy, x in ((one, X), (other, DENSE))
+            ]
+            np.testing.assert_array_equal(*results, err_msg=method)
+    for method in ("decision_function", "select_scores", "predict_reward"):
+        np.testing.assert_array_equal(getattr(one, method)(X), getattr(other, method)(DENSE))
+    mixed = GLMUCBPolicy(**settings_of(name)).fit(X[:100], Y[:100])
+    mixed.partial_fit(DENSE[100:250], Y[100:250])
+    assert_same(mixed.advance(), GLMUCBPolicy(**settings_of(name)).fit(X[:250], Y[:250]).advance())
+
+
+@pytest.mark.parametrize(
+    "name",
+    first(2, ["default", "scaled waiting", "scaled", "full", "waiting", "thompson", "adaptive",
+              "forgetting", "arms known"]),
+)  # fmt: skip
+@pytest.mark.parametrize("entries", [_passes.DENSE_ENTRIES, 1000])
+def test_replay(name, entries, monkeypatch):
+    """Of rows that become dense together, or a few at a time."""
+    monkeypatch.setattr(_passes, "DENSE_ENTRIES", entries)
+    settings = settings_of(name)
+    cold = [
+        replay(GLMUCBPolicy(**settings), x, Y, random_state=0, deployment_share=0.2)
+        for x in (X, DENSE)
+    ]
+    assert len(cold[0].history) > 30
+    assert cold[0].history.equals(cold[1].history)
+    fitted = [GLMUCBPolicy(**settings).fit(x[:100], Y[:100]) for x in (X, DENSE)]
+    warm = [
+        replay(policy, x[100:], Y[100:], random_state=0).history
+        for policy, x in zip(fitted, (X, DENSE), strict=True)
+    ]
+    assert warm[0].equals(warm[1])
+
+
+@pytest.mark.parametrize("name", first(3, ["default", "scaled", "waiting", "full"]))
+def test_the_state_after_a_replay_goes_on(name):
+    """Blocks of a log carry the state of the policy from one to the next."""
+    y = Y.assign(propensity=1 / ARMS)
+    histories = [
+        replay_blocks(
+            GLMUCBPolicy(**settings_of(name)),
+            ((x[k : k + 90], y[k : k + 90]) for k in range(0, N, 90)),
+            acceptance=1 / ARMS,
+            arms=range(ARMS),
+            random_state=0,
+        ).history
+        for x in (X, DENSE)
+    ]
+    assert len(histories[0]) > 30 and histories[0].equals(histories[1])
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        sparse.csr_array, sparse.csc_matrix, sparse.coo_matrix, sparse.lil_matrix,
+        pd.DataFrame.sparse.from_spmatrix,
+    ],
+)  # fmt: skip
+def test_forms(form):
+    got = GLMUCBPolicy(random_state=0).fit(form(X), Y)
+    np.testing.assert_array_equal(got.coef_, GLMUCBPolicy(random_state=0).fit(X, Y).coef_)
+    assert got.select(form(X)).shape == (N,)
+
+
+def test_repeated_and_unsorted_entries_are_summed():
+    data, columns, starts = [1.0, 2.0, 0.5, 3.0], [4, 1, 4, 0], [0, 3, 4]
+    messy = sparse.csr_matrix((data, columns, starts), shape=(2, D))
+    before = messy.indices.copy(), messy.data.copy()
+    y = Y[:2]
+    got = GLMUCBPolicy(random_state=0).fit(messy, y)
+    np.testing.assert_array_equal(got.coef_, GLMUCBPolicy().fit(messy.toarray(), y).coef_)
+    np.testing.assert_array_equal(messy.indices, before[0])
+    np.testing.assert_array_equal(messy.data, before[1])
+
+
+def test_bad_sparse_input_leaves_the_policy_unchanged():
+    policy = GLMUCBPolicy(random_state=0).fit(X, Y)
+    before = pickle.dumps(policy)
+    for value, message in (
+        (np.nan, "NaN"),
+        (np.inf, "infinity"),
+        (1e200, "1e\\+200 in column 2 of row 0"),
+    ):
+        wrong = X[:5].copy()
+        wrong.data[0] = value
+        for attempt in (lambda w=wrong: policy.partial_fit(w, Y[:5]),
+                        lambda w=wrong: policy.select(w)):  # fmt: skip
+            refuses(message, attempt)
+    refuses("60 features", policy.predict, X[:, :59])
+    assert pickle.dumps(policy) == before
+
+
+def test_behind_a_one_hot_encoder():
+    from sklearn.preprocessing import OneHotEncoder
+
+    words = pd.DataFrame({"word": (np.arange(N) % 20).astype(str)})
+    policy, dense = (
+        make_policy_pipeline(OneHotEncoder(sparse_output=kind), GLMUCBPolicy(random_state=0))
+        for kind in (True, False)
+    )
+    for each in (policy, dense):
+        each.fit(words[:100], Y[:100]).partial_fit(words[100:200], Y[100:200])
+    np.testing.assert_array_equal(policy.select(words), dense.select(words))
+    both = [replay(p, words[200:], Y[200:], random_state=0).history for p in (policy, dense)]
+    assert both[0].equals(both[1])
+
+
+@pytest.mark.parametrize("standardize", [False, "scale"])
+def test_the_cost_follows_the_nonzero_entries(standardize):
+    """Of 40 times as many features as many are present per row; dense rows take 40 times longer.
+
+    Centered features are not sparse: their cost follows the number of features.
+    """
+    rng = np.random.default_rng(0)
+    taken, untimed = {}, Y[["action", "reward"]]
+    for d in (500, 20_000):
+        wide = sparse.csr_matrix(
+            (np.ones(4000), rng.integers(d, size=4000), np.arange(0, 4001, 10)), shape=(400, d)
+        )
+        policy = GLMUCBPolicy(random_state=0, standardize=standardize).fit(wide, untimed)
+        times = []
+        for _ in range(5):
+            start = time.process_time()
+            policy.select(wide)
+            policy.partial_fit(wide[:3], untimed[:3])
+            times.append(time.process_time() - start)
+        taken[d] = min(times)
+    assert taken[20_000] < 10 * taken[500]
+
+
+@pytest.mark.parametrize("standardize", first(1, [True, "scale"]))
+def test_memory_of_wide_contexts(standardize):
+    """2,000 rows x 20,000 features, 1% of them present: 320 MB if dense at once."""
+    n, d, n_arms = 2000, 20_000, 3
+    rng = np.random.default_rng(0)
+    wide = sparse.random_array((n, d), density=0.01, format="csr", rng=rng)
+    y = pd.DataFrame({"action": rng.integers(n_arms, size=n), "reward": rng.random(n) < 0.3})
+    policy = GLMUCBPolicy(standardize=standardize, arms=range(n_arms), random_state=0)
+    policy.fit(wide[:300], y[:300])  # compiled before memory is measured
+    replay(policy, wide[:299], y[:299], random_state=0)
+    tracemalloc.start()
+    policy.fit(wide, y).select(wide)
+    warns("fitted to this very log", replay, policy, wide, y, random_state=0)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 60e6

@@ -17,6 +17,7 @@ from skbandit import GLMUCBPolicy
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy, make_policy_pipeline
 from skbandit.bandit._merge import combine, pooled_moments, pooled_sums
 from tests.tiers import examples, first
+from tests.worlds import refuses
 
 TASTE = np.random.default_rng(99).normal(size=(4, 5)) * 0.4
 NEW = np.random.default_rng(98).normal(size=(500, 5)) * [1, 2, 0.5, 3, 1] + [0, 1, 2, 0, -3]
@@ -214,8 +215,7 @@ def test_a_worker_counts_once_in_whatever_form_it_comes(policy):
     assert n_events(base.merge(sent, base=base)) == 700
     fork = load(saved[0]).partial_fit(*more)
     assert n_events(base.merge([fork, load(saved[0])], base=base)) == 700
-    with pytest.raises(ValueError, match="have learned some of the same events since base"):
-        base.merge([fork, one], base=base)
+    refuses("have learned some of the same events since base", base.merge, [fork, one], base=base)
     assert n_events(fork.merge([fork, one], base=load(saved[0]))) == 800
 
 
@@ -346,8 +346,7 @@ def test_pipelines_merge_as_their_policies_do():
     )
     assert merged.steps[-1][1].n_updates_.sum() == 230
     assert base.steps[-1][1].n_updates_.sum() == 50
-    with pytest.raises(ValueError, match="step 'standardscaler' of base is not fitted"):
-        base.merge(workers, base=clone(start))
+    refuses("step 'standardscaler' of base is not fitted", base.merge, workers, base=clone(start))
 
 
 @pytest.mark.parametrize(
@@ -367,8 +366,7 @@ def test_pipelines_merge_as_their_policies_do():
 def test_what_cannot_be_merged(spoil, match):
     base, (a, b), _ = apart(GLMUCBPolicy("linear"), n=50)
     spoiled = spoil(b)
-    with pytest.raises((ValueError, TypeError), match=match):
-        base.merge([a, spoiled], base=base)
+    refuses(match, base.merge, [a, spoiled], base=base, error=(ValueError, TypeError))
 
 
 def test_a_path_that_was_cut_is_not_summed():
@@ -409,12 +407,10 @@ def test_a_later_base_delays_adaptive_priors_and_oracles():
     with pytest.raises(ValueError, match=r"has delayed events: call advance\(\) before merge"):
         late.merge([copy.copy(late)], base=late)
     base, workers, _ = apart(GLMUCBPolicy("linear", prior_mean="adaptive"), n=50)
-    with pytest.raises(ValueError, match="Merge needs a fixed prior"):
-        base.merge(workers, base=base)
+    refuses("Merge needs a fixed prior", base.merge, workers, base=base)
     oracle = OraclePolicy(DecisionTreeClassifier()).fit(*events(50, 1, "logistic"))
     others = [copy.copy(oracle).partial_fit(*events(9, k, "logistic")) for k in (2, 3)]
-    with pytest.raises(TypeError, match="a OraclePolicy cannot be merged"):
-        oracle.merge(others, base=oracle)
+    refuses("a OraclePolicy cannot be merged", oracle.merge, others, base=oracle, error=TypeError)
 
 
 @pytest.mark.parametrize(
@@ -432,8 +428,7 @@ def test_states_of_later_versions_are_refused_before_they_are_read(policy, monke
         r"saved by skbandit 9.9.0, in format 7, and skbandit .* reads formats up to 1: install "
         "skbandit 9.9.0 or later"
     )
-    with pytest.raises(ValueError, match=message):
-        pickle.loads(later)
+    refuses(message, pickle.loads, later)
     with pytest.raises(ValueError, match=message):  # as skops restores it
         object.__new__(type(policy)).__setstate__(state)
 

@@ -1,4 +1,4 @@
-"""A policy behind transformers, with all of the policy's methods."""
+"""Policies and selectors behind transformers, with all of their methods."""
 
 import pickle
 
@@ -9,16 +9,28 @@ import sklearn
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from skbandit import GLMUCBPolicy
+from skbandit import (
+    ConstrainedPolicy,
+    ConstrainedReduction,
+    ConstrainedThreshold,
+    GLMUCBPolicy,
+    OffPolicyClassifier,
+    RegressionSetSelector,
+    SetSelectClassifier,
+    assign,
+)
 from skbandit.bandit import PolicyPipeline, make_policy_pipeline, select
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import ReplayScorer, ReplaySplit, off_policy_value, replay
-from tests.bandit.test_policy import make_log
+from skbandit.rates import positive_rate, recall
+from tests.worlds import make_log, refuses, warns
+
+# === A policy behind transformers, with all of the policy's methods =============================
 
 X, Y = make_log()
 Y = Y.drop(columns="timestamp")  # events are learned again here
@@ -212,8 +224,7 @@ def test_rows_are_matched_before_the_transformers():
             {"y": y, "sample_weight": pd.Series(1.0, users[::-1])},
             {"y": y["action"].to_numpy(), "reward": y["reward"][::-1]},
         ):
-            with pytest.warns(UserWarning, match="have the same row labels in different orders"):
-                learn(X, **wrong)
+            warns("have the same row labels in different orders", learn, X, **wrong)
         scores = getattr(clone(policy), method)(X, y).predict_reward(X)
         policy = clone(policy)
         # `available` is put in order by its labels, as nothing else is
@@ -227,3 +238,202 @@ def test_rows_are_matched_before_the_transformers():
             allowed = [pools[user] for user in users]
             if choose != policy.select_proba:
                 assert all(arm in pool for arm, pool in zip(of_turned, allowed, strict=True))
+
+
+# === Selectors and priced policies behind transformers ==========================================
+
+N, ADS = 300, ["x", "y", "z", "w"]
+RNG = np.random.default_rng(0)
+X_SELECTOR = pd.DataFrame(
+    {"age": RNG.normal(40, 9, N), "place": RNG.choice(["east", "west"], N)},
+    index=[f"u{k}" for k in range(N)],
+)
+COSTS = pd.DataFrame(
+    -np.column_stack(
+        [X_SELECTOR["age"] / 40, X_SELECTOR["place"] == "east", np.ones(N), RNG.random(N)]
+    ),
+    X_SELECTOR.index,
+    ADS,
+)
+PAY = COSTS.assign(
+    x=-X_SELECTOR["age"], y=-20.0 - 4 * (X_SELECTOR["place"] == "east"), z=-16.0, w=-14.0
+)
+"""Of x for nearly all, if it costs nothing, and then of y; without ties."""
+AVAILABLE = pd.DataFrame(RNG.random((N, 4)) < 0.8, X_SELECTOR.index, ADS)
+AVAILABLE[["x", "z"]] = True
+
+
+def encoder():
+    return make_column_transformer((StandardScaler(), ["age"]), (OneHotEncoder(), ["place"]))
+
+
+def selector_pipeline(last=None):
+    return make_policy_pipeline(encoder(), last or RegressionSetSelector(n_select=2))
+
+
+@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize("selector", [RegressionSetSelector, SetSelectClassifier])
+def test_all_that_a_selector_can(selector, routing):
+    last = selector(n_select=2)
+    with sklearn.config_context(enable_metadata_routing=routing):
+        found = selector_pipeline(last).fit(X_SELECTOR, COSTS, available=AVAILABLE[::-1])
+        Z = encoder().fit_transform(X_SELECTOR)
+        alone = selector(n_select=2).fit(Z, COSTS, available=AVAILABLE.to_numpy())
+        assert found.ads_.tolist() == ADS and found.n_select == 2
+        given = {"available": AVAILABLE.to_numpy()}
+        expected = alone.predict(Z, **given)
+        turned = AVAILABLE[::-1]  # matched by label before the transformers
+        np.testing.assert_array_equal(found.predict(X_SELECTOR, available=turned), expected)
+        np.testing.assert_array_equal(
+            found.predict_indicator(X_SELECTOR, available=turned),
+            alone.predict_indicator(Z, **given),
+        )
+        score = found.score(X_SELECTOR, COSTS, available=turned, position_weights=[1.0, 0.5])
+        assert score == alone.score(Z, COSTS, position_weights=[1.0, 0.5], **given)
+        assert found.score(X_SELECTOR, COSTS, available=ADS) > score
+    three = found.predict(X_SELECTOR, available=["x"], n_select=3, fill="none") == "none"
+    assert three.sum(axis=1).tolist() == [2] * N
+
+
+def test_costs_keep_their_labels_down_to_assign():
+    selector = selector_pipeline().fit(X_SELECTOR, COSTS)
+    costs = selector.predict_costs(X_SELECTOR)
+    assert costs.index.equals(X_SELECTOR.index) and costs.columns.tolist() == ADS
+    alone = RegressionSetSelector(n_select=2).fit(encoder().fit_transform(X_SELECTOR), COSTS)
+    np.testing.assert_array_equal(costs, alone.predict_costs(encoder().fit_transform(X_SELECTOR)))
+    with_labels, by_position = (
+        assign(costs, {"x": 100}, n_select=2, available=one)
+        for one in (AVAILABLE[::-1], AVAILABLE.to_numpy())
+    )
+    np.testing.assert_array_equal(with_labels, by_position)
+    assert (with_labels == "x").sum() <= 100
+    assert (
+        type(selector_pipeline().fit(X_SELECTOR, COSTS.to_numpy()).predict_costs(X_SELECTOR))
+        is np.ndarray
+    )
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_ads_with_features(routing):
+    Z = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0, 5.0]}, [*ADS, "new"])
+    with sklearn.config_context(enable_metadata_routing=routing):
+        last = RegressionSetSelector(n_select=2)
+        if routing:
+            last.set_predict_request(ad_features=True)
+        selector = selector_pipeline(last).fit(X_SELECTOR, COSTS, ad_features=Z)
+        assert selector.predict_costs(X_SELECTOR, ad_features=Z).columns.tolist() == [*ADS, "new"]
+        assert set(selector.predict(X_SELECTOR, ad_features=Z[3:]).ravel()) == {"w", "new"}
+    if not routing:
+        named = selector_pipeline().fit(X_SELECTOR, COSTS, regressionsetselector__ad_features=Z)
+        pd.testing.assert_frame_equal(
+            named.predict_costs(X_SELECTOR), selector.predict_costs(X_SELECTOR)
+        )
+
+
+def test_only_what_the_selector_can():
+    classifier = make_policy_pipeline(StandardScaler(), LogisticRegression())
+    of_selectors = ("predict_costs", "predict_indicator", "ads_", "n_select")
+    for name in (*of_selectors, "reprice", "expected_costs"):
+        assert not hasattr(classifier, name)
+    assert all(hasattr(selector_pipeline().fit(X_SELECTOR, COSTS), name) for name in of_selectors)
+    assert not hasattr(selector_pipeline(), "select") and not hasattr(
+        selector_pipeline(), "partial_fit"
+    )
+    assert (
+        classifier.fit(X_SELECTOR[["age"]], AVAILABLE["y"]).score(
+            X_SELECTOR[["age"]], AVAILABLE["y"]
+        )
+        > 0.5
+    )
+
+
+def test_cross_validation():
+    scores = cross_val_score(selector_pipeline(), X_SELECTOR, COSTS, cv=3)
+    assert (scores > -COSTS.to_numpy().mean() * 2).all()
+
+
+def test_rows_of_selectors_are_matched_before_the_transformers():
+    selector = selector_pipeline()
+    with pytest.warns(UserWarning, match="y and X have the same row labels in different orders"):
+        selector.fit(X_SELECTOR, COSTS[::-1])
+    with pytest.warns(UserWarning, match="y and X have the same row labels in different orders"):
+        selector.score(X_SELECTOR, COSTS[::-1])
+
+
+def test_prices_behind_transformers():
+    """As without a pipeline, on transformed rows; `reprice` transforms its rows."""
+    cap = positive_rate(of="x") <= 0.25
+    policy = selector_pipeline(ConstrainedPolicy(Ridge(), None, cap)).fit(X_SELECTOR, PAY)
+    Z = encoder().fit(X_SELECTOR)
+    alone = ConstrainedPolicy(Ridge(), None, cap).fit(Z.transform(X_SELECTOR), PAY)
+    np.testing.assert_array_equal(
+        policy.predict(X_SELECTOR), alone.predict(Z.transform(X_SELECTOR))
+    )
+    expected = policy.expected_costs(X_SELECTOR)
+    assert expected.index.equals(X_SELECTOR.index)
+    np.testing.assert_array_equal(expected, alone.expected_costs(Z.transform(X_SELECTOR)))
+    older = X_SELECTOR.assign(age=X_SELECTOR["age"] + 30.0)
+    assert np.mean(policy.predict(older) == "x") > 0.9
+    assert policy.reprice(older) is policy
+    assert np.mean(policy.predict(older) == "x") <= 0.25
+    assert policy[-1].prices_.equals(alone.reprice(Z.transform(older)).prices_)
+
+
+def test_attributes_reach_a_priced_policy():
+    """Without the name of a step; in other orders they are told."""
+    cap = positive_rate(of="x", where="place == 'east'") <= 0.1
+    policy = selector_pipeline(ConstrainedPolicy(Ridge(), None, cap)).fit(
+        X_SELECTOR, PAY, attributes=X_SELECTOR
+    )
+    east = X_SELECTOR["place"] == "east"
+    assert np.mean(policy.predict(X_SELECTOR, attributes=X_SELECTOR)[east] == "x") <= 0.1
+    assert np.mean(policy.predict(X_SELECTOR, attributes=X_SELECTOR)[~east] == "x") > 0.3
+    policy.reprice(X_SELECTOR, attributes=X_SELECTOR)
+    for call in (policy.predict, policy.reprice):
+        with pytest.warns(UserWarning, match="attributes and X have the same row labels"):
+            call(X_SELECTOR, attributes=X_SELECTOR[::-1])
+
+
+def test_a_pipeline_of_costs_inside_of_others():
+    """ConstrainedPolicy and ConstrainedReduction learn costs by a selector behind an encoder."""
+    inner = selector_pipeline(RegressionSetSelector())
+    cap = positive_rate(of="x") <= 0.25
+    policy = ConstrainedPolicy(inner, None, cap).fit(X_SELECTOR, PAY)
+    assert np.mean(policy.predict(X_SELECTOR) == "x") <= 0.25
+    labels = np.where(X_SELECTOR["age"] > 45, "old", X_SELECTOR["place"])
+    goal = recall(of="old") >= 0.9
+    model = ConstrainedReduction(inner, None, goal, max_iter=2).fit(X_SELECTOR, labels)
+    assert np.mean(model.predict(X_SELECTOR)[labels == "old"] == "old") >= 0.85
+
+
+LABELS = (X_SELECTOR["age"] > 40).astype(int)
+LOG = pd.DataFrame({"action": RNG.integers(2, size=N), "reward": LABELS.to_numpy()})
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (RegressionSetSelector(), COSTS),
+        (ConstrainedPolicy(), COSTS),
+        (ConstrainedPolicy(RegressionSetSelector()), COSTS),
+        (ConstrainedThreshold(LogisticRegression(), None, recall() >= 0.5), LABELS),
+        (ConstrainedReduction(LogisticRegression(), None, recall() >= 0.5, max_iter=1), LABELS),
+        (OffPolicyClassifier(), LOG),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_text_is_told_with_its_column_and_the_cure(model, y):
+    numbers = X_SELECTOR.assign(place=(X_SELECTOR["place"] == "east") + np.arange(N) / N)
+    told = r"X has strings in the column 'place', such as '(east|west)': encode them, as by OneHot"
+    refuses(told, model.fit, X_SELECTOR, y)
+    model.fit(numbers, y)
+    refuses(told, model.predict, X_SELECTOR)
+    refuses("X contains NaN in the column 'age'", model.predict, numbers.assign(age=np.nan))
+
+
+def test_it_is_a_pipeline():
+    selector = selector_pipeline().fit(X_SELECTOR, COSTS)
+    assert type(selector[1:]) is PolicyPipeline
+    np.testing.assert_array_equal(
+        selector.decision_function(X_SELECTOR), -selector.predict_costs(X_SELECTOR).to_numpy()
+    )

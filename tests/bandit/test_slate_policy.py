@@ -18,6 +18,7 @@ from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy, make_pol
 from skbandit.bandit._slate_policy import shares_of_slate_reward
 from skbandit.evaluation import replay_slates, slate_ips
 from tests.tiers import first
+from tests.worlds import refuses, warns
 
 RULES = ["thompson", "squarecb", "ucb", "epsilon_greedy", "greedy"]
 N_ARMS, N_FEATURES = 8, 3
@@ -286,8 +287,7 @@ def test_behind_transformers():
 
 def test_cold_starts():
     x = np.zeros((1, 2))
-    with pytest.raises(NotFittedError, match="knows no arms"):
-        SlatePolicy().select(x)
+    refuses("knows no arms", SlatePolicy().select, x, error=NotFittedError)
     slate = SlatePolicy(random_state=0).select(x, available=["a", "b", "c", "d"])
     assert len(set(slate[0])) == 3
     named = SlatePolicy(GLMUCBPolicy(arms=["a", "b", "c"]))
@@ -301,16 +301,12 @@ def test_errors_name_the_row_and_leave_the_policy_unchanged():
         policy.select(X[:2], available=[ARMS, ARMS[:2]])
     twice = slates.copy()
     twice[4] = ["ad 1", "ad 2", "ad 1"]
-    with pytest.raises(ValueError, match="row 4 shows an arm twice"):
-        policy.partial_fit(X, twice, clicks)
+    refuses("row 4 shows an arm twice", policy.partial_fit, X, twice, clicks)
     with pytest.raises(ValueError, match="reward of row 0 has 2 entries for a slate of 3"):
         policy.partial_fit(X, slates, clicks[:, :2])
-    with pytest.raises(ValueError, match="150 slates for 149 rows"):
-        policy.partial_fit(X[:149], slates, clicks)
-    with pytest.raises(ValueError, match="from 0 to 1"):
-        policy.partial_fit(X, slates, clicks + 0.5)
-    with pytest.raises(ValueError, match="not among the available"):
-        policy.partial_fit(X, slates, clicks, available=ARMS[:3])
+    refuses("150 slates for 149 rows", policy.partial_fit, X[:149], slates, clicks)
+    refuses("from 0 to 1", policy.partial_fit, X, slates, clicks + 0.5)
+    refuses("not among the available", policy.partial_fit, X, slates, clicks, available=ARMS[:3])
     np.testing.assert_array_equal(policy.predict_reward(X), before)
 
 
@@ -319,10 +315,8 @@ def test_errors_of_feedback_and_models():
     cascade = SlatePolicy(feedback="cascade")
     with pytest.raises(ValueError, match="row 0 is 3, but places are counted from 0 to 2"):
         cascade.fit(X, slates, np.full(150, 3.0))
-    with pytest.raises(ValueError, match="reward is true or false"):
-        cascade.fit(X, slates, np.ones(150, dtype=bool))
-    with pytest.raises(ValueError, match="needs clicks, 0 or 1: row 0 has the reward"):
-        cascade.fit(X, slates, clicks + 0.5)
+    refuses("reward is true or false", cascade.fit, X, slates, np.ones(150, dtype=bool))
+    refuses("needs clicks, 0 or 1: row 0 has the reward", cascade.fit, X, slates, clicks + 0.5)
     with pytest.raises(ValueError, match="requires policy=GLMUCBPolicy"):
         SlatePolicy(GLMUCBPolicy(), feedback="slate").fit(X, slates, clicks.sum(axis=1))
     with pytest.raises(TypeError, match="must be a GLMUCBPolicy or a SharedGLMPolicy"):
@@ -341,8 +335,7 @@ def test_tables_of_places_are_slates():
     table = SlatePolicy(GLMUCBPolicy()).fit(X, pd.DataFrame(slates), clicks)
     expected = SlatePolicy(GLMUCBPolicy()).fit(X, slates, clicks)
     np.testing.assert_array_equal(table.predict_reward(X), expected.predict_reward(X))
-    with pytest.warns(UserWarning, match="no rewards"):
-        SlatePolicy().fit(X, pd.DataFrame(slates))
+    warns("no rewards", SlatePolicy().fit, X, pd.DataFrame(slates))
     rows = [list(slate) for slate in slates]
     named = pd.DataFrame({"shown": rows, "reward": [list(row) for row in clicks]})
     mapped = SlatePolicy(GLMUCBPolicy(columns={"action": "other"}), columns={"action": "shown"})

@@ -1,7 +1,5 @@
 """Whose random numbers are whose: of copies, reloads, forks, a logger and a replayed candidate."""
 
-# ruff: noqa: NPY002, as None stands for NumPy's global state
-
 import copy
 import os
 import pickle
@@ -18,10 +16,16 @@ from sklearn.linear_model import Ridge
 
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy
+from skbandit.bandit.exploration._random import COIN, EXPLORE, standard_normal, uniform
 from skbandit.evaluation import ReplaySplit, replay
 from skbandit.utils._fitting import seed_for
-from tests.bandit.test_policy import make_log
 from tests.tiers import first
+from tests.worlds import make_log
+
+# === Whose random numbers are whose: of copies, reloads, forks, a logger and a replayed candidate
+
+# ruff: noqa: NPY002, as None stands for NumPy's global state
+
 
 X, Y = make_log()
 Y = Y.drop(columns="timestamp")  # events are learned again here
@@ -259,3 +263,30 @@ def test_streams_of_different_purposes_are_unrelated():
         for train, test in ReplaySplit(1, subsample=1.0, random_state=0).split(np.zeros((100, 1)))
     ]
     assert draws[0] != draws[1]
+
+
+# === Random numbers by address: their distribution, independent of the address ==================
+
+# Each test below fails falsely, with another seed, at most once in 100,000.
+
+
+def test_uniform_over_choices_arms_uses_and_seeds():
+    n = 20_000
+    streams = {
+        "choices": [uniform(1, t, 77, COIN) for t in range(n)],
+        "arms": [uniform(1, 5, key, COIN) for key in range(n)],
+        "seeds": [uniform(seed, 5, 77, COIN) for seed in range(n)],
+    }
+    for name, numbers in streams.items():
+        assert min(numbers) >= 0 and max(numbers) < 1
+        assert stats.kstest(numbers, "uniform").pvalue > LEVEL, name
+    both = np.array([(uniform(1, t, 77, COIN), uniform(1, t, 77, EXPLORE)) for t in range(n)])
+    for pair in (both, np.column_stack([both[:-1, 0], both[1:, 0]])):
+        table = np.histogram2d(*pair.T, bins=8)[0]
+        assert stats.chi2_contingency(table).pvalue > LEVEL
+
+
+def test_normal():
+    draws = np.array([standard_normal(1, t, 77) for t in range(20_000)])
+    assert stats.kstest(draws, "norm").pvalue > LEVEL
+    assert stats.pearsonr(draws[:-1], draws[1:]).pvalue > LEVEL

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from skbandit import GLMUCBPolicy
-from tests.bandit.test_policy import make_log
+from tests.worlds import make_log
 
 
 @pytest.fixture(autouse=True)

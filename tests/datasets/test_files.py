@@ -8,6 +8,7 @@ import pytest
 
 from skbandit.datasets import _files
 from skbandit.datasets._files import DataFile, load_bytes
+from tests.worlds import refuses
 
 CONTENT = b"one,two\n1,2\n"
 TOY = DataFile("toy", "toy.csv", "https://example.org/toy.csv", hashlib.sha256(CONTENT).hexdigest())
@@ -105,8 +106,7 @@ def test_download_leaves_the_named_folder_alone(tmp_path, monkeypatch, cache, se
 
 def test_wrong_download_is_refused(monkeypatch):
     monkeypatch.setattr(_files, "fetch_file", FakeServer(b"an error page"))
-    with pytest.raises(OSError, match="is not the published file"):
-        load_bytes(TOY)
+    refuses("is not the published file", load_bytes, TOY, error=OSError)
 
 
 def test_missing(monkeypatch, tmp_path, server):
@@ -131,8 +131,7 @@ def test_a_compressed_file_is_hashed_before_it_is_unpacked_whole(tmp_path, serve
     path.parent.mkdir(parents=True)
     path.write_bytes(gzip.compress(bytes(2**26)))  # 64 MiB of zeros in 64 KiB
     tracemalloc.start()
-    with pytest.raises(OSError, match="is not the published file"):
-        load_bytes(TOY, data_home=tmp_path)
+    refuses("is not the published file", load_bytes, TOY, data_home=tmp_path, error=OSError)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**23

@@ -8,6 +8,7 @@ import pytest
 
 from skbandit.datasets import make_bandit_log, read_parquet_log
 from tests.tiers import first
+from tests.worlds import refuses
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -131,8 +132,7 @@ def test_refused_at_the_call(tmp_path, options, error, message):
 
 
 def test_a_folder_without_files(tmp_path):
-    with pytest.raises(ValueError, match="is a folder without files"):
-        read_parquet_log(tmp_path, FEATURES)
+    refuses("is a folder without files", read_parquet_log, tmp_path, FEATURES)
 
 
 def test_no_parquet_at_all(tmp_path):
@@ -156,8 +156,7 @@ def test_files_that_differ_are_not_half_read(tmp_path):
         pq.write_table(parts[lacking], tmp_path / "b.parquet")
         blocks = read_parquet_log(tmp_path, FEATURES)
         message = rf"b\.parquet {told} column 'propensity', unlike .*a\.parquet"
-        with pytest.raises(ValueError, match=message):
-            whole(blocks)
+        refuses(message, whole, blocks)
 
 
 def test_the_place_of_an_error_is_named(tmp_path):
@@ -174,14 +173,12 @@ def test_what_was_available_is_lists_of_labels(tmp_path, pools):
     """A text is not taken for the list of its letters."""
     place = tmp_path / "log.parquet"
     pq.write_table(pa.table({"action": ["a", "b"], "reward": [0, 1], "available": pools}), place)
-    with pytest.raises(ValueError, match="column 'available' must hold lists of arm labels"):
-        read_parquet_log(place, [])
+    refuses("column 'available' must hold lists of arm labels", read_parquet_log, place, [])
 
 
 def test_two_columns_of_one_name_in_a_dataset():
     twice = ds.dataset(pa.table([[1], [0], [1]], ["action", "reward", "reward"]))
-    with pytest.raises(ValueError, match="two columns are named 'reward'"):
-        read_parquet_log(twice, [])
+    refuses("two columns are named 'reward'", read_parquet_log, twice, [])
 
 
 def test_texts_that_are_none(tmp_path):

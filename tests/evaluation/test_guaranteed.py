@@ -1,6 +1,5 @@
 """Intervals with a guarantee: coverage, at one time and at all times; their form."""
 
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +11,6 @@ from skbandit import GLMUCBPolicy
 from skbandit.evaluation import (
     OffPolicyEstimate,
     off_policy_blocks,
-    off_policy_value,
     replay,
     replay_blocks,
 )
@@ -24,11 +22,8 @@ from skbandit.evaluation._guaranteed import (
     path_limit,
 )
 from skbandit.exceptions import ReplayCoverageWarning
-from tests.evaluation.logs import Greedy, logged, uniform_log
 from tests.tiers import first
-
-ips = partial(off_policy_value, method="ips")
-snips = partial(off_policy_value, method="snips")
+from tests.worlds import Greedy, ips, logged, refuses, snips, uniform_log
 
 ALARM = 1e-4
 
@@ -252,13 +247,11 @@ def test_what_intervals_refuse():
     with pytest.raises(ValueError, match=r"reward of row \d+, 1, is outside of reward_range"):
         ips(pi, X, Y, reward_range=(0, 0.5))
     for wrong in ((1, 0), (0,), "01", 3, (0, np.inf)):
-        with pytest.raises(ValueError, match="reward_range"):
-            ips(pi, X, Y, reward_range=wrong)
+        refuses("reward_range", ips, pi, X, Y, reward_range=wrong)
     beyond = Y.assign(reward=7 * Y["reward"], w=1.0)
     found = off_policy_blocks("w", [beyond.assign(w=beyond["propensity"])])["ips"]
     assert 0 <= found.interval()[0] <= found.interval()[1] <= 7
-    with pytest.raises(ValueError, match="kind must be in"):
-        found.interval(kind="bernstein")
+    refuses("kind must be in", found.interval, kind="bernstein")
 
 
 RANGELESS = {
@@ -278,8 +271,7 @@ def test_a_sequence_requires_the_range_of_rewards(call):
         found = RANGELESS[call](X, Y.assign(reward=reward))
         low, high = found.interval()
         assert 0 <= low <= high <= 7
-        with pytest.raises(ValueError, match=r"pass reward_range=\(smallest, largest\)"):
-            found.interval(kind="sequence")
+        refuses(r"pass reward_range=\(smallest, largest\)", found.interval, kind="sequence")
 
 
 def test_a_guarantee_holds_for_rewards_that_were_not_seen():

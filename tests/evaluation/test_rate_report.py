@@ -32,6 +32,7 @@ from skbandit.rates import (
 )
 from skbandit.rates._kinds import KINDS
 from tests.tiers import first
+from tests.worlds import refuses, warns
 
 RNG = np.random.default_rng(4)
 N = 800
@@ -274,8 +275,7 @@ def test_groups_without_rows_are_reported_as_such():
     last = found.iloc[-1]
     assert (last["race"], last["n_rows"]) == ("c", 0)
     assert np.isnan(last["value"]) and pd.isna(last["satisfied"])
-    with pytest.raises(ValueError, match=r"selects no rows; 'sex' holds '[FM]', '[FM]'"):
-        report(recall("sex == 'Femal'"))
+    refuses(r"selects no rows; 'sex' holds '[FM]', '[FM]'", report, recall("sex == 'Femal'"))
 
 
 def test_nothing_predicted_is_undefined_and_not_satisfied():
@@ -300,8 +300,7 @@ def test_a_classifier_whose_precision_rests_on_few_rows_warns():
     clf = ConstrainedRampClassifier(error_rate(), precision() >= 0.1).fit(X, y)
     clf.intercept_ -= np.sort(clf.decision_function(X))[-6] + 1e-9
     assert clf.predict(X).sum() == 5
-    with pytest.warns(UserWarning, match=r"denominator of precision\(\) >= 0.1 \(5\)"):
-        clf.constraint_report(X, y)
+    warns(r"denominator of precision\(\) >= 0.1 \(5\)", clf.constraint_report, X, y)
 
 
 @pytest.mark.parametrize(
@@ -323,8 +322,7 @@ def test_a_classifier_whose_precision_rests_on_few_rows_warns():
     ],
 )  # fmt: skip
 def test_wrong_input(goals, options, error, message):
-    with pytest.raises(error, match=message):
-        report(goals, **options)
+    refuses(message, report, goals, **options, error=error)
 
 
 @pytest.mark.parametrize("given", ["y_pred", "attributes", "sample_weight"])
@@ -333,8 +331,7 @@ def test_groups_in_another_order_are_told(given):
     rows |= {} if given == "y_pred" else {"y_pred": [1, 0] * 20, given: pd.Series([1.0] * 40)}
     rows["attributes"] = None if given != "attributes" else pd.DataFrame({"old": [True] * 40})
     by = pd.Series(["F", "M"] * 20).sort_values()
-    with pytest.warns(UserWarning, match="same row labels in different orders"):
-        rate_report(goals=positive_rate(), by=by, **rows)
+    warns("same row labels in different orders", rate_report, goals=positive_rate(), by=by, **rows)
 
 
 # --- model cards ---------------------------------------------------------------------------
@@ -504,8 +501,7 @@ def test_a_model_card_of_a_classifiers_report():
     assert "0.111" not in card
     found["ci_low"] = 0.4
     assert "Undecided: recall() >= 0.5." in to_model_card(found)
-    with pytest.raises(TypeError, match="returned by rate_report or constraint_report"):
-        to_model_card([1])
+    refuses("returned by rate_report or constraint_report", to_model_card, [1], error=TypeError)
 
 
 def test_a_report_without_intervals_never_says_met():

@@ -1,7 +1,6 @@
 """rate_report_blocks: the report of all rows in memory, however they are cut, read or computed."""
 
 import warnings
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -29,6 +28,7 @@ from skbandit.rates import (
 )
 from skbandit.rates._kinds import KINDS
 from tests.tiers import first
+from tests.worlds import cut
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Fewer than 20 rows", "ignore::sklearn.exceptions.UndefinedMetricWarning"
@@ -135,11 +135,6 @@ OF_SEVERAL = {
     ],
 }
 TABLE["price_level"] = TABLE["price"].abs()
-
-
-def cut(frame, *places):
-    edges = [0, *sorted(places), len(frame)]
-    return [frame[a:b] for a, b in pairwise(edges)]
 
 
 def listened(report):

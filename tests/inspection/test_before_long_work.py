@@ -11,6 +11,7 @@ from skbandit.inspection import (
     _replay_display,
     _tradeoff_display,
 )
+from tests.worlds import refuses
 
 
 def in_vain(*args, **kwargs):
@@ -40,19 +41,13 @@ def no_long_work(monkeypatch):
 
 @pytest.mark.parametrize("draw", [replayed, shared, traded])
 def test_no_axes_and_no_matplotlib(draw, uninstalled):
-    with pytest.raises(TypeError, match="ax must be matplotlib Axes, got list"):
-        draw(ax=[])
-    with pytest.raises(AssertionError, match="long work"):
-        draw()
+    refuses("ax must be matplotlib Axes, got list", draw, ax=[], error=TypeError)
+    refuses("long work", draw, error=AssertionError)
     uninstalled()
-    with pytest.raises(ImportError, match=r"from_estimator needs matplotlib: pip install"):
-        draw()
+    refuses(r"from_estimator needs matplotlib: pip install", draw, error=ImportError)
 
 
 def test_no_such_options():
-    with pytest.raises(ValueError, match="confidence_level=95 must lie between 0 and 1"):
-        replayed(confidence_level=95)
-    with pytest.raises(ValueError, match="x='time' must be 'bound' or 'value'"):
-        traded(x="time")
-    with pytest.raises(ValueError, match=r"is not valid for Axes\.plot"):
-        traded(line_kw={"hue": "red"})
+    refuses("confidence_level=95 must lie between 0 and 1", replayed, confidence_level=95)
+    refuses("x='time' must be 'bound' or 'value'", traded, x="time")
+    refuses(r"is not valid for Axes\.plot", traded, line_kw={"hue": "red"})

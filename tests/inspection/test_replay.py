@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -11,9 +12,12 @@ from sklearn.preprocessing import StandardScaler
 from skbandit import GLMUCBPolicy, ReplayScorer
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import ReplaySplit, replay
-from skbandit.inspection import ReplayDisplay
-from skbandit.inspection._style import PALETTE
+from skbandit.inspection import ArmSharesDisplay, ReplayDisplay
+from skbandit.inspection._style import GRAY, PALETTE
 from tests.policies import Always
+from tests.worlds import refuses
+
+# === ReplayDisplay: what is drawn is what the replay found, at every horizon ====================
 
 LOG = make_bandit_log(4000, n_arms=4, n_features=2, base_rate=0.2, random_state=0)
 TWICE = {"subsample": 0.5, "n_repeats": 2, "random_state": 0}
@@ -154,12 +158,10 @@ def test_names_are_taken_literally(result):
 @pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
 def test_what_cannot_be_drawn_is_explained(result):
     nothing = replay(Always("none"), LOG.X, LOG.y.astype({"action": str}), available=POOLS)
-    with pytest.raises(ValueError, match="'idle' has a run that kept no event"):
-        ReplayDisplay.from_result({"idle": nothing})
+    refuses("'idle' has a run that kept no event", ReplayDisplay.from_result, {"idle": nothing})
     with pytest.raises(TypeError, match=r"must be a ReplayResult, .* or a dict of them, got \["):
         ReplayDisplay.from_result([result])
-    with pytest.raises(ValueError, match="result is empty"):
-        ReplayDisplay.from_result({})
+    refuses("result is empty", ReplayDisplay.from_result, {})
     with pytest.raises(ValueError, match="confidence_level=95 must lie between 0 and 1"):
         ReplayDisplay.from_result(result, confidence_level=95)
     assert not plt.get_fignums()
@@ -202,3 +204,233 @@ def test_missing_names_and_numbers_are_drawn(result):
     display = ReplayDisplay(curves).plot()
     assert {name for name, _ in display.lines_} == {"own", str(curves["policy"].iloc[-1])}
     assert {name for name, _ in display.intervals_} == {"own"}
+
+
+# === ArmSharesDisplay: what is drawn are the shares of the arms, part by part ===================
+
+LOG_SHARES = make_bandit_log(
+    4000, n_arms=12, n_features=2, n_available=6, base_rate=0.2, random_state=0
+)
+
+
+@pytest.fixture(scope="module")
+def result_shares():
+    return replay(GLMUCBPolicy(), LOG_SHARES.X, LOG_SHARES.y, **TWICE, deployment_share=0.4)
+
+
+def counts(display, n_events):
+    """The events of each arm, from shares of parts of equal numbers, to be rounded."""
+    size = n_events / len(display.shares)
+    return (display.shares * size).sum()
+
+
+def size(area):
+    """The surface of an area, by the shoelace formula."""
+    x, y = area.get_paths()[0].vertices.T
+    return abs(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1))) / 2
+
+
+def test_shares_of_each_part_are_counted():
+    action = np.repeat(["a", "b", "a", "c"], [25, 15, 20, 20])
+    display = ArmSharesDisplay.from_log(action)
+    assert display.shares.to_dict("list") == {
+        "a": [1.0, 0.25, 1.0, 0.0], "b": [0.0, 0.75, 0.0, 0.0], "c": [0.0, 0.0, 0.0, 1.0]
+    }  # fmt: skip
+    assert display.shares.index.left.tolist() == [1, 21, 41, 61]
+    assert display.shares.index.right.tolist() == [21, 41, 61, 80]
+
+
+def test_parts_are_of_equal_numbers_and_sum_to_one():
+    display = ArmSharesDisplay.from_log(LOG_SHARES.y)
+    assert len(display.shares) == 50
+    np.testing.assert_allclose(display.shares.sum(axis=1), 1)
+    expected = LOG_SHARES.y["action"].value_counts()
+    np.testing.assert_allclose(counts(display, 4000).loc[expected.index], expected)
+
+
+@pytest.mark.parametrize("n_events", [1, 2, 39, 40, 1234])
+def test_logs_of_any_length_are_drawn(n_events):
+    display = ArmSharesDisplay.from_log(np.arange(n_events) % 3)
+    assert len(display.shares) == max(1, min(50, n_events // 20))
+    np.testing.assert_allclose(display.shares.sum(axis=1), 1)
+    display.figure_.canvas.draw()
+
+
+def test_areas_are_stacked_shares():
+    display = ArmSharesDisplay.from_log(LOG_SHARES.y["action"].to_numpy())
+    width = display.shares.index.length.to_numpy()
+    others = display.shares.drop(columns=list(display.areas_)).sum(axis=1)
+    stack = [(area, display.shares[arm]) for arm, area in display.areas_.items()]
+    below = np.zeros(len(width))
+    for area, share in [*stack, (display.others_, others)]:
+        assert size(area) == pytest.approx((share * width).sum())
+        height = area.get_paths()[0].vertices[:, 1]
+        assert height.min() == pytest.approx(below.min())
+        below = below + share.to_numpy()
+        assert height.max() == pytest.approx(below.max())
+    np.testing.assert_allclose(below, 1)
+
+
+def test_the_most_common_arms_have_colors_the_others_are_gray():
+    display = ArmSharesDisplay.from_log(LOG_SHARES.y)
+    common = LOG_SHARES.y["action"].value_counts().index[:7].tolist()
+    assert sorted(display.areas_) == sorted(common)
+    assert [to_hex(area.get_facecolor()[0]).upper() for area in display.areas_.values()] == [
+        *PALETTE
+    ]
+    assert to_hex(display.others_.get_facecolor()[0]).upper() == GRAY
+    assert legend_of(display)[0] == "5 others"
+
+
+def test_named_arms_have_the_same_colors_in_every_display(result_shares):
+    arms = [3, 0, 11]
+    played = ArmSharesDisplay.from_result(result_shares, arms=arms)
+    logged = ArmSharesDisplay.from_log(LOG_SHARES.y, arms=arms)
+    assert list(played.areas_) == list(logged.areas_) == arms
+    for arm in arms:
+        one, other = (shown.areas_[arm].get_facecolor() for shown in (played, logged))
+        np.testing.assert_array_equal(one, other)
+
+
+def test_more_arms_than_colors_are_told_apart_by_patterns():
+    assert legend_of(ArmSharesDisplay.from_log(LOG_SHARES.y, arms=[])) == ["12 others"]
+    display = ArmSharesDisplay.from_log(LOG_SHARES.y, arms=range(12))
+    assert display.others_ is None
+    looks = {(to_hex(a.get_facecolor()[0]), a.get_hatch()) for a in display.areas_.values()}
+    assert len(looks) == 12
+
+
+def test_a_replay_is_counted_over_all_runs(result_shares):
+    display = ArmSharesDisplay.from_result(result_shares)
+    kept = result_shares.history[result_shares.history["bucket"] == "learning"]
+    part = np.searchsorted(display.shares.index.left, kept["step"], side="right") - 1
+    expected = pd.crosstab(part, kept["action"].to_numpy(), normalize="index")
+    np.testing.assert_allclose(display.shares[expected.columns], expected)
+    assert display.shares.drop(columns=expected.columns).to_numpy().sum() == 0
+    assert display.ax_.get_xlabel() == "event played, T"
+
+
+def test_events_of_one_day_are_in_one_part():
+    day = pd.to_datetime("2024-01-01") + pd.to_timedelta(np.repeat(np.arange(7), 100), unit="D")
+    log = pd.DataFrame({"action": np.tile(np.repeat(["a", "b"], 50), 7), "timestamp": day})
+    shares = ArmSharesDisplay.from_log(log).shares
+    assert len(shares) == 6 and (shares.index.right > shares.index.left).all()
+    np.testing.assert_allclose(shares, 0.5)
+    at_once = ArmSharesDisplay.from_log(log.assign(timestamp=day[0]))
+    assert at_once.ax_.get_xlabel() == "event"
+
+
+def test_the_deployment_bucket_is_drawn_when_it_is_given(result_shares):
+    display = ArmSharesDisplay.from_result(result_shares.deployment)
+    deployed = result_shares.history[result_shares.history["bucket"] == "deployment"]
+    assert display.shares.index.right.max() == deployed["step"].max()
+    assert display.ax_.get_xlabel() == "event played of the deployment bucket, T"
+
+
+def test_shares_by_one_call_from_the_policy():
+    drawn = ArmSharesDisplay.from_estimator(
+        GLMUCBPolicy(), LOG_SHARES.X, LOG_SHARES.y, n_repeats=2, random_state=0, max_accepted=60
+    )
+    result = replay(GLMUCBPolicy(), LOG_SHARES.X, LOG_SHARES.y, **TWICE, max_accepted=60)
+    pd.testing.assert_frame_equal(drawn.shares, ArmSharesDisplay.from_result(result).shares)
+    assert len(drawn.shares) == 2 * 60 // 20
+
+
+def test_a_policy_that_always_plays_one_arm():
+    log = make_bandit_log(1000, n_arms=3, random_state=0)
+    played = ArmSharesDisplay.from_result(replay(Always(2), log.X, log.y, random_state=0))
+    assert (played.shares[2] == 1).all() and (played.shares[[0, 1]] == 0).all(axis=None)
+
+
+@pytest.mark.parametrize("arms", [(True, False), ("a", "b"), ((1, 2), (3, 4)), (0.5, "x")])
+def test_labels_of_any_kind(arms):
+    display = ArmSharesDisplay.from_log(list(arms) * 30)
+    assert set(display.areas_) == set(arms)
+    assert (display.shares == 0.5).all(axis=None)
+
+
+# --- time ----------------------------------------------------------------------------------
+
+
+def test_time_is_read_from_the_log_and_put_in_order():
+    shuffled = LOG_SHARES.y.sample(frac=1, random_state=0)
+    display = ArmSharesDisplay.from_log(shuffled)
+    in_order = ArmSharesDisplay.from_log(LOG_SHARES.y).shares
+    pd.testing.assert_frame_equal(display.shares[in_order.columns], in_order)
+    assert display.ax_.get_xlabel() == "time in seconds"
+    assert display.shares.index.left[0] == LOG_SHARES.y["timestamp"].min()
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Zurich"])
+def test_datetimes_stay_datetimes(zone):
+    times = pd.to_datetime(LOG_SHARES.y["timestamp"], unit="s").dt.tz_localize(zone)
+    display = ArmSharesDisplay.from_log(LOG_SHARES.y["action"].to_numpy(), timestamp=times)
+    assert display.shares.index.left[0] == times.iloc[0]
+    assert display.ax_.get_xlabel() == "time"
+    display.figure_.canvas.draw()
+    ticks = [label.get_text() for label in display.ax_.get_xticklabels()]
+    assert "12:00" in ticks and max(map(len, ticks)) <= 6, "noon of the day in its own zone"
+
+
+def test_structured_logs():
+    table = LOG_SHARES.y[["action", "timestamp"]].to_records(index=False)
+    one, other = ArmSharesDisplay.from_log(table), ArmSharesDisplay.from_log(LOG_SHARES.y)
+    np.testing.assert_array_equal(one.shares[other.shares.columns], other.shares)
+
+
+# --- where, and what cannot be drawn -------------------------------------------------------
+
+
+def test_labels_are_taken_literally():
+    display = ArmSharesDisplay.from_log(["$1", "$2"] * 30)
+    assert set(legend_of(display)) == {r"\$1", r"\$2"}
+    display.figure_.canvas.draw()
+
+
+@pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
+def test_shares_that_cannot_be_drawn_are_explained():
+    with pytest.raises(ValueError, match=r"arms contains 'x', which is not one of 'a', 'b'"):
+        ArmSharesDisplay.from_log(["a", "b"], arms=["a", "x"])
+    with pytest.raises(ValueError, match="y has no column 'action'; its columns are"):
+        ArmSharesDisplay.from_log(LOG_SHARES.y[["reward"]])
+    refuses("y has no events", ArmSharesDisplay.from_log, LOG_SHARES.y[:0])
+    refuses("action is missing on row 1", ArmSharesDisplay.from_log, ["a", None])
+    with pytest.raises(ValueError, match="timestamp has 3 entries for 2 events"):
+        ArmSharesDisplay.from_log(["a", "b"], timestamp=[1, 2, 3])
+    pools = [("a", "b", "none")] * 20
+    log = pd.DataFrame({"action": ["a", "b"] * 10, "reward": 1.0})
+    nothing = replay(Always("none"), np.zeros((20, 1)), log, available=pools)
+    with pytest.raises(TypeError, match=r"result must be a ReplayResult, .* got {}"):
+        ArmSharesDisplay.from_result({})
+    refuses("the replay kept no event", ArmSharesDisplay.from_result, nothing)
+    assert not plt.get_fignums()
+
+
+def test_shares_that_are_none_are_refused_before_anything_is_drawn():
+    shares = ArmSharesDisplay.from_log(["a", "b"] * 30).shares
+    plt.close("all")
+    with pytest.raises(TypeError, match="shares must be a DataFrame, got ndarray"):
+        ArmSharesDisplay(shares.to_numpy()).plot()
+    with pytest.raises(ValueError, match="shares must have one row per part and an IntervalIndex"):
+        ArmSharesDisplay(shares.reset_index(drop=True)).plot()
+    with pytest.raises(ValueError, match="shares must have one column 'a', got"):
+        ArmSharesDisplay(shares.set_axis(["a", "a"], axis=1)).plot()
+    with pytest.raises(ValueError, match="shares: column 'a' must be numbers"):
+        ArmSharesDisplay(shares.assign(a="much")).plot()
+    for wrong in (-0.1, 1.0, np.nan):
+        with pytest.raises(ValueError, match="nonnegative and sum to 1 in each row"):
+            ArmSharesDisplay(shares.assign(a=wrong)).plot()
+    with pytest.raises(TypeError, match="arms must be a list of labels, got 'ab'"):
+        ArmSharesDisplay(shares).plot(arms="ab")
+    with pytest.raises(TypeError, match=r"arms must be labels, found \['a'\]: unhashable"):
+        ArmSharesDisplay(shares).plot(arms=[["a"]])
+    with pytest.raises(ValueError, match="timestamp must be 1D with one time per event"):
+        ArmSharesDisplay.from_log(["a", "b"], timestamp=np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="timestamp has 0 entries for 2 events"):
+        ArmSharesDisplay.from_log(["a", "b"], timestamp=[])
+    assert not plt.get_fignums()
+
+
+def test_times_may_come_one_by_one():
+    display = ArmSharesDisplay.from_log(["a", "b"], timestamp=(t for t in [5.0, 3.0]))
+    assert display.shares.index.left.tolist() == [3.0]

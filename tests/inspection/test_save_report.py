@@ -36,6 +36,7 @@ from skbandit.rates import (
     recall,
 )
 from skbandit.selection import SetSelectClassifier
+from tests.worlds import refuses
 
 RNG = np.random.default_rng(0)
 N = 800
@@ -267,8 +268,7 @@ def test_selectors_are_compared_with_the_most_popular(model, tmp_path):
     assert f"difference {mean - popular:.3f} [" in text
     unknown = shuffled.copy()
     unknown.iloc[0] = np.nan
-    with pytest.raises(ValueError, match=r"no cost in row 0 of .*logged_costs"):
-        saved(tmp_path, model, X[NEW], unknown)
+    refuses(r"no cost in row 0 of .*logged_costs", saved, tmp_path, model, X[NEW], unknown)
 
 
 def test_names_and_groups_are_harmless(tmp_path):
@@ -326,12 +326,10 @@ def test_other_models_are_refused(tmp_path):
     plain = LogisticRegression().fit(X[TRAIN], Y[TRAIN])
     with pytest.raises(TypeError, match=r"LogisticRegression has no declared .* to_model_card"):
         saved(tmp_path, plain, X[NEW], Y[NEW])
-    with pytest.raises(ValueError, match="by='race': unknown column 'race'"):
-        saved(tmp_path, plain, X[NEW], Y[NEW], by="race")
+    refuses("by='race': unknown column 'race'", saved, tmp_path, plain, X[NEW], Y[NEW], by="race")
     slates = LOG[NEW].assign(reward=[(0.0, 1.0)] * N)
     model = OffPolicyClassifier().fit(X[TRAIN], LOG[TRAIN])
-    with pytest.raises(ValueError, match=r"log of slates.*slate_pseudo_inverse"):
-        saved(tmp_path, model, X[NEW], slates)
+    refuses(r"log of slates.*slate_pseudo_inverse", saved, tmp_path, model, X[NEW], slates)
     assert not list(tmp_path.iterdir())
 
 

@@ -10,6 +10,7 @@ from skbandit.constrained import RampClassifier, constraint_path
 from skbandit.inspection import TradeoffDisplay
 from skbandit.rates import positive_rate, ratio, recall
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, X_EXTRA, Y_EXTRA, X, Y
+from tests.worlds import refuses
 
 RATIO = ratio(positive_rate, by="sex")
 BOUNDS = [0.9, 0.5, 0.7]
@@ -127,8 +128,7 @@ def test_upper_bounds_tighten_to_the_left():
 
 
 def test_another_x_is_refused(path):
-    with pytest.raises(ValueError, match="x='bounds' must be 'bound' or 'value'"):
-        TradeoffDisplay.from_path(path, x="bounds")
+    refuses("x='bounds' must be 'bound' or 'value'", TradeoffDisplay.from_path, path, x="bounds")
     assert not plt.get_fignums()
 
 
@@ -179,8 +179,7 @@ def test_tables_that_are_no_path_are_refused_before_anything_is_drawn(
     ],
 )
 def test_lines_that_cannot_be_drawn(path, line_kw, error, message):
-    with pytest.raises(error, match=message):
-        TradeoffDisplay.from_path(path, line_kw=line_kw)
+    refuses(message, TradeoffDisplay.from_path, path, line_kw=line_kw, error=error)
     assert not plt.get_fignums()
 
 

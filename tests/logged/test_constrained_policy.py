@@ -37,6 +37,7 @@ from skbandit.rates import (
     recall,
 )
 from skbandit.selection import RegressionSetSelector, assign
+from tests.worlds import refuses, warns
 
 ARMS = np.array(["call", "letter", "mail", "none"])
 TILT = np.random.default_rng(9).normal(size=(4, 4)) * 0.6
@@ -156,8 +157,7 @@ def test_six_goals_of_all_kinds():
 def test_objectives():
     spend = cost({"none": 0.0, "letter": 0.7, "mail": 0.1, "call": 3.0})
     revenue = LOG.rename(columns={"reward": "revenue"})
-    with pytest.raises(ValueError, match="no reward: name what to maximize"):
-        ConstrainedPolicy().fit(X, revenue)
+    refuses("no reward: name what to maximize", ConstrainedPolicy().fit, X, revenue)
     policy = ConstrainedPolicy(None, outcome("revenue")).fit(X, revenue)
     np.testing.assert_array_equal(policy.predict(NEW), fitted().predict(NEW))
     net = ConstrainedPolicy(None, outcome("revenue") - 0.5 * spend).fit(X, revenue)
@@ -180,8 +180,7 @@ def test_groups_and_selections():
     assert share[long, 0].mean() <= 0.02
     first = policy.constraint_report_["value"].iloc[0]
     assert first >= 0.8  # the ratio itself
-    with pytest.raises(ValueError, match="unknown column 'sex'"):
-        policy.predict(NEW)
+    refuses("unknown column 'sex'", policy.predict, NEW)
 
 
 def test_a_table_of_costs_and_several_actions_per_row():
@@ -250,8 +249,7 @@ def test_goals_in_conflict_are_named_with_what_is_attainable():
     (cost({"none": 0, "letter": 1}) <= 1, "no costs of the decision"),
 ])  # fmt: skip
 def test_wrong_goals(goals, message):
-    with pytest.raises(ValueError, match=message):
-        fitted(goals)
+    refuses(message, fitted, goals)
 
 
 def test_budgets_in_other_units_and_negative_amounts_are_told():
@@ -274,8 +272,7 @@ def test_an_arm_that_the_log_never_chose():
     with pytest.warns(UserWarning, match="'visit' is not among the actions .* never taken"):
         policy = fitted(cost(spend | {"visit": 9}) <= 0.5)
     np.testing.assert_array_equal(policy.predict(NEW), without.predict(NEW))
-    with pytest.raises(ValueError, match="'visit' is not among the actions"):
-        fitted(positive_rate(of="visit") >= 0.1)
+    refuses("'visit' is not among the actions", fitted, positive_rate(of="visit") >= 0.1)
 
 
 def test_a_failed_fit_leaves_the_policy_as_it_was():
@@ -384,16 +381,14 @@ def test_weights_reach_the_models():
     (pd.DataFrame(np.full((len(X), 2), np.inf), columns=["a", "b"]), "y contains inf in row 0"),
 ])  # fmt: skip
 def test_wrong_tables(y, message):
-    with pytest.raises(ValueError, match=message):
-        ConstrainedPolicy().fit(X, y)
+    refuses(message, ConstrainedPolicy().fit, X, y)
     costs = pd.DataFrame(np.random.default_rng(0).normal(size=(len(X), 2)), columns=["a", "b"])
     with pytest.raises(ValueError, match="is a column of a log, and y is a table"):
         ConstrainedPolicy(None, None, outcome("revenue") >= 1).fit(X, costs)
 
 
 def test_wrong_propensities_are_told():
-    with pytest.warns(UserWarning, match="the propensities are wrong"):
-        ConstrainedPolicy().fit(X, LOG.assign(propensity=0.01))
+    warns("the propensities are wrong", ConstrainedPolicy().fit, X, LOG.assign(propensity=0.01))
 
 
 def test_costs_alone_need_no_outcome():
@@ -417,8 +412,7 @@ def test_doubly_robust_outcomes_by_hand():
 
 
 def test_an_objective_without_direction_is_refused():
-    with pytest.raises(ValueError, match="a policy has not"):
-        fitted((), error_rate())
+    refuses("a policy has not", fitted, (), error_rate())
 
 
 def test_what_constraints_cost():
@@ -474,8 +468,7 @@ def test_groups_unknown_at_prediction_are_estimated():
     goals = [positive_rate({"coin": "h"}, of="call") <= 0.1]
     goals += [positive_rate({"coin": "t"}, of="call") >= 0.5]
     policy = ConstrainedPolicy(None, None, goals).fit(X, LOG, attributes=coin)
-    with pytest.raises(ValueError, match=r"rows lack 'coin'.* no policy was found"):
-        policy.predict(NEW)
+    refuses(r"rows lack 'coin'.* no policy was found", policy.predict, NEW)
     assert len(policy.predict(X, attributes=coin)) == len(X)
 
 
@@ -564,13 +557,11 @@ def test_attributes_reach_the_policy_in_estimates_and_searches():
     chosen = policy.predict(new, attributes=people)
     of_choices = off_policy_value(chosen, new, log)
     assert estimate.mean_reward == pytest.approx(of_choices.mean_reward)
-    with pytest.raises(ValueError, match="unknown column 'minutes'"):
-        off_policy_value(policy, new, log, rule="predict")
+    refuses("unknown column 'minutes'", off_policy_value, policy, new, log, rule="predict")
     free = OffPolicyClassifier().fit(X, LOG)
     with pytest.raises(ValueError, match=r"OffPolicyClassifier\.predict takes no attributes"):
         off_policy_value(free, new, log, attributes=people, rule="predict")
-    with pytest.raises(ValueError, match="attributes are for a policy"):
-        off_policy_value(chosen, new, log, attributes=people)
+    refuses("attributes are for a policy", off_policy_value, chosen, new, log, attributes=people)
     scorer = OffPolicyScorer(constrained=True)
     assert scorer.score(policy, new, log, attributes=people) == pytest.approx(
         off_policy_value(policy, new, log, attributes=people, rule="predict").mean_reward
@@ -658,8 +649,7 @@ def test_groups_that_rows_lack_are_estimated_row_by_row():
     coded = new.assign(country=group == "IT")
     known.fit(Z.assign(country=country == "IT"), log)  # a feature, which is never missing
     other = coded.assign(country=np.where(np.arange(20_000) < 5, 2, coded["country"]))
-    with pytest.warns(UserWarning, match="5 of 20000 rows have country = 2"):
-        known.predict(other)
+    warns("5 of 20000 rows have country = 2", known.predict, other)
     with pytest.warns(UserWarning, match="of 6000 rows have no group"):
         ConstrainedPolicy(None, None, gap).fit(
             Z, log, attributes={"country": np.where(rng.random(6000) < 0.1, None, country)}
@@ -673,8 +663,7 @@ def test_reports_behind_a_pipeline():
     report = pipeline.constraint_report(new, log)
     assert report["value"][0] == pytest.approx((pipeline.predict(new) == "call").mean())
     tight = difference(positive_rate, by="sex", of=["call"]) <= 0.01
-    with pytest.warns(UserWarning, match=r"confidence_level_ is 0\.5"):
-        fitted(tight)
+    warns(r"confidence_level_ is 0\.5", fitted, tight)
 
 
 def test_the_closest_policy_decides():

@@ -1,7 +1,6 @@
 """OffPolicyClassifier: what it learns from logs, in which forms, and what it refuses."""
 
 import pickle
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,13 +16,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skbandit.bandit import OffPolicyClassifier, make_policy_pipeline
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import off_policy_blocks, off_policy_value, replay
+from skbandit.evaluation import off_policy_blocks, replay
 from skbandit.logged._off_policy_classifier import RewardsByClassifier, examples_of_rewards
 from tests.tiers import first
-
-doubly_robust = partial(off_policy_value, method="dr")
-ips = partial(off_policy_value, method="ips")
-snips = partial(off_policy_value, method="snips")
+from tests.worlds import doubly_robust, ips, snips
 
 LOG = make_bandit_log(3000, n_arms=3, n_features=3, base_rate=0.3, random_state=0)
 METHODS = ("dr", "ips", "snips")

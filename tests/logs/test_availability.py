@@ -26,6 +26,7 @@ from skbandit.evaluation import ReplayScorer, off_policy_value, replay, slate_ip
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import align_rows, label_array, read_log, read_mask, read_pools, read_slates
 from skbandit.selection import PopularitySetSelector, assign, logged_costs
+from tests.worlds import refuses
 
 Y = pd.DataFrame({"action": ["a", "b", "a", "c"], "reward": [1.0, 0.0, 0.0, 1.0]})
 SETS = [("a", "b"), ("b", "c"), ("a", "b"), ("a", "b", "c")]
@@ -322,30 +323,26 @@ def test_integers_0_and_1_are_labels_in_collections(reader):
     ],
 )
 def test_refused(reader, available, labels, message):
-    with pytest.raises(ValueError, match=message):
-        reader(available, list(labels))
+    refuses(message, reader, available, list(labels))
 
 
 @READERS
 def test_masked_and_unhashable(reader):
     with pytest.raises(TypeError, match="available is a masked array"):
         reader(np.ma.masked_array(np.ones((4, 3), dtype=bool)), "abc")
-    with pytest.raises(TypeError, match="must be hashable"):
-        reader([([1],)] * 4, "abc")
+    refuses("must be hashable", reader, [([1],)] * 4, "abc", error=TypeError)
 
 
 def test_unknown_ads_of_a_selector():
     ads = label_array("abc")
     rows = [("a", "new"), ("b",), ("new",), ("c", "a")]
-    with pytest.raises(ValueError, match=r"row 0 names unknown ads: 'new'; .*'c'.*ignore"):
-        read_mask(rows, ads, 4)
+    refuses(r"row 0 names unknown ads: 'new'; .*'c'.*ignore", read_mask, rows, ads, 4)
     expected = [[1, 0, 0], [0, 1, 0], [0, 0, 0], [1, 0, 1]]
     np.testing.assert_array_equal(read_mask(rows, ads, 4, "ignore").toarray(), expected)
     # c was retired and d is new
     table = pd.DataFrame({"d": [True] * 4, "b": [True, False] * 2, "a": [False, True] * 2})
     for named in (table.drop(columns="d"), table.assign(c=False)):
-        with pytest.raises(ValueError, match="unknown_ads="):
-            read_mask(named, ads, 4)
+        refuses("unknown_ads=", read_mask, named, ads, 4)
     expected = [[0, 1, 0], [1, 0, 0]] * 2
     np.testing.assert_array_equal(read_mask(table, ads, 4, "ignore"), expected)
 

@@ -1,7 +1,5 @@
 """Columns of a log under other names: mapped, or named in an error; never overlooked."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -17,16 +15,11 @@ from skbandit.evaluation import (
     OffPolicyScorer,
     ReplaySplit,
     off_policy_blocks,
-    off_policy_value,
     replay,
     replay_blocks,
 )
 from skbandit.logs import read_log
-from tests.evaluation.logs import generic
-
-doubly_robust = partial(off_policy_value, method="dr")
-ips = partial(off_policy_value, method="ips")
-snips = partial(off_policy_value, method="snips")
+from tests.worlds import doubly_robust, generic, ips, refuses, snips
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
@@ -117,8 +110,7 @@ def test_the_name_of_another_reward():
         options = {"learn": False} if "replay" in call else {}
         found = CALLS[call](model, other, reward="minutes", **options)
         assert found == pytest.approx(0.5 * CALLS[call](model, OTHER, **options)), call
-    with pytest.raises(ValueError, match="both name the rewards"):
-        snips(model, LOG.X, other, reward="minutes", columns=NAMES)
+    refuses("both name the rewards", snips, model, LOG.X, other, reward="minutes", columns=NAMES)
     with pytest.raises(ValueError, match="names a column, and y has none"):
         ips(np.ones(3000), None, other["arm_id"].to_numpy(), reward="minutes")
     blocks = [(LOG.X, other)]
@@ -190,8 +182,7 @@ def test_a_search_is_told_of_a_backward_time_of_another_name():
     ],
 )
 def test_refused(y, columns, message):
-    with pytest.raises(ValueError, match=message):
-        read_log(y, columns=columns)
+    refuses(message, read_log, y, columns=columns)
 
 
 def test_the_mapping_is_a_dict():

@@ -15,6 +15,7 @@ from skbandit import GLMUCBPolicy
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy, make_policy_pipeline
 from skbandit.evaluation import off_policy_value, slate_ips
 from skbandit.logs import join_rewards
+from tests.worlds import refuses, warns
 
 PIPELINE = make_policy_pipeline(
     make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["city"])),
@@ -184,13 +185,10 @@ def test_late_and_missing_rewards():
     for length in ("30s", True):
         with pytest.raises(TypeError, match=r"within=.* is neither a number of seconds nor a"):
             join_rewards(records, rewards, within=length)
-    with pytest.raises(ValueError, match=r"missing=0 needs within="):
-        join_rewards(records, rewards, missing=0)
-    with pytest.raises(ValueError, match=r"within=3 needs the column 'time'"):
-        join_rewards(records, {"0": 1}, within=3)
+    refuses(r"missing=0 needs within=", join_rewards, records, rewards, missing=0)
+    refuses(r"within=3 needs the column 'time'", join_rewards, records, {"0": 1}, within=3)
     for wrong in (-1, np.nan):
-        with pytest.raises(ValueError, match="within"):
-            join_rewards(records, rewards, within=wrong)
+        refuses("within", join_rewards, records, rewards, within=wrong)
 
 
 def test_clicks_count_when_their_absence_does():
@@ -246,8 +244,7 @@ def test_missing_values_of_arrow_are_no_rewards():
 def test_two_choices_of_one_id_are_refused():
     first, second = records_at(0.0, 1.0)
     message = "two records have the id '0', and time is 0.0 in one and 1.0 in the other"
-    with pytest.raises(ValueError, match=message):
-        join_rewards([first, second | {"id": "0"}], {"0": 1})
+    refuses(message, join_rewards, [first, second | {"id": "0"}], {"0": 1})
     again = through_json(first) | {"received": "later"}  # the same choice
     assert len(join_rewards([first, again], {"0": 1})[1]) == 1
 
@@ -276,8 +273,7 @@ def test_positions_of_clicks_need_nan_for_none():
     options = {"within": 10, "now": 20.0}
     rewards = [{"id": "2", "reward": 1, "time": 1.0}]
     X, log = join_rewards(records, rewards, missing=0, **options)
-    with pytest.raises(ValueError, match=r"joined with missing=0, .* missing=nan\) says"):
-        policy.partial_fit(X[:3], log[:3])
+    refuses(r"joined with missing=0, .* missing=nan\) says", policy.partial_fit, X[:3], log[:3])
     X, log = join_rewards(records, rewards, missing=np.nan, **options)
     by_place = [(0, 1) if key == "2" else (0, 0) for key in log["id"]]
     again = SlatePolicy(n_select=2, feedback="cascade", random_state=0)
@@ -291,8 +287,7 @@ def test_many_equal_rewards_are_told():
     records = records_at(*range(100))
     clicks = {one["id"]: 1 for one in records}
     message = r"all of 100 rewards are 1, .* they must report 0, too, or join_rewards\(missing=0"
-    with pytest.warns(UserWarning, match=message):
-        join_rewards(records, clicks)
+    warns(message, join_rewards, records, clicks)
     join_rewards(records, clicks | {"7": 0})
     join_rewards(records[1:], {one["id"]: 1 for one in records[1:]})
     join_rewards(records, dict.fromkeys(clicks, 0))  # where rewards are rare, these are common
@@ -351,8 +346,7 @@ def test_nothing_to_join():
 )
 def test_records_that_do_not_fit_together(change, match):
     first, second = records_at(0.0, 1.0)
-    with pytest.raises(ValueError, match=match):
-        join_rewards([first, second | change], {"0": 1, "1": 1})
+    refuses(match, join_rewards, [first, second | change], {"0": 1, "1": 1})
 
 
 @pytest.mark.parametrize(
@@ -370,8 +364,7 @@ def test_records_that_do_not_fit_together(change, match):
     ],
 )
 def test_records_that_cannot_be_made(row, arm, propensity, available, match):
-    with pytest.raises(ValueError, match=match):
-        GLMUCBPolicy(arms=["a"]).record(row, arm, propensity, available=available)
+    refuses(match, GLMUCBPolicy(arms=["a"]).record, row, arm, propensity, available=available)
 
 
 def test_rewards_that_wrapped_around():
@@ -437,5 +430,4 @@ def test_negated_rewards_of_a_nullable_unsigned_type():
     records = [policy.record([[0.0]], "a", 0.5) for _ in range(2)]
     clicks = pd.array(-np.array([1, 0], dtype=np.uint8), dtype="UInt8")
     rewards = pd.DataFrame({"id": [one["id"] for one in records], "reward": clicks})
-    with pytest.warns(UserWarning, match="reward holds 255 as uint8"):
-        join_rewards(records, rewards)
+    warns("reward holds 255 as uint8", join_rewards, records, rewards)

@@ -11,6 +11,7 @@ from skbandit import GLMUCBPolicy
 from skbandit.bandit import OffPolicyClassifier
 from skbandit.evaluation import off_policy_value, replay, slate_ips, slate_pseudo_inverse
 from skbandit.logs import check_uniform, read_log
+from tests.worlds import warns
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
@@ -97,8 +98,7 @@ def test_the_message_names_the_context():
     segment = rng.integers(2, size=N)
     y = by_context(segment == 1, rng)
     wanted = r"'.' on [\d,]+ of [\d,]+ events with 'segment' = [01], where [\d,]+ are expected"
-    with pytest.warns(UserWarning, match=wanted):
-        check_uniform(read_log(y, N), pd.DataFrame({"segment": segment}))
+    warns(wanted, check_uniform, read_log(y, N), pd.DataFrame({"segment": segment}))
 
 
 def test_pools_by_context_are_uniform():
@@ -126,8 +126,7 @@ def test_numbers_in_sparse_matrices():
     for X in with_ages:
         assert noticed(X, y)
     wanted = r"events with column 60 from [-.\d]+ to [-.\d]+,"
-    with pytest.warns(UserWarning, match=wanted):
-        check_uniform(read_log(y, N), with_ages[0])
+    warns(wanted, check_uniform, read_log(y, N), with_ages[0])
     assert not noticed(sparse.hstack([levels, income[:, None]]), y)
     both = sparse.hstack([levels, age[:, None], income[:, None]])
     assert noticed(both, by_context((age > 0) ^ (income > 0), rng))
@@ -152,8 +151,7 @@ def test_actions_by_pool():
     slates = first.assign(
         action=[(pool[0],) for pool in pools], reward=[(0.5,)] * N, available=pools
     )
-    with pytest.warns(UserWarning, match=r"with available = \('.', '.'\)"):
-        slate_ips(slates["action"].tolist(), None, slates)
+    warns(r"with available = \('.', '.'\)", slate_ips, slates["action"].tolist(), None, slates)
     # as rare as they are, sets count together
     rare = [tuple(rng.permutation(30)[:3].tolist()) for _ in range(N)]
     y = pd.DataFrame({"reward": 0.5, "available": rare})
@@ -192,8 +190,7 @@ def test_slates_that_prefer_an_arm():
     shown = [["A", "B"]] * N
     slate_ips(shown, None, y)
     more = y.assign(action=[("A", "C") if k % 5 == 0 else s for k, s in enumerate(slates)])
-    with pytest.warns(UserWarning, match="not chosen uniformly: '[ABC]' on"):
-        slate_ips(shown, None, more)
+    warns("not chosen uniformly: '[ABC]' on", slate_ips, shown, None, more)
     where = rng.integers(2, size=(N, 1))
     by_arm = [("A", "C") if s[0] != "B" and w else s for s, (w,) in zip(slates, where, strict=True)]
     with pytest.warns(UserWarning, match="not chosen uniformly|depend on the context"):

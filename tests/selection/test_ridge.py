@@ -1,12 +1,20 @@
-"""Ridge regression of all ads at once equals scikit-learn's, ad by ad on its own rows."""
+"""Ridge by normal equations, its penalty, and the bilinear model."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
+from skbandit import RegressionSetSelector
+from skbandit.selection import _ad_features, _cost_models, _ridge
+from skbandit.selection._ad_features import fit_bilinear, read_ad_features
 from skbandit.selection._costs import CostMatrix, read_cost_matrix
 from skbandit.selection._ridge import Linear, NormalEquations, normal_equations_pay
+from tests.tiers import first
+
+# === Ridge regression of all ads at once equals scikit-learn's, ad by ad on its own rows ========
 
 
 def problem(shape, seed=0):
@@ -132,3 +140,261 @@ def test_costs_by_rows(form):
     for rows in (slice(0, 4), slice(4, 8), slice(8, 9)):
         np.testing.assert_allclose(costs_of(rows), model.costs(X)[rows])
     assert model.astype(np.float32).by_rows(X.astype(np.float32))(slice(0, 2)).dtype == np.float32
+
+
+# === The penalty of self-tuning ridge: leave-one-out by formula equals leaving rows out =========
+
+
+def left_out(X, f, s, alpha):
+    """The weighted sum of squared errors of one ad, with a fit for each row left out."""
+    seen = np.flatnonzero(~np.isnan(f))
+    total = 0.0
+    for i in seen:
+        others = seen[seen != i]
+        fit = Ridge(alpha).fit(X[others], f[others], s[others])
+        total += s[i] * (f[i] - fit.predict(X[[i]])[0]) ** 2
+    return total
+
+
+def penalty_problem(shape, n_ads=3, missing=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=shape) + 2.0
+    F = X @ rng.normal(size=(shape[1], n_ads)) + 2 * rng.normal(size=(shape[0], n_ads))
+    F[rng.random(F.shape) < missing] = np.nan
+    return X, F, rng.random(shape[0]) + 0.2
+
+
+@pytest.mark.parametrize(
+    ("shape", "form", "missing"),
+    first(
+        2,
+        [
+            ((10, 15), sp.csr_array, 0.0),
+            ((20, 4), np.array, 0.3),
+            ((20, 4), np.array, 0.0),
+            ((20, 4), sp.csr_array, 0.0),
+            ((20, 4), sp.csr_array, 0.3),
+            ((10, 15), np.array, 0.0),
+            ((10, 15), np.array, 0.3),
+            ((10, 15), sp.csr_array, 0.3),
+        ],
+    ),
+)
+def test_the_penalty_is_the_best_of_leave_one_out(shape, form, missing):
+    X, F, s = penalty_problem(shape, missing=missing, seed=1)
+    selector = RegressionSetSelector().fit(form(X), F, sample_weight=s)
+    alphas = selector.alpha_ * np.sqrt(10) ** np.arange(-6, 7)
+    errors = [sum(left_out(X, f, s, alpha) for f in F.T) for alpha in alphas]
+    assert np.argmin(errors) == 6
+    ridge = RegressionSetSelector(Ridge(selector.alpha_)).fit(form(X), F, sample_weight=s)
+    np.testing.assert_allclose(selector.coef_, ridge.coef_)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_units_of_features_and_costs(exact, monkeypatch):
+    """Costs in other units leave the penalty alone; features in other units square it."""
+    if not exact:
+        monkeypatch.setattr(_ridge, "LEAVE_ONE_OUT_WORK", 0)
+    X, F, _ = penalty_problem((40, 5), missing=0.2)
+    alpha = RegressionSetSelector().fit(X, F).alpha_
+    assert RegressionSetSelector().fit(X, 1000 * F + 7).alpha_ == pytest.approx(alpha)
+    assert RegressionSetSelector().fit(100 * X - 3, F).alpha_ == pytest.approx(1e4 * alpha)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_whole_weights_count_copies(exact, monkeypatch):
+    if not exact:
+        monkeypatch.setattr(_ridge, "LEAVE_ONE_OUT_WORK", 0)
+    X, F, _ = penalty_problem((30, 6), missing=0.1, seed=1)
+    s = np.random.default_rng(0).integers(1, 4, 30)
+    weighted = RegressionSetSelector().fit(X, F, sample_weight=3 * s)
+    repeated = RegressionSetSelector().fit(np.repeat(X, s, axis=0), np.repeat(F, s, axis=0))
+    assert weighted.alpha_ == pytest.approx(3 * repeated.alpha_)
+
+
+def test_generalized_is_leave_one_out_of_rows_with_equal_leverages(monkeypatch):
+    """The rows and columns of a Hadamard matrix: a balanced design."""
+    H = np.array([[1.0]])
+    for _ in range(4):
+        H = np.block([[H, H], [H, -H]])
+    X, rng = H[:, 1:6], np.random.default_rng(0)
+    F = X @ rng.normal(size=(5, 2)) + rng.normal(size=(16, 2))
+    exact = RegressionSetSelector().fit(X, F).alpha_
+    monkeypatch.setattr(_ridge, "LEAVE_ONE_OUT_WORK", 0)
+    assert RegressionSetSelector().fit(X, F).alpha_ == exact
+
+
+@pytest.mark.parametrize("seed", first(1, range(4)))
+@pytest.mark.parametrize("n", [300, 1000])
+def test_the_penalty_is_the_noise_over_the_prior_variance(n, seed):
+    """Bayes: w ~ N(0, tau^2), noise sigma^2; alpha = sigma^2 / tau^2 for any number of rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 30))
+    F = X @ rng.normal(0, 0.2, size=(30, 20)) + rng.normal(0, 2.0, size=(n, 20))
+    alpha = RegressionSetSelector().fit(X, F).alpha_
+    assert 100 / 4 < alpha < 100 * 4
+
+
+def test_without_signal_costs_are_those_of_popularity():
+    rng = np.random.default_rng(0)
+    X, F = rng.normal(size=(200, 40)), rng.normal(size=(200, 6)) + np.arange(6)
+    selector = RegressionSetSelector(n_select=2).fit(X, F)
+    assert (selector.predict(X) == [0, 1]).all()
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [(np.ones((5, 2)), np.arange(10.0).reshape(5, 2)), (np.eye(3)[:1], [[1.0, 2.0]])],
+    ids=["constant", "one row"],
+)
+def test_data_that_cannot_tell(X, y):
+    assert RegressionSetSelector().fit(X, y).alpha_ == 1.0
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "sparse"])
+def test_ads_missing_in_the_same_rows_are_learned_together(form, monkeypatch):
+    """One Gram matrix per set of rows, and the same as ad by ad."""
+    X, F, s = penalty_problem((30, 4), n_ads=6)
+    F[:9, [0, 2]], F[5:20, [1, 3, 4]] = np.nan, np.nan
+    grams = []
+    gram_of = NormalEquations.gram_of
+    monkeypatch.setattr(
+        NormalEquations,
+        "gram_of",
+        lambda self, rows: grams.append(len(rows)) or gram_of(self, rows),
+    )
+    selector = RegressionSetSelector(Ridge(2.0)).fit(form(X), F, sample_weight=s)
+    assert grams == [30, 21, 15]
+    for j, f in enumerate(F.T):
+        seen = ~np.isnan(f)
+        alone = Ridge(2.0).fit(X[seen], f[seen], s[seen])
+        np.testing.assert_allclose(selector.coef_[j], alone.coef_)
+
+
+def test_too_much_work_is_done_on_a_part(monkeypatch):
+    """Equal leverages, few ads or few rows: the penalty stays within a decade."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(600, 20))
+    F = X @ rng.normal(0, 0.1, size=(20, 30)) + rng.normal(size=(600, 30))
+    holes = np.where(rng.random(F.shape) < 0.3, np.nan, F)
+    exact = RegressionSetSelector().fit(X, F).alpha_
+    monkeypatch.setattr(_ridge, "LEAVE_ONE_OUT_WORK", 0)
+    assert exact / 4 < RegressionSetSelector().fit(X, F).alpha_ < exact * 4
+    monkeypatch.setattr(_ridge, "EIGEN_WORK", 0)
+    assert exact / 10 < RegressionSetSelector().fit(X, holes).alpha_ < exact * 10
+    monkeypatch.setattr(_ridge, "MAX_TUNED", 15)
+    assert exact / 10 < RegressionSetSelector().fit(X, F).alpha_ < exact * 10
+    monkeypatch.setattr(_cost_models, "normal_equations_pay", lambda X, costs: False)
+    large = RegressionSetSelector().fit(sp.csr_array(X), F)
+    assert exact / 10 < large.alpha_ < exact * 10
+    np.testing.assert_allclose(large.coef_, Ridge(large.alpha_).fit(X, F).coef_, atol=1e-2)
+
+
+# === The bilinear model equals ridge regression on all products of features, written out ========
+
+ALPHA = 0.7
+
+
+def written_out(X, y, Z, ad_effect, weight):
+    """A function of rows and ads: one Ridge on the products of [x, 1] and [1, z, the ad's own]."""
+    center, middle = Z.mean(axis=0), np.average(X, axis=0, weights=weight)
+    rows, ads = np.nonzero(~np.isnan(y))
+    mean = np.average(y[rows, ads], weights=weight[rows])
+
+    def products(X, Z, own):
+        x = np.column_stack([X - middle, np.ones(len(X))])
+        z = np.column_stack([np.ones(len(Z)), Z - center, np.sqrt(ad_effect) * own])
+        return (x[:, :, None] * z[:, None, :]).reshape(len(x), -1)
+
+    ridge = Ridge(ALPHA, fit_intercept=False)
+    ridge.fit(products(X[rows], Z[ads], np.eye(len(Z))[ads]), y[rows, ads] - mean, weight[rows])
+
+    def costs(X, Z, own):
+        k, n = len(X), len(Z)
+        pairs = products(np.repeat(X, n, axis=0), np.tile(Z, (k, 1)), np.tile(own, (k, 1)))
+        return mean + ridge.predict(pairs).reshape(k, n)
+
+    return costs
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_array])
+@pytest.mark.parametrize("unobserved", [0.0, 0.3, 0.8])
+@pytest.mark.parametrize("ad_effect", [0.0, 0.5])
+@pytest.mark.parametrize("shape", [(15, 4), (6, 9)], ids=["tall", "wide"])
+def test_equals_ridge_on_products(shape, ad_effect, unobserved, form):
+    rng = np.random.default_rng(0)
+    n_ads = 6
+    X, Z = rng.normal(size=shape) + 1, rng.normal(size=(n_ads, 2))
+    y = rng.normal(size=(shape[0], n_ads)) + 3
+    y[rng.random(y.shape) < unobserved] = np.nan
+    weight = rng.random(shape[0]) + 0.2
+    reference = written_out(X, y, Z, ad_effect, weight)
+
+    equations = NormalEquations.of(X, weight)
+    model = fit_bilinear(equations, read_cost_matrix(form(y)), Z, ALPHA, ad_effect)
+    seen = model.of_ads(read_ad_features(Z), np.arange(n_ads))
+    own = np.eye(n_ads)
+    np.testing.assert_allclose(seen.costs(X), reference(X, Z, own), atol=1e-6)
+
+    # new ads, an old one with its features changed, and an old one as it was
+    Z_new = np.vstack([rng.normal(size=(3, 2)), Z[4]])
+    which = np.array([-1, -1, 2, 4])
+    own = np.vstack([np.zeros((2, n_ads)), np.eye(n_ads)[[2, 4]]])
+    new = model.of_ads(read_ad_features(Z_new), which)
+    np.testing.assert_allclose(new.costs(X), reference(X, Z_new, own), atol=1e-6)
+
+
+def test_sparse_rows():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(20, 5)) * (rng.random((20, 5)) < 0.4), rng.normal(size=(4, 2))
+    y = rng.normal(size=(20, 4))
+    everywhere = np.arange(4)
+    dense, sparse = (
+        fit_bilinear(NormalEquations.of(rows), read_cost_matrix(y), Z, 1e-6, 1.0)
+        .of_ads(read_ad_features(Z), everywhere)
+        .costs(X)
+        for rows in (X, sp.csr_array(X))
+    )
+    # sparse rows are not centered, which matters for the penalized constant only
+    np.testing.assert_allclose(sparse, dense, atol=1e-4)
+
+
+def test_an_ad_without_costs_is_known_by_its_features():
+    """Truth is bilinear without noise, so that the ad left out is predicted."""
+    rng = np.random.default_rng(0)
+    X, Z, W = rng.normal(size=(200, 3)), rng.normal(size=(30, 2)), rng.normal(size=(3, 2))
+    truth = X @ W @ Z.T
+    y = truth.copy()
+    y[:, 7] = np.nan
+    model = fit_bilinear(NormalEquations.of(X), read_cost_matrix(y), Z, 1e-6, 0.0)
+    found = model.of_ads(read_ad_features(Z), np.arange(30)).costs(X)
+    np.testing.assert_allclose(found, truth, atol=1e-5)
+
+
+def test_too_few_steps_are_told(monkeypatch):
+    monkeypatch.setattr(_ad_features, "CG_MAX_ITER", 1)
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(20, 4))
+    y[rng.random(y.shape) < 0.5] = np.nan
+    equations = NormalEquations.of(rng.normal(size=(20, 3)))
+    with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
+        fit_bilinear(equations, read_cost_matrix(y), rng.normal(size=(4, 2)), 1.0, 1.0)
+
+
+def test_features_are_read_by_label():
+    table = pd.DataFrame({"u": [1.0, 2, 3], "v": [4.0, 5, 6]}, index=["c", "a", "b"])
+    features = read_ad_features((table,)).of_ads(np.array(["a", "b"]))
+    np.testing.assert_array_equal(features.numbers(), [[2, 5], [3, 6]])
+    assert features.positions_of(np.array(["b", "z"])).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (pd.DataFrame({"u": [1.0, 2.0]}, index=["a", "a"]), "describes ad 'a' more than once"),
+        (np.zeros(3), "must be a table with one row per ad, got 1 dimensions"),
+    ],
+)
+def test_features_refused(table, message):
+    with pytest.raises(ValueError, match=message):
+        read_ad_features(table)

@@ -1,11 +1,23 @@
-"""Rounds as functions of arrays: the problem, the input and the picks of each."""
+"""Rounds: their training, settings, search and progress."""
 
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
+import sklearn
 from scipy.sparse import csr_matrix, issparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from skbandit import RegressionSetSelector, SetSelectClassifier
+from skbandit.datasets import make_set_selection
+from skbandit.selection import PopularitySetSelector, logged_costs
+from skbandit.selection._costs import estimated_costs
 from skbandit.selection._rounds import (
     MASKED,
     PUBLISHED,
@@ -13,9 +25,15 @@ from skbandit.selection._rounds import (
     last_to_first,
     replace_duplicates,
     run_rounds,
+    settle_rounds,
     train_rounds,
 )
+from skbandit.selection.reductions._registry import REDUCTIONS
 from skbandit.selection.reductions._rule import NO_AD
+from tests.tiers import first
+from tests.worlds import refuses, warns
+
+# === Rounds as functions of arrays: the problem, the input and the picks of each ================
 
 
 @dataclass
@@ -197,3 +215,269 @@ def test_lots_belong_to_the_row_and_favor_no_ad():
 def test_last_to_first():
     ranking = np.array([[3, 1, 2], [0, NO_AD, NO_AD], [2, 1, NO_AD]])
     assert last_to_first(ranking).tolist() == [[2, 1, 3], [0, NO_AD, NO_AD], [1, 2, NO_AD]]
+
+
+# === Settings of the rounds, as `settle_rounds` derives them ====================================
+
+DEFAULTS = {"all_available": True, "reduction": "filter_tree", "method": "masked", "cross_fit": 5}
+
+
+def settle(n_ads=6, n_select=2, **options):
+    return settle_rounds(n_ads, n_select, **(DEFAULTS | options))
+
+
+def test_defaults():
+    settings = settle()
+    assert settings.method == MASKED
+    assert (settings.n_rounds, settings.max_select, settings.n_folds) == (2, 2, 5)
+    assert not (settings.leaves_out or settings.trained_once or settings.ranked_by_cost)
+    assert settle(method="published").method == PUBLISHED
+
+
+@pytest.mark.parametrize(("all_available", "first"), [(True, 1), (False, 0)])
+def test_the_mask_is_a_feature_once_it_says_something(all_available, first):
+    assert settle(all_available=all_available).mask_features_from == first
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("method", ["masked", "published"])
+def test_mask_features_are_for_masked_problems_that_depend_on_the_mask(reduction, method):
+    expected = method == "masked" and reduction == "filter_tree"
+    sees = settle(reduction=reduction, method=method).mask_features_from is not None
+    assert sees == expected
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_one_fit_serves_all_masked_rounds_of_reductions_that_ignore_the_mask(reduction):
+    other = reduction != "filter_tree"
+    assert settle(reduction=reduction).trained_once == other
+    assert settle(reduction=reduction).ranked_by_cost == (
+        reduction in ("regression", "one_vs_rest")
+    )
+    published = settle(reduction=reduction, method="published")
+    assert not (published.trained_once or published.ranked_by_cost)
+
+
+@pytest.mark.parametrize("n_select", range(1, 7))
+def test_large_sets_are_chosen_by_leaving_ads_out(n_select):
+    settings = settle(n_select=n_select)
+    assert settings.leaves_out == (n_select > 3)
+    assert settings.n_rounds == (max(1, 6 - n_select) if n_select > 3 else n_select)
+    assert settings.max_select == n_select
+    for options in ({"all_available": False}, {"method": "published"}, {"reduction": "regression"}):
+        assert not settle(n_select=n_select, **options).leaves_out
+
+
+@pytest.mark.parametrize("cross_fit", [None, 2])
+def test_published_rounds_are_not_cross_fitted(cross_fit):
+    assert settle(cross_fit=cross_fit).n_folds == cross_fit
+    assert settle(cross_fit=cross_fit, method="published").n_folds is None
+
+
+@pytest.mark.parametrize("n_select", [0, 7])
+def test_impossible_sizes_are_named(n_select):
+    refuses(f"n_select={n_select} must be at least 1 and at most 6", settle, n_select=n_select)
+
+
+# === Searches over costs that are complete, observed in part, or estimated from logs ============
+
+X, COSTS_SEARCH, EXPECTED = make_set_selection(400, 5, 6, random_state=0)
+RNG = np.random.default_rng(0)
+HOLES = np.where(RNG.random(COSTS_SEARCH.shape) < 0.4, np.nan, COSTS_SEARCH)
+SHOWN = RNG.integers(6, size=400)
+PAID = COSTS_SEARCH[np.arange(400), SHOWN]
+KINDS = {
+    "complete": COSTS_SEARCH,
+    "observed in part": HOLES,
+    "labeled": pd.DataFrame(HOLES, columns=list("abcdef")),
+    "logged": logged_costs(SHOWN, PAID, np.full(400, 1 / 6), ads=range(6)),
+    "one a row": np.where(np.arange(6) == SHOWN[:, None], PAID[:, None], np.nan),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_searches_need_no_configuration(kind):
+    y = KINDS[kind]
+    learners = [None, Ridge(1e7)]
+    search = GridSearchCV(RegressionSetSelector(n_select=2), {"estimator": learners}, cv=3)
+    search.set_params(error_score="raise").fit(X, y)
+    assert search.best_params_["estimator"] is None or kind == "one a row"
+    grid = [
+        {"reduction": ["one_vs_rest"], "estimator": [LogisticRegression()],
+         "estimator__C": [0.01, 1.0]},
+        {"reduction": ["weighted_all_pairs", "regression"]},
+    ]  # fmt: skip
+    rounds = GridSearchCV(SetSelectClassifier(n_select=2), grid, cv=3, error_score="raise")
+    rounds.fit(X, y)
+    assert np.isfinite(rounds.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize("seed", first(1, range(5)))
+def test_the_score_is_unbiased(seed):
+    """Ads missing in different shares: 400 draws of what is observed, within 4.5 deviations."""
+    rng = np.random.default_rng(seed)
+    selector = RegressionSetSelector(n_select=2).fit(X, HOLES)
+    truth = selector.score(X, COSTS_SEARCH)
+    share = np.linspace(0.3, 0.9, 6)
+    scores = []
+    for _ in range(400):
+        scores.append(
+            selector.score(
+                X, np.where(rng.random(COSTS_SEARCH.shape) < share, COSTS_SEARCH, np.nan)
+            )
+        )
+    assert abs(np.mean(scores) - truth) < 4.5 * np.std(scores) / 20
+
+
+def test_what_is_unknown_earns_nothing():
+    """An ad hardly ever observed is as good as its mean, not free."""
+    y = np.tile([-1.0, 0.0], (50, 1))
+    y[1:, 1] = np.nan
+    chooses_unknown = PopularitySetSelector().fit(X[:50], y + np.array([0.0, -5.0]))
+    assert (chooses_unknown.predict(X[:50]) == 1).all()
+    assert chooses_unknown.score(X[:50], y) == pytest.approx(0.0, abs=1e-12)
+    assert PopularitySetSelector().fit(X[:50], y).score(X[:50], y) == 1.0
+
+
+def test_estimates_are_the_costs_where_all_were_observed():
+    np.testing.assert_allclose(
+        estimated_costs(COSTS_SEARCH, RNG.random(400)), COSTS_SEARCH, atol=1e-12
+    )
+    assert np.isnan(estimated_costs(np.array([[1.0, np.nan]]), np.ones(1))[0, 1])
+
+
+def test_what_cannot_be_estimated():
+    hidden = HOLES.copy()
+    hidden[:, 2] = np.nan
+    selector = RegressionSetSelector(n_select=6).fit(X, HOLES)
+    refuses(r"not observed .*logged_costs", selector.score, X, hidden)
+    assert np.isfinite(selector.score(X, HOLES))
+    surprised = RegressionSetSelector(n_select=6).fit(X, COSTS_SEARCH)  # nothing was missing then
+    refuses(r"not observed .*logged_costs", surprised.score, X, HOLES)
+
+
+def test_unavailable_ads_are_no_missing_costs():
+    mask = RNG.random(COSTS_SEARCH.shape) < 0.7
+    mask[:, :2] = True
+    y = np.where(mask, COSTS_SEARCH, np.nan)
+    selector = RegressionSetSelector(n_select=2).fit(X, y, available=mask)
+    refuses("enable_metadata_routing", selector.score, X, y)
+    assert selector.score(X, y, available=mask) == pytest.approx(
+        RegressionSetSelector(n_select=2).fit(X, y, available=mask)
+        .set_params(n_select=2).score(X, np.where(mask, y, 1e6), available=mask)
+    )  # fmt: skip
+    partly = np.where(RNG.random(y.shape) < 0.8, y, np.nan)
+    selector.fit(X, partly, available=mask)
+    assert np.isfinite(selector.score(X, partly, available=mask))
+    assert np.isfinite(cross_val_score(RegressionSetSelector(n_select=2), X, HOLES)).all()
+
+
+SELECTORS = [RegressionSetSelector(), SetSelectClassifier(), PopularitySetSelector()]
+STOCK = RNG.random(COSTS_SEARCH.shape) < 0.7
+STOCK[:, :2] = True
+FORGOTTEN = r"score was not, .*available=list\(selector.ads_\).*enable_metadata_routing=True"
+
+
+@pytest.mark.parametrize("selector", SELECTORS, ids=lambda selector: type(selector).__name__)
+def test_score_is_not_told_what_was_available(selector):
+    selector = clone(selector).fit(X, COSTS_SEARCH, available=STOCK)
+    with pytest.warns(UserWarning, match=FORGOTTEN):
+        unrestricted = selector.score(X, COSTS_SEARCH)
+    assert unrestricted == selector.score(X, COSTS_SEARCH, available=list(selector.ads_))
+    assert selector.score(X, COSTS_SEARCH, available=STOCK) < unrestricted
+    pipeline = make_pipeline(StandardScaler(), selector)
+    name = pipeline.steps[-1][0]
+    pipeline.fit(X, COSTS_SEARCH, **{f"{name}__available": STOCK})
+    with pytest.warns(UserWarning, match=FORGOTTEN):
+        pipeline.score(
+            X, COSTS_SEARCH, available=STOCK
+        )  # which scikit-learn ignores without routing
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline.fit(X, COSTS_SEARCH, available=STOCK).score(X, COSTS_SEARCH, available=STOCK)
+
+
+@pytest.mark.parametrize("selector", SELECTORS, ids=lambda selector: type(selector).__name__)
+def test_score_without_anything_unavailable(selector):
+    for available in (None, np.ones_like(STOCK), sp.csr_array(np.ones_like(STOCK))):
+        clone(selector).fit(X, COSTS_SEARCH, available=available).score(X, COSTS_SEARCH)
+
+
+@pytest.mark.parametrize("steps", [(), (StandardScaler(),)], ids=["alone", "in a Pipeline"])
+def test_a_search_needs_routing_to_know_what_was_available(steps):
+    """Two best sellers are seldom in stock; the intercept tells them apart from the others."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(600, 6))
+    chance = 1 / (1 + np.exp(1.5 - rows @ rng.normal(size=(6, 8))))
+    chance[:, :2] = 0.9
+    stock = np.ones(chance.shape, dtype=bool)
+    stock[:, :2] = rng.random((600, 2)) < 0.2
+    costs = -((rng.random(chance.shape) < chance) & stock).astype(float)
+    pipeline = make_pipeline(*steps, RegressionSetSelector(Ridge(), n_select=2))
+    grid = {"regressionsetselector__estimator__fit_intercept": [True, False]}
+    search = GridSearchCV(pipeline, grid, cv=3)
+    warns(FORGOTTEN, search.fit, rows, costs, regressionsetselector__available=stock)
+    assert not search.best_params_.popitem()[1]
+    with sklearn.config_context(enable_metadata_routing=True):
+        search.fit(rows, costs, available=stock)
+    assert search.best_params_.popitem()[1]
+
+
+# === Rounds of a set selector tell when they are learned: in lines, and to callbacks ============
+
+X_PROGRESS, Y, _ = make_set_selection(200, n_ads=5, random_state=0)
+
+
+class Recorder:
+    """Notes every call as (hook, task name, task id)."""
+
+    def __init__(self):
+        self.calls = []
+
+    def setup(self, estimator, context):
+        self.calls.append(("setup", context.task_name, context.task_id))
+
+    def teardown(self, estimator, context):
+        self.calls.append(("teardown", context.task_name, context.task_id))
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None):
+        self.calls.append(("begin", context.task_name, context.task_id))
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        self.calls.append(("end", context.task_name, context.task_id))
+
+
+def selector(**options):
+    return SetSelectClassifier(n_select=2, cross_fit=2, random_state=0, **options)
+
+
+def test_verbose_is_a_line_a_round(capsys):
+    told = selector(verbose=1).fit(X_PROGRESS, Y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [f"[SetSelectClassifier] round {k} of 2" for k in (1, 2)]
+    quiet = selector().fit(X_PROGRESS, Y)
+    assert capsys.readouterr().out == ""
+    np.testing.assert_array_equal(told.predict(X_PROGRESS), quiet.predict(X_PROGRESS))
+
+
+def test_rounds_of_ads_to_leave_out_are_told_as_well(capsys):
+    fitted = SetSelectClassifier(
+        n_select=3, reduction="filter_tree", cross_fit=2, random_state=0, verbose=1
+    ).fit(X_PROGRESS, Y)
+    assert len(capsys.readouterr().out.splitlines()) == fitted.n_rounds_ == 2
+
+
+def test_callbacks_get_a_task_a_round():
+    pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 brought callbacks")
+    recorder = Recorder()
+    watched = selector().set_callbacks(recorder).fit(X_PROGRESS, Y)
+    rounds = [(hook, "round", k) for k in range(2) for hook in ("begin", "end")]
+    assert recorder.calls == [
+        ("setup", "fit", 0), ("begin", "fit", 0), *rounds, ("end", "fit", 0), ("teardown", "fit", 0)
+    ]  # fmt: skip
+    np.testing.assert_array_equal(
+        watched.predict(X_PROGRESS), selector().fit(X_PROGRESS, Y).predict(X_PROGRESS)
+    )
+    recorder.calls.clear()
+    refuses("NaN", watched.fit, np.full_like(X_PROGRESS, np.nan), Y)
+    assert recorder.calls == [("setup", "fit", 0), ("begin", "fit", 0), ("teardown", "fit", 0)]
+    assert set(vars(watched)) - set(vars(selector().fit(X_PROGRESS, Y))) == {"_skl_callbacks"}

@@ -16,6 +16,7 @@ from sklearn.neural_network import MLPRegressor
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.selection import PopularitySetSelector, assign, logged_costs
+from tests.worlds import refuses, warns
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -36,17 +37,15 @@ def test_rules_that_rank_all_ads_choose_any_number(reduction):
     eight = SetSelectClassifier(n_select=8, reduction=reduction).fit(X, Y)
     for m in (1, 3, 8):
         np.testing.assert_array_equal(two.predict(X, n_select=m), eight.predict(X, n_select=m))
-    with pytest.raises(ValueError, match="n_select=9 must be at least 1 and at most 8, the number"):
-        two.predict(X, n_select=9)
+    refuses("n_select=9 must be at least 1 and at most 8, the number", two.predict, X, n_select=9)
 
 
 def test_more_ads_than_rounds_names_the_rounds():
     selector = SetSelectClassifier(n_select=2, reduction="filter_tree", cross_fit=None)
     selector.fit(X, Y)
-    with pytest.raises(
-        ValueError, match=r"n_select=3 is more than 2, .* of 8: fit it with a larger"
-    ):
-        selector.predict(X, n_select=3)
+    refuses(
+        r"n_select=3 is more than 2, .* of 8: fit it with a larger", selector.predict, X, n_select=3
+    )
 
 
 def test_a_joint_learner_that_cannot_learn_jointly():
@@ -73,8 +72,7 @@ def test_parameters_of_no_estimator(selector):
         selector.set_params(estimator__alpha=1.0)
     name = type(selector).__name__
     search = GridSearchCV(selector, {"estimator__alpha": [1.0]}, error_score="raise")
-    with pytest.raises(ValueError, match=f"{name}.estimator="):
-        search.fit(X, Y)
+    refuses(f"{name}.estimator=", search.fit, X, Y)
     assert selector.set_params(estimator=Ridge(), estimator__alpha=3.0).estimator.alpha == 3.0
     selector.set_params(estimator=LogisticRegression(), estimator__C=2.0)
     selector.set_params(estimator=None)
@@ -133,8 +131,7 @@ ROWS = np.random.default_rng(1).normal(size=(60, 2))
 )
 def test_clicks_passed_as_costs(selector, form):
     y = CLICKS.astype(bool) if form is np.ndarray.astype else form(CLICKS)
-    with pytest.warns(UserWarning, match=r"y must be costs, .* of 240 are 1 .*pass -y"):
-        selector.fit(ROWS, y)
+    warns(r"y must be costs, .* of 240 are 1 .*pass -y", selector.fit, ROWS, y)
 
 
 @pytest.mark.parametrize(
@@ -148,8 +145,7 @@ def test_costs_that_may_be_meant(costs):
 
 def test_clicks_where_some_are_missing():
     y = np.where(np.random.default_rng(2).random(CLICKS.shape) < 0.5, np.nan, CLICKS)
-    with pytest.warns(UserWarning, match="pass -y if they are rewards"):
-        PopularitySetSelector().fit(ROWS, y)
+    warns("pass -y if they are rewards", PopularitySetSelector().fit, ROWS, y)
 
 
 @pytest.mark.parametrize(
@@ -166,8 +162,7 @@ def test_rewards_passed_to_logged_costs(cost, message):
     if message is None:
         logged_costs(action, cost, propensity)
         return
-    with pytest.warns(UserWarning, match=message):
-        logged_costs(action, cost, propensity)
+    warns(message, logged_costs, action, cost, propensity)
 
 
 # Tables of clicks by their form, with the dtype of an integer type or bool.
@@ -194,16 +189,14 @@ def test_clicks_negated_without_a_sign(form, dtype):
     wrapped = FORMS[form]((-CLICKS.astype(np.int64)).astype(dtype), dtype)
     cure = r"y holds \d+ as uint\d+, .*floats before, as in -y.astype\(float\)"
     for selector in (RegressionSetSelector(), SetSelectClassifier(), PopularitySetSelector()):
-        with pytest.warns(UserWarning, match=cure):
-            selector.fit(ROWS, wrapped)
+        warns(cure, selector.fit, ROWS, wrapped)
 
 
 def test_one_column_negated_without_a_sign():
     costs = pd.DataFrame(-CLICKS)
     costs[2] = (-CLICKS[:, 2].astype(np.int64)).astype("uint8")
     costs[3] = np.arange(60, dtype="uint16") * 500  # up to 29500, which is meant
-    with pytest.warns(UserWarning, match="y holds 255 as uint8"):
-        PopularitySetSelector().fit(ROWS, costs)
+    warns("y holds 255 as uint8", PopularitySetSelector().fit, ROWS, costs)
 
 
 def test_unsigned_costs_that_are_meant():
@@ -214,12 +207,10 @@ def test_unsigned_costs_that_are_meant():
 
 def test_unsigned_costs_elsewhere():
     clicks = np.eye(4, dtype="uint8")
-    with pytest.warns(UserWarning, match="costs holds 255 as uint8"):
-        assign(-clicks, 1)
+    warns("costs holds 255 as uint8", assign, -clicks, 1)
     with pytest.warns(UserWarning, match="y holds 255 as uint8"):
         PopularitySetSelector().fit(ROWS, -CLICKS).score(ROWS[:4], -clicks)
-    with pytest.warns(UserWarning, match="cost holds 255 as uint8"):
-        logged_costs(np.arange(4), -clicks[0], np.full(4, 0.25))
+    warns("cost holds 255 as uint8", logged_costs, np.arange(4), -clicks[0], np.full(4, 0.25))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "float"])
@@ -259,15 +250,12 @@ def test_texts_in_rows(selector):
     rows = pd.DataFrame({"age": ROWS[:, 0], "city": "Basel"})
     message = r"X has strings in the column 'city', such as 'Basel': encode them, as by OneHotEnc"
     for table in (rows, rows.astype({"city": "category"})):
-        with pytest.raises(ValueError, match=message):
-            selector.fit(table, -CLICKS)
-    with pytest.raises(ValueError, match="X has strings, such as 'Basel'"):
-        selector.fit(rows.to_numpy(), -CLICKS)
+        refuses(message, selector.fit, table, -CLICKS)
+    refuses("X has strings, such as 'Basel'", selector.fit, rows.to_numpy(), -CLICKS)
     numbers = rows[["age"]].assign(city=ROWS[:, 1])
     selector.fit(numbers, -CLICKS)
     if not isinstance(getattr(selector, "estimator", None), ExtraTreesRegressor | HuberRegressor):
-        with pytest.raises(ValueError, match=message):
-            selector.predict(rows)
+        refuses(message, selector.predict, rows)
 
 
 @pytest.mark.parametrize("selector", [SetSelectClassifier, RegressionSetSelector])

@@ -48,8 +48,7 @@ def inlined(values):
 
 
 @pytest.mark.parametrize(
-    ("kind", "function"),
-    [(_compiled.called_exactly, called), (_compiled.inlined_exactly, inlined)],
+    ("kind", "function"), [(_compiled.called_exactly, called), (_compiled.inlined_exactly, inlined)]
 )
 def test_what_compiled_code_calls_python_can_call_too(kind, function):
     inner = kind(function)

@@ -18,6 +18,7 @@ from skbandit.utils._folds import (
     units_of_rows,
 )
 from skbandit.utils._sklearn_compat import count_rows
+from tests.worlds import refuses, warns
 
 RNG = np.random.default_rng(0)
 
@@ -80,12 +81,9 @@ def test_names_of_labels_and_of_units_do_not_matter():
 
 def test_a_class_that_cannot_be_left_out_is_named():
     labels, unit = np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 3, 3])
-    with pytest.raises(ValueError, match="All 2 rows of class 1 are equal or of one group"):
-        folds_of_classes(labels, 2, unit)
-    with pytest.raises(ValueError, match=r"cv=6 folds .* there are 5"):
-        folds_of_classes(labels, 6, np.arange(5))
-    with pytest.raises(ValueError, match="n_splits=1"):
-        folds_of_classes(labels, 1, np.arange(5))
+    refuses("All 2 rows of class 1 are equal or of one group", folds_of_classes, labels, 2, unit)
+    refuses(r"cv=6 folds .* there are 5", folds_of_classes, labels, 6, np.arange(5))
+    refuses("n_splits=1", folds_of_classes, labels, 1, np.arange(5))
 
 
 def test_extra_rows_join_the_fold_of_their_original():
@@ -198,8 +196,7 @@ def test_copies_are_told_once_they_are_many():
     one, of_one = np.vstack([rows, rows[:1]]), np.append(y, y[:1])
     assert len(np.unique(read_units(5, one, of_one, np.ones(201), None))) == 200
     many, of_many, weight = np.vstack([rows, rows[:3]]), np.append(y, y[:3]), np.ones(203)
-    with pytest.warns(UserWarning, match="6 of 203 rows of X .* as rows 0 and 200"):
-        read_units(None, many, of_many, weight, None)
+    warns("6 of 203 rows of X .* as rows 0 and 200", read_units, None, many, of_many, weight, None)
     read_units("a splitter", many, of_many, weight, None)
     unit = read_units(None, many, of_many, weight, np.arange(203))
     assert unit.tolist() == list(range(203))
@@ -211,11 +208,9 @@ def test_rows_of_weight_0_are_no_copies_to_tell_of():
     weight[:9] = 0.0
     read_units(None, many, of_many, weight, None)
     weight[7:9] = 2.0
-    with pytest.warns(UserWarning, match="6 of 203 rows of X .* as rows 7 and 207"):
-        read_units(None, many, of_many, weight, None)
+    warns("6 of 203 rows of X .* as rows 7 and 207", read_units, None, many, of_many, weight, None)
     of_many[:7] = 1 - of_many[:7]
-    with pytest.warns(UserWarning, match="6 of 203 rows of X .* as rows 7 and 207"):
-        read_units(None, many, of_many, weight, None)
+    warns("6 of 203 rows of X .* as rows 7 and 207", read_units, None, many, of_many, weight, None)
 
 
 def test_equal_rows_of_either_label_are_no_copies():
@@ -233,8 +228,7 @@ def test_groups():
     assert unit[0] == unit[2] != unit[1] and len(np.unique(unit)) == 4
     with pytest.raises(ValueError, match="groups has 3 entries for 5 rows"):
         read_units(None, rows, np.zeros(5), np.ones(5), ["u", "v", "u"])
-    with pytest.raises(ValueError, match="groups is missing in row 1"):
-        read_units(None, rows[:3], y, weight, ["u", None, "u"])
+    refuses("groups is missing in row 1", read_units, None, rows[:3], y, weight, ["u", None, "u"])
 
 
 def test_extra_rows_are_of_the_group_of_the_row_they_are_copies_of():
@@ -257,8 +251,7 @@ def test_rows_tested(as_masks):
 
 def test_a_row_tested_twice():
     splits = [(None, np.array([0, 1])), (None, np.array([1]))]
-    with pytest.raises(ValueError, match="cv tests row 1 2 times, but a row has one score"):
-        rows_tested(splits, 2)
+    refuses("cv tests row 1 2 times, but a row has one score", rows_tested, splits, 2)
 
 
 def test_a_splitter_is_used_as_it_is():
@@ -291,8 +284,7 @@ def test_an_integer_tests_each_row_once_and_copies_together():
     ],
 )
 def test_splits_that_do_not_test_each_row_once(cv, message):
-    with pytest.raises(ValueError, match=message):
-        splits_of_all_rows(cv, np.zeros((3, 1)), np.zeros(3), None)
+    refuses(message, splits_of_all_rows, cv, np.zeros((3, 1)), np.zeros(3), None)
 
 
 @pytest.mark.parametrize("n", [0, 1, 300])

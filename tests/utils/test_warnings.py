@@ -16,8 +16,8 @@ from skbandit.constrained import constraint_path
 from skbandit.rates import error_rate, recall
 from skbandit.utils._fitting import in_parallel
 from skbandit.utils._validation import silenced, told_once, warn
-from tests.evaluation.logs import uniform_log
 from tests.policies import Always
+from tests.worlds import uniform_log
 
 pytestmark = pytest.mark.filterwarnings("always")
 RNG = np.random.default_rng(0)

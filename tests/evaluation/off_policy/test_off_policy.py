@@ -1,11 +1,14 @@
 """Off-policy estimates: what the numbers are, whatever form policy and log are given in."""
 
 import copy
-from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.dummy import DummyRegressor
 from sklearn.pipeline import make_pipeline
@@ -13,13 +16,21 @@ from sklearn.preprocessing import StandardScaler
 
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import OffPolicyEstimate, off_policy_value, replay
+from skbandit.evaluation._off_policy._sums import (
+    CONFIDENCE_WIDTH,
+    METHODS,
+    EventSums,
+    WeightedEvents,
+    slope,
+    switch_weights,
+)
 from skbandit.exceptions import ReplayCoverageWarning
-from tests.evaluation.logs import Greedy, Softmax, logged
-from tests.tiers import first
+from skbandit.logs import shrunk_weights
+from tests.tiers import examples, first
+from tests.worlds import Greedy, Softmax, doubly_robust, ips, logged, refuses, snips, warns
 
-doubly_robust = partial(off_policy_value, method="dr")
-ips = partial(off_policy_value, method="ips")
-snips = partial(off_policy_value, method="snips")
+# === Off-policy estimates: what the numbers are, whatever form policy and log are given in ======
+
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
@@ -131,8 +142,7 @@ def test_interval_lift_repr():
         assert part in repr(estimate)
     assert np.isnan(OffPolicyEstimate("ips", 2.0, 0.1, 12.3, 4567, 0.0).lift)
     assert "log's" not in repr(OffPolicyEstimate("ips", 2.0, 0.1, 12.3, 4567, 0.0))
-    with pytest.raises(ValueError, match="confidence_level=95 must lie between 0 and 1"):
-        estimate.interval(95)
+    refuses("confidence_level=95 must lie between 0 and 1", estimate.interval, 95)
 
 
 # --- forms of a policy -------------------------------------------------------------------
@@ -288,8 +298,7 @@ def test_arms_that_the_log_has_not():
     splits = [(np.arange(200, 400), np.arange(200)), (np.arange(200), np.arange(200, 400))]
     with pytest.warns(ReplayCoverageWarning, match="arms that were never logged"):
         estimate = doubly_robust(table, X, y, reward_model=DummyRegressor(), cv=splits)
-    with pytest.warns(ReplayCoverageWarning, match=r"the mean weight is 0\.5"):
-        ips(table, X, y)
+    warns(r"the mean weight is 0\.5", ips, table, X, y, warning=ReplayCoverageWarning)
     known = table.drop(columns="new").assign(new=0)
     q = 0.5 * np.mean([y["reward"][:200].mean(), y["reward"][200:].mean()])
     rest = doubly_robust(known.assign(c=0.5), X, y, reward_model=DummyRegressor(), cv=splits)
@@ -298,3 +307,247 @@ def test_arms_that_the_log_has_not():
     q_c = np.repeat(q_c, 200)
     of_c = 0.5 * q_c + weight_c * (y["reward"] - q_c)
     assert estimate.mean_reward == pytest.approx(rest.mean_reward - of_c.mean() + q)
+
+
+# === Sums of off-policy estimates: parts add up, and their errors are right =====================
+
+
+@pytest.mark.parametrize("name", METHODS)
+@given(data=st.data())
+@examples(60)
+def test_parts_add_up(name, data):
+    n = data.draw(st.integers(2, 20))
+    number = st.floats(-1e3, 1e3)
+    reward, q, q_policy = (
+        np.array(data.draw(st.lists(number, min_size=n, max_size=n))) for _ in range(3)
+    )
+    weights = st.one_of(st.just(0.0), st.floats(1e-3, 1e3))
+    weight = np.array(data.draw(st.lists(weights, min_size=n, max_size=n)))
+    cut = data.draw(st.integers(1, n - 1))
+    sums = [
+        METHODS[name].sums(WeightedEvents(reward[part], weight[part], 1e3, q[part], q_policy[part]))
+        for part in (slice(None), slice(cut), slice(cut, None))
+    ]
+    size = 1 + abs(weight).max() * (abs(reward).max() + abs(q).max()) + abs(q_policy).max()
+    for whole, one, two in zip(*sums, strict=True):
+        for parts in (one + two, two + one):
+            assert parts.n == whole.n
+            for field in vars(EventSums(*[0] * 13)):
+                power = 2 if field in ("ee", "ed", "eu", "uu") else 1
+                tolerance = 1e-9 * size**power
+                wanted = getattr(whole, field)
+                assert getattr(parts, field) == pytest.approx(wanted, rel=1e-9, abs=tolerance)
+
+
+def sums_of(method, *columns):
+    (sums,) = METHODS[method].sums(WeightedEvents(*columns))
+    return sums
+
+
+def test_many_parts_of_rewards_far_from_zero():
+    rng = np.random.default_rng(0)
+    reward, weight = 1e9 + rng.normal(size=1000), rng.uniform(0.5, 2, size=1000)
+    parts = [sums_of("snips", reward[k : k + 1], weight[k : k + 1]) for k in range(1000)]
+    total = sum(parts[1:], parts[0])
+    residual = weight * (reward - 1e9 - np.average(reward - 1e9, weights=weight))
+    error = np.sqrt((residual**2).sum() * 1000 / 999) / weight.sum()
+    assert total.standard_error == pytest.approx(error, rel=1e-5)
+    assert total.value == pytest.approx(np.average(reward, weights=weight), rel=1e-13)
+    assert parts[0].standard_error is np.nan
+
+
+def test_the_delta_method_agrees_with_leaving_events_out():
+    rng = np.random.default_rng(0)
+    reward, weight = rng.normal(size=500), rng.exponential(size=500)
+    sums = sums_of("snips", reward, weight)
+    total, weights = weight @ reward, weight.sum()
+    without = (total - weight * reward) / (weights - weight)
+    jackknife = np.sqrt(((without - without.mean()) ** 2).sum() * 499 / 500)
+    assert sums.standard_error == pytest.approx(jackknife, rel=0.02)
+
+
+def test_the_delta_method_of_self_normalized_corrections_agrees_with_leaving_events_out():
+    rng = np.random.default_rng(1)
+    reward, weight, q, q_policy = rng.normal(size=(4, 500))
+    weight = np.exp(weight)
+    q_policy = 2 * q_policy + weight * (reward - q)  # so that both parts covary
+    sums = sums_of("sndr", reward, weight, weight.max(), q, q_policy)
+    total, weights, base = weight @ (reward - q), weight.sum(), q_policy.sum()
+    assert sums.value == pytest.approx(base / 500 + total / weights)
+    without = (base - q_policy) / 499 + (total - weight * (reward - q)) / (weights - weight)
+    jackknife = np.sqrt(((without - without.mean()) ** 2).sum() * 499 / 500)
+    assert sums.standard_error == pytest.approx(jackknife, rel=0.02)
+
+
+def test_weights_that_are_cut_or_shrunk():
+    w = np.array([0.0, 0.5, 2.0, 100.0, 1e100])
+    for setting in (0.25, 4.0, 1e4):
+        assert shrunk_weights(w[:4], setting) == pytest.approx(
+            setting * w[:4] / (w[:4] ** 2 + setting)
+        )
+        assert (shrunk_weights(w, setting) <= np.sqrt(setting) / 2).all()
+        assert (shrunk_weights(w, setting) <= w).all()
+    assert shrunk_weights(w, np.inf).tolist() == switch_weights(w, np.inf).tolist() == w.tolist()
+    assert not shrunk_weights(w, 0.0).any()
+    assert not switch_weights(w, 0.0).any()
+    assert switch_weights(w, 2.0).tolist() == [0.0, 0.5, 2.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.01, 3.0])
+def test_the_error_of_the_mean_weight_is_its_standard_error(spread):
+    rng = np.random.default_rng(0)
+    weight = 2 + spread * rng.exponential(size=400)
+    sums = sums_of("snips", np.zeros(400), weight)
+    assert sums.mean_weight == pytest.approx(weight.mean())
+    assert sums.mean_weight_error == pytest.approx(weight.std() / 20, abs=1e-8)
+
+
+# === Estimators between the mean prediction and doubly robust: formulas and choice of settings ==
+
+POLICY = Softmax(["a", "b", "c"], 2.0)
+SPLITS = [(np.arange(200, 400), np.arange(200)), (np.arange(200), np.arange(200, 400))]
+OPTIONS = {"reward_model": DummyRegressor(), "cv": SPLITS}
+
+
+def terms(X, y, policy):
+    """Weights, residuals and mean predictions, event by event; predictions are the arms' means."""
+    pi = pd.DataFrame(policy.select_proba(X), columns=policy.arms_)
+    w, residual, mean = np.zeros((3, len(y)))
+    for train, test in SPLITS:
+        q = y.iloc[train].groupby("action")["reward"].mean()
+        for row in test:
+            event = y.iloc[row]
+            w[row] = pi.loc[row, event["action"]] / event["propensity"]
+            residual[row] = event["reward"] - q[event["action"]]
+            mean[row] = sum(pi.loc[row, arm] * q[arm] for arm in "abc")
+    return w, residual, mean
+
+
+def test_formulas_event_by_event():
+    w, residual, mean = terms(X, Y, POLICY)
+    found = off_policy_value(POLICY, X, Y, method="sndr", **OPTIONS)
+    assert found.mean_reward == pytest.approx(mean.mean() + (w @ residual) / w.sum())
+    for setting in (0.0, 0.7, 2.0, 1e6, np.inf):
+        found = off_policy_value(POLICY, X, Y, **OPTIONS, method="switch_dr", threshold=setting)
+        by_hand = mean + np.where(w <= setting, w, 0) * residual
+        assert found.mean_reward == pytest.approx(by_hand.mean())
+        assert found.standard_error == pytest.approx(by_hand.std(ddof=1) / 20)
+        assert found.setting == setting
+    for setting in (0.0, 0.7, 30.0):
+        found = off_policy_value(POLICY, X, Y, **OPTIONS, method="dr_shrinkage", shrinkage=setting)
+        by_hand = mean + setting * w / (w**2 + setting) * residual
+        assert found.mean_reward == pytest.approx(by_hand.mean())
+        assert found.standard_error == pytest.approx(by_hand.std(ddof=1) / 20)
+
+
+@pytest.mark.parametrize("method", ["switch_dr", "dr_shrinkage"])
+def test_an_interval_is_no_narrower_than_what_is_known(method):
+    low, high = off_policy_value(POLICY, X, Y, method="dr", **OPTIONS).interval()
+    found = off_policy_value(POLICY, X, Y, method=method, **OPTIONS)
+    own_low, own_high = found.interval()
+    assert own_low <= low < high <= own_high
+    assert own_low <= found.mean_reward <= own_high
+    assert (own_low, own_high) == (min(low, found.mean_reward), max(high, found.mean_reward))
+
+
+def test_without_a_limit_both_are_doubly_robust():
+    wanted = off_policy_value(POLICY, X, Y, method="dr", **OPTIONS)
+    for found in (
+        off_policy_value(POLICY, X, Y, **OPTIONS, method="switch_dr", threshold=np.inf),
+        off_policy_value(POLICY, X, Y, **OPTIONS, method="dr_shrinkage", shrinkage=np.inf),
+    ):
+        assert found.mean_reward == pytest.approx(wanted.mean_reward, rel=1e-14)
+        assert found.standard_error == pytest.approx(wanted.standard_error, rel=1e-14)
+
+
+def test_self_normalized_with_a_constant_prediction_is_snips():
+    wanted = off_policy_value(POLICY, X, Y)
+    constant = DummyRegressor(strategy="constant", constant=0.7)
+    found = off_policy_value(POLICY, X, Y, method="sndr", reward_model=constant)
+    assert found.mean_reward == pytest.approx(wanted.mean_reward)
+    assert found.standard_error == pytest.approx(wanted.standard_error)
+
+
+def few_large_weights(seed, bias=0.0):
+    """A policy whose weights are .5 or 500, and the predictions, which are right up to a bias."""
+    rng = np.random.default_rng(seed)
+    n = 2000
+    x = rng.integers(2, size=n)
+    p = np.where(x == 0, 0.001, 0.5)  # of arm 1
+    action = (rng.random(n) < p).astype(int)
+    reward = (rng.random(n) < 0.3).astype(float)
+    y = pd.DataFrame({"action": action, "reward": reward})
+    y["propensity"] = np.where(action == 1, p, 1 - p)
+    return x[:, None], y, DummyRegressor(strategy="constant", constant=0.3 + bias)
+
+
+@pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
+@pytest.mark.parametrize("method", ["switch_dr", "dr_shrinkage"])
+def test_few_large_weights(method):
+    errors = {"ips": [], method: []}
+    for seed in range(20):
+        X, y, model = few_large_weights(seed)
+        pi = np.full((len(X), 2), 0.5)
+        for name, options in (("ips", {}), (method, {"reward_model": model})):
+            found = off_policy_value(pi, X, y, method=name, **options)
+            errors[name].append(found.mean_reward - 0.3)
+    rms = {name: np.sqrt(np.mean(np.square(values))) for name, values in errors.items()}
+    # here 5 to 20 times as large
+    assert rms["ips"] > 3 * rms[method]
+
+
+def test_slope_keeps_what_agrees():
+    error = np.array([0.3, 0.2, 0.1])
+    assert slope(np.array([1.0, 1.05, 1.1]), error) == 2
+    assert slope(np.array([1.0, 1.05, 9.0]), error) == 1
+    assert slope(np.array([1.0, 9.0, 1.0]), error) == 0
+    assert slope(np.array([1.0]), error[:1]) == 0
+    edge = CONFIDENCE_WIDTH * (0.2 + (np.sqrt(6) - 1) * 0.3)  # the second against the first
+    assert slope(np.array([0.0, 0.99 * edge]), error[:2]) == 1
+    assert slope(np.array([0.0, 1.01 * edge]), error[:2]) == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_slope_is_near_the_best_sum_of_bias_and_width(seed):
+    """Theorem 3 of the paper: at most 6 + 2 √6 times the sum, here without failures of widths."""
+    rng = np.random.default_rng(seed)
+    for _ in range(300):
+        k = np.arange(8)
+        bias, width = rng.exponential(0.1) * (1.5**k - 1), rng.exponential(1.0) * 0.6**k
+        sign = rng.choice([-1, 1], 8)
+        values = sign * bias + width * rng.uniform(-1, 1, 8)
+        chosen = slope(values, width / CONFIDENCE_WIDTH)
+        assert abs(values[chosen]) <= (6 + 2 * np.sqrt(6)) * (bias + width).min()
+
+
+@pytest.mark.parametrize(
+    ("method", "name"), [("switch_dr", "threshold"), ("dr_shrinkage", "shrinkage")]
+)
+@pytest.mark.parametrize("value", [-1.0, "auto", None, True, np.nan])
+def test_settings_refused(method, name, value):
+    with pytest.raises(ValueError, match=f"{name} must be a number of at least 0 or 'slope', got"):
+        off_policy_value(POLICY, X, Y, method=method, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("snips", {"reward_model": DummyRegressor()}),
+        ("ips", {"cv": 3}),
+        ("dr", {"threshold": 2.0}),
+        ("sndr", {"shrinkage": None}),
+        ("switch_dr", {"shrinkage": 1.0}),
+        ("dr_shrinkage", {"threshold": np.inf}),
+    ],
+)
+def test_parameters_that_a_method_does_not_use(method, given):
+    (name,) = given
+    with pytest.raises(ValueError, match=f"method='{method}' does not use {name}"):
+        off_policy_value(POLICY, X, Y, method=method, **given)
+    with pytest.raises(ValueError, match=r"method must be in \('snips', .*, got 'doubly_robust'"):
+        off_policy_value(POLICY, X, Y, method="doubly_robust", **given)
+
+
+def test_probabilities_of_logged_actions_do_not_suffice():
+    with pytest.raises(ValueError, match="needs the probabilities of all arms"):
+        off_policy_value(np.full(400, 0.4), X, Y, method="switch_dr")

@@ -1,7 +1,6 @@
 """off_policy_blocks: estimates of the whole log in memory, however it is cut or computed."""
 
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,7 @@ from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import off_policy_blocks, off_policy_value
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.tiers import examples
+from tests.worlds import cut, refuses
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
@@ -30,11 +30,6 @@ FEATURES = list(X.columns)
 POLICY = GLMUCBPolicy(random_state=0).fit(LOG.X[:1000], LOG.y[:1000])
 MODEL = Ridge().fit(LOG.X[:1000], LOG.y["reward"][:1000])
 TABLE = pd.concat([X, Y], axis=1)
-
-
-def cut(frame, *places):
-    edges = [0, *sorted(places), len(frame)]
-    return [frame[a:b] for a, b in pairwise(edges)]
 
 
 def assert_same(found, expected):
@@ -225,16 +220,14 @@ def test_a_log_that_says_too_little():
 )
 def test_what_is_refused(blocks, options, error, message):
     told = {"features": FEATURES, "arms": range(4)} | options
-    with pytest.raises(error, match=message):
-        off_policy_blocks(POLICY, blocks, **told)
+    refuses(message, off_policy_blocks, POLICY, blocks, **told, error=error)
 
 
 def test_refused_with_the_probabilities_of_a_column():
     table = TABLE.assign(wanted=0.5)
     with pytest.raises(ValueError, match=r"needs the probabilities of all arms, .* only those of"):
         off_policy_blocks("wanted", [table], features=FEATURES, reward_model=POLICY)
-    with pytest.raises(ValueError, match="policy='missing' is not a column of the log"):
-        off_policy_blocks("missing", [table])
+    refuses("policy='missing' is not a column of the log", off_policy_blocks, "missing", [table])
 
 
 @pytest.mark.parametrize("on_dask", [False, True])

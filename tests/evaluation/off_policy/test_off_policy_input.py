@@ -1,20 +1,26 @@
-"""Off-policy estimates: what the log cannot tell, what is refused, and real data."""
+"""Off-policy estimates: probabilities, labels, the order of columns, and what is refused."""
 
-from functools import partial
+import copy
+import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
+from skbandit import GLMUCBPolicy
+from skbandit.bandit import OraclePolicy, SharedGLMPolicy
 from skbandit.datasets import load_open_bandit
-from skbandit.evaluation import off_policy_value
+from skbandit.evaluation import off_policy_blocks, off_policy_value, replay
 from skbandit.exceptions import ReplayCoverageWarning
-from tests.evaluation.logs import Greedy, Softmax, logged
+from skbandit.logs import mark_columns
+from tests.worlds import Greedy, Softmax, doubly_robust, ips, logged, refuses, snips, warns
 
-doubly_robust = partial(off_policy_value, method="dr")
-ips = partial(off_policy_value, method="ips")
-snips = partial(off_policy_value, method="snips")
+# === Off-policy estimates: what the log cannot tell, what is refused, and real data =============
+
 
 X, Y = logged()
 ALL = [ips, snips, doubly_robust]
@@ -41,8 +47,7 @@ def test_few_events_speak_for_the_policy(estimator):
     X, y = logged()
     probability = np.full((400, 3), [0.0, 0.0, 1.0])
     y["propensity"] = np.where(np.arange(400) < 5, 1e-3, 0.9)
-    with pytest.warns(ReplayCoverageWarning, match=r"count as \d\.\d only"):
-        estimator(probability, X, y)
+    warns(r"count as \d\.\d only", estimator, probability, X, y, warning=ReplayCoverageWarning)
 
 
 @pytest.mark.parametrize("estimator", ALL)
@@ -87,20 +92,17 @@ BAD_PROBABILITIES = {
 @pytest.mark.parametrize("case", BAD_PROBABILITIES)
 def test_bad_probabilities(case):
     given, message = BAD_PROBABILITIES[case]
-    with pytest.raises(ValueError, match=message):
-        snips(given, X, Y)
+    refuses(message, snips, given, X, Y)
 
 
 def test_choices_that_were_not_there():
     X, y = logged()
     y["available"] = [("a", "b", "c")] * 399 + [(y["action"].iloc[-1],)]
     one = np.full((400, 3), 1 / 3)
-    with pytest.raises(ValueError, match=r"row 399: arm '\w' is chosen with probability 0\.333"):
-        ips(one, X, y)
+    refuses(r"row 399: arm '\w' is chosen with probability 0\.333", ips, one, X, y)
     away = "b" if y["action"].iloc[-1] == "a" else "a"
     greedy = Greedy([away])
-    with pytest.raises(ValueError, match=r"row 399: arm .* probability 1, but was not"):
-        ips(greedy, X, y)
+    refuses(r"row 399: arm .* probability 1, but was not", ips, greedy, X, y)
 
 
 class Broken(Softmax):
@@ -147,8 +149,7 @@ class Broken(Softmax):
     ],
 )
 def test_bad_calls(call, error, message):
-    with pytest.raises(error, match=message):
-        call(*logged())
+    refuses(message, call, *logged(), error=error)
 
 
 def test_a_policy_that_answers_too_little():
@@ -189,16 +190,14 @@ def test_a_propensity_so_small_that_weights_overflow(estimator, p):
     X, y = logged()
     y.loc[3, "propensity"] = p
     given = np.full(400, 0.5)
-    with pytest.raises(ValueError, match=r"row 3 has the weight .* correct the propensity"):
-        estimator(given, X, y)
+    refuses(r"row 3 has the weight .* correct the propensity", estimator, given, X, y)
 
 
 def test_a_reward_so_large_that_squares_overflow():
     X, y = logged()
     y["reward"] = y["reward"].astype(float)
     y.loc[3, ["reward", "propensity"]] = [1e150, 1e-9]
-    with pytest.raises(ValueError, match=r"weighted reward of row 3, .* rescale the rewards"):
-        ips(np.full(400, 0.5), X, y)
+    refuses(r"weighted reward of row 3, .* rescale the rewards", ips, np.full(400, 0.5), X, y)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +208,261 @@ def test_a_reward_so_large_that_squares_overflow():
     ],
 )
 def test_folds_that_need_more_than_contexts(cv, message):
-    with pytest.raises(ValueError, match=message):
-        doubly_robust(Softmax(["c", "a", "b"]), X, Y, cv=cv)
+    refuses(message, doubly_robust, Softmax(["c", "a", "b"]), X, Y, cv=cv)
     given = {"groups": np.arange(400) % 7} if isinstance(cv, GroupKFold) else {"y": Y["action"]}
     doubly_robust(Softmax(["c", "a", "b"]), X, Y, cv=list(cv.split(X, **given)))
+
+
+# === Probabilities in sparse matrices and as objects, and labels in a column ====================
+
+N = 400
+RNG = np.random.default_rng(0)
+Y_FORMS = pd.DataFrame({"action": RNG.integers(3, size=N), "reward": RNG.random(N)})
+P = RNG.dirichlet([1, 1, 1], size=N)
+
+
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.coo_matrix, lambda p: p.astype(object)])
+def test_forms_of_probabilities(form):
+    assert off_policy_value(form(P), None, Y_FORMS) == off_policy_value(P, None, Y_FORMS)
+
+
+@pytest.mark.parametrize("dtype", [int, object, str])
+def test_labels_in_a_column(dtype):
+    labels = np.array([[1]] * N, dtype=dtype)
+    labels[0] = 2
+    y = Y_FORMS.assign(action=Y_FORMS["action"].astype(dtype))
+    refuses(r"got \(400, 1\): pass labels\.ravel\(\)", off_policy_value, labels, None, y)
+    off_policy_value(labels.ravel(), None, y)
+
+
+# === One value per event: labels of the chosen arms are never read as probabilities =============
+
+pl = pytest.importorskip("polars", reason="polars is not installed")
+
+N_LABELS = 20_000
+
+
+def uniform_log():
+    """Two arms at random; the reward is 1 with probability .5 if the arm suits x, else .05."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(N_LABELS, 1))
+    suits = (x[:, 0] > 0).astype(int)
+    action = rng.integers(2, size=N_LABELS)
+    reward = (rng.random(N_LABELS) < np.where(action == suits, 0.5, 0.05)).astype(float)
+    return x, suits, pd.DataFrame({"action": action, "reward": reward, "propensity": 0.5})
+
+
+X_LABELS, BEST, Y_LABELS = uniform_log()
+FORMS = {
+    "int": lambda best: best,
+    "bool": lambda best: best == 1,
+    "list": lambda best: best.tolist(),
+    "Series": pd.Series,
+    "Int64": lambda best: pd.Series(best, dtype="Int64"),
+    "categories": lambda best: pd.Series(pd.Categorical(best)),
+    "objects": lambda best: pd.Series(best).astype(object),
+    "polars": pl.Series,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_labels_of_the_chosen_arms(form):
+    as_table = ips(np.c_[1 - BEST, BEST], None, Y_LABELS)
+    assert ips(FORMS[form](BEST), None, Y_LABELS) == as_table
+    # the truth is .5; 5 standard errors are exceeded with probability 6e-7
+    assert abs(as_table.mean_reward - 0.5) < 5 * as_table.standard_error
+
+
+def test_labels_are_a_policy_for_every_estimator():
+    table = np.c_[1 - BEST, BEST]
+    assert snips(BEST, None, Y_LABELS) == snips(table, None, Y_LABELS)
+    options = {"random_state": 0}
+    assert doubly_robust(BEST, X_LABELS, Y_LABELS, **options) == doubly_robust(
+        table, X_LABELS, Y_LABELS, **options
+    )
+
+
+def test_labels_that_are_strings():
+    named = Y_LABELS.assign(action=np.array(["no", "yes"])[Y_LABELS["action"]])
+    for labels in (np.array(["no", "yes"])[BEST], np.array(["no", "yes"])[BEST].tolist()):
+        assert ips(labels, None, named) == ips(BEST, None, Y_LABELS)
+
+
+def test_floats_are_probabilities_of_the_logged_actions():
+    pi = 0.1 + 0.8 * BEST
+    of_logged = np.where(Y_LABELS["action"] == 1, pi, 1 - pi)
+    estimate = ips(np.c_[1 - pi, pi], None, Y_LABELS)
+    for form in (np.asarray, pd.Series, list, lambda p: pd.Series(p).astype(object)):
+        assert ips(form(of_logged), None, Y_LABELS).mean_reward == pytest.approx(
+            estimate.mean_reward
+        )
+
+
+@pytest.mark.parametrize("values", ["labels", "probabilities"])
+def test_floats_that_could_be_either(values):
+    given = {
+        "labels": BEST.astype(float),
+        "probabilities": (BEST == Y_LABELS["action"]).astype(float),
+    }
+    beyond = Y_LABELS.assign(action=Y_LABELS["action"] + 1)
+    refuses(r"1\.0, 2\.0 are both arms", ips, BEST + 1.0, None, beyond)
+    with pytest.raises(ValueError, match=r"0\.0, 1\.0 are both arms .* Categorical; .* table with"):
+        ips(given[values], None, Y_LABELS)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (lambda best: np.array(["0", "1"])[BEST], "none of the chosen labels, '1', '0', is an arm"),
+        (lambda best: BEST[:7], "7 labels of chosen arms for 20000 events"),
+        (lambda best: [None, *BEST[1:]], "label of the chosen arm is missing on row 0"),
+    ],
+)
+def test_labels_refused(labels, message):
+    refuses(message, ips, labels(BEST), None, Y_LABELS)
+
+
+def test_a_named_column_must_hold_floats():
+    block = Y_LABELS.assign(mine=BEST, sure=(BEST == Y_LABELS["action"]).astype(float))
+    refuses(r"'mine' holds int64 values .* look like labels", off_policy_blocks, "mine", [block])
+    found = off_policy_blocks("sure", [block])["ips"]  # said to be probabilities: not ambiguous
+    assert found.mean_reward == pytest.approx(ips(BEST, None, Y_LABELS).mean_reward)
+
+
+def test_tuples_that_are_arms_are_labels():
+    arms, k = [(0, 1), (1, 0)], np.arange(200) % 2
+    action = np.empty(200, dtype=object)
+    action[:] = [arms[j] for j in k]
+    log = pd.DataFrame({"action": action, "reward": (k == 1) * 1.0, "propensity": 0.5})
+    assert off_policy_value([(0, 1)] * 200, None, log).mean_reward == 0
+    assert off_policy_value([(1, 0)] * 200, None, log).mean_reward == 1
+
+
+def test_booleans_are_no_labels_of_other_arms():
+    log = pd.DataFrame({"action": np.arange(60) % 3, "reward": 1.0, "propensity": 1 / 3})
+    with pytest.raises(ValueError, match="array of booleans, which are no arms of the log"):
+        off_policy_value(log["action"] == 1, None, log)
+
+
+def test_rewards_in_another_order_are_told():
+    order, action = np.random.default_rng(0).permutation(N_LABELS), Y_LABELS["action"].to_numpy()
+    best, given = (
+        pd.Series(BEST).iloc[order],
+        {"reward": Y_LABELS["reward"], "propensity": [0.5] * N_LABELS},
+    )
+    warns("same row labels in different orders", off_policy_value, best, None, action, **given)
+
+
+# === One order of arms: a table without names is read as it was made, or refused ================
+
+rng = np.random.default_rng(0)
+ARM = np.r_[2, 1, 0, rng.integers(3, size=597)]
+X_ORDER = rng.normal(size=(600, 2))
+Y_ORDER = pd.DataFrame(
+    {"action": ARM, "reward": (rng.random(600) < np.array([0.9, 0.2, 0.1])[ARM]).astype(float)}
+)
+OLD, NEW = slice(0, 300), slice(300, 600)
+POLICIES = [
+    GLMUCBPolicy(exploration="squarecb", random_state=0),
+    GLMUCBPolicy(exploration="squarecb", arms=[2, 0, 1], random_state=0),
+    SharedGLMPolicy(exploration="squarecb", covariance="diagonal", random_state=0),
+    OraclePolicy(Ridge(), random_state=0),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
+def test_probabilities_have_the_value_of_their_policy(policy):
+    policy = clone(policy).fit(X_ORDER[OLD], Y_ORDER[OLD])
+    assert policy.arms_.tolist() == [0, 1, 2]
+    table = policy.select_proba(X_ORDER[NEW])
+    value = off_policy_value(policy, X_ORDER[NEW], Y_ORDER[NEW]).mean_reward
+    assert off_policy_value(table, X_ORDER[NEW], Y_ORDER[NEW]).mean_reward == pytest.approx(value)
+    assert value > 0.7
+
+
+@pytest.mark.parametrize("policy", [POLICIES[0], *POLICIES[2:]], ids=lambda one: type(one).__name__)
+def test_later_arms_are_appended_and_their_tables_need_names(policy):
+    first = ARM[OLD] != 0
+    policy = clone(policy).partial_fit(X_ORDER[OLD][first], Y_ORDER[OLD][first])
+    policy.partial_fit(X_ORDER[OLD][~first], Y_ORDER[OLD][~first])
+    assert policy.arms_.tolist() == [1, 2, 0]
+    table = policy.select_proba(X_ORDER[NEW])
+    with pytest.raises(ValueError, match=r"columns 1, 2, 0.*columns=policy.arms_"):
+        off_policy_value(table, X_ORDER[NEW], Y_ORDER[NEW])
+    value = off_policy_value(policy, X_ORDER[NEW], Y_ORDER[NEW]).mean_reward
+    for right in (pd.DataFrame(table, columns=policy.arms_), table[:, np.argsort(policy.arms_)]):
+        assert off_policy_value(right, X_ORDER[NEW], Y_ORDER[NEW]).mean_reward == pytest.approx(
+            value
+        )
+    mask = np.ones((300, 3), dtype=bool)
+    for call in (
+        lambda: policy.select(X_ORDER[NEW], available=mask),
+        lambda: off_policy_value(policy, X_ORDER[NEW], Y_ORDER[NEW], available=mask),
+        lambda: replay(policy, X_ORDER[NEW], Y_ORDER[NEW], available=mask),
+    ):
+        refuses("could be read in two ways", call)
+    allowed = pd.DataFrame([[True, False, False]] * 300, columns=[2, 0, 1])
+    assert (policy.select(X_ORDER[NEW], available=allowed) == 2).all()
+
+
+OUT_OF_ORDER = mark_columns(rng.dirichlet([1, 2, 3], size=300), [1, 2, 0])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda P: np.vstack([P[:100], P[100:]]),
+        lambda P: np.concatenate([P, P])[:300],
+        lambda P: P.astype("f4"),
+        lambda P: 0.5 * P + 0.5 * P[::-1],
+        lambda P: P / P.sum(axis=1, keepdims=True),
+        lambda P: np.clip(P, 0, 1),
+        lambda P: P[np.arange(300)],
+        lambda P: P[P[:, 0] >= 0],
+        lambda P: P[:, [0, 1, 2]],
+        lambda P: P[:, :],
+        np.asarray,
+        copy.deepcopy,
+        lambda P: pickle.loads(pickle.dumps(P)),
+    ],
+)
+def test_columns_out_of_order_are_known_as_such(change):
+    with pytest.raises(ValueError, match=r"select_proba made with .*columns=policy.arms_"):
+        off_policy_value(change(OUT_OF_ORDER), X_ORDER[NEW], Y_ORDER[NEW])
+
+
+def test_columns_put_in_order_are_read():
+    order = [2, 0, 1]
+    wanted = off_policy_value(pd.DataFrame(OUT_OF_ORDER, columns=[1, 2, 0]), None, Y_ORDER[NEW])
+    for table in (OUT_OF_ORDER[:, order], OUT_OF_ORDER[:, [1, 0, 2]][:, [2, 1, 0]]):
+        assert type(table) is np.ndarray
+        assert table.dtype.metadata is None
+        assert off_policy_value(table, None, Y_ORDER[NEW]) == wanted
+    # what is no table of arms is an ordinary array
+    for plain in (OUT_OF_ORDER[0], OUT_OF_ORDER[:, 1], OUT_OF_ORDER.sum(axis=1)):
+        assert type(plain) is np.ndarray
+    assert repr(OUT_OF_ORDER[:1]).startswith("array([[")
+
+
+def test_arms_named_in_another_order_are_sorted_and_their_masks_refused():
+    policy = GLMUCBPolicy(arms=["small", "medium", "large"], random_state=0)
+    mask = np.array([[True, False, False]])
+    with pytest.raises(ValueError, match="'small', 'medium', 'large', are not in the order"):
+        policy.select([[0.0]], available=mask)
+    assert policy.arms_.tolist() == ["large", "medium", "small"]
+    named = pd.DataFrame(mask, columns=["small", "medium", "large"])
+    assert policy.select([[0.0]], available=named).tolist() == ["small"]
+    shared = SharedGLMPolicy(pd.DataFrame({"z": [1.0, 2.0]}, index=["b", "a"]), random_state=0)
+    refuses("two ways", shared.select, [[0.0]], available=mask[:, :2])
+    assert shared.arm_features_["z"].tolist() == [2.0, 1.0]
+
+
+def test_the_first_arms_are_sorted_in_every_way_to_begin():
+    log = pd.DataFrame({"action": ["c", "a", "b", "a"], "reward": [1.0, 0, 1, 0]})
+    for begin in ("fit", "partial_fit"):
+        policy = getattr(GLMUCBPolicy(random_state=0), begin)(np.ones((4, 1)), log)
+        assert policy.arms_.tolist() == ["a", "b", "c"]
+    policy.partial_fit([[1.0]] * 2, ["e", "d"], reward=[1, 0])
+    assert policy.arms_.tolist() == ["a", "b", "c", "e", "d"]
+    unsortable = GLMUCBPolicy().fit(np.ones((2, 1)), ["b", 1], reward=[1, 0])
+    assert unsortable.arms_.tolist() == ["b", 1]

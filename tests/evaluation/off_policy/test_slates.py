@@ -13,6 +13,7 @@ from skbandit.evaluation import off_policy_value, replay_slates, slate_ips, slat
 from skbandit.evaluation._off_policy._slates import weights_of_independent, weights_of_uniform
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.tiers import first
+from tests.worlds import refuses, warns
 
 N_ARMS, M = 6, 3
 QUALITY = np.linspace(0.1, 0.6, N_ARMS)
@@ -240,8 +241,7 @@ def test_errors_name_the_row():
     target = np.tile(TARGET, (50, 1))
     unknown = clicks.copy()
     unknown[7, 2] = np.nan
-    with pytest.raises(ValueError, match="row 7 at place 2 is missing"):
-        slate_ips(target, None, slates, reward=unknown)
+    refuses("row 7 at place 2 is missing", slate_ips, target, None, slates, reward=unknown)
     with pytest.raises(ValueError, match="row 3 has 0 at place 1"):
         p = np.full((50, M), 0.5)
         p[3, 1] = 0
@@ -294,8 +294,7 @@ def test_slates_in_any_form_keep_their_labels(arms, form):
 )
 def test_slates_that_cannot_be_shown_are_refused(given, message):
     log = uniform_slates(["b", "c"], available=[("b", "c")] * 199 + [("a", "b", "c")])
-    with pytest.raises(ValueError, match=message):
-        slate_ips(given, None, log)
+    refuses(message, slate_ips, given, None, log)
 
 
 def test_rows_in_another_order_are_told():
@@ -303,8 +302,7 @@ def test_rows_in_another_order_are_told():
     given = pd.DataFrame({"place": ["a"] * 200})
     for estimate in (slate_ips, slate_pseudo_inverse):
         y = log if estimate is slate_ips else log.assign(reward=1.0)
-        with pytest.warns(UserWarning, match="same row labels in different orders"):
-            estimate(given.iloc[order], None, y)
+        warns("same row labels in different orders", estimate, given.iloc[order], None, y)
 
 
 class Clock:

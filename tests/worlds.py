@@ -1,7 +1,34 @@
-"""Logs, and policies with known probabilities, of replays and off-policy estimates."""
+"""What tests of several folders share: the shortest form of an expected error, and data."""
+
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from skbandit.evaluation import off_policy_value
+
+ips, snips, doubly_robust = (partial(off_policy_value, method=m) for m in ("ips", "snips", "dr"))
+
+
+def refuses(message, call, *args, error=ValueError, **options):
+    """Assert that the call raises the error, with a message that matches.
+
+    The arguments are evaluated before: only the call itself may raise.
+    """
+    with pytest.raises(error, match=message):
+        call(*args, **options)
+
+
+def warns(message, call, *args, warning=UserWarning, **options):
+    """Assert that the call warns with a message that matches, as `refuses` does for errors."""
+    with pytest.warns(warning, match=message):
+        call(*args, **options)
+
+
+# --- logs ----------------------------------------------------------------------------------
 
 NOTHING = np.zeros((12, 1))
 Y = pd.DataFrame({"action": list("abcabcabcabc"), "reward": [0, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0]})
@@ -77,3 +104,44 @@ def logged(n=400, seed=0, arms=("b", "c", "a")):
     y["reward"] = (rng.random(n) < 0.3 + 0.3 * (X[np.arange(n), action] > 0)).astype(int)
     y["propensity"] = p[np.arange(n), action]
     return X, y
+
+
+def make_log(n=300, n_arms=5, seed=0):
+    """Contexts, and a log in which the arm does not matter."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=["age", "hour", "new"])
+    arm = np.array(["a", "b", "c", "d", "e", "f"], dtype=object)[rng.integers(n_arms, size=n)]
+    return X, pd.DataFrame(
+        {"action": arm, "reward": rng.random(n) < 0.3, "timestamp": np.arange(n) * 7.0}
+    )
+
+
+def cut(frame, *places):
+    """Blocks of a table that begin at these rows."""
+    edges = [0, *sorted(places), len(frame)]
+    return [frame[a:b] for a, b in pairwise(edges)]
+
+
+# --- finite populations: a decision tree learns them by heart, so optimal answers are known -----
+# Rows of a context differ in their costs; what is best is best on average.
+
+LEARNER = DecisionTreeClassifier(random_state=0)
+"""On contexts as numbers it answers the weighted majority of each."""
+
+
+def population(rng, n_contexts, n_ads, each=4):
+    """Contexts (n, 1), costs (n, K) of either sign, and their means f* (n_contexts, K)."""
+    costs = rng.normal(size=(n_contexts, each, n_ads))
+    X = np.repeat(np.arange(n_contexts), each)[:, None].astype(float)
+    return X, costs.reshape(-1, n_ads), costs.mean(axis=1)
+
+
+def lowest(f, allowed, m):
+    """The m cheapest ads allowed in each row, best first."""
+    return np.argsort(np.where(allowed, f, np.inf), axis=1)[:, :m]
+
+
+def masks(rng, n_rows, n_ads, at_least):
+    """Random masks with so many ads available in each row, or more."""
+    order = rng.random((n_rows, n_ads)).argsort(axis=1).argsort(axis=1)
+    return order < rng.integers(at_least, n_ads + 1, size=n_rows)[:, None]

@@ -1,0 +1,523 @@
+"""Cost-sensitive reductions, and the registry of them."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from skbandit import SetSelectClassifier
+from skbandit.selection import PopularitySetSelector, logged_costs
+from skbandit.selection.reductions._all_pairs import AllPairs, learn_all_pairs
+from skbandit.selection.reductions._filter_tree import FilterTree, learn_filter_tree
+from skbandit.selection.reductions._pairwise import PlayedPairs, crossed, learn_pairwise
+from skbandit.selection.reductions._registry import (
+    REDUCTIONS,
+    WITH_COSTS,
+    bind_learner,
+    default_learner,
+)
+from skbandit.selection.reductions._rule import NO_AD, Examples
+from tests.tiers import examples, first
+from tests.worlds import LEARNER, lowest, masks, population, refuses
+
+# === Registered reductions: requirements on learners ============================================
+
+
+def test_default_learners():
+    for name in REDUCTIONS:
+        expected = Ridge if name == "regression" else LogisticRegression
+        assert type(default_learner(name)) is expected
+        assert default_learner(name) is not default_learner(name)
+    assert type(default_learner("no reduction")) is LogisticRegression
+
+
+def test_reductions_that_predict_costs():
+    assert set(WITH_COSTS) == {"regression", "one_vs_rest"}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_learners_of_the_wrong_kind_are_refused(name):
+    examples = Examples(np.eye(2), np.eye(2), np.ones((2, 2), bool), np.ones(2))
+
+    def bind(learner):
+        return bind_learner(name, learner, examples, np.random.RandomState(0))
+
+    if name == "regression":
+        bind(Ridge())
+        bind(LogisticRegression())
+        return
+    refuses(f'Ridge is a regressor, but the reduction "{name}" needs', bind, Ridge())
+    if name == "one_vs_rest":
+        refuses("LinearSVC has no predict_proba", bind, LinearSVC())
+    else:
+        bind(LinearSVC())
+
+
+# === All pairs ==================================================================================
+
+
+@pytest.mark.parametrize("n_ads", [1, 2, 5, 8])
+def test_the_best_classifiers_order_all_ads(n_ads):
+    rng = np.random.default_rng(n_ads)
+    X, costs, f = population(rng, 40, n_ads)
+    everything = np.ones((40, n_ads), dtype=bool)
+    rule = learn_all_pairs(X, costs, np.ones(costs.shape, bool), np.ones(len(X)), learner=LEARNER)
+    answers, left = rule.respond(np.arange(40.0)[:, None]), everything.copy()
+    for expected in lowest(f, everything, n_ads).T:
+        chosen = rule.choose(answers, left)
+        assert (chosen == expected).all()
+        left[np.arange(40), chosen] = False
+    assert (rule.choose(answers, left) == NO_AD).all()
+
+
+def test_optimal_among_the_ads_available():
+    rng = np.random.default_rng(0)
+    X, costs, f = population(rng, 60, 6)
+    of_context = masks(rng, 60, 6, at_least=1)
+    model = SetSelectClassifier(LEARNER, reduction="weighted_all_pairs")
+    model.fit(X, costs, available=of_context[X[:, 0].astype(int)])
+    predicted = model.predict(np.arange(60.0)[:, None], available=of_context)
+    assert (predicted == lowest(f, of_context, 1)).all()
+
+
+def test_wins_are_counted_among_the_ads_allowed():
+    # 0 beats 1, 1 beats 2, 2 beats 0, and all of them beat 3
+    answers = np.array([[True, False, True, True, True, True]])
+    rule = AllPairs((None,) * 6)
+    chosen = [
+        rule.choose(answers, np.array([allowed], dtype=bool))[0]
+        for allowed in ([1, 1, 1, 1], [1, 1, 0, 1], [0, 1, 1, 1], [1, 0, 1, 1], [0, 0, 0, 1])
+    ]
+    assert chosen == [0, 0, 1, 2, 3]
+
+
+# === Filter tree ================================================================================
+
+
+def tournament(field, matches):
+    """Winner, and the pairs that met, by recursion over rounds: a second implementation.
+
+    `field` is a list of ads, None for who is absent; `matches` the answers still to be used.
+    """
+    if len(field) == 1:
+        return field[0], []
+    survivors, met, matches = [], [], list(matches)
+    for k in range(0, len(field) - 1, 2):
+        left, right, left_wins = field[k], field[k + 1], matches.pop(0)
+        if left is None or right is None:
+            survivors.append(right if left is None else left)
+            continue
+        winner = left if left_wins else right
+        met.append((winner, right if left_wins else left))
+        survivors.append(winner)
+    if len(field) % 2:
+        survivors.append(field[-1])
+    winner, later = tournament(survivors, matches)
+    return winner, met + later
+
+
+answers_and_masks = st.integers(1, 9).flatmap(
+    lambda n: st.tuples(
+        st.lists(st.booleans(), min_size=n - 1, max_size=n - 1),
+        st.lists(st.booleans(), min_size=n, max_size=n),
+        st.lists(st.floats(-1, 1), min_size=n, max_size=n),
+    )
+)
+
+
+@given(answers_and_masks)
+def test_the_winner_is_who_wins_the_tournament_among_those_present(drawn):
+    answers, allowed, _ = drawn
+    field = [a if here else None for a, here in enumerate(allowed)]
+    expected, _ = tournament(field, answers)
+    tree = FilterTree(tuple(answers), np.arange(len(field)))  # its matches are not asked
+    chosen = tree.choose(np.array([answers], dtype=bool), np.array([allowed]))
+    assert chosen.tolist() == [NO_AD if expected is None else expected]
+
+
+@given(answers_and_masks)
+def test_regret_is_at_most_the_sum_of_the_regrets_of_matches(drawn):
+    answers, allowed, f = drawn
+    present = [a for a, here in enumerate(allowed) if here]
+    if not present:
+        return
+    winner, met = tournament([a if a in present else None for a in range(len(f))], answers)
+    regrets = [max(0.0, f[wins] - f[loses]) for wins, loses in met]
+    assert f[winner] - min(f[a] for a in present) <= sum(regrets) + 1e-12
+
+
+@pytest.mark.parametrize("n_ads", range(1, 10))
+def test_optimal_where_its_classifiers_are(n_ads):
+    rng = np.random.default_rng(n_ads)
+    X, costs, f = population(rng, 30, n_ads)
+    predicted = (
+        SetSelectClassifier(LEARNER, reduction="filter_tree")
+        .fit(X, costs)
+        .predict(np.arange(30.0)[:, None])
+    )
+    assert (predicted[:, 0] == f.argmin(axis=1)).all()
+
+
+def test_filter_trees_are_optimal_among_the_ads_available():
+    rng = np.random.default_rng(0)
+    X, costs, f = population(rng, 60, 7)
+    of_context = masks(rng, 60, 7, at_least=1)
+    tree = SetSelectClassifier(LEARNER, reduction="filter_tree")
+    tree.fit(X, costs, available=of_context[X[:, 0].astype(int)])
+    predicted = tree.predict(np.arange(60.0)[:, None], available=of_context)
+    assert (predicted == lowest(f, of_context, 1)).all()
+
+
+class Spy(ClassifierMixin, BaseEstimator):
+    """Keeps what it was given; answers a constant."""
+
+    seen = []  # noqa: RUF012
+
+    def __init__(self, answer=1):
+        self.answer = answer
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        Spy.seen.append((X[:, 0].tolist(), y.tolist(), sample_weight))
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.answer)
+
+
+def test_matches_are_trained_on_the_ads_that_reach_them():
+    Spy.seen = []
+    rows = np.arange(3.0)[:, None]
+    costs = np.array([[1.0, 4.0, 2.0, 0.0], [4.0, 3.0, 5.0, 5.0], [3.0, 2.5, 0.0, 5.5]])
+    # the classifiers always say left: 0 and 2 meet, although 1 and 3 are sometimes cheaper
+    learn_filter_tree(rows, costs, np.ones((3, 4), bool), np.array([1.0, 1, 2]), learner=Spy())
+    (one, two, root) = Spy.seen
+    assert one[:2] == ([0, 1, 2], [1, 0, 0])
+    stake = np.array([3.0, 1.0, 0.5])
+    np.testing.assert_allclose(one[2], stake / np.average(stake, weights=[1, 1, 2]) * [1, 1, 2])
+    assert two[:2] == ([0, 2], [0, 1])  # no difference in row 1
+    assert root[:2] == ([0, 1, 2], [1, 1, 0])
+    stake = np.array([1.0, 1.0, 3.0])
+    np.testing.assert_allclose(root[2], stake / np.average(stake, weights=[1, 1, 2]) * [1, 1, 2])
+
+
+def test_absent_and_unobserved_ads_teach_nothing():
+    Spy.seen = []
+    rows = np.arange(4.0)[:, None]
+    costs = np.array([[1.0, 2.0], [1.0, 3.0], [2.0, np.nan], [5.0, 4.0]])
+    allowed = np.array([[True, True], [False, True], [True, True], [True, True]])
+    learn_filter_tree(rows, costs, allowed, np.ones(4), learner=Spy())
+    assert [seen[:2] for seen in Spy.seen] == [([0, 3], [1, 0])]
+    assert Spy.seen[0][2] is None  # equal stakes need no weights
+
+
+@examples(30)
+@given(st.integers(0, 10**6), st.floats(0.01, 100))
+def test_the_unit_of_costs_does_not_matter(seed, unit):
+    rng = np.random.default_rng(seed)
+    X, costs = rng.normal(size=(30, 2)), rng.normal(size=(30, 5))
+    tree = SetSelectClassifier(reduction="filter_tree", random_state=0)
+    one = tree.fit(X, costs).predict(X)
+    assert (tree.fit(X, costs * unit + 7).predict(X) == one).all()
+
+
+# === One vs rest ================================================================================
+
+
+def one_vs_rest(learner=LEARNER):
+    return SetSelectClassifier(learner, reduction="one_vs_rest")
+
+
+def test_probabilities_are_read_back_as_expected_costs():
+    X, costs, f = population(np.random.default_rng(0), 20, 5)
+    model = one_vs_rest().fit(X, costs)
+    contexts = np.arange(20.0)[:, None]
+    np.testing.assert_allclose(model.predict_costs(contexts), f, atol=1e-12)
+    np.testing.assert_allclose(model.decision_function(contexts), -f, atol=1e-12)
+    assert (model.predict(contexts)[:, 0] == f.argmin(axis=1)).all()
+
+
+def test_each_ad_learns_from_rows_where_it_was_available_and_observed():
+    rng = np.random.default_rng(1)
+    X, costs, _ = population(rng, 15, 4, each=6)
+    available = masks(rng, len(X), 4, at_least=3)
+    seen = np.where(available, costs, np.nan)
+    model = one_vs_rest().fit(X, costs, available=available)
+    expected = np.nanmean(seen.reshape(15, 6, 4), axis=1)
+    np.testing.assert_allclose(model.predict_costs(np.arange(15.0)[:, None]), expected, atol=1e-12)
+
+
+def test_weights_count_as_repetitions():
+    rng = np.random.default_rng(2)
+    X, costs, _ = population(rng, 10, 3)
+    times = rng.integers(1, 4, size=len(X))
+    weighted = one_vs_rest().fit(X, costs, sample_weight=times)
+    repeated = one_vs_rest().fit(X.repeat(times, 0), costs.repeat(times, 0))
+    np.testing.assert_allclose(weighted.predict_costs(X), repeated.predict_costs(X))
+
+
+def test_a_cost_that_never_changes_is_predicted():
+    X, costs, _ = population(np.random.default_rng(3), 10, 2)
+    costs[:, 1] = -3.0
+    assert (one_vs_rest().fit(X, costs).predict_costs(X)[:, 1] == -3.0).all()
+
+
+def test_needs_probabilities():
+    with pytest.raises(ValueError, match=r"LinearSVC has no predict_proba.*CalibratedClassifierCV"):
+        one_vs_rest(LinearSVC()).fit([[0.0], [1.0]], [[0, 1], [1, 0]])
+
+
+# === One classifier for all pairs of described ads: regret, transitivity, ads unseen in training
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 4))
+ADS = pd.DataFrame(RNG.normal(size=(12, 3)), index=[f"ad {a}" for a in range(12)]).add_prefix("z")
+EXPECTED = -(X @ RNG.normal(size=(4, 3)) + RNG.normal(size=3)) @ ADS.to_numpy().T
+COSTS = pd.DataFrame(EXPECTED + RNG.normal(size=EXPECTED.shape), columns=ADS.index)
+OLD = slice(0, 200)
+
+
+class Answers:
+    """Decides matches as told: `better[x]` is a matrix of ads, found by their features."""
+
+    def __init__(self, better):
+        self.better = better
+
+    def predict(self, pairs):
+        n_ads = len(self.better)
+        difference = pairs[:, 1:]
+        i, j = difference.argmax(axis=1), difference.argmin(axis=1)
+        assert n_ads == difference.shape[1]
+        return self.better[i, j].astype(int)
+
+
+@pytest.mark.parametrize("seed", first(20, range(300)))
+def test_regret_of_the_tournament(seed):
+    """At most the regrets of the two costliest matches, and the sum of all; sets m times that."""
+    rng = np.random.default_rng(seed)
+    n_ads = rng.integers(2, 7)
+    better = np.triu(rng.random((n_ads, n_ads)) < 0.5, 1)
+    better = better | (~better.T & np.tri(n_ads, k=-1, dtype=bool))
+    f = rng.normal(size=n_ads)
+    rule = PlayedPairs((), Answers(better), np.eye(n_ads))
+    responses, allowed = rule.respond(np.zeros((1, 1))), rng.random((1, n_ads)) < 0.8
+    regrets = sorted(
+        (abs(f[i] - f[j]) for i, j in combinations(range(n_ads), 2)
+         if allowed[0, [i, j]].all() and better[i, j] != (f[i] < f[j])),
+        reverse=True,
+    )  # fmt: skip
+    total = 0.0
+    for k in range(allowed.sum()):
+        winner = rule.choose(responses, allowed)[0]
+        regret = f[winner] - f[allowed[0]].min()
+        assert regret <= sum(regrets[:2]) + 1e-12
+        total += regret
+        assert total <= (k + 1) * sum(regrets) + 1e-12
+        allowed[0, winner] = False
+
+
+class Probabilities(Answers):
+    """Says how likely the first ad is better, `better`, which need not fit the other order."""
+
+    def predict_proba(self, pairs):
+        difference = pairs[:, 1:]
+        first_wins = self.better[difference.argmax(axis=1), difference.argmin(axis=1)]
+        return np.stack([1 - first_wins, first_wins], axis=1)
+
+
+def test_a_classifier_that_contradicts_itself():
+    """The order in which an ad is the likelier winner decides, beyond 1/2 or not."""
+    likely = np.random.default_rng(0).random((8, 8))
+    wins = PlayedPairs((), Probabilities(likely), np.eye(8)).respond(np.zeros((2, 1)))
+    i, j = np.triu_indices(8, 1)
+    assert (likely[i, j] > 0.5).tolist() != (likely[i, j] > likely[j, i]).tolist()
+    np.testing.assert_array_equal(wins, np.tile(likely[i, j] > likely[j, i], (2, 1)))
+
+
+def test_the_penalty_does_not_depend_on_how_many_pairs_are_drawn(monkeypatch):
+    """A tenth of the pairs has a tenth of the loss, and needs a tenth of the penalty."""
+    Z, alpha = ADS.to_numpy(), 1000.0
+
+    def weights():
+        random = np.random.RandomState(0)
+        return learn_pairwise(X, COSTS.to_numpy(), np.ones(300), Z, None, alpha, random).W
+
+    every = weights()
+    monkeypatch.setattr("skbandit.selection.reductions._pairwise.MAX_PAIRS", 1980)  # of 19800
+    assert np.linalg.norm(weights()) == pytest.approx(np.linalg.norm(every), rel=0.1)
+    # the objective by hand: C sum(loss) + w'w / 2, in both orders
+    size = alpha * Z.var(axis=0).sum() * 12 / 2
+    i, j = np.triu_indices(12, 1)
+    gain = (COSTS.to_numpy()[:, j] - COSTS.to_numpy()[:, i]).ravel()
+    rows = np.repeat(X, len(i), axis=0)
+    by_hand = LogisticRegression(C=1 / size, fit_intercept=False, max_iter=1000)
+    stake = np.abs(gain) / np.abs(gain).mean()
+    differences = crossed(rows, np.tile(Z[i] - Z[j], (300, 1)))
+    by_hand.fit(
+        np.concatenate([differences, -differences]),
+        np.concatenate([gain > 0, gain < 0]),
+        np.tile(stake, 2),
+    )
+    np.testing.assert_allclose(every.ravel(), by_hand.coef_.ravel(), rtol=1e-3, atol=1e-4)
+
+
+def test_products_of_features():
+    Z = RNG.normal(size=(300, 3))
+    dense = crossed(X, Z)
+    expected = np.einsum("ij,ik->ijk", np.hstack([X, np.ones((300, 1))]), Z).reshape(300, -1)
+    np.testing.assert_allclose(dense, expected)
+    np.testing.assert_allclose(crossed(sp.csr_array(X), Z).toarray(), expected)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        None,
+        LogisticRegression(),
+        LinearSVC(),
+        HistGradientBoostingClassifier(max_iter=30, random_state=0),
+        DecisionTreeClassifier(max_depth=6, random_state=0),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_ads_never_seen_are_chosen_well(learner):
+    known = ADS.iloc[:8]
+    selector = SetSelectClassifier(learner, n_select=2, random_state=0)
+    selector.fit(X[OLD], COSTS.iloc[OLD, :8], ad_features=known)
+    rest = slice(200, None)
+    chosen = selector.predict_indicator(X[rest], ad_features=ADS)
+    best = np.sort(EXPECTED[rest], axis=1)[:, :2].sum(axis=1).mean()
+    found = (EXPECTED[rest] * chosen).sum(axis=1).mean()
+    popular = PopularitySetSelector(2).fit(X[OLD], COSTS[OLD])
+    fixed = -popular.score(X[rest], pd.DataFrame(EXPECTED[rest], columns=ADS.index))
+    assert chosen[:, 8:].any()
+    share = 0.95 if learner is None or "Li" in repr(learner) or "Log" in repr(learner) else 0.3
+    assert fixed - found > share * (fixed - best)
+    # by labels, in the order of training
+    assert set(selector.predict(X[rest]).ravel()) <= set(known.index)
+    assert selector.predict(X[rest], ad_features=ADS, n_select=12).shape == (100, 12)
+
+
+def test_linear_choices_are_transitive():
+    """Whichever ads are left out, the others keep their order."""
+    selector = SetSelectClassifier(n_select=12).fit(X, COSTS, ad_features=ADS)
+    order = selector.predict(X)
+    mask = pd.DataFrame(RNG.random(COSTS.shape) < 0.6, columns=ADS.index)
+    some = selector.predict(X, available=mask, fill="none")
+    for row, left, there in zip(order, some, mask.to_numpy(), strict=True):
+        assert [a for a in row if there[int(a[3:])]] == [a for a in left if a != "none"]
+
+
+def test_the_order_and_number_of_ads_do_not_matter():
+    selector = SetSelectClassifier(n_select=3).fit(X, COSTS, ad_features=ADS)
+    back = SetSelectClassifier(n_select=3).fit(X, COSTS.iloc[:, ::-1], ad_features=ADS)
+    assert (selector.predict(X) == back.predict(X)).mean() > 0.99
+    sparse = SetSelectClassifier(n_select=3).fit(sp.csr_array(X), COSTS, ad_features=ADS)
+    np.testing.assert_array_equal(sparse.predict(sp.csr_array(X)), selector.predict(X))
+
+
+@pytest.mark.parametrize("seed", first(1, range(3)))
+def test_the_default_penalty_is_close_to_the_best(seed):
+    rng = np.random.default_rng(seed)
+    noisy = EXPECTED + rng.normal(0, 6, size=EXPECTED.shape)
+    rest = slice(60, None)
+
+    def gain(learner):
+        selector = SetSelectClassifier(learner).fit(X[:60], noisy[:60], ad_features=ADS.to_numpy())
+        return selector.score(X[rest], EXPECTED[rest])
+
+    best = max(gain(LogisticRegression(C=C, fit_intercept=False)) for C in np.logspace(-6, 2, 9))
+    assert gain(None) > 0.95 * best
+
+
+def test_missing_costs_weights_and_drawn_pairs(monkeypatch):
+    from skbandit.selection.reductions import _pairwise
+
+    holes = COSTS.where(RNG.random(COSTS.shape) < 0.5)
+    weight = RNG.integers(0, 3, 300)
+    whole = SetSelectClassifier().fit(X, holes, ad_features=ADS, sample_weight=weight)
+    monkeypatch.setattr(_pairwise, "MAX_PAIRS", 1500)
+    drawn = SetSelectClassifier(random_state=0).fit(X, holes, ad_features=ADS)
+    again = SetSelectClassifier(random_state=0).fit(X, holes, ad_features=ADS)
+    assert (drawn.predict(X) == again.predict(X)).all()
+    assert (drawn.predict(X) == whole.predict(X)).mean() > 0.6
+
+
+def test_searches_and_what_is_refused():
+    grid = {"estimator": [LogisticRegression()], "estimator__C": [1e-9, 1.0]}
+    search = GridSearchCV(SetSelectClassifier(n_select=2), grid, cv=2)
+    search.fit(X, COSTS, ad_features=(ADS,))
+    assert np.isfinite(search.best_score_)
+    selector = SetSelectClassifier().fit(X, COSTS, ad_features=ADS)
+    assert selector.reduction_ == "weighted_all_pairs"
+    with pytest.raises(ValueError, match="ad_features has 2 columns, but 3 in fit"):
+        selector.predict(X, ad_features=ADS.iloc[:, :2])
+    refuses("no row for ad 'ad 11'", SetSelectClassifier().fit, X, COSTS, ad_features=ADS.iloc[:11])
+    for options in ({"reduction": "filter_tree"}, {"method": "published"}):
+        with pytest.raises(ValueError, match="masked rounds over all pairs"):
+            SetSelectClassifier(**options).fit(X, COSTS, ad_features=ADS)
+    with pytest.raises(ValueError, match="Ridge is a regressor, but ads are compared"):
+        SetSelectClassifier(Ridge()).fit(X, COSTS, ad_features=ADS)
+    with pytest.raises(ValueError, match="takes no ad_features"):
+        SetSelectClassifier().fit(X, COSTS).predict(X, ad_features=ADS)
+    equal = SetSelectClassifier().fit(X, np.ones((300, 12)), ad_features=ADS.to_numpy())
+    assert (equal.predict(X) == 0).all()
+
+
+# === The filter tree on offset costs against the offset tree as published =======================
+
+
+def offset_tree(X, action, reward, p, n_ads, contexts):
+    """Beygelzimer & Langford (2009), for rewards in [0, 1]: the choice in each context.
+
+    At a node, events that show one of the two ads are examples with importance |r - 1/2| / p for
+    the ad shown, if r > 1/2, and else for the other.
+    """
+    rows = np.arange(len(X))
+    seen, wanted = (
+        [np.full(len(X), a) for a in range(n_ads)],
+        [np.full(len(contexts), a) for a in range(n_ads)],
+    )
+    while len(seen) > 1:
+        above_seen, above_wanted = [], []
+        for k in range(0, len(seen) - 1, 2):
+            left, right = seen[k], seen[k + 1]
+            mine = rows[((action == left) | (action == right)) & (reward != 0.5)]
+            left_better = (action == left)[mine] == (reward[mine] > 0.5)
+            node = clone(LEARNER).fit(
+                X[mine], left_better.astype(int), sample_weight=np.abs(reward[mine] - 0.5) / p[mine]
+            )
+            above_seen.append(np.where(node.predict(X) == 1, left, right))
+            above_wanted.append(np.where(node.predict(contexts) == 1, wanted[k], wanted[k + 1]))
+        odd = len(seen) % 2
+        seen, wanted = above_seen + seen[-1:] * odd, above_wanted + wanted[-1:] * odd
+    return wanted[0]
+
+
+@pytest.mark.parametrize("n_ads", [2, 3, 5, 8])
+def test_is_the_offset_tree(n_ads):
+    rng = np.random.default_rng(n_ads)
+    n, contexts = 4000, np.arange(10.0)[:, None]
+    X = rng.integers(10, size=(n, 1)).astype(float)
+    policy = rng.dirichlet(np.ones(n_ads), size=10) * 0.5 + 0.5 / n_ads
+    of_row = policy[X[:, 0].astype(int)]
+    action = (of_row.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    p = of_row[np.arange(n), action]
+    reward = rng.random(n)
+    reward[:2] = 0.0, 1.0  # so that the midrange is 1/2
+    expected = offset_tree(X, action, reward, p, n_ads, contexts)
+    costs = logged_costs(action, -reward, p, method="offset")
+    found = SetSelectClassifier(LEARNER, reduction="filter_tree").fit(X, costs).predict(contexts)
+    assert (found[:, 0] == expected).all()

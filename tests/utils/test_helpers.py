@@ -1,0 +1,160 @@
+"""What several packages share: atomic fits, progress, threads, optional packages, row weights."""
+
+import logging
+import sys
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from skbandit.utils import _fitting
+from skbandit.utils._fitting import atomic_fit, one_blas_thread, report_progress
+from skbandit.utils._sklearn_compat import import_optional
+from skbandit.utils._validation import check_row_weights, first_few
+
+# === Fitting a copy: its whole state is committed, or none of it ================================
+
+
+class Thing:
+    def __init__(self, **held):
+        vars(self).update(held)
+
+
+def test_success_replaces_the_state():
+    thing = Thing(kept=1, stale=2)
+    with atomic_fit(thing) as draft:
+        assert draft is not thing
+        draft.new = 3
+        del draft.stale
+    assert vars(thing) == {"kept": 1, "new": 3}
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_failure_leaves_it(error):
+    held = [1]
+    thing = Thing(held=held)
+    with pytest.raises(error), atomic_fit(thing) as draft:
+        draft.held = [2]
+        draft.new = 3
+        raise error
+    assert vars(thing) == {"held": held}
+    assert thing.held is held
+
+
+# === Lines of progress go to stdout, or to logging if that is configured to show them ===========
+
+
+@pytest.fixture
+def logger(monkeypatch):
+    """A logger in place of the package's, without the handlers that pytest adds to that."""
+    fresh = logging.Logger("skbandit", logging.INFO)
+    monkeypatch.setattr(_fitting, "_LOGGER", fresh)
+    return fresh
+
+
+def test_without_handlers_progress_is_printed(logger, capsys):
+    report_progress("step 1")
+    assert capsys.readouterr().out == "step 1\n"
+
+
+def test_a_handler_for_info_gets_it_instead(logger, capsys):
+    records = []
+    handler = logging.Handler()
+    handler.emit = records.append
+    logger.addHandler(handler)
+    report_progress("50% done")
+    assert [record.getMessage() for record in records] == ["50% done"]
+    assert capsys.readouterr().out == ""
+
+
+def test_a_handler_that_hides_info_leaves_it_printed(logger, capsys):
+    logger.addHandler(logging.StreamHandler())
+    logger.setLevel(logging.WARNING)
+    report_progress("step 2")
+    assert capsys.readouterr().out == "step 2\n"
+
+
+# === BLAS in one thread for a while =============================================================
+
+
+def blas_threads():
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return {p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"}
+
+
+def test_one_thread_inside_and_as_many_as_before_outside():
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with one_blas_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == before
+
+
+# === What a missing optional package says =======================================================
+
+
+def test_an_installed_module_is_imported():
+    assert import_optional("json.decoder", "This").JSONDecoder is not None
+
+
+@pytest.mark.parametrize("module", ["no_such_package", "no_such_package.part"])
+def test_a_missing_package_is_named_with_its_cure(module):
+    with pytest.raises(
+        ImportError, match="This needs no_such_package: pip install no_such_package"
+    ):
+        import_optional(module, "This")
+
+
+def test_a_package_that_breaks_by_itself_is_not_called_missing(tmp_path, monkeypatch):
+    (tmp_path / "half_installed.py").write_text("import no_such_dependency\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="no_such_dependency") as caught:
+        import_optional("half_installed", "This")
+    assert "pip install half_installed" not in str(caught.value)
+    assert "half_installed" not in sys.modules
+
+
+# === Text for error messages ====================================================================
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([], ""),
+        (["a", 1], "'a', 1"),
+        (np.arange(3), "0, 1, 2"),
+        (range(5), "0, 1, 2, 3, 4"),
+        (iter(range(6)), "0, 1, 2, 3, 4, ..."),
+    ],
+)
+def test_first_few(values, text):
+    assert first_few(values) == text
+
+
+# === Row weights ================================================================================
+
+
+def test_none_is_ones():
+    np.testing.assert_array_equal(check_row_weights(None, 3, "w"), np.ones(3))
+
+
+def test_numbers_of_any_kind_become_floats():
+    weights = check_row_weights([True, 0, 2], 3, "w")
+    assert weights.dtype == np.float64
+    np.testing.assert_array_equal(weights, [1.0, 0.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1.0, 2.0], "w has 2 entries for 3 rows"),
+        ([[1.0], [2.0], [3.0]], "w must be 1D"),
+        ([1.0, -2.0, 3.0], "w must not be negative: row 1 has -2"),
+        ([1.0, np.nan, 3.0], "NaN"),
+        ([1.0, np.inf, 3.0], "inf"),
+        ([0.0, 0.0, 0.0], "w must not be zero for every row"),
+    ],
+)
+def test_what_is_no_weight(values, message):
+    with pytest.raises(ValueError, match=message):
+        check_row_weights(values, 3, "w")
