@@ -448,14 +448,14 @@ def _read_available(available: Any, arms: Collection[Any]) -> _Table | _Rows:
     check_not_masked(available, "available")
     n_dimensions = getattr(available, "ndim", 1)
     if n_dimensions == 2:
-        return _read_array(np.asarray(available), arms)
+        table = np.asarray(available)
+        entirely_labels = table.dtype == object and not any(map(_is_flag, table.flat))
+        if entirely_labels or table.dtype.kind in "USmM":
+            return [plain_labels(row) for row in table]
+        return _Table(_flags(table))
     if n_dimensions != 1 or isinstance(available, type) or not _is_collection(available):
-        shown = f"{type(available).__name__} of shape {np.shape(available)}"
-        raise ValueError(
-            "available must be a boolean table with one column per arm, one tuple of arm labels "
-            f"per row, or one list of labels for all rows, got "
-            f"{repr(available) if n_dimensions == 1 else shown}."
-        )
+        shape = f"{type(available).__name__} of shape {np.shape(available)}"
+        raise _refusal(repr(available) if n_dimensions == 1 else shape)
     entries = plain_labels(available)
     if entries and (not _is_collection(entries[0]) or _are_tuple_labels(entries, arms)):
         return tuple(_one_for_all(entries, arms))
@@ -464,54 +464,30 @@ def _read_available(available: Any, arms: Collection[Any]) -> _Table | _Rows:
         return entries
     for k, row in enumerate(entries):
         if not _are_flags(row) or len(row) != len(first):
-            raise ValueError(
-                f"available: row 0 has {len(first)} booleans, but row {k} is {row!r}: pass a "
-                "boolean table with one column per arm, or one tuple of arm labels per row."
-            )
+            raise _refusal(f"{len(first)} booleans in row 0, and {row!r} in row {k}")
     return _Table(np.array([list(row) for row in entries], dtype=bool))
 
 
-def _read_array(array: np.ndarray, arms: Collection[Any]) -> _Table | list[Any]:
-    """A 2D array without names: flags, or labels if it holds strings or other objects."""
-    if array.dtype.kind in "USmM" or (
-        array.dtype == object and not any(_is_flag(value) for value in array.flat)
-    ):
-        return [plain_labels(row) for row in array]
-    flags = _flags(array)
-    # three numbers from {0, 1} are not three labels
-    if array.dtype.kind in "iuf" and array.shape[1] < 3 and (0 in arms or 1 in arms):
-        raise ValueError(
-            "available holds only the numbers 0 and 1, which could be flags or labels of arms: "
-            "pass available.astype(bool), or one tuple of arm labels per row."
-        )
-    return _Table(flags)
+def _refusal(what: str) -> ValueError:
+    """The error of everything that has none of the three forms."""
+    return ValueError(
+        "available must be a boolean table with one column per arm, one tuple of arm labels per "
+        f"row, (label,) for one arm, or one list of labels for all rows, got {what}."
+    )
 
 
 def _flags(values: np.ndarray) -> np.ndarray:
-    """Booleans, from booleans or the numbers 0 and 1."""
-    if values.dtype == bool:
-        return values
-    if values.dtype.kind in "iuf":
-        wrong = ~np.isin(values, (0, 1))
-    else:
-        wrong = np.array([not _is_number_flag(value) for value in values.ravel()], dtype=bool)
-        wrong = wrong.reshape(values.shape)
-    if wrong.any():
-        place = tuple(int(k) for k in np.argwhere(wrong)[0])
-        where = f" in row {place[0]}" if values.ndim == 2 else ""
-        raise ValueError(
-            f"available must be True or False everywhere, got {values[place]}{where}; or pass one "
-            "tuple of arm labels per row."
-        )
-    return values.astype(bool)
+    """Booleans, which a table of several types, or with missing values, holds as objects."""
+    if values.dtype != bool:
+        for k, value in enumerate(values.flat):
+            if not _is_flag(value):
+                place = f" in row {k // values.shape[1]}" if values.ndim == 2 else ""
+                raise _refusal(f"{value}{place}")
+    return values.astype(bool, copy=False)
 
 
 def _is_flag(value: Any) -> bool:
     return isinstance(value, bool | np.bool_)
-
-
-def _is_number_flag(value: Any) -> bool:
-    return _is_flag(value) or (isinstance(value, int | float | np.number) and value in (0, 1))
 
 
 def _are_flags(row: Any) -> bool:
@@ -542,16 +518,10 @@ def _are_tuple_labels(entries: list[Any], arms: Collection[Any]) -> bool:
 def _one_for_all(labels: list[Any], arms: Collection[Any]) -> list[Any]:
     """Distinct labels of the arms available in all rows."""
     if all(map(_is_flag, labels)) and not any(isinstance(label, bool) for label in arms):
-        raise ValueError(
-            "available holds one boolean per row or arm: pass a boolean table with a row per row "
-            "of X and a column per arm, or the labels of the available arms."
-        )
+        raise _refusal("one boolean per row or arm")
     for k, label in enumerate(labels):
         if _is_collection(label) and not isinstance(label, tuple):
-            raise ValueError(
-                f"available: entry {k} is {label!r}, but entry 0 is the label {labels[0]!r}: pass "
-                "one tuple of labels per row, or one list of labels for all rows."
-            )
+            raise _refusal(f"{label!r} as entry {k}, but the label {labels[0]!r} as entry 0")
     try:
         distinct = set(labels)
     except TypeError as error:
@@ -601,7 +571,10 @@ def _from_rows(rows: _Rows, n_rows: int, codes: Codes, unknown: Unknown) -> Pool
     first = _first_of_each(objects).tolist()
     pools = [rows[row] for row in first]
     if any(type(pool) is not tuple for pool in pools):
-        pools = [_as_tuple(rows[row], row) for row in first]
+        strange = next((row for row in first if not _is_collection(rows[row])), None)
+        if strange is not None:
+            raise _refusal(f"{rows[strange]!r} in row {strange}")
+        pools = [tuple(pool) for pool in pools]
     seen: dict[tuple[Any, ...], int] = {}
     try:
         of_object = np.array([seen.setdefault(pool, len(seen)) for pool in pools], dtype=np.int32)
@@ -626,30 +599,12 @@ def _from_rows(rows: _Rows, n_rows: int, codes: Codes, unknown: Unknown) -> Pool
     held = np.sort(held[np.array(numbers) >= 0] if new else held)
     twice = held[1:] == held[:-1]
     if twice.any():
-        _check_repeated((held[1:][twice] // n_arms).tolist(), sets, of_event)
+        for k in (held[1:][twice] // n_arms).tolist():
+            if set(sets[k]) <= {0, 1}:  # as if for flags
+                raise _refusal(f"{sets[k]!r} in row {np.argmax(of_event == k)}, with a label twice")
         held = np.unique(held)
     start = np.searchsorted(held, np.arange(len(sets) + 1) * n_arms)
     return Pools(of_event, start, (held % n_arms).astype(np.int32))
-
-
-def _check_repeated(numbers: list[int], sets: list[tuple[Any, ...]], of_event: np.ndarray) -> None:
-    """Refuse labels that occur twice in a row and may be meant as flags."""
-    for k in numbers:
-        if all(map(_is_number_flag, sets[k])):
-            raise ValueError(
-                f"available: row {np.argmax(of_event == k)} is {sets[k]!r}, labels of which some "
-                "occur twice: for flags, pass True and False."
-            )
-
-
-def _as_tuple(pool: Any, row: int) -> tuple[Any, ...]:
-    """The labels of a row as a tuple."""
-    if not _is_collection(pool):
-        raise ValueError(
-            f"available: row {row} is {pool!r}, expected a tuple of arm labels "
-            "(of one label: (label,))."
-        )
-    return tuple(pool)
 
 
 def _check_new(

@@ -50,7 +50,7 @@ Y = pd.DataFrame({"action": list("abcabc"), "reward": [0, 1, 0, 1, 1, 0]})
         (Y.assign(propensity=[0.5, 0.5, 1.5, 0.5, 0.5, 0.5]), "row 2 has 1.5"),
         (Y.assign(propensity=[0.5, 0.5, np.nan, 0.5, 0.5, 0.5]), "propensity is missing on row 2"),
         (Y.assign(available=[("a", "b")] * 6), "row 2: the action 'c' is not among"),
-        (Y.assign(available=["abc"] * 6), "expected a tuple"),
+        (Y.assign(available=["abc"] * 6), "one tuple of arm labels per row"),
         (Y.assign(available=[("a", "b", "c")] * 5 + [()]), "row 5 has no arm"),
     ],
 )
@@ -96,7 +96,7 @@ def test_unsigned_costs_as_rewards(call):
     ("available", "message"),
     [
         (np.ones((6, 2), dtype=bool), r"shape \(6, 2\), expected \(6, 3\)"),
-        (np.full((6, 3), 0.5), "True or False everywhere, got 0.5 in row 0"),
+        (np.full((6, 3), 0.5), "boolean table .* got 0.5 in row 0"),
         ([("a",)] * 5, "5 entries for 6 rows"),
         ((("a",), "b"), "2 entries for 6 rows"),
         (("a", "b", "a"), "names 'a' twice"),

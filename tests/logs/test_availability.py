@@ -274,7 +274,6 @@ READERS = pytest.mark.parametrize("reader", [pools_of, mask_of], ids=["policy", 
         lambda mask, labels: pd.DataFrame(
             mask[:, ::-1], columns=pd.Index(labels[::-1], dtype=object)
         ),
-        lambda mask, labels: pd.DataFrame(1 * mask, columns=pd.Index(labels, dtype=object)),
     ],
 )
 def test_one_meaning(reader, form, labels):
@@ -297,33 +296,46 @@ def test_integers_0_and_1_are_labels_in_collections(reader):
     np.testing.assert_array_equal(reader([(0, 1)] * 4, [0, 1, 2]), [[True, True, False]] * 4)
     np.testing.assert_array_equal(reader([(0,), (1,), (1, 0), (2,)], [0, 1, 2])[1], [0, 1, 0])
     np.testing.assert_array_equal(reader([1, 0], [0, 1, 2]), [[True, True, False]] * 4)
-    with pytest.raises(ValueError, match="numbers 0 and 1, which could be flags or labels"):
-        reader(np.array([(0, 1)] * 4), [0, 1])
-    np.testing.assert_array_equal(reader(np.array([(0, 1, 1)] * 4), [0, 1, 2]), [[0, 1, 1]] * 4)
-    np.testing.assert_array_equal(reader(np.array([(0, 1, 1)] * 4), "abc"), [[0, 1, 1]] * 4)
 
 
 @READERS
 @pytest.mark.parametrize(
     ("available", "labels", "message"),
     [
-        ("a", "abc", "got 'a'"),
-        ({"a": True}, "abc", r"got {'a': True}"),
-        ([True, False, True, True], [0, 1, 2], "one boolean per row or arm"),
-        (["a", "b", "a", "b"], "abc", "names 'a' twice: .* tuple of labels per row"),
-        (["a", ["b"]], "abc", "entry 1 is .'b'., but entry 0 is the label 'a'"),
-        ([("a",), "b", ("a",), ("a",)], "abc", "row 1 is 'b', expected a tuple"),
         ([("a", None)] * 4, "abc", "row 0 has None among its labels"),
         ([("a", np.nan)] * 4, "abc", "row 0 has nan among its labels"),
-        ([(1, 0, 1)] * 4, [0, 1, 2], r"row 0 is \(1, 0, 1\), .* pass True and False"),
-        ([[True, False, True]] * 3 + [[True]], [0, 1, 2], "row 0 has 3 booleans, but row 3"),
         ([("a",)] * 3, "abc", "3 entries for 4 rows"),
-        (np.array([[0, 2, 1]] * 4), "abc", "True or False everywhere, got 2 in row 0"),
+        (["a", "b", "a", "b"], "abc", "names 'a' twice: .* tuple of labels per row"),
         ([("x", 1), ("y", 1)], ["x", "y", 1, ("x", 1), ("y", 1)], "and so are their parts"),
     ],
 )
 def test_refused(reader, available, labels, message):
     refuses(message, reader, available, list(labels))
+
+
+@READERS
+@pytest.mark.parametrize(
+    ("available", "what"),
+    [
+        ("a", "'a'"),
+        ({"a": True}, "{'a': True}"),
+        (np.ones((4, 3, 1), dtype=bool), r"ndarray of shape \(4, 3, 1\)"),
+        ([True, False, True, True], "one boolean per row or arm"),
+        (["a", ["b"]], r"\['b'\] as entry 1, but the label 'a' as entry 0"),
+        ([("a",), "b", ("a",), ("a",)], "'b' in row 1"),
+        ([(1, 0, 1)] * 4, r"\(1, 0, 1\) in row 0, with a label twice"),
+        ([[True, False, True]] * 3 + [[True]], r"3 booleans in row 0, and \[True\] in row 3"),
+        (np.array([[True, 0, True]] * 4, dtype=object), "0 in row 0"),
+        (np.array([[0, 1, 1]] * 4), "0 in row 0"),
+        (np.array([[0.5, 1.0, 1.0]] * 4), "0.5 in row 0"),
+        (pd.DataFrame([[0, 1, 1]] * 4, columns=[0, 1, 2]), "0 in row 0"),
+        (sp.csr_array([[0, 1, 1]] * 4), "1"),
+    ],
+)
+def test_what_has_none_of_the_three_forms(reader, available, what):
+    forms = "boolean table with one column per arm, one tuple of arm labels per row, .*one list"
+    with pytest.raises(ValueError, match=f"{forms} of labels for all rows, got {what}\\.$"):
+        reader(available, [0, 1, 2])
 
 
 @READERS

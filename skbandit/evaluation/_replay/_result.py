@@ -396,13 +396,13 @@ class ReplayResult:
             _paired(mine, theirs, self.metadata)
             for mine, theirs in zip(self._kept(), other._kept(), strict=True)
         ]
-        away, squares, sides, clusters = zip(*runs, strict=True)
+        away, squares, of_runs, clusters = zip(*runs, strict=True)
         n = min(self.n_accepted, other.n_accepted) - len(runs) + 1
         deff, freedom = _of_groups(clusters, self._reuse, n)
         error, freedom = _combined(
             float(np.mean(squares)) * self._reuse * deff, freedom, np.array(away)
         )
-        sides = [side.widened(deff) for side in sides]
+        sides = [side.widened(deff) for side in of_runs]
         of_all = mean_sides(sides, self._reuse).of_error(error)
         return make_difference(float(np.mean(away)), error, self.n_events, None, of_all, freedom)
 
@@ -585,7 +585,8 @@ def _check_comparable(left: ReplayResult, right: ReplayResult) -> None:
             f"but these are of {a.n_events:,} events with the mean reward {a.mean:.4g} and of "
             f"{b.n_events:,} with {b.mean:.4g}"
         )
-    if not np.array_equal(left.metadata.group, right.metadata.group):
+    groups = [result.metadata.group for result in (left, right)]
+    if not np.array_equal(*map(np.asarray, groups)):
         refuse_difference("but the groups of these differ")
     if any(len(result._rewards) < len(result.trajectories) for result in (left, right)):
         raise ValueError("a run kept no event, so there is no difference: replay a longer log.")

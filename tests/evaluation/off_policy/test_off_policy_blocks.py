@@ -170,7 +170,7 @@ def test_dask_data_frame_with_tuples():
     log = make_bandit_log(2000, n_arms=6, n_available=3, base_rate=0.3, random_state=0)
     policy = GLMUCBPolicy(random_state=0).fit(log.X[:300], log.y[:300])
     table, features = pd.concat([log.X, log.y], axis=1), list(log.X.columns)
-    with pytest.raises(ValueError, match="expected a tuple of arm labels"):
+    with pytest.raises(ValueError, match="one tuple of arm labels per row"):
         off_policy_blocks(policy, dd.from_pandas(table, npartitions=3), features=features)
     with dask.config.set({"dataframe.convert-string": False}):
         found = off_policy_blocks(policy, dd.from_pandas(table, npartitions=3), features=features)

@@ -229,7 +229,7 @@ def test_wrong_logs(judge, name):
         ({"propensity": [0.5] * 11}, "propensity has 11 entries for 12 events"),
         ({"available": [("a", "b", "c")] * 7}, "available has 7 entries for 12"),
         ({"available": np.ones((12, 5), dtype=bool)}, r"shape \(12, 5\), expected \(12, 3\)"),
-        ({"available": np.full((12, 3), 2)}, "True or False everywhere, got 2"),
+        ({"available": np.full((12, 3), 2)}, "boolean table .* got 2 in row 0"),
         ({"timestamp": np.arange(5)}, "timestamp has 5 entries for 12"),
         (
             {"y": POOLS, "available": np.ones((12, 3), dtype=bool)},
