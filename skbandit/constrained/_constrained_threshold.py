@@ -98,8 +98,8 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         Of two classes, with `by`: the threshold of each group.
     costs_ : DataFrame
         Cost of each decision (columns) by label (rows); with `by`, by group and label. `predict`
-        returns the decision with the least of ``predict_proba(X) @ costs_``, after `recalibration_`: see `expected_costs`.
-        The least cost of each label is 0; of several classes, the largest of all is 1. A threshold
+        returns the decision with the least of ``predict_proba(X) @ costs_``, after
+        `recalibration_`: see `expected_costs`. The least cost of each label is 0; of several classes, the largest of all is 1. A threshold
         on probabilities is such a table, too.
     recalibration_ : object or None
         With several classes and a level above 0.5, `temperature` and `constants` (by class or by
@@ -173,9 +173,9 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
       one threshold: recall, positive rate, false positive rate and their complements, overall or,
       with `by`, in the groups that have the thresholds. Choosing among thresholds does not
       invalidate it. For precision, F1 and accuracy it is approximate.
-    - Otherwise, with two classes, it is approximate: Wilson's limits (Clopper-Pearson for fewer than 10 rows) are
-      combined by MOVER, with (1 - c)/A for an expression of A rates, and the risks of violating
-      each constraint must add up to at most 1 - c.
+    - Otherwise, with two classes, it is approximate: Wilson's limits (Clopper-Pearson for fewer
+      than 10 rows) are combined by MOVER, with (1 - c)/A for an expression of A rates, and the
+      risks of violating each constraint must add up to at most 1 - c.
 
     Scores of the folds' models have one scale: those of a linear model are shifted and scaled to
     the mean and the deviation, over the training rows, of the scores of `estimator_`. This needs

@@ -585,8 +585,8 @@ def _check_comparable(left: ReplayResult, right: ReplayResult) -> None:
             f"but these are of {a.n_events:,} events with the mean reward {a.mean:.4g} and of "
             f"{b.n_events:,} with {b.mean:.4g}"
         )
-    groups = [result.metadata.group for result in (left, right)]
-    if not np.array_equal(*map(np.asarray, groups)):
+    group, other = (np.asarray(result.metadata.group) for result in (left, right))
+    if not np.array_equal(group, other):
         refuse_difference("but the groups of these differ")
     if any(len(result._rewards) < len(result.trajectories) for result in (left, right)):
         raise ValueError("a run kept no event, so there is no difference: replay a longer log.")
