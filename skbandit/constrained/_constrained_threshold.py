@@ -99,7 +99,8 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
     costs_ : DataFrame
         Cost of each decision (columns) by label (rows); with `by`, by group and label. `predict`
         returns the decision with the least of ``predict_proba(X) @ costs_``, after
-        `recalibration_`: see `expected_costs`. The least cost of each label is 0; of several classes, the largest of all is 1. A threshold
+        `recalibration_`: see `expected_costs`. The least cost of each label is 0; of several
+        classes, the largest of all is 1. A threshold
         on probabilities is such a table, too.
     recalibration_ : object or None
         With several classes and a level above 0.5, `temperature` and `constants` (by class or by
