@@ -235,8 +235,7 @@ def make_estimate(
     freedom = np.inf
     if groups is not None:
         dependences = [
-            of_groups.dependence(sums)
-            for of_groups, sums in zip(groups, candidates, strict=True)
+            of_groups.dependence(sums) for of_groups, sums in zip(groups, candidates, strict=True)
         ]
         errors = errors * np.sqrt([dependence.deff for dependence in dependences])
         freedom = dependences[0].freedom

@@ -155,8 +155,8 @@ def off_policy_value(
     The last two are biased by errors of the predictions where weights are changed. Their standard
     error does not include this; their interval is that of "dr", extended to the estimate.
 
-    The estimates assume that events, or `groups` of them, are independent, and that the policy was not trained on them:
-    estimates on training data are optimistic.
+    The estimates assume that events, or `groups` of them, are independent, and that the policy was
+    not trained on them: estimates on training data are optimistic.
 
     References
     ----------

@@ -402,8 +402,7 @@ class ReplayResult:
         error, freedom = _combined(
             float(np.mean(squares)) * self._reuse * deff, freedom, np.array(away)
         )
-        sides = [side.widened(deff) for side in sides]
-        of_all = mean_sides(sides, self._reuse).of_error(error)
+        of_all = mean_sides([side.widened(deff) for side in sides], self._reuse).of_error(error)
         return make_difference(float(np.mean(away)), error, self.n_events, None, of_all, freedom)
 
     def _kept(self) -> list[pd.DataFrame]:
@@ -585,7 +584,8 @@ def _check_comparable(left: ReplayResult, right: ReplayResult) -> None:
             f"but these are of {a.n_events:,} events with the mean reward {a.mean:.4g} and of "
             f"{b.n_events:,} with {b.mean:.4g}"
         )
-    if not np.array_equal(left.metadata.group, right.metadata.group):
+    groups = [np.array(result.metadata.group) for result in (left, right)]
+    if not np.array_equal(*groups):
         refuse_difference("but the groups of these differ")
     if any(len(result._rewards) < len(result.trajectories) for result in (left, right)):
         raise ValueError("a run kept no event, so there is no difference: replay a longer log.")
