@@ -84,9 +84,9 @@ class OffPolicyScorer(_PolicyScorer):
     -----
     `y` is the log that the policy is fitted to. A DataFrame with columns action, reward, propensity
     and available needs no configuration; columns of other names are read by the policy's parameter
-    `columns`. If `reward`, `propensity` and `available` are not columns of `y`, they,
-    `attributes` and `groups` reach the scorer with
-    ``sklearn.set_config(enable_metadata_routing=True)``; they are requested by default.
+    `columns`. If `reward`, `propensity` and `available` are not columns of `y`, they, `attributes`
+    and `groups` reach the scorer with ``sklearn.set_config(enable_metadata_routing=True)``; they
+    are requested by default.
 
     The best score of many candidates is too good, as it won partly by luck: estimate the winner on
     events that took no part in the search.

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from skbandit.exceptions import EmptyRateError
+from skbandit.logged._action_tables import LoggedOutcomes
 from skbandit.logged._unknown_groups import EstimatedRows, units
 from skbandit.measure import (
     Data,
@@ -25,13 +26,21 @@ from skbandit.measure import (
 )
 from skbandit.prices._actions import ActionProblem, Sum, Use, Uses
 from skbandit.prices._calibrate import representative
-from skbandit.prices._dual import SMOOTHING, Prices, at_ceiling, best_prices, without_prices
+from skbandit.prices._dual import SMOOTHING, Prices, at_ceiling, best_prices
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._kinds import KINDS, OUTCOME, SPENT, AnyOf, Atom, Member
+from skbandit.utils._trials import Dependence, dependence
 from skbandit.utils._validation import warn
 
 LEVEL = 0.95
 """Level of the intervals in fitted reports."""
+
+ROOM, ROUNDING = 1e-3, 1e-12
+"""What the dual lets decisions use, as a share of what one may, where a goal bars those that use
+any: its prices would have no end otherwise. And the rounding error of a bound."""
+
+INDEPENDENT = Dependence(1.0, 1.0, 1.0)
+"""Of rows without groups."""
 
 MANY_TIMES = 10.0
 """A bound of so many times the largest use is probably in another unit."""
@@ -76,6 +85,8 @@ class ActionGoals:
     arms : tuple of labels
     scale : dict
         Total weight over the weight that counts, by key of an atom.
+    room : ndarray of shape (m,)
+        By how much the dual relaxes bounds that are exact if decisions are barred; 0 for others.
     """
 
     constraints: tuple[Constraint, ...]
@@ -85,6 +96,7 @@ class ActionGoals:
     objective: tuple[tuple[float, Atom], ...]
     arms: tuple[Any, ...]
     scale: dict[Any, float]
+    room: np.ndarray
 
     @classmethod
     def bind(
@@ -112,8 +124,25 @@ class ActionGoals:
                 raise ValueError(f"objective={objective} is not a sum of means.")
             sign = -1.0 if objective.greater_is_better else 1.0
             lower = tuple((sign * c, atom) for c, atom in objective.terms)
-        goals = cls(every, tuple(sums), np.array(bounds), objective, lower, tuple(arms), {})
-        return goals.scaled(rows)
+        ends = np.array(bounds), objective, lower, tuple(arms)
+        goals = cls(every, tuple(sums), *ends, {}, np.zeros(len(sums))).scaled(rows)
+        return replace(goals, room=np.array([goals._room(k, rows) for k in range(len(sums))]))
+
+    def _room(self, k: int, rows: Rows) -> float:
+        """The room of a goal, which is exact if its bound is the least of what can be used."""
+        least = spread = 0.0
+        for c, atom in self.sums[k]:
+            by_arm = c * amounts_by_arm(atom, self.arms)
+            if atom.kind == OUTCOME:
+                return 0.0
+            if atom.amount is not None:
+                amounts = atom_amounts(atom, rows, units(atom, rows))
+                if c < 0 or (amounts < 0).any():
+                    return 0.0
+                by_arm = by_arm * float(amounts.mean())
+            least += by_arm.min()
+            spread += np.ptp(by_arm)
+        return ROOM * spread if abs(self.bound[k] - least) <= ROUNDING * spread else 0.0
 
     def scaled(self, rows: Rows) -> ActionGoals:
         """The same for other rows: what counts as a share is a share of these."""
@@ -152,7 +181,7 @@ class ActionGoals:
 
     def without_sums(self) -> ActionGoals:
         """Only the objective."""
-        return replace(self, constraints=(), sums=(), bound=np.zeros(0))
+        return replace(self, constraints=(), sums=(), bound=np.zeros(0), room=np.zeros(0))
 
     @property
     def atoms(self) -> list[Atom]:
@@ -235,7 +264,8 @@ class ActionGoals:
         sums = tuple(self.sum_of(one, rows, predicted) for one in self.sums)
         given = rows.rows.weight if isinstance(rows, EstimatedRows) else rows.weight
         weight = given / given.sum()
-        return ActionProblem(base, weight, Uses(sums, base.shape), self.bound, n_select)
+        bound, exact = self.bound + self.room, self.room > 0
+        return ActionProblem(base, weight, Uses(sums, base.shape), bound, n_select, exact)
 
     def warn_of_units(self, problem: ActionProblem) -> None:
         """Warn of bounds that are far beyond anything decisions can use."""
@@ -260,11 +290,31 @@ class MeasuredActions:
     means: dict[Any, float]
     n_rows: np.ndarray
     effective: np.ndarray
+    least: np.ndarray  # what one event more may change outcomes by
+    clusters: list[Dependence]
     tables: None = None
 
     def margin(self, z: float) -> np.ndarray:
-        """So many standard errors."""
-        return z * self.errors
+        """So many standard errors, and no less than the rule of three: see `_wide`."""
+        return self._wide(z, self.errors, self.least)
+
+    def wide(self, z: float, divisor: np.ndarray) -> np.ndarray:
+        """The same of values that are divided; nan without an end."""
+        wide = self._wide(z, self.errors / divisor, self.least / divisor)
+        return np.where(np.isinf(wide), np.nan, wide)
+
+    def _wide(self, z: float, errors: np.ndarray, least: np.ndarray) -> np.ndarray:
+        """Errors times a quantile, or what a rare event may add that none or few rows had.
+
+        Of n independent rows without an event, a rate of -log(tail)/n or more is as improbable as
+        the tail: the rule of three. Few groups have the quantiles of Student's t.
+        """
+        if z <= 0:
+            return z * errors
+        tail = float(ndtr(-z))
+        few = np.array([_few(of_goal, tail) for of_goal in self.clusters])
+        few = np.where(errors == 0, 1.0, few)
+        return np.maximum(z * errors * few, -float(log_ndtr(-z)) * least)
 
 
 @dataclass(frozen=True)
@@ -285,6 +335,10 @@ class ActionMeasure:
         Number of rows for which goals must hold; None is the long run.
     fold : ndarray of int, shape (N,), or None
         Of the models that predicted the costs, if these are out of fold.
+    group : ndarray of int, shape (N,), or None
+        Groups of dependent rows.
+    events : LoggedOutcomes or None
+        The logged rows as they were, which tell how many saw a rare outcome.
     """
 
     goals: ActionGoals
@@ -294,22 +348,27 @@ class ActionMeasure:
     outcomes: dict[str, np.ndarray]
     batch_size: int | None
     fold: np.ndarray | None
+    group: np.ndarray | None = None
+    events: LoggedOutcomes | None = None
 
     def __call__(self, decided: np.ndarray) -> MeasuredActions:
         """Values and standard errors of all goals."""
         problem, m = self.problem, len(self.goals.sums)
         value, errors, means = np.zeros(m), np.zeros(m), dict[Any, float]()
         n_rows, effective = np.full(m, np.inf), np.full(m, np.inf)
-        certain = self.certain
+        certain, least, clusters = self.certain, np.zeros(m), []
         n_known = int((problem.weight > 0).sum())
         for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.goals, strict=True)):
-            influence, own = np.zeros(len(decided)), 0.0
+            influence, own, rare = np.zeros(len(decided)), 0.0, 0.0
+            sizes, scale = np.zeros(len(decided)), 0.0
             folds = np.zeros(0 if self.fold is None else int(self.fold.max()) + 1)
             for (c, atom), (_, use) in zip(terms, uses, strict=True):
+                unseen = 0.0
                 if atom.kind == OUTCOME:
                     weight, used = self.weight * use.rate, np.zeros(len(decided))
                     outcome = self.outcomes[str(atom.amount)]
                     used[self.logged] = (decided[self.logged] * outcome).sum(axis=1)
+                    unseen = self._unseen(atom, weight, decided)
                 else:
                     weight = problem.weight * use.rate
                     used = (use.amount * decided).sum(axis=1)
@@ -322,21 +381,56 @@ class ActionMeasure:
                 value[k] += c * mean
                 influence += c * weight * (used - mean) / total
                 # a share of 0 or 1 is not known without error: one row more differs
-                own += (c * max(np.ptp(used[weight > 0]), _step(use)) / _kish(weight)) ** 2
+                change = c * max(np.ptp(used[weight > 0]), _step(use)) / self._trials(weight)
+                step = max(abs(change), abs(c) * unseen)
+                own += step**2
+                rare += step**2 if atom.kind == OUTCOME else 0.0
+                sizes += abs(c) * weight / total
+                scale = max(scale, float(np.abs(used).max()))
                 if self.fold is not None:
                     sums = np.bincount(self.fold, weight * used, len(folds))
                     folds += c * sums / np.bincount(self.fold, weight, len(folds))
-            variance = float((influence**2).sum()) + own
+            of_goal = INDEPENDENT
+            if self.group is not None:
+                of_goal = dependence(influence / (scale or 1.0), sizes, self.group)
+            clusters.append(of_goal)
+            least[k] = np.sqrt(rare)
+            variance = float((influence**2).sum()) * of_goal.deff + own
             between = 0.0
             if self.fold is not None:  # the final model is not that of a fold
                 between = max(folds.var(ddof=1) - len(folds) * variance, 0.0)
             if self.batch_size is not None:
                 variance *= 1.0 + n_known / self.batch_size
-            errors[k] = 0.0 if certain[k] else np.sqrt(variance + between)
+            errors[k] = np.sqrt(variance + between)
+            barred = self.goals.room[k] > 0 and value[k] <= self.goals.bound[k] + ROUNDING
+            if certain[k] or barred:
+                errors[k] = least[k] = 0.0
+            if barred:
+                value[k] = self.goals.bound[k] - self.goals.room[k]  # as the dual has it
         base = np.where(decided, problem.base, 0.0).sum(axis=1)
         objective = float(problem.weight @ base)
         excess, n_rows = value - self.goals.bound, n_rows.astype(int)
-        return MeasuredActions(objective, excess, errors, means, n_rows, effective)
+        return MeasuredActions(objective, excess, errors, means, n_rows, effective, least, clusters)
+
+    def _trials(self, weight: np.ndarray) -> float:
+        """Kish's number of rows, or of groups of them."""
+        return _kish(weight if self.group is None else np.bincount(self.group, weight))
+
+    def _unseen(self, atom: Atom, weight: np.ndarray, decided: np.ndarray) -> float:
+        """What one event more may change the mean of an outcome by, if all that count are equal."""
+        if self.events is None:
+            return 0.0
+        matched = np.zeros(len(weight))
+        matched[self.logged] = weight[self.logged] * self.events.matches(decided[self.logged])
+        step = self.events.unseen(str(atom.amount), matched[self.logged] > 0)
+        return step / (self._trials(matched) if matched.any() else 1.0)
+
+    @cached_property
+    def endless(self) -> bool:
+        """Whether some goal is on one group only, so that its margin has no end."""
+        if self.group is None:
+            return False
+        return bool(np.isinf(self(self.problem.unconstrained()).margin(1.0)).any())
 
     @cached_property
     def certain(self) -> np.ndarray:
@@ -353,8 +447,8 @@ class ActionMeasure:
         self, found: MeasuredActions, plain: MeasuredActions, confidence_level: float = LEVEL
     ) -> pd.DataFrame:
         """One row per constraint; `plain` is of decisions without constraints."""
-        (value, errors), goals = self.values(found), self.goals.constraints
-        wide = ndtri(0.5 + 0.5 * confidence_level) * errors
+        (value, divisor), goals = self.values(found), self.goals.constraints
+        wide = found.wide(float(ndtri(0.5 + 0.5 * confidence_level)), divisor)
         slack = self.goals.sign * (self.goals.declared_bound - value)
         table = pd.DataFrame(
             {
@@ -374,20 +468,20 @@ class ActionMeasure:
         return table
 
     def values(self, measured: MeasuredActions) -> tuple[np.ndarray, np.ndarray]:
-        """Values of the constraints as declared, ratios too, and their standard errors."""
+        """Values of the constraints as declared, ratios too, and the divisors of the latter."""
 
         def mean_of(rate: Rate) -> float:
             terms = sum(c * measured.means[atom.key] for c, atom in rate.terms)
             return float(rate.constant + terms)
 
-        values, errors = np.zeros(len(measured.excess)), measured.errors.copy()
+        values, divisors = np.zeros(len(measured.excess)), np.ones(len(measured.excess))
         for k, one in enumerate(self.goals.constraints):
             values[k] = mean_of(one.rate)
             if one.rate.denominator is not None:
                 below = mean_of(one.rate.denominator)
                 values[k] = values[k] / below if below > 0 else np.nan
-                errors[k] = errors[k] / below if below > 0 else np.nan
-        return values, errors
+                divisors[k] = below if below > 0 else np.nan
+        return values, divisors
 
 
 @dataclass(frozen=True)
@@ -404,19 +498,21 @@ class MeasuredCosts:
         The problem of these rows by the final models.
     out_of_fold : ActionProblem or None
         The same by out-of-fold models.
+    group : ndarray of int, shape (n,), or None
+        Groups of dependent rows.
     """
 
     objective: Rate | None
     costs: np.ndarray
     final: ActionProblem
     out_of_fold: ActionProblem | None
+    group: np.ndarray | None = None
 
     def row(self, prices: Prices, moved: np.ndarray) -> dict[str, Any]:
         """The row of `objective_report_`, at multipliers for bounds that were moved."""
         own, (held_out, error) = self._mean(self.final.decide(prices)), (np.nan, np.nan)
-        free = without_prices(self.final)
         if self.out_of_fold is None:
-            plain, _ = self._mean(self.final.decide(free))
+            plain, _ = self._mean(self.final.unconstrained())
             middle, error = own
         else:
             # the folds' models keep the same moved bounds, at multipliers of their own
@@ -424,9 +520,9 @@ class MeasuredCosts:
             at_fold, _ = best_prices(representative(bounded), prices, SMOOTHING[-1:])
             at_fold = prices if at_ceiling(bounded, at_fold) else at_fold
             held_out, error = self._mean(bounded.decide(at_fold))
-            plain, _ = self._mean(bounded.decide(free))
+            plain, _ = self._mean(bounded.unconstrained())
             middle = held_out
-        wide = float(ndtri(0.5 + 0.5 * LEVEL)) * error
+        wide = float(ndtri(0.5 + 0.5 * LEVEL)) * error  # nan without an interval
         return {
             "objective": "mean cost" if self.objective is None else repr(self.objective),
             "value": own[0],
@@ -437,7 +533,7 @@ class MeasuredCosts:
         }
 
     def _mean(self, decided: np.ndarray) -> tuple[float, float]:
-        """Mean and standard error."""
+        """Mean and standard error, times what few groups widen its interval by."""
         known = np.where(np.isfinite(self.costs), self.costs, 0.0)
         value = (known * decided).sum(axis=1)
         if self.objective is not None:
@@ -445,7 +541,12 @@ class MeasuredCosts:
             value = sign * value + self.objective.constant
         weight = self.final.weight
         mean = float(weight @ value)
-        return mean, float(np.sqrt(((weight * (value - mean)) ** 2).sum()))
+        influence = weight * (value - mean)
+        error = float(np.sqrt((influence**2).sum()))
+        scale = float(np.abs(value).max()) or 1.0
+        of_all = dependence(influence / scale, weight, self.group)
+        wide = error * float(np.sqrt(of_all.deff)) * _few(of_all, 0.5 - 0.5 * LEVEL)
+        return mean, wide if np.isfinite(wide) else np.nan
 
 
 def _outcomes_of(atoms: Sequence[Atom]) -> list[str]:
@@ -456,6 +557,11 @@ def _outcomes_of(atoms: Sequence[Atom]) -> list[str]:
 def _step(use: Use) -> float:
     """The least amount that one decision may change a row's use by."""
     return min(float(np.abs(use.amount).max()), 1.0) if use.amount.ndim == 1 else 0.0
+
+
+def _few(of_goal: Dependence, tail: float) -> float:
+    """Factor by which few groups widen; inf for one, of whose like nothing is known."""
+    return np.inf if of_goal.freedom <= 0 else of_goal.few(tail)
 
 
 def _kish(weight: np.ndarray) -> float:

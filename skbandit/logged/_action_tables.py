@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -108,12 +109,57 @@ def doubly_robust(
     return table
 
 
+@dataclass(frozen=True, eq=False)
+class LoggedOutcomes:
+    """What the events of a log lead to, and how often events like them are logged.
+
+    Attributes
+    ----------
+    place : ndarray of int, shape (n,)
+        Number of the logged action among those of the policy; -1 if it has no such action.
+    inverse : ndarray of shape (n,)
+        One over the propensity.
+    values : dict of str to ndarray of shape (n,)
+        By name of the outcome.
+    """
+
+    place: np.ndarray
+    inverse: np.ndarray
+    values: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, y: Any, log: Log, names: Sequence[str], arms: np.ndarray) -> LoggedOutcomes:
+        """Outcomes of a log, whose arms may be others than those of the policy."""
+        values = {name: outcome_of_log(y, log, name) for name in names}
+        return cls(_places(log, arms), 1.0 / log.probability, values)
+
+    def matches(self, decided: np.ndarray) -> np.ndarray:
+        """Inverse propensity of each event whose action was decided, (n,); 0 of others."""
+        chosen = decided[np.arange(len(self.place)), self.place] & (self.place >= 0)
+        return np.where(chosen, self.inverse, 0.0)
+
+    def unseen(self, name: str, counted: np.ndarray) -> float:
+        """By how much an outcome may differ in a further event if it is equal in all that count.
+
+        0 if it is not.
+        """
+        value = self.values[name]
+        if counted.any() and np.ptp(value[counted]) > 0:
+            return 0.0
+        return float(np.ptp(value)) or abs(float(value[0])) or 1.0
+
+
+def _places(log: Log, arms: np.ndarray) -> np.ndarray:
+    """Number of each logged action among some arms, (n,); -1 if it is none of them."""
+    numbers = {label: k for k, label in enumerate(arms.tolist())}
+    return np.array([numbers.get(label, -1) for label in log.arms.tolist()])[log.action]
+
+
 def doubly_robust_of_log(
     y: Any, log: Log, name: str, predicted: np.ndarray, arms: np.ndarray
 ) -> np.ndarray:
     """The same for an outcome of a log, whose arms may be others than those predicted."""
-    numbers = {label: k for k, label in enumerate(arms.tolist())}
-    place = np.array([numbers.get(label, -1) for label in log.arms.tolist()])[log.action]
+    place = _places(log, arms)
     rows, table = np.flatnonzero(place >= 0), predicted.copy()
     value = outcome_of_log(y, log, name)
     table[rows] = doubly_robust(value[rows], predicted[rows], place[rows], log.probability[rows])

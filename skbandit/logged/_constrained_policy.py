@@ -25,6 +25,7 @@ from skbandit.logged._action_models import ActionModels
 from skbandit.logged._action_tables import (
     COST,
     REWARD,
+    LoggedOutcomes,
     arms_of_table,
     costs_of_slates,
     doubly_robust_of_log,
@@ -55,14 +56,19 @@ from skbandit.measure import (
     warn_of_groups,
 )
 from skbandit.prices._actions import ActionProblem, stacked
-from skbandit.prices._calibrate import PricedRule, at_best_level, calibrated, representative
+from skbandit.prices._calibrate import (
+    TOLERANCE,
+    PricedRule,
+    at_best_level,
+    calibrated,
+    representative,
+)
 from skbandit.prices._dual import (
     Prices,
     ShadowPrices,
     conflicting,
     dropped_prices,
     enough_to_relax,
-    without_prices,
 )
 from skbandit.prices._levels import level_of, levels_to_try, weak_level
 from skbandit.prices._promised import promised
@@ -75,6 +81,12 @@ from skbandit.utils._sklearn_compat import (
     count_rows,
     feature_names,
     fit_context,
+)
+from skbandit.utils._trials import (
+    groups_of_both,
+    of_several_rows,
+    read_groups,
+    warn_of_few_groups,
 )
 from skbandit.utils._validation import (
     check_level,
@@ -208,6 +220,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         "X_extra": True,
         "attributes_extra": True,
         "sample_weight": True,
+        "groups": True,
+        "groups_extra": True,
     }
     __metadata_request__predict: ClassVar[dict[str, bool]] = {
         "available": True,
@@ -270,6 +284,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         X_extra: Any = None,
         attributes_extra: Any = None,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        groups_extra: ArrayLike | None = None,
     ) -> Self:
         """Learn from a log, or from a table of costs.
 
@@ -292,7 +308,14 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         attributes_extra : DataFrame or dict of arrays, default=None
             The same columns of `X_extra`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Number of rows that each one counts for.
+            Weights of the rows in all means, in any unit. Margins take a row for one, whatever its
+            weight: pass independent rows that are equal as rows of their own.
+        groups : array-like of shape (n_samples,), default=None
+            Rows of one value, such as those of a person, a site or a day, are dependent: they
+            share a fold, and margins and intervals count groups. A Series is put in the order of
+            X by its index. None makes each row independent.
+        groups_extra : array-like of shape (n_extra,), default=None
+            The same of the rows of `X_extra`, where a value of `groups` is the same group.
 
         Returns
         -------
@@ -303,9 +326,16 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         InfeasibleConstraintsError
             If the constraints cannot hold together; it names those in conflict, and the closest
             policy is in its `closest_`.
+
+        Warns
+        -----
+        UserWarning
+            If there are fewer than 20 groups. Of one group there is no interval, and no level above
+            0.5 can be reached.
         """
         with atomic_fit(self) as draft:
-            draft._fit(X, y, attributes, available, X_extra, attributes_extra, sample_weight)
+            extra = X_extra, attributes_extra, groups_extra
+            draft._fit(X, y, attributes, available, extra, sample_weight, groups)
         return self
 
     def _fit(
@@ -314,10 +344,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         y: Any,
         attributes: Any,
         available: Any,
-        X_extra: Any,
-        attributes_extra: Any,
+        extra: tuple[Any, Any, Any],
         sample_weight: Any,
+        groups: Any,
     ) -> None:
+        X_extra, attributes_extra, groups_extra = extra
         if "_spread" in vars(self):
             del self._spread  # of an earlier fit
         tables = {"X": X, "y": y, "attributes": attributes, "available": available}
@@ -329,6 +360,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         warn_if_reordered({"X_extra": X_extra, "attributes_extra": attributes_extra})
         constraints = flatten_constraints(self.constraints)
         available = align_rows(available, X)
+        given = X, y
         (X,) = indexable(X)
         validate_data(self, X, skip_check_array=True)
         n = count_rows(X)
@@ -342,6 +374,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         if X_extra is not None:
             self._check_extra(X_extra)
             known, known_X = self._read_rows(X_extra, attributes_extra), X_extra
+        group, extra_group = groups_of_both(groups, given, groups_extra, X_extra, weight > 0)
         objective = self._read_objective(log, y)
         goals = ActionGoals.bind(objective, constraints, known, self._arms.tolist())
         if self.n_select > 1:
@@ -366,7 +399,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         self._models = {name: self._learner.fitted(X, one, weight) for name, one in tables.items()}
         self.estimator_ = next(iter(self._models.values()), None)
         seed = SEED if self.random_state is None else self.random_state
-        fold = folds_of_rows(X, np.zeros(n), self.cv or FOLDS, seed)
+        fold = folds_of_rows(X, np.zeros(n), self.cv or FOLDS, seed, group)
         held_out = {
             name: self._learner.held_out(X, one, weight, fold) for name, one in tables.items()
         }
@@ -382,17 +415,22 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             )
         mask = self._mask(available, n) if log is None else log.available_mask(len(self._arms))
         outcomes: dict[str, np.ndarray] = {}
+        events = None
         on_log = X, rows, mask, held_out if log is None else self._tables(X)
         final_on_log = out_of_fold = self._problem(*on_log)
         if log is not None:
             for name, one in held_out.items():
                 outcomes[name] = doubly_robust_of_log(y, log, name, one, self._arms)
+            events = LoggedOutcomes.of(y, log, goals.bounded_outcomes, self._arms)
             out_of_fold = self._problem(X, rows, mask, held_out)
         if goals.objective:
             costs = goals.without_sums().problem(rows, outcomes, None, mask, self.n_select).base
         else:
             costs = np.where(np.isnan(tables[COST]), held_out[COST], tables[COST])
-        measured = MeasuredCosts(goals.declared, costs, final_on_log, out_of_fold)
+        dependent, first_group = group, group if X_extra is None else extra_group
+        if of_several_rows(group) is None and of_several_rows(first_group) is None:
+            dependent = first_group = None  # rows are independent
+        measured = MeasuredCosts(goals.declared, costs, final_on_log, out_of_fold, dependent)
         # shares and spends are those of the final models; outcomes are of decisions for rows that
         # took no part in the models, which else would choose their luckiest rows
         on_first, first = on_log, final_on_log
@@ -401,6 +439,9 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             on_first = known_X, known, every, self._tables(known_X)
             first = self._problem(*on_first)
         below = out_of_fold if goals.bounded_outcomes else None
+        at_first = first_group
+        if below is not None and dependent is not None and first_group is not None:
+            at_first = np.append(first_group, dependent)
         n_first, of_log = len(first.weight), np.zeros(0) if below is None else below.weight
         measure = ActionMeasure(
             goals,
@@ -410,6 +451,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             outcomes,
             self.batch_size,
             None if log is not None or X_extra is not None else fold,
+            at_first,
+            events,
         )
         unknown, estimated = self._find_unknown(rows, X, fold)
         self._unknown = None  # of the closest policy, in an error
@@ -541,10 +584,10 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         prices = ShadowPrices(rule.prices.goals, dropped_prices(priced, rule.prices, declared))
         self.multipliers_, self._dropped = prices.per_unit, prices.dropped
         self.prices_ = prices_by_selection(goals, self.multipliers_)
-        plain = measure(problem.decide(without_prices(problem)))
+        plain = measure(problem.unconstrained())
         report = measure.report(found, plain)
         if len(levels) == 1:
-            margin = z * found.errors
+            margin = found.margin(z)
             report.insert(report.columns.tolist().index("slack") + 1, "margin", margin)
             report["satisfied"] = satisfied(report["slack"].to_numpy(), found.n_rows > 0)
         self.constraint_report_ = report.assign(multiplier=prices.per_unit, price=prices.dropped)
@@ -630,6 +673,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         attributes: Any = None,
         available: Any = None,
+        groups: ArrayLike | None = None,
         confidence_level: float = 0.95,
     ) -> pd.DataFrame:
         """Report on the constraints on any rows, with confidence intervals.
@@ -646,6 +690,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             Columns that constraints name, unless X has them.
         available : array-like, default=None
             As in `predict`, if not a column of `y`.
+        groups : array-like of shape (n_samples,), default=None
+            Rows of one value are dependent, as in `fit`: intervals count groups.
         confidence_level : float, default=0.95
             Level of each interval.
 
@@ -657,6 +703,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_level(confidence_level)
+        tables = X, y
         bounded = self._goals.bounded_outcomes
         log = (
             None
@@ -671,8 +718,9 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         rows, mask = self._read_new(X, available, attributes)
         weight = check_row_weights(sample_weight, len(rows), "sample_weight")
         rows, predicted = replace(rows, weight=weight), self._tables(X)
-        outcomes = {}
+        outcomes, events = {}, None
         if log is not None:
+            events = LoggedOutcomes.of(y, log, bounded, self._arms)
             for name in bounded:
                 outcomes[name] = doubly_robust_of_log(y, log, name, predicted[name], self._arms)
         problem = self._problem(X, rows, mask, predicted)
@@ -681,8 +729,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         goals = ActionGoals.bind(*declared, rows, self._goals.arms)
         measured = goals.problem(rows, predicted, problem.base, mask, self.n_select)
         at = np.arange(len(rows)), problem.weight
-        measure = ActionMeasure(goals, measured, *at, outcomes, None, None)
-        plain = measure(problem.decide(without_prices(problem)))
+        group = of_several_rows(read_groups(groups, len(rows), *tables))
+        if group is not None:
+            warn_of_few_groups(len(np.unique(group[weight > 0])))
+        measure = ActionMeasure(goals, measured, *at, outcomes, None, None, group, events)
+        plain = measure(problem.unconstrained())
         found = measure(problem.decide(Prices(np.ones(1), self.multipliers_)))
         table = measure.report(found, plain, confidence_level)
         of_fit = {(one.label, one.text): k for k, one in enumerate(self._goals.constraints)}
@@ -808,7 +859,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         )
         one, found = np.ones(1), np.empty(mask.shape)
         if known.any() or unknown is None:
-            found = self._problem(X, rows, mask, tables).row_costs(Prices(one, self.multipliers_))
+            problem = self._problem(X, rows, mask, tables)
+            found = problem.decision_costs(Prices(one, self.multipliers_))
         if known.all() or unknown is None:
             return found
         if self._multipliers_without_groups is None:
@@ -819,7 +871,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             )
         estimated = self._problem(X, unknown.estimated(rows, X), mask, tables)
         prices = Prices(one, self._multipliers_without_groups)
-        return np.where(known[:, None], found, estimated.row_costs(prices))
+        return np.where(known[:, None], found, estimated.decision_costs(prices))
 
     def _read_new(self, X: Any, available: Any, attributes: Any) -> tuple[Rows, np.ndarray]:
         """New rows, and which actions each may get."""
@@ -833,6 +885,12 @@ def _rule_at(
     problem: ActionProblem, measure: ActionMeasure, z: float, start: Prices | None
 ) -> PricedRule:
     """The rule at a normal quantile."""
-    if z > 0:
-        return promised(problem, measure, z, start)
-    return calibrated(problem, measure, start)
+    if z > 0 and measure.endless:
+        return replace(calibrated(problem, measure, start), slack=-np.inf)
+    if z == 0:
+        return calibrated(problem, measure, start)
+    rule = promised(problem, measure, z, start)
+    # no price tells decisions apart in outcomes predicted to be the same
+    equal, found = problem.reach == 0, measure(rule.decided)
+    missed = float((found.excess + found.margin(z))[equal].max(initial=-np.inf))
+    return rule if missed <= TOLERANCE else replace(rule, slack=min(rule.slack, -missed))

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from skbandit.prices._dual import Prices
+from skbandit.prices._dual import Prices, without_prices
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,8 @@ class ActionProblem:
     bound : ndarray of shape (m,)
     n_select : int
         Number of decisions per row.
+    exact : ndarray of bool, shape (m,), or None
+        Goals that allow a row no more than its least use: other decisions are barred.
     """
 
     base: np.ndarray
@@ -137,6 +139,7 @@ class ActionProblem:
     goals: Uses
     bound: np.ndarray
     n_select: int = 1
+    exact: np.ndarray | None = None
 
     @property
     def constant(self) -> np.ndarray:
@@ -194,9 +197,25 @@ class ActionProblem:
             totals[k] += coefficient * use.total(weighted)
         return totals
 
+    def decision_costs(self, prices: Prices) -> np.ndarray:
+        """The same, beyond all others for barred decisions, which are a row's last resort."""
+        costs = self.row_costs(prices)
+        if self.exact is None or not self.exact.any():
+            return costs
+        barred = np.zeros(costs.shape, dtype=bool)
+        for k in np.flatnonzero(self.exact):
+            uses = self.goals.table(self.goals.sums[k])
+            barred |= uses > uses.min(axis=1, keepdims=True)
+        finite = costs[np.isfinite(costs)]
+        return costs + np.where(barred, 1.0 + np.ptp(finite), 0.0)
+
     def decide(self, prices: Prices) -> np.ndarray:
         """Which decisions have the lowest costs, bool of shape (N, D)."""
-        return lowest_entries(self.row_costs(prices), self.n_select)
+        return lowest_entries(self.decision_costs(prices), self.n_select)
+
+    def unconstrained(self) -> np.ndarray:
+        """Decisions without goals."""
+        return lowest_entries(self.row_costs(without_prices(self)), self.n_select)
 
     def costs(self, prices: Prices) -> np.ndarray:
         """The multipliers."""
@@ -222,7 +241,8 @@ class ActionProblem:
 
     def with_goals(self, kept: np.ndarray) -> ActionProblem:
         """Some of the goals."""
-        return replace(self, goals=self.goals.subset(kept), bound=self.bound[kept])
+        exact = None if self.exact is None else self.exact[kept]
+        return replace(self, goals=self.goals.subset(kept), bound=self.bound[kept], exact=exact)
 
     def free(self) -> ActionProblem:
         """The same goals without costs."""

@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import warn
 
 FEW_GROUPS = 20
@@ -151,6 +152,20 @@ def correlation(first: np.ndarray, second: np.ndarray, group: np.ndarray) -> flo
 
 
 def read_groups(groups: Any, n_rows: int, *tables: Any, name: str = "groups") -> np.ndarray | None:
+    """Codes of the groups of dependent rows, in order of appearance, from `labels_of_groups`.
+
+    Examples
+    --------
+    >>> read_groups(["b", "a", "b"], 3).tolist()
+    [0, 1, 0]
+    """
+    labels = labels_of_groups(groups, n_rows, *tables, name=name)
+    return None if labels is None else pd.factorize(labels)[0]
+
+
+def labels_of_groups(
+    groups: Any, n_rows: int, *tables: Any, name: str = "groups"
+) -> pd.Series | None:
     """Read which rows are dependent.
 
     Parameters
@@ -166,13 +181,7 @@ def read_groups(groups: Any, n_rows: int, *tables: Any, name: str = "groups") ->
 
     Returns
     -------
-    ndarray of int, shape (n_rows,), or None
-        Code of each row's group, in order of appearance.
-
-    Examples
-    --------
-    >>> read_groups(["b", "a", "b"], 3).tolist()
-    [0, 1, 0]
+    Series of n_rows rows, or None
     """
     if groups is None:
         return None
@@ -182,18 +191,58 @@ def read_groups(groups: Any, n_rows: int, *tables: Any, name: str = "groups") ->
         raise ValueError(f"{name} has {len(groups)} entries for {n_rows} rows.")
     indices = [table.index for table in tables if isinstance(table, pd.DataFrame | pd.Series)]
     if isinstance(groups, pd.Series) and indices:
-        labels, wanted = groups.index, indices[0]
-        if not labels.equals(wanted) and labels.is_unique and wanted.is_unique:
-            rows = labels.get_indexer(wanted)
+        index, wanted = groups.index, indices[0]
+        if not index.equals(wanted) and index.is_unique and wanted.is_unique:
+            rows = index.get_indexer(wanted)
             groups = groups.iloc[rows] if (rows >= 0).all() else groups
-    values = groups if isinstance(groups, pd.Series) else pd.Series(groups)
-    codes = pd.factorize(values)[0]
-    if (codes < 0).any():
+    labels = groups if isinstance(groups, pd.Series) else pd.Series(groups)
+    missing = labels.isna().to_numpy()
+    if missing.any():
         raise ValueError(
-            f"{name} is missing in row {int(np.argmax(codes < 0))}: give each row a group, one of "
+            f"{name} is missing in row {int(np.argmax(missing))}: give each row a group, one of "
             "its own if it belongs to none."
         )
-    return codes
+    return labels
+
+
+def groups_of_both(
+    groups: Any, tables: tuple[Any, ...], groups_extra: Any, X_extra: Any, counted: np.ndarray
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Codes of the groups of rows and of extra rows; warn if they are few.
+
+    Parameters
+    ----------
+    groups, tables : object
+        As in `read_groups`, of the rows.
+    groups_extra, X_extra : object
+        The same of extra rows, which are of no group but their own if only `groups` are given.
+    counted : ndarray of bool, shape (n_rows,)
+        Rows of positive weight.
+
+    Returns
+    -------
+    tuple of two ndarray of int, or None
+        None if neither is given; the second also without extra rows.
+    """
+    n = len(counted)
+    n_extra = 0 if X_extra is None else count_rows(X_extra)
+    if groups_extra is not None and X_extra is None:
+        raise ValueError("groups_extra is of the rows of X_extra, which is missing.")
+    if groups is None and groups_extra is None:
+        return None, None
+    parts = []
+    for name, given, size, sources, counts in (
+        ("groups", groups, n, tables, counted),
+        ("groups_extra", groups_extra, n_extra, (X_extra,), np.ones(n_extra, dtype=bool)),
+    ):
+        labels = labels_of_groups(given, size, *sources, name=name)
+        if labels is not None:
+            warn_of_few_groups(labels[counts].nunique(), name)
+        parts.append(pd.Series(np.full(size, np.nan)) if labels is None else labels)
+    code = pd.factorize(pd.concat([part.astype(object) for part in parts]))[0]
+    alone = code < 0
+    code[alone] = code.max() + 1 + np.arange(alone.sum())
+    return code[:n], (None if X_extra is None else code[n:])
 
 
 def of_several_rows(group: np.ndarray | None) -> np.ndarray | None:
