@@ -88,9 +88,9 @@ def promised(
     """
     best: PricedRule | None = None
     for aim in LESS:
-        rule, ceiling = _aimed(problem, measure, z, start, shift, aim)
+        rule, limited = _aimed(problem, measure, z, start, shift, aim)
         best = rule if rule.better_than(best) else best
-        if not ceiling and rule.feasible:
+        if rule.feasible or not limited:
             break
     assert best is not None
     return best
@@ -104,7 +104,7 @@ def _aimed(
     shift: Callable[[Prices, P], np.ndarray] | None,
     aim: float,
 ) -> tuple[PricedRule, bool]:
-    """The rule of bounds moved by `aim` margins, and whether its prices are at the ceiling."""
+    """The rule of bounds moved by `aim` margins, and whether they could not be moved so far."""
     few = representative(problem)
     pairs, m = opposed_goals(few), len(problem.bound)
     prices = without_prices(problem) if start is None else start
@@ -133,11 +133,11 @@ def _aimed(
         prices = net_prices(best_prices(few.tightened(moved), prices, SMOOTHING[-1:])[0], pairs)
     missed = np.where(np.isnan(measured.excess), np.inf, measured.excess) + beyond
     # two bounds on one value, such as a small gap, may leave no place inside
-    if aim < LEAST_AIM or (wanted - moved > TOLERANCE).any():
+    limited = bool((wanted - moved > TOLERANCE).any())
+    if aim < LEAST_AIM or limited:
         missed = missed + margin
     slack = -float(missed.max(initial=-np.inf))
     costs = tightened.costs(prices)
-    ceiling = at_ceiling(problem, prices)
-    if ceiling:  # paid for by whatever it costs: no success
-        slack = min(slack, -CEILING)
-    return PricedRule(prices, moved, costs, decided, measured.objective, slack), ceiling
+    if at_ceiling(problem, prices):  # paid for by whatever it costs: no success
+        slack, limited = min(slack, -CEILING), True
+    return PricedRule(prices, moved, costs, decided, measured.objective, slack), limited
