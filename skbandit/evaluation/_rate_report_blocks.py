@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from skbandit.evaluation._rate_report import (
     report_goals,
 )
 from skbandit.logs import read_table, sum_over_blocks
-from skbandit.measure import BlockReducer, MergedRows
+from skbandit.measure import BlockReducer, MergedRows, read_dependent
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def rate_report_blocks(
     weight: str | None = None,
     pos_label: Any = None,
     labels: ArrayLike | None = None,
+    groups: str | None = None,
     confidence_level: float = 0.95,
 ) -> pd.DataFrame:
     """Report rates and constraints of predictions in a table larger than memory, in one pass.
@@ -63,6 +65,9 @@ def rate_report_blocks(
         The class of rates without `of`; optional for labels {0, 1}, {-1, 1} and bool.
     labels : array-like, default=None
         All classes and other decisions that may occur: see `Rate.value`.
+    groups : str, default=None
+        Column whose values tell which rows are dependent, as `groups` of `rate_report`. Memory is
+        needed for each group's combinations.
     confidence_level : float, default=0.95
         Nominal coverage of each interval, on its own.
 
@@ -117,14 +122,16 @@ def rate_report_blocks(
     check_level(confidence_level)
     if not (by is None or isinstance(by, str | list | tuple)):
         raise TypeError(f"by must be a column name or a list of them, got {type(by).__name__}.")
-    for name, column in {"y_true": y_true, "y_pred": y_pred, "weight": weight}.items():
+    named_columns = {"y_true": y_true, "y_pred": y_pred, "weight": weight, "groups": groups}
+    for name, column in named_columns.items():
         if not (isinstance(column, str) or (column is None and name != "y_pred")):
             raise TypeError(
                 f"{name} must be the name of a column of the blocks, got {type(column).__name__}."
             )
-    named, groups = list(named_goals(goals)), names_of_groups(by)
+    named, names = list(named_goals(goals)), names_of_groups(by)
     rates = tuple(rate_of(goal) for _, goal in named)
-    reduction = BlockReducer(rates, y_true, y_pred, weight, tuple(groups))
+    kept = tuple(names) if groups is None else (*names, groups)
+    reduction = BlockReducer(rates, y_true, y_pred, weight, kept)
     blocks = _with_paths_listed(blocks)
     if _are_files(blocks):
         blocks = read_parquet_tables(blocks, reduction.choose, "blocks")
@@ -143,7 +150,10 @@ def rate_report_blocks(
             "blocks contains no rows: it is empty, or a generator that was read before."
         )
     data, positive = reduction.data(merged, pos_label, labels)
-    table = data.train.columns.several(groups, f"by={groups}")
+    table = data.train.columns.several(names, f"by={names}")
+    if groups is not None:
+        persons = data.train.columns.several([groups], f"groups={groups!r}")[groups]
+        data = replace(data, dependent=read_dependent(persons, len(data)))
     return report_goals(named, data, positive, table, confidence_level)
 
 

@@ -111,6 +111,7 @@ class RateScorer(BaseEstimator):
     __metadata_request__score: ClassVar = {
         "attributes": True,
         "sample_weight": True,
+        "groups": True,
         "estimator": UNUSED,
     }
 
@@ -133,6 +134,7 @@ class RateScorer(BaseEstimator):
         *,
         attributes: Any = None,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> float:
         """Score a fitted classifier on given rows.
 
@@ -149,6 +151,9 @@ class RateScorer(BaseEstimator):
             `attributes`, as that of ``ConstrainedThreshold(by=...)``.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
+        groups : array-like of shape (n_samples,), default=None
+            Taken, as searches pass on to scorers what they pass to `fit`. A score has no interval,
+            so that dependent rows do not change it.
 
         Returns
         -------

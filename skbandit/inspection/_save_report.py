@@ -65,6 +65,7 @@ def save_report(
     attributes: Any = None,
     by: str | Sequence[str] | None = None,
     title: str | None = None,
+    groups: Any = None,
 ) -> None:
     """Save a report on a fitted model as one HTML file, to read, print, sign and file.
 
@@ -90,6 +91,9 @@ def save_report(
         Columns whose values, or combinations of values, are the groups that rates are reported of.
     title : str, default=None
         Heading. None names the model.
+    groups : array-like of shape (n_samples,), default=None
+        Rows with the same value are dependent, such as those of one person: intervals, and so
+        whether goals are met, count them as such. It has nothing to do with `by`.
 
     Raises
     ------
@@ -140,8 +144,8 @@ def save_report(
     if not (by is None or isinstance(by, str) or all(isinstance(name, str) for name in by)):
         raise TypeError("by= must be names of columns: pass the groups as columns of attributes.")
     names = [by] if isinstance(by, str) else list(() if by is None else by)
-    groups = columns.several(names, f"by={by!r}") if names else None
-    case = _Case(model, fitted, X, rows, y, attributes, columns, groups)
+    parts = columns.several(names, f"by={by!r}") if names else None
+    case = _Case(model, fitted, X, rows, y, attributes, columns, parts, groups)
     if hasattr(fitted, "_predict_both"):
         sections = _of_classifier(case)
     elif hasattr(fitted, "predict_indicator"):
@@ -175,13 +179,20 @@ class _Case:
     attributes: Any
     columns: Columns
     groups: pd.DataFrame | None
+    dependent: Any = None
+
+    @property
+    def dependence(self) -> dict[str, Any]:
+        """The groups of dependent rows, as an argument, if there are any."""
+        return {} if self.dependent is None else {"groups": self.dependent}
 
 
 def _of_classifier(case: _Case) -> list[Section]:
     """Sections on a constrained classifier."""
     fitted = case.fitted
     attributes = case.columns.frame if case.columns.frame.shape[1] else None
-    report = of_goals(constraint_report(case.model, case.X, case.y, attributes=attributes))
+    rows = {"attributes": attributes, **case.dependence}
+    report = of_goals(constraint_report(case.model, case.X, case.y, **rows))
     decided, plain = fitted._predict_both(case.rows, case.attributes)
     sections = [*_goals(report, len(decided)), *_costs(fitted)]
     classes = {"pos_label": fitted._positive, "labels": fitted._classes.decisions}
@@ -216,8 +227,9 @@ def _of_policy(case: _Case) -> list[Section]:
         return sections + _against_cheapest(decided, fitted.arms_, y, case.groups)
     log = read_log(y, len(decided), columns=fitted.columns)
     evaluated, X = (decided, None) if has_goals else (case.model, case.X)
-    value = off_policy_value(evaluated, X, y, columns=fitted.columns)
-    today = off_policy_value(log.probability, None, y, columns=fitted.columns)
+    rows = {"columns": fitted.columns, **case.dependence}
+    value = off_policy_value(evaluated, X, y, **rows)
+    today = off_policy_value(log.probability, None, y, **rows)
     estimates = {"this policy": value, "today's rule": today, "difference": value - today}
     about = _page.paragraph("Today's rule is the one that made the log.", "soft")
     bars = _page.bars(estimates_table(estimates, 0.95))
@@ -306,7 +318,8 @@ def _rates_of(case: _Case, decided: np.ndarray, y_true: Any, **classes: Any) -> 
     if case.groups is None or not goals or decided.ndim > 1:
         return []
     frame = case.columns.frame
-    report = rate_report(y_true, decided, goals, by=case.groups, attributes=frame, **classes)
+    rows = {"by": case.groups, "attributes": frame, **case.dependence}
+    report = rate_report(y_true, decided, goals, **rows, **classes)
     return [("Rates by group", _page.bars(report))]
 
 

@@ -14,8 +14,8 @@ labels, the rest for that of the probabilities, of the model and of several goal
 chosen by simulation, at a level of .9 (docs/benchmarks.md), not derived.
 
 Where bounds cannot be moved so far, prices would run to their ceiling. They are moved less there;
-if by less than `LEAST_AIM` margins, each measured limit must be inside: a test at the level, as if
-the rule had been given.
+if by less than `LEAST_AIM` margins, or if two bounds on one value leave no place between them, each
+measured limit must be inside: a test at the level, as if the rule had been given.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from skbandit.prices._calibrate import Measured, PricedRule, move_apart, representative
+from skbandit.prices._calibrate import (
+    TOLERANCE,
+    Measured,
+    PricedRule,
+    move_apart,
+    representative,
+)
 from skbandit.prices._dual import (
     SMOOTHING,
     Prices,
@@ -82,9 +88,9 @@ def promised(
     """
     best: PricedRule | None = None
     for aim in LESS:
-        rule, ceiling = _aimed(problem, measure, z, start, shift, aim)
+        rule, limited = _aimed(problem, measure, z, start, shift, aim)
         best = rule if rule.better_than(best) else best
-        if not ceiling and (aim >= LEAST_AIM or rule.feasible):
+        if rule.feasible or not limited:
             break
     assert best is not None
     return best
@@ -98,12 +104,12 @@ def _aimed(
     shift: Callable[[Prices, P], np.ndarray] | None,
     aim: float,
 ) -> tuple[PricedRule, bool]:
-    """The rule of bounds moved by `aim` margins, and whether its prices are at the ceiling."""
+    """The rule of bounds moved by `aim` margins, and whether they could not be moved so far."""
     few = representative(problem)
     pairs, m = opposed_goals(few), len(problem.bound)
     prices = without_prices(problem) if start is None else start
     prices = best_prices(few, prices, SMOOTHING if start is None else SMOOTHING[-1:])[0]
-    moved, bias, beyond = np.zeros(m), np.zeros(m), np.zeros(m)
+    moved, bias, beyond, wanted = (np.zeros(m) for _ in range(4))
     for count in range(BIAS_ROUNDS + ROUNDS + 1):
         tightened = problem.tightened(moved)
         decided = tightened.decide(prices)
@@ -122,14 +128,16 @@ def _aimed(
         else:
             beyond = np.zeros(m) if shift is None else np.maximum(shift(prices, tightened), 0.0)
             moved = bias + aim * margin + beyond
-        moved = move_apart(moved, problem.bound, pairs)
+        wanted = moved
+        moved = move_apart(wanted, problem.bound, pairs)
         prices = net_prices(best_prices(few.tightened(moved), prices, SMOOTHING[-1:])[0], pairs)
     missed = np.where(np.isnan(measured.excess), np.inf, measured.excess) + beyond
-    if aim < LEAST_AIM:
+    # two bounds on one value, such as a small gap, may leave no place inside
+    limited = bool((wanted - moved > TOLERANCE).any())
+    if aim < LEAST_AIM or limited:
         missed = missed + margin
     slack = -float(missed.max(initial=-np.inf))
     costs = tightened.costs(prices)
-    ceiling = at_ceiling(problem, prices)
-    if ceiling:  # paid for by whatever it costs: no success
-        slack = min(slack, -CEILING)
-    return PricedRule(prices, moved, costs, decided, measured.objective, slack), ceiling
+    if at_ceiling(problem, prices):  # paid for by whatever it costs: no success
+        slack, limited = min(slack, -CEILING), True
+    return PricedRule(prices, moved, costs, decided, measured.objective, slack), limited

@@ -179,6 +179,7 @@ def test_equal_rates_of_groups(name):
     assert clf.feasible_
 
 
+@pytest.mark.thorough
 def test_costs_per_group_decide_in_the_group():
     clf = fitted(None, difference(recall, by="sex", of="classes") <= 0.1, by="sex")
     probability = clf.predict_proba(X[TEST])
@@ -241,6 +242,7 @@ def test_other_goals(goal):
     assert (value >= goal.bound - 0.03) if goal.sense == ">=" else (value <= goal.bound + 0.03)
 
 
+@pytest.mark.thorough
 def test_any_classifier_with_probabilities():
     for estimator in (GaussianNB(), RandomForestClassifier(30, random_state=0)):
         clf = fitted(None, FLOOR, estimator)
@@ -437,6 +439,7 @@ def test_other_decisions_must_be_a_list():
         fitted(None, FLOOR, other_decisions="review")
 
 
+@pytest.mark.thorough
 def test_goals_that_are_not_met_together():
     """Each proposed relaxation was tried: with it, the fit succeeds."""
     goals = [
@@ -458,6 +461,7 @@ def test_goals_that_are_not_met_together():
     assert not error.value.closest_.feasible_
 
 
+@pytest.mark.thorough
 def test_what_is_called_impossible_is_proven():
     """Each class for more than half of the rows: impossible, whatever is decided."""
     goals = [positive_rate(of="benign") >= 0.6, positive_rate(of="melanoma") >= 0.6]
@@ -467,6 +471,7 @@ def test_what_is_called_impossible_is_proven():
     assert pickle.loads(pickle.dumps(error.value)).proven
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Fewer than 20 rows:UserWarning")
 def test_a_class_that_cannot_be_named_well_is_offered_never_to_be():
     mixed = np.where(np.arange(len(Y)) % 7 == 0, "noise", Y)
@@ -480,6 +485,7 @@ def test_a_class_that_cannot_be_named_well_is_offered_never_to_be():
     assert clf.set_params(constraints=never).fit(X[TRAIN], mixed[TRAIN]).feasible_
 
 
+@pytest.mark.thorough
 def test_known_deployed_decisions_are_offered():
     with pytest.raises(InfeasibleConstraintsError, match="by='deployed' gives"):
         fitted(None, [churn("deployed") <= 0.001, FLOOR], confidence_level=0.5)
@@ -493,6 +499,7 @@ def test_warnings_of_weak_fits():
         fitted(None, positive_rate(of="carcinoma") <= 0.005)
 
 
+@pytest.mark.thorough
 def test_reports_of_new_rows_cards_and_displays():
     goals = [FLOOR, error_rate(without="review") <= 0.08]
     clf = fitted(None, goals, other_decisions=["review"])
@@ -510,6 +517,7 @@ def test_reports_of_new_rows_cards_and_displays():
     assert found["of"].tolist() == NAMES.tolist()
 
 
+@pytest.mark.thorough
 def test_grid_search_pickle_and_clone():
     search = GridSearchCV(
         ConstrainedThreshold(LogisticRegression(max_iter=1000), None, FLOOR, cv=3),
@@ -608,6 +616,7 @@ def test_two_classes_and_a_review():
 # --- the reduction ------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_reduction_of_several_classes():
     goal = difference(positive_rate, by="sex", of="classes") <= 0.1
     clf = ConstrainedReduction(LOGISTIC, None, goal, confidence_level=0.9)
@@ -621,6 +630,7 @@ def test_the_reduction_of_several_classes():
     assert on_test(each(recall, of="classes"), floors) >= 0.65
 
 
+@pytest.mark.thorough
 def test_the_reduction_with_a_review():
     goals = [positive_rate(of="review") <= 0.3, error_rate(without="review") <= 0.1]
     clf = ConstrainedReduction(LOGISTIC, None, goals, other_decisions=["review"])
@@ -629,6 +639,7 @@ def test_the_reduction_with_a_review():
     assert on_test(error_rate(without="review"), clf) <= 0.12
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("selector", [RegressionSetSelector(), SetSelectClassifier()])
 def test_selectors_are_learners_of_costs(selector):
     """The reductions of the third paper are cost-sensitive learners of the first."""

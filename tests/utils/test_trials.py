@@ -1,10 +1,11 @@
 """Effective trials, against values by hand, copies of rows, and simulated persons."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import t
 
-from skbandit.evaluation import rate_report
+from skbandit.evaluation import rate_report, rate_report_blocks
 from skbandit.rates import accuracy, difference, precision, recall
 from skbandit.utils._trials import correlation, dependence
 
@@ -81,6 +82,25 @@ def test_copies_of_rows_tell_nothing_new():
     np.testing.assert_allclose(by_person["effective_n"], single["effective_n"], rtol=0.03)
     assert by_person["n_groups"].iloc[0] == 400
     assert "n_groups" not in naive
+
+
+@pytest.mark.parametrize("by", [None, "g"])
+def test_blocks_have_the_same_groups(by):
+    y, p, g, person = rows(np.random.default_rng(4), 150, 4)
+    weight = np.random.default_rng(5).integers(1, 4, len(y)).astype(float)
+    table = pd.DataFrame({"y": y, "p": p, "g": g, "person": person, "w": weight})
+    given = {"by": by, "confidence_level": 0.9}
+    whole = rate_report(y, p, GOALS, attributes=table, sample_weight=weight, groups=person, **given)
+    blocks = rate_report_blocks(
+        [table[:200], table[200:]],
+        GOALS,
+        y_true="y",
+        y_pred="p",
+        weight="w",
+        groups="person",
+        **given,
+    )
+    pd.testing.assert_frame_equal(blocks, whole, rtol=1e-9)
 
 
 def test_groups_of_one_row_change_nothing():
