@@ -186,8 +186,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
     and the margin covers the spread between folds. Outcomes are measured doubly robust, for the
     decisions of out-of-fold models: final models would choose the rows that they know by luck.
 
-    An outcome that no event like the chosen ones had may still occur: its margin and interval follow
-    the rule of three. A bound that is the least possible use, such as 0 on a share or a spend, bars
+    An outcome that no event like the chosen ones had may still occur: its margin and interval
+    follow the rule of three. A bound that is the least possible use, such as 0 on a spend, bars
     the decisions that use more, in new rows too, and needs no margin.
 
     An action that the log never chose has no model and is never taken. With two actions and a bound
