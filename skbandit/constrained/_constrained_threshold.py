@@ -330,8 +330,10 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             working = goals.widened(predicted) if choice.feasible else None
         prices = criterion.shadow_prices(signed[goals.measured.rows], choice)
         self.duality_gap_ = getattr(choice.rule, "gap", np.nan)
-        own = None if prefit else self._scores(fits.X)
-        self._conclude(choice, (scores, scores), own, goals, data, group, criterion, prices)
+        train_scores = None if prefit else self._scores(fits.X)
+        self._conclude(
+            choice, (scores, scores), train_scores, goals, data, group, criterion, prices
+        )
 
     def _criterion(
         self, goals: Goals, group: np.ndarray | None, method: str, prefit: bool
@@ -405,8 +407,8 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         return self.estimator_.predict_log_proba(X)
 
     def _scores(self, X: Any) -> np.ndarray:
-        found = responses(self.estimator_, X, self.response_method_, self._classes)
-        return self._of_groups(X, found)
+        scores = responses(self.estimator_, X, self.response_method_, self._classes)
+        return self._of_groups(X, scores)
 
     def _plain_scores(self, X: Any) -> np.ndarray:
         return self._scores(X)

@@ -130,7 +130,7 @@ class Goals:
         constraints = self.constraints.subset(self.is_measured)
         coefficients = [self.objective.numerator, self.objective.denominator]
         coefficients += [constraints.forms.numerator, constraints.forms.denominator]
-        columns = sum(np.asarray(abs(some).sum(axis=0)).ravel() for some in coefficients)
+        columns = sum(np.asarray(abs(matrix).sum(axis=0)).ravel() for matrix in coefficients)
         counts = np.reshape(columns, (len(self.data), -1)).max(axis=1)
         rows = np.flatnonzero(counts if self.counted is None else self.counted | (counts > 0))
         columns = self.columns_of(rows)
@@ -152,9 +152,9 @@ class Goals:
 
     def predicted(self, decided: np.ndarray) -> np.ndarray:
         """Decisions of all n rows, the first where only those of the measured ones are known."""
-        found = np.zeros(len(self.data))
-        found[self.measured.rows] = decided
-        return found
+        decisions = np.zeros(len(self.data))
+        decisions[self.measured.rows] = decided
+        return decisions
 
     def widened(self, positive: np.ndarray) -> Goals | None:
         """The goals with the pairs of groups that are worst at predictions of all n rows.
@@ -204,7 +204,7 @@ def _has_other_labels(rate: Rate, data: Data) -> bool:
         if atom.reference is not None
         for rows, _ in data.parts(atom.on)
     ]
-    return any(not set(found) <= set(data.labels) for found in stored)
+    return any(not set(labels) <= set(data.labels) for labels in stored)
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ class Declared:
                 f"objective={objective} compares rates and cannot be optimized: bound it instead, "
                 "as a constraint."
             )
-        for rate in (objective, *(one.rate for one in declared)):
+        for rate in (objective, *(constraint.rate for constraint in declared)):
             for atom in rate.atoms:
                 if atom.amount is not None:
                     raise ValueError(
@@ -260,7 +260,7 @@ class Declared:
 
     def require_pos_label(self, classes: Classes, pos_label: Any, data: Data) -> None:
         """Raise an error if a rate lacks its class, or is of a decision that is no class."""
-        for rate in (self.objective, *(one.rate for one in self.constraints)):
+        for rate in (self.objective, *(constraint.rate for constraint in self.constraints)):
             for atom in rate.atoms:
                 compared = atom.kind.compares_with == "label" and atom.cells is None
                 if compared and atom.decided is None and atom.of in classes.others:
@@ -282,7 +282,7 @@ class Declared:
 
     def columns_of_selections(self, data: Data) -> tuple[str, ...] | None:
         """Columns that tell which rows each rate counts; None where a function does."""
-        rates = self.objective, *(one.rate for one in self.constraints)
+        rates = self.objective, *(constraint.rate for constraint in self.constraints)
         atoms = [atom for rate in rates for atom in rate.atoms]
         return columns_of_selections(atoms, data.train.columns)
 
@@ -299,9 +299,9 @@ class Declared:
         factors = np.ones(len(data.train)) if factors is None else factors
         weighted = with_weights(data, factors)
         declared = objective_rates(self.objective, data)
-        adds = not data.of_two and not all(one.linear_fractional for one in declared)
+        adds = not data.of_two and not all(rate.linear_fractional for rate in declared)
         if adds:  # ratios of several denominators
-            declared = [term for one in declared for term in terms_of(one)]
+            declared = [term for rate in declared for term in terms_of(rate)]
         rates, forms, n_rows = bind_objective(declared, weighted)
         if self.has_worst_group:
             warn_of_few(list(map(repr, rates)), n_rows)
@@ -320,7 +320,8 @@ class Declared:
 def _counted(constraints: Sequence[Constraint], data: Data) -> np.ndarray:
     """Mask of the rows that some constraint depends on."""
     counted = np.zeros(len(data), dtype=bool)
-    for atom in {atom.key: atom for one in constraints for atom in one.rate.atoms}.values():
+    atoms = [atom for constraint in constraints for atom in constraint.rate.atoms]
+    for atom in {atom.key: atom for atom in atoms}.values():
         with suppress(EmptyRateError):
             counted |= bind_atom(atom, data)[2]
     return counted

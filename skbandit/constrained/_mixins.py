@@ -260,13 +260,17 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         """Report on the constraints of the fit, bound to data."""
         prices = ShadowPrices(self.multipliers_, self._dropped)
         if goals.constraints is not self._constraints:
-            names = [(one.label, one.text) for one in self._constraints]  # labels may be alike
-            known = dict(zip(names, prices.per_unit, strict=True))
+            # labels may be alike
+            names = [(constraint.label, constraint.text) for constraint in self._constraints]
+            price_of = dict(zip(names, prices.per_unit, strict=True))
             numbers = numbers_of_goals(self._constraints).tolist()
             dropped = dict(zip(numbers, prices.dropped, strict=True))
             # 0 for pairs of groups that training did not need, nan for groups that it had not
-            known = {(one.label, one.text): 0.0 for one in self._all_pairs} | known
-            per_unit = [known.get((one.label, one.text), np.nan) for one in goals.constraints]
+            price_of = {(pair.label, pair.text): 0.0 for pair in self._all_pairs} | price_of
+            per_unit = [
+                price_of.get((constraint.label, constraint.text), np.nan)
+                for constraint in goals.constraints
+            ]
             of_goals = [dropped[k] for k in numbers_of_goals(goals.constraints).tolist()]
             prices = ShadowPrices(np.array(per_unit), np.array(of_goals))
         return report_table(goals, data, decided, prices, expected, unconstrained)
@@ -290,12 +294,16 @@ class ConstrainedClassifierMixin(ClassifierMixin):
 
     def _of_new_groups(self, data: Data) -> list[Constraint]:
         """Those of groups in data that the fit did not know."""
-        known = {(one.label, one.text) for one in self._all_pairs}
+        names = {(constraint.label, constraint.text) for constraint in self._all_pairs}
         try:
-            found = expand(self._declared_constraints, data)
+            constraints = expand(self._declared_constraints, data)
         except ValueError:  # fewer groups than are compared
             return []
-        return [one for one in found if (one.label, one.text) not in known]
+        return [
+            constraint
+            for constraint in constraints
+            if (constraint.label, constraint.text) not in names
+        ]
 
     @property
     def _all_pairs(self) -> tuple[Constraint, ...]:
@@ -331,7 +339,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             return
         objective, forms, maximize = goals.declared.objective, goals.objective, goals.maximize
         decisions = goals.data.decisions
-        pi, pi_plain = (indicators(one, len(decisions)) for one in (decided, plain))
+        pi, pi_plain = (indicators(codes, len(decisions)) for codes in (decided, plain))
         sentences = [cost_of_constraints(repr(objective), forms, maximize, pi, pi_plain)]
         if np.isnan(forms.values(pi)).any():
             sentences.append(

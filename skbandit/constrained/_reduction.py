@@ -282,7 +282,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
             criterion = Criterion.of(
                 goals, self.confidence_level, USUAL[fits.method], group, self._n_groups
             )
-            known, done = criterion.known(), list[Round]()
+            known_rules, done = criterion.no_rules(), list[Round]()
 
             def score(
                 task: WeightedTask | None, rows: np.ndarray = goals.measured.rows
@@ -294,25 +294,26 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
                 task = costs.task(multipliers)
                 return task if fits.folds.supports(task) else None
 
-            settings = criterion, known, costs.plain, score, task_of
-            for one in rounds(*settings, max_iter=self.max_iter, tol=self.tol):
+            settings = criterion, known_rules, costs.plain, score, task_of
+            for round_ in rounds(*settings, max_iter=self.max_iter, tol=self.tol):
                 if self.verbose:
-                    report_progress(f"[ConstrainedReduction] round {len(done)}: {one}")
-                done.append(one)
-            choice = best_round(done, criterion, known)
+                    report_progress(f"[ConstrainedReduction] round {len(done)}: {round_}")
+                done.append(round_)
+            choice = best_round(done, criterion, known_rules)
             predicted = goals.predicted(choice.rule.decided)
             working = goals.widened(predicted) if choice.feasible else None
         self.best_rounds_, self.n_iter_ = choice.name, len(done)
         chosen = [done[k] for k in choice.name]
         self.estimators_ = [
-            fits.fitted(one.task) if one.found[1] is None else one.found[1] for one in chosen
+            fits.fitted(round_.task) if round_.output[1] is None else round_.output[1]
+            for round_ in chosen
         ]
         self._plain = fits.fitted()
         self._take_features(self.estimators_[0])
-        scores = np.mean([one.found[0] for one in chosen], axis=0), done[0].found[0]
-        own = self._scores(fits.X)
-        prices = criterion.shadow_prices_of(known, choice)
-        self._conclude(choice, scores, own, goals, data, group, criterion, prices)
+        scores = np.mean([round_.output[0] for round_ in chosen], axis=0), done[0].output[0]
+        train_scores = self._scores(fits.X)
+        prices = criterion.shadow_prices_of(known_rules, choice)
+        self._conclude(choice, scores, train_scores, goals, data, group, criterion, prices)
 
     def _choose_costs(
         self, fits: OutOfFold, goals: Goals, data: Data, group: np.ndarray | None
@@ -328,13 +329,13 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
             settings = criterion, costs, goals.measured.rows, fits.scores, fits.folds.supports
             first_round = CostRound.of(criterion, goals.measured.rows, first, scores, fit)
             done = list[CostRound]()
-            for one in cost_rounds(*settings, first_round, max_iter=self.max_iter, tol=self.tol):
+            for round_ in cost_rounds(*settings, first_round, max_iter=self.max_iter, tol=self.tol):
                 if self.verbose:
-                    report_progress(f"[ConstrainedReduction] round {len(done)}: {one}")
-                done.append(one)
+                    report_progress(f"[ConstrainedReduction] round {len(done)}: {round_}")
+                done.append(round_)
             best = 0
-            for k, one in enumerate(done):
-                best = k if one.better_than(done[best]) else best
+            for k, round_ in enumerate(done):
+                best = k if round_.better_than(done[best]) else best
             choice = done[best].choice
             predicted = goals.predicted(choice.rule.decided)
             working = goals.widened(predicted) if choice.feasible else None
@@ -345,9 +346,9 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         self.estimators_ = [self._plain if best == 0 else fits.fitted(done[best].task)]
         self._take_features(self.estimators_[0])
         chosen, plain = done[best], done[0].scores
-        own, prices = self._scores(fits.X), chosen.shadow_prices(goals.measured.rows)
+        train_scores, prices = self._scores(fits.X), chosen.shadow_prices(goals.measured.rows)
         both = chosen.scores, plain
-        self._conclude(choice, both, own, goals, data, group, chosen.criterion, prices)
+        self._conclude(choice, both, train_scores, goals, data, group, chosen.criterion, prices)
 
     @property
     def _n_labels(self) -> int:
@@ -377,16 +378,17 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
             return f"{none} together: {missed(rates, goals.constraints)}."
         level = criterion.levels[0]
         risk = SharedRisk(criterion.limits, level)
+        labels = ", ".join(constraint.label for constraint in goals.constraints.constraints)
         return (
-            f"{none} {', '.join(one.label for one in goals.constraints.constraints)} at "
+            f"{none} {labels} at "
             f"confidence_level={level:g}{level_reached(risk, choice.rule.decided)}. Lower "
             "the level or relax the bounds."
         )
 
     def _scores(self, X: Any) -> np.ndarray:
         method, classes = self.response_method_, self._classes
-        found = [responses(one, X, method, classes) for one in self.estimators_]
-        return self._of_groups(X, np.mean(found, axis=0))
+        scores = [responses(estimator, X, method, classes) for estimator in self.estimators_]
+        return self._of_groups(X, np.mean(scores, axis=0))
 
     def _plain_scores(self, X: Any) -> np.ndarray:
         return responses(self._plain, X, self.response_method_, self._classes)

@@ -90,14 +90,14 @@ def report_table(
             "satisfied": satisfied(slack, measured),
         }
     )
-    if any(one.of for one in goals.constraints):
-        table.insert(1, "of", [one.of for one in goals.constraints])
+    if any(constraint.of for constraint in goals.constraints):
+        table.insert(1, "of", [constraint.of for constraint in goals.constraints])
     table.attrs["goals"] = parts_of_goals(goals.constraints)
     # The classifier chooses how many rows these denominators hold.
     chosen = [
         k
-        for k, one in enumerate(goals.constraints)
-        if any(atom.fractional for atom in one.rate.atoms)
+        for k, constraint in enumerate(goals.constraints)
+        if any(atom.fractional for atom in constraint.rate.atoms)
     ]
     warn_of_few(table["constraint"].iloc[chosen].tolist(), effective[chosen])
     if expected is not None:
@@ -128,7 +128,7 @@ def add_intervals(
 def objective_row(
     goals: Goals,
     data: Data,
-    own: np.ndarray,
+    decisions: np.ndarray,
     held_out: np.ndarray | None,
     unconstrained: np.ndarray | None,
     free: float,
@@ -140,7 +140,7 @@ def objective_row(
     goals : Goals
     data : Data
         The training rows of the final rule.
-    own : ndarray of shape (n,)
+    decisions : ndarray of shape (n,)
         Codes of its decisions there.
     held_out : ndarray of shape (N,) or None
         Codes of out-of-fold decisions on the rows of the goals.
@@ -159,21 +159,21 @@ def objective_row(
     if goals.adds:  # these are terms of it
         rates = objective_rates(goals.declared.objective, goals.data)
     sign = -1.0 if goals.maximize else 1.0
-    on_all, on_own = (with_weights(one, goals.factors) for one in (goals.data, data))
+    on_all, on_train = (with_weights(rows, goals.factors) for rows in (goals.data, data))
 
     def worst(decided: np.ndarray | None, data: Data) -> tuple[float, Rate]:
         if decided is None:
             return np.nan, rates[0]
-        values = [(count(one, data, decided), one) for one in rates]
-        return max(values, key=lambda one: sign * one[0])
+        values = [(count(rate, data, decided), rate) for rate in rates]
+        return max(values, key=lambda pair: sign * pair[0])
 
-    found = {"value": worst(own, on_own), "cross_fitted": worst(held_out, on_all)}
-    value, rate = found["value" if held_out is None else "cross_fitted"]
-    rows = (on_own, own) if held_out is None else (on_all, held_out)
+    measured = {"value": worst(decisions, on_train), "cross_fitted": worst(held_out, on_all)}
+    value, rate = measured["value" if held_out is None else "cross_fitted"]
+    rows = (on_train, decisions) if held_out is None else (on_all, held_out)
     low, high = (np.nan, np.nan) if np.isnan(value) else interval(rate, *rows, INTERVAL_LEVEL)
     return {
         "objective": repr(goals.declared.objective),
-        **{name: one for name, (one, _) in found.items()},
+        **{name: number for name, (number, _) in measured.items()},
         "ci_low": low,
         "ci_high": high,
         # the plain classifier may not be the best for this objective
@@ -205,7 +205,7 @@ def with_margins(table: pd.DataFrame, is_measured: np.ndarray, margins: np.ndarr
 
 
 def cross_fitted_report(
-    own: pd.DataFrame, held_out: pd.DataFrame, margins: np.ndarray | None
+    training: pd.DataFrame, held_out: pd.DataFrame, margins: np.ndarray | None
 ) -> pd.DataFrame:
     """Combine the reports of a rule on its training rows and of out-of-fold predictions.
 
@@ -215,7 +215,7 @@ def cross_fitted_report(
 
     Parameters
     ----------
-    own : DataFrame
+    training : DataFrame
         From `report_table`, of the rule itself.
     held_out : DataFrame
         From `report_table` and `add_intervals`, of out-of-fold predictions.
@@ -227,7 +227,7 @@ def cross_fitted_report(
     DataFrame
     """
     kept = {name: held_out[name] for name in ("effective_n", "slack", "satisfied")}
-    table = own.assign(**kept)
+    table = training.assign(**kept)
     place = table.columns.tolist().index("value") + 1
     inserted = {"cross_fitted": "value", "ci_low": "ci_low", "ci_high": "ci_high"}
     inserted |= {"unconstrained": "unconstrained"}

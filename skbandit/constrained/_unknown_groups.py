@@ -106,12 +106,12 @@ class UnknownGroups:
         of_strata : ndarray of shape (n, number of strata with rows)
         """
         n, D = of_label.shape
-        found = np.zeros((n, self.n_groups * D))
-        found[:, self.strata.labels] = of_strata
-        found = found.reshape(n, self.n_groups, D)
-        total = found.sum(axis=1, keepdims=True)
-        even = np.full_like(found, 1 / self.n_groups)
-        share = np.divide(found, total, out=even, where=total > 0)
+        probabilities = np.zeros((n, self.n_groups * D))
+        probabilities[:, self.strata.labels] = of_strata
+        probabilities = probabilities.reshape(n, self.n_groups, D)
+        total = probabilities.sum(axis=1, keepdims=True)
+        even = np.full_like(probabilities, 1 / self.n_groups)
+        share = np.divide(probabilities, total, out=even, where=total > 0)
         return (of_label[:, None, :] * share).reshape(n, -1)
 
     def of_fitted(self, fitted: Any, X: Any, method: str, of_label: np.ndarray) -> np.ndarray:

@@ -58,10 +58,10 @@ class Uses:
 
     def table(self, goal: Sum) -> np.ndarray:
         """What each decision uses, shape (N, D)."""
-        found = np.zeros(self.shape)
+        uses = np.zeros(self.shape)
         for coefficient, use in goal:
-            found += coefficient * use.table()
-        return found
+            uses += coefficient * use.table()
+        return uses
 
     @cached_property
     def by_stratum(self) -> tuple[np.ndarray, np.ndarray]:
@@ -96,11 +96,11 @@ class Uses:
     @cached_property
     def reach(self) -> np.ndarray:
         """The mean spread of a row's uses, among rows that count, shape (m,)."""
-        found = np.zeros(len(self))
+        spreads = np.zeros(len(self))
         for k, goal in enumerate(self):
             spread = np.ptp(self.table(goal), axis=1)
-            found[k] = spread[spread > 0].mean() if (spread > 0).any() else 0.0
-        return found
+            spreads[k] = spread[spread > 0].mean() if (spread > 0).any() else 0.0
+        return spreads
 
     def rows(self, kept: np.ndarray) -> Uses:
         """In some of the rows."""
@@ -109,7 +109,9 @@ class Uses:
 
     def subset(self, kept: np.ndarray) -> Uses:
         """Some of the goals."""
-        return replace(self, sums=tuple(one for one, keep in zip(self, kept, strict=True) if keep))
+        return replace(
+            self, sums=tuple(goal for goal, keep in zip(self, kept, strict=True) if keep)
+        )
 
 
 @dataclass(frozen=True)
@@ -145,9 +147,9 @@ class ActionProblem:
     def unit(self) -> float:
         """The mean spread of a row's costs."""
         finite = np.isfinite(self.base)
-        some = np.where(finite, self.base, np.nan)
+        costs = np.where(finite, self.base, np.nan)
         with np.errstate(invalid="ignore"):
-            spread = np.nanmax(some, axis=1) - np.nanmin(some, axis=1)
+            spread = np.nanmax(costs, axis=1) - np.nanmin(costs, axis=1)
         return float(self.weight @ spread)
 
     @property
@@ -172,25 +174,25 @@ class ActionProblem:
     def row_costs(self, prices: Prices) -> np.ndarray:
         """Cost of each decision with multipliers for what it uses, shape (N, D)."""
         rates, amounts = self.goals.by_stratum
-        found = self.base + rates @ np.tensordot(prices.goals, amounts, 1)
+        costs = self.base + rates @ np.tensordot(prices.goals, amounts, 1)
         for k, coefficient, use in self.goals.by_row:
             if prices.goals[k] != 0:
-                found += (prices.goals[k] * coefficient * use.rate)[:, None] * use.amount
-        return found
+                costs += (prices.goals[k] * coefficient * use.rate)[:, None] * use.amount
+        return costs
 
     def sums(self, share: np.ndarray) -> np.ndarray:
         """The objective and the m goals at shares of decisions (N, D)."""
-        known = np.where(np.isfinite(self.base), self.base, 0.0)
-        return np.append(self.weight @ (known * share).sum(axis=1), self.used(share))
+        costs = np.where(np.isfinite(self.base), self.base, 0.0)
+        return np.append(self.weight @ (costs * share).sum(axis=1), self.used(share))
 
     def used(self, share: np.ndarray) -> np.ndarray:
         """The m goals at shares of decisions (N, D)."""
         rates, amounts = self.goals.by_stratum
         weighted = share * self.weight[:, None]
-        found = np.tensordot(amounts, rates.T @ weighted, 2)
+        totals = np.tensordot(amounts, rates.T @ weighted, 2)
         for k, coefficient, use in self.goals.by_row:
-            found[k] += coefficient * use.total(weighted)
-        return found
+            totals[k] += coefficient * use.total(weighted)
+        return totals
 
     def decide(self, prices: Prices) -> np.ndarray:
         """Which decisions have the lowest costs, bool of shape (N, D)."""
@@ -250,15 +252,15 @@ def stacked(first: ActionProblem, others: ActionProblem) -> ActionProblem:
     def wide(use: Use) -> np.ndarray:
         return np.broadcast_to(use.amount, (len(use.rate), use.amount.shape[-1]))
 
-    def both(one: Use, other: Use) -> Use:
-        amount = one.amount
-        if one.amount.ndim > 1 or other.amount.ndim > 1:
-            amount = np.concatenate([wide(one), wide(other)])
-        return Use(np.append(one.rate, other.rate), amount)
+    def both(use: Use, other: Use) -> Use:
+        amount = use.amount
+        if use.amount.ndim > 1 or other.amount.ndim > 1:
+            amount = np.concatenate([wide(use), wide(other)])
+        return Use(np.append(use.rate, other.rate), amount)
 
     sums = tuple(
-        tuple((c, both(one, other)) for (c, one), (_, other) in zip(mine, its, strict=True))
-        for mine, its in zip(first.goals, others.goals, strict=True)
+        tuple((c, both(use, other)) for (c, use), (_, other) in zip(mine, theirs, strict=True))
+        for mine, theirs in zip(first.goals, others.goals, strict=True)
     )
     base = np.concatenate([first.base, others.base])
     weight = np.append(first.weight, np.zeros(len(others.weight)))

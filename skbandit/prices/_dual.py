@@ -285,10 +285,10 @@ def best_prices(
         phi is right, has a lower objective. It is about `highest` or more if none meets them.
     """
     start = without_prices(problem) if start is None else start
-    n_objectives, one, reach = len(problem.constant), problem.unit or 1.0, problem.reach
+    n_objectives, unit, reach = len(problem.constant), problem.unit or 1.0, problem.reach
     several = n_objectives > 1
     # in these units a multiplier of 1 adds costs as large as the objective's
-    scale = np.where(reach > 0, reach, 1.0) / one
+    scale = np.where(reach > 0, reach, 1.0) / unit
     if several:
         scale = np.append(np.ones(n_objectives), scale)
     constant = np.append(problem.constant, -problem.bound)
@@ -302,16 +302,16 @@ def best_prices(
 
     def minus_dual(x: np.ndarray, tau: float) -> tuple[float, np.ndarray]:
         prices = prices_of(x)
-        low, share = _soft_lowest(problem.row_costs(prices), problem.n_select, tau * one)
+        low, share = _soft_lowest(problem.row_costs(prices), problem.n_select, tau * unit)
         gradient = problem.sums(share) + constant
-        found = problem.weight @ low
-        found += np.append(prices.objectives, prices.goals) @ constant
+        dual = problem.weight @ low
+        dual += np.append(prices.objectives, prices.goals) @ constant
         if several:
-            least, at = _soft_lowest(ends[None, :] * (1.0 - prices.objectives.sum()), 1, tau * one)
-            found += least[0]
+            least, at = _soft_lowest(ends[None, :] * (1.0 - prices.objectives.sum()), 1, tau * unit)
+            dual += least[0]
             gradient[:n_objectives] -= at[0] @ ends
         gradient = gradient if several else gradient[1:]
-        return -float(found) / one, -gradient / scale / one
+        return -float(dual) / unit, -gradient / scale / unit
 
     x = (np.append(start.objectives, start.goals) if several else start.goals) * scale
     options = {
@@ -364,8 +364,8 @@ def _soft_lowest(cost: np.ndarray, n_select: int, tau: float) -> tuple[np.ndarra
         enough = np.clip((middle[:, None] - cost) / tau, 0.0, 1.0).sum(axis=1) >= n_select
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     share = np.clip((high[:, None] - cost) / tau, 0.0, 1.0)
-    known = np.where(share > 0, cost, 0.0)
-    return (known * share).sum(axis=1) + 0.5 * tau * (share**2).sum(axis=1), share
+    finite = np.where(share > 0, cost, 0.0)
+    return (finite * share).sum(axis=1) + 0.5 * tau * (share**2).sum(axis=1), share
 
 
 def _largest(tables: np.ndarray) -> np.ndarray:
@@ -383,7 +383,7 @@ def opposed_goals(problem: Problem) -> list[tuple[int, int]]:
     """Pairs of goals that bound one value from both sides, found by their sums at any shares."""
     m, shape = len(problem.bound), problem.row_costs(without_prices(problem)).shape
     share = np.random.default_rng(0).random((2, *shape))
-    sums = np.column_stack([problem.sums(one / one.sum(axis=1, keepdims=True)) for one in share])
+    sums = np.column_stack([problem.sums(draw / draw.sum(axis=1, keepdims=True)) for draw in share])
     values = sums[len(problem.constant) :]
     size = np.abs(values).max(axis=1)
     return [
@@ -522,11 +522,11 @@ def gains_without(
     ndarray of shape (m,)
         At least 0, and the same for all parts of a constraint.
     """
-    found = np.zeros(len(declared))
+    gains = np.zeros(len(declared))
     for number in np.unique(declared[binding]):
         of_it = declared == number
-        found[of_it] = np.maximum(every - value(~of_it), 0.0)  # nan stays
-    return found
+        gains[of_it] = np.maximum(every - value(~of_it), 0.0)  # nan stays
+    return gains
 
 
 def prices_under(problem: P, prices: Prices, kept: np.ndarray) -> tuple[P, Prices, float]:

@@ -66,7 +66,7 @@ def best_quantile(
     if len(levels) == 1:
         return quantile_of(levels[0])
     violation_cost = VIOLATION_COST * scale
-    found, least, lowest = quantile_of(levels[-1]), np.inf, -np.inf
+    best, least, lowest = quantile_of(levels[-1]), np.inf, -np.inf
     for level in levels:
         if least <= lowest + violation_cost * (1.0 - level) + ROUNDING:
             break
@@ -74,8 +74,8 @@ def best_quantile(
         objective, lowest = attempt(z)
         cost = objective + violation_cost * (1.0 - level)
         if cost < least:
-            found, least = z, cost
-    return found
+            best, least = z, cost
+    return best
 
 
 def weak_level(level: float, rows: str = "more rows") -> str:

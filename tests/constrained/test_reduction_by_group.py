@@ -63,7 +63,7 @@ def test_never_worse_than_one_threshold_on_the_scores_of_any_round(level, seed):
         measured, limits, (level, 0.5), 0.0, group=group[measured.rows], n_groups=2
     )
     scores = [(score + weight * other)[measured.rows] for weight in (2.0, 1.0, 0.5, 0.0)]
-    known, zeros = criterion.known(), np.zeros(len(goals.constraints.bound))
+    known, zeros = criterion.no_rules(), np.zeros(len(goals.constraints.bound))
     for one in scores:
         known.add(one)
     done = [Round(None, zeros, one, None, np.inf, np.inf) for one in scores]

@@ -27,26 +27,29 @@ def read_other_decisions(others: Any, labels: np.ndarray) -> tuple[Any, ...]:
         raise TypeError(
             f"other_decisions={others!r} must be a list of decisions, such as ['review']."
         )
-    found = tuple(one.item() if hasattr(one, "item") else one for one in others)
-    for one in found:
-        if isinstance(one, Iterable) and not isinstance(one, str | bytes):
-            raise TypeError(f"other_decisions has {one!r}, which is no label.")
-    if len(set(found)) < len(found):
-        raise ValueError(f"other_decisions={list(found)} names a decision twice.")
+    decisions = tuple(
+        decision.item() if hasattr(decision, "item") else decision for decision in others
+    )
+    for decision in decisions:
+        if isinstance(decision, Iterable) and not isinstance(decision, str | bytes):
+            raise TypeError(f"other_decisions has {decision!r}, which is no label.")
+    if len(set(decisions)) < len(decisions):
+        raise ValueError(f"other_decisions={list(decisions)} names a decision twice.")
     example = labels.tolist()[0]
-    for one in found:
-        if one in labels.tolist():
+    for decision in decisions:
+        if decision in labels.tolist():
             raise ValueError(
-                f"other_decisions has {one!r}, which is one of the classes {labels.tolist()}."
+                f"other_decisions has {decision!r}, which is one of the classes {labels.tolist()}."
             )
-        kinds = [_kind_of_label(label) for label in (one, example)]
-        if kinds[0] != kinds[1] or not _fits(one, labels.dtype):
+        kinds = [_kind_of_label(label) for label in (decision, example)]
+        if kinds[0] != kinds[1] or not _fits(decision, labels.dtype):
+            kind = labels.dtype if labels.dtype.kind in "iufb" else type(example).__name__
             raise ValueError(
-                f"other_decisions has {one!r}, of type {type(one).__name__}, and the classes are "
-                f"{labels.dtype if labels.dtype.kind in 'iufb' else type(example).__name__}, such "
-                f"as {example!r}: predict returns one array, so give all decisions one type."
+                f"other_decisions has {decision!r}, of type {type(decision).__name__}, and the "
+                f"classes are {kind}, such as {example!r}: predict returns one array, so give all "
+                "decisions one type."
             )
-    return found
+    return decisions
 
 
 def _fits(label: Any, dtype: Any) -> bool:
@@ -361,10 +364,10 @@ def refuse_keywords(estimator: Any, unknown: Iterable[str]) -> None:
 def check_labels(y: np.ndarray) -> None:
     """Require labels of classes; numbers and booleans must not be stored as objects."""
     if y.dtype == object and type_of_target(y) == "unknown":
-        found = list(dict.fromkeys(type(label).__name__ for label in y.tolist()))
-        cure = f"y.astype({found[0]})" if len(found) == 1 else "one type, as by y.astype(str)"
+        types = list(dict.fromkeys(type(label).__name__ for label in y.tolist()))
+        cure = f"y.astype({types[0]})" if len(types) == 1 else "one type, as by y.astype(str)"
         raise ValueError(
-            f"Unknown label type: y is of dtype object and holds {' and '.join(found)}, as after a "
+            f"Unknown label type: y is of dtype object and holds {' and '.join(types)}, as after a "
             f"merge with missing rows: pass {cure}."
         )
     check_classification_targets(y)
@@ -424,19 +427,19 @@ class Grouping:
         """
         names = read_by(by)
         ons = {"train"} if data.extra is None else {"all"}
-        found = data.groups(names, ons, f"by={by!r}")  # type: ignore[arg-type]
-        groups = tuple(group.values for group in found)
+        data_groups = data.groups(names, ons, f"by={by!r}")  # type: ignore[arg-type]
+        groups = tuple(group.values for group in data_groups)
         if missing and data.without_group(names, ons, f"by={by!r}"):  # type: ignore[arg-type]
             groups += ((None,) * len(names),)
         return cls(names, groups)
 
     def codes(self, columns: Columns) -> np.ndarray:
         """Index of the group of each row; UNKNOWN for values not found at fit."""
-        known = {values: code for code, values in enumerate(self.groups)}
+        code_of = {values: code for code, values in enumerate(self.groups)}
         joint, distinct = _distinct(columns.several(self.columns, self._context))
-        none = known.get((None,) * len(self.columns), UNKNOWN)
+        none = code_of.get((None,) * len(self.columns), UNKNOWN)
         code = np.array(
-            [none if None in values else known.get(values, UNKNOWN) for values in distinct],
+            [none if None in values else code_of.get(values, UNKNOWN) for values in distinct],
             dtype=np.int64,
         )
         return code[joint]
@@ -494,7 +497,7 @@ class Grouping:
         )
 
     def _listed(self) -> str:
-        shown = [one[0] if len(one) == 1 else one for one in self.groups]
+        shown = [values[0] if len(values) == 1 else values for values in self.groups]
         return first_few(shown, most=10)
 
 

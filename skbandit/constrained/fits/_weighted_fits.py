@@ -68,13 +68,13 @@ def response_of(estimator: Any, wanted: str, classes: Classes) -> str:
             f", which decisions among {len(classes.decisions)} need: wrap it, as in "
             f"CalibratedClassifierCV({name}())"
         )
-    found = [method for method in methods if hasattr(estimator, method)]
-    if not found:
+    candidates = [method for method in methods if hasattr(estimator, method)]
+    if not candidates:
         kind = ""
         if len(classes.labels) > 2:  # as scikit-learn's checks of tags expect it
             kind = "Only binary classification is supported. The type of the target is multiclass: "
         raise ValueError(f"{kind}{name} has no {' and no '.join(methods)}{cure}.")
-    return found[0]
+    return candidates[0]
 
 
 def _by_decision(
@@ -85,14 +85,16 @@ def _by_decision(
     Decisions that the estimator does not know have none.
     """
     is_selector, decisions = learns_costs(estimator), classes.decisions.tolist()
-    known = np.asarray(estimator.ads_ if is_selector else estimator.classes_).tolist()
-    found = np.zeros((len(values), len(decisions)))
-    found[:, [decisions.index(label) for label in known]] = values
+    labels = np.asarray(estimator.ads_ if is_selector else estimator.classes_).tolist()
+    shares = np.zeros((len(values), len(decisions)))
+    shares[:, [decisions.index(label) for label in labels]] = values
     if is_selector:
-        found = np.maximum(-found if costs else found, 0.0)
-        total = found.sum(axis=1, keepdims=True)
-        found = np.divide(found, total, out=np.full_like(found, 1 / len(known)), where=total > 0)
-    return found
+        shares = np.maximum(-shares if costs else shares, 0.0)
+        total = shares.sum(axis=1, keepdims=True)
+        shares = np.divide(
+            shares, total, out=np.full_like(shares, 1 / len(labels)), where=total > 0
+        )
+    return shares
 
 
 def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarray:
@@ -406,15 +408,15 @@ def cross_fitted_scores(
 
     `scale` is that of the model fitted to all rows, if it is linear.
     """
-    found = in_parallel(
+    fold_scores = in_parallel(
         (
             partial(_fold_scores, learner, X, y, train, test, task, method, scale)
             for train, test in folds.splits
         ),
         n_jobs,
     )
-    scores = np.full((count_rows(X), *found[0].shape[1:]), np.nan)
-    for (_, test), of_fold in zip(folds.splits, found, strict=True):
+    scores = np.full((count_rows(X), *fold_scores[0].shape[1:]), np.nan)
+    for (_, test), of_fold in zip(folds.splits, fold_scores, strict=True):
         scores[test] = of_fold
     return scores
 

@@ -140,10 +140,12 @@ class Candidates:
 
     def train(self, design: Any, goals: Goals, options: CrossFitOptions) -> None:
         """Train directions without each fold, in addition to those that are known."""
-        known = None if self.rows is None else self.trained
-        self.trained = train_folds(design, goals, options, known)
+        warm = None if self.rows is None else self.trained
+        self.trained = train_folds(design, goals, options, warm)
         self.rows, self.tighter = goals.measured.rows, None
-        self.mixtures = {str(one): one for one in _mixtures(self.trained.directions.names)}
+        self.mixtures = {
+            str(mixture): mixture for mixture in _mixtures(self.trained.directions.names)
+        }
         self.limits = limits_at(goals, options.level, CHOICES)
         self.searches, self.final = {}, {}
 
@@ -158,15 +160,15 @@ class Candidates:
             names += [] if tighter is None or tighter.name in names else [tighter.name]
         for name in names:
             if name not in self.searches:
-                one = self.mixtures[name]
-                scores = directions.out_of_fold(one, measured.rows)
+                mixture = self.mixtures[name]
+                scores = directions.out_of_fold(mixture, measured.rows)
                 self.searches[name] = ThresholdSearch.of(
                     scores, measured, limits, settings["thresholds"]
                 )
                 self.final[name] = standardize(
                     self.trained.columns.design,
                     self.trained.weight,
-                    directions.mean_direction(one),
+                    directions.mean_direction(mixture),
                     centered=options.fit_intercept,
                 )
         return {name: self.searches[name].under(measured, limits) for name in names}
@@ -186,7 +188,7 @@ class Candidates:
         coef, mean = self.final[choice.name]
         weights, larger = trained.place.weights(coef)
         missed = not choice.feasible and all(
-            one.slack.max() < -RATE_TOL for one in searches.values()
+            search.slack.max() < -RATE_TOL for search in searches.values()
         )
         return CrossFitted(
             direction=chosen,
@@ -211,14 +213,14 @@ def _shadow_prices(
     choice: Choice,
 ) -> ShadowPrices:
     """Shadow prices in the best mixture of all directions' thresholds; nan if none is inside."""
-    z, known = choice.quantile, dict[str, Rules]()
-    for name, one in searches.items():
-        known[name] = rules_of_curve(one.curve.spread(FEW_THRESHOLDS), measured, limits, z)
-    every, m = Rules.joined(list(known.values())), len(limits.offset)
+    z, rules = choice.quantile, dict[str, Rules]()
+    for name, search in searches.items():
+        rules[name] = rules_of_curve(search.curve.spread(FEW_THRESHOLDS), measured, limits, z)
+    every, m = Rules.joined(list(rules.values())), len(limits.offset)
     free = float(np.fmin(every.free_value(), choice.rule.objective))
     if not choice.feasible:
         return ShadowPrices(np.full(m, np.nan), np.full(m, np.nan), free)
-    priced = Rules.joined([known[name] for name in known if name in {*directions, choice.name}])
+    priced = Rules.joined([rules[name] for name in rules if name in {*directions, choice.name}])
     return ShadowPrices(
         shadow_prices(priced, measured, choice.rule.decided),
         dropped_prices(every, measured, choice.rule.objective),
@@ -229,7 +231,7 @@ def _shadow_prices(
 def _relaxed(searches: list[ThresholdSearch], goals: Goals) -> Relaxations:
     """How far to relax the declared bounds, by the rates out of fold."""
     declared = [rows for _, rows in declared_bounds(goals)]
-    return least_relaxations((one.slacks() for one in searches), declared)
+    return least_relaxations((search.slacks() for search in searches), declared)
 
 
 def _choice_settings(options: CrossFitOptions) -> dict[str, Any]:
@@ -251,7 +253,7 @@ def _preselected(
     measured = part.measured
     limits = limits_at(part, None)
     candidates = {
-        name: directions.out_of_fold(one, measured.rows) for name, one in mixtures.items()
+        name: directions.out_of_fold(mixture, measured.rows) for name, mixture in mixtures.items()
     }
     best = choose(candidates, measured, limits, **settings)
     return list(dict.fromkeys([PLAIN, best.name]))
@@ -260,4 +262,4 @@ def _preselected(
 def _mixtures(names: tuple[str, ...]) -> list[Mixture]:
     """The plain direction, and all mixtures of it with each other one."""
     others = [name for name in names if name != PLAIN]
-    return [Mixture(PLAIN, PLAIN), *(Mixture(PLAIN, one, t) for one in others for t in SHARES)]
+    return [Mixture(PLAIN, PLAIN), *(Mixture(PLAIN, other, t) for other in others for t in SHARES)]

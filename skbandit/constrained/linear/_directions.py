@@ -67,7 +67,7 @@ class Directions:
         X: Any,
         weight: np.ndarray,
         fold: np.ndarray,
-        found: list[Mapping[str, np.ndarray]],
+        by_fold: list[Mapping[str, np.ndarray]],
         *,
         centered: bool,
     ) -> Directions:
@@ -81,19 +81,19 @@ class Directions:
             Weights of the rows in means and deviations.
         fold : ndarray of int, shape (n,)
             Fold of each row.
-        found : list of mappings of str to ndarray of shape (d,)
+        by_fold : list of mappings of str to ndarray of shape (d,)
             Directions by name, without each fold. The first stands in for those that are
             missing or tell no rows apart.
         centered : bool
             Whether scores have mean 0.
         """
-        names = tuple(dict.fromkeys(name for one in found for name in one))
+        names = tuple(dict.fromkeys(name for coef_of in by_fold for name in coef_of))
         share = weight / weight.sum()
         coefs, centers, correlations = [], [], []
         scores = np.empty((len(fold), len(names)))
-        for k, one in enumerate(found):
-            plain = next(iter(one.values()))
-            coef = np.column_stack([one.get(name, plain) for name in names])
+        for k, coef_of in enumerate(by_fold):
+            plain = next(iter(coef_of.values()))
+            coef = np.column_stack([coef_of.get(name, plain) for name in names])
             raw = np.asarray(X @ coef)
             mean, deviation = _moments(raw, share, centered)
             flat = deviation <= SMALLEST_DEVIATION * np.abs(raw).max(axis=0)
@@ -256,14 +256,14 @@ def fit_logistic(
     zero = float(weight.sum()) * np.log(2.0)
     if d > FEW_COLUMNS:
         options = {"maxiter": MAX_LBFGS, "ftol": SMALL_DECREASE}
-        found = minimize(
+        optimum = minimize(
             lambda theta: _loss(theta, X, sign, weight)[:2],
             theta,
             jac=True,
             method="L-BFGS-B",
             options=options,
         )
-        theta = found.x
+        theta = optimum.x
     else:
         theta = _newton(X, sign, weight, theta, LAST_STEP * max(zero, 1e-300))
     return LinearFit(theta[:d], float(theta[d]) if fit_intercept else 0.0)

@@ -154,9 +154,9 @@ class OneFold:
 
     def directions(self, run: int = 0) -> dict[str, np.ndarray]:
         """All directions by name, the logistic one first."""
-        found = {PLAIN: self.plain.coef, _named(RAMP, run): self.ramp.coef}
+        coefs = {PLAIN: self.plain.coef, _named(RAMP, run): self.ramp.coef}
         numbered = enumerate(self.cost_sensitive, start=1)
-        return found | {_named(COST_SENSITIVE, run, k): fit.coef for k, fit in numbered}
+        return coefs | {_named(COST_SENSITIVE, run, k): fit.coef for k, fit in numbered}
 
 
 @dataclass(frozen=True)
@@ -193,22 +193,22 @@ class TrainedFolds:
     def plain_predictions(self) -> np.ndarray:
         """Predictions of all rows, 0 and 1, by the logistic regression without their fold."""
         positive = np.zeros(len(self.fold))
-        for k, one in enumerate(self.runs[0]):
+        for k, fold_fits in enumerate(self.runs[0]):
             rows = np.flatnonzero(self.fold == k)
-            scores = self.columns.rows(rows) @ one.plain.coef + one.plain.intercept
+            scores = self.columns.rows(rows) @ fold_fits.plain.coef + fold_fits.plain.intercept
             positive[rows] = np.asarray(scores).ravel() > 0
         return positive
 
     def plain_rule(self) -> Point:
         """The mean of the folds' logistic regressions, for the design's columns."""
         coefs, intercepts = [], []
-        for one in self.runs[0]:
-            coef = one.plain.coef / self.columns.scales
+        for fold_fits in self.runs[0]:
+            coef = fold_fits.plain.coef / self.columns.scales
             weights, larger = self.place.weights(coef)
             if self.columns.center is not None:
                 larger += float(self.columns.center @ coef)
             coefs.append(weights)
-            intercepts.append(one.plain.intercept - larger)
+            intercepts.append(fold_fits.plain.intercept - larger)
         return Point(np.mean(coefs, axis=0), float(np.mean(intercepts)))
 
 
@@ -247,25 +247,25 @@ def train_folds(
     if warm is None:
         plain = _fit_plain(columns, goals, kept, intercept)
     else:  # which no bound changes
-        plain = [one.plain for one in warm.runs[0]]
+        plain = [fold_fits.plain for fold_fits in warm.runs[0]]
     fits, costs = _cost_sensitive_fits(columns, goals, fold, kept, plain, options)
     alpha = alpha_of(goals.measured, options)
     ramps = [
-        _train_ramp(columns, costs, alpha, rows, [start, *some[-1:]], options)
-        for rows, start, some in zip(kept, plain, fits, strict=True)
+        _train_ramp(columns, costs, alpha, rows, [start, *weighted[-1:]], options)
+        for rows, start, weighted in zip(kept, plain, fits, strict=True)
     ]
-    folds = [OneFold(*one) for one in zip(plain, ramps, fits, strict=True)]
+    folds = [OneFold(*parts) for parts in zip(plain, ramps, fits, strict=True)]
     runs = (*(() if warm is None else warm.runs), folds)
-    found: list[Mapping[str, np.ndarray]] = [
+    by_fold: list[Mapping[str, np.ndarray]] = [
         {
             name: coef / columns.scales
-            for run, one in enumerate(of_fold)
-            for name, coef in one.directions(run).items()
+            for run, fold_fits in enumerate(of_fold)
+            for name, coef in fold_fits.directions(run).items()
         }
         for of_fold in zip(*runs, strict=True)
     ]
     directions = Directions.standardized(
-        columns.design, used.astype(float), fold, found, centered=intercept
+        columns.design, used.astype(float), fold, by_fold, centered=intercept
     )
     return TrainedFolds(columns, place, used, fold, runs, directions)
 
@@ -346,7 +346,7 @@ def assign_to_folds(
         fold[:n] = options.cv
     else:
         n_folds = options.cv
-        counts = [len(np.unique(unit[counted[label[counted] == one]])) for one in (0, 1)]
+        counts = [len(np.unique(unit[counted[label[counted] == code]])) for code in (0, 1)]
         if min(counts) < 2:
             raise ValueError(
                 f"One class has {min(counts)} row of positive weight, and rows of both classes "
@@ -473,8 +473,8 @@ def _to_gain(criterion: Criterion, done: Sequence[Round]) -> float:
 
     `Round.gap` is less where constraints hold as N - tD <= 0 for rates of 0/0.
     """
-    rules = [criterion.search(one.scores).best() for one in done]
-    value = min((one.objective for one in rules if one.feasible), default=np.inf)
+    rules = [criterion.search(round_.scores).best() for round_ in done]
+    value = min((rule.objective for rule in rules if rule.feasible), default=np.inf)
     return value - (done[-1].value - done[-1].gap)
 
 
@@ -510,13 +510,13 @@ def _cost_sensitive_fits(
         task = costs.task(multipliers)
         return task if all(task.has_both_labels(np.flatnonzero(rows)) for rows in kept) else None
 
-    known, limit = criterion.known(), 1 + MOST_COST_SENSITIVE_FITS
+    known_rules, limit = criterion.no_rules(), 1 + MOST_COST_SENSITIVE_FITS
     much = MUCH_TO_GAIN * objective_scale(goals.measured)
     done: list[Round] = []
-    for one in rounds(
-        criterion, known, costs.plain, score, task_of, max_iter=limit, tol=COST_SENSITIVE_TOL
+    for round_ in rounds(
+        criterion, known_rules, costs.plain, score, task_of, max_iter=limit, tol=COST_SENSITIVE_TOL
     ):
-        done.append(one)
+        done.append(round_)
         if len(done) > COST_SENSITIVE_FITS and not _to_gain(criterion, done) > much:
             break
     last = row_costs(costs.goals, done[-1].multipliers)

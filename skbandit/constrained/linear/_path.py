@@ -235,7 +235,7 @@ def constraint_path(
     constraints_at, words = family(classifier.constraints, constraint)
     goals = [constraints_at(number) for number in numbers]
     varied: list[list[Constraint]]
-    varied = [[one for one in at if isinstance(one, VariedConstraint)] for at in goals]
+    varied = [[goal for goal in at if isinstance(goal, VariedConstraint)] for at in goals]
     sense = common_sense(varied, numbers)
 
     if transformers is not None:
@@ -340,7 +340,9 @@ def family(
             label = "bound"
 
         def with_made(bound: float) -> list[Constraint]:
-            made = [_as_varied(one) for one in flatten_constraints(constraint_at(bound))]
+            made = [
+                _as_varied(constraint) for constraint in flatten_constraints(constraint_at(bound))
+            ]
             if not made:
                 raise ValueError(f"constraint={constraint_at!r} returns no constraint for {bound}.")
             return [*constraints, *made]
@@ -358,7 +360,7 @@ def family(
 
 def _index(constraints: list[Constraint], which: Any) -> int:
     """Return the index of the constraint that the user's `constraint=` refers to."""
-    listed = "; ".join(f"{k}: {one.label}" for k, one in enumerate(constraints))
+    listed = "; ".join(f"{k}: {constraint.label}" for k, constraint in enumerate(constraints))
     if not constraints:
         raise ValueError(
             "The estimator declares no constraint whose bound could vary: declare one, or pass "
@@ -369,16 +371,22 @@ def _index(constraints: list[Constraint], which: Any) -> int:
     if which is None:
         raise ValueError(f"Pass constraint= to choose the one whose bound varies: {listed}.")
     if isinstance(which, str):
-        found = [k for k, one in enumerate(constraints) if which in (one.name, one.text)]
-        if len(found) == 1:
-            return found[0]
+        matches = [
+            k
+            for k, constraint in enumerate(constraints)
+            if which in (constraint.name, constraint.text)
+        ]
+        if len(matches) == 1:
+            return matches[0]
     elif isinstance(which, int | np.integer) and -len(constraints) <= which < len(constraints):
         return int(which) % len(constraints)
     raise ValueError(f"constraint={which!r} does not match exactly one of {listed}.")
 
 
-def _as_varied(one: Constraint) -> VariedConstraint:
-    return VariedConstraint(one.lhs, one.sense, one.rhs, one.absolute, one.name)
+def _as_varied(constraint: Constraint) -> VariedConstraint:
+    return VariedConstraint(
+        constraint.lhs, constraint.sense, constraint.rhs, constraint.absolute, constraint.name
+    )
 
 
 def with_bound(constraint: Constraint, bound: float) -> Constraint:
@@ -394,11 +402,11 @@ def with_bound(constraint: Constraint, bound: float) -> Constraint:
 def common_sense(varied: Iterable[list[Constraint]], numbers: list[float]) -> str | None:
     """Return the sense of all constraints if each is bounded by its own number, else None."""
     as_given = all(
-        one.rhs.constant == number
+        constraint.rhs.constant == number
         for made, number in zip(varied, numbers, strict=True)
-        for one in made
+        for constraint in made
     )
-    senses = {str(one.sense) for made in varied for one in made}
+    senses = {str(constraint.sense) for made in varied for constraint in made}
     return senses.pop() if as_given and len(senses) == 1 else None
 
 
@@ -408,10 +416,10 @@ def common_text(varied: list[list[Constraint]]) -> str | None:
     return texts.pop() if len(texts) == 1 else None
 
 
-def _bounded_text(one: Constraint) -> str:
-    if one.name is not None or not one.rhs.is_number:
-        return one.label
-    return f"abs({one.lhs})" if one.absolute else f"{one.lhs}"
+def _bounded_text(constraint: Constraint) -> str:
+    if constraint.name is not None or not constraint.rhs.is_number:
+        return constraint.label
+    return f"abs({constraint.lhs})" if constraint.absolute else f"{constraint.lhs}"
 
 
 def tightest_first(numbers: list[float], sense: str | None) -> list[int]:
@@ -432,9 +440,9 @@ def _objectives(
     forms = LinearFractionalForms.stack([bind_rate(objective, data)[:2]], len(data))
     predictions = zip(*[model._predictions(design) for model in models], strict=True)
     return {
-        name: np.array([forms.values(positive)[0] for positive in some])
-        for name, some in zip(["objective", "expected_objective"], predictions, strict=True)
-        if some[0] is not None
+        name: np.array([forms.values(positive)[0] for positive in of_models])
+        for name, of_models in zip(["objective", "expected_objective"], predictions, strict=True)
+        if of_models[0] is not None
     }
 
 
@@ -476,7 +484,9 @@ def _table(bounds: list[float], sense: str | None, columns: Any) -> pd.DataFrame
 def _own(model: BaseRampClassifier) -> pd.DataFrame:
     """The report of a model with slacks of its values on the training rows."""
     report = model.constraint_report_
-    sign = np.array([1.0 if one.sense == "<=" else -1.0 for one in model._constraints])
+    sign = np.array(
+        [1.0 if constraint.sense == "<=" else -1.0 for constraint in model._constraints]
+    )
     return report.assign(slack=sign * (report["bound"] - report["value"]))
 
 
@@ -494,7 +504,9 @@ def _out_of_fold_slack(models: list[BaseRampClassifier]) -> dict[str, list[float
 
 def _is_varied(constraints: Sequence[Constraint]) -> np.ndarray:
     """Mask of the constraints whose bound varies."""
-    return np.array([isinstance(one, VariedConstraint) for one in constraints], dtype=bool)
+    return np.array(
+        [isinstance(constraint, VariedConstraint) for constraint in constraints], dtype=bool
+    )
 
 
 def _smallest_slack(constraints: Sequence[Constraint], report: pd.DataFrame) -> float:

@@ -381,7 +381,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         self, positive: np.ndarray, fitted: CrossFitted, goals: Goals
     ) -> pd.DataFrame:
         """The report of the rule on its training rows and of out-of-fold predictions."""
-        own = self._report(positive, goals.data, goals.constraints)
+        training = self._report(positive, goals.data, goals.constraints)
         held_out = report_table(
             goals.constraints,
             goals.data,
@@ -393,7 +393,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         if self.confidence_level is not None:
             at, choice = fitted.limits.at, fitted.choice
             margins = at(choice.rule.decided, 0.0) - at(choice.rule.decided, choice.quantile)
-        return cross_fitted_report(own, held_out, margins)
+        return cross_fitted_report(training, held_out, margins)
 
     def _check_fitted(self, positive: np.ndarray, fitted: CrossFitted, goals: Goals) -> None:
         """Raise if no rule meets the constraints out of fold; warn if the final one does not."""
@@ -437,8 +437,8 @@ def _surely_violated(goals: Goals, positive: np.ndarray) -> list[str]:
     rules = goals.constraints
     values = rules.values(positive)
     for k in np.flatnonzero(goals.is_measured & ~(rules.slack(values) >= -RATE_TOL)):
-        one = rules.constraints[k]
-        low, high = interval(one.rate, goals.data, positive, INTERVAL_LEVEL)
+        constraint = rules.constraints[k]
+        low, high = interval(constraint.rate, goals.data, positive, INTERVAL_LEVEL)
         if not low <= rules.bound[k] <= high:
-            violated.append(f"{one.label} is {values[k]:.4g}")
+            violated.append(f"{constraint.label} is {values[k]:.4g}")
     return violated

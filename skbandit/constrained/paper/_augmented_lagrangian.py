@@ -113,13 +113,13 @@ def curvature(
     out[:] = 0.0
     at, value = np.empty(2 * len(position), np.int64), np.empty(2 * len(position))
     for j in range(len(indptr) - 1):
-        found = 0
+        n_entries = 0
         for a in range(indptr[j], indptr[j + 1]):
             if slope[a] != 0.0 and position[k[a]] >= 0:
-                at[found], value[found] = position[k[a]], slope[a]
-                found += 1
-        for i in range(found):
-            for c in range(found):
+                at[n_entries], value[n_entries] = position[k[a]], slope[a]
+                n_entries += 1
+        for i in range(n_entries):
+            for c in range(n_entries):
                 out[at[i], at[c]] += value[i] * value[c]
 
 
@@ -256,12 +256,12 @@ class AugmentedLagrangian:
         """The derivative in v."""
         return (here.costs - self.gamma)[1:] - (here.v - self.center) / self.tau
 
-    def curvature(self, here: LagrangianPoint, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def curvature(self, here: LagrangianPoint, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Minus the second derivative in some of v, and the slope in f of each entry."""
-        by_row, size = self.problem.by_row, int(some.sum())
+        by_row, size = self.problem.by_row, int(part.sum())
         slope, M = np.empty_like(by_row.data), np.empty((size, size))
         slopes(here.place, by_row.indptr, by_row.data, slope)
-        position = np.append(-1, np.where(some, np.cumsum(some) - 1, -1))
+        position = np.append(-1, np.where(part, np.cumsum(part) - 1, -1))
         curvature(slope, by_row.indptr, by_row.indices, position, M)
         M /= self.sigma
         M.flat[:: size + 1] += 1 / self.tau
@@ -279,7 +279,7 @@ class AugmentedLagrangian:
         where D_F holds the slopes in f of the constraints F, and M is the curvature in v.
         """
         problem, sigma = self.problem, self.sigma
-        one = float(problem.fit_intercept)  # the last column of [X 1], 0 without intercept
+        constant = float(problem.fit_intercept)  # the last column of [X 1], 0 without intercept
         kinked = (here.place == LOW_KINK) | (here.place == HIGH_KINK)
         X = problem.X[np.flatnonzero(kinked)]
         XT = X.T  # not a mere view if X is sparse
@@ -288,14 +288,14 @@ class AugmentedLagrangian:
         ridge = damping + np.append(np.full(len(here.w), problem.alpha), INTERCEPT_RIDGE * sigma)
 
         def hessian(u: np.ndarray) -> np.ndarray:
-            along = sigma * (X @ u[:-1] + one * u[-1])
+            along = sigma * (X @ u[:-1] + constant * u[-1])
             image = ridge * u + E @ (response @ u)
             image[:-1] += XT @ along
-            image[-1] += one * along.sum()
+            image[-1] += constant * along.sum()
             return image
 
         diagonal = ridge + np.einsum("if,fi->i", E, response)
-        diagonal += sigma * np.append(column_squares(X), one * X.shape[0])
+        diagonal += sigma * np.append(column_squares(X), constant * X.shape[0])
         size = len(gradient)
         u, _ = cg(
             LinearOperator((size, size), matvec=hessian),
@@ -457,11 +457,11 @@ class AugmentedLagrangianSolver(ParametersMixin):
             here, n_steps = _minimize(lagrangian, lagrangian.at(w, b, z, v), penalty, tol)
             w, b, z, v, theta = here.w, here.b, here.z, here.v, here.theta
 
-            found = certify(problem, w, b, v, penalty, _hinge_duals(problem, v, theta), z)
-            best_dual = max(best_dual, found.dual)
-            missed = hard and found.excess > MAX_EXCESS
-            if (missed, found.primal) < best_rank:
-                best, best_rank = found, (missed, found.primal)
+            solution = certify(problem, w, b, v, penalty, _hinge_duals(problem, v, theta), z)
+            best_dual = max(best_dual, solution.dual)
+            missed = hard and solution.excess > MAX_EXCESS
+            if (missed, solution.primal) < best_rank:
+                best, best_rank = solution, (missed, solution.primal)
             error = best_rank[1] - best_dual
             n_stalled = 0 if error < 0.9 * least_error else n_stalled + 1
             least_error = min(least_error, error)
@@ -469,7 +469,7 @@ class AugmentedLagrangianSolver(ParametersMixin):
             solved = error <= tol and not best_rank[0]
             if solved or n_stalled > MAX_STALLED_UPDATES or n_at_upper > MAX_UPDATES_AT_UPPER:
                 break
-            if missed and found.primal - best_dual <= tol:
+            if missed and solution.primal - best_dual <= tol:
                 # f meets the constraints, X w + b not yet: it is scattered around f's kinks
                 violations = np.maximum(problem.rows(z)[1:], 0.0)
                 affordable = 0.25 * tol / (1 + v.sum())
@@ -480,7 +480,7 @@ class AugmentedLagrangianSolver(ParametersMixin):
             reason = "they may contradict one another" if n_at_upper else f"the gap was {error:.1e}"
             raise SolverError(
                 "The augmented Lagrangian found no point within the hard constraints: the last "
-                f"one misses them by {found.excess:.1e}, at multipliers up to "
+                f"one misses them by {solution.excess:.1e}, at multipliers up to "
                 f"{v.max(initial=0.0):.1e}; {reason}. Raise the solver's max_iter to allow more "
                 "multiplier updates, or relax the constraints."
             )

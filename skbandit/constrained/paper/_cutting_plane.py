@@ -253,8 +253,8 @@ def solve_svm(
     >>> from skbandit.constrained.paper._cutting_plane import Design
     >>> from skbandit.constrained.paper._cutting_plane import WeightedSVM, solve_svm
     >>> X, p, q = np.array([[1.0], [-1.0]]), np.array([0.0, 0.5]), np.array([0.5, 0.0])
-    >>> found = solve_svm(WeightedSVM(Design.of(X), p, q, alpha=0.1), tol=1e-10)
-    >>> found.coef.round(6), round(found.primal, 6), round(found.dual, 6)
+    >>> solution = solve_svm(WeightedSVM(Design.of(X), p, q, alpha=0.1), tol=1e-10)
+    >>> solution.coef.round(6), round(solution.primal, 6), round(solution.dual, 6)
     (array([0.5]), 0.0125, 0.0125)
     """
     X, alpha = svm.design.X, svm.alpha
@@ -534,8 +534,8 @@ class SVMOptimizer:
         """
         constant = -float(np.append(1.0, v) @ self.problem.gamma)  # Psi minus the SVM
         ceiling = h - constant
-        found = solve_svm(self.svm(v), epsilon, warm, ceiling=ceiling, max_epochs=max_epochs)
-        return found, found.dual + constant
+        solution = solve_svm(self.svm(v), epsilon, warm, ceiling=ceiling, max_epochs=max_epochs)
+        return solution, solution.dual + constant
 
 
 @dataclass
@@ -705,7 +705,7 @@ def _certified(
             "may be infeasible."
         )
     duals = svm.svm.hinge_duals(svm.theta)
-    found = certify(problem, point.coef, point.intercept, v, penalty, duals)
-    if found.gap > tol:
-        found = polish(problem, found, duals, penalty)
-    return replace(found, state=svm)
+    solution = certify(problem, point.coef, point.intercept, v, penalty, duals)
+    if solution.gap > tol:
+        solution = polish(problem, solution, duals, penalty)
+    return replace(solution, state=svm)

@@ -102,7 +102,7 @@ class CvxpySolver(ParametersMixin):
         """
         import cvxpy as cp  # takes most of a second: imported on first use
 
-        backends = [one for one in BACKENDS if one in cp.installed_solvers()]
+        backends = [name for name in BACKENDS if name in cp.installed_solvers()]
         if self.options or not backends:  # options are those of one backend
             named = str(self.options.get("solver", [*backends, BACKENDS[-1]][0]))
             return self._solve_by(named, cp, problem, penalty, tol)
@@ -174,12 +174,12 @@ class CvxpySolver(ParametersMixin):
                 f"cvxpy finds no solver {solver!r}; installed are {', '.join(installed)}. Try "
                 f"{cure}one of these with solver_options={{'solver': ...}}."
             )
-        own = ACCURACY_OPTIONS.get(name, lambda tol: {})(tol)
+        accuracy = ACCURACY_OPTIONS.get(name, lambda tol: {})(tol)
         try:
             with warnings.catch_warnings():
                 # "Solution may be inaccurate": the certified gap says how inaccurate.
                 warnings.simplefilter("ignore", UserWarning)
-                program.solve(**{**own, **options})
+                program.solve(**{**accuracy, **options})
         except (
             cp.error.SolverError,
             cp.error.DCPError,

@@ -393,12 +393,12 @@ class ParametersMixin:
         ValueError
             If a parameter is unknown or its value invalid.
         """
-        known = self.get_params()
-        unknown = [name for name in params if name not in known]
+        parameters = self.get_params()
+        unknown = [name for name in params if name not in parameters]
         if unknown:
             raise ValueError(
                 f"{type(self).__name__} has no parameter {unknown[0]!r}; it takes "
-                f"{', '.join(map(repr, known))}."
+                f"{', '.join(map(repr, parameters))}."
             )
         checked = replace(self, **params)  # __post_init__ refuses invalid values
         vars(self).update(vars(checked))

@@ -366,13 +366,13 @@ class RampClassifier(BaseRampClassifier):
         self.objective_path_ = np.array(trained.mm.path)
         self.n_iter_ = len(trained.mm.path)
         scores, positive = problem.scores(point), problem.scores(replace(point, intercept=b)) > 0
-        known = [scores] if trained.free is None else [scores, problem.X @ trained.free]
-        curves = [Curve.of(one).spread(MAX_THRESHOLDS) for one in known]
-        rules = Rules.joined([rules_of_curve(one, goals.measured) for one in curves])
+        score_vectors = [scores] if trained.free is None else [scores, problem.X @ trained.free]
+        curves = [Curve.of(vector).spread(MAX_THRESHOLDS) for vector in score_vectors]
+        rules = Rules.joined([rules_of_curve(curve, goals.measured) for curve in curves])
         per_unit = problem.shadow_prices(trained.multipliers, ramp(scores))
-        own = goals.measured.objective_value(positive)
-        dropped = dropped_prices(rules, goals.measured, own)
-        free = float(np.fmin(rules.free_value(), own))
+        objective = goals.measured.objective_value(positive)
+        dropped = dropped_prices(rules, goals.measured, objective)
+        free = float(np.fmin(rules.free_value(), objective))
         self._set_prices(goals, ShadowPrices(per_unit, dropped, free))
 
     def _check_trained(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:

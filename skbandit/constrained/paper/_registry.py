@@ -65,12 +65,12 @@ def choose_solver(
     kind = solver_class(name)
     if name == "cvxpy":  # its options belong to cvxpy
         return kind(dict(options))
-    known = [field.name for field in fields(kind)]
-    unknown = [option for option in options if option not in known]
+    names = [field.name for field in fields(kind)]
+    unknown = [option for option in options if option not in names]
     if unknown:
         raise ValueError(
             f"solver_options has {unknown[0]!r}, which {kind.__name__} does not accept; it accepts "
-            f"{', '.join(map(repr, known))}."
+            f"{', '.join(map(repr, names))}."
         )
     return kind(**options)
 

@@ -271,9 +271,9 @@ class SmoothedProblem:
 
     def shares(self, z: np.ndarray, smoothing: Smoothing) -> Centers:
         """Slopes of the smoothed hinges at scores z, in [0, 1]."""
-        found = Centers(np.empty_like(z), np.empty_like(z))
-        hinge_shares(smoothing.centers, z, smoothing.eps, found.up, found.down)
-        return found
+        slopes = Centers(np.empty_like(z), np.empty_like(z))
+        hinge_shares(smoothing.centers, z, smoothing.eps, slopes.up, slopes.down)
+        return slopes
 
     def hinge_duals(self, z: np.ndarray, v: np.ndarray, smoothing: Smoothing) -> HingeDuals:
         """Duals of the hinges at scores z and multipliers v."""
@@ -708,17 +708,17 @@ class SmoothedNewtonSolver(ParametersMixin):
         """
         problem = replace(problem, X=canonical(problem.X))
         with one_blas_thread():
-            found = self._descend(problem, penalty, tol, warm)
+            solution = self._descend(problem, penalty, tol, warm)
             enough = max(tol, FALLBACK_GAP * problem.objective_scale)
-            if found is not None and abs(found.gap) <= enough:
-                return found
+            if solution is not None and abs(solution.gap) <= enough:
+                return solution
             try:
-                second = AugmentedLagrangianSolver().solve(problem, penalty, tol, found)
+                second = AugmentedLagrangianSolver().solve(problem, penalty, tol, solution)
             except SolverError:
-                if found is None:
+                if solution is None:
                     raise
-                return found  # less exact than requested, but within the constraints
-            return second if found is None or second.gap < found.gap else found
+                return solution  # less exact than requested, but within the constraints
+            return second if solution is None or second.gap < solution.gap else solution
 
     def _descend(
         self, problem: ConvexProblem, penalty: float, tol: float, warm: Solution | None
@@ -740,17 +740,17 @@ class SmoothedNewtonSolver(ParametersMixin):
                 continue
             if schedule.certifies:
                 duals = smoothed.hinge_duals(here.z, here.v, smoothing)
-                found = _certified(problem, here, penalty, duals)
-                error = _error(found, hard)
+                solution = _certified(problem, here, penalty, duals)
+                error = _error(solution, hard)
                 n_stalled = 0 if error < 0.9 * least_error else n_stalled + 1
                 stalled = n_stalled > MAX_STALLED_CERTIFICATES
                 promising = error < polish_below and _is_small(problem, here, duals)
                 if error > tol and (promising or stalled):
                     polish_below = error / 10
-                    found = polish(problem, found, duals, penalty)
-                    error = _error(found, hard)
+                    solution = polish(problem, solution, duals, penalty)
+                    error = _error(solution, hard)
                 if error < least_error:
-                    best, least_error = found, error
+                    best, least_error = solution, error
                 if least_error <= tol or stalled:
                     break
                 if hard and not schedule.lifted and _is_too_low(step_penalty, here.v):
@@ -794,6 +794,6 @@ def _is_small(problem: ConvexProblem, here: NewtonIterate, duals: HingeDuals) ->
     return len(here.u) + len(here.v) + int(kinked.sum()) <= POLISH_UNKNOWNS
 
 
-def _error(found: Solution, hard: bool) -> float:
+def _error(solution: Solution, hard: bool) -> float:
     """The gap; infinite if hard constraints are missed."""
-    return math.inf if hard and found.excess > MAX_EXCESS else abs(found.gap)
+    return math.inf if hard and solution.excess > MAX_EXCESS else abs(solution.gap)

@@ -105,13 +105,13 @@ def directions(problem: RampProblem, multipliers: np.ndarray) -> Iterator[Point]
 
 def scaled_and_shifted(problem: RampProblem, solution: Solution) -> list[Point]:
     """Return a solution as it is, and at its best scale with its best b."""
-    found = Point(solution.coef, solution.intercept)
-    return [found, best_intercept(problem, solution.coef, SCALES)]
+    point = Point(solution.coef, solution.intercept)
+    return [point, best_intercept(problem, solution.coef, SCALES)]
 
 
 def lowest(problem: RampProblem, candidates: list[Point]) -> Point:
     """Return the candidate with the lowest penalized objective."""
-    values = np.array([problem.evaluate(one).penalized(START_PENALTY) for one in candidates])
+    values = np.array([problem.evaluate(point).penalized(START_PENALTY) for point in candidates])
     return candidates[int(np.flatnonzero(values <= values.min() + TIE)[0])]
 
 
@@ -197,7 +197,7 @@ def relaxations(
         Of the convex problems.
     """
     free = unconstrained_solution(problem, solver)
-    found = [closest, Point(free.coef, free.intercept)]
+    points = [closest, Point(free.coef, free.intercept)]
     missed = problem.violation((problem.scores(closest) > 0).astype(float))
     worst = [float(missed[rows].max()) for rows in declared]
     for k in np.argsort(worst)[::-1][:MAX_DECLARED]:
@@ -214,33 +214,37 @@ def relaxations(
             )
         except SolverError:  # a solver that gives up adds no direction
             continue
-        found.append(ended.point)
+        points.append(ended.point)
     goals = problem.goals
-    curves = (Curve.of(problem.scores(point)) for point in found)
-    return least_relaxations((slacks(goals, one.values(goals.forms)) for one in curves), declared)
+    curves = (Curve.of(problem.scores(point)) for point in points)
+    return least_relaxations(
+        (slacks(goals, curve.values(goals.forms)) for curve in curves), declared
+    )
 
 
-def least_relaxations(found: Iterable[np.ndarray], declared: Sequence[np.ndarray]) -> Relaxations:
+def least_relaxations(
+    by_direction: Iterable[np.ndarray], declared: Sequence[np.ndarray]
+) -> Relaxations:
     """The smallest relaxations over all thresholds along some directions.
 
     Parameters
     ----------
-    found : iterable of ndarray of shape (m, C)
+    by_direction : iterable of ndarray of shape (m, C)
         For each direction, the slack of every constraint at each of its thresholds.
     declared : sequence of ndarray of int
         For each declared bound the constraints that share it.
     """
     alone, together = np.full(len(declared), np.inf), np.full(len(declared), np.inf)
-    for slack in found:
+    for slack in by_direction:
         needed = np.maximum(-np.array([slack[rows].min(axis=0) for rows in declared]), 0.0)
         needed[needed <= RATE_TOL] = 0.0
         total = needed.sum(axis=0)
         best = int(np.argmin(total))
         if total[best] < together.sum():
             together = needed[:, best]
-        for k, own in enumerate(needed):
+        for k, amount in enumerate(needed):
             others_hold = (np.delete(needed, k, axis=0) == 0).all(axis=0)
-            alone[k] = min(alone[k], own[others_hold].min(initial=np.inf))
+            alone[k] = min(alone[k], amount[others_hold].min(initial=np.inf))
     return Relaxations(alone, together)
 
 
@@ -253,15 +257,17 @@ def relaxation_advice(problem: RampProblem, closest: Point, goals: Goals, solver
     return in_words(relaxations(problem, closest, declared, solver), goals)
 
 
-def in_words(found: Relaxations, goals: Goals, where: str = "On these rows") -> str:
+def in_words(relaxation: Relaxations, goals: Goals, where: str = "On these rows") -> str:
     """Relaxations of the declared bounds in one or two sentences and a space, or nothing."""
     families = declared_bounds(goals)
     measured = goals.constraints.subset(goals.is_measured)
     alone, together = [], []
-    for (label, rows), own, shared in zip(families, found.alone, found.together, strict=True):
+    for (label, rows), amount, shared in zip(
+        families, relaxation.alone, relaxation.together, strict=True
+    ):
         sign, bound = measured.sign[rows[0]], measured.bound[rows[0]]
-        if 0 < own < np.inf:
-            alone.append(f"{label} to {_beyond(bound + sign * own, sign)}")
+        if 0 < amount < np.inf:
+            alone.append(f"{label} to {_beyond(bound + sign * amount, sign)}")
         if 0 < shared < np.inf:
             together.append(f"{label} to {_beyond(bound + sign * shared, sign)}")
     said = f"{where} it is about enough to relax {', or '.join(alone)}. " if alone else ""
@@ -277,11 +283,11 @@ def declared_bounds(goals: Goals) -> list[tuple[str, np.ndarray]]:
     """
     families: dict[tuple[Any, ...], list[int]] = {}
     measured = goals.constraints.subset(goals.is_measured)
-    labels = [one.label for one in measured.constraints]
-    for k, one in enumerate(measured.constraints):
+    labels = [constraint.label for constraint in measured.constraints]
+    for k, constraint in enumerate(measured.constraints):
         label = re.sub(r" \[[^\[\]]*\]$", "", labels[k])
-        kinds = tuple(atom.kind for atom in one.rate.atoms)  # users may name others alike
-        families.setdefault((label, one.sense, one.bound, kinds), []).append(k)
+        kinds = tuple(atom.kind for atom in constraint.rate.atoms)  # users may name others alike
+        families.setdefault((label, constraint.sense, constraint.bound, kinds), []).append(k)
     return [
         (label if len(rows) > 1 else labels[rows[0]], np.array(rows))
         for (label, *_), rows in families.items()

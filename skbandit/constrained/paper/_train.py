@@ -123,18 +123,18 @@ def with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpti
         current, multipliers = problem.without_noise(mm.point), mm.multipliers
         improved = False
         for point in (current, randomized(problem, current.coef)):
-            found = Trained(trained.mm, point, multipliers, _search(problem, point))
-            if _better(problem, found, best):
-                best, improved = found, True
+            candidate = Trained(trained.mm, point, multipliers, _search(problem, point))
+            if _better(problem, candidate, best):
+                best, improved = candidate, True
             if problem.evaluate(current).feasible:
                 break
         if serves and not improved:
             break
     if not best.point.coef.any() and not _serves(best.threshold, promised):
         for point in directions(problem, best.multipliers):
-            found = replace(best, point=point, threshold=_search(problem, point))
-            if _better(problem, found, best):
-                best = found
+            candidate = replace(best, point=point, threshold=_search(problem, point))
+            if _better(problem, candidate, best):
+                best = candidate
     return best
 
 
@@ -207,9 +207,9 @@ def _promised(problem: RampProblem, point: Point) -> float:
     )
 
 
-def _better(problem: RampProblem, one: Trained, other: Trained) -> bool:
-    """Whether one is better by more than rounding."""
-    (grade, cost), (other_grade, other_cost) = _rank(problem, one), _rank(problem, other)
+def _better(problem: RampProblem, candidate: Trained, other: Trained) -> bool:
+    """Whether a candidate is better by more than rounding."""
+    (grade, cost), (other_grade, other_cost) = _rank(problem, candidate), _rank(problem, other)
     return grade < other_grade or (grade == other_grade and cost < other_cost - RATE_TOL)
 
 
@@ -219,12 +219,12 @@ def _rank(problem: RampProblem, trained: Trained) -> tuple[int, float]:
     A feasible threshold whose randomized rule is no longer feasible must be better by
     USELESS; among infeasible thresholds, a feasible randomized rule comes first.
     """
-    found = trained.threshold
-    assert found is not None
+    threshold = trained.threshold
+    assert threshold is not None
     holds = problem.evaluate(trained.point).feasible
-    if found.feasible:
-        return 0, found.objective + (0.0 if holds else USELESS)
-    return 1 if holds else 2, -found.slack
+    if threshold.feasible:
+        return 0, threshold.objective + (0.0 if holds else USELESS)
+    return 1 if holds else 2, -threshold.slack
 
 
 def train(problem: RampProblem, options: TrainingOptions) -> Trained:
@@ -256,15 +256,15 @@ def train(problem: RampProblem, options: TrainingOptions) -> Trained:
     first = Trained(best, problem.without_noise(best.point), best.multipliers, None)
     if not options.choose_threshold:
         return first
-    found = with_threshold(problem, first, options)
+    trained = with_threshold(problem, first, options)
     if options.from_zero:
-        return found
+        return trained
     free = unconstrained_direction(problem, options.solver, unconstrained)
-    return replace(with_free_direction(problem, found, free), free=free)
+    return replace(with_free_direction(problem, trained, free), free=free)
 
 
-def _ahead(one: MMResult, other: MMResult) -> bool:
+def _ahead(run: MMResult, other: MMResult) -> bool:
     """Whether a run ended better: within the constraints, or with a lower objective there."""
-    if one.feasible and other.feasible:
-        return one.path[-1] < other.path[-1]
-    return one.violation < other.violation
+    if run.feasible and other.feasible:
+        return run.path[-1] < other.path[-1]
+    return run.violation < other.violation

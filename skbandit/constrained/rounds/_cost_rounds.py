@@ -55,8 +55,8 @@ class DecisionCosts:
 
     def of_labels(self) -> GainTask:
         """The task whose gains are 1 for the label of a row."""
-        found = (self.label[:, None] == np.arange(self.n_decisions)).astype(float)
-        return GainTask(found * self.row_weight[:, None])
+        gains = (self.label[:, None] == np.arange(self.n_decisions)).astype(float)
+        return GainTask(gains * self.row_weight[:, None])
 
     def task(self, rule: PricedRule, decided: np.ndarray) -> GainTask:
         """The task at a rule's prices; ratios are linear at its decisions of all rows."""
@@ -176,13 +176,13 @@ def cost_rounds(
         decided = np.zeros(len(best.scores))
         decided[rows] = best.choice.rule.decided
         task = costs.task(best.choice.rule, decided)
-        if not supports(task) or any(task.is_near(one) for one in tried):
+        if not supports(task) or any(task.is_near(previous) for previous in tried):
             return
         tried.append(task)
-        found = CostRound.of(criterion, rows, task, *score(task))
-        yield found
-        if not found.better_than(best):
+        round_ = CostRound.of(criterion, rows, task, *score(task))
+        yield round_
+        if not round_.better_than(best):
             return
-        gained, best = best.loss - found.loss, found
+        gained, best = best.loss - round_.loss, round_
         if gained <= tol:
             return

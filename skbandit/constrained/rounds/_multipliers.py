@@ -152,8 +152,8 @@ class Rules:
         rounding = ACCURACY * np.abs(self.above).max()
         if (above[self.below <= 0] < -rounding).any():
             return -np.inf
-        some = self.below > 0
-        return float((above[some] / self.below[some]).min(initial=np.inf))
+        defined = self.below > 0
+        return float((above[defined] / self.below[defined]).min(initial=np.inf))
 
 
 @dataclass(frozen=True)
@@ -328,10 +328,10 @@ def _multipliers_of_few(
         columns, first = np.vstack([columns, total]), np.append(first, 1.0)
     gain = np.zeros(columns.shape[1])
     gain[0] = -1.0
-    found = linprog(gain, A_ub=columns, b_ub=first, bounds=bounds, method="highs")
-    if found.x is None:
-        raise ArithmeticError(f"The linear program of {columns.shape[0]} rules: {found.message}")
-    value, constraints, groups = np.split(found.x, [1, 1 + len(most)])
+    solution = linprog(gain, A_ub=columns, b_ub=first, bounds=bounds, method="highs")
+    if solution.x is None:
+        raise ArithmeticError(f"The linear program of {columns.shape[0]} rules: {solution.message}")
+    value, constraints, groups = np.split(solution.x, [1, 1 + len(most)])
     groups = np.append(max(1.0 - groups.sum(), 0.0), groups)
     return Multipliers(float(value[0] * size), constraints * size / scale, groups)
 
@@ -384,8 +384,8 @@ def multipliers_per_bound(
 
     The objective N0/D0 changes by the multiplier times D/D0 for each unit of t; nan if it is 0/0.
     """
-    own = objective.fractions(positive)[1][0]
-    return multipliers * forms.fractions(positive)[1] / (own or np.nan)
+    denominator = objective.fractions(positive)[1][0]
+    return multipliers * forms.fractions(positive)[1] / (denominator or np.nan)
 
 
 def shadow_prices(rules: Rules, goals: MeasuredGoals, positive: np.ndarray) -> np.ndarray:
@@ -520,7 +520,7 @@ def with_group_thresholds(
     """
     for _ in range(ROUNDS):
         multipliers = best_multipliers(rules, most)
-        added = Rules.joined([one.cheapest(multipliers, z) for one in several])
+        added = Rules.joined([curves.cheapest(multipliers, z) for curves in several])
         useful = added.reduced(multipliers) < -ENOUGH * np.abs(rules.above).max()
         if not useful.any():
             break

@@ -94,7 +94,7 @@ class Round:
     scores : ndarray of shape (n,)
         Scores of the rows that count.
     found : object
-        What the fit has left besides.
+        What fitting returned besides these scores.
     value : float
         The best objective so far, lower is better, by limits; inf if no rule meets these.
     gap : float
@@ -104,7 +104,7 @@ class Round:
     task: WeightedTask | None
     multipliers: Multipliers
     scores: np.ndarray
-    found: Any
+    output: Any
     value: float
     gap: float
 
@@ -172,14 +172,14 @@ class Criterion:
             None if level is None else required_limits(limits, goals, level, prefit),
         )
 
-    def attained(self, known: KnownRules) -> tuple[float, float]:
+    def attained(self, known_rules: KnownRules) -> tuple[float, float]:
         """The best normal quantile of known rules and their value; inf if none is inside."""
 
         def attempt(z: float) -> tuple[float, float]:
-            return known.best_value(z), known.best_value(0.0)
+            return known_rules.best_value(z), known_rules.best_value(0.0)
 
         z = best_quantile(attempt, self.levels, objective_scale(self.goals))
-        return z, known.best_value(z)
+        return z, known_rules.best_value(z)
 
     def search(self, scores: np.ndarray) -> RuleSearch:
         """The rules on scores, one threshold per group."""
@@ -213,28 +213,30 @@ class Criterion:
 
     def shadow_prices(self, scores: np.ndarray, chosen: Choice) -> ShadowPrices:
         """Shadow prices of the measured constraints in the best mixture of thresholds."""
-        known = self.known()
-        known.add(scores)
-        return self.shadow_prices_of(known, chosen)
+        known_rules = self.no_rules()
+        known_rules.add(scores)
+        return self.shadow_prices_of(known_rules, chosen)
 
-    def shadow_prices_of(self, known: KnownRules, chosen: Choice) -> ShadowPrices:
+    def shadow_prices_of(self, known_rules: KnownRules, chosen: Choice) -> ShadowPrices:
         """Shadow prices of the measured constraints in the best mixture of known rules."""
         z, rule = chosen.quantile, chosen.rule
-        rules = known.at(z, highest_multipliers(self.goals))
+        rules = known_rules.at(z, highest_multipliers(self.goals))
         per_unit = shadow_prices(rules, self.goals, rule.decided)
-        free = float(np.fmin(known.free_value(z), rule.objective))
+        free = float(np.fmin(known_rules.free_value(z), rule.objective))
         if not chosen.feasible:
             return ShadowPrices(per_unit, np.full(len(per_unit), np.nan), free)
-        dropped = known.dropped_prices(z, per_unit > 0, rule.objective)
+        dropped = known_rules.dropped_prices(z, per_unit > 0, rule.objective)
         return ShadowPrices(per_unit, dropped, free)
 
-    def next_multipliers(self, known: KnownRules, tried: list[Multipliers]) -> NextMultipliers:
+    def next_multipliers(
+        self, known_rules: KnownRules, tried: list[Multipliers]
+    ) -> NextMultipliers:
         """Multipliers for the next round, at the highest level that some threshold attains."""
-        z, value = self.attained(known)
+        z, value = self.attained(known_rules)
         most = highest_multipliers(self.goals, 0 if np.isfinite(value) else len(tried) - 1)
-        return next_multipliers(known.at(z, most), tried, most, value)
+        return next_multipliers(known_rules.at(z, most), tried, most, value)
 
-    def known(self) -> KnownRules:
+    def no_rules(self) -> KnownRules:
         """No rules yet."""
         return KnownRules(self) if self.group is None else KnownGroupRules(self, self.group)
 
@@ -262,12 +264,12 @@ class KnownRules:
 
     def of_thresholds(self, z: float) -> Rules:
         """The rules of one threshold for all rows."""
-        found = self._rules.setdefault(z, [])
+        rules = self._rules.setdefault(z, [])
         criterion = self._judge
-        for scores in self._scores[len(found) :]:
+        for scores in self._scores[len(rules) :]:
             curve = Curve.of(scores).spread(self.n_thresholds)
-            found.append(rules_of_curve(curve, criterion.goals, criterion.limits, z))
-        return Rules.joined(found)
+            rules.append(rules_of_curve(curve, criterion.goals, criterion.limits, z))
+        return Rules.joined(rules)
 
     def best_value(self, z: float) -> float:
         """The lowest objective of a rule that meets the constraints; inf if none does."""
@@ -334,7 +336,7 @@ class KnownGroupRules(KnownRules):
     def best_value(self, z: float) -> float:
         """The lowest objective of thresholds on the scores of one round."""
         rules = [self.best(k, z) for k in range(self.n_rounds)]
-        return min((one.objective for one in rules if one.feasible), default=np.inf)
+        return min((rule.objective for rule in rules if rule.feasible), default=np.inf)
 
     def best(self, k: int, z: float) -> Rule:
         """The best thresholds on the scores of round k."""
@@ -345,7 +347,7 @@ class KnownGroupRules(KnownRules):
 
 def rounds(
     criterion: Criterion,
-    known: KnownRules,
+    known_rules: KnownRules,
     plain: WeightedTask,
     score: Callable[[WeightedTask | None], tuple[np.ndarray, Any]],
     task_of: Callable[[Multipliers], WeightedTask | None],
@@ -358,13 +360,13 @@ def rounds(
     Parameters
     ----------
     criterion : Criterion
-    known : KnownRules
+    known_rules : KnownRules
         To which those of each round are added.
     plain : WeightedTask
         The rows as they are.
     score : callable
         Fits a task, or None for the rows as they are, and returns the scores of the rows that
-        count, and what `Round.found` will be.
+        count, and what `Round.output` will be.
     task_of : callable
         The task at given multipliers; None if there is nothing to fit, because one class is
         best for all rows that cost anything.
@@ -384,21 +386,21 @@ def rounds(
     fitted, tried = [plain], []
     for _ in range(max_iter):
         scores, more = score(task)
-        known.add(scores)
+        known_rules.add(scores)
         tried.append(multipliers)
-        found = criterion.next_multipliers(known, tried)
-        yield Round(task, multipliers, scores, more, found.value, found.gap)
-        multipliers = found.multipliers
+        proposal = criterion.next_multipliers(known_rules, tried)
+        yield Round(task, multipliers, scores, more, proposal.value, proposal.gap)
+        multipliers = proposal.multipliers
         if is_ratio:
             settled = abs(multipliers.value - value) <= tol
             value = multipliers.value
-        if settled and found.gap <= tol:
+        if settled and proposal.gap <= tol:
             return
         task = task_of(multipliers)
         if task is None:  # a step too short to leave both classes
-            multipliers = found.of_mixture
+            multipliers = proposal.of_mixture
             task = task_of(multipliers)
-        if task is None or any(task.is_near(one) for one in fitted):
+        if task is None or any(task.is_near(previous) for previous in fitted):
             return
         fitted.append(task)
         settled = settled or not is_ratio
@@ -411,7 +413,7 @@ SEARCHED = 3
 _Scores = dict[tuple[int, ...], np.ndarray]
 
 
-def best_round(done: Sequence[Round], criterion: Criterion, known: KnownRules) -> Choice:
+def best_round(done: Sequence[Round], criterion: Criterion, known_rules: KnownRules) -> Choice:
     """The round, or the mean of two, and the thresholds with the best objective out of fold.
 
     Means matter where the best rule changes much with the multipliers: there
@@ -422,7 +424,7 @@ def best_round(done: Sequence[Round], criterion: Criterion, known: KnownRules) -
     done : sequence of Round
         The first fitted the rows as they are.
     criterion : Criterion
-    known : KnownRules
+    known_rules : KnownRules
         The rules of these rounds.
 
     Returns
@@ -430,48 +432,50 @@ def best_round(done: Sequence[Round], criterion: Criterion, known: KnownRules) -
     Choice
         Its name is the round, or the two rounds, whose fits predict: a tuple of int.
     """
-    one: _Scores = {(k,): each.scores for k, each in enumerate(done)}
-    two: _Scores = {
+    singles: _Scores = {(k,): each.scores for k, each in enumerate(done)}
+    pairs: _Scores = {
         (i, j): 0.5 * (done[i].scores + done[j].scores)
         for i, j in combinations(range(len(done)), 2)
     }
-    if isinstance(known, KnownGroupRules):
-        return _per_group(two, criterion, known)
+    if isinstance(known_rules, KnownGroupRules):
+        return _per_group(pairs, criterion, known_rules)
     judged = criterion.goals, criterion.limits
-    choice = choose(one | two, *judged, levels=criterion.levels, preferred=criterion.usual)
+    choice = choose(singles | pairs, *judged, levels=criterion.levels, preferred=criterion.usual)
     if choice.feasible:
-        choice = nearest_to_default(choice, (one | two)[choice.name], *judged, criterion.usual)
+        choice = nearest_to_default(
+            choice, (singles | pairs)[choice.name], *judged, criterion.usual
+        )
     return choice
 
 
-def _per_group(two: _Scores, criterion: Criterion, known: KnownGroupRules) -> Choice:
+def _per_group(pairs: _Scores, criterion: Criterion, known_rules: KnownGroupRules) -> Choice:
     """A threshold for each group."""
-    z, _ = criterion.attained(known)
-    single = [known.best(k, z) for k in range(known.n_rounds)]
+    z, _ = criterion.attained(known_rules)
+    single = [known_rules.best(k, z) for k in range(known_rules.n_rounds)]
     first = best_model(single)
     rules: dict[tuple[int, ...], Rule] = {(first,): single[first]}
     rules |= {
-        name: criterion.rule(criterion.search(two[name]), z)
-        for name in _promising(two, criterion, known, z)
+        name: criterion.rule(criterion.search(pairs[name]), z)
+        for name in _promising(pairs, criterion, known_rules, z)
     }
     name = list(rules)[best_model(list(rules.values()))]
     return Choice(name, rules[name], z)
 
 
 def _promising(
-    two: _Scores, criterion: Criterion, known: KnownGroupRules, z: float
+    pairs: _Scores, criterion: Criterion, known_rules: KnownGroupRules, z: float
 ) -> list[tuple[int, ...]]:
     """The means of two rounds with the lowest Lagrangian at the multipliers of the best mixture.
 
     No thresholds of theirs that meet the constraints have a lower objective than that.
     """
-    if len(two) <= SEARCHED:
-        return list(two)
+    if len(pairs) <= SEARCHED:
+        return list(pairs)
     most = highest_multipliers(criterion.goals)
-    multipliers = best_multipliers(known.at(z, most), most)
+    multipliers = best_multipliers(known_rules.at(z, most), most)
 
     def least(name: tuple[int, ...]) -> float:
-        curves = GroupCurves.of(two[name], known.group, criterion.goals, criterion.limits)
+        curves = GroupCurves.of(pairs[name], known_rules.group, criterion.goals, criterion.limits)
         return float(curves.cheapest(multipliers, z).reduced(multipliers)[0])
 
-    return sorted(two, key=least)[:SEARCHED]
+    return sorted(pairs, key=least)[:SEARCHED]

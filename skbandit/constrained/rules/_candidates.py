@@ -101,8 +101,8 @@ def best_threshold(
 
 def slacks(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
     """The slack of K values in each of C columns, -inf where undefined; shape (K, C)."""
-    found = goals.sign[:, None] * (goals.bound[:, None] - values)
-    return np.where(np.isnan(found), -np.inf, found)
+    slack = goals.sign[:, None] * (goals.bound[:, None] - values)
+    return np.where(np.isnan(slack), -np.inf, slack)
 
 
 def least_slack(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
@@ -167,10 +167,10 @@ class ThresholdSearch:
         same = limits.can_reuse(self.limits)
         measured = self.measured if same else {}
         other = replace(self, goals=goals, limits=limits, measured=measured)
-        known = vars(other)  # where cached_property looks
-        known["objective"] = self.objective
+        attributes = vars(other)  # where cached_property looks
+        attributes["objective"] = self.objective
         if limits.rows is self.limits.rows:
-            known["_sums"] = self._sums
+            attributes["_sums"] = self._sums
         return other
 
     @cached_property
@@ -211,10 +211,10 @@ class ThresholdSearch:
         if z not in self.measured and len(limits.shares) * len(self.curve.thresholds) <= KEPT:
             self.measured[z] = limits.measure(self._sums, z)
         if z in self.measured:
-            found = self.measured[z] if at is None else self.measured[z].take(at)
+            values = self.measured[z] if at is None else self.measured[z].take(at)
         else:
-            found = limits.measure(self._sums if at is None else self._sums[:, at], z)
-        return limits.slack_of(found, which)
+            values = limits.measure(self._sums if at is None else self._sums[:, at], z)
+        return limits.slack_of(values, which)
 
     def quantiles(self, z: float, at: np.ndarray) -> np.ndarray:
         """Normal quantiles at which limits meet their bounds at some thresholds, shape (K, C)."""
@@ -248,16 +248,16 @@ class ThresholdSearch:
             large everywhere. Then it is the threshold with the least risk; where no rate is
             inside, the one that misses by least.
         """
-        found = self.best_below(np.inf, z, preferred)
-        if found is not None:
-            return found
+        threshold = self.best_below(np.inf, z, preferred)
+        if threshold is not None:
+            return threshold
         inside = np.flatnonzero(self.slack >= -RATE_TOL)
         if not len(inside):
             least_missed = np.flatnonzero(self.slack >= self.slack.max() - RATE_TOL)
             return self._nearest(least_missed, preferred)
         risk = self.limits.risk_of(self.quantiles(z, inside))
-        found = self._nearest(inside[risk <= risk.min() + RATE_TOL], preferred)
-        return Threshold(found.value, found.objective, -np.inf)
+        threshold = self._nearest(inside[risk <= risk.min() + RATE_TOL], preferred)
+        return Threshold(threshold.value, threshold.objective, -np.inf)
 
     def best_below(self, most: float, z: float, preferred: float = 0.0) -> Threshold | None:
         """As `best`; None if no threshold is inside with an objective of `most` at most."""

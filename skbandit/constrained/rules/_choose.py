@@ -149,7 +149,7 @@ def _best(searches: Mapping[Any, ThresholdSearch], z: float, preferred: float) -
     """
     thresholds: dict[Any, Threshold] = {}
     least = np.inf
-    for name in sorted(searches, key=lambda one: searches[one].lowest):
+    for name in sorted(searches, key=lambda key: searches[key].lowest):
         if searches[name].lowest > least:
             break
         threshold = searches[name].best_below(least, z, preferred)
@@ -165,15 +165,15 @@ def _best(searches: Mapping[Any, ThresholdSearch], z: float, preferred: float) -
 
 def _closest(searches: Mapping[Any, ThresholdSearch], z: float, preferred: float) -> Choice:
     """The candidate that misses by least: in its rates, else in its risk."""
-    thresholds = {name: one.best(z, preferred) for name, one in searches.items()}
-    rates = {name: one.best(0.0, preferred) for name, one in searches.items()}
+    thresholds = {name: search.best(z, preferred) for name, search in searches.items()}
+    rates = {name: search.best(0.0, preferred) for name, search in searches.items()}
     inside = [name for name in searches if rates[name].feasible]
     if inside:  # the rates are inside somewhere, the limits nowhere
         risks = {name: _least_risk(searches[name], thresholds[name].value, z) for name in inside}
-        name = min(inside, key=lambda one: risks[one])
+        name = min(inside, key=lambda key: risks[key])
         at = thresholds[name]
     else:
-        name = max(searches, key=lambda one: rates[one].slack)
+        name = max(searches, key=lambda key: rates[key].slack)
         at = rates[name]
     return Choice(name, Rule.of(at, searches[name].scores), z)
 
@@ -239,16 +239,16 @@ def nearest_to_default(
     candidates = np.flatnonzero(near)
     candidates = candidates[np.argsort(np.abs(thresholds[candidates] - usual), kind="stable")]
     for first in range(0, len(candidates), AT_ONCE):
-        some = candidates[first : first + AT_ONCE]
+        batch = candidates[first : first + AT_ONCE]
         if choice.quantile > 0 and len(limits.offset):
-            sums = limits.rows @ (scores[:, None] > thresholds[some]).astype(float)
-            some = some[limits.risk(sums, choice.quantile) <= ndtr(-choice.quantile) + RATE_TOL]
-        if len(some):
-            k = some[0]
-            found = Threshold(
+            sums = limits.rows @ (scores[:, None] > thresholds[batch]).astype(float)
+            batch = batch[limits.risk(sums, choice.quantile) <= ndtr(-choice.quantile) + RATE_TOL]
+        if len(batch):
+            k = batch[0]
+            threshold = Threshold(
                 float(thresholds[k]), float(search.objective[k]), float(search.slack[k])
             )
-            return replace(choice, rule=Rule.of(found, scores))
+            return replace(choice, rule=Rule.of(threshold, scores))
     return choice
 
 

@@ -71,10 +71,10 @@ class Rule:
     decided: np.ndarray
 
     @classmethod
-    def of(cls, found: Threshold, scores: np.ndarray) -> Rule:
+    def of(cls, threshold: Threshold, scores: np.ndarray) -> Rule:
         """The rule of one threshold for all rows."""
-        positive = (scores > found.value).astype(float)
-        return cls(np.array([found.value]), found.objective, found.slack, 0.0, positive)
+        positive = (scores > threshold.value).astype(float)
+        return cls(np.array([threshold.value]), threshold.objective, threshold.slack, 0.0, positive)
 
     @property
     def feasible(self) -> bool:
@@ -143,16 +143,16 @@ class GroupSearch:
         bound = bound + sign * RATE_TOL
         rooms = [sign * (bound * forms.denominator_constant - forms.numerator_constant)]
         quotients = []  # defined where their divisors are positive
-        for some in (forms, objective):
-            quotients.append(np.flatnonzero(np.diff(some.denominator.indptr)))
-            rooms.append(some.denominator_constant[quotients[-1]] - 3.0 * ROUNDING)
+        for form in (forms, objective):
+            quotients.append(np.flatnonzero(np.diff(form.denominator.indptr)))
+            rooms.append(form.denominator_constant[quotients[-1]] - 3.0 * ROUNDING)
         sets = []
         for g in range(len(self.curves)):
             signed = sign[:, None] * (above[g] - bound[:, None] * below[g])
             divisors = -below[g][quotients[0]], -denominators[g][quotients[1]]
             uses = np.concatenate([signed, *divisors])
-            own = np.flatnonzero(uses.any(axis=1))
-            sets.append(Options(numerators[g][0], denominators[g][0], own, uses[own]))
+            rows = np.flatnonzero(uses.any(axis=1))
+            sets.append(Options(numerators[g][0], denominators[g][0], rows, uses[rows]))
         constants = float(objective.numerator_constant[0]), float(objective.denominator_constant[0])
         return MultipleChoice(tuple(sets), *constants, np.concatenate(rooms))
 
@@ -177,10 +177,10 @@ class GroupSearch:
             At least as good as the best single threshold. If no thresholds meet the constraints,
             those with the smallest miss, of a quotient N/D in units of N - tD.
         """
-        problem, found = self.by_rates
-        if limits is None or found.excess > ROUNDING:
-            return self.result(self.nearest(problem, found.options), found.lowest)
-        return _within_limits(self, found, limits)
+        problem, combination = self.by_rates
+        if limits is None or combination.excess > ROUNDING:
+            return self.result(self.nearest(problem, combination.options), combination.lowest)
+        return _within_limits(self, combination, limits)
 
     def at_threshold(self, threshold: float) -> np.ndarray:
         """The same threshold for every group."""
@@ -192,10 +192,10 @@ class GroupSearch:
 
     def positive(self, options: np.ndarray) -> np.ndarray:
         """Predictions 0.0 and 1.0 of shape (n,)."""
-        found = np.zeros(len(self.scores))
+        positive = np.zeros(len(self.scores))
         for curve, j in zip(self.curves, options, strict=True):
-            found[curve.order[: curve.n_positive[j]]] = 1.0
-        return found
+            positive[curve.order[: curve.n_positive[j]]] = 1.0
+        return positive
 
     def result(self, options: np.ndarray, lowest: float, limits: Limits | None = None) -> Rule:
         """Measure a choice; `lowest` is the smallest objective that any other may have."""
@@ -221,11 +221,11 @@ class GroupSearch:
         options = options.copy()
         worst = max(problem.excess(options), 0.0) + ROUNDING
         best = problem.value(options) + RATE_TOL
-        for g, one in enumerate(problem.sets):
+        for g, group_options in enumerate(problem.sets):
             others = problem.used(options)
-            others[one.rows] -= one.uses[:, options[g]]
-            room = (others - problem.bound)[one.rows]
-            over = (one.uses + room[:, None]).max(axis=0, initial=-np.inf)
+            others[group_options.rows] -= group_options.uses[:, options[g]]
+            room = (others - problem.bound)[group_options.rows]
+            over = (group_options.uses + room[:, None]).max(axis=0, initial=-np.inf)
             above, below = np.array(problem.numerator), np.array(problem.denominator)
             for h, other in enumerate(problem.sets):
                 at = slice(None) if h == g else slice(options[h], options[h] + 1)
@@ -246,25 +246,25 @@ def _within_limits(search: GroupSearch, best: Combination, limits: Limits) -> Ru
     grows by a step, which is halved where it is too large, from the choice that was outside last.
     """
     goals, options = search.goals, best.options
-    found = [options, search.at_threshold(_single_within(search, limits))]
+    choices = [options, search.at_threshold(_single_within(search, limits))]
     power, step = -1, FIRST_STEP
     while step and power < TIGHTENED:
         margin = limits.margins(search.positive(options), STRICTER ** (power + step))
         margin = np.where(np.isfinite(margin), np.maximum(margin, 0.0), 0.0)
         choice = minimize(search.problem(goals.bound - goals.sign * margin), options, TIGHT_BOXES)
-        found.append(choice.options)
+        choices.append(choice.options)
         result = search.result(choice.options, best.lowest, limits)
         if result.feasible or result.slack == -np.inf or choice.excess > ROUNDING:
             step //= 2
         else:
             power, options = power + step, choice.options
-    results = [search.result(one, best.lowest, limits) for one in found]
-    inside = [place for place, one in enumerate(results) if one.feasible]
+    results = [search.result(chosen, best.lowest, limits) for chosen in choices]
+    inside = [place for place, rule in enumerate(results) if rule.feasible]
     if not inside:
         least = max(range(len(results)), key=lambda place: results[place].slack)
         return replace(results[least], gap=np.nan)
     first = min(inside, key=lambda place: results[place].objective)
-    return search.result(_polished(search, found[first], limits), best.lowest, limits)
+    return search.result(_polished(search, choices[first], limits), best.lowest, limits)
 
 
 def _single_within(search: GroupSearch, limits: Limits) -> float:
@@ -296,10 +296,10 @@ def _polished(search: GroupSearch, options: np.ndarray, limits: Limits) -> np.nd
         before = options.copy()
         for g, curve in enumerate(search.curves):
             values = []
-            for some, (above, below) in zip(forms, search.tables, strict=True):
-                n = along(above, g) + some.numerator_constant[:, None]
-                d = along(below, g) + some.denominator_constant[:, None]
-                values.append(some.quotients(n, d))
+            for form, (above, below) in zip(forms, search.tables, strict=True):
+                n = along(above, g) + form.numerator_constant[:, None]
+                d = along(below, g) + form.denominator_constant[:, None]
+                values.append(form.quotients(n, d))
             objective = np.where(np.isnan(values[0][0]), np.inf, values[0][0])
             inside = np.flatnonzero(least_slack(goals, values[1]) >= -RATE_TOL)
             inside = inside[limits.slack(along(counted, g)[:, inside]) >= -RATE_TOL]
@@ -344,12 +344,12 @@ class RuleSearch:
         goals, scores = self.goals, self.scores
         if isinstance(limits, SharedRisk):
             search = ThresholdSearch.of(scores, goals, limits.limits)
-            found = search.best(limits.quantile, self.preferred)
+            threshold = search.best(limits.quantile, self.preferred)
         else:
-            found = best_threshold(
+            threshold = best_threshold(
                 scores, goals.objective, goals.constraints, self.preferred, limits
             )
-        return Rule.of(found, scores)
+        return Rule.of(threshold, scores)
 
     def _best_of_groups(self, limits: Limits | None) -> Rule:
         present, search = self._by_group

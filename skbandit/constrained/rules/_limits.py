@@ -89,7 +89,7 @@ class SeparateLimits(Limits):
 
 def required_limits(limits: ScoreLimits, goals: Goals, level: float, prefit: bool) -> Limits:
     """Limits at a level above 1/2; one per constraint if that is an exact guarantee."""
-    rates = [one.rate for one in goals.measured.constraints.constraints]
+    rates = [constraint.rate for constraint in goals.measured.constraints.constraints]
     single = all(len(rate.terms) == 1 and rate.denominator is None for rate in rates)
     if not (prefit and single and level > 0.5):
         return SharedRisk(limits, level)

@@ -72,8 +72,8 @@ class MultipleChoice:
     def value(self, choice: np.ndarray) -> float:
         """The ratio N/D; inf if D is not positive."""
         pairs = list(zip(self.sets, choice, strict=True))
-        above = self.numerator + sum(float(one.numerator[j]) for one, j in pairs)
-        below = self.denominator + sum(float(one.denominator[j]) for one, j in pairs)
+        above = self.numerator + sum(float(options.numerator[j]) for options, j in pairs)
+        below = self.denominator + sum(float(options.denominator[j]) for options, j in pairs)
         return above / below if below > ROUNDING else math.inf
 
 
@@ -211,8 +211,8 @@ class _Search:
         self.best, self.value = choice, self._measure(choice)
         v = self.value if math.isfinite(self.value) else 0.0
         self.costs = [
-            np.zeros(len(one)) if self.elastic else one.numerator - v * one.denominator
-            for one in self.problem.sets
+            np.zeros(len(options)) if self.elastic else options.numerator - v * options.denominator
+            for options in self.problem.sets
         ]
 
     def _offer(self, choice: np.ndarray) -> None:
@@ -279,46 +279,46 @@ class _Search:
 
         None if the solver fails: any multipliers give a bound, so those known so far will do.
         """
-        problem, sizes = self.problem, [len(some) for some in columns]
+        problem, sizes = self.problem, [len(indices) for indices in columns]
         n = sum(sizes)
         uses = np.zeros((len(problem.bound), n + 1))
         uses[:, n] = -1.0
         once = np.zeros((len(sizes), n + 1))
         cost = np.full(n + 1, 1.0 if self.elastic else PENALTY)
         place = 0
-        for g, (options, some) in enumerate(zip(problem.sets, columns, strict=True)):
-            at = slice(place, place + len(some))
-            uses[options.rows, at] = options.uses[:, some]
+        for g, (options, indices) in enumerate(zip(problem.sets, columns, strict=True)):
+            at = slice(place, place + len(indices))
+            uses[options.rows, at] = options.uses[:, indices]
             once[g, at] = 1.0
-            cost[at] = self.costs[g][some]
-            place += len(some)
-        found = linprog(cost, uses, problem.bound, once, np.ones(len(sizes)), method="highs")
-        if found.x is None:
+            cost[at] = self.costs[g][indices]
+            place += len(indices)
+        solution = linprog(cost, uses, problem.bound, once, np.ones(len(sizes)), method="highs")
+        if solution.x is None:
             return None
-        mu = np.maximum(-found.ineqlin.marginals, 0.0)
-        weights = np.split(found.x[:n], np.cumsum(sizes)[:-1])
-        return float(found.fun) + self._constant, mu, weights
+        mu = np.maximum(-solution.ineqlin.marginals, 0.0)
+        weights = np.split(solution.x[:n], np.cumsum(sizes)[:-1])
+        return float(solution.fun) + self._constant, mu, weights
 
     def _bound(
         self, box: _Box, rounds: int
     ) -> tuple[float, _Box, list[np.ndarray], list[list[int]], list[np.ndarray]]:
         """Best L found on a box, its mu, costs above minima there, columns and their weights."""
         columns = [
-            {j for j in some if low <= j < high}
-            for some, low, high in zip(box.columns, box.low, box.high, strict=True)
+            {j for j in indices if low <= j < high}
+            for indices, low, high in zip(box.columns, box.low, box.high, strict=True)
         ]
         best, choice, above = self._price(box, box.mu)
-        kept, chosen = box.mu, [sorted(some) for some in columns]
+        kept, chosen = box.mu, [sorted(indices) for indices in columns]
         weights: list[np.ndarray] = []
         for _ in range(rounds):
             if best >= self._target:
                 break
             size = sum(map(len, columns))
-            for some, j in zip(columns, choice, strict=True):
-                some.add(int(j))
+            for indices, j in zip(columns, choice, strict=True):
+                indices.add(int(j))
             if weights and sum(map(len, columns)) == size:
                 break
-            chosen = [sorted(some) for some in columns]
+            chosen = [sorted(indices) for indices in columns]
             solved = self._master(chosen)
             if solved is None:
                 break
@@ -328,8 +328,8 @@ class _Search:
                 best, kept, above = bound, mu, at
             if value - best <= ROUNDING:
                 break
-        found = replace(box, mu=kept, columns=tuple(map(frozenset, columns)))
-        return best, found, above, chosen, weights
+        priced_box = replace(box, mu=kept, columns=tuple(map(frozenset, columns)))
+        return best, priced_box, above, chosen, weights
 
     # --- branching -------------------------------------------------------------------------
 
@@ -372,8 +372,8 @@ class _Search:
         if self.elastic:
             return bound
         smallest = self.problem.denominator + sum(
-            float(one.denominator[low:high].min())
-            for one, low, high in zip(self.problem.sets, box.low, box.high, strict=True)
+            float(options.denominator[low:high].min())
+            for options, low, high in zip(self.problem.sets, box.low, box.high, strict=True)
         )
         if bound >= 0:
             return self.value
@@ -391,11 +391,11 @@ class _Search:
         if bound >= self._target:
             return []
         room = self.value - bound if self.elastic else -bound
-        left = [np.flatnonzero(one <= room + ROUNDING) for one in above]
+        left = [np.flatnonzero(costs <= room + ROUNDING) for costs in above]
         if self._enumerate(box, left, above, room):
             return []
-        low = np.array([at + one[0] for at, one in zip(box.low, left, strict=True)])
-        high = np.array([at + one[-1] + 1 for at, one in zip(box.low, left, strict=True)])
+        low = np.array([at + indices[0] for at, indices in zip(box.low, left, strict=True)])
+        high = np.array([at + indices[-1] + 1 for at, indices in zip(box.low, left, strict=True)])
         box = replace(box, low=low, high=high)
         lowest = self._lowest_value(bound, box)
         if rounds == FIRST_PRICED:
@@ -411,14 +411,16 @@ class _Search:
             np.union1d(low_left, [best]) for low_left, best in zip(left, self.best, strict=True)
         ]  # the root's box starts at 0
         self.kept = [old[new] for old, new in zip(self.kept, kept, strict=True)]
-        sets = tuple(one.subset(new) for one, new in zip(self.problem.sets, kept, strict=True))
+        sets = tuple(
+            options.subset(new) for options, new in zip(self.problem.sets, kept, strict=True)
+        )
         self.problem = replace(self.problem, sets=sets)
         self._set_best(
             np.array([np.searchsorted(new, j) for new, j in zip(kept, self.best, strict=True)])
         )
         columns = tuple(
-            frozenset(np.flatnonzero(np.isin(new, list(some))).tolist())
-            for new, some in zip(kept, box.columns, strict=True)
+            frozenset(np.flatnonzero(np.isin(new, list(indices))).tolist())
+            for new, indices in zip(kept, box.columns, strict=True)
         )
         sizes = np.array([len(new) for new in kept])
         return _Box(np.zeros_like(sizes), sizes, box.mu, columns)
@@ -427,10 +429,10 @@ class _Search:
         self, columns: Sequence[Sequence[int]], weights: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
         """Choices near the linear program's mixtures."""
-        heaviest = [some[int(np.argmax(w))] for some, w in zip(columns, weights, strict=True)]
+        heaviest = [indices[int(np.argmax(w))] for indices, w in zip(columns, weights, strict=True)]
         nearest = []
-        for options, some, w in zip(self.problem.sets, columns, weights, strict=True):
-            mean = options.uses[:, some] @ w
+        for options, indices, w in zip(self.problem.sets, columns, weights, strict=True):
+            mean = options.uses[:, indices] @ w
             away = np.abs(options.uses - mean[:, None]).sum(axis=0)
             nearest.append(int(np.argmin(away)))
         return [np.array(heaviest), np.array(nearest)]
@@ -447,7 +449,7 @@ class _Search:
         """Offer the best of all choices that are left in a box; False if they are too many."""
         problem = self.problem
         most = max(int(ENUMERATED / (1.0 + len(problem.bound) / 10.0)), 1)
-        order = np.argsort([len(one) for one in left])
+        order = np.argsort([len(indices) for indices in left])
         spent, used = np.zeros(1), np.zeros((len(problem.bound), 1))
         picked = np.zeros((len(order), 1), dtype=np.int64)
         least = np.zeros(len(problem.bound))
@@ -464,13 +466,13 @@ class _Search:
             if spent.size * len(at) > 20 * most:
                 return False
             total = spent[:, None] + above[g][left[g]][None, :]
-            one, two = np.nonzero(total <= room + ROUNDING)
-            if len(one) > most:
+            partial, option = np.nonzero(total <= room + ROUNDING)
+            if len(partial) > most:
                 return False
-            spent, used = total[one, two], used[:, one]
-            used[options.rows] += options.uses[:, at[two]]
-            picked = picked[:, one]
-            picked[g] = at[two]
+            spent, used = total[partial, option], used[:, partial]
+            used[options.rows] += options.uses[:, at[option]]
+            picked = picked[:, partial]
+            picked[g] = at[option]
             if not self.elastic:
                 inside = (used + least[:, None] <= problem.bound[:, None] + ROUNDING).all(axis=0)
                 spent, used, picked = spent[inside], used[:, inside], picked[:, inside]
