@@ -39,6 +39,18 @@ if TYPE_CHECKING:
 INTERVAL_LEVEL = 0.95
 """Level of the intervals in `constraint_report_`."""
 
+COSTLY = 0.1
+"""Warn if constraints cost more of the objective, in units of the sum of its absolute costs."""
+
+AT_LEAST, RELATIVELY_COSTLY = 0.05, 0.5
+"""Warn of costs above AT_LEAST, too, that are a larger share of the unconstrained objective."""
+
+RARE = 0.1
+"""Warn if a class is predicted for fewer rows than this share of the rows of that class."""
+
+MOSTLY = 0.5
+"""Warn if a decision that is no class is taken for more than this share of the rows."""
+
 
 def report_table(
     goals: BoundConstraints,
@@ -238,16 +250,6 @@ def cross_fitted_report(
     return with_margins(table, table["n_rows"].to_numpy() > 0, margins)
 
 
-COSTLY = 0.1
-"""Warn if constraints cost more of the objective, in units of the sum of its absolute costs."""
-
-AT_LEAST, RELATIVELY_COSTLY = 0.05, 0.5
-"""Warn of costs above AT_LEAST, too, that are a larger share of the unconstrained objective."""
-
-RARE = 0.1
-"""Warn if a class is predicted for fewer rows than this share of the rows of that class."""
-
-
 def cost_of_constraints(
     objective: str,
     forms: LinearFractionalForms,
@@ -285,10 +287,6 @@ def rarely_predicted(
         f"{label!r} is predicted for {predicted:.2%} of the rows, and for {plain:.2%} without "
         f"constraints; {share:.2%} are{constant}."
     )
-
-
-MOSTLY = 0.5
-"""Warn if a decision that is no class is taken for more than this share of the rows."""
 
 
 def mostly_decided(decision: Any, share: float) -> str | None:

@@ -38,6 +38,21 @@ HIGHEST = 1e4
 ITERATIONS, FUNCTION_TOLERANCE, GRADIENT_TOLERANCE = 300, 1e-10, 1e-5
 """When a maximization ends, in units of the objective's largest cost of a row."""
 
+BISECTIONS = 25
+"""Bisections of the level at which the shares of several decisions add up."""
+
+EQUAL = 1e-9
+"""Relative difference of sums that are the same but for rounding."""
+
+CONFLICT = 1e-4
+"""Excess, in costs per row, from which on goals are said to be in conflict."""
+
+PART = 0.02
+"""Multipliers below this share of the largest one take no part in a conflict."""
+
+HALVINGS = 12
+"""Bisections of what is attainable of a ratio."""
+
 
 @dataclass(frozen=True)
 class Prices:
@@ -340,10 +355,6 @@ def lowest_sums(cost: np.ndarray, n_select: int) -> np.ndarray:
     return np.partition(cost, n_select - 1, axis=1)[:, :n_select].sum(axis=1)
 
 
-BISECTIONS = 25
-"""Bisections of the level at which the shares of several decisions add up."""
-
-
 def _soft_lowest(cost: np.ndarray, n_select: int, tau: float) -> tuple[np.ndarray, np.ndarray]:
     """The smoothed sum of the lowest costs of each row, and its gradient: the share of each.
 
@@ -375,10 +386,6 @@ def _largest(tables: np.ndarray) -> np.ndarray:
     return np.ptp(tables, axis=2).max(axis=1)
 
 
-EQUAL = 1e-9
-"""Relative difference of sums that are the same but for rounding."""
-
-
 def opposed_goals(problem: Problem) -> list[tuple[int, int]]:
     """Pairs of goals that bound one value from both sides, found by their sums at any shares."""
     m, shape = len(problem.bound), problem.row_costs(without_prices(problem)).shape
@@ -402,13 +409,6 @@ def net_prices(prices: Prices, pairs: Sequence[tuple[int, int]]) -> Prices:
     return replace(prices, goals=goals)
 
 
-CONFLICT = 1e-4
-"""Excess, in costs per row, from which on goals are said to be in conflict."""
-
-PART = 0.02
-"""Multipliers below this share of the largest one take no part in a conflict."""
-
-
 def conflicting(problem: Problem) -> np.ndarray:
     """The goals that no randomized rule meets together, by number; none if some rule meets all.
 
@@ -421,10 +421,6 @@ def conflicting(problem: Problem) -> np.ndarray:
         return np.zeros(0, dtype=int)
     part = prices.goals * problem.reach
     return np.flatnonzero(part > PART * part.max())
-
-
-HALVINGS = 12
-"""Bisections of what is attainable of a ratio."""
 
 
 def attainable(problem: Problem, k: int) -> float:

@@ -20,6 +20,9 @@ from skbandit.measure import MISSING, Columns, Data, Rows, encode, encode_classe
 from skbandit.utils._sklearn_compat import feature_names
 from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
 
+UNKNOWN = -1
+"""Code of a row whose group was not found at fit."""
+
 
 def read_other_decisions(others: Any, labels: np.ndarray) -> tuple[Any, ...]:
     """Check the parameter `other_decisions`: names of the type of the labels, none of them one."""
@@ -390,10 +393,6 @@ def labels_of(y: np.ndarray, pos_label: Any, others: Sequence[Any]) -> tuple[Cla
     if classes.of_two:
         return classes, (y == classes.positive).astype(np.int8)
     return classes, np.searchsorted(classes.labels, y)
-
-
-UNKNOWN = -1
-"""Code of a row whose group was not found at fit."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,30 @@ from skbandit.constrained.paper._interface import canonical
 SMALLEST_DEVIATION = 1e-9
 """Deviation of scores, as a share of their largest size, below which they do not differ."""
 
+FEW_COLUMNS = 200
+"""Largest number of columns at which Newton steps are taken: they factor a matrix of this order.
+
+Beyond, L-BFGS is faster.
+"""
+
+MAX_NEWTON, MAX_LBFGS = 25, 200
+"""Largest numbers of steps."""
+
+SMALL_DECREASE = 1e-7
+"""Decrease of the objective, in units of its value without weights, that ends the steps."""
+
+LAST_STEP = 1e-4
+"""Expected decrease of a Newton step, in the same units, after which there is none.
+
+The error is about the square of that, as Newton's method converges quadratically.
+"""
+
+HALVINGS = 20
+"""Times that a Newton step is halved until it lowers the objective."""
+
+JITTER = 1e-10
+"""Share of the Hessian's trace added to the unpenalized intercept, whose curvature may vanish."""
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -175,31 +199,6 @@ def column_scales(X: Any, weight: np.ndarray, *, centered: bool) -> np.ndarray:
     nonzero = np.asarray(share @ (X != 0)).ravel()
     constant = np.sqrt(np.where(square > 0, square, 1.0))
     return np.where(varied, np.sqrt(variance / np.where(nonzero > 0, nonzero, 1.0)), constant)
-
-
-FEW_COLUMNS = 200
-"""Largest number of columns at which Newton steps are taken: they factor a matrix of this order.
-
-Beyond, L-BFGS is faster.
-"""
-
-MAX_NEWTON, MAX_LBFGS = 25, 200
-"""Largest numbers of steps."""
-
-SMALL_DECREASE = 1e-7
-"""Decrease of the objective, in units of its value without weights, that ends the steps."""
-
-LAST_STEP = 1e-4
-"""Expected decrease of a Newton step, in the same units, after which there is none.
-
-The error is about the square of that, as Newton's method converges quadratically.
-"""
-
-HALVINGS = 20
-"""Times that a Newton step is halved until it lowers the objective."""
-
-JITTER = 1e-10
-"""Share of the Hessian's trace added to the unpenalized intercept, whose curvature may vanish."""
 
 
 @dataclass(frozen=True)

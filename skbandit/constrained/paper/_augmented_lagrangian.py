@@ -34,6 +34,49 @@ __all__ = ["AugmentedLagrangianSolver"]
 BELOW, LOW_KINK, BETWEEN, HIGH_KINK, ABOVE = 0, 1, 2, 3, 4
 """Places of a proximal point from left to right: off or on the kinks f = -1/2 and f = 1/2."""
 
+MAX_CG = 300
+"""Maximum number of conjugate gradient steps; then the direction found so far is used."""
+
+DENSE = 10
+"""Entries per nonzero one below which slopes of the constraints are multiplied as dense ones."""
+
+INTERCEPT_RIDGE = 1e-3
+"""Ridge on b, in units of sigma, the curvature of one kinked row.
+
+Keeps a Newton system solvable in b if no row is on a kink.
+"""
+
+HARD_UPPER = 1e4
+"""Upper bound of the multipliers of hard constraints; one that reaches it counts as infinite."""
+
+FIRST_SIGMA, WARM_SIGMA = 3.0, 10.0
+"""sigma of a cold start, and the largest sigma of a warm one, in units of the mean row cost."""
+
+TAU_RATIO = 10.0
+"""tau / (n sigma): the larger, the weaker the proximal term of the multipliers."""
+
+MAX_STEPS, MAX_TRIALS = 15, 8
+"""Maximum Newton steps per augmented Lagrangian, and maximum trials per line search."""
+
+SHORT_STEP = 0.05
+"""Length of a step below which the next Newton system is damped more."""
+
+FIRST_DAMPING, LAST_DAMPING = 1e-5, 1e3
+"""Smallest and largest damping after short steps.
+
+In units of the Hessian's diagonal if all rows were on kinks. Beyond the largest, the
+minimization stops: only rounding is left to gain.
+"""
+
+MAX_SCORE_CHANGE = 5.0
+"""Largest change of a score in the first trial of a line search, where a ramp has width 1."""
+
+MAX_STALLED_UPDATES = 10
+"""Multiplier updates without progress after which the best solution so far is returned."""
+
+MAX_UPDATES_AT_UPPER = 2
+"""Consecutive updates with multipliers at HARD_UPPER after which constraints are infeasible."""
+
 
 # Compiled passes over the rows of X for the augmented Lagrangian.
 #
@@ -121,19 +164,6 @@ def curvature(
         for i in range(n_entries):
             for c in range(n_entries):
                 out[at[i], at[c]] += value[i] * value[c]
-
-
-MAX_CG = 300
-"""Maximum number of conjugate gradient steps; then the direction found so far is used."""
-
-DENSE = 10
-"""Entries per nonzero one below which slopes of the constraints are multiplied as dense ones."""
-
-INTERCEPT_RIDGE = 1e-3
-"""Ridge on b, in units of sigma, the curvature of one kinked row.
-
-Keeps a Newton system solvable in b if no row is on a kink.
-"""
 
 
 @dataclass(frozen=True)
@@ -346,38 +376,6 @@ def column_squares(X: Any) -> np.ndarray:
 # involve only the few rows of X whose f is on a kink. After Li, Sun and Toh (2018), "A highly
 # efficient semismooth Newton augmented Lagrangian method for solving lasso problems", SIAM Journal
 # on Optimization 28(1).
-
-
-HARD_UPPER = 1e4
-"""Upper bound of the multipliers of hard constraints; one that reaches it counts as infinite."""
-
-FIRST_SIGMA, WARM_SIGMA = 3.0, 10.0
-"""sigma of a cold start, and the largest sigma of a warm one, in units of the mean row cost."""
-
-TAU_RATIO = 10.0
-"""tau / (n sigma): the larger, the weaker the proximal term of the multipliers."""
-
-MAX_STEPS, MAX_TRIALS = 15, 8
-"""Maximum Newton steps per augmented Lagrangian, and maximum trials per line search."""
-
-SHORT_STEP = 0.05
-"""Length of a step below which the next Newton system is damped more."""
-
-FIRST_DAMPING, LAST_DAMPING = 1e-5, 1e3
-"""Smallest and largest damping after short steps.
-
-In units of the Hessian's diagonal if all rows were on kinks. Beyond the largest, the
-minimization stops: only rounding is left to gain.
-"""
-
-MAX_SCORE_CHANGE = 5.0
-"""Largest change of a score in the first trial of a line search, where a ramp has width 1."""
-
-MAX_STALLED_UPDATES = 10
-"""Multiplier updates without progress after which the best solution so far is returned."""
-
-MAX_UPDATES_AT_UPPER = 2
-"""Consecutive updates with multipliers at HARD_UPPER after which constraints are infeasible."""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,41 @@ from skbandit.utils._compiled import compiled
 
 __all__ = ["CuttingPlaneSolver"]
 
+INTERCEPT_PACE = 0.1
+"""Square of a constant feature that would move as fast as b, as a share of the mean |x|^2."""
+
+MAX_SWEEPS = 50
+"""Maximum sweeps between gap checks, when few rows remain active."""
+
+MARGIN = 0.1
+"""Distance from a kink up to which a resting row is active again.
+
+A share of the largest change of a score since the last gap check; rows further away are
+skipped.
+"""
+
+RUN = 8
+"""Number of consecutive rows visited together, since they are consecutive in memory."""
+
+CUT_MAX_EXCESS = 1e-8
+"""Largest violation of a hard constraint by a cut, in units of its row, that counts as met.
+
+Tighter than the `MAX_EXCESS` that solutions are held to: the mean of the cuts satisfies the
+constraints up to the tolerance of the linear program, 1e-10. Beyond it the value is infinite.
+"""
+
+MAX_DECREMENT, MAX_STEPS = 0.1, 200
+"""Newton decrement below which a point counts as the analytic center; maximum Newton steps."""
+
+FIRST_UPPER, RAISE_UPPER = 1.0, 4.0
+"""Initial upper bound of V = [0, upper]^m, and the factor by which it grows if it is too small.
+
+It starts at twice the largest multiplier of the warm start if that is more.
+"""
+
+ROUNDING = 1e-13
+"""Smallest meaningful gap, as a share of the objective's constant; below it is rounding."""
+
 
 @compiled
 def ascend(
@@ -63,23 +98,6 @@ def ascend(
                 b += pace * step
                 for e in range(indptr[j], indptr[j + 1]):
                     w[indices[e]] += step / alpha * data[e]
-
-
-INTERCEPT_PACE = 0.1
-"""Square of a constant feature that would move as fast as b, as a share of the mean |x|^2."""
-
-MAX_SWEEPS = 50
-"""Maximum sweeps between gap checks, when few rows remain active."""
-
-MARGIN = 0.1
-"""Distance from a kink up to which a resting row is active again.
-
-A share of the largest change of a score since the last gap check; rows further away are
-skipped.
-"""
-
-RUN = 8
-"""Number of consecutive rows visited together, since they are consecutive in memory."""
 
 
 @dataclass(frozen=True)
@@ -313,17 +331,6 @@ def _better(
     return replace(best, theta=theta, dual=dual) if dual > best.dual else best
 
 
-CUT_MAX_EXCESS = 1e-8
-"""Largest violation of a hard constraint by a cut, in units of its row, that counts as met.
-
-Tighter than the `MAX_EXCESS` that solutions are held to: the mean of the cuts satisfies the
-constraints up to the tolerance of the linear program, 1e-10. Beyond it the value is infinite.
-"""
-
-MAX_DECREMENT, MAX_STEPS = 0.1, 200
-"""Newton decrement below which a point counts as the analytic center; maximum Newton steps."""
-
-
 @dataclass(frozen=True)
 class Cut:
     """A cut, Psi(w, b, v) as a function of v: linear, and nowhere below the dual function.
@@ -493,16 +500,6 @@ def analytic_center(h: Model, lower: float, upper: float, top: Maximum) -> np.nd
             break
         y = moved
     return np.clip(y[:m], 0.0, upper)
-
-
-FIRST_UPPER, RAISE_UPPER = 1.0, 4.0
-"""Initial upper bound of V = [0, upper]^m, and the factor by which it grows if it is too small.
-
-It starts at twice the largest multiplier of the warm start if that is more.
-"""
-
-ROUNDING = 1e-13
-"""Smallest meaningful gap, as a share of the objective's constant; below it is rounding."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,9 @@ MAX_UNKNOWNS = 1000
 Beyond it the solution is returned as it is.
 """
 
+MAX_TRIALS = 20
+"""Calls of the merit in a line search, at most."""
+
 
 def polish(problem: ConvexProblem, rough: Solution, duals: HingeDuals, penalty: float) -> Solution:
     """Solve the optimality conditions on the active set that a rough solution suggests.
@@ -196,10 +199,6 @@ def adapted_damping(
     if length > 0.5:
         return damping / 10 if damping > least else 0.0
     return damping
-
-
-MAX_TRIALS = 20
-"""Calls of the merit in a line search, at most."""
 
 
 def line_search(

@@ -23,6 +23,21 @@ Optima put many rows exactly at f = 1/2 or -1/2. There both bounds are tight and
 the one that can still move, so rounding must not push such a row onto the flat one.
 """
 
+MAX_ROWS = 2000
+"""Largest number of rows: their inner products are decomposed, a dense matrix of this order.
+
+Beyond it, training sees the features themselves.
+"""
+
+SMALLEST_SHARE = 1e-10
+"""Smallest squared singular value that is kept, as a share of the largest.
+
+Inner products are exact to about 1e-16 of the largest: far below, they say nothing.
+"""
+
+NULL = 1e-10
+"""Largest |X'v|, as a share of the largest singular value, of a direction that counts as empty."""
+
 
 def ramp(z: np.ndarray) -> np.ndarray:
     """Probability of a positive prediction, sigma(z) = min(1, max(0, 1/2 + z)) (eq. 2)."""
@@ -64,22 +79,6 @@ def _keep(weights: csr_array, columns: np.ndarray) -> csr_array:
 # orthonormal basis Q of the span, w = Q u gives X w = (X Q) u and |w| = |u|: the same problem,
 # with at most as many features as rows. Every w of the span has such a u, so constraints, starting
 # points and optima correspond one to one, whether there is an intercept or not.
-
-
-MAX_ROWS = 2000
-"""Largest number of rows: their inner products are decomposed, a dense matrix of this order.
-
-Beyond it, training sees the features themselves.
-"""
-
-SMALLEST_SHARE = 1e-10
-"""Smallest squared singular value that is kept, as a share of the largest.
-
-Inner products are exact to about 1e-16 of the largest: far below, they say nothing.
-"""
-
-NULL = 1e-10
-"""Largest |X'v|, as a share of the largest singular value, of a direction that counts as empty."""
 
 
 @dataclass(frozen=True)

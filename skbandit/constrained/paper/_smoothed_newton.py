@@ -45,6 +45,56 @@ __all__ = ["SmoothedNewtonSolver"]
 # cost > 0 is that of a positive prediction in row k of the problem, and cost < 0 minus that of a
 # negative one.
 
+SMOOTHEST, SHARPEST = 1.0, 1e-3
+"""eps of a cold start, and the smallest eps, in units of the score (a ramp has width 1)."""
+
+FINE, PROXIMAL = 0.1, 0.02
+"""Largest eps of the fine stage, and of the proximal stage.
+
+A warm start begins with FINE, or with PROXIMAL if an accurate solution is required.
+"""
+
+WARM_GAP = 0.1
+"""Largest gap of a solution that counts as a warm start, as a share of the objective's scale."""
+
+MODERATE_TOL, ROUGH_TOL = 1e-4, 5e-6
+"""Tolerances, as shares of the objective's scale, above which less work will do.
+
+Above MODERATE_TOL a warm start begins with FINE; above ROUGH_TOL centers do not move, as
+uncentered hinges majorize the true ones: a point feasible for them is feasible.
+"""
+
+GAP_PER_SQUARE = 0.01
+"""Cautious estimate of gap / (eps^2 scale), which is about 0.1: do not certify before."""
+
+FIRST_SETTLE_TOL, LAST_SETTLE_TOL = 2e-3, 1e-13
+"""Newton decrement, in units of eps, below which steps have settled: at first, and at last."""
+
+WIDEN = 0.2
+"""Share of eps by which hinges count as curved beyond their curved part after a short step."""
+
+SHORT_LENGTH = 0.1
+"""Length of a step below which the next Newton system is damped more."""
+
+LEAST_DAMPING, MOST_DAMPING = 1e-4, 1.0
+"""Smallest and largest damping after a short step, in units of `SmoothedProblem.metric`."""
+
+HARD_FIRST_PENALTY, HARD_LAST_PENALTY = 10.0, 1e4
+"""Penalty per unit of violation of hard constraints, at first and at last.
+
+Times 10 while a multiplier is at the penalty; constraints that need more than the last one
+are left to the augmented Lagrangian.
+"""
+
+POLISH_GAP, POLISH_UNKNOWNS = 1e-5, 200
+"""Largest gap (in units of the objective) and number of unknowns at which to try polishing."""
+
+FALLBACK_GAP = 1e-4
+"""Gap, as a share of the objective's scale, above which the augmented Lagrangian is tried."""
+
+MAX_STALLED_CERTIFICATES = 8
+"""Certificates without progress after which the best solution so far is returned."""
+
 
 class CostEntries(NamedTuple):
     """The entries of `ConvexProblem.by_row`."""
@@ -326,37 +376,11 @@ class Derivatives:
             J[-1], H[-1] = 0.0, 0.0
 
 
-SMOOTHEST, SHARPEST = 1.0, 1e-3
-"""eps of a cold start, and the smallest eps, in units of the score (a ramp has width 1)."""
-
-FINE, PROXIMAL = 0.1, 0.02
-"""Largest eps of the fine stage, and of the proximal stage.
-
-A warm start begins with FINE, or with PROXIMAL if an accurate solution is required.
-"""
-
 # Schedule of the smoothing: how sharp the hinges are, and when they become sharper.
 #
 # Three stages, by eps. Coarse: one good step per eps suffices. Fine: steps are taken until they
 # settle, and the point is certified once eps is small enough for the gap to be. Proximal: the
 # centers of the smoothing move to the hinges' slopes, where it is exact, and the gap goes to 0.
-
-
-WARM_GAP = 0.1
-"""Largest gap of a solution that counts as a warm start, as a share of the objective's scale."""
-
-MODERATE_TOL, ROUGH_TOL = 1e-4, 5e-6
-"""Tolerances, as shares of the objective's scale, above which less work will do.
-
-Above MODERATE_TOL a warm start begins with FINE; above ROUGH_TOL centers do not move, as
-uncentered hinges majorize the true ones: a point feasible for them is feasible.
-"""
-
-GAP_PER_SQUARE = 0.01
-"""Cautious estimate of gap / (eps^2 scale), which is about 0.1: do not certify before."""
-
-FIRST_SETTLE_TOL, LAST_SETTLE_TOL = 2e-3, 1e-13
-"""Newton decrement, in units of eps, below which steps have settled: at first, and at last."""
 
 
 @dataclass(frozen=True)
@@ -436,16 +460,6 @@ class SmoothingSchedule:
         if self.moves_centers:
             return replace(self, eps=max(self.eps / 2, SHARPEST), lifted=False)
         return replace(self, eps=max(min(self.eps / 2, PROXIMAL), SHARPEST))
-
-
-WIDEN = 0.2
-"""Share of eps by which hinges count as curved beyond their curved part after a short step."""
-
-SHORT_LENGTH = 0.1
-"""Length of a step below which the next Newton system is damped more."""
-
-LEAST_DAMPING, MOST_DAMPING = 1e-4, 1.0
-"""Smallest and largest damping after a short step, in units of `SmoothedProblem.metric`."""
 
 
 @dataclass(frozen=True)
@@ -620,16 +634,6 @@ def linearized_multipliers(
     return box_quadratic(S, c - Y[:, 1:].T @ Y[:, 0] + proximal * last, penalty, last)
 
 
-HARD_FIRST_PENALTY, HARD_LAST_PENALTY = 10.0, 1e4
-"""Penalty per unit of violation of hard constraints, at first and at last.
-
-Times 10 while a multiplier is at the penalty; constraints that need more than the last one
-are left to the augmented Lagrangian.
-"""
-
-POLISH_GAP, POLISH_UNKNOWNS = 1e-5, 200
-"""Largest gap (in units of the objective) and number of unknowns at which to try polishing."""
-
 # Smoothed Newton in SQP form: a convex problem at the cost of a few linear systems.
 #
 # The hinges are smoothed (`Smoothing`), more and more sharply (`SmoothingSchedule`). Each step
@@ -638,13 +642,6 @@ POLISH_GAP, POLISH_UNKNOWNS = 1e-5, 200
 # small quadratic program over 0 <= v <= penalty, whose upper bound *is* the elastic mode. Once the
 # hinges are sharp, the centers of the smoothing move instead (proximal point method), and the gap
 # goes to 0.
-
-
-FALLBACK_GAP = 1e-4
-"""Gap, as a share of the objective's scale, above which the augmented Lagrangian is tried."""
-
-MAX_STALLED_CERTIFICATES = 8
-"""Certificates without progress after which the best solution so far is returned."""
 
 
 @dataclass

@@ -28,6 +28,12 @@ from skbandit.constrained.paper._tolerances import (
 from skbandit.constrained.rules._candidates import slacks
 from skbandit.constrained.rules._curve import Curve
 
+CHEAP = 0.01
+"""Weight of the violations of a bound that may be relaxed, among those that may not."""
+
+MAX_DECLARED = 6
+"""Declared constraints that are tried alone; of more, those that are missed by most."""
+
 
 def starts(
     problem: RampProblem,
@@ -150,13 +156,6 @@ def best_intercept(
     best = int(np.flatnonzero(values <= values.min() + TIE)[0])
     _, b = along_b(scales[best], values[best] + TIE)  # the first of equally good ones
     return Point(scales[best] * coef, float(b))
-
-
-CHEAP = 0.01
-"""Weight of the violations of a bound that may be relaxed, among those that may not."""
-
-MAX_DECLARED = 6
-"""Declared constraints that are tried alone; of more, those that are missed by most."""
 
 
 @dataclass(frozen=True)

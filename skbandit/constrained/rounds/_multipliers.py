@@ -73,6 +73,13 @@ does, so that their multipliers are several times too high.
 STEP_BACK = 0.75
 """The same after a step that did not raise the Lagrangian."""
 
+ROUNDS = 40
+"""Linear programs at most until no combination of thresholds has a negative reduced cost."""
+
+ENOUGH = 1e-4
+"""Reduced costs below this, relative to the largest objective, change multipliers by less than
+sampling error does."""
+
 
 def row_costs(goals: MeasuredGoals, multipliers: Multipliers) -> np.ndarray:
     """Cost, of shape (N,), of predicting each row positive rather than negative."""
@@ -431,14 +438,6 @@ def _reach(rows: csr_array) -> np.ndarray:
 # is found group by group, in G C steps, and becomes a column; when none has a negative reduced
 # cost, the multipliers are those of the best mixture of all C^G rules (column generation, as in
 # `best_multipliers`).
-
-
-ROUNDS = 40
-"""Linear programs at most until no combination of thresholds has a negative reduced cost."""
-
-ENOUGH = 1e-4
-"""Reduced costs below this, relative to the largest objective, change multipliers by less than
-sampling error does."""
 
 
 @dataclass(frozen=True)

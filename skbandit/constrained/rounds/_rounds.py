@@ -47,6 +47,11 @@ from skbandit.measure import Data, ScoreLimits, numbers_of_goals
 from skbandit.prices._dual import ShadowPrices, gains_without
 from skbandit.prices._levels import best_quantile, levels_to_try, quantile_of
 
+SEARCHED = 3
+"""Number of means of two rounds, those that may gain most, whose thresholds are searched."""
+
+_Scores = dict[tuple[int, ...], np.ndarray]
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -404,13 +409,6 @@ def rounds(
             return
         fitted.append(task)
         settled = settled or not is_ratio
-
-
-SEARCHED = 3
-"""Number of means of two rounds, those that may gain most, whose thresholds are searched."""
-
-
-_Scores = dict[tuple[int, ...], np.ndarray]
 
 
 def best_round(done: Sequence[Round], criterion: Criterion, known_rules: KnownRules) -> Choice:

@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from skbandit.constrained._goals import MeasuredGoals
     from skbandit.constrained.rules._limits import Limits
 
+KEPT = 2_000_000
+"""Numbers of a table of limits at all thresholds, beyond which it is not kept for other bounds."""
+
+COARSE = 256
+"""Thresholds at which limits are evaluated first where there are more than twice as many.
+
+The best of them excludes most others.
+"""
+
 
 @dataclass(frozen=True)
 class Threshold:
@@ -108,16 +117,6 @@ def slacks(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
 def least_slack(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
     """The smallest of `slacks` in each column."""
     return slacks(goals, values).min(axis=0, initial=np.inf)
-
-
-KEPT = 2_000_000
-"""Numbers of a table of limits at all thresholds, beyond which it is not kept for other bounds."""
-
-COARSE = 256
-"""Thresholds at which limits are evaluated first where there are more than twice as many.
-
-The best of them excludes most others.
-"""
 
 
 @dataclass(frozen=True)

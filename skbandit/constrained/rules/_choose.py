@@ -19,6 +19,9 @@ from skbandit.prices._levels import LEVELS, best_quantile, level_of, quantile_of
 NOISE = 0.5
 """Paired standard errors of the objective by which a threshold may be worse than the best one."""
 
+AT_ONCE = 256
+"""Thresholds whose risk is evaluated together, the nearest first."""
+
 
 def objective_scale(goals: MeasuredGoals) -> float:
     """The sum of the objective's absolute costs, on average over groups; 1 for a single rate."""
@@ -188,10 +191,6 @@ def _least_risk(search: ThresholdSearch, threshold: float, z: float) -> float:
 # The best threshold of n out-of-fold scores is the best of many noisy ones: on few rows it is the
 # wrong one by more than it gains. Its advantage over another one stems from the rows between the
 # two, and so does the standard error of the advantage.
-
-
-AT_ONCE = 256
-"""Thresholds whose risk is evaluated together, the nearest first."""
 
 
 def nearest_to_default(

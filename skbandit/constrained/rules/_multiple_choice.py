@@ -22,6 +22,27 @@ from skbandit.measure import RATE_TOL
 ROUNDING = 1e-12
 """Excess of a sum over its bound, in its units, that is rounding."""
 
+PENALTY = 1e3
+"""Largest sum of multipliers, in units of the objective per unit of excess.
+
+Any mu gives a valid bound; this one limits where the linear program looks for it.
+"""
+
+PRICED = 12
+"""Rounds of column generation at most for one box; the first gets `FIRST_PRICED`."""
+
+FIRST_PRICED = 60
+"""Rounds of column generation at most for the whole problem."""
+
+ENUMERATED = 200_000
+"""Partial choices that an enumeration keeps at most, divided by 1 + K/10; beyond it splits."""
+
+BOXES, MORE_BOXES = 150, 600
+"""Boxes that are bounded in search of the exact optimum, and in search of one within CLOSE."""
+
+CLOSE = 1e-3
+"""Gap, in units of the objective, with which the search ends after BOXES boxes."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -113,28 +134,6 @@ class Combination:
 # - An option whose reduced cost exceeds the smallest one of its set by more than -L(mu) is in no
 #   better choice.
 # - Where few combinations are left after that, they are enumerated.
-
-
-PENALTY = 1e3
-"""Largest sum of multipliers, in units of the objective per unit of excess.
-
-Any mu gives a valid bound; this one limits where the linear program looks for it.
-"""
-
-PRICED = 12
-"""Rounds of column generation at most for one box; the first gets `FIRST_PRICED`."""
-
-FIRST_PRICED = 60
-"""Rounds of column generation at most for the whole problem."""
-
-ENUMERATED = 200_000
-"""Partial choices that an enumeration keeps at most, divided by 1 + K/10; beyond it splits."""
-
-BOXES, MORE_BOXES = 150, 600
-"""Boxes that are bounded in search of the exact optimum, and in search of one within CLOSE."""
-
-CLOSE = 1e-3
-"""Gap, in units of the objective, with which the search ends after BOXES boxes."""
 
 
 def minimize(
