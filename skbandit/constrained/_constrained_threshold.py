@@ -16,14 +16,13 @@ from skbandit.constrained._moved_decisions import MovedDecisionsMixin
 from skbandit.constrained._report import level_reached, missed
 from skbandit.constrained.fits._fit_rows import prefix_error_with_extra, read_prefit
 from skbandit.constrained.fits._weighted_fits import USUAL, OutOfFold, Prefit, responses, stacked
-from skbandit.constrained.linear._folds import FOLDS
 from skbandit.constrained.rounds._rounds import Criterion
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.constrained.rules._limits import SharedRisk
 from skbandit.measure import Data
 from skbandit.rates import Constraint, Rate
-from skbandit.utils._folds import default_folds
+from skbandit.utils._folds import FOLDS, default_folds
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, available_if
 
 if TYPE_CHECKING:

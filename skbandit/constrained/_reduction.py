@@ -35,14 +35,14 @@ from skbandit.constrained.rules._limits import SharedRisk
 from skbandit.measure import RATE_TOL, Data, satisfied
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import report_progress, seed_for, seeded
-from skbandit.utils._folds import default_folds
+from skbandit.utils._folds import FEW_FOLDS, FOLDS, default_folds
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, weight_parameter
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MANY_ROWS, FOLDS, FEW_FOLDS = 5_000, 5, 3
-"""Default number of folds, and the smaller number used from MANY_ROWS rows on."""
+ROWS_FOR_FEW_FOLDS = 5_000
+"""Rows from which on the default is `FEW_FOLDS`: each round fits once per fold."""
 
 
 class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
@@ -262,7 +262,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
     def _splitter(self, unit: np.ndarray) -> Any:
         if self.cv is not None:
             return self.cv
-        return default_folds(FOLDS if len(unit) < MANY_ROWS else FEW_FOLDS, unit)
+        return default_folds(FOLDS if len(unit) < ROWS_FOR_FEW_FOLDS else FEW_FOLDS, unit)
 
     def _seeded(self) -> Any:
         return seeded(self.estimator, seed_for("reduction", self.random_state) % 2**31)

@@ -32,13 +32,13 @@ SMOOTHING = (0.1, 0.01, 0.001)
 """Smoothing of min in (1), in units of the objective's largest cost of a row; each starts from the
 last."""
 
-HIGHEST = 1e4
+HIGHEST_MULTIPLIER = 1e4
 """Multiplier that stands for any higher one, in units of costs per row."""
 
 ITERATIONS, FUNCTION_TOLERANCE, GRADIENT_TOLERANCE = 300, 1e-10, 1e-5
 """When a maximization ends, in units of the objective's largest cost of a row."""
 
-BISECTIONS = 25
+LEVEL_BISECTIONS = 25
 """Bisections of the level at which the shares of several decisions add up."""
 
 EQUAL = 1e-9
@@ -50,7 +50,7 @@ CONFLICT = 1e-4
 PART = 0.02
 """Multipliers below this share of the largest one take no part in a conflict."""
 
-HALVINGS = 12
+RATIO_BISECTIONS = 12
 """Bisections of what is attainable of a ratio."""
 
 
@@ -272,14 +272,14 @@ def without_prices(problem: Problem) -> Prices:
 
 def at_ceiling(problem: Problem, prices: Prices) -> bool:
     """Whether some multiplier is about the highest there is."""
-    return bool((prices.goals * problem.reach > 0.5 * HIGHEST * problem.unit).any())
+    return bool((prices.goals * problem.reach > 0.5 * HIGHEST_MULTIPLIER * problem.unit).any())
 
 
 def best_prices(
     problem: Problem,
     start: Prices | None = None,
     smoothing: tuple[float, ...] = SMOOTHING,
-    highest: float = HIGHEST,
+    highest: float = HIGHEST_MULTIPLIER,
 ) -> tuple[Prices, float]:
     """Maximize (1).
 
@@ -291,7 +291,7 @@ def best_prices(
     smoothing : tuple of float
         See `SMOOTHING`.
     highest : float
-        See `HIGHEST`.
+        See `HIGHEST_MULTIPLIER`.
 
     Returns
     -------
@@ -370,7 +370,7 @@ def _soft_lowest(cost: np.ndarray, n_select: int, tau: float) -> tuple[np.ndarra
         return cost.sum(axis=1), np.ones(cost.shape)
     below = np.partition(cost, n_select - 1, axis=1)[:, n_select - 1]
     low, high = below - tau, below + tau
-    for _ in range(BISECTIONS):
+    for _ in range(LEVEL_BISECTIONS):
         middle = 0.5 * (low + high)
         enough = np.clip((middle[:, None] - cost) / tau, 0.0, 1.0).sum(axis=1) >= n_select
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
@@ -440,7 +440,7 @@ def attainable(problem: Problem, k: int) -> float:
         by = excess(0.0)
         return by if by <= _largest_excess(problem, k) else np.inf
     low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
+    for _ in range(RATIO_BISECTIONS):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if excess(middle) <= CONFLICT else (middle, high)
     return high

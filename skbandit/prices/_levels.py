@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-ROUNDING = 1e-9
+OBJECTIVE_ROUNDING = 1e-9
 """Rounding error of an objective."""
 
 LEVELS = (0.9, 0.8, 0.7, 0.6, 0.5)
@@ -68,7 +68,7 @@ def best_quantile(
     violation_cost = VIOLATION_COST * scale
     best, least, lowest = quantile_of(levels[-1]), np.inf, -np.inf
     for level in levels:
-        if least <= lowest + violation_cost * (1.0 - level) + ROUNDING:
+        if least <= lowest + violation_cost * (1.0 - level) + OBJECTIVE_ROUNDING:
             break
         z = quantile_of(level)
         objective, lowest = attempt(z)

@@ -20,6 +20,9 @@ from skbandit.utils._validation import warn
 # Training and test rows of each fold.
 Splits = list[tuple[np.ndarray, np.ndarray]]
 
+FOLDS, FEW_FOLDS = 5, 3
+"""Default number of folds, and the number that saves time if there are many rows."""
+
 SEED = 0
 """Seed of the folds of classifiers: the same rows give the same model."""
 

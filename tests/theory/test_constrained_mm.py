@@ -13,7 +13,7 @@ from sklearn.svm import SVC, LinearSVC
 from skbandit.constrained.paper._mm import majorize_minimize
 from skbandit.constrained.paper._problem import KINK, Point
 from skbandit.constrained.paper._starts import best_intercept
-from skbandit.constrained.paper._tolerances import FEASIBLE, SCALES
+from skbandit.constrained.paper._tolerances import DIRECTION_SCALES, FEASIBLE
 from skbandit.constrained.paper._train import TrainingOptions, train
 from skbandit.constrained.solvers import CvxpySolver, SolverError
 from skbandit.rates import (
@@ -240,7 +240,7 @@ def test_no_worse_than_a_linear_svm_at_any_scale(seed):
     trained = fit(problem, max_iter=15)
     ours = problem.evaluate(trained.mm.point).objective
     assert ours <= problem.evaluate(Point(w, b)).objective + 1e-4  # the penalized intercept's error
-    scaled = [problem.evaluate(best_intercept(problem, s * w)).objective for s in SCALES]
+    scaled = [problem.evaluate(best_intercept(problem, s * w)).objective for s in DIRECTION_SCALES]
     assert ours <= min(scaled) + 1e-4
     anyscale = [
         problem.evaluate(best_intercept(problem, s * w)).objective

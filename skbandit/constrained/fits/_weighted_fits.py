@@ -27,7 +27,7 @@ from skbandit.utils._validation import explained_entries, first_few, warn
 
 WEIGHT = "sample_weight"
 
-ROUNDING = 1e-12
+CANCELLATION = 1e-12
 """Costs that are smaller, relative to the largest, are rounding errors of sums that cancel."""
 
 SAME = 1e-3
@@ -147,7 +147,7 @@ class WeightedTask:
             as it was, so that a penalty of the learner means the same.
         """
         weight = np.abs(costs)
-        weight[weight <= ROUNDING * weight.max(initial=0.0)] = 0.0
+        weight[weight <= CANCELLATION * weight.max(initial=0.0)] = 0.0
         total = weight.sum()
         factor = row_weight[weight > 0].sum() / total if total > 0 else 0.0
         return cls(costs < 0, factor * weight)
@@ -189,7 +189,7 @@ class GainTask:
         With two decisions it is the `WeightedTask` of the same costs.
         """
         gain = costs.max(axis=1, keepdims=True) - costs
-        gain[gain <= ROUNDING * gain.max(initial=0.0)] = 0.0
+        gain[gain <= CANCELLATION * gain.max(initial=0.0)] = 0.0
         total = gain.sum()
         factor = row_weight[gain.any(axis=1)].sum() / total if total > 0 else 0.0
         return cls(factor * gain)
@@ -359,7 +359,7 @@ class Scale:
         """Responses of another fit to some of all rows X, spread as those of the first one."""
         scores, sign = self._unbounded(fitted, X), self.classes.orientation
         mean, deviation = _moments(scores, self.weight)
-        flat = min(self.deviation, deviation) <= ROUNDING * np.abs(scores).max()
+        flat = min(self.deviation, deviation) <= CANCELLATION * np.abs(scores).max()
         ratio = 1.0 if flat else self.deviation / deviation
         scores = self.mean + ratio * (scores[rows] - mean)
         return scores if self.method != "predict_proba" else sign * expit(sign * scores)

@@ -28,14 +28,14 @@ from skbandit.constrained.paper._problem import (
     row_span,
 )
 from skbandit.constrained.paper._starts import best_intercept, lowest
-from skbandit.constrained.paper._tolerances import SCALES
+from skbandit.constrained.paper._tolerances import DIRECTION_SCALES
 from skbandit.constrained.rounds._multipliers import Multipliers, row_costs
 from skbandit.constrained.rounds._rounds import Costs, Criterion, Round, rounds
 from skbandit.constrained.rules._choose import objective_scale
 from skbandit.measure import MISSING, Data
-from skbandit.utils._folds import folds_of_classes, folds_of_extra
+from skbandit.utils._folds import FEW_FOLDS, FOLDS, folds_of_classes, folds_of_extra
 
-FOLDS, FEW_FOLDS, MANY_ROWS, ROWS_PER_COLUMN = 5, 3, 3000, 150
+MANY_ROWS, ROWS_PER_COLUMN = 3000, 150
 """FEW_FOLDS if there are MANY_ROWS rows and ROWS_PER_COLUMN per column, or more; else FOLDS."""
 
 FIT_ROWS, FIT_ROWS_PER_COLUMN = 8000, 50
@@ -458,7 +458,7 @@ def _train_ramp(
     problem = ramp_of_costs(columns.rows(rows), costs[rows], alpha, options.fit_intercept)
     mm = majorize_minimize(
         problem,
-        lowest(problem, [best_intercept(problem, fit.coef, SCALES) for fit in fits]),
+        lowest(problem, [best_intercept(problem, fit.coef, DIRECTION_SCALES) for fit in fits]),
         RoughSolver(options.solver),
         max_iter=MM_STEPS,
         tol=MM_TOL,

@@ -31,7 +31,7 @@ from skbandit.utils._compiled import compiled
 __all__ = ["AugmentedLagrangianSolver"]
 
 
-BELOW, LOW_KINK, BETWEEN, HIGH_KINK, ABOVE = 0, 1, 2, 3, 4
+BELOW, LOW_KINK, BETWEEN_KINKS, HIGH_KINK, ABOVE = 0, 1, 2, 3, 4
 """Places of a proximal point from left to right: off or on the kinks f = -1/2 and f = 1/2."""
 
 MAX_CG = 300
@@ -121,7 +121,7 @@ def prox(
         elif y <= -0.5 + p - q:
             at, here = -0.5, LOW_KINK
         elif y < 0.5 + p - q:
-            at, here = y - p + q, BETWEEN
+            at, here = y - p + q, BETWEEN_KINKS
         elif y <= 0.5 + p:
             at, here = 0.5, HIGH_KINK
         else:

@@ -48,7 +48,7 @@ Tighter than the `MAX_EXCESS` that solutions are held to: the mean of the cuts s
 constraints up to the tolerance of the linear program, 1e-10. Beyond it the value is infinite.
 """
 
-MAX_DECREMENT, MAX_STEPS = 0.1, 200
+MAX_DECREMENT, MAX_CENTER_STEPS = 0.1, 200
 """Newton decrement below which a point counts as the analytic center; maximum Newton steps."""
 
 FIRST_UPPER, RAISE_UPPER = 1.0, 4.0
@@ -57,7 +57,7 @@ FIRST_UPPER, RAISE_UPPER = 1.0, 4.0
 It starts at twice the largest multiplier of the warm start if that is more.
 """
 
-ROUNDING = 1e-13
+GAP_ROUNDING = 1e-13
 """Smallest meaningful gap, as a share of the objective's constant; below it is rounding."""
 
 
@@ -487,7 +487,7 @@ def analytic_center(h: Model, lower: float, upper: float, top: Maximum) -> np.nd
     v = top.v + min(0.5, 0.5 / max(-(slopes @ inwards).min(), 1.0)) * inwards
     z = ((h.offsets - lower) / height + slopes @ v).min() / 2
     y = np.append(v, z)
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_CENTER_STEPS):
         slack = offsets + rows @ y
         gradient = rows.T @ (weights / slack)
         hessian = (rows.T * (weights / slack**2)) @ rows
@@ -658,7 +658,7 @@ class CuttingPlaneSolver(ParametersMixin):
     def _aim(self, problem: ConvexProblem, tol: float) -> float:
         """The gap to stop at: `tol`, unless it is out of reach of dual ascent or rounding."""
         objective_scale = 0.5 * float(problem.P[:1].sum() + problem.Q[:1].sum()) or 1.0
-        return max(tol, self.rtol * objective_scale, ROUNDING * abs(float(problem.gamma[0])))
+        return max(tol, self.rtol * objective_scale, GAP_ROUNDING * abs(float(problem.gamma[0])))
 
 
 def _start(

@@ -23,7 +23,7 @@ MAX_UNKNOWNS = 1000
 Beyond it the solution is returned as it is.
 """
 
-MAX_TRIALS = 20
+MAX_MERITS = 20
 """Calls of the merit in a line search, at most."""
 
 
@@ -222,7 +222,7 @@ def line_search(
     t, low, low_slope = 1.0, 0.0, slope
     high, high_slope = math.inf, 0.0
     best_t, best = 0.0, value
-    for trial in range(MAX_TRIALS):
+    for trial in range(MAX_MERITS):
         value_t, slope_t = merit(t)
         if value_t < best:
             best_t, best = t, value_t

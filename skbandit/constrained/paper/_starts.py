@@ -15,15 +15,15 @@ from skbandit.constrained.paper._interface import Solution, Solver, SolverError
 from skbandit.constrained.paper._mm import majorize_minimize
 from skbandit.constrained.paper._problem import Point, RampProblem
 from skbandit.constrained.paper._tolerances import (
+    DIRECTION_SCALES,
     FIRST_PENALTY,
     FLAT,
     MAX_DIRECTIONS,
     RATE_TOL,
     RELAXED_STEPS,
     ROUNDING_TOL,
-    SCALES,
     START_PENALTY,
-    TIE,
+    START_TIE,
 )
 from skbandit.constrained.rules._candidates import slacks
 from skbandit.constrained.rules._curve import Curve
@@ -106,19 +106,19 @@ def directions(problem: RampProblem, multipliers: np.ndarray) -> Iterator[Point]
         coef = -np.asarray(problem.X.T @ centered).ravel()
         spread = float(np.ptp(problem.X @ coef))
         if spread > 0:
-            yield best_intercept(problem, coef / spread, SCALES)
+            yield best_intercept(problem, coef / spread, DIRECTION_SCALES)
 
 
 def scaled_and_shifted(problem: RampProblem, solution: Solution) -> list[Point]:
     """Return a solution as it is, and at its best scale with its best b."""
     point = Point(solution.coef, solution.intercept)
-    return [point, best_intercept(problem, solution.coef, SCALES)]
+    return [point, best_intercept(problem, solution.coef, DIRECTION_SCALES)]
 
 
 def lowest(problem: RampProblem, candidates: list[Point]) -> Point:
     """Return the candidate with the lowest penalized objective."""
     values = np.array([problem.evaluate(point).penalized(START_PENALTY) for point in candidates])
-    return candidates[int(np.flatnonzero(values <= values.min() + TIE)[0])]
+    return candidates[int(np.flatnonzero(values <= values.min() + START_TIE)[0])]
 
 
 def best_intercept(
@@ -153,8 +153,8 @@ def best_intercept(
         return minimize_along_b(forms, z, scale, START_PENALTY, enough)
 
     values = np.array([along_b(scale)[0] for scale in scales])
-    best = int(np.flatnonzero(values <= values.min() + TIE)[0])
-    _, b = along_b(scales[best], values[best] + TIE)  # the first of equally good ones
+    best = int(np.flatnonzero(values <= values.min() + START_TIE)[0])
+    _, b = along_b(scales[best], values[best] + START_TIE)  # the first of equally good ones
     return Point(scales[best] * coef, float(b))
 
 

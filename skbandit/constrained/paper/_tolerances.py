@@ -12,6 +12,7 @@ from skbandit.measure import RATE_TOL
 
 __all__ = [
     "AT_CAP",
+    "DIRECTION_SCALES",
     "FEASIBLE",
     "FINER",
     "FIRST_PENALTY",
@@ -28,10 +29,9 @@ __all__ = [
     "ROUNDING_ROUNDS",
     "ROUNDING_STEPS",
     "ROUNDING_TOL",
-    "SCALES",
     "SHRINKING",
     "START_PENALTY",
-    "TIE",
+    "START_TIE",
     "TIGHTEN",
     "TOL",
     "USELESS",
@@ -75,7 +75,7 @@ INACCURATE = 1e-4
 
 # --- starting points --------------------------------------------------------------------------
 
-SCALES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+DIRECTION_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Factors of a direction that are tried, each with its best intercept."""
 
 HARD_SCALES = tuple(4.0**i for i in range(8))
@@ -94,7 +94,7 @@ NO_DIRECTION = 1e-6
 Relative to the largest range that lambda permits, if that is below 1.
 """
 
-TIE = 1e-10
+START_TIE = 1e-10
 """Penalized objectives this close are equal; the first candidate wins, whatever the rounding."""
 
 MAX_DIRECTIONS = 10

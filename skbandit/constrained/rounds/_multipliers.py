@@ -42,7 +42,7 @@ MOST = 10.0
 Multipliers end there if no mixture meets the constraints.
 """
 
-RAISE = 10.0
+RAISE_MOST = 10.0
 """Factor of `MOST` each time that no fit at the highest multipliers meets the constraints."""
 
 MAX_THRESHOLDS = 400
@@ -57,10 +57,10 @@ FEW_THRESHOLDS = 40
 ACCURACY = 1e-6
 """Rounding errors of the linear program, relative to the largest objective."""
 
-ROUNDING = 1e-9
-"""Rules with a reduced cost below -ROUNDING, in the same unit, are added to the program."""
+REDUCED_TOL = 1e-9
+"""Rules with a reduced cost below -REDUCED_TOL, in the same unit, are added to the program."""
 
-AT_ONCE = 100
+ADDED_RULES = 100
 """Rules that enter the linear program together: its time grows faster than their number."""
 
 FIRST_STEP = 0.25
@@ -73,7 +73,7 @@ does, so that their multipliers are several times too high.
 STEP_BACK = 0.75
 """The same after a step that did not raise the Lagrangian."""
 
-ROUNDS = 40
+PROGRAMS = 40
 """Linear programs at most until no combination of thresholds has a negative reduced cost."""
 
 ENOUGH = 1e-4
@@ -91,7 +91,7 @@ def row_costs(goals: MeasuredGoals, multipliers: Multipliers) -> np.ndarray:
 def highest_multipliers(goals: MeasuredGoals, raised: int = 0) -> np.ndarray:
     """The multiplier of each constraint that stands for any higher one, shape (K,)."""
     reach = _reach(goals.linear[0])
-    most = MOST * RAISE**raised * _reach(goals.objective.numerator).max()
+    most = MOST * RAISE_MOST**raised * _reach(goals.objective.numerator).max()
     return most / np.where(reach > 0, reach, 1.0)
 
 
@@ -307,13 +307,13 @@ def best_multipliers(rules: Rules, most: np.ndarray) -> Multipliers:
     scale = np.abs(rules.missed).max(axis=1, initial=0.0)
     units = np.where(scale > 0, scale, 1.0), np.abs(rules.above).max() or 1.0
     used = np.zeros(len(rules.below), dtype=bool)
-    used[evenly(len(used), AT_ONCE + 2)] = True
+    used[evenly(len(used), ADDED_RULES + 2)] = True
     used[np.argmax(rules.below)] = True  # bounds the value
     while True:
         multipliers = _multipliers_of_few(rules.subset(used), most, *units)
         reduced = np.where(used, np.inf, rules.reduced(multipliers))
-        added = np.argsort(reduced, kind="stable")[:AT_ONCE]
-        added = added[reduced[added] < -ROUNDING * units[1]]
+        added = np.argsort(reduced, kind="stable")[:ADDED_RULES]
+        added = added[reduced[added] < -REDUCED_TOL * units[1]]
         if not len(added):
             return multipliers
         used[added] = True
@@ -517,7 +517,7 @@ def with_group_thresholds(
     Rules
         Those known first, then the added ones.
     """
-    for _ in range(ROUNDS):
+    for _ in range(PROGRAMS):
         multipliers = best_multipliers(rules, most)
         added = Rules.joined([curves.cheapest(multipliers, z) for curves in several])
         useful = added.reduced(multipliers) < -ENOUGH * np.abs(rules.above).max()

@@ -9,7 +9,7 @@ from scipy.optimize import OptimizeResult
 
 from skbandit.constrained.rules import _multiple_choice
 from skbandit.constrained.rules._multiple_choice import (
-    ROUNDING,
+    EXCESS_ROUNDING,
     MultipleChoice,
     Options,
     minimize,
@@ -37,7 +37,7 @@ def enumerated(problem):
     for choice in itertools.product(*(range(len(one)) for one in problem.sets)):
         excess = problem.excess(np.array(choice))
         least = min(least, excess)
-        if excess <= ROUNDING:
+        if excess <= EXCESS_ROUNDING:
             best = min(best, problem.value(np.array(choice)))
     return best, least
 
@@ -57,7 +57,7 @@ def test_equals_enumeration(quotient, seeds):
             assert found.excess == pytest.approx(least, abs=1e-9)
             assert found.lowest == math.inf  # proven
         else:
-            assert found.excess <= ROUNDING
+            assert found.excess <= EXCESS_ROUNDING
             assert found.value == pytest.approx(best, abs=1e-8)
             assert found.lowest == pytest.approx(best, abs=1e-8)
     assert 3 < infeasible < 47
@@ -73,7 +73,7 @@ def test_the_bound_of_a_search_cut_short_is_valid(quotient, monkeypatch):
         problem = drawn(seed, quotient)
         best, _ = enumerated(problem)
         found = minimize(problem, np.zeros(len(problem.sets), dtype=int))
-        if found.excess > ROUNDING:
+        if found.excess > EXCESS_ROUNDING:
             continue  # none was found in time
         assert found.lowest <= best + 1e-9 <= found.value + 2e-9
         open_ += found.lowest < found.value - 1e-6
