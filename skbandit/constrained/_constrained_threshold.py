@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def _inner_has(method: str) -> Callable[[Any], bool]:
+def _estimator_has(method: str) -> Callable[[Any], bool]:
     def check(self: ConstrainedThreshold) -> bool:
         getattr(vars(self).get("estimator_", self.estimator), method)  # its own AttributeError
         return True
@@ -367,7 +367,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             return f"Found no {what} that {meet} the constraints together: {why}. {unsure}"
         return f"No {what} {meet} the constraints together: {why}."
 
-    @available_if(_inner_has("predict_proba"))
+    @available_if(_estimator_has("predict_proba"))
     def predict_proba(self, X: Any, *, attributes: Any = None) -> np.ndarray:
         """Probabilities of `estimator_`, unaffected by the threshold.
 
@@ -386,7 +386,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
-    @available_if(_inner_has("predict_log_proba"))
+    @available_if(_estimator_has("predict_log_proba"))
     def predict_log_proba(self, X: Any, *, attributes: Any = None) -> np.ndarray:
         """Logarithms of the probabilities of `estimator_`, unaffected by the threshold.
 

@@ -16,7 +16,7 @@ from skbandit.constrained._report import (
     cost_of_constraints,
     mostly_decided,
     rarely_predicted,
-    report_of,
+    report_of_columns,
     report_table,
 )
 from skbandit.constrained.fits._fit_rows import (
@@ -115,7 +115,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             raise AttributeError(
                 f"{type(self).__name__} has no constraint_report_ before it is fitted."
             )
-        report = report_of(columns)
+        report = report_of_columns(columns)
         report.attrs["goals"] = parts_of_goals(self._constraints)
         return report
 

@@ -93,7 +93,7 @@ def report_table(
     table = pd.DataFrame(
         {
             "constraint": [constraint.label for constraint in goals.constraints],
-            "on": [_datasets(constraint.rate.atoms) for constraint in goals.constraints],
+            "on": [_dataset_names(constraint.rate.atoms) for constraint in goals.constraints],
             "n_rows": goals.n_rows,
             "effective_n": effective,
             "bound": goals.bound,
@@ -315,7 +315,7 @@ def plain_columns(table: pd.DataFrame) -> dict[str, Any]:
     return columns
 
 
-def report_of(columns: dict[str, Any]) -> pd.DataFrame:
+def report_of_columns(columns: dict[str, Any]) -> pd.DataFrame:
     """The report whose `plain_columns` these are."""
     table = pd.DataFrame(columns)
     return table.assign(satisfied=pd.array(columns["satisfied"], dtype="boolean"))
@@ -363,7 +363,7 @@ def known_rows_advice(table: pd.DataFrame, goals: BoundConstraints) -> str:
     return ""
 
 
-def _datasets(atoms: tuple[Atom, ...]) -> str:
+def _dataset_names(atoms: tuple[Atom, ...]) -> str:
     return ", ".join(dict.fromkeys(atom.on for atom in atoms))
 
 

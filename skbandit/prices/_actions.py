@@ -196,7 +196,7 @@ class ActionProblem:
 
     def decide(self, prices: Prices) -> np.ndarray:
         """Which decisions have the lowest costs, bool of shape (N, D)."""
-        return lowest(self.row_costs(prices), self.n_select)
+        return lowest_entries(self.row_costs(prices), self.n_select)
 
     def costs(self, prices: Prices) -> np.ndarray:
         """The multipliers."""
@@ -234,7 +234,7 @@ class ActionProblem:
         return replace(self.with_goals(np.arange(len(self.bound)) != k), base=base)
 
 
-def lowest(cost: np.ndarray, n_select: int) -> np.ndarray:
+def lowest_entries(cost: np.ndarray, n_select: int) -> np.ndarray:
     """Which entries are the lowest of each row, the first among equals; bool."""
     chosen = np.zeros(cost.shape, dtype=bool)
     at = (

@@ -435,7 +435,7 @@ class Grouping:
     def codes(self, columns: Columns) -> np.ndarray:
         """Index of the group of each row; UNKNOWN for values not found at fit."""
         code_of = {values: code for code, values in enumerate(self.groups)}
-        joint, distinct = _distinct(columns.several(self.columns, self._context))
+        joint, distinct = _distinct_groups(columns.several(self.columns, self._context))
         none = code_of.get((None,) * len(self.columns), UNKNOWN)
         code = np.array(
             [none if None in values else code_of.get(values, UNKNOWN) for values in distinct],
@@ -454,7 +454,7 @@ class Grouping:
         """Index of the group of each row, or UNKNOWN; warn if that is so for all rows."""
         codes = self.codes(columns)
         if len(codes) and (codes == UNKNOWN).all():
-            _, distinct = _distinct(columns.several(self.columns, self._context).iloc[[0]])
+            _, distinct = _distinct_groups(columns.several(self.columns, self._context).iloc[[0]])
             warn(
                 f"{self._context}: no row is of a group with a threshold, so that all get the "
                 f"overall one. Row 0 is of group {_named(self.columns, distinct[0])}, and fit saw "
@@ -479,7 +479,7 @@ class Grouping:
         if missing.any():
             self._blame_missing(missing)
         row = int(np.flatnonzero(unknown)[0])
-        _, distinct = _distinct(frame.iloc[[row]])
+        _, distinct = _distinct_groups(frame.iloc[[row]])
         raise ValueError(
             f"{self._context}: row {row} is of group {_named(self.columns, distinct[0])}, which "
             f"has no threshold: fit saw only {self._listed()}. Fit with rows of that group, or "
@@ -512,7 +512,7 @@ def read_by(by: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _distinct(frame: pd.DataFrame) -> tuple[np.ndarray, list[tuple[Any, ...]]]:
+def _distinct_groups(frame: pd.DataFrame) -> tuple[np.ndarray, list[tuple[Any, ...]]]:
     """Code of each row, and the combination of values that each code stands for."""
     joint = np.zeros(len(frame), dtype=np.int64)
     parts: list[list[Any]] = []

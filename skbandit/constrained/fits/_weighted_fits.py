@@ -352,13 +352,13 @@ class Scale:
             return None
         has_logits = method == "predict_proba" and _has_logits(fitted, X, classes)
         unknown = cls(np.nan, np.nan, method, has_logits, classes, weight)
-        mean, deviation = _moments(unknown._unbounded(fitted, X), weight)
+        mean, deviation = _clipped_moments(unknown._unbounded(fitted, X), weight)
         return replace(unknown, mean=mean, deviation=deviation)
 
     def responses(self, fitted: Any, X: Any, rows: np.ndarray) -> np.ndarray:
         """Responses of another fit to some of all rows X, spread as those of the first one."""
         scores, sign = self._unbounded(fitted, X), self.classes.orientation
-        mean, deviation = _moments(scores, self.weight)
+        mean, deviation = _clipped_moments(scores, self.weight)
         flat = min(self.deviation, deviation) <= CANCELLATION * np.abs(scores).max()
         ratio = 1.0 if flat else self.deviation / deviation
         scores = self.mean + ratio * (scores[rows] - mean)
@@ -384,7 +384,7 @@ def _has_logits(fitted: Any, X: Any, classes: Classes) -> bool:
     return bool(np.allclose(sign * expit(sign * logits), values))
 
 
-def _moments(scores: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+def _clipped_moments(scores: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     """Mean and deviation, with scores beyond the tails' quantiles clipped at them."""
     order = np.argsort(scores)
     rank = np.cumsum(weight[order]) / weight.sum()

@@ -34,7 +34,7 @@ from skbandit.constrained.paper._starts import (
 from skbandit.constrained.rounds._multipliers import (
     FEW_THRESHOLDS,
     Rules,
-    dropped_prices,
+    dropped_prices_of_rules,
     rules_of_curve,
     shadow_prices,
 )
@@ -223,7 +223,7 @@ def _shadow_prices(
     priced = Rules.joined([rules[name] for name in rules if name in {*directions, choice.name}])
     return ShadowPrices(
         shadow_prices(priced, measured, choice.rule.decided),
-        dropped_prices(every, measured, choice.rule.objective),
+        dropped_prices_of_rules(every, measured, choice.rule.objective),
         free,
     )
 

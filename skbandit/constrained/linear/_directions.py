@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from scipy.sparse import issparse
 from scipy.special import expit
 
-from skbandit.constrained.paper._interface import canonical
+from skbandit.constrained.paper._interface import canonical_design
 
 SMALLEST_DEVIATION = 1e-9
 """Deviation of scores, as a share of their largest size, below which they do not differ."""
@@ -119,10 +119,10 @@ class Directions:
             plain = next(iter(coef_of.values()))
             coef = np.column_stack([coef_of.get(name, plain) for name in names])
             raw = np.asarray(X @ coef)
-            mean, deviation = _moments(raw, share, centered)
+            mean, deviation = _weighted_moments(raw, share, centered)
             flat = deviation <= SMALLEST_DEVIATION * np.abs(raw).max(axis=0)
             coef[:, flat], raw[:, flat] = coef[:, [0]], raw[:, [0]]
-            mean, deviation = _moments(raw, share, centered)
+            mean, deviation = _weighted_moments(raw, share, centered)
             flat = deviation <= SMALLEST_DEVIATION * np.abs(raw).max(axis=0)
             deviation[flat] = 1.0
             raw = (raw - mean) / deviation
@@ -159,7 +159,7 @@ class Directions:
         return np.mean((self.coef @ part) / deviation[:, None], axis=0)
 
 
-def _moments(
+def _weighted_moments(
     scores: np.ndarray, share: np.ndarray, centered: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     mean = share @ scores if centered else np.zeros(scores.shape[1])
@@ -171,7 +171,7 @@ def standardize(
 ) -> tuple[np.ndarray, float]:
     """Scale one direction; return it and its mean score."""
     scores = np.asarray(X @ coef).ravel()
-    mean, deviation = _moments(scores[:, None], weight / weight.sum(), centered)
+    mean, deviation = _weighted_moments(scores[:, None], weight / weight.sum(), centered)
     size = float(deviation[0])
     if size <= SMALLEST_DEVIATION * np.abs(scores).max(initial=0.0):
         size = 1.0
@@ -246,7 +246,7 @@ def fit_logistic(
     >>> print(f"{-fit.intercept / fit.coef[0]:.3f}")
     1.500
     """
-    X, d = canonical(X), X.shape[1]
+    X, d = canonical_design(X), X.shape[1]
     theta = np.zeros(d + fit_intercept)
     if start is not None:
         theta[:d] = start.coef

@@ -27,7 +27,7 @@ from skbandit.constrained.paper._problem import (
     ramp_of_costs,
     row_span,
 )
-from skbandit.constrained.paper._starts import best_intercept, lowest
+from skbandit.constrained.paper._starts import best_intercept, lowest_candidate
 from skbandit.constrained.paper._tolerances import DIRECTION_SCALES
 from skbandit.constrained.rounds._multipliers import Multipliers, row_costs
 from skbandit.constrained.rounds._rounds import Costs, Criterion, Round, rounds
@@ -154,9 +154,9 @@ class OneFold:
 
     def directions(self, run: int = 0) -> dict[str, np.ndarray]:
         """All directions by name, the logistic one first."""
-        coefs = {PLAIN: self.plain.coef, _named(RAMP, run): self.ramp.coef}
+        coefs = {PLAIN: self.plain.coef, _direction_name(RAMP, run): self.ramp.coef}
         numbered = enumerate(self.cost_sensitive, start=1)
-        return coefs | {_named(COST_SENSITIVE, run, k): fit.coef for k, fit in numbered}
+        return coefs | {_direction_name(COST_SENSITIVE, run, k): fit.coef for k, fit in numbered}
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class TrainedFolds:
     ----------
     columns : _Columns
         The rows that they are for, in the span of the rows if there are more columns.
-    place : _Place
+    place : _DesignPlace
         Where scores and weights of `columns` belong.
     used : ndarray of bool, shape (n,)
         The rows that matter.
@@ -179,7 +179,7 @@ class TrainedFolds:
     """
 
     columns: _Columns
-    place: _Place
+    place: _DesignPlace
     used: np.ndarray
     fold: np.ndarray
     runs: tuple[list[OneFold], ...]
@@ -271,7 +271,7 @@ def train_folds(
 
 
 @dataclass(frozen=True)
-class _Place:
+class _DesignPlace:
     """From directions of `_Columns` to those of the design: the span of its rows, units, center."""
 
     span: RowSpan | None
@@ -286,15 +286,17 @@ class _Place:
         return weights, 0.0 if self.center is None else float(weights @ self.center)
 
 
-def _read_columns(design: Any, weight: np.ndarray, centered: bool) -> tuple[_Columns, _Place]:
+def _read_columns(design: Any, weight: np.ndarray, centered: bool) -> tuple[_Columns, _DesignPlace]:
     """Columns in their units; of more columns than rows, the span of the rows instead."""
     scales = column_scales(design, weight, centered=centered)
     center = (weight / weight.sum()) @ design if centered and not issparse(design) else None
     columns = _Columns(design, center, scales)
     if not is_wide(design):
-        return columns, _Place(None, scales, center)
+        return columns, _DesignPlace(None, scales, center)
     span = row_span(columns.rows(np.arange(len(weight))))
-    return _Columns(span.rows, None, np.ones(span.rows.shape[1])), _Place(span, scales, center)
+    return _Columns(span.rows, None, np.ones(span.rows.shape[1])), _DesignPlace(
+        span, scales, center
+    )
 
 
 def is_wide(design: Any) -> bool:
@@ -399,7 +401,7 @@ def alpha_of(goals: MeasuredGoals, options: CrossFitOptions) -> float:
     return ALPHA * objective_scale(goals) if options.alpha is None else options.alpha
 
 
-def _named(name: str, run: int = 0, number: int = 0) -> str:
+def _direction_name(name: str, run: int = 0, number: int = 0) -> str:
     """A unique name of a direction."""
     marks = [f" {number}" if number else "", f" #{run + 1}" if run else ""]
     return name + "".join(marks)
@@ -458,7 +460,9 @@ def _train_ramp(
     problem = ramp_of_costs(columns.rows(rows), costs[rows], alpha, options.fit_intercept)
     mm = majorize_minimize(
         problem,
-        lowest(problem, [best_intercept(problem, fit.coef, DIRECTION_SCALES) for fit in fits]),
+        lowest_candidate(
+            problem, [best_intercept(problem, fit.coef, DIRECTION_SCALES) for fit in fits]
+        ),
         RoughSolver(options.solver),
         max_iter=MM_STEPS,
         tol=MM_TOL,

@@ -135,9 +135,10 @@ class ConstraintPath:
         models = [split_pipeline(estimator)[1] for estimator in self.estimators]
         design, data = models[0]._read_design(transformed(transformers, X), y, **rows)
         measured = [
-            _measure(model, self.objective, design, data, confidence_level) for model in models
+            _measure_model(model, self.objective, design, data, confidence_level)
+            for model in models
         ]
-        return _table(self.table["bound"].tolist(), self.sense, measured)
+        return _path_table(self.table["bound"].tolist(), self.sense, measured)
 
 
 @told_once()
@@ -227,7 +228,7 @@ def constraint_path(
     1   0.95      True
     2   0.99      True
     """
-    transformers, classifier = _parts(estimator)
+    transformers, classifier = _pipeline_parts(estimator)
     declared = Declared.read(classifier.objective, ())
     declared.require_one_rate("constraint_path")
     objective = declared.objective
@@ -248,7 +249,7 @@ def constraint_path(
     unfitted = [clone(classifier).set_params(constraints=made) for made in goals]
     candidates = Candidates()
     if isinstance(classifier, ConstrainedRampClassifier):
-        for place in sorted(_spread(len(order), DIRECTIONS)):
+        for place in sorted(_spread_places(len(order), DIRECTIONS)):
             unfitted[order[place]]._train(candidates, X, y, **rows)
     for k in order:
         # of unknown sense, no bound is known to be tighter than the next one
@@ -265,13 +266,13 @@ def constraint_path(
     trained = [models[k] for k in range(len(numbers))]
     measured = {name: part for name, part in rows.items() if name != "groups"}
     design, data = trained[0]._read_design(X, y, **measured)
-    table = _table(
+    table = _path_table(
         numbers,
         sense,
         {
             "feasible": [model.feasible_ for model in trained],
             **_objectives(trained, objective, design, data),
-            "slack": [_smallest_slack(model._constraints, _own(model)) for model in trained],
+            "slack": [_varied_slack(model._constraints, _own(model)) for model in trained],
             **_out_of_fold_slack(trained),
             "multiplier": [_multiplier(model) for model in trained],
             "seconds": [seconds[k] for k in range(len(numbers))],
@@ -300,7 +301,7 @@ def _multiplier(model: BaseRampClassifier) -> float:
     return float(np.nan if np.isnan(varied).all() else np.nansum(varied))
 
 
-def _spread(n: int, most: int) -> frozenset[int]:
+def _spread_places(n: int, most: int) -> frozenset[int]:
     """Places of at most `most` of n, evenly spread from the first to the last."""
     return frozenset(np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist())
 
@@ -446,7 +447,7 @@ def _objectives(
     }
 
 
-def _measure(
+def _measure_model(
     model: BaseRampClassifier, objective: Rate, design: Any, data: Data, level: float
 ) -> dict[str, Any]:
     """Results of one model, with the confidence interval of its objective."""
@@ -463,12 +464,12 @@ def _measure(
         "objective_low": of_objective["ci_low"],
         "objective_high": of_objective["ci_high"],
         **({} if expected is None else {"expected_objective": of_objective["expected"]}),
-        "slack": _smallest_slack(constraints, report),
+        "slack": _varied_slack(constraints, report),
         "satisfied": bool(report["satisfied"].all()),
     }
 
 
-def _table(bounds: list[float], sense: str | None, columns: Any) -> pd.DataFrame:
+def _path_table(bounds: list[float], sense: str | None, columns: Any) -> pd.DataFrame:
     """One row per bound; the value is recovered from bound and slack."""
     table = pd.DataFrame(columns)
     table.insert(0, "bound", bounds)
@@ -491,12 +492,12 @@ def _own(model: BaseRampClassifier) -> pd.DataFrame:
 
 
 def _out_of_fold_slack(models: list[BaseRampClassifier]) -> dict[str, list[float]]:
-    """Slacks of out-of-fold predictions, from which `_table` makes values, if there are any."""
+    """Slacks of out-of-fold predictions, if any, from which `_path_table` makes values."""
     reports = [model.constraint_report_ for model in models]
     if "cross_fitted" not in reports[0]:
         return {}
     slack = [
-        _smallest_slack(model._constraints, report)
+        _varied_slack(model._constraints, report)
         for model, report in zip(models, reports, strict=True)
     ]
     return {"cross_fitted": slack}
@@ -509,7 +510,7 @@ def _is_varied(constraints: Sequence[Constraint]) -> np.ndarray:
     )
 
 
-def _smallest_slack(constraints: Sequence[Constraint], report: pd.DataFrame) -> float:
+def _varied_slack(constraints: Sequence[Constraint], report: pd.DataFrame) -> float:
     """The smallest slack of the varied constraints; nan if undefined or not measured."""
     slack = report["slack"][_is_varied(constraints) & (report["n_rows"] > 0)]
     return float(slack.min(skipna=False)) if len(slack) else np.nan
@@ -518,7 +519,7 @@ def _smallest_slack(constraints: Sequence[Constraint], report: pd.DataFrame) -> 
 # --- pipelines -----------------------------------------------------------------------------
 
 
-def _parts(estimator: Any) -> tuple[Pipeline | None, BaseRampClassifier]:
+def _pipeline_parts(estimator: Any) -> tuple[Pipeline | None, BaseRampClassifier]:
     """Return the transformers, if any, and the classifier."""
     transformers, classifier = split_pipeline(estimator)
     if not isinstance(classifier, BaseRampClassifier):

@@ -443,7 +443,7 @@ class AugmentedLagrangianSolver(ParametersMixin):
             If hard constraints are not met.
         """
         hard, upper = math.isinf(penalty), min(penalty, HARD_UPPER)
-        w, b, v, state = _start(problem, upper, warm)
+        w, b, v, state = _first_state(problem, upper, warm)
         z, theta, sigma = problem.X @ w + b, state.theta, state.sigma
         tightening, slope_tol = np.zeros_like(v), 1e-7
         best, best_rank, best_dual = None, (True, math.inf), -math.inf  # rank: missed, primal
@@ -485,7 +485,7 @@ class AugmentedLagrangianSolver(ParametersMixin):
         return replace(best, dual=min(best_dual, best.primal), state=DualState(theta, sigma))
 
 
-def _start(
+def _first_state(
     problem: ConvexProblem, upper: float, warm: Solution | None
 ) -> tuple[np.ndarray, float, np.ndarray, DualState]:
     """Return w, b, v and the dual state to start from: zero, or as much as `warm` supplies."""

@@ -300,7 +300,7 @@ def solve_svm(
         w, b = X.T @ theta / alpha, b + pace * theta.sum()
         before, f = f, X @ w + b
         resting = svm.at_rest(theta, f, MARGIN * np.abs(f - before).max())
-        best = _better(best, w, b, f, theta)
+        best = _better_points(best, w, b, f, theta)
         best = replace(best, epochs=best.epochs + n_sweeps * len(rows) / len(costly))
     return best
 
@@ -319,7 +319,7 @@ def _pace(svm: WeightedSVM) -> float:
     return INTERCEPT_PACE / svm.alpha * (float(svm.design.squares.mean()) or 1.0)
 
 
-def _better(
+def _better_points(
     best: SVMSolution, w: np.ndarray, b: float, f: np.ndarray, theta: np.ndarray
 ) -> SVMSolution:
     """Keep the better primal and the better dual point; they need not belong together."""
@@ -372,7 +372,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Model:
+class CutModel:
     """The model h_t(v), the lowest cut at v: concave, and above the dual function.
 
     Parameters
@@ -387,7 +387,7 @@ class Model:
     slopes: np.ndarray
 
     @classmethod
-    def of(cls, cuts: Sequence[Cut]) -> Model:
+    def of(cls, cuts: Sequence[Cut]) -> CutModel:
         """Build the model from its cuts."""
         return cls(np.array([cut.offset for cut in cuts]), np.array([cut.g for cut in cuts]))
 
@@ -415,7 +415,7 @@ class Maximum:
     mixture: np.ndarray
 
 
-def maximize(h: Model, upper: float) -> Maximum:
+def maximize(h: CutModel, upper: float) -> Maximum:
     """Maximize h_t over the box, through its dual: the mixture of cuts with the lowest maximum.
 
     min over mu, xi >= 0 with sum mu = 1 of <mu, offsets> + upper sum xi, where xi >= mu' slopes.
@@ -437,14 +437,14 @@ def maximize(h: Model, upper: float) -> Maximum:
     return Maximum(float(result.fun + least), v, mixture / mixture.sum())
 
 
-def mean(problem: ConvexProblem, cuts: Sequence[Cut], mixture: np.ndarray) -> Cut:
+def mean_cut(problem: ConvexProblem, cuts: Sequence[Cut], mixture: np.ndarray) -> Cut:
     """Make the cut of the mean (w, b): by convexity nowhere above the mixture of the cuts."""
     coef = sum((mu * cut.coef for mu, cut in zip(mixture, cuts, strict=True) if mu), 0.0)
     b = sum(mu * cut.intercept for mu, cut in zip(mixture, cuts, strict=True))
     return Cut.at(problem, np.asarray(coef), b, problem.X @ coef + b)
 
 
-def center(h: Model, lower: float, upper: float, top: Maximum) -> np.ndarray:
+def center(h: CutModel, lower: float, upper: float, top: Maximum) -> np.ndarray:
     """Choose the next v: a center of the part of V that the cuts have left (CutChooser)."""
     m = len(top.v)
     if m == 0 or upper == 0:
@@ -452,7 +452,7 @@ def center(h: Model, lower: float, upper: float, top: Maximum) -> np.ndarray:
     return bisection(h, lower, upper) if m == 1 else analytic_center(h, lower, upper, top)
 
 
-def bisection(h: Model, lower: float, upper: float) -> np.ndarray:
+def bisection(h: CutModel, lower: float, upper: float) -> np.ndarray:
     """Halve the remaining interval of a single multiplier: {v in [0, upper]: h_t(v) >= L_t}.
 
     A cut through L_t at v_t, which an exact SVM gives unless v_t is the best so far, keeps
@@ -466,7 +466,7 @@ def bisection(h: Model, lower: float, upper: float) -> np.ndarray:
     return np.clip([(left + right) / 2], 0.0, upper)
 
 
-def analytic_center(h: Model, lower: float, upper: float, top: Maximum) -> np.ndarray:
+def analytic_center(h: CutModel, lower: float, upper: float, top: Maximum) -> np.ndarray:
     """The v of the analytic center of {(v, z): L_t <= z <= h_t(v), v in [0, upper]^m}.
 
     It maximizes sum_s log(h_s(v) - z) + t log(z - L_t) + sum_k log v_k + log(upper - v_k),
@@ -626,9 +626,9 @@ class CuttingPlaneSolver(ParametersMixin):
         svm_optimizer = SVMOptimizer(problem, Design.of(problem.X))
 
         # Line 1 (numbers are the lines of Algorithm 2): a first cut and a lower bound.
-        v, warm_svm, first = _start(problem, warm, limit)
+        v, warm_svm, first = _first_cut(problem, warm, limit)
         svm, L = svm_optimizer(v, np.inf, np.inf, warm_svm, budget)
-        best, cuts, h = (v, svm), [first], Model.of([first])
+        best, cuts, h = (v, svm), [first], CutModel.of([first])
         upper = min(limit, max(FIRST_UPPER, 2 * v.max(initial=0.0)))  # V = [0, upper]^m
         epsilon = max(self.share * (svm.primal - svm.dual), aim) if len(v) else aim
 
@@ -638,9 +638,9 @@ class CuttingPlaneSolver(ParametersMixin):
             cuts.append(Cut.at(problem, svm.coef, svm.intercept, svm.scores))  # 10
             if bound > L:
                 L, best = bound, (v, svm)
-            h = Model.of(cuts)  # 3
+            h = CutModel.of(cuts)  # 3
             U = maximize(h, upper)  # 4
-            point = mean(problem, cuts, U.mixture)
+            point = mean_cut(problem, cuts, U.mixture)
             gap = point.value(upper) - L
             if point.value(penalty) - L <= aim or budget <= 0:  # 5 to 7
                 break
@@ -653,7 +653,7 @@ class CuttingPlaneSolver(ParametersMixin):
                 elif np.isinf(penalty):
                     raise _infeasible(point, upper)
             v, epsilon = center(h, L, upper, U), self.share * (U.value - L)  # 8
-        return _certified(problem, point, *best, penalty, tol)
+        return _certified_point(problem, point, *best, penalty, tol)
 
     def _aim(self, problem: ConvexProblem, tol: float) -> float:
         """The gap to stop at: `tol`, unless it is out of reach of dual ascent or rounding."""
@@ -661,7 +661,7 @@ class CuttingPlaneSolver(ParametersMixin):
         return max(tol, self.rtol * objective_scale, GAP_ROUNDING * abs(float(problem.gamma[0])))
 
 
-def _start(
+def _first_cut(
     problem: ConvexProblem, warm: Solution | None, limit: float
 ) -> tuple[np.ndarray, SVMSolution | None, Cut]:
     """First multipliers, SVM solution and cut: those of the warm start, or of w = 0, b = 0."""
@@ -686,7 +686,7 @@ def _infeasible(point: Cut, penalty: float) -> SolverError:
     )
 
 
-def _certified(
+def _certified_point(
     problem: ConvexProblem,
     point: Cut,
     v: np.ndarray,

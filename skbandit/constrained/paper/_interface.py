@@ -243,7 +243,7 @@ def hinge(z: np.ndarray) -> np.ndarray:
     return np.maximum(0.5 + z, 0.0)
 
 
-def canonical(X: Any) -> Any:
+def canonical_design(X: Any) -> Any:
     """Return X as a C-ordered array, or in CSR with sorted indices and no duplicate entries."""
     if not issparse(X):
         return np.ascontiguousarray(X, dtype=np.float64)

@@ -208,7 +208,7 @@ def majorize_minimize(
         solution = _minimize_bound(problem, current.point, solver, rho, accuracy, solution)
         proposed = problem.evaluate(Point(solution.coef, solution.intercept))
         decrease = current.penalized(rho) - proposed.penalized(rho)
-        left, current = current, _better(current, proposed, rho)
+        left, current = current, _better_iterate(current, proposed, rho)
         path.append(current.objective)
         seconds = time.perf_counter() - began
         gap = solution.gap / (max(1.0, rho) if math.isfinite(rho) else 1.0)
@@ -244,7 +244,7 @@ def _minimize_bound(
         return solver.solve(convex, LAST_PENALTY, gap, warm)
 
 
-def _better(current: Iterate, proposed: Iterate, penalty: float) -> Iterate:
+def _better_iterate(current: Iterate, proposed: Iterate, penalty: float) -> Iterate:
     """The proposed iterate unless it is worse, or leaves the hard constraints, by rounding."""
     if math.isinf(penalty) and not proposed.feasible:
         return current

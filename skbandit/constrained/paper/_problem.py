@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
 from skbandit.constrained._goals import MeasuredGoals
-from skbandit.constrained.paper._interface import ConvexProblem, canonical
+from skbandit.constrained.paper._interface import ConvexProblem, canonical_design
 from skbandit.constrained.paper._tolerances import FEASIBLE, NO_DIRECTION
 from skbandit.constrained.rounds._multipliers import multipliers_per_bound
 from skbandit.measure import BoundConstraints, LinearFractionalForms, nonnegative_rows
@@ -321,7 +321,7 @@ class RampProblem:
 
 def compile_problem(X: Any, goals: MeasuredGoals, alpha: float, fit_intercept: bool) -> RampProblem:
     """Compile bound goals over the rows of X into Problem 2."""
-    X = canonical(X) if len(goals.rows) == X.shape[0] else canonical(X)[goals.rows]
+    X = canonical_design(X) if len(goals.rows) == X.shape[0] else canonical_design(X)[goals.rows]
     measured = goals.constraints
     rows, rhs = goals.linear
     scale = np.asarray(abs(rows).sum(axis=1)).ravel()

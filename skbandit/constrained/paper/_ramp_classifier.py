@@ -34,7 +34,7 @@ from skbandit.constrained.paper._train import Trained, TrainingOptions, train
 from skbandit.constrained.rounds._multipliers import (
     MAX_THRESHOLDS,
     Rules,
-    dropped_prices,
+    dropped_prices_of_rules,
     rules_of_curve,
 )
 from skbandit.constrained.rules._curve import Curve
@@ -371,7 +371,7 @@ class RampClassifier(BaseRampClassifier):
         rules = Rules.joined([rules_of_curve(curve, goals.measured) for curve in curves])
         per_unit = problem.shadow_prices(trained.multipliers, ramp(scores))
         objective = goals.measured.objective_value(positive)
-        dropped = dropped_prices(rules, goals.measured, objective)
+        dropped = dropped_prices_of_rules(rules, goals.measured, objective)
         free = float(np.fmin(rules.free_value(), objective))
         self._set_prices(goals, ShadowPrices(per_unit, dropped, free))
 

@@ -20,7 +20,7 @@ from skbandit.constrained.paper._interface import (
     ParametersMixin,
     Solution,
     SolverError,
-    canonical,
+    canonical_design,
     certify,
 )
 from skbandit.constrained.paper._polish import adapted_damping, box_quadratic, line_search, polish
@@ -540,7 +540,7 @@ class CholeskyFactor:
 
 
 @dataclass(frozen=True)
-class Merit:
+class StepMerit:
     """Exact penalty function along a direction: the objective plus penalized violations.
 
     Parameters
@@ -594,7 +594,7 @@ def newton_step(
 
     penalties = np.minimum(penalty, 1.5 * np.maximum(v, here.v) + 0.02)
     regularizer = np.array([0.5 * u @ (ridge * u), u @ (ridge * du), 0.5 * du @ (ridge * du)])
-    merit, rows_at = Merit(penalties, regularizer), {0.0: rows}
+    merit, rows_at = StepMerit(penalties, regularizer), {0.0: rows}
 
     def value_and_slope(t: float) -> tuple[float, float]:
         rows_at[t], slopes = smoothed.rows_along(here.z, dz, t, smoothing)
@@ -703,7 +703,7 @@ class SmoothedNewtonSolver(ParametersMixin):
         SolverError
             If hard constraints are not met.
         """
-        problem = replace(problem, X=canonical(problem.X))
+        problem = replace(problem, X=canonical_design(problem.X))
         with one_blas_thread():
             solution = self._descend(problem, penalty, tol, warm)
             enough = max(tol, FALLBACK_GAP * problem.objective_scale)
@@ -724,7 +724,7 @@ class SmoothedNewtonSolver(ParametersMixin):
         hard = math.isinf(penalty)
         step_penalty = HARD_FIRST_PENALTY if hard else penalty
         smoothed = SmoothedProblem(problem)
-        derivatives, here = Derivatives(smoothed), _start(smoothed, step_penalty, warm)
+        derivatives, here = Derivatives(smoothed), _first_iterate(smoothed, step_penalty, warm)
         warm_gap = None if warm is None else warm.gap
         schedule = SmoothingSchedule.start(tol, problem.objective_scale, warm_gap)
         uncentered = Centers(np.full(len(here.z), 0.5), np.full(len(here.z), 0.5))
@@ -737,7 +737,7 @@ class SmoothedNewtonSolver(ParametersMixin):
                 continue
             if schedule.certifies:
                 duals = smoothed.hinge_duals(here.z, here.v, smoothing)
-                solution = _certified(problem, here, penalty, duals)
+                solution = _certified_iterate(problem, here, penalty, duals)
                 error = _error(solution, hard)
                 n_stalled = 0 if error < 0.9 * least_error else n_stalled + 1
                 stalled = n_stalled > MAX_STALLED_CERTIFICATES
@@ -761,7 +761,9 @@ class SmoothedNewtonSolver(ParametersMixin):
         return best
 
 
-def _start(smoothed: SmoothedProblem, penalty: float, warm: Solution | None) -> NewtonIterate:
+def _first_iterate(
+    smoothed: SmoothedProblem, penalty: float, warm: Solution | None
+) -> NewtonIterate:
     """Start from a solution, or from zero."""
     u = np.zeros(smoothed.problem.X.shape[1] + 1)
     v = np.zeros(len(smoothed.problem.gamma) - 1)
@@ -770,7 +772,7 @@ def _start(smoothed: SmoothedProblem, penalty: float, warm: Solution | None) -> 
     return NewtonIterate(u, smoothed.scores(u), v)
 
 
-def _certified(
+def _certified_iterate(
     problem: ConvexProblem, here: NewtonIterate, penalty: float, duals: HingeDuals
 ) -> Solution:
     """The iterate as a solution of the problem with true hinges."""

@@ -56,9 +56,9 @@ def starts(
     free = unconstrained()
     # some objectives, such as recall, are best alone if all predictions are the same
     if np.ptp(problem.X @ free.coef) > FLAT:
-        yield lowest(problem, [*candidates, *scaled_and_shifted(problem, free)])
+        yield lowest_candidate(problem, [*candidates, *scaled_and_shifted(problem, free)])
     elastic = solver.solve(problem.majorize_at(zero), FIRST_PENALTY, gap)
-    yield lowest(problem, [*candidates, *scaled_and_shifted(problem, elastic)])
+    yield lowest_candidate(problem, [*candidates, *scaled_and_shifted(problem, elastic)])
     yield candidates[0]
 
 
@@ -115,7 +115,7 @@ def scaled_and_shifted(problem: RampProblem, solution: Solution) -> list[Point]:
     return [point, best_intercept(problem, solution.coef, DIRECTION_SCALES)]
 
 
-def lowest(problem: RampProblem, candidates: list[Point]) -> Point:
+def lowest_candidate(problem: RampProblem, candidates: list[Point]) -> Point:
     """Return the candidate with the lowest penalized objective."""
     values = np.array([problem.evaluate(point).penalized(START_PENALTY) for point in candidates])
     return candidates[int(np.flatnonzero(values <= values.min() + START_TIE)[0])]
@@ -133,7 +133,7 @@ def best_intercept(
     `Iterate.penalized` on these.
     """
     if not problem.fit_intercept:
-        return lowest(problem, [Point(scale * coef, 0.0) for scale in scales])
+        return lowest_candidate(problem, [Point(scale * coef, 0.0) for scale in scales])
     from skbandit.constrained.paper._intercept_kernel import (  # numba: loaded on first use
         RowForms,
         minimize_along_b,

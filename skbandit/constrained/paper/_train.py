@@ -124,7 +124,7 @@ def with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpti
         improved = False
         for point in (current, randomized(problem, current.coef)):
             candidate = Trained(trained.mm, point, multipliers, _search(problem, point))
-            if _better(problem, candidate, best):
+            if _is_better(problem, candidate, best):
                 best, improved = candidate, True
             if problem.evaluate(current).feasible:
                 break
@@ -133,7 +133,7 @@ def with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpti
     if not best.point.coef.any() and not _serves(best.threshold, promised):
         for point in directions(problem, best.multipliers):
             candidate = replace(best, point=point, threshold=_search(problem, point))
-            if _better(problem, candidate, best):
+            if _is_better(problem, candidate, best):
                 best = candidate
     return best
 
@@ -164,7 +164,7 @@ def with_free_direction(problem: RampProblem, trained: Trained, free: np.ndarray
     """
     point = randomized(problem, free)
     other = replace(trained, point=point, threshold=_search(problem, point))
-    return other if _better(problem, other, trained) else trained
+    return other if _is_better(problem, other, trained) else trained
 
 
 def randomized(problem: RampProblem, coef: np.ndarray) -> Point:
@@ -207,7 +207,7 @@ def _promised(problem: RampProblem, point: Point) -> float:
     )
 
 
-def _better(problem: RampProblem, candidate: Trained, other: Trained) -> bool:
+def _is_better(problem: RampProblem, candidate: Trained, other: Trained) -> bool:
     """Whether a candidate is better by more than rounding."""
     (grade, cost), (other_grade, other_cost) = _rank(problem, candidate), _rank(problem, other)
     return grade < other_grade or (grade == other_grade and cost < other_cost - RATE_TOL)

@@ -417,7 +417,7 @@ def shadow_prices(rules: Rules, goals: MeasuredGoals, positive: np.ndarray) -> n
     return multipliers_per_bound(multipliers, goals.objective, goals.constraints.forms, positive)
 
 
-def dropped_prices(rules: Rules, goals: MeasuredGoals, objective: float) -> np.ndarray:
+def dropped_prices_of_rules(rules: Rules, goals: MeasuredGoals, objective: float) -> np.ndarray:
     """`gains_without` each declared constraint among rules, from the chosen one's objective."""
     declared = numbers_of_goals(goals.constraints.constraints)
     every = np.fmin(rules.best_value(), objective)  # the chosen one is good, not quite the best

@@ -21,7 +21,7 @@ from skbandit.constrained.rounds._multipliers import (
     NextMultipliers,
     Rules,
     best_multipliers,
-    dropped_prices,
+    dropped_prices_of_rules,
     highest_multipliers,
     next_multipliers,
     row_costs,
@@ -286,7 +286,7 @@ class KnownRules:
 
     def dropped_prices(self, z: float, binding: np.ndarray, objective: float) -> np.ndarray:
         """How much better than the chosen objective rules are without each constraint."""
-        return dropped_prices(self.of_thresholds(z), self._judge.goals, objective)
+        return dropped_prices_of_rules(self.of_thresholds(z), self._judge.goals, objective)
 
 
 class KnownGroupRules(KnownRules):

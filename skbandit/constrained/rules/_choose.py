@@ -105,7 +105,7 @@ def choose(
 
     without_margin = at(0.0)
     if without_margin is None:
-        return _closest(searches, highest, preferred)
+        return _closest_candidate(searches, highest, preferred)
 
     def attempt(z: float) -> tuple[float, float]:
         choice = at(z)
@@ -114,7 +114,7 @@ def choose(
 
     choice = at(best_quantile(attempt, levels, objective_scale(goals)))
     if choice is None:
-        return _closest(searches, highest, preferred)
+        return _closest_candidate(searches, highest, preferred)
     return choice if tighter is None else _better_of(choice, tighter, searches)
 
 
@@ -166,7 +166,9 @@ def _best(searches: Mapping[Any, ThresholdSearch], z: float, preferred: float) -
     return Choice(best, Rule.of(thresholds[best], searches[best].scores), z)
 
 
-def _closest(searches: Mapping[Any, ThresholdSearch], z: float, preferred: float) -> Choice:
+def _closest_candidate(
+    searches: Mapping[Any, ThresholdSearch], z: float, preferred: float
+) -> Choice:
     """The candidate that misses by least: in its rates, else in its risk."""
     thresholds = {name: search.best(z, preferred) for name, search in searches.items()}
     rates = {name: search.best(0.0, preferred) for name, search in searches.items()}

@@ -6,11 +6,11 @@ from scipy.optimize import minimize
 
 from skbandit.constrained.paper._cutting_plane import (
     Cut,
-    Model,
+    CutModel,
     analytic_center,
     bisection,
     maximize,
-    mean,
+    mean_cut,
 )
 from skbandit.constrained.paper._interface import hinge
 from tests.constrained.paper.convex_problems import random_problem
@@ -24,7 +24,7 @@ def random_model(seed, m, t=12):
     at = rng.uniform(0, 1, (t, m))
     slopes = 2 * (top - at)
     offsets = -((at - top) ** 2).sum(axis=1) - (slopes * at).sum(axis=1) + rng.uniform(0, 0.01, t)
-    return Model(offsets, slopes), top
+    return CutModel(offsets, slopes), top
 
 
 @pytest.mark.parametrize("m", [1, 2, 5])
@@ -77,7 +77,7 @@ def test_bisection_halves_what_is_left(seed):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_bisection_follows_the_sign_of_the_supergradient(sign):
     """One exact cut through the best value so far: on to the side where it rises."""
-    h = Model(np.array([3.0 - sign * 0.4]), np.array([[sign]]))
+    h = CutModel(np.array([3.0 - sign * 0.4]), np.array([[sign]]))
     assert bisection(h, 3.0, 1.0)[0] == pytest.approx(0.7 if sign > 0 else 0.2)
 
 
@@ -89,7 +89,7 @@ def test_a_mean_is_at_most_its_mixture():
         w, b = rng.normal(size=3), rng.normal()
         cuts.append(Cut.at(problem, w, b, problem.X @ w + b))
     mixture = rng.dirichlet(np.ones(5))
-    point = mean(problem, cuts, mixture)
+    point = mean_cut(problem, cuts, mixture)
     assert point.offset <= mixture @ [cut.offset for cut in cuts]
     assert np.all(point.g <= mixture @ [cut.g for cut in cuts])
     f = problem.X @ point.coef + point.intercept

@@ -8,10 +8,10 @@ from skbandit.constrained.paper._smoothed_newton import (
     Centers,
     CholeskyFactor,
     Derivatives,
-    Merit,
     NewtonIterate,
     SmoothedProblem,
     Smoothing,
+    StepMerit,
     newton_step,
 )
 from skbandit.constrained.solvers import ConvexProblem
@@ -80,7 +80,7 @@ def test_a_singular_matrix_gets_jitter():
 
 
 def test_the_merit_is_the_objective_plus_penalized_violations():
-    merit = Merit(penalties=np.array([2.0, 3.0]), regularizer=np.array([1.0, 10.0, 100.0]))
+    merit = StepMerit(penalties=np.array([2.0, 3.0]), regularizer=np.array([1.0, 10.0, 100.0]))
     rows, slopes = np.array([5.0, 0.5, -1.0]), np.array([7.0, 4.0, 1e6])
     assert merit.value(rows, 0.1) == pytest.approx(5 + (1 + 1 + 1) + 2 * 0.5)
     assert merit.slope(rows, slopes, 0.1) == pytest.approx(7 + (10 + 20) + 2 * 4)
