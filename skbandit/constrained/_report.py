@@ -29,7 +29,6 @@ from skbandit.measure import (
 )
 from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Rate
-from skbandit.rates._kinds import Atom
 from skbandit.utils._folds import behind_transformers
 
 if TYPE_CHECKING:
@@ -93,7 +92,10 @@ def report_table(
     table = pd.DataFrame(
         {
             "constraint": [constraint.label for constraint in goals.constraints],
-            "on": [_dataset_names(constraint.rate.atoms) for constraint in goals.constraints],
+            "on": [
+                ", ".join(dict.fromkeys(atom.on for atom in constraint.rate.atoms))
+                for constraint in goals.constraints
+            ],
             "n_rows": goals.n_rows,
             "effective_n": effective,
             "bound": goals.bound,
@@ -361,10 +363,6 @@ def known_rows_advice(table: pd.DataFrame, goals: BoundConstraints) -> str:
                 'see "Examples that must be right" in the user guide. '
             )
     return ""
-
-
-def _dataset_names(atoms: tuple[Atom, ...]) -> str:
-    return ", ".join(dict.fromkeys(atom.on for atom in atoms))
 
 
 def constraint_report(

@@ -245,7 +245,9 @@ def train_folds(
     kept = [rows_to_fit(fold, used, k, columns.design.shape[1]) for k in range(fold.max() + 1)]
     intercept = options.fit_intercept
     if warm is None:
-        plain = _fit_plain(columns, goals, kept, intercept)
+        train = goals.data.train
+        task = WeightedTask(train.label == 1, train.weight * goals.factors)
+        plain = _fit_weighted(columns, task, kept, intercept, [None] * len(kept))
     else:  # which no bound changes
         plain = [fold_fits.plain for fold_fits in warm.runs[0]]
     fits, costs = _cost_sensitive_fits(columns, goals, fold, kept, plain, options)
@@ -405,15 +407,6 @@ def _direction_name(name: str, run: int = 0, number: int = 0) -> str:
     """A unique name of a direction."""
     marks = [f" {number}" if number else "", f" #{run + 1}" if run else ""]
     return name + "".join(marks)
-
-
-def _fit_plain(
-    columns: _Columns, goals: Goals, kept: list[np.ndarray], fit_intercept: bool
-) -> list[LinearFit]:
-    """Logistic regressions of the labels, without each fold."""
-    train = goals.data.train
-    task = WeightedTask(train.label == 1, train.weight * goals.factors)
-    return _fit_weighted(columns, task, kept, fit_intercept, [None] * len(kept))
 
 
 def _fit_weighted(

@@ -249,7 +249,8 @@ def constraint_path(
     unfitted = [clone(classifier).set_params(constraints=made) for made in goals]
     candidates = Candidates()
     if isinstance(classifier, ConstrainedRampClassifier):
-        for place in sorted(_spread_places(len(order), DIRECTIONS)):
+        n_places = min(len(order), DIRECTIONS)
+        for place in np.unique(np.linspace(0, len(order) - 1, n_places).round().astype(int)):
             unfitted[order[place]]._train(candidates, X, y, **rows)
     for k in order:
         # of unknown sense, no bound is known to be tighter than the next one
@@ -272,7 +273,9 @@ def constraint_path(
         {
             "feasible": [model.feasible_ for model in trained],
             **_objectives(trained, objective, design, data),
-            "slack": [_varied_slack(model._constraints, _own(model)) for model in trained],
+            "slack": [
+                _varied_slack(model._constraints, _training_report(model)) for model in trained
+            ],
             **_out_of_fold_slack(trained),
             "multiplier": [_multiplier(model) for model in trained],
             "seconds": [seconds[k] for k in range(len(numbers))],
@@ -299,11 +302,6 @@ def _multiplier(model: BaseRampClassifier) -> float:
     """Sum of the multipliers of the varied constraints that were measured; nan without any."""
     varied = model.multipliers_[_is_varied(model._constraints)]
     return float(np.nan if np.isnan(varied).all() else np.nansum(varied))
-
-
-def _spread_places(n: int, most: int) -> frozenset[int]:
-    """Places of at most `most` of n, evenly spread from the first to the last."""
-    return frozenset(np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist())
 
 
 # --- constraints whose bound varies ------------------------------------------------------------
@@ -482,7 +480,7 @@ def _path_table(bounds: list[float], sense: str | None, columns: Any) -> pd.Data
     return table
 
 
-def _own(model: BaseRampClassifier) -> pd.DataFrame:
+def _training_report(model: BaseRampClassifier) -> pd.DataFrame:
     """The report of a model with slacks of its values on the training rows."""
     report = model.constraint_report_
     sign = np.array(

@@ -651,7 +651,12 @@ class CuttingPlaneSolver(ParametersMixin):
                     upper = min(limit, RAISE_UPPER * upper)
                     U = maximize(h, upper)
                 elif np.isinf(penalty):
-                    raise _infeasible(point, upper)
+                    worst = int(np.argmax(point.g))
+                    raise SolverError(
+                        f"The constraints seem infeasible: even at a penalty of {upper:g} per unit "
+                        f"it is cheaper to violate constraint {worst} by {point.g[worst]:.3g} than "
+                        "to meet it. Relax the constraints."
+                    )
             v, epsilon = center(h, L, upper, U), self.share * (U.value - L)  # 8
         return _certified_point(problem, point, *best, penalty, tol)
 
@@ -675,15 +680,6 @@ def _first_cut(
         warm_svm = warm.state
     b = warm.intercept if problem.fit_intercept else 0.0
     return v, warm_svm, Cut.at(problem, warm.coef, b, problem.X @ warm.coef + b)
-
-
-def _infeasible(point: Cut, penalty: float) -> SolverError:
-    worst = int(np.argmax(point.g))
-    return SolverError(
-        f"The constraints seem infeasible: even at a penalty of {penalty:g} per unit it is "
-        f"cheaper to violate constraint {worst} by {point.g[worst]:.3g} than to meet it. Relax "
-        "the constraints."
-    )
 
 
 def _certified_point(

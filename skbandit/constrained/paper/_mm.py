@@ -199,7 +199,8 @@ def majorize_minimize(
     current, penalty = problem.evaluate(start), ElasticPenalty()
     path: list[float] = []
     accuracy = AccuracySchedule.begin(solver, problem.objective_scale, tol, expected)
-    solution = initial_solution(start, np.zeros(len(problem.rhs)), expected)
+    multipliers = np.zeros(len(problem.rhs))
+    solution = Solution(start.coef, start.intercept, multipliers, primal=expected, dual=0.0)
     converged = False
     for number in range(1, max_iter + 1):
         began = time.perf_counter()
@@ -249,8 +250,3 @@ def _better_iterate(current: Iterate, proposed: Iterate, penalty: float) -> Iter
     if math.isinf(penalty) and not proposed.feasible:
         return current
     return proposed if proposed.penalized(penalty) <= current.penalized(penalty) else current
-
-
-def initial_solution(point: Point, multipliers: np.ndarray, gap: float) -> Solution:
-    """A point as a warm start for a solver, `gap` away from the optimum."""
-    return Solution(point.coef, point.intercept, multipliers, primal=gap, dual=0.0)

@@ -737,7 +737,8 @@ class SmoothedNewtonSolver(ParametersMixin):
                 continue
             if schedule.certifies:
                 duals = smoothed.hinge_duals(here.z, here.v, smoothing)
-                solution = _certified_iterate(problem, here, penalty, duals)
+                w, b, v = here.u[:-1].copy(), here.u[-1], here.v.copy()
+                solution = certify(problem, w, b, v, penalty, duals, here.z)
                 error = _error(solution, hard)
                 n_stalled = 0 if error < 0.9 * least_error else n_stalled + 1
                 stalled = n_stalled > MAX_STALLED_CERTIFICATES
@@ -770,14 +771,6 @@ def _first_iterate(
     if warm is not None:
         u, v = np.append(warm.coef, warm.intercept), np.minimum(warm.multipliers, penalty)
     return NewtonIterate(u, smoothed.scores(u), v)
-
-
-def _certified_iterate(
-    problem: ConvexProblem, here: NewtonIterate, penalty: float, duals: HingeDuals
-) -> Solution:
-    """The iterate as a solution of the problem with true hinges."""
-    w, b = here.u[:-1].copy(), here.u[-1]
-    return certify(problem, w, b, here.v.copy(), penalty, duals, here.z)
 
 
 def _is_too_low(penalty: float, v: np.ndarray) -> bool:

@@ -340,7 +340,11 @@ class RuleSearch:
     def best(self, limits: Limits | None = None) -> Rule:
         """The best rule; with `limits`, SeparateLimits or SharedRisk, these must be inside."""
         if self.group is not None:
-            return self._best_of_groups(limits)
+            present, search_by_group = self._by_group
+            rule = search_by_group.best(limits)
+            thresholds = np.full(self.n_groups, self.preferred)
+            thresholds[present] = rule.thresholds
+            return replace(rule, thresholds=thresholds)
         goals, scores = self.goals, self.scores
         if isinstance(limits, SharedRisk):
             search = ThresholdSearch.of(scores, goals, limits.limits)
@@ -350,13 +354,6 @@ class RuleSearch:
                 scores, goals.objective, goals.constraints, self.preferred, limits
             )
         return Rule.of(threshold, scores)
-
-    def _best_of_groups(self, limits: Limits | None) -> Rule:
-        present, search = self._by_group
-        best = search.best(limits)
-        thresholds = np.full(self.n_groups, self.preferred)
-        thresholds[present] = best.thresholds
-        return replace(best, thresholds=thresholds)
 
     @cached_property
     def _by_group(self) -> tuple[np.ndarray, GroupSearch]:

@@ -399,7 +399,9 @@ class _Search:
         lowest = self._lowest_value(bound, box)
         if rounds == FIRST_PRICED:
             box = self._compress(box, left)
-        g, at = self._where(box)
+        size = box.high - box.low
+        g = int(np.argmax(size))
+        at = int(box.low[g] + size[g] // 2)
         first, second = box.high.copy(), box.low.copy()
         first[g] = second[g] = at
         return [(lowest, replace(box, high=first)), (lowest, replace(box, low=second))]
@@ -435,12 +437,6 @@ class _Search:
             away = np.abs(options.uses - mean[:, None]).sum(axis=0)
             nearest.append(int(np.argmin(away)))
         return [np.array(heaviest), np.array(nearest)]
-
-    def _where(self, box: _Box) -> tuple[int, int]:
-        """The set to split, and the first option of its second half."""
-        size = box.high - box.low
-        g = int(np.argmax(size))
-        return g, int(box.low[g] + size[g] // 2)
 
     def _enumerate(
         self, box: _Box, left: list[np.ndarray], above: list[np.ndarray], room: float
