@@ -44,7 +44,6 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         "solver_options": [dict, None],
         "pos_label": "no_validation",
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
 
@@ -52,7 +51,6 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
     constraints: Any
     pos_label: Any
     class_weight: Any
-    random_state: Any
     verbose: int
 
     def __sklearn_tags__(self) -> Any:

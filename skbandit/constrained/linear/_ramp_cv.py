@@ -91,8 +91,6 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         rates are the same for either class, as `error_rate` and `churn` are.
     class_weight : dict, "balanced" or None, default=None
         Class weights in the objective. They do not affect constraints.
-    random_state : int, RandomState instance or None, default=None
-        Not used: fits are deterministic.
     verbose : int, default=0
         1 prints one line per training step, or logs it if INFO records of "skbandit" are shown.
 
@@ -202,7 +200,6 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         solver_options: dict[str, Any] | None = None,
         pos_label: Any = None,
         class_weight: dict[Any, float] | str | None = None,
-        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.objective = objective
@@ -215,7 +212,6 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         self.solver_options = solver_options
         self.pos_label = pos_label
         self.class_weight = class_weight
-        self.random_state = random_state
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)

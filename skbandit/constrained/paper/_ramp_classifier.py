@@ -184,6 +184,7 @@ class RampClassifier(BaseRampClassifier):
         "tol": [Interval(Real, 0, None, closed="left")],
         "init": [StrOptions({"search", "zeros"})],
         "threshold": ["boolean"],
+        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
+from sklearn.utils import check_random_state
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import RampClassifier
@@ -393,11 +394,19 @@ def test_training_draws_no_random_numbers_and_leaves_its_input_alone():
     data, y, weight, frame = X.copy(), Y.copy(), np.ones(120), ATTRIBUTES.copy()
     for array in (data, y, weight):
         array.flags.writeable = False
-    rng = np.random.RandomState(0)
-    clf = ConstrainedRampClassifier(constraints=[churn("deployed") <= 0.3], random_state=rng)
+    shared = check_random_state(None)  # NumPy's global one
+    before = shared.get_state(legacy=False)["state"]
+    clf = ConstrainedRampClassifier(constraints=[churn("deployed") <= 0.3])
     clf.fit(data, y, sample_weight=weight, attributes=frame)
-    assert rng.uniform() == np.random.RandomState(0).uniform()
+    after = shared.get_state(legacy=False)["state"]
+    assert after["pos"] == before["pos"]
+    np.testing.assert_array_equal(after["key"], before["key"])
     pd.testing.assert_frame_equal(frame, ATTRIBUTES)
+
+
+def test_a_deterministic_fit_takes_no_random_state():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'random_state'"):
+        ConstrainedRampClassifier(random_state=0)
 
 
 @pytest.mark.filterwarnings("ignore:feasible_ is False. out of fold the constraints hold")
