@@ -101,7 +101,7 @@ def make_difference(
     freedom: float = np.inf,
 ) -> PolicyDifference:
     """The difference; of rewards that are all equal, its error is that of the limits at 1."""
-    if not any(side.error for side in sides.known):
+    if not any(side.error for side in sides.members):
         error = max(error, *sides.distances(1.0))
     return PolicyDifference(mean_reward, error, n_events, center, freedom, sides)
 
@@ -141,7 +141,7 @@ class EventParts:
             refuse_difference(f"but these are of {n:,} and {others:,} events")
         none = np.array([None])
         pairs = {
-            "actions": [np.append(one.arms, none)[one.action] for one in (self, other)],
+            "actions": [np.append(parts.arms, none)[parts.action] for parts in (self, other)],
             "rewards": [self.reward, other.reward],
             "propensities": [self.propensity, other.propensity],
         }

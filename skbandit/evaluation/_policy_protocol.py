@@ -64,8 +64,8 @@ def name_columns(
     If `reward` is a name, it replaces that of the policy's rewards; otherwise it is returned.
     """
     if columns is None and named:
-        own = getattr(behind_transformers(policy, None)[0], "columns", None)
-        columns = dict(own) if isinstance(own, Mapping) else None
+        policy_columns = getattr(behind_transformers(policy, None)[0], "columns", None)
+        columns = dict(policy_columns) if isinstance(policy_columns, Mapping) else None
         if columns and isinstance(reward, str):
             columns.pop("reward", None)
     if not isinstance(reward, str):
@@ -108,7 +108,7 @@ def checked_choices(
     """A choosing method of a policy, its result checked; `available` is passed if accepted."""
     method, given = getattr(policy, name), {}
     parameters = signature(method).parameters
-    takes_any = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+    takes_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
     if attributes is not None:
         if "attributes" not in parameters and not takes_any:
             raise ValueError(f"{type(policy).__name__}.{name} takes no attributes: leave them out.")

@@ -173,12 +173,12 @@ def report_of(
     bound = np.array([line.bound for line in lines], dtype=float)
     sign = np.array([line.sign for line in lines])
     slack, measured = sign * (bound - value), (n_rows > 0) & np.isfinite(bound)
-    found = pd.Series(verdicts(np.column_stack([low, high]), bound, sign), dtype=object)
+    verdict = pd.Series(verdicts(np.column_stack([low, high]), bound, sign), dtype=object)
     return report.assign(
         bound=bound,
         slack=slack,
         satisfied=satisfied(slack, measured),
-        verdict=found.where(measured, ""),
+        verdict=verdict.where(measured, ""),
     )
 
 
@@ -228,23 +228,25 @@ def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
     """Rows of a goal, one per group of its own, on all data."""
     if isinstance(goal, Constraint):
         here = replace(goal, lhs=on_given_rows(goal.lhs), rhs=on_given_rows(goal.rhs))
-        for one in expand([here.named(name)], data):
-            sign = 1.0 if one.sense == "<=" else -1.0
-            assert one.part is not None  # it is expanded
-            yield _Line(one.label, one.rate, False, one.bound, sign, (), data, one.part, one.of)
+        for side in expand([here.named(name)], data):
+            sign = 1.0 if side.sense == "<=" else -1.0
+            assert side.part is not None  # it is expanded
+            yield _Line(
+                side.label, side.rate, False, side.bound, sign, (), data, side.part, side.of
+            )
         return
     absolute = isinstance(goal, AbsoluteRate)
     rate = on_given_rows(goal.rate if isinstance(goal, AbsoluteRate) else goal)
     cells = cells_of(rate, data, {"train"}, name)
     joint = " / " if rate.denominator is not None else " - "
-    for cell, one_rate in zip(
+    for cell, cell_rate in zip(
         cells, filled(rate, cells, data), strict=False
     ):  # a mean is one of all
         label, part, of = name, "", ""
         if rate.is_form:
             part, of = cell.name(joint), cell.of(joint)
             label = f"{name} [{part}]"
-        yield _Line(label, one_rate, absolute, np.nan, 1.0, (), data, (0, name, part), of)
+        yield _Line(label, cell_rate, absolute, np.nan, 1.0, (), data, (0, name, part), of)
 
 
 def _is_split_by(goal: Goal, columns: Sequence[str]) -> bool:
@@ -298,14 +300,16 @@ def _groups(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any, ...], 
         name: np.where(table[name].isna(), MISSING_GROUP, table[name].astype(object))
         for name in names
     }
-    found: dict[Any, None] = {}
+    groups: dict[Any, None] = {}
     for frame in (table, labeled):
         columns = Columns.read(frame, None, len(rows))
         each = Data(Rows(columns, rows.label, rows.weight))
-        found |= dict.fromkeys(each.groups(names, {"train"}, f"by={names}"))
-    if any(all(value == ALL for value in group.values) for group in found):
+        groups |= dict.fromkeys(each.groups(names, {"train"}, f"by={names}"))
+    if any(all(value == ALL for value in group.values) for group in groups):
         raise ValueError(f"by={names}: a group is {ALL!r}, the label of all data; rename it.")
-    for group in sorted(found, key=lambda one: [value == MISSING_GROUP for value in one.values]):
+    for group in sorted(
+        groups, key=lambda member: [value == MISSING_GROUP for value in member.values]
+    ):
         inside = columns.member(group, f"by={names}")
         yield group.values, replace(data, train=replace(rows, weight=rows.weight * inside))
 
@@ -424,13 +428,13 @@ def read_verdicts(report: pd.DataFrame) -> list[str]:
         return [""] * len(report)
     flags = report["satisfied"].astype("boolean").where(report["n_rows"] > 0)
     if "verdict" in report:
-        found = report["verdict"].tolist()
+        words = report["verdict"].tolist()
     elif "ci_low" in report:
         slack = np.column_stack(slack_of_interval(report))
-        found = verdicts(-slack, np.zeros(len(slack)), np.ones(len(slack)))
+        words = verdicts(-slack, np.zeros(len(slack)), np.ones(len(slack)))
     else:
-        found = flags.map({True: "undecided", False: "violated"}).tolist()
-    return [one if known else "" for one, known in zip(found, flags.notna(), strict=True)]
+        words = flags.map({True: "undecided", False: "violated"}).tolist()
+    return [word if has_flag else "" for word, has_flag in zip(words, flags.notna(), strict=True)]
 
 
 def slack_of_interval(report: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -468,17 +472,17 @@ def sum_up(report: pd.DataFrame, text: Callable[[Any], str], violated: str) -> s
     table["verdict"] = report["verdict"].replace("", "not measured").to_numpy()
     verdict: dict[str, list[str]] = {"met": [], "violated": [], "undecided": [], "not measured": []}
     for _, rows in table[bounded.to_numpy()].groupby("number", sort=False):
-        for one in ("violated", "undecided", "not measured", "met"):
-            if (part := rows[rows["verdict"] == one]).size:
+        for word in ("violated", "undecided", "not measured", "met"):
+            if (part := rows[rows["verdict"] == word]).size:
                 break
         named = text(rows["declared"].iloc[0])
         if (n_groups := rows["group"].nunique()) > 1:
             named += f" in {part['group'].nunique()} of {n_groups} groups or pairs"
-            if one == "undecided" and part["effective_n"].notna().all():
+            if word == "undecided" and part["effective_n"].notna().all():
                 fewest = part.iloc[int(np.argmin(part["effective_n"]))]
                 rows_of = f"{count_text(fewest['effective_n'])} rows of {text(fewest['group'])}"
                 named += f" ({rows_of})"
-        verdict[one].append(named)
+        verdict[word].append(named)
     n = sum(map(len, verdict.values()))
     if not n or len(verdict["not measured"]) == n:
         return "No goals were measured."
@@ -487,9 +491,9 @@ def sum_up(report: pd.DataFrame, text: Callable[[Any], str], violated: str) -> s
     n_met = len(verdict["met"])
     counts = "" if n == 1 else f"Of {n} {unit}, {n_met} {'is' if n_met == 1 else 'are'} met."
     rest = [
-        f"{violated if one == 'violated' else one.capitalize()}: {'; '.join(goals)}."
-        for one, goals in verdict.items()
-        if goals and one != "met"
+        f"{violated if word == 'violated' else word.capitalize()}: {'; '.join(goals)}."
+        for word, goals in verdict.items()
+        if goals and word != "met"
     ]
     if "ci_low" not in report:
         rest.append(
@@ -525,8 +529,8 @@ def parts_of_rows(written: pd.Series) -> tuple[str, pd.DataFrame]:
     `over_pairs` and `form` (see `form_of`). If the attributes of the report are lost, as in a CSV
     file, each row counts as it is.
     """
-    known, texts = written.attrs.get("goals", []), list(map(str, written))
-    parts = [known[k] for k in written.index if isinstance(k, int) and 0 <= k < len(known)]
+    goals, texts = written.attrs.get("goals", []), list(map(str, written))
+    parts = [goals[k] for k in written.index if isinstance(k, int) and 0 <= k < len(goals)]
     unit = "goals" if [label for label, *_ in parts] == texts else "rows"
     if unit == "rows":
         parts = [[text, k, text, "", False, ""] for k, text in enumerate(texts)]
@@ -556,8 +560,8 @@ def _table(report: pd.DataFrame, digits: int) -> str:
         columns.append(("interval", "---", shown))
     if "bound" in report:
         columns.append(("bound", "---:", [number(value) for value in report["bound"]]))
-        found = [f"**{one}**" if one == "violated" else one for one in report["verdict"]]
-        columns.append(("verdict", "---", found))
+        words = [f"**{word}**" if word == "violated" else word for word in report["verdict"]]
+        columns.append(("verdict", "---", words))
     headings, rules, cells = zip(*columns, strict=True)
     lines = [f"| {' | '.join(line)} |" for line in (headings, *zip(*cells, strict=True))]
     return "\n".join([lines[0], f"|{'|'.join(rules)}|", *lines[1:]])
@@ -576,4 +580,4 @@ _MARKUP = re.compile(
 
 def _cell(value: Any) -> str:
     """Text of a table cell, on one line, shown as it is."""
-    return _MARKUP.sub(lambda found: f"&#{ord(found.group())};", " ".join(str(value).split()))
+    return _MARKUP.sub(lambda match: f"&#{ord(match.group())};", " ".join(str(value).split()))

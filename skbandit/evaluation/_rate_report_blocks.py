@@ -141,5 +141,5 @@ def rate_report_blocks(
 def _are_files(blocks: Any) -> bool:
     """Whether it is a path, a list of paths, or a pyarrow Dataset."""
     several = blocks if isinstance(blocks, list | tuple) and blocks else [blocks]
-    paths = all(isinstance(one, str | bytes | os.PathLike) for one in several)
+    paths = all(isinstance(path, str | bytes | os.PathLike) for path in several)
     return paths or hasattr(blocks, "scanner")

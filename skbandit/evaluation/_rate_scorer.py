@@ -186,7 +186,7 @@ class RateScorer(BaseEstimator):
                 "of their ratio."
             )
         constraints = flatten_constraints(self.constraints)
-        rates = [objective.rate, *(one.rate for one in constraints)]
+        rates = [objective.rate, *(constraint.rate for constraint in constraints)]
         given = y_true, y_pred, attributes, sample_weight, pos_label
         data, positive = read_measured(rates, *given, X=X, labels=labels)
         if data.others and labels is None:
@@ -253,7 +253,8 @@ def _measure(
 ) -> tuple[np.ndarray, bool]:
     """Slack of the constraints that can be measured, and whether any is undefined."""
     here = [
-        replace(one, lhs=on_given_rows(one.lhs), rhs=on_given_rows(one.rhs)) for one in constraints
+        replace(constraint, lhs=on_given_rows(constraint.lhs), rhs=on_given_rows(constraint.rhs))
+        for constraint in constraints
     ]
     sides = expand(here, data)
     measured = count_rows_of_constraints(sides, data) > 0

@@ -71,9 +71,9 @@ class Spread:
             return value - quantile * error, value + quantile * error
         v = min(max((value - low) / width, 0.0), 1.0)
         half = quantile**2 / (2 * self.trials)
-        own, expected = (error / width) ** 2, v * (1 - v) / self.trials
+        squared_error, expected = (error / width) ** 2, v * (1 - v) / self.trials
         share = _MANY / (_MANY + self.rarity * self.trials)
-        squared = quantile**2 * (own + share * max(expected - own, 0.0))
+        squared = quantile**2 * (squared_error + share * max(expected - squared_error, 0.0))
         away = np.sqrt((half * (1 - 2 * v)) ** 2 + (1 + 2 * half) * squared)
         ends = (v + half + np.array([-away, away])) / (1 + 2 * half)
         # outside of the range, as an unbiased estimate may be, it is as at the range's end
@@ -129,13 +129,13 @@ class Sides:
     rest: float
 
     @property
-    def known(self) -> list[Side]:
+    def members(self) -> list[Side]:
         """Those that are not None."""
         return [side for side in (self.more, self.less) if side is not None]
 
     def of_error(self, error: float) -> Sides:
         """The same sides of a difference with a standard error."""
-        rest = error**2 - sum(side.error**2 for side in self.known)
+        rest = error**2 - sum(side.error**2 for side in self.members)
         return replace(self, rest=max(rest, 0.0))
 
     def distances(self, quantile: float) -> tuple[float, float]:
@@ -172,33 +172,33 @@ def sides_of(
     -------
     Sides
     """
-    found: list[Side | None] = []
+    sides: list[Side | None] = []
     for factor in (np.maximum(away, 0.0), np.maximum(-away, 0.0)):
         weight = float(factor.sum())
         if weight == 0:
-            found.append(None)
+            sides.append(None)
             continue
         spread = Spread.of(bounds, mean, variance, weight**2 / float(factor @ factor))
         error = float(np.sqrt(squares[factor > 0].sum()))
-        found.append(Side(spread, float(factor @ reward) / weight, weight, error))
-    return Sides(found[0], found[1], 0.0).of_error(float(np.sqrt(squares.sum())))
+        sides.append(Side(spread, float(factor @ reward) / weight, weight, error))
+    return Sides(sides[0], sides[1], 0.0).of_error(float(np.sqrt(squares.sum())))
 
 
 def mean_sides(sides: Sequence[Sides], reuse: float) -> Sides:
     """Sides, without a rest, of a mean of differences that each use a share of one log."""
-    found: list[Side | None] = []
-    for of_runs in ([own.more for own in sides], [own.less for own in sides]):
-        known = [side for side in of_runs if side is not None]
-        if not known:
-            found.append(None)
+    means: list[Side | None] = []
+    for of_runs in ([pair.more for pair in sides], [pair.less for pair in sides]):
+        measured = [side for side in of_runs if side is not None]
+        if not measured:
+            means.append(None)
             continue
-        trials = len(known) / sum(1 / side.spread.trials for side in known)
-        found.append(
+        trials = len(measured) / sum(1 / side.spread.trials for side in measured)
+        means.append(
             Side(
-                replace(known[0].spread, trials=trials / reuse),
-                float(np.mean([side.mean for side in known])),
-                float(np.mean([side.weight for side in known])),
-                float(np.sqrt(np.mean([side.error**2 for side in known]) * reuse)),
+                replace(measured[0].spread, trials=trials / reuse),
+                float(np.mean([side.mean for side in measured])),
+                float(np.mean([side.weight for side in measured])),
+                float(np.sqrt(np.mean([side.error**2 for side in measured]) * reuse)),
             )
         )
-    return Sides(found[0], found[1], 0.0)
+    return Sides(means[0], means[1], 0.0)

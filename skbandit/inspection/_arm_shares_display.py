@@ -162,7 +162,7 @@ class ArmSharesDisplay:
         action = np.concatenate(actions)
         if not len(action):
             raise ValueError("the replay kept no event, so there is no arm to draw.")
-        step = np.concatenate([np.arange(1, len(one) + 1) for one in actions])
+        step = np.concatenate([np.arange(1, len(run_actions) + 1) for run_actions in actions])
         order = step.argsort(kind="stable")
         shares = _count_shares(pd.Index(step[order]), action[order], result.metadata.arms)
         of = "" if result.bucket == "learning" else f" of the {result.bucket} bucket"
@@ -240,8 +240,8 @@ class ArmSharesDisplay:
         arms = list(dict.fromkeys(as_labels(arms, "arms")))
         for arm in arms:
             if arm not in labels:
-                known = ", ".join(map(repr, labels))
-                raise ValueError(f"arms contains {arm!r}, which is not one of {known}.")
+                listing = ", ".join(map(repr, labels))
+                raise ValueError(f"arms contains {arm!r}, which is not one of {listing}.")
         shares = shares[:, [labels.index(arm) for arm in arms]]
         n_others = len(labels) - len(arms)
         axes = _style.get_axes(ax, "ArmSharesDisplay.plot", (7.2, 4.2))
@@ -252,8 +252,8 @@ class ArmSharesDisplay:
             _shorten_dates(axes, edges.tz)
             edges = edges.to_pydatetime()
         shares = np.vstack([shares, shares[-1:]])  # each step ends at the start of the next
-        one = np.ones(len(shares))
-        heights = np.vstack([0 * one, shares.T.cumsum(axis=0), one])
+        ones = np.ones(len(shares))
+        heights = np.vstack([0 * ones, shares.T.cumsum(axis=0), ones])
         style = {"step": "post", "edgecolor": "white", "linewidth": 0.5}
         self.areas_ = {
             arm: axes.fill_between(

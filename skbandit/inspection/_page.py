@@ -104,7 +104,7 @@ def plain_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], numbers:
     head = "".join(f"<th{k}>{escape(h)}</th>" for h, k in zip(headings, kinds, strict=True))
     body = "".join(
         "<tr>"
-        + "".join(f"<td{k}>{escape(str(one))}</td>" for one, k in zip(row, kinds, strict=True))
+        + "".join(f"<td{k}>{escape(str(value))}</td>" for value, k in zip(row, kinds, strict=True))
         + "</tr>"
         for row in rows
     )
@@ -149,14 +149,14 @@ def _bars_of(
             if line.row is None:
                 rows.append(f"<tr>{cells[0]}{'<td></td>' * (2 + 2 * has_bound)}</tr>")
                 continue
-            row, found = report.iloc[line.row], verdict[line.row]
-            cells.append(f'<td class="bar">{_bar(row, found, limits)}</td>')
+            row, word = report.iloc[line.row], verdict[line.row]
+            cells.append(f'<td class="bar">{_bar(row, word, limits)}</td>')
             cells.append(f'<td class="number">{escape(figures_of(row))}</td>')
             if has_bound:
                 bound = "" if np.isnan(row["bound"]) else f"{row['bound']:g}"
                 label = '<span class="label">bound </span>' if bound else ""
                 cells.append(f'<td class="number">{label}{bound}</td>')
-                cells.append(f"<td>{_verdict(found)}</td>")
+                cells.append(f"<td>{_verdict(word)}</td>")
             elif "effective_n" in report:
                 label = '<span class="label">rows </span>'
                 cells.append(f'<td class="number">{label}{count_text(row["effective_n"])}</td>')
@@ -164,7 +164,7 @@ def _bars_of(
     heads = ["", "", "value [interval]", *(["bound", "verdict"] if has_bound else ["rows"])]
     kinds = ["", "", "number", *(["number", ""] if has_bound else ["number"])]
     head = "".join(f'<th class="{k}">{h}</th>' for h, k in zip(heads, kinds, strict=True))
-    ends = "".join(f"<span>{one:.3g}</span>" for one in limits)
+    ends = "".join(f"<span>{limit:.3g}</span>" for limit in limits)
     name = scale if scale in ("rate", "ratio", "difference") else ""
     foot = f'<td class="name soft">{name}</td><td class="bar ends">{ends}</td>'
     foot += "<td></td>" * (len(heads) - 2)
@@ -174,15 +174,17 @@ def _bars_of(
     )
 
 
-def _verdict(found: str) -> str:
+def _verdict(verdict: str) -> str:
     """A verdict with its mark."""
-    if not found:
+    if not verdict:
         return ""
-    mark = f'<svg width="14" height="12" viewBox="-7 -6 14 12" aria-hidden="true">{_SHAPES[found]}'
-    return f'<span class="{found}">{mark}</svg> {found}</span>'
+    mark = (
+        f'<svg width="14" height="12" viewBox="-7 -6 14 12" aria-hidden="true">{_SHAPES[verdict]}'
+    )
+    return f'<span class="{verdict}">{mark}</svg> {verdict}</span>'
 
 
-def _bar(row: pd.Series, found: str, limits: tuple[float, float]) -> str:
+def _bar(row: pd.Series, verdict: str, limits: tuple[float, float]) -> str:
     """A picture of a value, its interval and its bound, which grows with the page, not its marks.
 
     What ends outside of the limits is cut there, with an arrow.
@@ -197,7 +199,7 @@ def _bar(row: pd.Series, found: str, limits: tuple[float, float]) -> str:
         return round(100 * (min(max(value, low), high) - low) / (high - low), 2)
 
     if np.isfinite(ends).all():
-        x1, x2 = (at(one) for one in ends)
+        x1, x2 = (at(end) for end in ends)
         line = f'x1="{x1}%" x2="{x2}%" y1="{_MIDDLE}" y2="{_MIDDLE}" stroke-width="2.5"'
         parts.append(f'<line {line} stroke="currentColor"/>')
     if not np.isnan(bound := row.get("bound", np.nan)):
@@ -210,10 +212,10 @@ def _bar(row: pd.Series, found: str, limits: tuple[float, float]) -> str:
     inside = min(max(at(row["value"]), 0 if row["value"] >= low else 4), 100)
     if row["value"] > high:
         inside = 93
-    parts.append(_placed(inside, _SHAPES[found]))
+    parts.append(_placed(inside, _SHAPES[verdict]))
     text = escape(figures_of(row), quote=True)
     return (
-        f'<svg width="100%" height="{_HEIGHT}" class="{found or "none"}" role="img" '
+        f'<svg width="100%" height="{_HEIGHT}" class="{verdict or "none"}" role="img" '
         f'aria-label="{text}">{"".join(parts)}</svg>'
     )
 
@@ -225,7 +227,7 @@ def _placed(percent: float, shape: str) -> str:
 
 def _finite(limits: tuple[float, float], report: pd.DataFrame) -> tuple[float, float]:
     """Limits, with those that follow from the data filled in."""
-    columns = [one for one in ("value", "ci_low", "ci_high", "bound") if one in report]
+    columns = [name for name in ("value", "ci_low", "ci_high", "bound") if name in report]
     values = report[columns].to_numpy(dtype=float)
     least, most = (
         values[np.isfinite(values)].min(initial=0),

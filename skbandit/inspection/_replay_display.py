@@ -162,7 +162,7 @@ class ReplayDisplay:
         results = result if isinstance(result, Mapping) else {"policy": result}
         if not results:
             raise ValueError("result is empty: pass at least one ReplayResult.")
-        curves = [_curve(str(name), one, confidence_level) for name, one in results.items()]
+        curves = [_curve(str(name), result, confidence_level) for name, result in results.items()]
         return cls(pd.concat(curves, ignore_index=True)).plot(ax)
 
     def plot(
@@ -214,7 +214,9 @@ class ReplayDisplay:
         axes.set(xlabel="events played, T", ylabel="mean reward so far")
         # one entry per label, the log last
         handles, labels = axes.get_legend_handles_labels()
-        entries = dict(sorted(zip(labels, handles, strict=True), key=lambda own: own[0] == _LOG))
+        entries = dict(
+            sorted(zip(labels, handles, strict=True), key=lambda entry: entry[0] == _LOG)
+        )
         axes.legend(entries.values(), entries.keys(), **_style.LEGEND)
         self.ax_, self.figure_ = axes, axes.figure
         return self
@@ -244,14 +246,14 @@ def _curve(name: str, result: ReplayResult, confidence_level: float) -> pd.DataF
         raise ValueError(f"{name!r} has a run that kept no event, so there is no curve to draw.")
     first = max(1, round(_FIRST * longest))
     horizons = np.unique(np.linspace(first, longest, _POINTS).round().astype(int))
-    known = len(result.trajectories) > 1 or not result.metadata.learns
+    has_interval = len(result.trajectories) > 1 or not result.metadata.learns
     rows = []
     for horizon in horizons.tolist():
         then = result.at(horizon)
         buckets = (then,) if then.bucket == "deployment" else (then, then.deployment)
-        for own in filter(None, buckets):
-            low, high = own.interval(confidence_level) if known else (np.nan, np.nan)
-            rows.append((name, own.bucket, horizon, own.mean_reward, low, high, own.logged_mean))
+        for part in filter(None, buckets):
+            low, high = part.interval(confidence_level) if has_interval else (np.nan, np.nan)
+            rows.append((name, part.bucket, horizon, part.mean_reward, low, high, part.logged_mean))
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 

@@ -402,8 +402,8 @@ class RateReportDisplay:
             bound = report["bound"] if "bound" in report else pd.Series(np.nan, report.index)
             is_bounded = bound.iloc[layout.rows].notna().any()
             self.bounds_.append(draw_strokes(axes, bound, layout) if is_bounded else None)
-            found = report.iloc[layout.rows]
-            limits, label = axis_of(scale, found), SCALES.get(scale, "")
+            panel = report.iloc[layout.rows]
+            limits, label = axis_of(scale, panel), SCALES.get(scale, "")
             drawn.append(draw_rows(axes, layout, verdict, value, ends, columns, limits))
             axes.set_xlabel(label, fontsize="small")
             if scale == "difference":
@@ -414,9 +414,9 @@ class RateReportDisplay:
             names = [name for layout in layouts for name in layout.names]
             write_head(self.axes_, columns, names, [verdict[row] for row in shown])
         self.met_, self.missed_, self.undecided_, self.unbounded_ = (
-            [one.marks[k] for one in drawn] for k in range(len(MARKS))
+            [artists.marks[k] for artists in drawn] for k in range(len(MARKS))
         )
-        self.intervals_ = [one.intervals for one in drawn]
+        self.intervals_ = [artists.intervals for artists in drawn]
         self.drawn_ = self.report.iloc[shown].reset_index(drop=True)
         self.figure_ = self.ax_.figure
         return self

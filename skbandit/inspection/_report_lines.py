@@ -65,13 +65,13 @@ def read_blocks(report: pd.DataFrame, pairs: str = "worst") -> list[Block]:
     if unit == "rows":  # a goal is a run of rows with the same text
         parts["number"] = (parts["declared"] != parts["declared"].shift()).cumsum()
     parts["part"] = [
-        "" if all(one == ALL for one in values) else ", ".join(map(str, values))
+        "" if all(value == ALL for value in values) else ", ".join(map(str, values))
         for values in report[by].to_numpy(dtype=object)
     ]
     if read_pairs(pairs):
         parts = parts.loc[_without_better_pairs(report, parts)]
         parts["group"] = parts["group"].where(~parts["over_pairs"], "worst: " + parts["group"])
-    found = []
+    blocks = []
     for _, rows in parts.groupby("number", sort=False):
         scale = _scale(report.iloc[rows.index], rows)
         goal, names = rows["declared"].iloc[0], [_name(*row) for row in rows.itertuples()]
@@ -79,8 +79,8 @@ def read_blocks(report: pd.DataFrame, pairs: str = "worst") -> list[Block]:
             Line(name or goal, row, not name) for row, name in zip(rows.index, names, strict=True)
         ]
         heading = [Line(goal, None, True)] * bool(names[0])
-        found.append(Block(scale, (*heading, *lines)))
-    return found
+        blocks.append(Block(scale, (*heading, *lines)))
+    return blocks
 
 
 def _name(row: int, label: str, number: int, declared: str, group: str, *rest: str) -> str:
@@ -98,7 +98,7 @@ def _without_better_pairs(report: pd.DataFrame, parts: pd.DataFrame) -> list[int
     if "slack" in report:
         bounded = report["bound"].notna()
         slack = np.where(bounded, report["slack"].to_numpy(dtype=float, na_value=np.nan), slack)
-    verdict = [_WORST_FIRST.index(one) for one in read_verdicts(report)]
+    verdict = [_WORST_FIRST.index(word) for word in read_verdicts(report)]
     order = parts.assign(verdict=verdict, slack=slack)
     order = order.sort_values(["verdict", "slack"], kind="stable")
     again = order.duplicated(["number", "part"]) & order["over_pairs"]
@@ -124,10 +124,10 @@ def _scale(report: pd.DataFrame, parts: pd.DataFrame) -> str:
 
 def by_scale(blocks: Sequence[Block]) -> dict[str, list[Block]]:
     """Blocks of each scale, in the order in which the scales appear."""
-    found: dict[str, list[Block]] = {}
+    scales: dict[str, list[Block]] = {}
     for block in blocks:
-        found.setdefault(block.scale, []).append(block)
-    return found
+        scales.setdefault(block.scale, []).append(block)
+    return scales
 
 
 SMALL = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -140,7 +140,7 @@ def axis_of(scale: str, report: pd.DataFrame) -> tuple[float, float]:
     largest = np.nanmax([bounds, report["value"].max(), 0.0])
     if scale == "rate":
         largest = np.nanmax([largest, report["ci_high"].max()])
-        return 0.0, next((one for one in SMALL if one >= largest), 1.0)
+        return 0.0, next((end for end in SMALL if end >= largest), 1.0)
     if scale == "ratio":
         return 0.0, max(1.25, min(2.0, largest), 1.5 * np.nan_to_num(bounds))
     if scale in (ESTIMATES, "difference") or (report["ci_low"] < 0).any():
@@ -161,11 +161,15 @@ def of_goals(report: Any) -> Any:
 def estimates_table(estimates: Mapping[str, Any], confidence_level: float) -> pd.DataFrame:
     """Estimates of policies, or their differences, as a report."""
     rows = []
-    for name, one in estimates.items():
-        effective = getattr(one, "effective_sample_size", getattr(one, "n_accepted", None))
-        ends = one.interval(confidence_level)
-        effective = one.n_events if effective is None else effective
-        rows.append((ESTIMATES, str(name), one.n_events, effective, one.mean_reward, *ends))
+    for name, estimate in estimates.items():
+        effective = getattr(
+            estimate, "effective_sample_size", getattr(estimate, "n_accepted", None)
+        )
+        ends = estimate.interval(confidence_level)
+        effective = estimate.n_events if effective is None else effective
+        rows.append(
+            (ESTIMATES, str(name), estimate.n_events, effective, estimate.mean_reward, *ends)
+        )
     columns = ["goal", "policy", "n_rows", "effective_n", "value", "ci_low", "ci_high"]
     return pd.DataFrame(rows, columns=columns)
 

@@ -81,10 +81,10 @@ class Drawn:
 
 def draw_strokes(axes: Any, values: pd.Series, layout: Layout) -> Any:
     """Draw an upright stroke at a value of each row that has one."""
-    found = values.iloc[layout.rows].to_numpy()
-    known = ~np.isnan(found)
-    place = layout.place[known]
-    return axes.vlines(found[known], place - 0.45, place + 0.45, color="black", linewidth=1.6)
+    x = values.iloc[layout.rows].to_numpy()
+    has_value = ~np.isnan(x)
+    place = layout.place[has_value]
+    return axes.vlines(x[has_value], place - 0.45, place + 0.45, color="black", linewidth=1.6)
 
 
 def draw_rows(
@@ -102,18 +102,18 @@ def draw_rows(
     `limits` is cut there, with an arrow.
     """
     rows, place = layout.rows, layout.place
-    found, value = np.array(verdict, dtype=object)[rows], value[rows]
+    verdicts, value = np.array(verdict, dtype=object)[rows], value[rows]
     low, high = limits
     reach, intervals = [value, value], None
     if len(ends):
         ends = np.array(ends)[:, rows]
         ends = np.where(np.isfinite(ends).all(axis=0), np.sort(ends, axis=0), np.nan)
         reach = [np.fmin(value, ends[0]), np.fmax(value, ends[1])]
-        color = [MARKS[one]["color"] for one in found]
+        color = [MARKS[word]["color"] for word in verdicts]
         intervals = axes.hlines(place, *ends.clip(low, high), color=color, linewidth=1.8)
     marks = []
-    for one, style in MARKS.items():
-        here = (found == one) & ~np.isnan(value)
+    for word, style in MARKS.items():
+        here = (verdicts == word) & ~np.isnan(value)
         marks += axes.plot(value[here], place[here], linestyle="", zorder=3, **style)
     if np.isfinite(low):
         axes.set_xlim(left=low)
@@ -167,9 +167,9 @@ def write_head(
     if not any(verdict):
         return
     marks = [
-        Line2D([], [], linestyle="", label=one or "no bound", **style)
-        for one, style in MARKS.items()
-        if one in verdict
+        Line2D([], [], linestyle="", label=word or "no bound", **style)
+        for word, style in MARKS.items()
+        if word in verdict
     ]
     axes.legend(
         handles=marks, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(marks), frameon=False,
@@ -190,8 +190,8 @@ def _write(
 
 def _offsets(axes: Any, columns: Mapping[str, Sequence[str]]) -> np.ndarray:
     """Points from the right edge of the axes to that of each column."""
-    wide = [_width(axes, [head, *texts], "small") for head, texts in columns.items()]
-    return np.cumsum([12 + one for one in wide])
+    widths = [_width(axes, [head, *texts], "small") for head, texts in columns.items()]
+    return np.cumsum([12 + width for width in widths])
 
 
 def _width(axes: Any, texts: Sequence[str], size: str | None = None) -> float:
@@ -199,6 +199,6 @@ def _width(axes: Any, texts: Sequence[str], size: str | None = None) -> float:
     if not texts:
         return 0.0
     text = axes.text(0, 0, "\n".join(texts), fontsize=size)
-    found = text.get_window_extent().width * 72 / axes.figure.dpi
+    width = text.get_window_extent().width * 72 / axes.figure.dpi
     text.remove()
-    return found
+    return width

@@ -137,7 +137,7 @@ def save_report(
     fitted, rows = behind_transformers(model, X)
     check_is_fitted(fitted)
     columns = Columns.read(attributes, X, count_rows(X))
-    if not (by is None or isinstance(by, str) or all(isinstance(one, str) for one in by)):
+    if not (by is None or isinstance(by, str) or all(isinstance(name, str) for name in by)):
         raise TypeError("by= must be names of columns: pass the groups as columns of attributes.")
     names = [by] if isinstance(by, str) else list(() if by is None else by)
     groups = columns.several(names, f"by={by!r}") if names else None
@@ -242,9 +242,9 @@ def _goals(report: pd.DataFrame, n_rows: int) -> list[Section]:
     if not len(report):
         return [("", _page.paragraph(f"No constraints were declared. {n_rows:,} rows.", "soft"))]
     report = report.assign(verdict=read_verdicts(report))
-    found = sum_up(report, lambda text: escape(str(text)), "<strong>Violated</strong>")
+    summary = sum_up(report, lambda text: escape(str(text)), "<strong>Violated</strong>")
     measured = f"Measured on {n_rows:,} rows, with intervals of level 95%."
-    head = f"<p>{found}</p>{_page.paragraph(measured, 'soft')}"
+    head = f"<p>{summary}</p>{_page.paragraph(measured, 'soft')}"
     return [("", head), ("Goals", _page.bars(report))]
 
 
@@ -274,11 +274,11 @@ def _costs(fitted: Any) -> list[Section]:
     rows: list[tuple[Any, ...]] = []
     for _, part in parts.groupby("number", sort=False):
         of_it = report.iloc[part.index]
-        bounds = ", ".join(f"{one:g}" for one in dict.fromkeys(of_it["bound"]))
+        bounds = ", ".join(f"{bound:g}" for bound in dict.fromkeys(of_it["bound"]))
         per_unit = 0.01 * of_it["multiplier"].max()
         gain = of_it["price"].iloc[0]
-        known = not np.isnan(gain)
-        prices = [f"{one:.3g}" if known else "not known" for one in (gain, per_unit)]
+        has_gain = not np.isnan(gain)
+        prices = [f"{price:.3g}" if has_gain else "not known" for price in (gain, per_unit)]
         rows.append((part["declared"].iloc[0], bounds, *prices))
     headings = "constraint", "bound", "gain without it", "gain per 0.01 of the bound"
     about = "How much better the objective would be without each constraint alone, and with a bound"
@@ -298,10 +298,12 @@ def _rates_of(case: _Case, decided: np.ndarray, y_true: Any, **classes: Any) -> 
     if objective is not None or y_true is not None:
         first = error_rate() if objective is None else objective
         rates[repr(first)] = first
-    for one in flatten_constraints(case.fitted.constraints):
-        if not one.absolute:
-            rates[f"rate of {one.name}" if one.name else repr(one.rate)] = one.rate
-    goals = {name: one for name, one in rates.items() if not (one.is_form or _has_outcome(one))}
+    for constraint in flatten_constraints(case.fitted.constraints):
+        if not constraint.absolute:
+            rates[f"rate of {constraint.name}" if constraint.name else repr(constraint.rate)] = (
+                constraint.rate
+            )
+    goals = {name: rate for name, rate in rates.items() if not (rate.is_form or _has_outcome(rate))}
     if case.groups is None or not goals or decided.ndim > 1:
         return []
     frame = case.columns.frame
@@ -349,7 +351,7 @@ def _against_cheapest(
         row = int(np.argwhere(np.isinf(costs))[0][0])
         raise ValueError(f"y has an infinite cost in row {row}: pass nan for what is not known.")
     place = {label: k for k, label in enumerate(labels.tolist())}
-    sets = np.array([[place[one] for one in row] for row in _as_sets(chosen)])
+    sets = np.array([[place[label] for label in row] for row in _as_sets(chosen)])
     mean = pd.DataFrame(costs).mean().fillna(np.inf).to_numpy()
     cheapest = np.sort(np.argsort(mean, kind="stable")[: sets.shape[1]])
     row_costs = np.take_along_axis(costs, sets, axis=1).sum(axis=1)
@@ -363,7 +365,7 @@ def _against_cheapest(
     estimates = {
         "this selector": row_costs, "most popular": usual, "difference": row_costs - usual,
     }  # fmt: skip
-    report = pd.DataFrame([_mean_row(name, one) for name, one in estimates.items()])
+    report = pd.DataFrame([_mean_row(name, values) for name, values in estimates.items()])
     named = ", ".join(str(labels[k]) for k in cheapest)
     changed = (np.sort(sets, axis=1) != cheapest).any(axis=1)
     return [
@@ -396,19 +398,19 @@ def _settings(model: Any, fitted: Any) -> Mapping[str, Any]:
     """Class, parameters, level and versions."""
     steps = getattr(model, "best_estimator_", model)
     transformers, _ = split_pipeline(steps)
-    names = [] if transformers is None else [type(one).__name__ for _, one in transformers.steps]
-    found: dict[str, Any] = {"model": " → ".join([*names, type(fitted).__name__])}
+    names = [] if transformers is None else [type(step).__name__ for _, step in transformers.steps]
+    settings: dict[str, Any] = {"model": " → ".join([*names, type(fitted).__name__])}
     if hasattr(model, "best_params_"):
-        found["chosen by search"] = model.best_params_
-    found |= fitted.get_params(deep=False)
-    if isinstance(found.get("estimator"), Pipeline):
-        found["estimator"] = " → ".join(str(one) for _, one in found["estimator"].steps)
+        settings["chosen by search"] = model.best_params_
+    settings |= fitted.get_params(deep=False)
+    if isinstance(settings.get("estimator"), Pipeline):
+        settings["estimator"] = " → ".join(str(step) for _, step in settings["estimator"].steps)
     for name in RULE:
         if hasattr(fitted, name):
-            found[name] = getattr(fitted, name)
-    found |= {name: version(name) for name in PACKAGES}
-    found |= {"Python": platform.python_version(), "created": datetime.date.today().isoformat()}
-    return {name: _setting(one) for name, one in found.items()}
+            settings[name] = getattr(fitted, name)
+    settings |= {name: version(name) for name in PACKAGES}
+    settings |= {"Python": platform.python_version(), "created": datetime.date.today().isoformat()}
+    return {name: _setting(value) for name, value in settings.items()}
 
 
 def _setting(value: Any) -> str:
@@ -422,29 +424,29 @@ def _setting(value: Any) -> str:
 
 def _data(case: _Case) -> dict[str, str]:
     """Fingerprints of the data, and how many rows have no label."""
-    found = {"X": _fingerprint(case.X), "y": _fingerprint(case.y)}
+    fingerprints = {"X": _fingerprint(case.X), "y": _fingerprint(case.y)}
     if case.attributes is not None:
-        found["attributes"] = _fingerprint(case.columns.attributes)
+        fingerprints["attributes"] = _fingerprint(case.columns.attributes)
     if getattr(case.y, "ndim", 1) == 1 and (missing := int(pd.isna(np.asarray(case.y)).sum())):
-        found["y"] += f"; {missing:,} rows without a label count in no rate that needs one"
-    return found
+        fingerprints["y"] += f"; {missing:,} rows without a label count in no rate that needs one"
+    return fingerprints
 
 
 def _fingerprint(data: Any) -> str:
     """Rows, columns, and a hash of values and names."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     if issparse(data):
         table = data.tocsr()
         shape = table.shape
         for part in (table.indptr, table.indices, table.data):
-            found.update(np.ascontiguousarray(part).tobytes())
+            hasher.update(np.ascontiguousarray(part).tobytes())
     else:
         frame = Columns.read(None, data, count_rows(data), "data").frame
         if not frame.shape[1]:
             frame = pd.DataFrame(np.asarray(data))
         shape = frame.shape
-        found.update(repr([str(name) for name in frame.columns]).encode())
+        hasher.update(repr([str(name) for name in frame.columns]).encode())
         for _, column in frame.items():
             values = column.astype(str) if column.dtype == object else column
-            found.update(pd.util.hash_pandas_object(values, index=False).to_numpy().tobytes())
-    return f"{shape[0]:,} rows, {shape[1]:,} columns, SHA-256 {found.hexdigest()}"
+            hasher.update(pd.util.hash_pandas_object(values, index=False).to_numpy().tobytes())
+    return f"{shape[0]:,} rows, {shape[1]:,} columns, SHA-256 {hasher.hexdigest()}"

@@ -78,7 +78,7 @@ def tables(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray]:
     of = data.positive(atom) if atom.needs_pos_label else atom.of
     label = _members(of, labels)
     decided = _members(of if atom.decided is None else atom.decided, decisions)
-    found = []
+    contributions = []
     for table in (np.array(kind.numerator, float), np.array(kind.denominator, float)):
         if kind.of_pairs:
             same = np.eye(len(labels), len(decisions), dtype=int)
@@ -87,8 +87,8 @@ def tables(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray]:
             by_decision = table[np.ix_(label, decided)]
         if atom.without is not None:
             by_decision = by_decision * (1 - _members(atom.without, decisions))
-        found.append(by_decision)
-    return found[0], found[1]
+        contributions.append(by_decision)
+    return contributions[0], contributions[1]
 
 
 def _members(of: Any, labels: Sequence[Any]) -> np.ndarray:
@@ -105,32 +105,36 @@ def check_classes(atoms: Sequence[Atom], data: Data) -> None:
     A table of costs must name all. Without classes, the decisions are actions, and costs of others,
     which are never taken, are not used.
     """
-    known, told = data.decisions, set[Any]()
+    options, told = data.decisions, set[Any]()
     for atom in atoms:
         part = repr(atom) if atom.cells is None else "cost"
-        for one in atom.named:
-            if one in known or (one, part) in told:
+        for label in atom.named:
+            if label in options or (label, part) in told:
                 continue
-            told.add((one, part))
-            near = difflib.get_close_matches(str(one), [str(label) for label in known], 1)
-            hint = f" Did you mean {next(x for x in known if str(x) == near[0])!r}?" if near else ""
+            told.add((label, part))
+            near = difflib.get_close_matches(str(label), [str(label) for label in options], 1)
+            hint = (
+                f" Did you mean {next(x for x in options if str(x) == near[0])!r}?" if near else ""
+            )
             others = f", and other decisions {list(data.others)}" if data.others else ""
             classes = [label for label in data.classes if label is not None]
-            choices = f"classes {classes}{others}" if classes else f"actions {list(known)}"
-            text = f"{part}: {one!r} is not among the {choices}.{hint}"
+            choices = f"classes {classes}{others}" if classes else f"actions {list(options)}"
+            text = f"{part}: {label!r} is not among the {choices}.{hint}"
             if atom.cells is not None and not classes:
                 warn(f"{text} It is never taken, and its cost is not used.", UserWarning)
             elif data.closed:
                 raise ValueError(text)
             else:
                 warn(f"{text} It counts as a class without rows.", UserWarning)
-    tables = dict.fromkeys((one.cells.labels, one.cells.decisions) for one in atoms if one.cells)
+    tables = dict.fromkeys(
+        (atom.cells.labels, atom.cells.decisions) for atom in atoms if atom.cells
+    )
     for labels, decisions in tables:
         for name, given, wanted in (
             ("label", labels, data.classes),
-            ("decision", decisions, known),
+            ("decision", decisions, options),
         ):
-            lacking = [one for one in wanted if one is not None and one not in given]
+            lacking = [entry for entry in wanted if entry is not None and entry not in given]
             if given and lacking:
                 raise ValueError(
                     f"cost: the table has no costs of the {name} {lacking[0]!r}; its {name}s are "
@@ -140,16 +144,18 @@ def check_classes(atoms: Sequence[Atom], data: Data) -> None:
 
 def warn_of_strangers(atoms: Iterable[Atom], data: Data) -> None:
     """Warn of texts in conditions that no row has, most likely misspelt, if they select some."""
-    for atom in {one.condition: one for one in atoms if isinstance(one.where, str)}.values():
+    for atom in {atom.condition: atom for atom in atoms if isinstance(atom.where, str)}.values():
         try:
             query = Query.parse(str(atom.where))
         except QueryError:  # the name of a boolean column, or told where it is evaluated
             continue
         for name, text in [] if query.is_equality else query.texts():
-            known = [one for rows, _ in data.parts("all") for one in rows.known_values(atom, name)]
+            values = [
+                value for rows, _ in data.parts("all") for value in rows.known_values(atom, name)
+            ]
             # elsewhere a text may stand for a date
-            if pd.api.types.infer_dtype(known) == "string" and text not in known:
-                near = difflib.get_close_matches(text, known, 1)
+            if pd.api.types.infer_dtype(values) == "string" and text not in values:
+                near = difflib.get_close_matches(text, values, 1)
                 hint = f" Did you mean {near[0]!r}?" if near else ""
                 warn(f"{atom!r}: no row has {text!r} in column {name!r}.{hint}", UserWarning)
 
@@ -184,17 +190,17 @@ def atom_weights(atom: Atom, rows: Rows) -> np.ndarray:
 
 def columns_of_selections(atoms: Iterable[Atom], columns: Columns) -> tuple[str, ...] | None:
     """Columns that tell which rows atoms count; None if a function does."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for atom in atoms:
         read = columns_of_condition(atom.where, columns.frame.columns)
         if read is None:
             return None
         if atom.group is not None:
-            found |= dict.fromkeys(atom.group.columns)
+            names |= dict.fromkeys(atom.group.columns)
         if atom.reference is not None:
-            found[atom.reference] = None
-        found |= dict.fromkeys(read)
-    return tuple(found)
+            names[atom.reference] = None
+        names |= dict.fromkeys(read)
+    return tuple(names)
 
 
 def atom_amounts(atom: Atom, rows: Rows, weight: np.ndarray) -> np.ndarray:

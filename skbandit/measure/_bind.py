@@ -74,7 +74,7 @@ def flatten_constraints(constraints: Any) -> list[Constraint]:
             f"{constraints!r} is not a constraint: compare a rate with a bound, as in "
             "skbandit.rates.recall() >= 0.9."
         )
-    return [one for part in constraints for one in flatten_constraints(part)]
+    return [constraint for part in constraints for constraint in flatten_constraints(part)]
 
 
 def bind_rate(rate: Rate, data: Data) -> tuple[Form, Form, np.ndarray]:
@@ -95,8 +95,8 @@ def combine_atoms(
     rate: Rate, bound: Callable[[Atom], tuple[Form, Form, np.ndarray]], n_indicators: int
 ) -> tuple[Form, Form, np.ndarray]:
     """Combine the atoms of a rate, each bound to the same rows, as in `bind_rate`."""
-    one = Form(np.zeros(n_indicators), 1.0)
-    numerator, denominator = one * rate.constant, one
+    unit = Form(np.zeros(n_indicators), 1.0)
+    numerator, denominator = unit * rate.constant, unit
     behind: Any = np.zeros(1, dtype=bool)
     for coefficient, atom in rate.terms:
         above, below, rows = bound(atom)
@@ -120,8 +120,12 @@ def bind_objective(
 
     Returns the rates that are left, their forms, and the number of rows that each depends on.
     """
-    found = _measurable([(repr(rate), rate, data, False) for rate in rates], bind_rate)
-    kept = [(rate, *one) for rate, one in zip(rates, found, strict=True) if one is not None]
+    bindings = _measurable([(repr(rate), rate, data, False) for rate in rates], bind_rate)
+    kept = [
+        (rate, *binding)
+        for rate, binding in zip(rates, bindings, strict=True)
+        if binding is not None
+    ]
     pairs = [(above, below) for _, above, below, _ in kept]
     forms = LinearFractionalForms.stack(pairs, data.n_indicators)
     n_rows = np.array([behind.sum() for *_, behind in kept], dtype=int)
@@ -146,10 +150,10 @@ def bind_atom(atom: Atom, data: Data) -> tuple[Form, Form, np.ndarray]:
 
 def objective_rates(objective: Rate, data: Data) -> list[Rate]:
     """The objective itself, or its rate in each group found in the data."""
-    found = fill_slots(as_constraint(objective), data)
+    constraints = fill_slots(as_constraint(objective), data)
     if not objective.is_form:
-        return [replace(one.lhs, text=repr(objective)) for one in found]
-    return [replace(one.lhs, text=one.label) for one in found]
+        return [replace(constraint.lhs, text=repr(objective)) for constraint in constraints]
+    return [replace(constraint.lhs, text=constraint.label) for constraint in constraints]
 
 
 def terms_of(rate: Rate) -> list[Rate]:
@@ -213,10 +217,10 @@ def warn_of_groups(
     """
     several: dict[tuple[str, ...], set[On]] = {}
     constraints = list(constraints)
-    warn_of_strangers([atom for one in constraints for atom in one.rate.atoms], data)
-    for one in constraints:
-        if (grouped := one.rate.grouped_by) is not None:
-            several.setdefault(grouped[0], set()).update(_datasets(one))
+    warn_of_strangers([atom for constraint in constraints for atom in constraint.rate.atoms], data)
+    for constraint in constraints:
+        if (grouped := constraint.rate.grouped_by) is not None:
+            several.setdefault(grouped[0], set()).update(_datasets(constraint))
     if by is not None:
         several.setdefault(by, set()).add("train" if data.extra is None else "all")
     for columns, ons in several.items():
@@ -241,10 +245,10 @@ def warn_of_groups(
 def expand(constraints: Iterable[Constraint], data: Data) -> tuple[Constraint, ...]:
     """Split constraints into one-sided ones, and group forms into one constraint per group."""
     return tuple(
-        replace(one, part=(k, constraint.label, one.label[len(side.label) + 2 : -1]))
+        replace(piece, part=(k, constraint.label, piece.label[len(side.label) + 2 : -1]))
         for k, constraint in enumerate(constraints)
         for side in constraint.one_sided()
-        for one in fill_slots(side, data)
+        for piece in fill_slots(side, data)
     )
 
 
@@ -260,15 +264,18 @@ def bind_constraints(
     zero = Form(np.zeros(data.n_indicators), 0.0)
     empty = zero, zero, np.zeros(0, dtype=bool)
     bound = [
-        empty if found is None else found
-        for found in _measurable(
-            [(one.label, one.rate, data, allow_empty or bool(one.of)) for one in constraints],
+        empty if binding is None else binding
+        for binding in _measurable(
+            [
+                (constraint.label, constraint.rate, data, allow_empty or bool(constraint.of))
+                for constraint in constraints
+            ],
             bind_rate,
         )
     ]
     return BoundConstraints(
         constraints,
-        LinearFractionalForms.stack([one[:2] for one in bound], data.n_indicators),
+        LinearFractionalForms.stack([binding[:2] for binding in bound], data.n_indicators),
         np.array([c.bound for c in constraints], dtype=float),
         np.array([1.0 if c.sense == "<=" else -1.0 for c in constraints]),
         np.array([behind.sum() for *_, behind in bound], dtype=int),
@@ -277,7 +284,12 @@ def bind_constraints(
 
 def count_rows_of_constraints(constraints: Iterable[Constraint], data: Data) -> np.ndarray:
     """Number of rows that each expanded constraint depends on; 0 if it is skipped."""
-    return count_rows_of_rates([(one.label, one.rate, data, bool(one.of)) for one in constraints])
+    return count_rows_of_rates(
+        [
+            (constraint.label, constraint.rate, data, bool(constraint.of))
+            for constraint in constraints
+        ]
+    )
 
 
 def count_rows_of_rates(measured: Iterable[tuple[str, Rate, Data, bool]]) -> np.ndarray:
@@ -285,7 +297,7 @@ def count_rows_of_rates(measured: Iterable[tuple[str, Rate, Data, bool]]) -> np.
 
     The last part of an entry says whether `where` may select no rows.
     """
-    return np.array([found or 0 for found in _measurable(measured, _rows_of_rate)], dtype=int)
+    return np.array([n_rows or 0 for n_rows in _measurable(measured, _rows_of_rate)], dtype=int)
 
 
 def _rows_of_rate(rate: Rate, data: Data) -> int:
@@ -300,21 +312,21 @@ def _measurable(
     measured: Iterable[tuple[str, Rate, Data, bool]], bind: Callable[[Rate, Data], T]
 ) -> list[T | None]:
     """Bind labeled rates; None, and one warning in total, for those without rows."""
-    found: list[T | None] = []
+    bound: list[T | None] = []
     skipped = []
     for label, rate, data, allow_empty in measured:
         try:
-            found.append(bind(rate, data))
+            bound.append(bind(rate, data))
         except EmptyRateError as error:
             if not allow_empty:  # raises again unless only the group is empty
                 bind(rate.map_atoms(_whole), data)
             skipped.append(f"{label} is not measured: {error}")
-            found.append(None)
+            bound.append(None)
         except UnknownColumnError as error:  # of a group: the rate does not name its column
             raise ValueError(str(error) if label in str(error) else f"{label}: {error}") from error
     if skipped:
-        warn(_listed(skipped, len(found)), UndefinedMetricWarning)
-    return found
+        warn(_listed(skipped, len(bound)), UndefinedMetricWarning)
+    return bound
 
 
 MOST_LISTED = 3

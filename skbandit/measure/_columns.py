@@ -62,10 +62,10 @@ class Columns:
         """Return one column, or raise an error that lists the known columns."""
         for frame in (self.attributes, self.X):
             if name in frame.columns:
-                found = frame[name]
-                if isinstance(found, pd.Series):
-                    return found
-                raise ValueError(f"{context}: {found.shape[1]} columns are named {name!r}.")
+                column = frame[name]
+                if isinstance(column, pd.Series):
+                    return column
+                raise ValueError(f"{context}: {column.shape[1]} columns are named {name!r}.")
         raise UnknownColumnError(f"{context}: unknown column {name!r}; {self._known()}.")
 
     def _known(self) -> str:
@@ -73,10 +73,10 @@ class Columns:
         if not names:
             return f"no columns are known: pass attributes= (or X) as a DataFrame. {_ROUTED}"
         more = f", and {len(names) - 20} more" if len(names) > 20 else ""
-        known = f"known columns are {', '.join(repr(n) for n in names[:20])}{more}"
+        listing = f"known columns are {', '.join(repr(n) for n in names[:20])}{more}"
         if self.attributes.shape[1]:
-            return known
-        return f"{known}. Pass those that X lacks as attributes=, a DataFrame. {_ROUTED}"
+            return listing
+        return f"{listing}. Pass those that X lacks as attributes=, a DataFrame. {_ROUTED}"
 
     def several(self, names: Sequence[str], context: str) -> pd.DataFrame:
         """Return some columns, with the errors of `get`."""
@@ -93,21 +93,21 @@ class Columns:
     def among(self, name: str, values: list[Any], context: str) -> np.ndarray:
         """Boolean mask of the rows with any of the given values in a column."""
 
-        def found() -> pd.Series:
+        def is_listed() -> pd.Series:
             try:
                 return find_among(self.get(name, context), values)
             except QueryError as error:
                 raise ValueError(f"{context}: {shortened(str(error))}.") from error
 
-        return self._once((name, repr(values)), found)
+        return self._once((name, repr(values)), is_listed)
 
     def _equal(self, name: str, value: Any, context: str) -> pd.Series:
         return self.get(name, context) == value
 
-    def _once(self, key: Any, found: Callable[[], pd.Series]) -> np.ndarray:
+    def _once(self, key: Any, compute: Callable[[], pd.Series]) -> np.ndarray:
         """Cached mask: group constraints request the same one repeatedly."""
         if key not in self._masks:
-            mask = found().to_numpy(dtype=bool, na_value=False)
+            mask = compute().to_numpy(dtype=bool, na_value=False)
             mask.flags.writeable = False
             self._masks[key] = mask
         return self._masks[key]
@@ -165,26 +165,26 @@ def _known_values(column: pd.Series) -> list[Any]:
 def _first_values(column: pd.Series) -> list[Any]:
     """The first distinct values, one more than an error message lists."""
     few = pd.unique(column.head(1000).dropna())  # mostly enough, and much faster
-    found = few if len(few) > MOST_SHOWN else pd.unique(column.dropna())
-    return found[: MOST_SHOWN + 1].tolist()
+    values = few if len(few) > MOST_SHOWN else pd.unique(column.dropna())
+    return values[: MOST_SHOWN + 1].tolist()
 
 
 MOST_SHOWN = 10
 """Values of a column that an error message lists."""
 
 
-def columns_of_condition(where: Where, known: Collection[Any]) -> list[str] | None:
-    """Columns that a condition reads, of a table with `known` ones; None if it is a function."""
+def columns_of_condition(where: Where, table_columns: Collection[Any]) -> list[str] | None:
+    """Columns that a condition reads, of a table with `table_columns`; None if it is a function."""
     if callable(where):
         return None
     if where is None or isinstance(where, Mapping):
         return list(where or ())
-    return [where] if where in known else list(Query.parse(where).names.values())
+    return [where] if where in table_columns else list(Query.parse(where).names.values())
 
 
-def _as_mask(found: Any, context: str, n_rows: int, hint: str = "") -> np.ndarray:
+def _as_mask(values: Any, context: str, n_rows: int, hint: str = "") -> np.ndarray:
     """Convert a boolean Series or array to bool, with False for missing values."""
-    column = found if isinstance(found, pd.Series) else pd.Series(np.asarray(found).ravel())
+    column = values if isinstance(values, pd.Series) else pd.Series(np.asarray(values).ravel())
     if len(column) != n_rows:
         raise ValueError(f"{context}: got {len(column)} values for {n_rows} rows{hint}.")
     present = column.dropna()
@@ -234,9 +234,9 @@ def _frame(table: Any, n_rows: int, name: str) -> pd.DataFrame:
             raise ValueError(f"{column} has {length} rows for {n_rows} rows of data. {cure}.")
     if isinstance(table, pd.DataFrame):
         return table.reset_index(drop=True)
-    found = exact_table(table)
-    assert isinstance(found, pd.DataFrame)
-    return found
+    frame = exact_table(table)
+    assert isinstance(frame, pd.DataFrame)
+    return frame
 
 
 MANY_GROUPS = 50
@@ -312,8 +312,8 @@ class Rows:
         """All values of a column that the condition of an atom names; none if they are too many."""
         if self.merged is None:
             return _known_values(self.columns.get(name, repr(atom)))
-        found = self.values_in(atom).get(name, [])
-        return found if len(found) <= MOST_SHOWN else []
+        values = self.values_in(atom).get(name, [])
+        return values if len(values) <= MOST_SHOWN else []
 
     def numbers(self, name: str, context: str, weight: str | None = None) -> np.ndarray:
         """Values of a column of numbers; of merged rows, their means under a weight column."""
@@ -446,18 +446,20 @@ class Data:
         parts = [part for on in sorted(ons) for part in self.parts(on)]
         if not parts:
             raise ValueError(f"{context} is measured on the rows of X_extra: pass X_extra.")
-        found: dict[tuple[Any, ...], None] = {}
+        combinations: dict[tuple[Any, ...], None] = {}
         for rows, _ in parts:
             frame = rows.columns.several(columns, context)[rows.weight > 0].dropna()
             try:
                 distinct = frame.drop_duplicates()
-                found |= dict.fromkeys(zip(*(distinct[c].tolist() for c in columns), strict=True))
+                combinations |= dict.fromkeys(
+                    zip(*(distinct[c].tolist() for c in columns), strict=True)
+                )
             except TypeError as error:
                 raise TypeError(
                     f"{context}: the values of by={list(columns)} must be hashable to be groups "
                     f"({error}); make them strings or tuples."
                 ) from error
-        for name, of_groups in zip(columns, zip(*found, strict=True), strict=False):
+        for name, of_groups in zip(columns, zip(*combinations, strict=True), strict=False):
             numbers = {value for value in of_groups if isinstance(value, float)}
             if len(numbers) > MANY_GROUPS:
                 raise ValueError(
@@ -467,9 +469,9 @@ class Data:
                     "groups should be strings or integers."
                 )
         try:
-            groups = sorted(found)
+            groups = sorted(combinations)
         except TypeError:  # values of several types
-            groups = sorted(found, key=lambda group: list(map(str, group)))
+            groups = sorted(combinations, key=lambda group: list(map(str, group)))
         return [Member(tuple(columns), group) for group in groups]
 
     def without_group(self, columns: Sequence[str], ons: set[On], context: str) -> int:
@@ -500,9 +502,9 @@ def encode_classes(values: Any, labels: Sequence[Any], name: str) -> np.ndarray:
     -------
     ndarray of int, shape (n,)
     """
-    codes, found = _factorized(values, name)
-    place = [next((k for k, x in enumerate(labels) if one == x), None) for one in found]
-    if unknown := [one for one, k in zip(found, place, strict=True) if k is None]:
+    codes, uniques = _factorized(values, name)
+    place = [next((k for k, x in enumerate(labels) if label == x), None) for label in uniques]
+    if unknown := [label for label, k in zip(uniques, place, strict=True) if k is None]:
         raise ValueError(
             f"{name} has [{first_few(unknown)}], not among the labels [{first_few(labels)}]."
         )
@@ -528,15 +530,16 @@ def encode(values: Any, pos_label: Any, labels: Sequence[Any], name: str) -> np.
     -------
     ndarray of int8, shape (n,)
     """
-    codes, found = _factorized(values, name)
-    zero_one = positive_is_known(found)
+    codes, uniques = _factorized(values, name)
+    zero_one = positive_is_known(uniques)
     if pos_label is None:
         if not zero_one:
             raise ValueError(
-                f"{name} has labels [{first_few(found)}]: choose the positive one with pos_label=."
+                f"{name} has labels [{first_few(uniques)}]: choose the positive one with "
+                "pos_label=."
             )
         pos_label = 1
-    elif len(unknown := [one for one in found if one not in {*labels, pos_label}]) > max(
+    elif len(unknown := [label for label in uniques if label not in {*labels, pos_label}]) > max(
         0, 2 - len({*labels, pos_label})
     ):  # where one label is known, as without y, values may add the other
         if not zero_one or (1 in labels and pos_label != 1):  # 1 would be ambiguous
@@ -545,7 +548,7 @@ def encode(values: Any, pos_label: Any, labels: Sequence[Any], name: str) -> np.
                 f"the positive label is {pos_label!r}."
             )
         pos_label = 1
-    positive = np.array([label == pos_label for label in found] + [MISSING], dtype=np.int8)
+    positive = np.array([label == pos_label for label in uniques] + [MISSING], dtype=np.int8)
     return positive[codes]  # missing values have code -1, which is the last entry
 
 
@@ -587,10 +590,10 @@ def _factorized(values: Any, name: str) -> tuple[np.ndarray, list[Any]]:
     column = values if isinstance(values, pd.Series) else _as_array(values)
     column = column if isinstance(column, pd.Series) else column_or_1d(column)
     try:
-        codes, found = pd.factorize(column)
+        codes, uniques = pd.factorize(column)
     except TypeError as error:
         raise TypeError(f"{name}: labels must be hashable ({error}).") from error
-    return codes, list(found)
+    return codes, list(uniques)
 
 
 def _as_array(values: Any) -> Any:
@@ -636,37 +639,37 @@ def read_predictions(
     seen = [] if y_true is None else distinct(y_true, "y_true")
     if len(np.shape(y_pred)) == 2 and np.shape(y_pred)[1] == 2:
         raise ValueError(SCORES.format("one column per class"))
-    known = list(dict.fromkeys(map(_as_python, [*seen, *distinct(y_pred, "y_pred")])))
-    if len(known) > 2 or pos_label is None:
-        for label in known[len(seen) :]:
+    decisions = list(dict.fromkeys(map(_as_python, [*seen, *distinct(y_pred, "y_pred")])))
+    if len(decisions) > 2 or pos_label is None:
+        for label in decisions[len(seen) :]:
             if isinstance(label, float | np.floating) and label % 1:
                 raise ValueError(SCORES.format(f"such as {label:.3g}"))
-    warn_of_blank(known, "y")
+    warn_of_blank(decisions, "y")
     closed, others = labels is not None, []
-    classes = known[: len(seen)] or known
+    classes = decisions[: len(seen)] or decisions
     if labels is not None:
         every = list(dict.fromkeys(map(_as_python, labels)))
-        if unknown := [label for label in known if label not in every]:
+        if unknown := [label for label in decisions if label not in every]:
             raise ValueError(
                 f"y has [{first_few(unknown)}], not among labels=[{first_few(every)}]."
             )
-        known = every
+        decisions = every
         if len(every) > 2:
-            known = in_order([x for x in every if x in classes] or every)
-            others = [x for x in every if x not in known]
-    elif len(known) > 2:
-        more = [x for x in known if x not in classes]
+            decisions = in_order([x for x in every if x in classes] or every)
+            others = [x for x in every if x not in decisions]
+    elif len(decisions) > 2:
+        more = [x for x in decisions if x not in classes]
         apart = bool(seen) and not set(classes) & set(distinct(y_pred, "y_pred"))
         if apart or any(isinstance(x, int | float) for x in more):
             raise ValueError(
                 f"y_true has labels [{first_few(classes)}], and y_pred has [{first_few(more)}]: "
                 "encode both alike, or pass all labels as labels= if other decisions are meant."
             )
-        known, others = in_order(classes), in_order(more)
-    check_pos_label(known, pos_label)
+        decisions, others = in_order(classes), in_order(more)
+    check_pos_label(decisions, pos_label)
     weight = check_row_weights(sample_weight, n, "sample_weight")
     unlabeled = Rows(Columns.read(attributes, X, n), np.full(n, MISSING), weight)
-    data = Data(unlabeled, None, pos_label, known, others, closed)
+    data = Data(unlabeled, None, pos_label, decisions, others, closed)
     predicted = data.encode(y_pred, "y_pred")
     if (predicted == MISSING).any():
         raise ValueError("y_pred has missing values: every row needs a prediction.")

@@ -27,11 +27,11 @@ def effective_rows(rate: Rate, data: Data, positive: np.ndarray) -> float:
 
     The smallest number if the expression has several atoms.
     """
-    found = (
+    numbers = (
         _kish(trials_at(atom, data, positive)[1], data.effective(atom, atom)[:, 0])
         for atom in rate.atoms
     )
-    return min(found, default=0.0)
+    return min(numbers, default=0.0)
 
 
 def trials_at(atom: Atom, data: Data, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -81,8 +81,8 @@ def clopper_pearson(share: np.ndarray, trials: np.ndarray, tail: float) -> np.nd
     0.6915
     """
     successes = share * trials
-    found = betaincinv(successes, trials - successes + 1.0, tail)
-    return np.where(successes > 0, found, 0.0)
+    limit = betaincinv(successes, trials - successes + 1.0, tail)
+    return np.where(successes > 0, limit, 0.0)
 
 
 def wilson_score(share: np.ndarray, trials: np.ndarray, z: float) -> np.ndarray:

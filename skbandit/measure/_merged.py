@@ -71,21 +71,21 @@ class MergedRows:
                 )
         parts = [self.values, other.values]
         # of two dtypes, integers could become floats, which merges large ones
-        large = [name for name in self.values if any(_too_large(one[name]) for one in parts)]
-        parts = [one.astype(dict.fromkeys(large, object)) for one in parts]
+        large = [name for name in self.values if any(_too_large(part[name]) for part in parts)]
+        parts = [part.astype(dict.fromkeys(large, object)) for part in parts]
         with warnings.catch_warnings():  # of columns without values, which some pandas skip
             warnings.simplefilter("ignore", FutureWarning)
             values = pd.concat(parts, ignore_index=True)
         both = MergedRows(
             values,
             np.concatenate([self.outcomes, other.outcomes]),
-            {key: np.concatenate([one, other.sums[key]]) for key, one in self.sums.items()},
+            {key: np.concatenate([total, other.sums[key]]) for key, total in self.sums.items()},
             [
                 {
                     name: [*dict.fromkeys([*first, *more[name]])][: MOST_SHOWN + 1]
-                    for name, first in one.items()
+                    for name, first in before.items()
                 }
-                for one, more in zip(self.named, other.named, strict=True)
+                for before, more in zip(self.named, other.named, strict=True)
             ],
         )
         return both.merged()
@@ -106,7 +106,7 @@ class MergedRows:
             self,
             values=self.values.iloc[first].reset_index(drop=True),
             outcomes=self.outcomes[first],
-            sums={key: np.bincount(number, one, len(first)) for key, one in self.sums.items()},
+            sums={key: np.bincount(number, total, len(first)) for key, total in self.sums.items()},
         )
 
 
@@ -126,10 +126,10 @@ def _too_large(column: pd.Series) -> bool:
 def _codes(name: Any, column: pd.Series) -> tuple[np.ndarray, int]:
     """A number from 0 for each value, 0 if it is missing, and how many numbers there are."""
     try:
-        codes, found = pd.factorize(column)
+        codes, uniques = pd.factorize(column)
     except TypeError as error:
         raise TypeError(f"column {name!r}: the values must be hashable ({error}).") from error
-    return codes + 1, len(found) + 1
+    return codes + 1, len(uniques) + 1
 
 
 def _distinct(columns: Sequence[tuple[np.ndarray, int]], n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -137,11 +137,11 @@ def _distinct(columns: Sequence[tuple[np.ndarray, int]], n: int) -> tuple[np.nda
     number, size = np.zeros(n, dtype=np.int64), 1
     for codes, several in columns:
         if size > np.iinfo(np.int64).max // several:
-            number, found = pd.factorize(number)
-            size = len(found)
+            number, uniques = pd.factorize(number)
+            size = len(uniques)
         number, size = number * several + codes, size * several
-    number, found = pd.factorize(number)
-    first = np.empty(len(found), dtype=np.int64)
+    number, uniques = pd.factorize(number)
+    first = np.empty(len(uniques), dtype=np.int64)
     first[number[::-1]] = np.arange(n)[::-1]  # of equal places, the last assignment holds
     return number, first
 
@@ -168,8 +168,8 @@ class Reduction:
     @property
     def atoms(self) -> dict[Any, Atom]:
         """The atoms on given rows."""
-        found = (atom for rate in self.rates for atom in on_given_rows(rate).atoms)
-        return {atom.key: atom for atom in found}
+        atoms = (atom for rate in self.rates for atom in on_given_rows(rate).atoms)
+        return {atom.key: atom for atom in atoms}
 
     @property
     def conditions(self) -> dict[Any, Atom]:
@@ -184,38 +184,42 @@ class Reduction:
     @property
     def columns(self) -> dict[str, str]:
         """Columns whose values count, and what names them."""
-        found = {} if self.y_true is None else {self.y_true: "y_true"}
-        found.setdefault(self.y_pred, "y_pred")
+        contexts = {} if self.y_true is None else {self.y_true: "y_true"}
+        contexts.setdefault(self.y_pred, "y_pred")
         for name in self.by:
-            found.setdefault(name, f"by={list(self.by)}")
+            contexts.setdefault(name, f"by={list(self.by)}")
         for atom in self.atoms.values():
             groups = atom.group.columns if isinstance(atom.group, Slot) else ()
             for name in filter(None, [*groups, atom.reference]):
-                found.setdefault(name, repr(atom))
-        return found
+                contexts.setdefault(name, repr(atom))
+        return contexts
 
-    def choose(self, known: Iterable[Any]) -> list[Any]:
-        """Columns to read of a table with the `known` ones: all if a condition is a function.
+    def choose(self, table_columns: Iterable[Any]) -> list[Any]:
+        """Columns to read of a table with `table_columns`: all if a condition is a function.
 
         Raises
         ------
         ValueError
             If a column is missing.
         """
-        known = list(known)
+        table_columns = list(table_columns)
         needed = self.columns
         if self.weight is not None:
             needed.setdefault(self.weight, "weight")
         for atom in self.atoms.values():
-            condition = columns_of_condition(atom.where, known) or ()
+            condition = columns_of_condition(atom.where, table_columns) or ()
             for name in filter(None, [*condition, atom.weight, atom.amount]):
                 needed.setdefault(name, repr(atom))
         for name, context in needed.items():
-            if name not in known:
+            if name not in table_columns:
                 raise UnknownColumnError(
-                    f"{context}: no column {name!r} among [{first_few(known, 20)}]."
+                    f"{context}: no column {name!r} among [{first_few(table_columns, 20)}]."
                 )
-        return known if any(callable(atom.where) for atom in self.atoms.values()) else [*needed]
+        return (
+            table_columns
+            if any(callable(atom.where) for atom in self.atoms.values())
+            else [*needed]
+        )
 
     def __call__(self, table: Any) -> MergedRows | None:
         """Merge the rows of a table of pandas or polars; None without rows."""
@@ -244,9 +248,9 @@ class Reduction:
             self._check(atom, rows, values)
             if atom.amount is not None:
                 amount = rows.numbers(atom.amount, repr(atom))
-                known = np.where(np.isfinite(amount), amount, 0.0)
-                sums["amount", atom.weight, atom.amount] = weights[atom.weight] * known
-        outcomes = [one > 0 for one in weights.values()]
+                finite = np.where(np.isfinite(amount), amount, 0.0)
+                sums["amount", atom.weight, atom.amount] = weights[atom.weight] * finite
+        outcomes = [weight > 0 for weight in weights.values()]
         outcomes += [rows.selected(atom) for atom in self.conditions.values()]
         named = [rows.values_in(atom) for atom in self.conditions.values()]
         return MergedRows(values, np.column_stack(outcomes), sums, named).merged()

@@ -62,23 +62,25 @@ def worst_pairs(constraints: Sequence[Constraint], data: Data, positive: np.ndar
         with the least slack, and of one pair for each group that cannot be measured.
     """
     forms: dict[str, list[int]] = {}
-    for k, one in enumerate(constraints):
-        if one.rate.over_pairs:
-            forms.setdefault(one.text, []).append(k)
+    for k, constraint in enumerate(constraints):
+        if constraint.rate.over_pairs:
+            forms.setdefault(constraint.text, []).append(k)
     kept = np.ones(len(constraints), dtype=bool)
-    known: dict[object, float] = {}
+    values: dict[object, float] = {}
     for form in (pairs for pairs in forms.values() if len(pairs) > MOST_PAIRS):
         kept[form], empty, slack = False, set(), {}
         for k in form:
-            one = constraints[k]
+            constraint = constraints[k]
             try:
-                value = count(one.rate, data, positive, known)
+                value = count(constraint.rate, data, positive, values)
             except EmptyRateError:
-                key = next(atom.key for atom in one.rate.atoms if atom.key not in known)
+                key = next(atom.key for atom in constraint.rate.atoms if atom.key not in values)
                 kept[k] = key not in empty
                 empty.add(key)
                 continue
-            room = one.bound - value if one.sense == "<=" else value - one.bound
+            room = (
+                constraint.bound - value if constraint.sense == "<=" else value - constraint.bound
+            )
             slack[k] = -np.inf if np.isnan(room) else room  # an undefined rate meets no bound
         kept[sorted(slack, key=slack.__getitem__)[:MOST_PAIRS]] = True
     return np.flatnonzero(kept)
@@ -87,7 +89,9 @@ def worst_pairs(constraints: Sequence[Constraint], data: Data, positive: np.ndar
 def parts_of_goals(constraints: Iterable[Constraint]) -> list[list[object]]:
     """Label, `part` and form of each constraint, for the attributes of a report."""
     return [
-        [one.label, *one.part, *form_of(one.rate)] for one in constraints if one.part is not None
+        [constraint.label, *constraint.part, *form_of(constraint.rate)]
+        for constraint in constraints
+        if constraint.part is not None
     ]
 
 
@@ -102,7 +106,10 @@ def form_of(rate: Rate) -> tuple[bool, str]:
 
 def numbers_of_goals(constraints: Iterable[Constraint]) -> np.ndarray:
     """Number of the declared constraint that each one is a `part` of."""
-    return np.array([-1 if one.part is None else one.part[0] for one in constraints], dtype=int)
+    return np.array(
+        [-1 if constraint.part is None else constraint.part[0] for constraint in constraints],
+        dtype=int,
+    )
 
 
 def satisfied(slack: np.ndarray, measured: np.ndarray) -> pd.Series:

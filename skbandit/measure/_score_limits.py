@@ -232,13 +232,13 @@ class ScoreLimits:
         """`slack` at predictions that were measured; of all constraints, or of some by number."""
         which = np.arange(len(self.offset)) if which is None else which
         coefficients, value = self.coefficients[which], measured.value
-        found = -(self.offset[which, None] + coefficients @ value)
+        slack = -(self.offset[which, None] + coefficients @ value)
         if measured.below is not None:
             distances = _distances(coefficients, measured, self.pairs)
-            found -= distances if self.widening is None else self.widening[which, None] * distances
+            slack -= distances if self.widening is None else self.widening[which, None] * distances
         divisors = self.divisor[which] @ value + self.divisor_offset[which, None]
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(divisors > 0, found / divisors, -np.inf)
+            return np.where(divisors > 0, slack / divisors, -np.inf)
 
     def can_reuse(self, other: ScoreLimits) -> bool:
         """Whether the other's result of `measure`, for any sums, is this one's, too."""
@@ -300,8 +300,8 @@ class ScoreLimits:
         both, of_first, of_second, either = (sums[index] for index in pair.sums)
         covariance = both - q * of_first - p * of_second + p * q * either
         spread = np.sqrt(_squares(first, sums, p) * _squares(second, sums, q))
-        found = np.divide(covariance, spread, out=np.zeros_like(spread), where=spread > 0)
-        return np.clip(found, -1.0, 1.0)
+        correlation = np.divide(covariance, spread, out=np.zeros_like(spread), where=spread > 0)
+        return np.clip(correlation, -1.0, 1.0)
 
 
 def reached_quantiles(at_rates: np.ndarray, at_limits: np.ndarray, z: float) -> np.ndarray:
@@ -337,16 +337,18 @@ def _distances(
 def _share_of(share: _Share, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Share of successes and Kish's number of trials; both 0 without trials."""
     success, trial, squared = sums[share.success], sums[share.trial], sums[share.squared_trial]
-    some = trial > 0
-    q = np.divide(success, trial, out=np.zeros_like(trial), where=some)
-    trials = np.divide(trial**2, squared, out=np.zeros_like(trial), where=some & (squared > 0))
+    has_trials = trial > 0
+    q = np.divide(success, trial, out=np.zeros_like(trial), where=has_trials)
+    trials = np.divide(
+        trial**2, squared, out=np.zeros_like(trial), where=has_trials & (squared > 0)
+    )
     return np.clip(q, 0.0, 1.0), trials
 
 
 def _squares(share: _Share, sums: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Sum of w^2 (success - q)^2 over the trials."""
-    found = (1.0 - 2.0 * q) * sums[share.squared_success] + q * q * sums[share.squared_trial]
-    return np.maximum(found, 0.0)
+    total = (1.0 - 2.0 * q) * sums[share.squared_success] + q * q * sums[share.squared_trial]
+    return np.maximum(total, 0.0)
 
 
 def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> tuple[float, float]:
@@ -448,7 +450,7 @@ def _limits(
     shares = []
     for atom, (success, trial) in zip(atoms.values(), counts, strict=True):
         won, squared = trial * success, trial**2 / data.effective(atom, atom)
-        numbers = [table.add(one) for one in (won, trial, squared * success, squared)]
+        numbers = [table.add(part) for part in (won, trial, squared * success, squared)]
         shares.append(_Share(atom.kind, *numbers))
     numbered = list(atoms.values())
     pairs = [
@@ -481,11 +483,11 @@ def _limits(
 
 def _together(rates: Sequence[Rate], place: dict[tuple[object, ...], int]) -> list[tuple[int, int]]:
     """Pairs of different atoms that some expression combines."""
-    found = set()
+    pairs = set()
     for rate in rates:
         used = sorted({place[atom.key] for atom in rate.atoms})
-        found |= {(a, b) for i, a in enumerate(used) for b in used[i + 1 :]}
-    return sorted(found)
+        pairs |= {(a, b) for i, a in enumerate(used) for b in used[i + 1 :]}
+    return sorted(pairs)
 
 
 def _pair(
@@ -531,8 +533,8 @@ class _Sums:
         """Rows and constants such that the sums are ``rows @ pi + constant``."""
         constant = np.array([part[:, 0].sum() for part in self._parts])
         moved = [(part[:, 1:] - part[:, :1]).ravel() for part in self._parts]
-        columns = [np.flatnonzero(one) for one in moved]
-        data = [one[at] for one, at in zip(moved, columns, strict=True)]
+        columns = [np.flatnonzero(part) for part in moved]
+        data = [part[at] for part, at in zip(moved, columns, strict=True)]
         indptr = np.cumsum([0, *map(len, columns)])
         stored = np.concatenate([np.zeros(0), *data])
         indices = np.concatenate([np.zeros(0, dtype=int), *columns])

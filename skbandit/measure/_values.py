@@ -40,17 +40,17 @@ def measure(
     given = y_true, y_pred, attributes, sample_weight, pos_label
     data, positive = read_measured([rate], *given, labels=labels)
     warn_of_unnamed([rate], data)
-    known = values_on(rate, data, positive)
+    values = values_on(rate, data, positive)
     if absolute:
-        return max(map(abs, known), default=float("nan"))
-    if not known:
+        return max(map(abs, values), default=float("nan"))
+    if not values:
         return float("nan")
     if not rate.is_form:
-        return known[0]
+        return values[0]
     # The terms of the group decide which is worst, as in each(recall, by="g") - recall().
-    own = replace(rate, terms=tuple((c, atom) for c, atom in rate.terms if has_slots(atom)))
-    summary = rate.summary or ("min" if own.greater_is_better else "max")
-    return min(known) if summary == "min" else max(known)
+    group_terms = replace(rate, terms=tuple((c, atom) for c, atom in rate.terms if has_slots(atom)))
+    summary = rate.summary or ("min" if group_terms.greater_is_better else "max")
+    return min(values) if summary == "min" else max(values)
 
 
 def read_measured(
@@ -118,15 +118,15 @@ def cells_of(rate: Rate, data: Data, ons: set[On], context: str) -> list[Cell]:
     classes: list[tuple[Any, ...]] = [()]
     if (grouped := rate.grouped_by) is not None:
         columns, size = grouped
-        found = data.groups(columns, ons, context)
-        if len(found) < size:
+        members = data.groups(columns, ons, context)
+        if len(members) < size:
             raise TooFewGroupsError(
-                f"{context}: {named(columns)} {len(found)} group(s), needs {size}."
+                f"{context}: {named(columns)} {len(members)} group(s), needs {size}."
             )
-        groups = choices(found, size, context)
+        groups = choices(members, size, context)
     if (several := rate.over_classes) is not None:
         slot, size = several
-        labels = [one for one in slot.labels(data.classes, data.decisions) if one is not None]
+        labels = [label for label in slot.labels(data.classes, data.decisions) if label is not None]
         if len(labels) < size:
             raise TooFewGroupsError(f"{context}: {len(labels)} class(es), needs {size}: {labels}.")
         classes = choices(labels, size, context)
@@ -139,16 +139,20 @@ class TooFewGroupsError(ValueError):
 
 def filled(rate: Rate, cells: Sequence[Cell], data: Data) -> list[Rate]:
     """The expression in each cell; the mean of all that have rows, if it is one."""
-    found = [fill(rate, cell) for cell in cells]
-    if rate.summary != "mean" or not found:
-        return found
-    empty = [cell for cell, one in zip(cells, found, strict=True) if not _has_rows(one, data)]
+    rates = [fill(rate, cell) for cell in cells]
+    if rate.summary != "mean" or not rates:
+        return rates
+    empty = [
+        cell for cell, cell_rate in zip(cells, rates, strict=True) if not _has_rows(cell_rate, data)
+    ]
     if empty and len(empty) < len(cells):
         names = ", ".join(cell.name(" - ") for cell in empty)
         warn(f"{rate} is the mean without {names}: there are no rows.", UndefinedMetricWarning)
-        found = [one for cell, one in zip(cells, found, strict=True) if cell not in empty]
-    n = len(found)
-    terms = tuple((c / n, atom) for one in found for c, atom in one.terms)
+        rates = [
+            cell_rate for cell, cell_rate in zip(cells, rates, strict=True) if cell not in empty
+        ]
+    n = len(rates)
+    terms = tuple((c / n, atom) for cell_rate in rates for c, atom in cell_rate.terms)
     return [replace(rate, terms=terms, summary=None)]
 
 
@@ -171,25 +175,25 @@ def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
     except TooFewGroupsError as error:
         warn(str(error).replace(f"{rate}:", f"{rate} is undefined:"), UndefinedMetricWarning)
         return []
-    known: dict[object, float] = {}
+    cache: dict[object, float] = {}
     rates = filled(rate, cells, data)
-    found = [_single(one, data, positive, known) for one in rates]
-    empty = [k for k, (value, _) in enumerate(found) if np.isnan(value)]
-    if not found:
+    measured = [_single(cell_rate, data, positive, cache) for cell_rate in rates]
+    empty = [k for k, (value, _) in enumerate(measured) if np.isnan(value)]
+    if not measured:
         warn(f"{rate} is undefined: there are no groups.", UndefinedMetricWarning)
     if empty:
         text, more = f"{rate} is undefined", len(empty) - 1
         if rate.is_form:
             what = "group" if rate.grouped_by else "class"
             text += f" in {what} {cells[empty[0]].name(' / ')}"
-        text += f": {found[empty[0]][1]}"
+        text += f": {measured[empty[0]][1]}"
         if more:
             text += (
-                f" Likewise in {more} more of {len(found)}; if they are values of a continuous "
+                f" Likewise in {more} more of {len(measured)}; if they are values of a continuous "
                 "column, cut it into bands."
             )
         warn(text, UndefinedMetricWarning)
-    return [value for value, _ in found if not np.isnan(value)]
+    return [value for value, _ in measured if not np.isnan(value)]
 
 
 def on_given_rows(rate: Rate) -> Rate:
@@ -198,11 +202,11 @@ def on_given_rows(rate: Rate) -> Rate:
 
 
 def _single(
-    rate: Rate, data: Data, positive: np.ndarray, known: dict[object, float] | None = None
+    rate: Rate, data: Data, positive: np.ndarray, cache: dict[object, float] | None = None
 ) -> tuple[float, str]:
     """Value of a rate without open group slots; nan and the reason if a denominator is empty."""
     try:
-        return count(rate, data, positive, known), "no prediction falls in its denominator."
+        return count(rate, data, positive, cache), "no prediction falls in its denominator."
     except UnlabeledRateError:
         raise  # missing labels are an error of the caller, not an empty denominator
     except EmptyRateError as error:
@@ -210,25 +214,25 @@ def _single(
 
 
 def count(
-    rate: Rate, data: Data, positive: np.ndarray, known: dict[object, float] | None = None
+    rate: Rate, data: Data, positive: np.ndarray, cache: dict[object, float] | None = None
 ) -> float:
     """Value of a rate without open group slots, nan if a denominator is empty.
 
-    Each atom is a quotient of two counts, so k of n rows give exactly ``k / n``. `known` has the
+    Each atom is a quotient of two counts, so k of n rows give exactly ``k / n``. `cache` has the
     values of atoms that were counted for other rates at the same predictions, and gains those of
     this one.
     """
-    known = {} if known is None else known
+    cache = {} if cache is None else cache
     value, predicted = rate.constant, positive.astype(int)
     for coefficient, atom in rate.terms:
-        if atom.key not in known:
+        if atom.key not in cache:
             numerator, denominator = prediction_counts(atom, data, predicted)
-            some = denominator.any()
-            known[atom.key] = numerator.sum() / denominator.sum() if some else np.nan
-        value += coefficient * known[atom.key]
+            has_rows = denominator.any()
+            cache[atom.key] = numerator.sum() / denominator.sum() if has_rows else np.nan
+        value += coefficient * cache[atom.key]
     if rate.denominator is None:
         return float(value)
-    divisor = count(rate.denominator, data, positive, known)
+    divisor = count(rate.denominator, data, positive, cache)
     return float(value / divisor) if divisor > 0 else float("nan")
 
 

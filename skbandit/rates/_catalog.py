@@ -769,7 +769,7 @@ def _among(of: Any, name: str, made: Rate, shown: str) -> str | tuple[Any, ...]:
         return of
     if np.ndim(of) != 1 or not len(of):
         raise TypeError(f"{name}({shown}, of={of!r}): {LISTED}.")
-    labels = tuple(read_class(one, shown) for one in of)
+    labels = tuple(read_class(label, shown) for label in of)
     if len(set(labels)) < len(labels):
         raise ValueError(f"{name}({shown}, of={list(labels)}): a class is there twice.")
     return labels
@@ -875,7 +875,7 @@ def cost(table: Any, where: Where = None, *, on: On = "train", weight: str | Non
     """
     if isinstance(table, pd.DataFrame | pd.Series):
         labels = table.index, getattr(table, "columns", table.index)
-        if twice := [one[one.duplicated()][0] for one in labels if one.has_duplicates]:
+        if twice := [axis[axis.duplicated()][0] for axis in labels if axis.has_duplicates]:
             raise ValueError(f"cost: the table has {twice[0]!r} twice.")
         table = table.to_dict("index") if isinstance(table, pd.DataFrame) else table.to_dict()
     if not isinstance(table, Mapping) or not table or {} in table.values():
@@ -1033,11 +1033,12 @@ def g_mean_at_least(
     for name, value in (("bound", bound), ("tolerance", tolerance)):
         if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < 1:
             raise ValueError(f"{name}={value!r} must be a number between 0 and 1, both excluded.")
-    found, goals = tangents(float(bound), float(tolerance)), []
-    for k, t in enumerate(found[0].tolist(), 1):
+    slopes, floor = tangents(float(bound), float(tolerance))
+    goals = []
+    for k, t in enumerate(slopes.tolist(), 1):
         mean = 0.5 / t * recall(where, on=on, weight=weight) + 0.5 * t * true_negative_rate(
             where, on=on, weight=weight
         )
-        name = f"G-mean >= {bound:g} [{k} of {len(found[0])}]"
-        goals.append((mean >= found[1]).named(name))
+        name = f"G-mean >= {bound:g} [{k} of {len(slopes)}]"
+        goals.append((mean >= floor).named(name))
     return goals

@@ -160,10 +160,10 @@ class Rate:
             if atom.kind.greater_is_better is not None and coefficient != 0:
                 signs.setdefault(atom.kind, set()).add(coefficient > 0)
         wishes: set[bool] = set()
-        for kind, found in signs.items():
-            if kind in (OUTCOME, SPENT) and len(found) == 2:  # what is taken off has its unit
-                found = {True}
-            wishes |= {kind.greater_is_better == positive for positive in found}
+        for kind, kind_signs in signs.items():
+            if kind in (OUTCOME, SPENT) and len(kind_signs) == 2:  # what is taken off has its unit
+                kind_signs = {True}
+            wishes |= {kind.greater_is_better == positive for positive in kind_signs}
         if len(wishes) == 2:
             raise ValueError(
                 f"{self} grows both with a rate to maximize and with a rate to minimize, so it has "
@@ -476,12 +476,12 @@ class Constraint:
 
 def _counts(terms: tuple[tuple[float, Atom], ...], *, mirrored: bool = False) -> dict[Any, float]:
     """Coefficient of each atom, or of its mirror image if the classes are swapped."""
-    found: dict[Any, float] = {}
+    coefficients: dict[Any, float] = {}
     for coefficient, atom in terms:
         kind = atom.kind.mirrored if mirrored and atom.needs_pos_label else atom.kind
         key = None if kind is None else replace(atom, kind=kind).key
-        found[key] = found.get(key, 0.0) + coefficient
-    return found
+        coefficients[key] = coefficients.get(key, 0.0) + coefficient
+    return coefficients
 
 
 def atom_rate(atom: Atom) -> Rate:
@@ -580,7 +580,7 @@ def _quotient(numerator: Rate, denominator: Rate, text: str) -> Rate:
 
 
 def _check_one_group_column(left: Rate, right: Rate, text: str) -> None:
-    forms = [(one.grouped_by, one.over_classes) for one in (left, right)]
+    forms = [(side.grouped_by, side.over_classes) for side in (left, right)]
     slots = [
         (groups and groups[0], classes and classes[0].among)
         for groups, classes in forms
@@ -617,10 +617,10 @@ def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Co
         )
     if absolute and value_range(rhs)[1] < -ROUNDING:
         raise ValueError(f"{made.text} can never hold: an absolute value is at least 0.")
-    for one in made.one_sided():
-        _check_possible(one, made.text)
+    for constraint in made.one_sided():
+        _check_possible(constraint, made.text)
         if not absolute:
-            _warn_of_percentage(one, made.text)
+            _warn_of_percentage(constraint, made.text)
     return made
 
 

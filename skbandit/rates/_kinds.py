@@ -309,7 +309,7 @@ class Atom:
     def __repr__(self) -> str:
         shown = [] if self.reference is None else [repr(self.reference)]
         shown += [repr(self.amount)] if self.kind == OUTCOME else []
-        normalize = next((one for one, kind in CONFUSIONS.items() if kind == self.kind), None)
+        normalize = next((name for name, kind in CONFUSIONS.items() if kind == self.kind), None)
         if normalize is not None:
             shown += [repr(self.of), repr(self.decided)]
         if callable(self.where):
@@ -340,7 +340,7 @@ def read_class(label: Any, what: str) -> Any:
     if isinstance(label, AnyOf):
         return label
     if isinstance(label, list | tuple | set | frozenset | Mapping) or np.ndim(label):
-        listed = ", ".join(repr(_plain(one)) for one in label)
+        listed = ", ".join(repr(_plain(element)) for element in label)
         if what not in KINDS or KINDS[what].of_pairs:
             raise TypeError(f"{what}: [{listed}] is no label: pass one, or any_of({listed}).")
         raise TypeError(

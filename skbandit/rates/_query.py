@@ -128,11 +128,11 @@ class Query:
             if why is not error and re.search(r"(?<![=<>!:])=(?!=)", _TOKEN.sub("", text)):
                 why = "it is an assignment: compare with =="
             raise QueryError(f"cannot evaluate the query {text!r}: {why}") from error
-        found = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-        if not found:
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        if not nodes:
             raise QueryError(f"the query {text!r} names no column")
-        found.sort(key=lambda name: (name.lineno, name.col_offset))
-        return cls(text, tree, {name.id: quoted.get(name.id, name.id) for name in found})
+        nodes.sort(key=lambda name: (name.lineno, name.col_offset))
+        return cls(text, tree, {name.id: quoted.get(name.id, name.id) for name in nodes})
 
     @property
     def is_equality(self) -> bool:
@@ -147,22 +147,22 @@ class Query:
         >>> Query.parse("age > 30 & sex in ['F', 'M']").texts()
         [('sex', 'F'), ('sex', 'M')]
         """
-        found = []
+        texts = []
         for node in ast.walk(self.tree):
             if not isinstance(node, ast.Compare):
                 continue
             sides = [node.left, *node.comparators]
             for left, op, right in zip(sides, node.ops, sides[1:], strict=False):
                 if isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn):
-                    names = [one.id for one in (left, right) if isinstance(one, ast.Name)]
-                    values = [one for side in (left, right) for one in ast.walk(side)]
-                    found += [
-                        (self.names[name], one.value)
+                    names = [side.id for side in (left, right) if isinstance(side, ast.Name)]
+                    values = [part for side in (left, right) for part in ast.walk(side)]
+                    texts += [
+                        (self.names[name], literal.value)
                         for name in names
-                        for one in values
-                        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+                        for literal in values
+                        if isinstance(literal, ast.Constant) and isinstance(literal.value, str)
                     ]
-        return found
+        return texts
 
     def evaluate(self, frame: pd.DataFrame) -> Any:
         """Value on a frame that holds all columns: one per row, not necessarily boolean."""
@@ -197,8 +197,8 @@ def _translate(text: str) -> tuple[str, dict[str, str]]:
     while stem in text:
         stem += "_"
 
-    def translate(found: re.Match[str]) -> str:
-        token = found.group()
+    def translate(match: re.Match[str]) -> str:
+        token = match.group()
         if token == "@":
             raise QueryError(
                 "a query cannot refer to Python variables with @, which are out of "
@@ -206,7 +206,7 @@ def _translate(text: str) -> tuple[str, dict[str, str]]:
             )
         if token[0] == "`":
             name = f"{stem}{len(names)}"
-            names[name] = found.group("name")
+            names[name] = match.group("name")
             return f" {name} "
         return {"&": " and ", "|": " or "}.get(token, token)
 
@@ -270,7 +270,8 @@ def _value(node: ast.expr, columns: dict[str, pd.Series]) -> Any:
         return reduce(operator.and_, map(_compare, sides, node.ops, sides[1:]))
     if isinstance(node, ast.BoolOp):
         return reduce(
-            _OPERATORS[type(node.op)], [_condition(_value(one, columns)) for one in node.values]
+            _OPERATORS[type(node.op)],
+            [_condition(_value(operand, columns)) for operand in node.values],
         )
     if isinstance(node, ast.UnaryOp):
         value = _value(node.operand, columns)
@@ -305,18 +306,20 @@ def _calculate(op: ast.AST, *sides: Any) -> Any:
     wide = [side.astype(_widest(side)) if isinstance(side, pd.Series) else side for side in sides]
     # the bounds of the value leave room for the rounding of floats; there is none around 0
     for whole, low, high in _WHOLE[: 1 if isinstance(op, ast.Sub) else 2]:
-        within = [(low <= one) & (one < high) for one in wide]
+        within = [(low <= side) & (side < high) for side in wide]
         if all(map(np.all, [*within, (low / 2 <= value) & (value < high / 2)])):
-            exact = operate(*(_cast(one, whole) for one in wide))
+            exact = operate(*(_cast(side, whole) for side in wide))
             return exact.where(value.notna())  # missing: the rest of a division by 0
-    known = (value.abs() < np.inf).fillna(False)  # nan is no missing value in pandas 2
-    if np.isinf(value).any() or not known.any():  # a division by 0
+    is_finite = (value.abs() < np.inf).fillna(False)  # nan is no missing value in pandas 2
+    if np.isinf(value).any() or not is_finite.any():  # a division by 0
         return value
     # by Python's integers, which are slow and never overflow
-    parts = [one[known].astype(object) if isinstance(one, pd.Series) else one for one in wide]
+    parts = [
+        side[is_finite].astype(object) if isinstance(side, pd.Series) else side for side in wide
+    ]
     exact = operate(*parts)
     for whole, low, high in _WHOLE:
-        if all(low <= one < high for one in exact):
+        if all(low <= number < high for number in exact):
             return exact.astype(whole).reindex(value.index)
     return value
 
@@ -330,7 +333,7 @@ def _precision(*sides: Any) -> Any:
     dtypes = [_numpy_type(side) for side in sides if isinstance(side, pd.Series | pd.Index)]
     if not any(dtype in _NARROW for dtype in dtypes):
         return None
-    dtype = np.result_type(*(one for one in dtypes if isinstance(one, np.dtype)))
+    dtype = np.result_type(*(dtype for dtype in dtypes if isinstance(dtype, np.dtype)))
     return dtype if dtype in _NARROW else None
 
 
@@ -357,21 +360,21 @@ def _compare(a: Any, op: ast.cmpop, b: Any) -> Any:
         column, values = (a, b) if isinstance(a, pd.Series) else (b, a)
         if not listed or not isinstance(column, pd.Series):
             raise QueryError("in must follow a column, and a list of literals follow it")
-        found = find_among(column, [values] if isinstance(values, str) else list(values))
-        return ~found if isinstance(op, ast.NotIn | ast.NotEq) else found
+        is_member = find_among(column, [values] if isinstance(values, str) else list(values))
+        return ~is_member if isinstance(op, ast.NotIn | ast.NotEq) else is_member
     if any(isinstance(side, list | tuple) for side in (a, b)):
         raise QueryError("only in and == compare with a list")
     a, b = _beside(a, b, _kind(b)), _beside(b, a, _kind(a))
     try:
         return _OPERATORS[type(op)](_nullable(a), _nullable(b))
     except TypeError as error:
-        for one, other in ((a, b), (b, a)):
-            if isinstance(one, pd.Series) and not pd.api.types.is_numeric_dtype(one):
+        for side, other in ((a, b), (b, a)):
+            if isinstance(side, pd.Series) and not pd.api.types.is_numeric_dtype(side):
                 if isinstance(other, int | float) or _kind(other) in _NUMBERS:
                     raise QueryError(
-                        f"column {one.name!r} holds {_kind(one)} values, which have no order among "
-                        f"numbers: convert it, as by "
-                        f"pd.to_numeric(attributes[{one.name!r}], errors='coerce')"
+                        f"column {side.name!r} holds {_kind(side)} values, which have no order "
+                        f"among numbers: convert it, as by "
+                        f"pd.to_numeric(attributes[{side.name!r}], errors='coerce')"
                     ) from error
         raise
 
@@ -384,13 +387,13 @@ def find_among(column: pd.Series, values: list[Any]) -> pd.Series:
     if isinstance(column.dtype, pd.CategoricalDtype):
         held = column.cat.categories.rename(column.name)
     kind = kind if kind == "string" else _kind(held)
-    known = [
+    targets = [
         _as_held(value, held, kind)
         for value in values
         if not (pd.api.types.is_scalar(value) and pd.isna(value))
     ]
-    found = _nullable(column).isin(known)
-    return found | column.isna() if len(known) < len(values) else found
+    is_listed = _nullable(column).isin(targets)
+    return is_listed | column.isna() if len(targets) < len(values) else is_listed
 
 
 def _as_held(value: Any, held: pd.Series | pd.Index, kind: str) -> Any:
@@ -408,7 +411,7 @@ def _as_held(value: Any, held: pd.Series | pd.Index, kind: str) -> Any:
             ) from error
     if isinstance(value, numbers.Number):
         return _beside(value, held, kind)
-    is_mixed = kind.startswith("mixed") and any(isinstance(one, str) for one in held)
+    is_mixed = kind.startswith("mixed") and any(isinstance(element, str) for element in held)
     if isinstance(value, str) and not (is_mixed or kind in ("string", "empty")):
         raise QueryError(
             f"{held.name!r} holds {kind} values and {value!r} is a text: write a value of that "

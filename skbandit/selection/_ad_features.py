@@ -284,19 +284,19 @@ class _Kernel:
     def divide(self, R: np.ndarray, d: np.ndarray, alpha: float) -> np.ndarray:
         """B with d_j B_jk + alpha B_jk / mu_k = R_jk, where k indexes the eigenbasis of K."""
         inside = R @ self.V
-        found = _quotient(inside, d[:, None] + alpha / self.mu) @ self.V.T
+        B = _quotient(inside, d[:, None] + alpha / self.mu) @ self.V.T
         if self.ad_effect > 0:
             outside = R - inside @ self.V.T
-            found += _quotient(outside, d[:, None] + alpha / self.ad_effect)
-        return found
+            B += _quotient(outside, d[:, None] + alpha / self.ad_effect)
+        return B
 
     def solve(self, B: np.ndarray) -> np.ndarray:
         """B K^-1; restricted to the span if ad_effect is 0."""
         inside = B @ self.V
-        found = (inside / self.mu) @ self.V.T
+        solution = (inside / self.mu) @ self.V.T
         if self.ad_effect > 0:
-            found += (B - inside @ self.V.T) / self.ad_effect
-        return found
+            solution += (B - inside @ self.V.T) / self.ad_effect
+        return solution
 
     def shared(self, B: np.ndarray) -> np.ndarray:
         """W = B K^-1 Z~."""

@@ -438,14 +438,14 @@ def _read_counts(counts: Any, ads: np.ndarray, name: str, absent: float) -> np.n
         counts = [by_label.get(label) for label in ads.tolist()]
     if np.ndim(counts) == 0:
         counts = [counts] * len(ads)
-    found = np.array([absent if pd.isna(number) else number for number in counts], dtype=float)
-    if found.shape != (len(ads),):
-        raise ValueError(f"{name} has shape {found.shape}, but there are {len(ads)} ads.")
-    whole = (found >= 0) & (found == np.floor(found)) & (found <= MAX_SHOWN)
-    wrong = np.flatnonzero(~whole & (found != absent))
+    numbers = np.array([absent if pd.isna(number) else number for number in counts], dtype=float)
+    if numbers.shape != (len(ads),):
+        raise ValueError(f"{name} has shape {numbers.shape}, but there are {len(ads)} ads.")
+    whole = (numbers >= 0) & (numbers == np.floor(numbers)) & (numbers <= MAX_SHOWN)
+    wrong = np.flatnonzero(~whole & (numbers != absent))
     if len(wrong):
         raise ValueError(
-            f"{name} of ad {ads.tolist()[wrong[0]]!r} is {found[wrong[0]]:g}: it must be a whole "
+            f"{name} of ad {ads.tolist()[wrong[0]]!r} is {numbers[wrong[0]]:g}: it must be a whole "
             f"number from 0 on, or None for no {name}."
         )
-    return found
+    return numbers

@@ -293,20 +293,20 @@ def check_n_outputs(fitted: Any, X: Any, n_outputs: int) -> None:
     n_outputs : int
         Number of costs per row that it was passed.
     """
-    found = np.size(fitted.predict(rows_of(X, np.arange(1))))
-    if found != n_outputs:
+    n_predicted = np.size(fitted.predict(rows_of(X, np.arange(1))))
+    if n_predicted != n_outputs:
         raise ValueError(
-            f"{type(fitted).__name__} predicts {found} costs per row, but its fit was passed "
+            f"{type(fitted).__name__} predicts {n_predicted} costs per row, but its fit was passed "
             f"{n_outputs}: if it was fitted earlier, fit it to the ads of y."
         )
 
 
 def check_classes(fitted: Any, n_classes: int) -> None:
     """Require that a classifier knows the classes 0, 1, ... it was passed; frozen ones need not."""
-    found = np.asarray(getattr(fitted, "classes_", range(n_classes))).tolist()
-    if found != list(range(n_classes)):
+    classes = np.asarray(getattr(fitted, "classes_", range(n_classes))).tolist()
+    if classes != list(range(n_classes)):
         raise ValueError(
-            f"{type(fitted).__name__} has the classes {first_few(found)}, but its fit was passed "
+            f"{type(fitted).__name__} has the classes {first_few(classes)}, but its fit was passed "
             f"{first_few(range(n_classes))}: pass a learner that is not fitted yet."
         )
 

@@ -88,8 +88,8 @@ class CostMatrix:
                 np.nan_to_num(self.values, nan=0.0) if np.isnan(self.values).any() else self.values
             )
         data = np.nan_to_num(self.values.data, nan=0.0)
-        known = sp.csc_array((data, self.values.indices, self.values.indptr), self.shape)
-        return known if self.available is None else known.multiply(self.available).tocsc()
+        matrix = sp.csc_array((data, self.values.indices, self.values.indptr), self.shape)
+        return matrix if self.available is None else matrix.multiply(self.available).tocsc()
 
     def of_rows(self, rows: np.ndarray) -> CostMatrix:
         """The costs of selected rows."""
@@ -212,8 +212,8 @@ def check_enough_available(available: Any, n_select: int) -> None:
 def positions_of(wanted: np.ndarray, labels: np.ndarray, name: str) -> np.ndarray:
     """Position in `labels` of each of the `wanted` labels; both must be the same set."""
     position = {label: k for k, label in enumerate(labels.tolist())}
-    known = set(wanted.tolist())
-    unknown = [label for label in labels.tolist() if label not in known]
+    wanted_labels = set(wanted.tolist())
+    unknown = [label for label in labels.tolist() if label not in wanted_labels]
     if unknown:
         raise ValueError(f"{name} has columns for unknown ads: {quoted(unknown)}.")
     missing = [label for label in wanted.tolist() if label not in position]
@@ -301,8 +301,8 @@ def ad_means(costs: np.ndarray, s: np.ndarray) -> np.ndarray:
 def row_effects(residual: np.ndarray) -> np.ndarray:
     """Best linear prediction of e from residuals (n, K), nan where not observed."""
     seen = ~np.isnan(residual)
-    known = np.where(seen, residual, 0.0)
-    count, total, squares = seen.sum(axis=1), known.sum(axis=1), (known**2).sum(axis=1)
+    observed = np.where(seen, residual, 0.0)
+    count, total, squares = seen.sum(axis=1), observed.sum(axis=1), (observed**2).sum(axis=1)
     pairs = (count * (count - 1)).sum()
     common = (total**2 - squares).sum() / pairs if pairs else 0.0
     if common <= 0.0:
@@ -337,14 +337,14 @@ def estimated_costs(
     there = s @ (np.ones_like(seen) if available is None else available | seen)
     share = np.divide(s @ seen, there, out=np.zeros(len(there)), where=there > 0)
     correction = np.where(seen, costs - guess, 0.0)
-    found = guess + np.divide(
+    estimates = guess + np.divide(
         correction,
         share,
         out=np.zeros_like(correction),
         where=np.broadcast_to(share > 0, seen.shape),
     )
-    found[:, share == 0] = np.nan
-    return found
+    estimates[:, share == 0] = np.nan
+    return estimates
 
 
 def read_position_weights(weights: Any, n_select: int) -> np.ndarray:
@@ -363,26 +363,26 @@ def read_position_weights(weights: Any, n_select: int) -> np.ndarray:
     """
     if weights is None:
         return np.ones(n_select)
-    found = np.asarray(weights, dtype=float)
-    if found.ndim != 1 or len(found) < n_select:
+    numbers = np.asarray(weights, dtype=float)
+    if numbers.ndim != 1 or len(numbers) < n_select:
         raise ValueError(
-            f"position_weights has shape {found.shape}, but n_select={n_select} positions need a "
+            f"position_weights has shape {numbers.shape}, but n_select={n_select} positions need a "
             "weight each: pass a list of as many numbers, or more."
         )
-    wrong = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+    wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
     if len(wrong):
         raise ValueError(
-            f"position_weights[{wrong[0]}] is {found[wrong[0]]:g}, but weights are finite and not "
-            "negative."
+            f"position_weights[{wrong[0]}] is {numbers[wrong[0]]:g}, but weights are finite and "
+            "not negative."
         )
-    rises = np.flatnonzero(np.diff(found) > 0)
+    rises = np.flatnonzero(np.diff(numbers) > 0)
     if len(rises):
         k = rises[0]
         raise ValueError(
-            f"position_weights rise from {found[k]:g} to {found[k + 1]:g} (positions {k} and "
+            f"position_weights rise from {numbers[k]:g} to {numbers[k + 1]:g} (positions {k} and "
             f"{k + 1}), but ads are chosen best first: sort the weights in descending order, and "
             "show the k-th ad in the position of the k-th largest weight."
         )
-    if found[0] == 0:
+    if numbers[0] == 0:
         raise ValueError("position_weights are all 0: no choice would cost anything.")
-    return found[:n_select]
+    return numbers[:n_select]

@@ -370,8 +370,8 @@ class _Spectrum:
             rest = np.maximum(1.0 - mean_leverage, NEGLIGIBLE_REST)
             return np.maximum(residual, 0.0) / rest**2
         rest = 1.0 - self.u[:, None] * (1.0 / self.s.sum() + self.rotated**2 @ inverse.T)
-        known = rest > NEGLIGIBLE_REST
-        factor = self.s[:, None] * np.divide(1.0, rest**2, out=np.zeros_like(rest), where=known)
+        has_rest = rest > NEGLIGIBLE_REST
+        factor = self.s[:, None] * np.divide(1.0, rest**2, out=np.zeros_like(rest), where=has_rest)
         errors = np.empty(len(alphas))
         for k, divided in enumerate(inverse):
             residual = self.F - self.rotated @ (self.right * divided[:, None])

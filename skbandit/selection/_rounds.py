@@ -47,8 +47,8 @@ def _problem(
     """
     if method == MASKED:
         return costs, available & ~chosen
-    known = available & ~np.isnan(costs)
-    highest = costs.max(axis=1, keepdims=True, where=known, initial=0.0)
+    observed = available & ~np.isnan(costs)
+    highest = costs.max(axis=1, keepdims=True, where=observed, initial=0.0)
     return np.where(chosen, 0.0, costs - highest), available
 
 

@@ -331,10 +331,12 @@ default="auto"
             examples.X, examples.costs, examples.available, examples.weight
         )  # fmt: skip
         if self._described is not None:
-            known = np.where(available, costs, np.nan)
+            available_costs = np.where(available, costs, np.nan)
             alpha = shared_penalty(examples) if self.estimator is None else np.nan
             Z = self._described.numbers()
-            self._pairwise = learn_pairwise(X, known, weight, Z, self.estimator, alpha, random)
+            self._pairwise = learn_pairwise(
+                X, available_costs, weight, Z, self.estimator, alpha, random
+            )
             for k in range(self.n_rounds_):
                 report(k)
             return (self._pairwise.of_ads(Z),) * self.n_rounds_

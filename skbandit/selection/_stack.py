@@ -84,9 +84,9 @@ def _strongest(cross: np.ndarray) -> tuple[np.ndarray, float]:
     wide = p <= n_ads
     gram = cross @ cross.T if wide else cross.T @ cross
     value, vector = eigh(gram, subset_by_index=[len(gram) - 1, len(gram) - 1])
-    found = vector[:, 0] if wide else cross @ vector[:, 0]
-    size = np.linalg.norm(found)
-    return (found / size if size > 0.0 else found), float(np.sqrt(max(value[0], 0.0)))
+    direction = vector[:, 0] if wide else cross @ vector[:, 0]
+    size = np.linalg.norm(direction)
+    return (direction / size if size > 0.0 else direction), float(np.sqrt(max(value[0], 0.0)))
 
 
 MEMBERS = ("ridge", "extra_trees", "neighbors", "pls")
@@ -153,16 +153,16 @@ class NeighborsMember:
         """Means over the neighborhoods of each size."""
         n = len(self.values)
         nearest = self.index.kneighbors(X, min(NEIGHBORS[-1], n), return_distance=False)
-        found, start = [], 0
+        predictions, start = [], 0
         total = np.zeros((X.shape[0], self.values.shape[1]))
         weight = np.zeros(X.shape[0])
         for size in NEIGHBORS:
             for column in nearest[:, start:size].T:
                 total += self.s[column, None] * self.values[column]
                 weight += self.s[column]
-            found.append(total / weight[:, None])
+            predictions.append(total / weight[:, None])
             start = size
-        return found
+        return predictions
 
 
 @dataclass(frozen=True)
@@ -209,10 +209,10 @@ def fit_members(
     list of Member
     """
     means = ad_means(costs, s)
-    known = np.where(np.isnan(costs).all(axis=0), means, costs)
-    ridge = learn_costs(None, X, CostMatrix(known, None, np.arange(len(means))), s, None)
+    targets = np.where(np.isnan(costs).all(axis=0), means, costs)
+    ridge = learn_costs(None, X, CostMatrix(targets, None, np.arange(len(means))), s, None)
     assert isinstance(ridge, Linear)
-    complete = filled(known, ridge.costs(X)) if np.isnan(known).any() else known
+    complete = filled(targets, ridge.costs(X)) if np.isnan(targets).any() else targets
     members: list[Member] = []
     for name in which:
         if name == "ridge":
@@ -360,9 +360,9 @@ def _weigh(
         for sizes, member in zip(
             unseen, fit_members(rows[train], F[train], s[train], n_jobs), strict=True
         ):
-            found = member.predict(rows[test])
-            sizes.extend(np.empty_like(F) for _ in found[len(sizes) :])
-            for whole, part in zip(sizes, found, strict=True):
+            predictions = member.predict(rows[test])
+            sizes.extend(np.empty_like(F) for _ in predictions[len(sizes) :])
+            for whole, part in zip(sizes, predictions, strict=True):
                 whole[test] = part
     errors = [[s @ np.nansum((left - P) ** 2, axis=1) for P in sizes] for sizes in unseen]
     best = [int(np.argmin(of_member)) for of_member in errors]

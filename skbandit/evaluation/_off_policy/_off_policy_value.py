@@ -410,10 +410,10 @@ def _predictions(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:
                 "reward_model must be a dict of fitted models, one per arm, or have "
                 f"predict_reward, got {type(model).__name__}."
             )
-    known = list(model) if isinstance(model, Mapping) else model.arms_.tolist()
-    unknown = [arm for arm in evaluated.arms if arm not in known]
+    arms = list(model) if isinstance(model, Mapping) else model.arms_.tolist()
+    unknown = [arm for arm in evaluated.arms if arm not in arms]
     if unknown:
-        raise ValueError(f"reward_model has no model of arm {unknown[0]!r}, only of {known}.")
+        raise ValueError(f"reward_model has no model of arm {unknown[0]!r}, only of {arms}.")
     if isinstance(model, Mapping):
         return np.column_stack([expected_reward(model[arm], X) for arm in evaluated.arms])
-    return model.predict_reward(X)[:, [known.index(arm) for arm in evaluated.arms]]
+    return model.predict_reward(X)[:, [arms.index(arm) for arm in evaluated.arms]]

@@ -76,10 +76,10 @@ def weights_of_uniform(
         Number K of arms that were available.
     """
     m = at_place.shape[1]
-    own = at_place.sum(axis=1) - m / n_arms
+    same_place = at_place.sum(axis=1) - m / n_arms
     spare = n_arms - m
     any_place = (included.sum(axis=1) - m * m / n_arms) / np.maximum(spare, 1)
-    return 1.0 + (n_arms - 1) * (own + np.where(spare > 0, any_place, 0.0))
+    return 1.0 + (n_arms - 1) * (same_place + np.where(spare > 0, any_place, 0.0))
 
 
 def weights_of_independent(at_place: np.ndarray, propensity: np.ndarray) -> np.ndarray:
@@ -148,8 +148,8 @@ def inclusion_of_shown(given: Any, X: Any, log: SlateLog, rule: str) -> tuple[np
     if rule == "select" and X is not None and policy_of(given) is not None:
         policy, rows = behind_transformers(given, X)
         if hasattr(policy, "select_proba"):
-            found = policy.select_proba(rows, available=log.available_sets())
-            return _of_table(np.asarray(found, dtype=np.float64), policy.arms_.tolist(), log)
+            inclusion = policy.select_proba(rows, available=log.available_sets())
+            return _of_table(np.asarray(inclusion, dtype=np.float64), policy.arms_.tolist(), log)
     slates = shown_slates(given, X, log, rule)
     _, included = place_matches(slates, log)
     return np.where(log.shown, included, np.nan), float((slates >= 0).sum(axis=1).mean())
@@ -565,7 +565,7 @@ def _place_probabilities(
                 "evaluates slates of its own size only."
             )
     matches = [place_matches(slates, log) for slates in draws]
-    at_place = np.mean([own for own, _ in matches], axis=0)
+    at_place = np.mean([same_place for same_place, _ in matches], axis=0)
     return at_place, np.mean([anywhere for _, anywhere in matches], axis=0)
 
 
@@ -573,9 +573,9 @@ def _estimate(
     name: str, earned: np.ndarray, weight: np.ndarray, rewards: np.ndarray, p: Any, log: SlateLog
 ) -> OffPolicyEstimate:
     """The mean of what events earned, after a warning if they are few."""
-    zero, one = np.zeros(len(earned)), np.ones(len(earned))
+    zeros, ones = np.zeros(len(earned)), np.ones(len(earned))
     logged = rewards.reshape(len(log), -1).sum(axis=1)
-    sums = sum_events(zero, earned, one, WeightedEvents(logged, weight))
+    sums = sum_events(zeros, earned, ones, WeightedEvents(logged, weight))
     lacking = shortcoming(sums)
     if lacking:
         warn(f"{name}: {lacking}", ReplayCoverageWarning)

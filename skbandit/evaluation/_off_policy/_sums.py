@@ -63,8 +63,8 @@ class EventSums:
         n, d = self.n + other.n, self.d + other.d
         base = (self.base * self.n + other.base * other.n) / n if n > 0 else 0.0
         ratio = (self.ratio * self.d + other.ratio * other.d) / d if d > 0 else 0.0
-        one, two = vars(self._about(base, ratio)), vars(other._about(base, ratio))
-        sums = EventSums(**{name: one[name] + two[name] for name in one})
+        mine, theirs = vars(self._about(base, ratio)), vars(other._about(base, ratio))
+        sums = EventSums(**{name: mine[name] + theirs[name] for name in mine})
         return replace(sums, base=base, ratio=ratio)
 
     def _about(self, base: float, ratio: float) -> EventSums:
@@ -164,11 +164,11 @@ class Estimator:
 
     def sums(self, events: WeightedEvents) -> tuple[EventSums, ...]:
         """Sums over the events, one per setting."""
-        found = []
+        sums = []
         for setting in self.settings:
             b, z, d = self._terms(events, setting)
-            found.append(sum_events(b, z, d, events))
-        return tuple(found)
+            sums.append(sum_events(b, z, d, events))
+        return tuple(sums)
 
     def influence(self, events: WeightedEvents) -> np.ndarray:
         """Part e/d̄ + u of each event in the error of the least biased estimate, (n_events,)."""

@@ -311,14 +311,14 @@ def _of_policy(
     available = [sets[k] for k in set_of_event.tolist()]
     policy = copy.deepcopy(policy)  # random draws change its state
     if rule == "select" and hasattr(policy, "select_proba") and attributes is None:
-        found = np.asarray(policy.select_proba(X, available=available), dtype=np.float64)
+        probabilities = np.asarray(policy.select_proba(X, available=available), dtype=np.float64)
         arms = plain_labels(policy.arms_)
-        if found.shape != (len(log), len(arms)):
+        if probabilities.shape != (len(log), len(arms)):
             raise ValueError(
-                f"{name}.select_proba: shape {found.shape}, expected {(len(log), len(arms))}, one "
-                f"column per arm of arms_, {arms}."
+                f"{name}.select_proba: shape {probabilities.shape}, "
+                f"expected {(len(log), len(arms))}, one column per arm of arms_, {arms}."
             )
-        of_arms = _by_number(found, arms, codes)
+        of_arms = _by_number(probabilities, arms, codes)
         return _with_new_arms(of_arms, log.available_mask(len(codes)), arms, codes)
     if not hasattr(policy, rule):
         other = "predict" if rule == "select" else "select"
@@ -328,10 +328,10 @@ def _of_policy(
 
 
 def _with_new_arms(
-    of_arms: np.ndarray, available: np.ndarray, known: list[Any], codes: Codes
+    of_arms: np.ndarray, available: np.ndarray, policy_arms: list[Any], codes: Codes
 ) -> np.ndarray:
     """Divide the rest of each row equally among the available arms new to the policy."""
-    new = available & np.array([label not in set(known) for label in codes])
+    new = available & np.array([label not in set(policy_arms) for label in codes])
     count = new.sum(axis=1)
     rest = np.where(count > 0, 1 - of_arms.sum(axis=1), 0.0).clip(min=0.0)
     of_arms = of_arms + new * (rest / np.maximum(count, 1))[:, None]

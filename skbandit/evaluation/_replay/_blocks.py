@@ -234,8 +234,8 @@ class _KeptSoFar:
     def add(self, trajectory: Trajectory, log: Log, c: float) -> None:
         """Append the trajectory of the next block."""
         before = self.totals.n_events if self.totals else 0
-        own = LogTotals.of(log, c)
-        self.totals = self.totals + own if self.totals else own
+        totals = LogTotals.of(log, c)
+        self.totals = self.totals + totals if self.totals else totals
         self.n_learning += len(trajectory.take("learning"))
         self.parts.append(
             replace(

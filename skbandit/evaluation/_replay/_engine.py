@@ -126,7 +126,9 @@ class Streams:
     @classmethod
     def of(cls, seed: np.random.SeedSequence) -> Streams:
         """All streams, spawned from one seed."""
-        events, buckets, policy = (np.random.default_rng(own) for own in (seed, *seed.spawn(2)))
+        events, buckets, policy = (
+            np.random.default_rng(sequence) for sequence in (seed, *seed.spawn(2))
+        )
         return cls(events, buckets, int(policy.integers(2**31)))
 
 
@@ -639,10 +641,10 @@ def prepared_copy(policy: Any, streams: Streams, keep_seed: bool) -> Any:
     policy = copy.deepcopy(policy)
     if isinstance(getattr(policy, "columns", None), Mapping):
         policy.columns = None
-    own = getattr(policy, "random_state", None)
-    if keep_seed and isinstance(own, Integral | np.random.RandomState):
-        policy.random_state = seed_for("replayed policy", own) % 2**31
-    elif hasattr(policy, "random_state") and not (keep_seed and own is not None):
+    random_state = getattr(policy, "random_state", None)
+    if keep_seed and isinstance(random_state, Integral | np.random.RandomState):
+        policy.random_state = seed_for("replayed policy", random_state) % 2**31
+    elif hasattr(policy, "random_state") and not (keep_seed and random_state is not None):
         policy.random_state = streams.seed
     return policy
 

@@ -197,7 +197,8 @@ class ReplayResult:
     @property
     def mean_reward(self) -> float:
         """Mean reward per kept event, averaged over runs; nan if no event was kept."""
-        return float(np.mean([own.mean() for own in self._rewards])) if self._rewards else np.nan
+        means = [rewards.mean() for rewards in self._rewards]
+        return float(np.mean(means)) if means else np.nan
 
     @property
     def lift(self) -> float:
@@ -217,7 +218,7 @@ class ReplayResult:
     @property
     def n_accepted(self) -> int:
         """Number of events kept, over all runs."""
-        return sum(len(own) for own in self._rewards)
+        return sum(len(rewards) for rewards in self._rewards)
 
     @property
     def horizon(self) -> int:
@@ -248,7 +249,7 @@ class ReplayResult:
     def standard_error(self) -> float:
         """Standard error of `mean_reward`; see Notes."""
         error = self._error[0]
-        if self._rewards and not any(np.ptp(own) for own in self._rewards):
+        if self._rewards and not any(np.ptp(rewards) for rewards in self._rewards):
             error = max(error, self._spread.error(self.mean_reward))  # others may differ
         return error
 
@@ -272,9 +273,9 @@ class ReplayResult:
         for bucket in _BUCKETS if self.metadata.deployment_share else _BUCKETS[:1]:
             prefix = "" if bucket == "learning" else f"{bucket}_"
             rewards = [run.reward[run.take(bucket)] for run in self.trajectories]
-            columns[f"{prefix}n_accepted"] = [len(own) for own in rewards]
+            columns[f"{prefix}n_accepted"] = [len(values) for values in rewards]
             columns[f"{prefix}mean_reward"] = [
-                float(own.mean()) if len(own) else np.nan for own in rewards
+                float(values.mean()) if len(values) else np.nan for values in rewards
             ]
         return pd.DataFrame(columns).rename_axis("run")
 
@@ -341,11 +342,11 @@ class ReplayResult:
         n_runs = len(self._rewards)
         level = confidence_level if n_runs == 1 else (1 + confidence_level) / 2
         if self.metadata.learns:
-            intervals = [path_interval(own, bounds, level) for own in self._rewards]
+            intervals = [path_interval(rewards, bounds, level) for rewards in self._rewards]
         else:
             intervals = [
-                RewardEvidence.of(own, np.ones(len(own)), bounds, 1.0).interval(level)
-                for own in self._rewards
+                RewardEvidence.of(rewards, np.ones(len(rewards)), bounds, 1.0).interval(level)
+                for rewards in self._rewards
             ]
         lows, highs = map(sorted, zip(*intervals, strict=True))
         return lows[(n_runs - 1) // 2], highs[n_runs // 2]
@@ -377,8 +378,8 @@ class ReplayResult:
             return NotImplemented
         _check_comparable(self, other)
         runs = [
-            _paired(mine, its, self.metadata)
-            for mine, its in zip(self._kept(), other._kept(), strict=True)
+            _paired(mine, theirs, self.metadata)
+            for mine, theirs in zip(self._kept(), other._kept(), strict=True)
         ]
         away, squares, sides = zip(*runs, strict=True)
         n = min(self.n_accepted, other.n_accepted) - len(runs) + 1
@@ -388,18 +389,21 @@ class ReplayResult:
 
     def _kept(self) -> list[pd.DataFrame]:
         """Action and reward of the kept events of each run."""
-        found = []
+        frames = []
         for run in self.trajectories:
-            own = run.take(self.bucket)
-            columns = {"action": self.metadata.arms[run.action[own]], "reward": run.reward[own]}
-            found.append(pd.DataFrame(columns, index=run.event[own]))
-        return found
+            positions = run.take(self.bucket)
+            columns = {
+                "action": self.metadata.arms[run.action[positions]],
+                "reward": run.reward[positions],
+            }
+            frames.append(pd.DataFrame(columns, index=run.event[positions]))
+        return frames
 
     @cached_property
     def _rewards(self) -> list[np.ndarray]:
         """Kept rewards per run, without runs that kept none."""
         rewards = [run.reward[run.take(self.bucket)] for run in self.trajectories]
-        return [own for own in rewards if len(own)]
+        return [values for values in rewards if len(values)]
 
     @property
     def _error(self) -> tuple[float, float]:
@@ -407,10 +411,12 @@ class ReplayResult:
         if not self._rewards:
             return np.nan, np.nan
         n_runs, n = len(self._rewards), self.n_accepted
-        squares = float(np.sum([((own - own.mean()) ** 2).sum() for own in self._rewards]))
+        squares = float(
+            np.sum([((rewards - rewards.mean()) ** 2).sum() for rewards in self._rewards])
+        )
         freedom = n - n_runs + 1
         of_log = (squares + self.metadata.totals.variance) / freedom * self._reuse * n_runs / n
-        means = np.array([own.mean() for own in self._rewards])
+        means = np.array([rewards.mean() for rewards in self._rewards])
         return _combined(of_log, freedom, means)
 
     @property
@@ -431,9 +437,9 @@ class ReplayResult:
         step = np.empty(len(trajectory.event), dtype=np.int64)
         mean = np.empty(len(trajectory.event))
         for bucket in _BUCKETS:
-            own = trajectory.take(bucket)
-            step[own] = np.arange(1, len(own) + 1)
-            mean[own] = np.cumsum(trajectory.reward[own]) / step[own]
+            positions = trajectory.take(bucket)
+            step[positions] = np.arange(1, len(positions) + 1)
+            mean[positions] = np.cumsum(trajectory.reward[positions]) / step[positions]
         return pd.DataFrame(
             {
                 "run": run,
@@ -482,61 +488,61 @@ def _combined(of_log: float, freedom: float, means: np.ndarray) -> tuple[float, 
 
 
 def _paired(
-    mine: pd.DataFrame, its: pd.DataFrame, metadata: ReplayMetadata
+    mine: pd.DataFrame, theirs: pd.DataFrame, metadata: ReplayMetadata
 ) -> tuple[float, float, Sides]:
     """Difference of the mean rewards of two runs, its variance due to the log, and its sides.
 
     Events that both kept count once, so that equal choices have no variance. As in a single
     result, the log's variance counts as one more observation of each policy's further events.
     """
-    parts = [(run["reward"] - run["reward"].mean()) / len(run) for run in (mine, its)]
+    parts = [(run["reward"] - run["reward"].mean()) / len(run) for run in (mine, theirs)]
     away = parts[0].sub(parts[1], fill_value=0.0)
-    shared = mine.index.intersection(its.index)
-    if not mine.loc[shared].equals(its.loc[shared]):
+    shared = mine.index.intersection(theirs.index)
+    if not mine.loc[shared].equals(theirs.loc[shared]):
         refuse_difference("but an event has another action or reward in the other one")
     totals = metadata.totals
-    further = sum(1 / len(run) ** 2 for run in (mine, its) if len(run) > len(shared))
+    further = sum(1 / len(run) ** 2 for run in (mine, theirs) if len(run) > len(shared))
     squares = away.to_numpy() ** 2
-    factors = [pd.Series(1 / len(run), index=run.index) for run in (mine, its)]
+    factors = [pd.Series(1 / len(run), index=run.index) for run in (mine, theirs)]
     factor = factors[0].sub(factors[1], fill_value=0.0)
-    reward = mine["reward"].combine_first(its["reward"])
+    reward = mine["reward"].combine_first(theirs["reward"])
     moments = metadata.range, totals.mean, totals.variance
     sides = sides_of(factor.to_numpy(), reward.to_numpy(), squares, *moments)
     return (
-        float(mine["reward"].to_numpy().mean() - its["reward"].to_numpy().mean()),
+        float(mine["reward"].to_numpy().mean() - theirs["reward"].to_numpy().mean()),
         float(squares.sum()) + totals.variance * further,
         sides,
     )
 
 
-def _check_comparable(one: ReplayResult, other: ReplayResult) -> None:
+def _check_comparable(left: ReplayResult, right: ReplayResult) -> None:
     """Require replays of one log by the same options, and about as long."""
-    if replace(one.metadata.totals, n_clipped=0) != replace(other.metadata.totals, n_clipped=0):
-        a, b = one.metadata.totals, other.metadata.totals
+    if replace(left.metadata.totals, n_clipped=0) != replace(right.metadata.totals, n_clipped=0):
+        a, b = left.metadata.totals, right.metadata.totals
         refuse_difference(
             f"but these are of {a.n_events:,} events with the mean reward {a.mean:.4g} and of "
             f"{b.n_events:,} with {b.mean:.4g}"
         )
-    if any(len(result._rewards) < len(result.trajectories) for result in (one, other)):
+    if any(len(result._rewards) < len(result.trajectories) for result in (left, right)):
         raise ValueError("a run kept no event, so there is no difference: replay a longer log.")
     pairs = {
-        "n_repeats": (len(one.trajectories), len(other.trajectories)),
-        "bucket": (one.bucket, other.bucket),
+        "n_repeats": (len(left.trajectories), len(right.trajectories)),
+        "bucket": (left.bucket, right.bucket),
         **{
-            name: (getattr(one.metadata, name), getattr(other.metadata, name))
+            name: (getattr(left.metadata, name), getattr(right.metadata, name))
             for name in ("deployment_share", "shuffle", "subsample")
         },
     }
-    for name, (mine, its) in pairs.items():
-        if mine != its:
+    for name, (mine, theirs) in pairs.items():
+        if mine != theirs:
             raise ValueError(
-                f"these replays have {name}={mine!r} and {its!r}: replay both policies by the "
+                f"these replays have {name}={mine!r} and {theirs!r}: replay both policies by the "
                 "same options."
             )
-    short, long = sorted((one.horizon, other.horizon))
-    if long > _SAME_HORIZON * short and (one.metadata.learns or other.metadata.learns):
+    short, long = sorted((left.horizon, right.horizon))
+    if long > _SAME_HORIZON * short and (left.metadata.learns or right.metadata.learns):
         raise ValueError(
-            f"these replays have the horizons {one.horizon:,} and {other.horizon:,}, on which the "
+            f"these replays have the horizons {left.horizon:,} and {right.horizon:,}, on which the "
             "rewards of a policy that learns depend: compare them at equal horizons, as in "
             "a.at(1000) - b.at(1000)."
         )
@@ -548,14 +554,14 @@ def too_few(result: ReplayResult) -> str:
     rule = f"c = {result.acceptance:.3g}"
     if not result.metadata.clipped:
         rule += f" keeps {result.expected:.3g} on average"
-    known = (
+    conclusion = (
         f"too few for any conclusion (mean reward {result.mean_reward:.4g} ± "
         f"{result.standard_error:.2g})"
         if result.n_accepted
         else "there is no estimate"
     )
     return (
-        f"{kept} of {result.n_events:,} events kept, where {rule}: {known}. "
+        f"{kept} of {result.n_events:,} events kept, where {rule}: {conclusion}. "
         "skbandit.evaluation.off_policy_value uses every event, for policies that do not learn; "
         "replay needs a longer or more evenly explored log, or a larger acceptance=, which keeps "
         "more and biases the estimate"

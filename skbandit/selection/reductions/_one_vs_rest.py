@@ -54,12 +54,12 @@ def learn_one_vs_rest(
 
     An ad without such rows is predicted to cost the mean over all ads.
     """
-    known = allowed & ~np.isnan(costs)
-    mean = float(costs[known].mean()) if known.any() else 0.0
+    observed = allowed & ~np.isnan(costs)
+    mean = float(costs[observed].mean()) if observed.any() else 0.0
     models = in_parallel(
         (
             partial(_learn_ad, learner, X[rows], costs[rows, a], weight[rows], mean)
-            for a, rows in enumerate(map(np.flatnonzero, known.T))
+            for a, rows in enumerate(map(np.flatnonzero, observed.T))
         ),
         n_jobs,
     )

@@ -89,8 +89,8 @@ class PlayedPairs(AllPairs):
             row = np.repeat(np.arange(rows.start, rows.stop), len(i))
             difference = np.tile(self.Z[i] - self.Z[j], (rows.stop - rows.start, 1))
             if len(row):
-                found = self._wins(X, row, difference) - self._wins(X, row, -difference)
-                wins[rows] = (found >= 0).reshape(-1, len(i))
+                margin = self._wins(X, row, difference) - self._wins(X, row, -difference)
+                wins[rows] = (margin >= 0).reshape(-1, len(i))
         return wins
 
     def _wins(self, X: Any, row: np.ndarray, difference: np.ndarray) -> np.ndarray:

@@ -91,8 +91,8 @@ def default_learner(name: str) -> Any:
 
     Parameters are validated in `fit`, but tags and `hasattr` ask before.
     """
-    known = name in list(REDUCTIONS)
-    return REDUCTIONS[name].default_learner() if known else default_classifier()
+    is_reduction = name in list(REDUCTIONS)
+    return REDUCTIONS[name].default_learner() if is_reduction else default_classifier()
 
 
 def choose_reduction(estimator: Any, n_ads: int, *, rounds_differ: bool) -> str:
@@ -170,11 +170,11 @@ def shared_penalty(examples: Examples) -> float:
     What all ads of a row have in common affects no comparison.
     """
     ads = np.arange(examples.costs.shape[1])
-    known = np.where(examples.available, examples.costs, np.nan)
-    if np.isnan(known).any():
-        common = row_effects(known - ad_means(known, examples.weight))
+    costs = np.where(examples.available, examples.costs, np.nan)
+    if np.isnan(costs).any():
+        common = row_effects(costs - ad_means(costs, examples.weight))
     else:
-        common = known.mean(axis=1)
-    known -= common[:, None]
+        common = costs.mean(axis=1)
+    costs -= common[:, None]
     weight = None if (examples.weight == 1.0).all() else examples.weight
-    return choose_penalty(examples.X, CostMatrix(known, None, ads), weight)
+    return choose_penalty(examples.X, CostMatrix(costs, None, ads), weight)

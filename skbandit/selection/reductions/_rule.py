@@ -129,10 +129,10 @@ class SharedPenalty:
         """
         v = np.average(label, weights=weight) * np.average(1 - label, weights=weight)
         shift = np.zeros(X.shape[1]) if issparse(X) else weight @ X / weight.sum()
-        found = LogisticRegression(C=1.0 / (self.alpha * float(v)), max_iter=1000)
-        found.fit(X if issparse(X) else X - shift, label, sample_weight=weight)
-        found.intercept_ = found.intercept_ - found.coef_ @ shift
-        return found
+        model = LogisticRegression(C=1.0 / (self.alpha * float(v)), max_iter=1000)
+        model.fit(X if issparse(X) else X - shift, label, sample_weight=weight)
+        model.intercept_ = model.intercept_ - model.coef_ @ shift
+        return model
 
 
 def fit_binary(learner: Any, X: Any, label: np.ndarray, weight: np.ndarray) -> Any:
@@ -183,9 +183,9 @@ def learn_regression(
     n_jobs: int | None = None,
 ) -> LowestCost:
     """Learn costs; an ad without rows to learn from is predicted to cost the mean over all ads."""
-    known = np.where(allowed, costs, np.nan)
-    unseen = np.isnan(known).all(axis=0)
-    known[:, unseen] = 0.0 if unseen.all() else np.nanmean(known)
-    matrix = CostMatrix(known, None, np.arange(known.shape[1]))
+    targets = np.where(allowed, costs, np.nan)
+    unseen = np.isnan(targets).all(axis=0)
+    targets[:, unseen] = 0.0 if unseen.all() else np.nanmean(targets)
+    matrix = CostMatrix(targets, None, np.arange(targets.shape[1]))
     weights = None if (weight == 1.0).all() else weight
     return LowestCost(learn_costs(learner, X, matrix, weights, n_jobs))
