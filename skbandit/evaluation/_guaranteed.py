@@ -37,6 +37,11 @@ _PRECISION, _DEEPEST = 1e-9, 500.0
 # Values, and numbers of events; both (n_points,).
 Points = tuple[np.ndarray, np.ndarray]
 
+KINDS = ("normal", "sequence")
+
+_ALARM = 0.025
+"""Error of each limit at 95%, the level at which a warning reports wrong weights."""
+
 
 @dataclass(frozen=True, eq=False)
 class WeightedShares:
@@ -224,12 +229,6 @@ def path_limit(s: np.ndarray, error: float) -> float:
     if excess(0.0) <= 0:
         return 0.0
     return float(max(brentq(excess, 0.0, total / n, xtol=_PRECISION) - _PRECISION, 0.0))
-
-
-KINDS = ("normal", "sequence")
-
-_ALARM = 0.025
-"""Error of each limit at 95%, the level at which a warning reports wrong weights."""
 
 
 def check_kind(kind: Any) -> None:

@@ -27,6 +27,9 @@ from skbandit.utils._validation import check_row_weights, warn, warn_if_reordere
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+_METRICS = ("mean_reward", "lift")
+_STARTS = ("cold", "fitted")
+
 
 class _PolicyScorer(BaseEstimator):
     """A scorer with a method `score`."""
@@ -195,10 +198,6 @@ class OffPolicyScorer(_PolicyScorer):
         if self.confidence_level is None:
             return estimate.mean_reward
         return estimate.interval(self.confidence_level, kind=self.kind)[0]
-
-
-_METRICS = ("mean_reward", "lift")
-_STARTS = ("cold", "fitted")
 
 
 class ReplayScorer(_PolicyScorer):

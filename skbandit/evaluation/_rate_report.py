@@ -40,6 +40,11 @@ Goal = Rate | AbsoluteRate | Constraint
 ALL, MISSING_GROUP = "all", "(missing)"
 """Labels of the row of all data, and of a group that is missing."""
 
+_MARKUP = re.compile(
+    r"[\\|`*~@]|<(?=[\w/!?])|&(?=#?\w+;)|\](?=[(\[])|:(?=//)|(?<=www)\.|(?<![^\W_])_|_(?![^\W_])"
+)
+"""Characters that Markdown, with HTML and links, would not show as they are."""
+
 
 def rate_report(
     y_true: ArrayLike | None,
@@ -570,12 +575,6 @@ def _table(report: pd.DataFrame, digits: int) -> str:
 def count_text(rows: Any) -> str:
     """Write a number of rows, which is fractional if they are weighted."""
     return f"{rows:,.0f}" if rows >= 1000 else f"{rows:.4g}"
-
-
-_MARKUP = re.compile(
-    r"[\\|`*~@]|<(?=[\w/!?])|&(?=#?\w+;)|\](?=[(\[])|:(?=//)|(?<=www)\.|(?<![^\W_])_|_(?![^\W_])"
-)
-"""Characters that Markdown, with HTML and links, would not show as they are."""
 
 
 def _cell(value: Any) -> str:

@@ -18,6 +18,9 @@ UNDECIDED = "undecided"
 
 _WORST_FIRST = ["violated", UNDECIDED, "met", ""]
 
+SMALL = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2)
+"""Where the axis of rates ends, instead of at 1, if all are below."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -128,10 +131,6 @@ def by_scale(blocks: Sequence[Block]) -> dict[str, list[Block]]:
     for block in blocks:
         scales.setdefault(block.scale, []).append(block)
     return scales
-
-
-SMALL = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2)
-"""Where the axis of rates ends, instead of at 1, if all are below."""
 
 
 def axis_of(scale: str, report: pd.DataFrame) -> tuple[float, float]:

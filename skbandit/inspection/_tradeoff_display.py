@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
+# Of the lines, in the order of the legend.
+STYLES: dict[str, dict[str, Any]] = {
+    "train": {"label": "training rows", "color": BLUE, "marker": "o", "markerfacecolor": "white"},
+    "cross_fitted": {"label": "out of fold", "color": GREEN, "marker": "^"},
+    "test": {"label": "test rows", "color": VERMILLION, "marker": "s"},
+}
+
 
 class TradeoffDisplay:
     """The constrained value and the objective of models with a sequence of bounds.
@@ -308,14 +315,6 @@ class TradeoffDisplay:
             return label
         tighter = "← tighter" if self.sense == "<=" else "tighter →"
         return f"{label}\n({'bound, ' if x == 'bound' else ''}{tighter})"
-
-
-# Of the lines, in the order of the legend.
-STYLES: dict[str, dict[str, Any]] = {
-    "train": {"label": "training rows", "color": BLUE, "marker": "o", "markerfacecolor": "white"},
-    "cross_fitted": {"label": "out of fold", "color": GREEN, "marker": "^"},
-    "test": {"label": "test rows", "color": VERMILLION, "marker": "s"},
-}
 
 
 def _read_options(x: Any, line_kw: Any) -> dict[str, Any]:

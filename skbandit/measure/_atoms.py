@@ -16,6 +16,13 @@ from skbandit.rates._kinds import OUTCOME, AnyOf, Atom, Member
 from skbandit.rates._query import Query, QueryError
 from skbandit.utils._validation import first_few, shortened, warn
 
+MOST_PAIRED = 100
+"""Groups that `ratio` and `difference` compare at most.
+
+They make 9,900 ordered pairs, of which the worst is found anew in each step of a fit; among more
+groups it is decided by chance.
+"""
+
 
 class UnlabeledRateError(EmptyRateError):
     """A rate needs labels or reference predictions, and its dataset has none."""
@@ -244,14 +251,6 @@ def _why_empty(atom: Atom, data: Data, any_selected: bool) -> str:
     for column, values in rows.values_in(atom).items():
         message += f"; {column!r} holds {first_few(values, MOST_SHOWN)}"
     return message + "."
-
-
-MOST_PAIRED = 100
-"""Groups that `ratio` and `difference` compare at most.
-
-They make 9,900 ordered pairs, of which the worst is found anew in each step of a fit; among more
-groups it is decided by chance.
-"""
 
 
 def choices(groups: Sequence[Any], size: int, context: str) -> list[tuple[Any, ...]]:

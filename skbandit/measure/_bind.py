@@ -20,6 +20,11 @@ from skbandit.rates._expression import AbsoluteRate, Constraint, Rate, Sense, as
 from skbandit.rates._kinds import Atom, On, Slot
 from skbandit.utils._validation import warn
 
+T = TypeVar("T")
+
+MOST_LISTED = 3
+"""Number of rates without rows that one warning lists; it counts the others."""
+
 
 def read_objective(objective: Any) -> Rate | AbsoluteRate:
     """Return the objective; None stands for ``error_rate()``."""
@@ -305,9 +310,6 @@ def _rows_of_rate(rate: Rate, data: Data) -> int:
     return data.count(np.logical_or.reduce(masks)) if masks else 0
 
 
-T = TypeVar("T")
-
-
 def _measurable(
     measured: Iterable[tuple[str, Rate, Data, bool]], bind: Callable[[Rate, Data], T]
 ) -> list[T | None]:
@@ -327,10 +329,6 @@ def _measurable(
     if skipped:
         warn(_listed(skipped, len(bound)), UndefinedMetricWarning)
     return bound
-
-
-MOST_LISTED = 3
-"""Number of rates without rows that one warning lists; it counts the others."""
 
 
 def _listed(skipped: Sequence[str], n: int) -> str:

@@ -30,6 +30,16 @@ _ROUTED = (
     "or attributes= with sklearn.set_config(enable_metadata_routing=True)"
 )
 
+MOST_SHOWN = 10
+"""Values of a column that an error message lists."""
+
+MANY_GROUPS = 50
+"""Groups above which training warns, and floats of a column above which they are no groups."""
+
+MISSING = -1
+
+SCORES = "y_pred holds scores ({}): pass labels, as of predict()."
+
 
 class UnknownColumnError(ValueError):
     """A rate refers to a column that is not there."""
@@ -169,10 +179,6 @@ def _first_values(column: pd.Series) -> list[Any]:
     return values[: MOST_SHOWN + 1].tolist()
 
 
-MOST_SHOWN = 10
-"""Values of a column that an error message lists."""
-
-
 def columns_of_condition(where: Where, table_columns: Collection[Any]) -> list[str] | None:
     """Columns that a condition reads, of a table with `table_columns`; None if it is a function."""
     if callable(where):
@@ -237,10 +243,6 @@ def _frame(table: Any, n_rows: int, name: str) -> pd.DataFrame:
     frame = exact_table(table)
     assert isinstance(frame, pd.DataFrame)
     return frame
-
-
-MANY_GROUPS = 50
-"""Groups above which training warns, and floats of a column above which they are no groups."""
 
 
 @dataclass(frozen=True)
@@ -483,9 +485,6 @@ class Data:
         return int(missing.sum())
 
 
-MISSING = -1
-
-
 def encode_classes(values: Any, labels: Sequence[Any], name: str) -> np.ndarray:
     """Encode labels by their place among `labels`, missing ones as -1.
 
@@ -605,9 +604,6 @@ def _as_array(values: Any) -> Any:
     if array.dtype.kind in "US" and isinstance(values, list | tuple):
         array = np.asarray(values, dtype=object)
     return array
-
-
-SCORES = "y_pred holds scores ({}): pass labels, as of predict()."
 
 
 def read_predictions(

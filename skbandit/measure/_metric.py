@@ -21,6 +21,9 @@ SMALL_DENOMINATOR = 20
 With fewer, the standard error of a rate of .8 exceeds .09.
 """
 
+MOST_PAIRS = 30
+"""Ordered pairs of groups, of one constraint, that are considered at once: all of six groups."""
+
 
 def value_and_rows(rate: Rate, data: Data, positive: np.ndarray) -> tuple[float, float]:
     """Value of a rate without open slots, nan if undefined, and the effective number of rows.
@@ -35,10 +38,6 @@ def value_and_rows(rate: Rate, data: Data, positive: np.ndarray) -> tuple[float,
         Predictions, 0 and 1.
     """
     return count(rate, data, positive), effective_rows(rate, data, positive)
-
-
-MOST_PAIRS = 30
-"""Ordered pairs of groups, of one constraint, that are considered at once: all of six groups."""
 
 
 def worst_pairs(constraints: Sequence[Constraint], data: Data, positive: np.ndarray) -> np.ndarray:

@@ -28,6 +28,8 @@ from skbandit.rates._kinds import (
     read_class,
 )
 
+LISTED = "pass a list of classes, 'classes' or 'decisions'"
+
 
 def _rate(name: str, where: Where, on: On, weight: str | None, of: Any, without: Any) -> Rate:
     of, without = read_class(of, name), read_class(without, name)
@@ -747,9 +749,6 @@ class _Form:
             return atom
 
         return self.rate.map_atoms(in_slot)
-
-
-LISTED = "pass a list of classes, 'classes' or 'decisions'"
 
 
 def _among(of: Any, name: str, made: Rate, shown: str) -> str | tuple[Any, ...]:

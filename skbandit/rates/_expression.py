@@ -23,6 +23,12 @@ Sense = Literal["<=", ">="]
 _SUM, _PRODUCT, _CALL = 1, 2, 3
 """Precedence of the last operation in the text of an expression."""
 
+ROUNDING = 1e-9
+"""Distance, in units of the rate, by which a bound may exceed the range: it may be computed."""
+
+SMALLEST_PERCENTAGE = 0.05
+"""Smallest share for which a bound of 100 times as much is taken for a percentage."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rate:
@@ -622,14 +628,6 @@ def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Co
         if not absolute:
             _warn_of_percentage(constraint, made.text)
     return made
-
-
-ROUNDING = 1e-9
-"""Distance, in units of the rate, by which a bound may exceed the range: it may be computed."""
-
-
-SMALLEST_PERCENTAGE = 0.05
-"""Smallest share for which a bound of 100 times as much is taken for a percentage."""
 
 
 def _check_possible(side: Constraint, text: str) -> None:

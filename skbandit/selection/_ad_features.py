@@ -28,6 +28,18 @@ from skbandit.selection._ridge import Linear, NormalEquations
 from skbandit.utils._sklearn_compat import count_rows, feature_names, rows_of
 from skbandit.utils._validation import warn
 
+BLOCK_BYTES = 2**25
+"""Bytes of costs per block, if some are unobserved."""
+
+CG_TOL = 1e-8
+"""Norm of the preconditioned residual, relative to the first, at which conjugate gradients stop."""
+
+CG_MAX_ITER = 500
+"""Largest number of steps of conjugate gradients; beyond it, a ConvergenceWarning is raised."""
+
+PAIRS_PER_CALL = 2**18
+"""Number of pairs per call of `predict`; more are predicted in several calls."""
+
 
 @dataclass(frozen=True)
 class AdFeatures:
@@ -113,15 +125,6 @@ def read_ad_features(ad_features: Any) -> AdFeatures:
 
 
 # --- bilinear ridge regression ---------------------------------------------------------
-
-BLOCK_BYTES = 2**25
-"""Bytes of costs per block, if some are unobserved."""
-
-CG_TOL = 1e-8
-"""Norm of the preconditioned residual, relative to the first, at which conjugate gradients stop."""
-
-CG_MAX_ITER = 500
-"""Largest number of steps of conjugate gradients; beyond it, a ConvergenceWarning is raised."""
 
 
 @dataclass(frozen=True)
@@ -363,9 +366,6 @@ def _with_one(Z: np.ndarray) -> np.ndarray:
 
 
 # --- any regressor of pairs ------------------------------------------------------------
-
-PAIRS_PER_CALL = 2**18
-"""Number of pairs per call of `predict`; more are predicted in several calls."""
 
 
 @dataclass(frozen=True)

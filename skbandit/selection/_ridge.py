@@ -26,6 +26,35 @@ SINGULAR = 1e-13
 """Squared distance of a column from the span of the others, relative to its squared norm, up to
 which it counts as linearly dependent on them."""
 
+PENALTIES = np.geomspace(1e-7, 1e3, 21)
+"""Penalties to choose from, relative to the largest eigenvalue of X'SX: from a fit without a
+penalty, up to rounding errors, to one that uses a thousandth of the strongest direction."""
+
+MAX_TUNED = 1000
+"""Number of rows on which the penalty is chosen, spread evenly, if both rows and features are more:
+the eigenvectors of larger matrices take longer than the fit."""
+
+FEWEST_GROUPS, MOST_GROUPS = 3, 30
+"""Bounds of the number of groups of ads, each observed in the same rows, on which the penalty is
+chosen."""
+
+MOST_COSTS = 2 * 10**7
+"""Costs of a group on which the penalty is chosen, beyond those of `FEWEST_GROUPS` ads."""
+
+EIGEN_WORK, LEAVE_ONE_OUT_WORK = 10**8, 3 * 10**8
+"""Multiplications for the eigenvectors of groups, and for leaving rows out exactly: some 10 ms.
+Beyond the second number, generalized cross-validation takes the mean leverage for all rows. It
+hardly differs if there are many more rows than features."""
+
+MAX_COPIES = 2**31
+"""Largest weight that can count copies; with a larger one, rows are left out whole."""
+
+NEGLIGIBLE_REST = 1e-10
+"""Share of a row's weight below which its cost is not predicted by the other rows."""
+
+UNKNOWN_PENALTY = 1.0
+"""The penalty if data cannot tell, since X is constant or no ad was observed twice."""
+
 
 @dataclass(frozen=True)
 class Linear:
@@ -272,36 +301,6 @@ def _solve(gram: np.ndarray, right: np.ndarray) -> np.ndarray:
     except LinAlgError:
         pass
     return pinvh(scaled, rtol=SINGULAR) @ (right / size) / size
-
-
-PENALTIES = np.geomspace(1e-7, 1e3, 21)
-"""Penalties to choose from, relative to the largest eigenvalue of X'SX: from a fit without a
-penalty, up to rounding errors, to one that uses a thousandth of the strongest direction."""
-
-MAX_TUNED = 1000
-"""Number of rows on which the penalty is chosen, spread evenly, if both rows and features are more:
-the eigenvectors of larger matrices take longer than the fit."""
-
-FEWEST_GROUPS, MOST_GROUPS = 3, 30
-"""Bounds of the number of groups of ads, each observed in the same rows, on which the penalty is
-chosen."""
-
-MOST_COSTS = 2 * 10**7
-"""Costs of a group on which the penalty is chosen, beyond those of `FEWEST_GROUPS` ads."""
-
-EIGEN_WORK, LEAVE_ONE_OUT_WORK = 10**8, 3 * 10**8
-"""Multiplications for the eigenvectors of groups, and for leaving rows out exactly: some 10 ms.
-Beyond the second number, generalized cross-validation takes the mean leverage for all rows. It
-hardly differs if there are many more rows than features."""
-
-MAX_COPIES = 2**31
-"""Largest weight that can count copies; with a larger one, rows are left out whole."""
-
-NEGLIGIBLE_REST = 1e-10
-"""Share of a row's weight below which its cost is not predicted by the other rows."""
-
-UNKNOWN_PENALTY = 1.0
-"""The penalty if data cannot tell, since X is constant or no ad was observed twice."""
 
 
 @dataclass(frozen=True)

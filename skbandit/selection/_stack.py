@@ -28,6 +28,24 @@ from skbandit.utils._folds import splits_of_all_rows
 NEGLIGIBLE = 1e-12
 """Share of the first covariance below which no component is left."""
 
+MEMBERS = ("ridge", "extra_trees", "neighbors", "pls")
+"""Names of the members."""
+
+N_TREES, MIN_LEAF = 100, 3
+"""Number of trees, and rows in their smallest leaf."""
+
+NEIGHBORS = (10, 30, 100)
+"""Sizes of neighborhoods to choose from."""
+
+COMPONENTS = (2, 5, 10, 20)
+"""Numbers of components to choose from."""
+
+SEED = 0
+"""Seed of the folds and trees: equal data give equal models."""
+
+N_FOLDS = 5
+"""Folds whose rows are predicted by members that learned from the others."""
+
 
 def partial_least_squares(
     X: Any, Y: np.ndarray, s: np.ndarray, n_components: int
@@ -87,22 +105,6 @@ def _strongest(cross: np.ndarray) -> tuple[np.ndarray, float]:
     direction = vector[:, 0] if wide else cross @ vector[:, 0]
     size = np.linalg.norm(direction)
     return (direction / size if size > 0.0 else direction), float(np.sqrt(max(value[0], 0.0)))
-
-
-MEMBERS = ("ridge", "extra_trees", "neighbors", "pls")
-"""Names of the members."""
-
-N_TREES, MIN_LEAF = 100, 3
-"""Number of trees, and rows in their smallest leaf."""
-
-NEIGHBORS = (10, 30, 100)
-"""Sizes of neighborhoods to choose from."""
-
-COMPONENTS = (2, 5, 10, 20)
-"""Numbers of components to choose from."""
-
-SEED = 0
-"""Seed of the folds and trees: equal data give equal models."""
 
 
 class Member(Protocol):
@@ -229,10 +231,6 @@ def fit_members(
             R, Q = partial_least_squares(X, complete, s, COMPONENTS[-1])
             members.append(PlsMember(np.asarray(X.T @ s) / s.sum(), R, Q))
     return members
-
-
-N_FOLDS = 5
-"""Folds whose rows are predicted by members that learned from the others."""
 
 
 @dataclass(frozen=True)

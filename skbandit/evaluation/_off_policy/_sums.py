@@ -36,6 +36,21 @@ LARGEST_NUMERATOR = 1e145
 """Largest absolute numerator z of an event, in units of the reward; beyond it, sums of squares may
 overflow."""
 
+SWITCH_THRESHOLDS = (np.inf, *(2.0**k for k in range(10, -1, -1)), 0.0)
+"""Thresholds τ among which "switch_dr" chooses, in units of the weight: from infinity, which is
+doubly robust, by powers of 2, to 0, which is the mean prediction."""
+
+SHRINKAGES = (np.inf, *(4.0**k for k in range(12, -1, -1)), 0.0)
+"""λ among which "dr_shrinkage" chooses, in units of the squared weight, likewise; weights above
+√λ are more than halved."""
+
+_FACTOR = np.sqrt(6) - 1
+
+WIDTH = 1.0
+"""Confidence width of an estimate, in standard errors. The larger, the more bias passes as noise:
+with the paper's 2, estimates that differ by five standard errors may agree, and in simulations the
+mean prediction was chosen nearly always."""
+
 
 @dataclass(frozen=True)
 class EventSums:
@@ -205,14 +220,6 @@ class Estimator:
         return replace(self, settings=(np.inf, float(value)), adaptive=False)
 
 
-SWITCH_THRESHOLDS = (np.inf, *(2.0**k for k in range(10, -1, -1)), 0.0)
-"""Thresholds τ among which "switch_dr" chooses, in units of the weight: from infinity, which is
-doubly robust, by powers of 2, to 0, which is the mean prediction."""
-
-SHRINKAGES = (np.inf, *(4.0**k for k in range(12, -1, -1)), 0.0)
-"""λ among which "dr_shrinkage" chooses, in units of the squared weight, likewise; weights above
-√λ are more than halved."""
-
 METHODS = {
     "snips": Estimator(needs_predictions=False, normalized=True),
     "ips": Estimator(needs_predictions=False),
@@ -276,14 +283,6 @@ def sum_events(b: np.ndarray, z: np.ndarray, d: np.ndarray, events: WeightedEven
 # c_k + (√6 - 1) c_j for j < k. The last estimate before the first inadmissible one is chosen. Its
 # error is then at most a constant times the smallest sum of bias and width, without any knowledge
 # of the bias.
-
-
-_FACTOR = np.sqrt(6) - 1
-
-WIDTH = 1.0
-"""Confidence width of an estimate, in standard errors. The larger, the more bias passes as noise:
-with the paper's 2, estimates that differ by five standard errors may agree, and in simulations the
-mean prediction was chosen nearly always."""
 
 
 def slope(values: np.ndarray, errors: np.ndarray) -> int:

@@ -49,6 +49,9 @@ from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 from skbandit.utils._validation import as_contexts, first_few, warn, warn_if_reordered
 
+# Events per call of a policy whose choices cannot change during the replay.
+_BATCH_SIZE = 8192
+
 
 @dataclass(frozen=True)
 class ReplayOptions:
@@ -208,10 +211,6 @@ class FixedActions:
 
     def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int]:
         return replay_pass(self, replace(request, X=np.arange(len(request.log))))
-
-
-# Events per call of a policy whose choices cannot change during the replay.
-_BATCH_SIZE = 8192
 
 
 def replay_pass(
