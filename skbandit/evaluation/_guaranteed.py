@@ -37,7 +37,7 @@ _PRECISION, _DEEPEST = 1e-9, 500.0
 # Values, and numbers of events; both (n_points,).
 Points = tuple[np.ndarray, np.ndarray]
 
-KINDS = ("normal", "sequence")
+INTERVAL_KINDS = ("normal", "sequence")
 
 _ALARM = 0.025
 """Error of each limit at 95%, the level at which a warning reports wrong weights."""
@@ -233,8 +233,8 @@ def path_limit(s: np.ndarray, error: float) -> float:
 
 def check_kind(kind: Any) -> None:
     """Require a kind of interval."""
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"kind must be in {KINDS}, got {kind!r}.")
+    if not isinstance(kind, str) or kind not in INTERVAL_KINDS:
+        raise ValueError(f"kind must be in {INTERVAL_KINDS}, got {kind!r}.")
 
 
 def read_range(reward_range: Any) -> Range | None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _POINTS, _FIRST = 60, 0.02
 
 _MARKERS = "osD^vP"
-_LOG = "the log itself"
-_COLUMNS = ["policy", "bucket", "horizon", "mean_reward", "low", "high", "logged_mean"]
+_LOG_LABEL = "the log itself"
+_CURVE_COLUMNS = ["policy", "bucket", "horizon", "mean_reward", "low", "high", "logged_mean"]
 
 
 class ReplayDisplay:
@@ -208,14 +208,14 @@ class ReplayDisplay:
                         color=line.get_color(), alpha=0.15, linewidth=0, zorder=1,
                     )  # fmt: skip
         self.logged_ = [
-            axes.axhline(level, color="0.4", linestyle=":", linewidth=1.2, label=_LOG)
+            axes.axhline(level, color="0.4", linestyle=":", linewidth=1.2, label=_LOG_LABEL)
             for level in curves["logged_mean"].unique()
         ]
         axes.set(xlabel="events played, T", ylabel="mean reward so far")
         # one entry per label, the log last
         handles, labels = axes.get_legend_handles_labels()
         entries = dict(
-            sorted(zip(labels, handles, strict=True), key=lambda entry: entry[0] == _LOG)
+            sorted(zip(labels, handles, strict=True), key=lambda entry: entry[0] == _LOG_LABEL)
         )
         axes.legend(entries.values(), entries.keys(), **_style.LEGEND)
         self.ax_, self.figure_ = axes, axes.figure
@@ -224,8 +224,8 @@ class ReplayDisplay:
 
 def _read_curves(curves: Any) -> pd.DataFrame:
     """The validated curves, with policies and buckets as strings."""
-    curves = _style.read_table(curves, "curves", _COLUMNS[2:], _COLUMNS[:2])
-    names = {column: list(map(str, curves[column])) for column in _COLUMNS[:2]}
+    curves = _style.read_table(curves, "curves", _CURVE_COLUMNS[2:], _CURVE_COLUMNS[:2])
+    names = {column: list(map(str, curves[column])) for column in _CURVE_COLUMNS[:2]}
     for bucket in names["bucket"]:
         if bucket not in ("learning", "deployment"):
             raise ValueError(
@@ -254,7 +254,7 @@ def _curve(name: str, result: ReplayResult, confidence_level: float) -> pd.DataF
         for part in filter(None, buckets):
             low, high = part.interval(confidence_level) if has_interval else (np.nan, np.nan)
             rows.append((name, part.bucket, horizon, part.mean_reward, low, high, part.logged_mean))
-    return pd.DataFrame(rows, columns=_COLUMNS)
+    return pd.DataFrame(rows, columns=_CURVE_COLUMNS)
 
 
 def _free_styles(axes: Any) -> list[tuple[str, str]]:

@@ -22,9 +22,9 @@ from skbandit.inspection._report_lines import (
     read_pairs,
 )
 from skbandit.inspection._report_panels import (
-    BETWEEN,
     MARKS,
-    SCALES,
+    PANEL_GAP,
+    SCALE_LABELS,
     Layout,
     draw_rows,
     draw_strokes,
@@ -385,7 +385,7 @@ class RateReportDisplay:
         panels = by_scale(read_blocks(report, pairs))
         layouts = [Layout.of(blocks) for blocks in panels.values()]
         depths = [layout.depth for layout in layouts]
-        height = sum(depths) + BETWEEN * (len(depths) - 1)
+        height = sum(depths) + PANEL_GAP * (len(depths) - 1)
         self.ax_ = _style.get_axes(ax, "RateReportDisplay.plot", size_of(height))
         self.ax_.set_axis_off()
         verdict = read_verdicts(report)
@@ -398,12 +398,12 @@ class RateReportDisplay:
         for scale, layout in zip(panels, layouts, strict=True):
             place = 0.0, (top - layout.depth) / height, 1.0, layout.depth / height
             axes = self.ax_.inset_axes(place)
-            top -= layout.depth + BETWEEN
+            top -= layout.depth + PANEL_GAP
             bound = report["bound"] if "bound" in report else pd.Series(np.nan, report.index)
             is_bounded = bound.iloc[layout.rows].notna().any()
             self.bounds_.append(draw_strokes(axes, bound, layout) if is_bounded else None)
             panel = report.iloc[layout.rows]
-            limits, label = axis_of(scale, panel), SCALES.get(scale, "")
+            limits, label = axis_of(scale, panel), SCALE_LABELS.get(scale, "")
             drawn.append(draw_rows(axes, layout, verdict, value, ends, columns, limits))
             axes.set_xlabel(label, fontsize="small")
             if scale == "difference":

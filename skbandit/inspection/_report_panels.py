@@ -25,7 +25,7 @@ MARKS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """Marks of verdicts, which differ in shape, as colors are lost in print."""
 
-SCALES = {
+SCALE_LABELS = {
     "rate": "rate",
     "ratio": "ratio",
     "difference": "difference",
@@ -33,7 +33,7 @@ SCALES = {
 }
 """Labels of the panels; that of an amount has none, as the goal names it."""
 
-WIDTH, INDENT, BETWEEN = 34, "    ", 3.2
+WIDTH, INDENT, PANEL_GAP = 34, "    ", 3.2
 """Letters in a line of names, what groups are indented by, and lines between two panels."""
 
 

@@ -48,9 +48,9 @@ RULE = ("confidence_level_", "feasible_", "threshold_", "thresholds_", "costs_",
 LONGEST_TABLE = 3000
 """Letters of a table that is shown."""
 
-COST = "mean cost"
+MEAN_COST = "mean cost"
 
-WIDE = float(ndtri(0.975))
+HALF_WIDTH = float(ndtri(0.975))
 """Half the width of an interval of level 0.95, in standard errors."""
 
 Section = tuple[str, str]
@@ -389,8 +389,8 @@ def _as_sets(chosen: np.ndarray) -> list[list[Any]]:
 def _mean_row(name: str, values: np.ndarray) -> dict[str, Any]:
     """Mean with its normal interval of level .95, as a row of a report."""
     n, mean = len(values), float(values.mean())
-    wide = WIDE * float(values.std(ddof=1)) / np.sqrt(n)
-    row = {"goal": COST, "rule": name, "n_rows": n, "effective_n": n, "value": mean}
+    wide = HALF_WIDTH * float(values.std(ddof=1)) / np.sqrt(n)
+    row = {"goal": MEAN_COST, "rule": name, "n_rows": n, "effective_n": n, "value": mean}
     return {**row, "ci_low": mean - wide, "ci_high": mean + wide}
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 from skbandit.rates._expression import Constraint, Rate, atom_rate, call_rate
 from skbandit.rates._kinds import (
     CONFUSIONS,
-    COST,
+    COST_BY_LABEL,
     KINDS,
     OUTCOME,
     SPENT,
@@ -893,7 +893,7 @@ def cost(table: Any, where: Where = None, *, on: On = "train", weight: str | Non
     if len({tuple(sorted(map(repr, row))) for row in rows.values()}) > 1:
         named = {label: list(row) for label, row in rows.items()}
         raise ValueError(f"cost: the labels have costs of different decisions: {named}.")
-    plain, kind = (rows, COST) if nested else (rows[None], SPENT)
+    plain, kind = (rows, COST_BY_LABEL) if nested else (rows[None], SPENT)
     by_cost: dict[float | str, list[tuple[Any, Any]]] = {}
     for label, row in rows.items():
         for decision, value in row.items():

@@ -23,7 +23,7 @@ Sense = Literal["<=", ">="]
 _SUM, _PRODUCT, _CALL = 1, 2, 3
 """Precedence of the last operation in the text of an expression."""
 
-ROUNDING = 1e-9
+BOUND_ROUNDING = 1e-9
 """Distance, in units of the rate, by which a bound may exceed the range: it may be computed."""
 
 SMALLEST_PERCENTAGE = 0.05
@@ -621,7 +621,7 @@ def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Co
             f"{made.text} would have to hold for both orders of every pair of groups: "
             f"bound {made.rate} from {side}."
         )
-    if absolute and value_range(rhs)[1] < -ROUNDING:
+    if absolute and value_range(rhs)[1] < -BOUND_ROUNDING:
         raise ValueError(f"{made.text} can never hold: an absolute value is at least 0.")
     for constraint in made.one_sided():
         _check_possible(constraint, made.text)
@@ -634,7 +634,7 @@ def _check_possible(side: Constraint, text: str) -> None:
     """Raise an error if no data and no classifier meet a one-sided constraint."""
     low, high = value_range(side.rate)
     is_upper = side.sense == "<="
-    if low - ROUNDING <= side.bound if is_upper else side.bound <= high + ROUNDING:
+    if low - BOUND_ROUNDING <= side.bound if is_upper else side.bound <= high + BOUND_ROUNDING:
         return
     shift = 0.0 if side.lhs.denominator is not None else side.lhs.constant
     shown_rate = f"{side.lhs} - ({side.rhs})" if side.rhs.terms else f"{side.lhs}"
@@ -657,7 +657,7 @@ def _check_possible(side: Constraint, text: str) -> None:
 def _warn_of_percentage(side: Constraint, text: str) -> None:
     """Warn of an upper bound that always holds, and reads like a percentage."""
     of_rates = side.rhs.is_number and side.lhs.constant == 0.0
-    if not of_rates or abs(value_range(side.lhs)[1] - 1.0) > ROUNDING:
+    if not of_rates or abs(value_range(side.lhs)[1] - 1.0) > BOUND_ROUNDING:
         return  # neither a rate nor a difference of two
     if side.sense == "<=" and 2 <= side.bound <= 100:
         warn(

@@ -139,7 +139,7 @@ KINDS: dict[str, Kind] = {
     )
 }
 
-COST = Kind("cost", "label", ((0, 0), (0, 1)), _EVERY_ROW, False)
+COST_BY_LABEL = Kind("cost", "label", ((0, 0), (0, 1)), _EVERY_ROW, False)
 """Share of rows in some cells of the confusion matrix, which a cost multiplies."""
 
 OUTCOME = Kind("outcome", "nothing", _EVERY_ROW, _EVERY_ROW, True)

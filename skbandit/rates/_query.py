@@ -65,7 +65,7 @@ _ALLOWED = (
 
 _WHOLE: tuple[tuple[Any, int, int], ...] = (("Int64", -(2**63), 2**63), ("UInt64", 0, 2**64))
 
-_NUMBERS = (
+_NUMBER_KINDS = (
     *("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"),
     *("datetime64", "datetime", "timedelta64", "timedelta"),
 )
@@ -370,7 +370,7 @@ def _compare(a: Any, op: ast.cmpop, b: Any) -> Any:
     except TypeError as error:
         for side, other in ((a, b), (b, a)):
             if isinstance(side, pd.Series) and not pd.api.types.is_numeric_dtype(side):
-                if isinstance(other, int | float) or _kind(other) in _NUMBERS:
+                if isinstance(other, int | float) or _kind(other) in _NUMBER_KINDS:
                     raise QueryError(
                         f"column {side.name!r} holds {_kind(side)} values, which have no order "
                         f"among numbers: convert it, as by "
@@ -469,7 +469,7 @@ def _condition(value: Any) -> Any:
 def _number(value: Any) -> Any:
     """Refuse texts, which Python multiplies and formats, and objects."""
     kind = _kind(value)
-    if kind in _NUMBERS or isinstance(value, int | float):  # and bool
+    if kind in _NUMBER_KINDS or isinstance(value, int | float):  # and bool
         return value
     shown = f"a column of {kind} values" if kind else repr(value)
     raise QueryError(f"arithmetic takes numbers, not {shown}")

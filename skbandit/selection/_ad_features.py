@@ -37,7 +37,7 @@ CG_TOL = 1e-8
 CG_MAX_ITER = 500
 """Largest number of steps of conjugate gradients; beyond it, a ConvergenceWarning is raised."""
 
-PAIRS_PER_CALL = 2**18
+PREDICTED_PAIRS = 2**18
 """Number of pairs per call of `predict`; more are predicted in several calls."""
 
 
@@ -411,7 +411,7 @@ class PairCosts(PredictsFromRows):
         """Costs of shape (n_rows, n_ads)."""
         n_rows, n_ads = count_rows(X), len(self.ad_effects)
         predicted = np.empty((n_rows, n_ads))
-        for block in gen_batches(n_rows, max(1, PAIRS_PER_CALL // n_ads)):
+        for block in gen_batches(n_rows, max(1, PREDICTED_PAIRS // n_ads)):
             rows = np.arange(block.start, block.stop)
             pairs = join(
                 X, self.table, np.repeat(rows, n_ads), np.tile(np.arange(n_ads), len(rows))

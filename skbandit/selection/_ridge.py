@@ -26,7 +26,7 @@ SINGULAR = 1e-13
 """Squared distance of a column from the span of the others, relative to its squared norm, up to
 which it counts as linearly dependent on them."""
 
-PENALTIES = np.geomspace(1e-7, 1e3, 21)
+RIDGE_PENALTIES = np.geomspace(1e-7, 1e3, 21)
 """Penalties to choose from, relative to the largest eigenvalue of X'SX: from a fit without a
 penalty, up to rounding errors, to one that uses a thousandth of the strongest direction."""
 
@@ -34,12 +34,12 @@ MAX_TUNED = 1000
 """Number of rows on which the penalty is chosen, spread evenly, if both rows and features are more:
 the eigenvectors of larger matrices take longer than the fit."""
 
-FEWEST_GROUPS, MOST_GROUPS = 3, 30
+FEWEST_AD_GROUPS, MOST_AD_GROUPS = 3, 30
 """Bounds of the number of groups of ads, each observed in the same rows, on which the penalty is
 chosen."""
 
-MOST_COSTS = 2 * 10**7
-"""Costs of a group on which the penalty is chosen, beyond those of `FEWEST_GROUPS` ads."""
+MOST_GROUP_COSTS = 2 * 10**7
+"""Costs of a group on which the penalty is chosen, beyond those of `FEWEST_AD_GROUPS` ads."""
 
 EIGEN_WORK, LEAVE_ONE_OUT_WORK = 10**8, 3 * 10**8
 """Multiplications for the eigenvectors of groups, and for leaving rows out exactly: some 10 ms.
@@ -340,7 +340,7 @@ class _Spectrum:
         F = to_dense(costs.values[:, ads])[rows].astype(float)
         F -= s @ F / s.sum()
         n, p = len(rows), len(equations.gram) - 1
-        exact = n * min(n, p) * (min(n, p) + len(PENALTIES) * (len(ads) + 1)) <= work
+        exact = n * min(n, p) * (min(n, p) + len(RIDGE_PENALTIES) * (len(ads) + 1)) <= work
         if n <= p:
             root = np.sqrt(s)[:, None]
             X = to_dense(equations.design[rows])[:, :-1]
@@ -418,13 +418,15 @@ def choose_penalty(
     n_rows = np.array([n_observed[ads[0]] for ads in groups], dtype=float)
     q = np.minimum(n_rows, p)
     eigen_work = np.cumsum(q**2 * (np.maximum(n_rows, p) + 10 * q))
-    groups = groups[: int(np.clip((eigen_work < EIGEN_WORK).sum(), FEWEST_GROUPS, MOST_GROUPS))]
-    n_ads = max(FEWEST_GROUPS, MOST_COSTS // costs.shape[0])
+    groups = groups[
+        : int(np.clip((eigen_work < EIGEN_WORK).sum(), FEWEST_AD_GROUPS, MOST_AD_GROUPS))
+    ]
+    n_ads = max(FEWEST_AD_GROUPS, MOST_GROUP_COSTS // costs.shape[0])
     work = LEAVE_ONE_OUT_WORK / len(groups)
     spectra = [_Spectrum.of(equations, costs, ads[:n_ads], work) for ads in groups]
     # of X'SX in all rows, if the rows of a group are like them
     largest = max(part.d[-1] * equations.s.sum() / part.s.sum() for part in spectra)
     if largest <= 0.0:
         return UNKNOWN_PENALTY
-    alphas = largest * PENALTIES
+    alphas = largest * RIDGE_PENALTIES
     return float(alphas[np.sum([part.errors(alphas) for part in spectra], axis=0).argmin()])

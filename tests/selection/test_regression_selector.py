@@ -351,7 +351,7 @@ def test_pairs_are_a_long_table():
 @pytest.mark.parametrize("form", [sp.csr_array, np.array])
 def test_pairs_of_rows_without_names(form, monkeypatch):
     whole = RegressionSetSelector(PAIRS).fit(X, Y, ad_features=Z).predict_costs(X)
-    monkeypatch.setattr("skbandit.selection._ad_features.PAIRS_PER_CALL", 20)  # two rows at a time
+    monkeypatch.setattr("skbandit.selection._ad_features.PREDICTED_PAIRS", 20)  # two rows at a time
     selector = RegressionSetSelector(PAIRS).fit(form(X), Y, ad_features=Z.to_numpy())
     np.testing.assert_allclose(selector.predict_costs(form(X)), whole)
 

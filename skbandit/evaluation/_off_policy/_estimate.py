@@ -34,7 +34,7 @@ from skbandit.evaluation._off_policy._target_policy import EvaluatedLog
 from skbandit.evaluation._score import Spread
 
 # Effective sample size below which the normal approximation is unreliable, and a warning raised.
-_FEW = 30
+_FEW_EVENTS = 30
 
 # Warn if the mean weight is more than this many standard errors from 1.
 _FAR = 5
@@ -191,7 +191,7 @@ def shortcoming(sums: EventSums) -> str:
     size = sums.effective_sample_size
     if size == 0:
         return "the policy never chooses a logged action, so the log has no information about it."
-    if size < _FEW:
+    if size < _FEW_EVENTS:
         return (
             f"the {sums.n:,} events count as {size:.1f} only, as the policy rarely chooses the "
             "logged action or the weights are very unequal: rely neither on the estimate nor on "

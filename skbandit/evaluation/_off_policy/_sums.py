@@ -46,7 +46,7 @@ SHRINKAGES = (np.inf, *(4.0**k for k in range(12, -1, -1)), 0.0)
 
 _FACTOR = np.sqrt(6) - 1
 
-WIDTH = 1.0
+CONFIDENCE_WIDTH = 1.0
 """Confidence width of an estimate, in standard errors. The larger, the more bias passes as noise:
 with the paper's 2, estimates that differ by five standard errors may agree, and in simulations the
 mean prediction was chosen nearly always."""
@@ -291,7 +291,7 @@ def slope(values: np.ndarray, errors: np.ndarray) -> int:
     The first estimate is the least biased one. Errors are made nonincreasing, as the order of the
     estimates guarantees.
     """
-    width = WIDTH * np.minimum.accumulate(errors)
+    width = CONFIDENCE_WIDTH * np.minimum.accumulate(errors)
     for k in range(1, len(values)):
         if (np.abs(values[k] - values[:k]) > width[k] + _FACTOR * width[:k]).any():
             return k - 1

@@ -6,7 +6,7 @@ import pytest
 from sklearn.dummy import DummyRegressor
 
 from skbandit.evaluation import off_policy_value
-from skbandit.evaluation._off_policy._sums import WIDTH, slope
+from skbandit.evaluation._off_policy._sums import CONFIDENCE_WIDTH, slope
 from tests.evaluation.logs import Softmax, logged
 
 X, Y = logged()
@@ -108,7 +108,7 @@ def test_slope_keeps_what_agrees():
     assert slope(np.array([1.0, 1.05, 9.0]), error) == 1
     assert slope(np.array([1.0, 9.0, 1.0]), error) == 0
     assert slope(np.array([1.0]), error[:1]) == 0
-    edge = WIDTH * (0.2 + (np.sqrt(6) - 1) * 0.3)  # the second against the first
+    edge = CONFIDENCE_WIDTH * (0.2 + (np.sqrt(6) - 1) * 0.3)  # the second against the first
     assert slope(np.array([0.0, 0.99 * edge]), error[:2]) == 1
     assert slope(np.array([0.0, 1.01 * edge]), error[:2]) == 0
 
@@ -122,7 +122,7 @@ def test_slope_is_near_the_best_sum_of_bias_and_width(seed):
         bias, width = rng.exponential(0.1) * (1.5**k - 1), rng.exponential(1.0) * 0.6**k
         sign = rng.choice([-1, 1], 8)
         values = sign * bias + width * rng.uniform(-1, 1, 8)
-        chosen = slope(values, width / WIDTH)
+        chosen = slope(values, width / CONFIDENCE_WIDTH)
         assert abs(values[chosen]) <= (6 + 2 * np.sqrt(6)) * (bias + width).min()
 
 
