@@ -91,7 +91,7 @@ class WeightedShares:
     def weighted(self) -> Points:
         """Weighted shares w s of the events."""
         count, _, ws = self.totals
-        return _spread(count, ws, self.least.prod(axis=0), self.greatest.prod(axis=0))
+        return _extreme_points(count, ws, self.least.prod(axis=0), self.greatest.prod(axis=0))
 
     def weighted_gaps(self, m: float) -> Points:
         """Weighted gaps w (s - m) of the events."""
@@ -100,10 +100,10 @@ class WeightedShares:
         least = np.minimum(w_least * low, w_greatest * low)
         greatest = np.maximum(w_least * high, w_greatest * high)
         count, w, ws = self.totals
-        return _spread(count, ws - m * w, least, greatest)
+        return _extreme_points(count, ws - m * w, least, greatest)
 
 
-def _spread(
+def _extreme_points(
     count: np.ndarray, total: np.ndarray, least: np.ndarray, greatest: np.ndarray
 ) -> Points:
     """Values and numbers of events after moving each cell's events to its two extremes.
@@ -280,7 +280,7 @@ def natural_range(reward: np.ndarray) -> Range:
     return (0.0, 1.0) if least >= 0 and greatest <= 1 else (least, greatest)
 
 
-def pooled_moments(
+def moments_of_mixture(
     mean: float, variance: float, other_mean: float, other_variance: float, share: float
 ) -> tuple[float, float]:
     """Mean and variance of numbers of which a share are others (Chan, Golub and LeVeque 1983)."""
@@ -359,8 +359,8 @@ class RewardEvidence:
             self.bounds,
             (min(a, c), max(b, d)),
             n,
-            *pooled_moments(self.mean, self.variance, other.mean, other.variance, share),
-            pooled_moments(*self.errors, *other.errors, share),
+            *moments_of_mixture(self.mean, self.variance, other.mean, other.variance, share),
+            moments_of_mixture(*self.errors, *other.errors, share),
             max(self.largest_weight, other.largest_weight),
             self.shares + other.shares,
         )

@@ -137,10 +137,10 @@ def rate_report(
     given = y_true, y_pred, attributes, sample_weight, pos_label
     rates = [rate_of(goal) for _, goal in named]
     data, positive = read_measured(rates, *given, by=by, labels=labels)
-    return report_of(named, data, positive, _group_table(by, data), confidence_level)
+    return report_goals(named, data, positive, _group_table(by, data), confidence_level)
 
 
-def report_of(
+def report_goals(
     named: Sequence[tuple[str, Goal]],
     data: Data,
     positive: np.ndarray,
@@ -150,7 +150,7 @@ def report_of(
     """Report named goals on data, at predictions `positive`, by the groups of a table."""
     warn_of_unnamed(map(rate_of, (goal for _, goal in named)), data)
     columns = table.columns.tolist()
-    parts = [((ALL,) * len(columns), data), *_groups(table, data)]
+    parts = [((ALL,) * len(columns), data), *_data_by_group(table, data)]
     lines = [
         replace(line, group=group, data=part, goal=(k, *line.goal[1:]))
         for k, (name, goal) in enumerate(named)
@@ -292,7 +292,7 @@ def _check_names(names: Sequence[Any]) -> None:
             raise ValueError(f"by: {name!r} would be two columns of the report; rename it.")
 
 
-def _groups(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any, ...], Data]]:
+def _data_by_group(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any, ...], Data]]:
     """Each group and the data restricted to it; those with a missing value are the last."""
     names, rows = table.columns.tolist(), data.train
     if not names:
@@ -417,7 +417,7 @@ def to_model_card(
     report = report.assign(verdict=read_verdicts(report))
     parts = [("Intended use", goal), ("Evaluation data", data)]
     sentences = filter(None, [sum_up(report, _cell, "**Violated**"), _costs_of(report, digits)])
-    figures = f"{' '.join(sentences)}\n\n{_table(report, digits)}"
+    figures = f"{' '.join(sentences)}\n\n{_markdown_table(report, digits)}"
     parts.append(("Quantitative analysis", figures))
     parts.append(("Caveats and recommendations", limits))
     sections = [f"## {heading}\n\n{text.strip() or 'Not stated.'}\n" for heading, text in parts]
@@ -543,7 +543,7 @@ def parts_of_rows(written: pd.Series) -> tuple[str, pd.DataFrame]:
     return unit, pd.DataFrame(parts, columns=columns)
 
 
-def _table(report: pd.DataFrame, digits: int) -> str:
+def _markdown_table(report: pd.DataFrame, digits: int) -> str:
     """The report as a Markdown table."""
     name = "goal" if "goal" in report else "constraint"
     before = report.columns.tolist()[: report.columns.tolist().index("n_rows")]

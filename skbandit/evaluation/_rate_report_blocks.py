@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from skbandit.datasets._parquet import read_parquet_tables
-from skbandit.evaluation._rate_report import Goal, named_goals, names_of_groups, rate_of, report_of
+from skbandit.evaluation._rate_report import (
+    Goal,
+    named_goals,
+    names_of_groups,
+    rate_of,
+    report_goals,
+)
 from skbandit.logs import read_table, sum_over_blocks
-from skbandit.measure import MergedRows, Reduction
+from skbandit.measure import BlockReducer, MergedRows
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
@@ -116,7 +122,7 @@ def rate_report_blocks(
             )
     named, groups = list(named_goals(goals)), names_of_groups(by)
     rates = tuple(rate_of(goal) for _, goal in named)
-    reduction = Reduction(rates, y_true, y_pred, weight, tuple(groups))
+    reduction = BlockReducer(rates, y_true, y_pred, weight, tuple(groups))
     if _are_files(blocks):
         blocks = read_parquet_tables(blocks, reduction.choose, "blocks")
     elif hasattr(blocks, "to_delayed"):
@@ -135,7 +141,7 @@ def rate_report_blocks(
         )
     data, positive = reduction.data(merged, pos_label, labels)
     table = data.train.columns.several(groups, f"by={groups}")
-    return report_of(named, data, positive, table, confidence_level)
+    return report_goals(named, data, positive, table, confidence_level)
 
 
 def _are_files(blocks: Any) -> bool:

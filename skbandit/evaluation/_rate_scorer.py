@@ -157,7 +157,7 @@ class RateScorer(BaseEstimator):
         """
         return self._score_predictions(
             y,
-            _predictions(estimator, X, attributes),
+            _predict_labels(estimator, X, attributes),
             attributes=attributes,
             sample_weight=sample_weight,
             pos_label=_pos_label_of(estimator) if self.pos_label is None else self.pos_label,
@@ -178,7 +178,7 @@ class RateScorer(BaseEstimator):
     ) -> float:
         """Score predicted labels."""
         objective = _compared_with_zero(read_objective(self.objective))
-        worst = min(_smallest_slack(side) for side in objective.one_sided())
+        worst = min(_smallest_possible_slack(side) for side in objective.one_sided())
         if not np.isfinite(worst):
             raise ValueError(
                 f"{objective.label} can become arbitrarily bad, so no score is worse than all "
@@ -194,12 +194,12 @@ class RateScorer(BaseEstimator):
                 f"The predictions have {list(data.others)}, which y lacks: a scorer knows other "
                 "decisions from the attribute decisions_ of a classifier."
             )
-        values, undefined = _measure([objective], data, positive)
+        values, undefined = _measure_slack([objective], data, positive)
         if not len(values):
             raise ValueError(
                 f"{objective.label} cannot be measured: its denominator has no rows in any group."
             )
-        slack, _ = _measure(constraints, data, positive)
+        slack, _ = _measure_slack(constraints, data, positive)
         violation = float(-slack[slack < -RATE_TOL].sum())
         if violation > 0:
             return worst - violation * max(1.0, abs(worst))
@@ -241,14 +241,14 @@ def _compared_with_zero(objective: Rate | AbsoluteRate) -> Constraint:
     return as_constraint(objective)
 
 
-def _smallest_slack(side: Constraint) -> float:
+def _smallest_possible_slack(side: Constraint) -> float:
     """Smallest possible slack of a one-sided constraint, on any data."""
     if side.sense == ">=":
         return smallest_value(side.rate) - side.bound
     return side.bound + smallest_value(-side.rate)
 
 
-def _measure(
+def _measure_slack(
     constraints: list[Constraint], data: Data, positive: np.ndarray
 ) -> tuple[np.ndarray, bool]:
     """Slack of the constraints that can be measured, and whether any is undefined."""
@@ -264,11 +264,11 @@ def _measure(
         slack[k] = sides[k].bound - value if sides[k].sense == "<=" else value - sides[k].bound
     undefined = np.isnan(slack) & measured
     for k in np.flatnonzero(undefined):
-        slack[k] = max(_smallest_slack(sides[k]), -MAX_VIOLATION)
+        slack[k] = max(_smallest_possible_slack(sides[k]), -MAX_VIOLATION)
     return slack[measured], bool(undefined.any())
 
 
-def _predictions(estimator: Any, X: Any, attributes: Any) -> np.ndarray:
+def _predict_labels(estimator: Any, X: Any, attributes: Any) -> np.ndarray:
     """Predicted labels; attributes are for classifiers whose `predict` takes them."""
     passed = attributes is not None and _takes_attributes(estimator)
     more = {"attributes": attributes} if passed else {}

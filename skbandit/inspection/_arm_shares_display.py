@@ -289,7 +289,7 @@ def _shorten_dates(axes: Any, timezone: Any) -> None:
 def _read_shares(shares: Any) -> tuple[np.ndarray, list[Any]]:
     """Validated shares as an array, and the labels of its columns."""
     labels = list(getattr(shares, "columns", ()))
-    values = _style.read_table(shares, "shares", labels).to_numpy(dtype=np.float64)
+    values = _style.require_columns(shares, "shares", labels).to_numpy(dtype=np.float64)
     if not isinstance(shares.index, pd.IntervalIndex) or shares.empty:
         raise ValueError(
             "shares must have one row per part and an IntervalIndex of the parts: create the "

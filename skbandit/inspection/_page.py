@@ -16,8 +16,8 @@ from skbandit.inspection._report_lines import (
     axis_of,
     by_scale,
     figures_of,
+    goal_blocks,
     number_text,
-    read_blocks,
 )
 
 _STYLE = """
@@ -130,7 +130,7 @@ def bars(report: pd.DataFrame) -> str:
     report, verdict = report.reset_index(drop=True), read_verdicts(report)
     return "".join(
         _bars_of(scale, blocks, report, verdict)
-        for scale, blocks in by_scale(read_blocks(report)).items()
+        for scale, blocks in by_scale(goal_blocks(report)).items()
     )
 
 

@@ -224,7 +224,7 @@ class ReplayDisplay:
 
 def _read_curves(curves: Any) -> pd.DataFrame:
     """The validated curves, with policies and buckets as strings."""
-    curves = _style.read_table(curves, "curves", _CURVE_COLUMNS[2:], _CURVE_COLUMNS[:2])
+    curves = _style.require_columns(curves, "curves", _CURVE_COLUMNS[2:], _CURVE_COLUMNS[:2])
     names = {column: list(map(str, curves[column])) for column in _CURVE_COLUMNS[:2]}
     for bucket in names["bucket"]:
         if bucket not in ("learning", "deployment"):

@@ -17,8 +17,8 @@ from skbandit.inspection._report_lines import (
     by_scale,
     estimates_table,
     figures_of,
+    goal_blocks,
     of_goals,
-    read_blocks,
     read_pairs,
 )
 from skbandit.inspection._report_panels import (
@@ -175,7 +175,7 @@ class ConstraintReportDisplay:
             This display.
         """
         report = _read_constraints(self.report)
-        layout = Layout.of(read_blocks(report, pairs))
+        layout = Layout.of(goal_blocks(report, pairs))
         axes = _style.get_axes(ax, "ConstraintReportDisplay.plot", size_of(layout.depth))
         slack = report["slack"].to_numpy()
         ends = slack_of_interval(report) if "ci_low" in report else ()
@@ -382,7 +382,7 @@ class RateReportDisplay:
             This display.
         """
         report = _read_rates(self.report)
-        panels = by_scale(read_blocks(report, pairs))
+        panels = by_scale(goal_blocks(report, pairs))
         layouts = [Layout.of(blocks) for blocks in panels.values()]
         depths = [layout.depth for layout in layouts]
         height = sum(depths) + PANEL_GAP * (len(depths) - 1)
@@ -426,7 +426,7 @@ def _read_rates(report: Any) -> pd.DataFrame:
     """The validated report of rates, or of constraints with the same columns."""
     report = of_goals(report)
     numbers = ["n_rows", "effective_n", "value", "ci_low", "ci_high"]
-    report = _style.read_table(report, "report", numbers, ["goal"], optional=["bound"])
+    report = _style.require_columns(report, "report", numbers, ["goal"], optional=["bound"])
     if "satisfied" in report:
         _style.read_flags(report, "report", "satisfied")
     return report
@@ -438,7 +438,7 @@ def _read_constraints(report: Any) -> pd.DataFrame:
     columns = set(report.columns) if isinstance(report, pd.DataFrame) else set()
     has_interval = bool({"ci_low", "ci_high"} & columns)
     numbers = ["n_rows", "bound", "value", "slack", *["ci_low", "ci_high"] * has_interval]
-    report = _style.read_table(report, "report", numbers, ["goal", "satisfied"], ["margin"])
+    report = _style.require_columns(report, "report", numbers, ["goal", "satisfied"], ["margin"])
     # missing if the value is undefined
     satisfied = _style.read_flags(report, "report", "satisfied") != 0
     return report.assign(goal=list(map(str, report["goal"])), satisfied=satisfied)

@@ -51,7 +51,7 @@ def read_pairs(pairs: str) -> bool:
     return pairs == "worst"
 
 
-def read_blocks(report: pd.DataFrame, pairs: str = "worst") -> list[Block]:
+def goal_blocks(report: pd.DataFrame, pairs: str = "worst") -> list[Block]:
     """Divide a report with the column `goal` into goals as declared.
 
     Parameters
@@ -76,7 +76,7 @@ def read_blocks(report: pd.DataFrame, pairs: str = "worst") -> list[Block]:
         parts["group"] = parts["group"].where(~parts["over_pairs"], "worst: " + parts["group"])
     blocks = []
     for _, rows in parts.groupby("number", sort=False):
-        scale = _scale(report.iloc[rows.index], rows)
+        scale = _scale_of_goal(report.iloc[rows.index], rows)
         goal, names = rows["declared"].iloc[0], [_name(*row) for row in rows.itertuples()]
         lines = [
             Line(name or goal, row, not name) for row, name in zip(rows.index, names, strict=True)
@@ -108,7 +108,7 @@ def _without_better_pairs(report: pd.DataFrame, parts: pd.DataFrame) -> list[int
     return sorted(order.index[~again])
 
 
-def _scale(report: pd.DataFrame, parts: pd.DataFrame) -> str:
+def _scale_of_goal(report: pd.DataFrame, parts: pd.DataFrame) -> str:
     """What the values of a goal are, by its form and where they lie."""
     goal, forms = parts["declared"].iloc[0], set(parts["form"])
     if goal == ESTIMATES:

@@ -59,7 +59,7 @@ def read_line_kw(line_kw: Any, caller: str) -> dict[str, Any]:
     return options
 
 
-def read_table(
+def require_columns(
     table: Any, name: str, numbers: Names, others: Names = (), optional: Names = ()
 ) -> pd.DataFrame:
     """Require a DataFrame with these columns, and return `numbers` and `optional` as float64."""
@@ -86,7 +86,7 @@ def read_flags(
     table: pd.DataFrame, name: str, column: str, may_be_missing: bool = True
 ) -> np.ndarray:
     """A boolean column as 1.0 and 0.0, nan if missing."""
-    flags = read_table(table, name, [column])[column].to_numpy()
+    flags = require_columns(table, name, [column])[column].to_numpy()
     wrong = flags[~(np.isin(flags, (0, 1)) | np.isnan(flags) & may_be_missing)]
     if len(wrong):
         raise ValueError(f"{name}: column {column!r} must be true or false, found {wrong[0]:g}.")

@@ -290,11 +290,13 @@ class TradeoffDisplay:
     def _read_curves(self) -> dict[str, pd.DataFrame]:
         """The validated tables."""
         numbers = ["bound", "value", "objective"]
-        train = _style.read_table(self.train, "train", numbers, ["feasible"], ["cross_fitted"])
+        train = _style.require_columns(self.train, "train", numbers, ["feasible"], ["cross_fitted"])
         train["feasible"] = _style.read_flags(train, "train", "feasible", False) == 1
         if self.test is None:
             return {"train": train}
-        test = _style.read_table(self.test, "test", [*numbers, "objective_low", "objective_high"])
+        test = _style.require_columns(
+            self.test, "test", [*numbers, "objective_low", "objective_high"]
+        )
         if len(test) != len(train):
             raise ValueError(
                 f"test has {len(test)} rows and train has {len(train)}: pass tables of the same "

@@ -184,7 +184,7 @@ def fill_slots(constraint: Constraint, data: Data) -> list[Constraint]:
     check_classes(rate.atoms, data)
     if rate.grouped_by is None and rate.over_classes is None:
         return [constraint]
-    cells = cells_of(rate, data, _datasets(constraint), label)
+    cells = cells_of(rate, data, _group_datasets(constraint), label)
     sides = [filled(side, cells, data) for side in (constraint.lhs, constraint.rhs)]
     if not rate.is_form:
         return [replace(constraint, lhs=sides[0][0], rhs=sides[1][0], name=label)]
@@ -201,7 +201,7 @@ def fill_slots(constraint: Constraint, data: Data) -> list[Constraint]:
     ]
 
 
-def _datasets(constraint: Constraint) -> set[On]:
+def _group_datasets(constraint: Constraint) -> set[On]:
     """The datasets in which a group form looks for groups."""
     return {atom.on for atom in constraint.rate.atoms if isinstance(atom.group, Slot)}
 
@@ -225,7 +225,7 @@ def warn_of_groups(
     warn_of_strangers([atom for constraint in constraints for atom in constraint.rate.atoms], data)
     for constraint in constraints:
         if (grouped := constraint.rate.grouped_by) is not None:
-            several.setdefault(grouped[0], set()).update(_datasets(constraint))
+            several.setdefault(grouped[0], set()).update(_group_datasets(constraint))
     if by is not None:
         several.setdefault(by, set()).add("train" if data.extra is None else "all")
     for columns, ons in several.items():

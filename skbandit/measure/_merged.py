@@ -62,7 +62,7 @@ class MergedRows:
 
     def __add__(self, other: MergedRows) -> MergedRows:
         for name in self.values:
-            kind, new = _kind(self.values[name]), _kind(other.values[name])
+            kind, new = _kind_of_values(self.values[name]), _kind_of_values(other.values[name])
             if "empty" not in (kind, new) and kind != new:
                 raise ValueError(
                     f"column {name!r} holds {new} values such as "
@@ -94,7 +94,7 @@ class MergedRows:
         """Merge equal combinations."""
         codes = [_codes(name, column) for name, column in self.values.items()]
         codes += [(outcome.astype(np.int64), 2) for outcome in self.outcomes.T]
-        number, first = _distinct(codes, len(self.values))
+        number, first = _number_combinations(codes, len(self.values))
         if len(first) > MOST_MERGED:
             name, (_, several) = max(zip(self.values, codes, strict=False), key=lambda x: x[1][1])
             raise ValueError(
@@ -110,7 +110,7 @@ class MergedRows:
         )
 
 
-def _kind(column: pd.Series) -> str:
+def _kind_of_values(column: pd.Series) -> str:
     """Kind of the values, of which values of another kind are never equal."""
     kind = pd.api.types.infer_dtype(column.astype(object), skipna=True)
     numbers = ("integer", "floating", "boolean", "mixed-integer-float", "decimal")
@@ -132,7 +132,9 @@ def _codes(name: Any, column: pd.Series) -> tuple[np.ndarray, int]:
     return codes + 1, len(uniques) + 1
 
 
-def _distinct(columns: Sequence[tuple[np.ndarray, int]], n: int) -> tuple[np.ndarray, np.ndarray]:
+def _number_combinations(
+    columns: Sequence[tuple[np.ndarray, int]], n: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Number of each row's combination of codes, and the first row of each combination."""
     number, size = np.zeros(n, dtype=np.int64), 1
     for codes, several in columns:
@@ -147,7 +149,7 @@ def _distinct(columns: Sequence[tuple[np.ndarray, int]], n: int) -> tuple[np.nda
 
 
 @dataclass(frozen=True)
-class Reduction:
+class BlockReducer:
     """What some rates count of rows; maps a block to `MergedRows`, also in another process.
 
     Parameters
@@ -282,14 +284,14 @@ class Reduction:
         data, predicted = read_measured(self.rates, *given, labels=labels)
         outcomes = merged.outcomes.T[len(self.weights) :]
         means: dict[tuple[str, str | None], np.ndarray] = {
-            (name, None): _quotient(sums[name,], sums[None,]) for name in self.weights if name
+            (name, None): _quotient_or(sums[name,], sums[None,]) for name in self.weights if name
         }
         for atom in self.atoms.values():
             if atom.amount is not None:
                 amounts = sums["amount", atom.weight, atom.amount]
-                means[atom.amount, atom.weight] = _quotient(amounts, sums[atom.weight,])
+                means[atom.amount, atom.weight] = _quotient_or(amounts, sums[atom.weight,])
         effective = {
-            (a, b): _quotient(sums[a,] * sums[b,], sums[pair], 1.0)
+            (a, b): _quotient_or(sums[a,] * sums[b,], sums[pair], 1.0)
             for pair in combinations_with_replacement(self.weights, 2)
             for a, b in (pair, pair[::-1])
         }
@@ -303,6 +305,6 @@ class Reduction:
         return replace(data, train=replace(data.train, merged=rows)), predicted
 
 
-def _quotient(above: np.ndarray, below: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
+def _quotient_or(above: np.ndarray, below: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
     """Quotients, or another number where the divisor is 0."""
     return np.divide(above, below, out=np.full(len(above), otherwise), where=below > 0)

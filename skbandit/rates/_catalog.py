@@ -673,7 +673,7 @@ def difference(
     return call_rate(form.slot(0) - form.slot(1), form.text, "max")
 
 
-def _member(rate: Rate | Callable[[], Rate]) -> tuple[Rate, str]:
+def _rate_of_form(rate: Rate | Callable[[], Rate]) -> tuple[Rate, str]:
     """Return the rate and its text within a group form."""
     if isinstance(rate, Rate):
         return rate, repr(rate)
@@ -690,7 +690,7 @@ def _member(rate: Rate | Callable[[], Rate]) -> tuple[Rate, str]:
     return made, name if repr(made) == f"{name}()" else repr(made)
 
 
-def _columns(by: Any) -> tuple[tuple[str, ...], str | list[str]]:
+def _read_by(by: Any) -> tuple[tuple[str, ...], str | list[str]]:
     """Names of the columns of `by`, and `by` as it is printed."""
     names = (by,) if isinstance(by, str) else tuple(by) if isinstance(by, list | tuple) else ()
     if not names or not all(isinstance(name, str) for name in names):
@@ -723,7 +723,7 @@ class _Form:
     @classmethod
     def read(cls, name: str, rate: Any, by: Any, of: Any) -> _Form:
         """Check the arguments of a form."""
-        made, shown = _member(rate)
+        made, shown = _rate_of_form(rate)
         if by is None and of is None:
             raise TypeError(f"{name}({shown}): pass by= (groups), of= (classes) or both.")
         if made.grouped_by is not None or made.over_classes is not None:
@@ -731,7 +731,7 @@ class _Form:
         columns: tuple[str, ...] = ()
         arguments, among = [shown], None
         if by is not None:
-            columns, by = _columns(by)
+            columns, by = _read_by(by)
             arguments.append(f"by={by!r}")
         if of is not None:
             among = _among(of, name, made, shown)

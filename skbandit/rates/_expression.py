@@ -234,7 +234,7 @@ class Rate:
         >>> precision().value(["no", "yes", "yes"], ["yes", "yes", "no"], pos_label="yes")
         0.5
         """
-        return _value(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
+        return _evaluate(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
 
     # --- algebra -----------------------------------------------------------------------
 
@@ -276,14 +276,14 @@ class Rate:
         right = as_rate(other, f"{self} / {shown(other)}")
         text = f"{_inside(self, _PRODUCT)} / {_inside(right, _CALL)}"
         if isinstance(other, Rate):
-            return _quotient(self, right, text)
+            return _quotient_of_rates(self, right, text)
         if right.constant == 0:
             raise ZeroDivisionError(f"{text} divides by zero.")
         return _scale(self, 1.0 / right.constant, text)
 
     def __rtruediv__(self, other: Any) -> Rate:
         left = as_rate(other, f"{shown(other)} / {self}")
-        return _quotient(left, self, f"{left} / {_inside(self, _CALL)}")
+        return _quotient_of_rates(left, self, f"{left} / {_inside(self, _CALL)}")
 
     def __abs__(self) -> AbsoluteRate:
         if self.over_pairs:
@@ -378,7 +378,7 @@ class AbsoluteRate:
         float
             For `each`, the value of the group furthest from zero.
         """
-        return _value(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
+        return _evaluate(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -571,7 +571,7 @@ def _sum(left: Rate, right: Rate, text: str) -> Rate:
     )
 
 
-def _quotient(numerator: Rate, denominator: Rate, text: str) -> Rate:
+def _quotient_of_rates(numerator: Rate, denominator: Rate, text: str) -> Rate:
     if numerator.denominator is not None or denominator.denominator is not None:
         raise ValueError(f"{text} divides a ratio: multiply out until a single division is left.")
     if denominator.constant < 0 or any(c < 0 for c, _ in denominator.terms):
@@ -724,6 +724,6 @@ def _rise(pair: list[float]) -> float:
     return n / d if d else math.copysign(math.inf, n)
 
 
-def _value(expression: Rate | AbsoluteRate, *given: Any) -> float:
+def _evaluate(expression: Rate | AbsoluteRate, *given: Any) -> float:
     """Evaluate an expression on predictions; what measures expressions stands above them."""
     return import_module("skbandit.measure").measure(expression, *given)

@@ -256,7 +256,7 @@ class Atom:
                 "(str), {column: value}, a function of the attributes, or None for all rows."
             )
         if isinstance(self.where, Mapping):
-            object.__setattr__(self, "where", {k: _plain(v) for k, v in self.where.items()})
+            object.__setattr__(self, "where", {k: _plain_value(v) for k, v in self.where.items()})
         if self.on not in ("train", "extra", "all"):
             raise ValueError(f"on={self.on!r} must be 'train', 'extra' or 'all'.")
         if not (self.weight is None or isinstance(self.weight, str)):
@@ -340,7 +340,7 @@ def read_class(label: Any, what: str) -> Any:
     if isinstance(label, AnyOf):
         return label
     if isinstance(label, list | tuple | set | frozenset | Mapping) or np.ndim(label):
-        listed = ", ".join(repr(_plain(element)) for element in label)
+        listed = ", ".join(repr(_plain_value(element)) for element in label)
         if what not in KINDS or KINDS[what].of_pairs:
             raise TypeError(f"{what}: [{listed}] is no label: pass one, or any_of({listed}).")
         raise TypeError(
@@ -349,10 +349,10 @@ def read_class(label: Any, what: str) -> Any:
         )
     if isinstance(label, float) and label != label:
         raise ValueError(f"{what}: a missing label names no class.")
-    return _plain(label)
+    return _plain_value(label)
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """Convert a value of `where` to plain Python objects, independent of the caller's."""
     if hasattr(value, "tolist"):  # numpy scalars and arrays, pandas and polars columns
         value = value.tolist()

@@ -167,13 +167,13 @@ class Query:
     def evaluate(self, frame: pd.DataFrame) -> Any:
         """Value on a frame that holds all columns: one per row, not necessarily boolean."""
         try:
-            columns = {name: _plain(frame[column]) for name, column in self.names.items()}
+            columns = {name: _plain_column(frame[column]) for name, column in self.names.items()}
             return _value(self.tree, columns)
         except Exception as error:  # operators of columns may raise anything
             raise QueryError(f"cannot evaluate the query {self.text!r}: {error}") from error
 
 
-def _plain(column: pd.Series) -> pd.Series:
+def _plain_column(column: pd.Series) -> pd.Series:
     """The column in types of pandas for missing values; narrow floats stay in those of NumPy.
 
     With nullable types, ~(age > 30) is missing (rather than True) where age is missing.
@@ -277,12 +277,12 @@ def _value(node: ast.expr, columns: dict[str, pd.Series]) -> Any:
         value = _value(node.operand, columns)
         if isinstance(node.op, ast.Not | ast.Invert):
             return _condition(value) ^ True
-        return _calculate(node.op, _number(value))
+        return _calculate(node.op, _require_number(value))
     assert isinstance(node, ast.BinOp)  # no other node passes the check
     sides = [_value(node.left, columns), _value(node.right, columns)]
     if isinstance(node.op, ast.Add) and all(map(_is_text, sides)):
         return operator.add(*sides)
-    value = _calculate(node.op, *map(_number, sides))
+    value = _calculate(node.op, *map(_require_number, sides))
     if isinstance(value, int | float):
         _check_size(value)
     return value
@@ -382,7 +382,7 @@ def _compare(a: Any, op: ast.cmpop, b: Any) -> Any:
 def find_among(column: pd.Series, values: list[Any]) -> pd.Series:
     """Whether each value of a column is listed: None matches missing values, a text dates."""
     if (kind := _kind(column)) != "string":  # whose conversion takes longer than all else
-        column = _plain(column)
+        column = _plain_column(column)
     held: Any = column
     if isinstance(column.dtype, pd.CategoricalDtype):
         held = column.cat.categories.rename(column.name)
@@ -402,7 +402,7 @@ def _as_held(value: Any, held: pd.Series | pd.Index, kind: str) -> Any:
         try:
             if isinstance(value, numbers.Number):  # pandas would count nanoseconds
                 raise TypeError
-            return _parse(value, kind, held.dtype)
+            return _parse_time(value, kind, held.dtype)
         except (TypeError, ValueError) as error:
             kinds, example = _PARSED[kind]
             raise QueryError(
@@ -420,7 +420,7 @@ def _as_held(value: Any, held: pd.Series | pd.Index, kind: str) -> Any:
     return value
 
 
-def _parse(value: Any, kind: str, dtype: Any) -> Any:
+def _parse_time(value: Any, kind: str, dtype: Any) -> Any:
     """A value, often a text, as a date, duration, period or time."""
     if kind == "time":
         return value if isinstance(value, time) else time.fromisoformat(value)
@@ -466,7 +466,7 @@ def _condition(value: Any) -> Any:
     raise QueryError(f"and, or and not join comparisons and boolean columns, not {shown}")
 
 
-def _number(value: Any) -> Any:
+def _require_number(value: Any) -> Any:
     """Refuse texts, which Python multiplies and formats, and objects."""
     kind = _kind(value)
     if kind in _NUMBER_KINDS or isinstance(value, int | float):  # and bool

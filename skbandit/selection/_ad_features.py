@@ -413,7 +413,7 @@ class PairCosts(PredictsFromRows):
         predicted = np.empty((n_rows, n_ads))
         for block in gen_batches(n_rows, max(1, PREDICTED_PAIRS // n_ads)):
             rows = np.arange(block.start, block.stop)
-            pairs = join(
+            pairs = pair_features(
                 X, self.table, np.repeat(rows, n_ads), np.tile(np.arange(n_ads), len(rows))
             )
             predicted[block] = predict_finite(self.estimator, pairs).reshape(len(rows), n_ads)
@@ -455,7 +455,7 @@ def fit_pairs(
     paid = np.concatenate([ad_costs for _, ad_costs in observed])
     ads = np.repeat(np.arange(len(observed)), [len(ad_rows) for ad_rows, _ in observed])
     s = None if weight is None else weight[rows]
-    pairs = join(X, features.table, rows, ads)
+    pairs = pair_features(X, features.table, rows, ads)
     fitted = fit_to_costs(estimator, pairs, paid, s)
     check_n_outputs(fitted, pairs, 1)
     u = np.zeros(len(observed))
@@ -467,7 +467,7 @@ def fit_pairs(
     return PairRegressor(fitted, u)
 
 
-def join(X: Any, table: Any, rows: np.ndarray, ads: np.ndarray) -> Any:
+def pair_features(X: Any, table: Any, rows: np.ndarray, ads: np.ndarray) -> Any:
     """Features of pairs: those of the rows, followed by those of the ads.
 
     The result is a DataFrame if both tables are; their column names must then differ.

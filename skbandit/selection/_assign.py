@@ -16,10 +16,10 @@ from skbandit.selection._costs import (
     count_available,
     labeled_ads,
     quoted,
-    read_costs,
+    read_cost_matrix,
     to_dense,
 )
-from skbandit.selection._m_lowest import lowest
+from skbandit.selection._m_lowest import m_lowest
 from skbandit.utils._validation import first_few
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def cheapest_flow(
         that it has less often than their minimum, while each row has as many of them as it can.
     """
     n, n_ads = costs.shape
-    best = lowest(costs.copy(), n_select)
+    best = m_lowest(costs.copy(), n_select)
     chosen = np.zeros(costs.shape, dtype=bool)
     chosen[np.nonzero(best >= 0)[0], best[best >= 0]] = True
     count = chosen.sum(axis=0)
@@ -351,7 +351,7 @@ def assign(
            [...],
            [...]])
     """
-    table = read_costs(costs, name="costs", absent=np.inf)
+    table = read_cost_matrix(costs, name="costs", absent=np.inf)
     values = np.array(table.dense(), dtype=float)
     n, n_ads = values.shape
     check_n_select(n_select, n_ads)
@@ -394,7 +394,7 @@ def assign(
     )
     if conflict is not None:
         raise ValueError(_conflict_message(chosen, conflict, limits, wanted, table.ads))
-    return labeled_ads(lowest(np.where(chosen, values, np.inf), n_select), table.ads, fill)
+    return labeled_ads(m_lowest(np.where(chosen, values, np.inf), n_select), table.ads, fill)
 
 
 def _conflict_message(

@@ -278,7 +278,7 @@ def fit_to_costs(estimator: Any, X: Any, costs: np.ndarray, weight: np.ndarray |
             "with few distinct values, such as 0 and -1. Pass a regressor."
         )
     fitted = clone(estimator).fit(X, label, **fit_params)
-    check_classes(fitted, len(values))
+    check_n_classes(fitted, len(values))
     return ExpectedCost(fitted, values)
 
 
@@ -301,7 +301,7 @@ def check_n_outputs(fitted: Any, X: Any, n_outputs: int) -> None:
         )
 
 
-def check_classes(fitted: Any, n_classes: int) -> None:
+def check_n_classes(fitted: Any, n_classes: int) -> None:
     """Require that a classifier knows the classes 0, 1, ... it was passed; frozen ones need not."""
     classes = np.asarray(getattr(fitted, "classes_", range(n_classes))).tolist()
     if classes != list(range(n_classes)):

@@ -124,7 +124,7 @@ class CostMatrix:
         return costs
 
 
-def read_costs(
+def read_cost_matrix(
     y: Any,
     available: Any = None,
     unknown_ads: Literal["error", "ignore"] = "error",
@@ -311,7 +311,7 @@ def row_effects(residual: np.ndarray) -> np.ndarray:
     return total / np.maximum(count + noise / common, 1.0)
 
 
-def filled(costs: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+def fill_costs(costs: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """The costs (n, K), where nan the predicted ones (n, K) or (K,) plus the effect of the row."""
     effects = row_effects(costs - predicted)
     return np.where(np.isnan(costs), predicted + effects[:, None], costs)

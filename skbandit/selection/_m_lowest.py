@@ -61,11 +61,11 @@ def choose_in_blocks(
     for start in range(0, n_rows, size):  # gen_batches checks its arguments for 0.03 ms
         rows = slice(start, min(start + size, n_rows))
         allowed = None if available is None else to_dense(available[rows])
-        chosen[rows] = lowest(costs_of(rows), m, allowed)
+        chosen[rows] = m_lowest(costs_of(rows), m, allowed)
     return chosen
 
 
-def lowest(costs: np.ndarray, m: int, allowed: np.ndarray | None = None) -> np.ndarray:
+def m_lowest(costs: np.ndarray, m: int, allowed: np.ndarray | None = None) -> np.ndarray:
     """Columns of the m lowest entries of each row, lowest first, ties from left to right.
 
     Parameters

@@ -18,7 +18,7 @@ from skbandit.selection._costs import (
     column_labels,
     estimated_costs,
     labeled_ads,
-    read_costs,
+    read_cost_matrix,
     read_position_weights,
     to_dense,
 )
@@ -263,7 +263,7 @@ class SetSelectorMixin:
         per_position = read_position_weights(position_weights, chosen.shape[1])
         counts = per_position > 0  # the first positions; what else is chosen need not be observed
         chosen, per_position = chosen[:, counts], per_position[counts]
-        costs = read_costs(y)
+        costs = read_cost_matrix(y)
         if column_labels(y) is not None:
             costs = costs.in_order_of(selector.ads_)
         if costs.shape != (len(chosen), len(selector.ads_)):
@@ -317,7 +317,7 @@ class SetSelectorMixin:
             )
         available = align_rows(available, X)
         X = self._read_X(X, reset=True)
-        costs = read_costs(y)
+        costs = read_cost_matrix(y)
         if getattr(self, "estimator", "stack") is None:
             warn_of_scales(X)
         allowed = read_mask(available, costs.ads, costs.shape[0], self.unknown_ads)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbandit.selection._ad_features import AdFeatures, read_ad_features
 from skbandit.selection._cost_models import warn_of_separate_fits
 from skbandit.selection._costs import check_every_ad_observed, to_dense
-from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES, lowest
+from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES, m_lowest
 from skbandit.selection._mixin import SetSelectorMixin, labeled_costs
 from skbandit.selection._rounds import (
     MASKED,
@@ -423,7 +423,7 @@ default="auto"
 
     def _ranked(self, X: Any, available: np.ndarray, n_select: int) -> np.ndarray:
         if self._settings.ranked_by_cost:  # the rounds would take the lowest costs in turn
-            return lowest(self._rules[0].respond(X), n_select, available)
+            return m_lowest(self._rules[0].respond(X), n_select, available)
         if self._settings.leaves_out:  # rank all ads, worst first
             return last_to_first(self._picked(X, available, len(self.ads_)))[:, :n_select]
         return self._picked(X, available, n_select)

@@ -21,7 +21,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.neighbors import NearestNeighbors
 
 from skbandit.selection._cost_models import PredictsFromRows, learn_costs
-from skbandit.selection._costs import CostMatrix, ad_means, filled
+from skbandit.selection._costs import CostMatrix, ad_means, fill_costs
 from skbandit.selection._ridge import Linear
 from skbandit.utils._folds import splits_of_all_rows
 
@@ -107,7 +107,7 @@ def _strongest(cross: np.ndarray) -> tuple[np.ndarray, float]:
     return (direction / size if size > 0.0 else direction), float(np.sqrt(max(value[0], 0.0)))
 
 
-class Member(Protocol):
+class StackMember(Protocol):
     """A fitted member."""
 
     def predict(self, X: Any) -> list[np.ndarray]:
@@ -189,7 +189,7 @@ class PlsMember:
 
 def fit_members(
     X: Any, costs: np.ndarray, s: np.ndarray, n_jobs: int | None, which: tuple[str, ...] = MEMBERS
-) -> list[Member]:
+) -> list[StackMember]:
     """Fit the named members.
 
     Parameters
@@ -214,8 +214,8 @@ def fit_members(
     targets = np.where(np.isnan(costs).all(axis=0), means, costs)
     ridge = learn_costs(None, X, CostMatrix(targets, None, np.arange(len(means))), s, None)
     assert isinstance(ridge, Linear)
-    complete = filled(targets, ridge.costs(X)) if np.isnan(targets).any() else targets
-    members: list[Member] = []
+    complete = fill_costs(targets, ridge.costs(X)) if np.isnan(targets).any() else targets
+    members: list[StackMember] = []
     for name in which:
         if name == "ridge":
             members.append(CostsMember(ridge.costs, means))
@@ -276,7 +276,7 @@ class StackedCosts(PredictsFromRows):
     """
 
     scaling: Scaling
-    members: dict[str, Member]
+    members: dict[str, StackMember]
     sizes: dict[str, int]
     weights: dict[str, float]
     means: np.ndarray

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 
 from skbandit.selection import _ad_features
 from skbandit.selection._ad_features import fit_bilinear, read_ad_features
-from skbandit.selection._costs import read_costs
+from skbandit.selection._costs import read_cost_matrix
 from skbandit.selection._ridge import NormalEquations
 
 ALPHA = 0.7
@@ -51,7 +51,7 @@ def test_equals_ridge_on_products(shape, ad_effect, unobserved, form):
     reference = written_out(X, y, Z, ad_effect, weight)
 
     equations = NormalEquations.of(X, weight)
-    model = fit_bilinear(equations, read_costs(form(y)), Z, ALPHA, ad_effect)
+    model = fit_bilinear(equations, read_cost_matrix(form(y)), Z, ALPHA, ad_effect)
     seen = model.of_ads(read_ad_features(Z), np.arange(n_ads))
     own = np.eye(n_ads)
     np.testing.assert_allclose(seen.costs(X), reference(X, Z, own), atol=1e-6)
@@ -70,7 +70,7 @@ def test_sparse_rows():
     y = rng.normal(size=(20, 4))
     everywhere = np.arange(4)
     dense, sparse = (
-        fit_bilinear(NormalEquations.of(rows), read_costs(y), Z, 1e-6, 1.0)
+        fit_bilinear(NormalEquations.of(rows), read_cost_matrix(y), Z, 1e-6, 1.0)
         .of_ads(read_ad_features(Z), everywhere)
         .costs(X)
         for rows in (X, sp.csr_array(X))
@@ -86,7 +86,7 @@ def test_an_ad_without_costs_is_known_by_its_features():
     truth = X @ W @ Z.T
     y = truth.copy()
     y[:, 7] = np.nan
-    model = fit_bilinear(NormalEquations.of(X), read_costs(y), Z, 1e-6, 0.0)
+    model = fit_bilinear(NormalEquations.of(X), read_cost_matrix(y), Z, 1e-6, 0.0)
     found = model.of_ads(read_ad_features(Z), np.arange(30)).costs(X)
     np.testing.assert_allclose(found, truth, atol=1e-5)
 
@@ -98,7 +98,7 @@ def test_too_few_steps_are_told(monkeypatch):
     y[rng.random(y.shape) < 0.5] = np.nan
     equations = NormalEquations.of(rng.normal(size=(20, 3)))
     with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
-        fit_bilinear(equations, read_costs(y), rng.normal(size=(4, 2)), 1.0, 1.0)
+        fit_bilinear(equations, read_cost_matrix(y), rng.normal(size=(4, 2)), 1.0, 1.0)
 
 
 def test_features_are_read_by_label():

@@ -10,7 +10,7 @@ from skbandit.selection._costs import (
     check_enough_available,
     check_every_ad_observed,
     check_n_select,
-    read_costs,
+    read_cost_matrix,
 )
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
@@ -41,7 +41,7 @@ MASKS = {
 @pytest.mark.parametrize("form", Y)
 def test_all_forms_mean_the_same(form):
     y, names = Y[form]
-    costs = read_costs(y)
+    costs = read_cost_matrix(y)
     assert costs.ads.tolist() == names
     assert costs.shape == (2, 3)
     np.testing.assert_array_equal(costs.dense(), VALUES)
@@ -58,7 +58,7 @@ def test_all_forms_mean_the_same(form):
 @pytest.mark.parametrize("form", Y)
 def test_what_is_not_available_is_not_observed(form, mask):
     y, _ = Y[form]
-    costs = read_costs(y, MASKS[mask])
+    costs = read_cost_matrix(y, MASKS[mask])
     expected = np.where(AVAILABLE, VALUES, np.nan)
     np.testing.assert_array_equal(costs.dense(), expected)
     np.testing.assert_array_equal(costs.n_observed(), [1, 1, 1])
@@ -76,23 +76,23 @@ def test_what_is_not_available_is_not_observed(form, mask):
 def test_what_is_read_is_not_written_to():
     y, mask = VALUES.copy(), AVAILABLE.copy()
     y.setflags(write=False)
-    costs = read_costs(y, mask)
+    costs = read_cost_matrix(y, mask)
     costs.with_zeros()
     np.testing.assert_array_equal(y, VALUES)
     np.testing.assert_array_equal(mask, AVAILABLE)
 
 
 def test_precision_is_kept():
-    assert read_costs(VALUES.astype(np.float32)).values.dtype == np.float32
-    assert read_costs(VALUES.astype(np.float32), AVAILABLE).values.dtype == np.float32
-    assert read_costs(np.array([[1, 2]])).values.dtype == np.float64
+    assert read_cost_matrix(VALUES.astype(np.float32)).values.dtype == np.float32
+    assert read_cost_matrix(VALUES.astype(np.float32), AVAILABLE).values.dtype == np.float32
+    assert read_cost_matrix(np.array([[1, 2]])).values.dtype == np.float64
 
 
 def test_stored_zeros_and_repeated_entries_of_sparse_costs():
     y = sp.coo_matrix(([1.0, 2.0, 0.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
-    np.testing.assert_array_equal(read_costs(y).dense(), [[0, 3], [0, 0]])
+    np.testing.assert_array_equal(read_cost_matrix(y).dense(), [[0, 3], [0, 0]])
     y = sp.csc_array((np.array([0.0, 1.0, 2.0]), [1, 0, 0], [0, 1, 3]), shape=(2, 2))
-    np.testing.assert_array_equal(read_costs(y).dense(), [[0, 3], [0, 0]])
+    np.testing.assert_array_equal(read_cost_matrix(y).dense(), [[0, 3], [0, 0]])
     assert y.data.tolist() == [0.0, 1.0, 2.0]
     assert y.indptr.tolist() == [0, 1, 3]
 
@@ -139,7 +139,7 @@ def test_nullable_availability():
 )
 def test_costs_refused(y, message):
     with pytest.raises(ValueError, match=message):
-        read_costs(y)
+        read_cost_matrix(y)
 
 
 @pytest.mark.parametrize(
@@ -162,15 +162,17 @@ def test_availability_refused(available, message):
 
 
 def test_an_ad_never_observed_is_named():
-    check_every_ad_observed(read_costs(VALUES))
+    check_every_ad_observed(read_cost_matrix(VALUES))
     y = pd.DataFrame({"a": [1.0, 2.0], "b": [np.nan, np.nan]})
     with pytest.raises(ValueError, match="No cost of ad 'b' was observed"):
-        check_every_ad_observed(read_costs(y))
+        check_every_ad_observed(read_cost_matrix(y))
     with pytest.raises(ValueError, match="No cost of ad 1 was observed"):
-        check_every_ad_observed(read_costs(VALUES, [[True, False, True], [True, False, True]]))
+        check_every_ad_observed(
+            read_cost_matrix(VALUES, [[True, False, True], [True, False, True]])
+        )
     never = np.full((2, 9), np.nan)
     with pytest.raises(ValueError, match="ad 0, 1, 2, 3, 4 and 4 more was"):
-        check_every_ad_observed(read_costs(never))
+        check_every_ad_observed(read_cost_matrix(never))
 
 
 @pytest.mark.parametrize("form", [np.array, sp.csr_array])
@@ -194,6 +196,6 @@ def test_missing_costs_among_objects():
         given = frame.copy()
         given.iloc[1, 0] = missing
         for form in (given, given.to_numpy(), given.to_numpy().tolist()):
-            np.testing.assert_array_equal(read_costs(form).values, VALUES)
+            np.testing.assert_array_equal(read_cost_matrix(form).values, VALUES)
     with pytest.raises(ValueError, match="y must hold numbers"):
-        read_costs([["x", pd.NA]])
+        read_cost_matrix([["x", pd.NA]])

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from skbandit.selection._costs import read_costs
+from skbandit.selection._costs import read_cost_matrix
 from skbandit.selection._m_lowest import (
     _by_partition,
     _by_scan,
     choose_in_blocks,
-    lowest,
+    m_lowest,
     set_costs,
 )
 
@@ -81,7 +81,7 @@ def test_as_if_everything_were_sorted(way, seed, n, m, n_distinct, dtype, finite
 @pytest.mark.parametrize(("n", "m"), [(255, 3), (256, 100), (256, 101), (256, 256), (1, 1)])
 def test_both_sides_of_the_rule(n, m):
     costs = np.random.default_rng(0).normal(size=(3, n))
-    np.testing.assert_array_equal(lowest(costs.copy(), m), sorted_columns(costs, m, None))
+    np.testing.assert_array_equal(m_lowest(costs.copy(), m), sorted_columns(costs, m, None))
 
 
 @pytest.mark.parametrize("form", [None, np.array, sp.csr_array])
@@ -103,5 +103,5 @@ def test_blocks_of_rows_change_nothing(form, block_bytes):
 @pytest.mark.parametrize("form", [np.array, sp.csc_array])
 def test_set_costs(form):
     y = np.array([[1.0, 0.0, -2.0], [np.nan, 3.0, 0.5]])
-    found = set_costs(read_costs(form(y)), np.array([[2, 1], [1, 0]]))
+    found = set_costs(read_cost_matrix(form(y)), np.array([[2, 1], [1, 0]]))
     np.testing.assert_array_equal(found, [-2.0, np.nan])

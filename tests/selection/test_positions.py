@@ -12,7 +12,7 @@ from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.datasets import make_set_selection
 from skbandit.selection import PopularitySetSelector
 from skbandit.selection._costs import read_position_weights
-from skbandit.selection._m_lowest import lowest
+from skbandit.selection._m_lowest import m_lowest
 from skbandit.selection._rounds import MASKED, run_rounds
 from tests.tiers import first
 
@@ -40,7 +40,7 @@ def test_the_cheapest_first_are_best_of_all_ordered_choices(seed):
     m = int(rng.integers(1, n_ads + 1))
     f, w = rng.normal(size=n_ads), falling(rng, m)
     brute = min(w @ f[list(order)] for order in permutations(range(n_ads), m))
-    np.testing.assert_allclose(w @ f[lowest(f[None].copy(), m)[0]], brute)
+    np.testing.assert_allclose(w @ f[m_lowest(f[None].copy(), m)[0]], brute)
 
 
 @pytest.mark.parametrize("seed", first(5, range(50)))
@@ -52,7 +52,7 @@ def test_regret_is_that_of_the_first_k_as_sets(seed):
     w = falling(rng, m)
     f = rng.normal(size=(n, n_ads))
     g = f + rng.normal(0, rng.random(), size=f.shape)
-    paid = np.take_along_axis(f, lowest(g.copy(), m), axis=1)
+    paid = np.take_along_axis(f, m_lowest(g.copy(), m), axis=1)
     best = np.sort(f, axis=1)[:, :m]
     regret = ((paid - best) @ w).mean()
     steps = w - np.append(w[1:], 0.0)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
-from skbandit.selection._costs import CostMatrix, read_costs
+from skbandit.selection._costs import CostMatrix, read_cost_matrix
 from skbandit.selection._ridge import Linear, NormalEquations, normal_equations_pay
 
 
@@ -29,7 +29,7 @@ def test_equals_ridge(shape, form, fit_intercept, weighted):
     weight = weight if weighted else None
     equations = NormalEquations.of(form(X), weight, fit_intercept)
     for given in (y, sp.csr_array(y)):
-        found = equations.solve(read_costs(given), 0.7)
+        found = equations.solve(read_cost_matrix(given), 0.7)
         for j in range(y.shape[1]):
             rows = ~np.isnan(y[:, j])
             ridge = Ridge(0.7, fit_intercept=fit_intercept)
@@ -45,7 +45,7 @@ def test_where_normal_equations_pay():
     def pay(X, n_ads, n_holes=0):
         y = np.zeros((X.shape[0], n_ads))
         y[0, :n_holes] = np.nan
-        return normal_equations_pay(X, read_costs(y))
+        return normal_equations_pay(X, read_cost_matrix(y))
 
     dense = np.broadcast_to(np.float64(0), (6000, 2000))
     assert pay(dense, 1, n_holes=1)
@@ -74,8 +74,8 @@ def test_sparse_costs_that_are_available_here_and_there():
     X, y, _ = problem((50, 4))
     y = np.nan_to_num(y)
     mask = np.random.default_rng(2).random(y.shape) < 0.5
-    sparse = NormalEquations.of(X).solve(read_costs(sp.csr_array(y), sp.csr_array(mask)), 1.0)
-    dense = NormalEquations.of(X).solve(read_costs(np.where(mask, y, np.nan)), 1.0)
+    sparse = NormalEquations.of(X).solve(read_cost_matrix(sp.csr_array(y), sp.csr_array(mask)), 1.0)
+    dense = NormalEquations.of(X).solve(read_cost_matrix(np.where(mask, y, np.nan)), 1.0)
     np.testing.assert_allclose(sparse.weights, dense.weights)
 
 
@@ -85,7 +85,7 @@ def test_features_in_any_units_and_far_from_zero():
     y = y[:, :2]
     scale = np.array([1e-7, 1.0, 1e3, 1e8, 1e12])
     reference = Ridge(0.0).fit(X, y)
-    found = NormalEquations.of(X * scale + 3 * scale).solve(read_costs(y), 0.0)
+    found = NormalEquations.of(X * scale + 3 * scale).solve(read_cost_matrix(y), 0.0)
     np.testing.assert_allclose(found.coef * scale, reference.coef_, rtol=1e-6)
 
 
@@ -95,7 +95,7 @@ def test_wide_rows_far_from_zero(dtype):
     X = (rng.integers(-4, 4, size=(20, 45)) + 2.0**20).astype(dtype)  # float32 holds them exactly
     y = rng.normal(size=(20, 3))
     reference = Ridge(1.0).fit(X.astype(float), y)
-    found = NormalEquations.of(X).solve(read_costs(y), 1.0)
+    found = NormalEquations.of(X).solve(read_cost_matrix(y), 1.0)
     np.testing.assert_allclose(found.coef, reference.coef_, atol=1e-8)
 
 
@@ -104,7 +104,7 @@ def test_singular_without_a_penalty():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(30, 1)), rng.normal(size=(30, 2))
     X = np.hstack([x, x, np.ones((30, 1))])
-    found = NormalEquations.of(X).solve(read_costs(y), 0.0)
+    found = NormalEquations.of(X).solve(read_cost_matrix(y), 0.0)
     reference = Ridge(0.0).fit(x, y)
     np.testing.assert_allclose(found.costs(X), reference.predict(x), atol=1e-10)
 
@@ -114,14 +114,14 @@ def test_a_constant_column_stands_for_the_intercept():
     x, y = rng.normal(size=(30, 1)), rng.normal(size=(30, 2)) + 4
     equations = NormalEquations.of(np.hstack([x, np.ones((30, 1))]), fit_intercept=False)
     reference = Ridge(0.0).fit(x, y)
-    found = equations.solve(read_costs(y), 0.0)
+    found = equations.solve(read_cost_matrix(y), 0.0)
     np.testing.assert_allclose(found.coef[:, 1], reference.intercept_)
 
 
 def test_an_ad_never_observed_comes_last():
     y = np.array([[1.0, np.nan], [2.0, np.nan]])
     X = np.eye(2)
-    assert (NormalEquations.of(X).solve(read_costs(y), 1.0).costs(X)[:, 1] == np.inf).all()
+    assert (NormalEquations.of(X).solve(read_cost_matrix(y), 1.0).costs(X)[:, 1] == np.inf).all()
 
 
 @pytest.mark.parametrize("form", [np.array, sp.csr_array])

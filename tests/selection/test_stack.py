@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from skbandit import RegressionSetSelector
 from skbandit.selection import _stack
-from skbandit.selection._costs import ad_means, filled, row_effects
+from skbandit.selection._costs import ad_means, fill_costs, row_effects
 from skbandit.selection._stack import (
     COMPONENTS,
     NEIGHBORS,
@@ -82,7 +82,7 @@ def test_row_effects_are_the_best_linear_prediction(seed):
 
 def test_no_row_effect_leaves_predictions_alone():
     costs = np.array([[1.0, np.nan], [np.nan, 2.0]])
-    np.testing.assert_allclose(filled(costs, np.array([7.0, 8.0])), [[1.0, 8.0], [7.0, 2.0]])
+    np.testing.assert_allclose(fill_costs(costs, np.array([7.0, 8.0])), [[1.0, 8.0], [7.0, 2.0]])
 
 
 def test_filling_by_row_beats_filling_by_ad():
@@ -91,7 +91,7 @@ def test_filling_by_row_beats_filling_by_ad():
     holes = np.where(rng.random(truth.shape) < 0.5, np.nan, truth)
     means = ad_means(holes, np.ones(200))
     missing = np.isnan(holes)
-    error = (filled(holes, means) - truth)[missing]
+    error = (fill_costs(holes, means) - truth)[missing]
     assert error.std() < 0.5 * (np.broadcast_to(means, truth.shape) - truth)[missing].std()
 
 
@@ -227,7 +227,7 @@ def test_the_stack_is_close_to_the_best_member(kind, missing):
         costs = expected + rng.normal(size=expected.shape)
         train, test = slice(0, 250), slice(250, 500)
         costs[rng.random(costs.shape) < missing] = np.nan
-        whole = filled(costs[train], ad_means(costs[train], np.ones(250)))
+        whole = fill_costs(costs[train], ad_means(costs[train], np.ones(250)))
         learners = {
             "stack": ("stack", costs[train]),
             "ridge": (None, costs[train]),

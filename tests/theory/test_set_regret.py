@@ -15,7 +15,7 @@ from sklearn.linear_model import Ridge
 from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.datasets import make_set_selection
 from skbandit.selection import PopularitySetSelector
-from skbandit.selection._m_lowest import lowest
+from skbandit.selection._m_lowest import m_lowest
 from tests.tiers import first
 
 
@@ -41,7 +41,7 @@ def test_random_distributions(seed):
     for scale in (0.01, 0.3, 3.0):
         predicted = expected + scale * rng.standard_t(2, size=(k, n))
         for m in range(1, n + 1):
-            found = regret(expected, lowest(predicted.copy(), m), weight)
+            found = regret(expected, m_lowest(predicted.copy(), m), weight)
             assert found <= bound(expected, predicted, m, weight) + 1e-12
 
 
@@ -58,7 +58,7 @@ def test_the_adversary_attains_the_bound(n, m):
     expected[0, 2 * swapped : m + swapped] = -9.0
     predicted = expected.copy()
     predicted[0, : 2 * swapped] = 0.0  # ties go to the first, which are the bad ones
-    chosen = lowest(predicted.copy(), m)
+    chosen = m_lowest(predicted.copy(), m)
     assert regret(expected, chosen) == pytest.approx(2 * swapped * delta)
     assert bound(expected, predicted, m) == pytest.approx(2 * swapped * delta)
 

@@ -396,11 +396,11 @@ class _Task:
         )
         if evaluated.of_arms is not None:
             check_block_arms(evaluated.log, self.arms)
-        q = None if self.reward_model is None else _predictions(self.reward_model, X, evaluated)
+        q = None if self.reward_model is None else _predict_rewards(self.reward_model, X, evaluated)
         return LogSums.of(evaluated.events(q), self.reward_range)
 
 
-def _predictions(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:
+def _predict_rewards(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:
     """Predicted rewards, of shape (n_events, n_arms)."""
     check_predictable(X, evaluated)
     if not isinstance(model, Mapping):

@@ -143,19 +143,23 @@ def inclusion_of_shown(given: Any, X: Any, log: SlateLog, rule: str) -> tuple[np
     if isinstance(given, pd.DataFrame) and all(map(pd.api.types.is_float_dtype, given.dtypes)):
         if len(given) != len(log):
             raise ValueError(f"there are {len(given)} rows of probabilities for {len(log)} slates.")
-        return _of_table(given.to_numpy(np.float64), given.columns.tolist(), log)
+        return _inclusion_of_table(given.to_numpy(np.float64), given.columns.tolist(), log)
     given = copy.deepcopy(given)
     if rule == "select" and X is not None and policy_of(given) is not None:
         policy, rows = behind_transformers(given, X)
         if hasattr(policy, "select_proba"):
             inclusion = policy.select_proba(rows, available=log.available_sets())
-            return _of_table(np.asarray(inclusion, dtype=np.float64), policy.arms_.tolist(), log)
+            return _inclusion_of_table(
+                np.asarray(inclusion, dtype=np.float64), policy.arms_.tolist(), log
+            )
     slates = shown_slates(given, X, log, rule)
     _, included = place_matches(slates, log)
     return np.where(log.shown, included, np.nan), float((slates >= 0).sum(axis=1).mean())
 
 
-def _of_table(table: np.ndarray, arms: list[Any], log: SlateLog) -> tuple[np.ndarray, float]:
+def _inclusion_of_table(
+    table: np.ndarray, arms: list[Any], log: SlateLog
+) -> tuple[np.ndarray, float]:
     """Inclusion probabilities of shown arms, from those of the arms of the columns."""
     wrong = np.argwhere(~((table >= 0) & (table <= 1 + 1e-6)))
     if len(wrong):
@@ -248,7 +252,7 @@ def slate_ips(
     >>> slate_ips([["a", "b"]] * 1000, None, log)
     <slate_ips: mean reward 1.977 ± 0.022, 1.50 x the log's; 1,000 events count as 889>
     """
-    log = _read(policy_or_slates, X, y, available, reward, propensity, columns)
+    log = _read_slate_log(policy_or_slates, X, y, available, reward, propensity, columns)
     rewards, p = _known(log), _inclusion_propensity(log, X)
     included, size = inclusion_of_shown(policy_or_slates, X, log, rule)
     weight = np.nan_to_num(included / p)  # 0 in empty places
@@ -339,7 +343,7 @@ def slate_pseudo_inverse(
         raise ValueError(f"logging must be 'uniform' or 'independent', got {logging!r}.")
     if isinstance(n_draws, bool) or not isinstance(n_draws, int) or n_draws < 1:
         raise ValueError(f"n_draws must be an integer of at least 1, got {n_draws!r}.")
-    log = _read(policy_or_slates, X, y, available, reward, propensity, columns)
+    log = _read_slate_log(policy_or_slates, X, y, available, reward, propensity, columns)
     rewards = log.of_slates(log.reward, "reward")
     m = log.action.shape[1]
     if not log.shown.all():
@@ -441,7 +445,7 @@ def replay_slates(
     True
     """
     check_rule(rule)
-    log = _read(policy, X, y, available, reward, propensity, columns)
+    log = _read_slate_log(policy, X, y, available, reward, propensity, columns)
     rewards, p = _known(log), _inclusion_propensity(log, X)
     player, rows = behind_transformers(copy.deepcopy(policy), X)
     if random_state is not None and hasattr(player, "random_state"):
@@ -482,7 +486,7 @@ def replay_slates(
     return _estimate("replay_slates", earned, weight.sum(axis=1) / sizes, rewards, p, log)
 
 
-def _read(
+def _read_slate_log(
     policy: Any, X: Any, y: Any, available: Any, reward: Any, propensity: Any, columns: Any
 ) -> SlateLog:
     """Read a log of slates."""

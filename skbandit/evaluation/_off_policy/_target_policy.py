@@ -164,9 +164,9 @@ def read_evaluated(
     if table is None:
         policy, rows = behind_transformers(given, X)
         check_not_learned(policy, rows, log)
-        of_arms = _of_policy(policy, rows, log, codes, rule, attributes)
+        of_arms = _probabilities_of_policy(policy, rows, log, codes, rule, attributes)
     elif table.ndim == 2:
-        of_arms = _of_table(table, table_arms or [], len(log), codes)
+        of_arms = _probabilities_of_table(table, table_arms or [], len(log), codes)
     elif are_floats(table):
         if not of_logged:
             _refuse_float_labels(table, codes)
@@ -302,7 +302,7 @@ def _arms_of_columns(
     return ordered
 
 
-def _of_policy(
+def _probabilities_of_policy(
     policy: Any, X: Any, log: Log, codes: Codes, rule: str, attributes: Any
 ) -> np.ndarray:
     """Probabilities of a policy's choices; arms that are not in the log extend `codes`."""
@@ -338,7 +338,7 @@ def _with_new_arms(
     return _check_sums(of_arms, "select_proba")
 
 
-def _of_table(table: Any, columns: list[Any], n: int, codes: Codes) -> np.ndarray:
+def _probabilities_of_table(table: Any, columns: list[Any], n: int, codes: Codes) -> np.ndarray:
     """Validated probabilities; arms that are not in the log extend `codes`."""
     try:
         values = np.asarray(table, dtype=np.float64)

@@ -170,7 +170,7 @@ def replay_blocks(
             if replayed is None:
                 options.check_policy(last)
                 replayed = prepared_copy(last, streams, keep_seed=True)
-            X, log = _read(replayed, X, y, arms, columns)
+            X, log = _read_block(replayed, X, y, arms, columns)
             if bounds is not None:
                 check_range(log.reward, bounds)
             latest = _check_later(log, latest)
@@ -199,7 +199,7 @@ def replay_blocks(
     return result
 
 
-def _read(
+def _read_block(
     policy: Any, X: Any, y: Any, arms: Sequence[Any] | None, columns: Mapping[str, Any] | None
 ) -> tuple[Any, Log]:
     """Indexable contexts and the log of a block, its arms sorted."""

@@ -23,9 +23,9 @@ from skbandit.evaluation._guaranteed import (
     check_kind,
     clipped_interval,
     known_range,
+    moments_of_mixture,
     natural_range,
     path_interval,
-    pooled_moments,
 )
 from skbandit.evaluation._policy_protocol import check_not_learned
 from skbandit.evaluation._score import Sides, Spread, mean_sides, sides_of
@@ -98,7 +98,7 @@ class LogTotals:
         (a, b), (c, d) = self.reward_range, other.reward_range
         return LogTotals(
             n,
-            *pooled_moments(
+            *moments_of_mixture(
                 self.mean, self.variance, other.mean, other.variance, other.n_events / n
             ),
             (min(a, c), max(b, d)),

@@ -23,7 +23,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import gen_batches
 
-from skbandit.selection._cost_models import check_classes, check_learns, weight_params
+from skbandit.selection._cost_models import check_learns, check_n_classes, weight_params
 from skbandit.selection._costs import append_columns
 from skbandit.selection._ridge import Linear
 from skbandit.selection.reductions._all_pairs import AllPairs
@@ -156,7 +156,7 @@ def learn_pairwise(
     linear = isinstance(learner, LinearClassifierMixin)
     pairs = (crossed if linear else append_columns)(X[row], difference)
     fitted = clone(learner).fit(pairs, label, **weight_params(learner, s))
-    check_classes(fitted, 2)
+    check_n_classes(fitted, 2)
     check_learns(learner, "labels of each round")
     return LinearPairs(np.asarray(fitted.coef_).reshape(n + 1, q)) if linear else Tournament(fitted)
 

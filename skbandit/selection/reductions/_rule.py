@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from skbandit.selection._cost_models import (
-    check_classes,
     check_learns,
+    check_n_classes,
     learn_costs,
     weight_params,
 )
@@ -144,7 +144,7 @@ def fit_binary(learner: Any, X: Any, label: np.ndarray, weight: np.ndarray) -> A
     if isinstance(learner, SharedPenalty):
         return learner.fit(X, label, weight)
     fitted = clone(learner).fit(X, label, **weight_params(learner, weight))
-    check_classes(fitted, 2)
+    check_n_classes(fitted, 2)
     check_learns(learner, "labels of each round")
     return fitted
 
