@@ -491,7 +491,8 @@ class ReplaySplit(BaseCrossValidator):
         X, y = indexable(X, y)
         n_events = np.shape(X)[0]
         n_warmup = self._check(n_events)
-        _check_in_order(y)
+        if "timestamp" in (column_names(y) or ()):
+            check_in_order(read_times(y["timestamp"], len(y)), "a split in time")
         if self.subsample is None:
             edges = np.linspace(n_warmup, n_events, self.n_splits + 1).round().astype(int)
             for start, stop in pairwise(edges):
@@ -545,9 +546,3 @@ class ReplaySplit(BaseCrossValidator):
 def _part(rows: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
     """A random subsample of rows, ascending."""
     return np.sort(rng.permutation(rows)[: max(1, round(share * len(rows)))])
-
-
-def _check_in_order(y: Any) -> None:
-    """Require nondecreasing timestamps, if the log has any."""
-    if "timestamp" in (column_names(y) or ()):
-        check_in_order(read_times(y["timestamp"], len(y)), "a split in time")

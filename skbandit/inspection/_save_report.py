@@ -248,10 +248,6 @@ def _goals(report: pd.DataFrame, n_rows: int) -> list[Section]:
     return [("", head), ("Goals", _page.bars(report))]
 
 
-def _has_outcome(rate: Rate) -> bool:
-    return any(atom.kind == OUTCOME for atom in rate.atoms)
-
-
 def _costs(fitted: Any) -> list[Section]:
     """What all constraints together and each alone cost, as the fit found it."""
     row = fitted.objective_report_.iloc[0]
@@ -300,10 +296,13 @@ def _rates_of(case: _Case, decided: np.ndarray, y_true: Any, **classes: Any) -> 
         rates[repr(first)] = first
     for constraint in flatten_constraints(case.fitted.constraints):
         if not constraint.absolute:
-            rates[f"rate of {constraint.name}" if constraint.name else repr(constraint.rate)] = (
-                constraint.rate
-            )
-    goals = {name: rate for name, rate in rates.items() if not (rate.is_form or _has_outcome(rate))}
+            rate = constraint.rate
+            rates[f"rate of {constraint.name}" if constraint.name else repr(rate)] = rate
+    goals = {
+        name: rate
+        for name, rate in rates.items()
+        if not (rate.is_form or any(atom.kind == OUTCOME for atom in rate.atoms))
+    }
     if case.groups is None or not goals or decided.ndim > 1:
         return []
     frame = case.columns.frame
@@ -351,7 +350,8 @@ def _against_cheapest(
         row = int(np.argwhere(np.isinf(costs))[0][0])
         raise ValueError(f"y has an infinite cost in row {row}: pass nan for what is not known.")
     place = {label: k for k, label in enumerate(labels.tolist())}
-    sets = np.array([[place[label] for label in row] for row in _as_sets(chosen)])
+    rows = np.reshape(chosen, (len(chosen), -1)).tolist()
+    sets = np.array([[place[label] for label in row] for row in rows])
     mean = pd.DataFrame(costs).mean().fillna(np.inf).to_numpy()
     cheapest = np.sort(np.argsort(mean, kind="stable")[: sets.shape[1]])
     row_costs = np.take_along_axis(costs, sets, axis=1).sum(axis=1)
@@ -379,11 +379,6 @@ def _against_cheapest(
             _how_many(changed, "by choosing the most popular") + _of_whom(changed, groups),
         ),
     ]
-
-
-def _as_sets(chosen: np.ndarray) -> list[list[Any]]:
-    table = np.asarray(chosen)
-    return list(table.reshape(len(table), -1).tolist())
 
 
 def _mean_row(name: str, values: np.ndarray) -> dict[str, Any]:

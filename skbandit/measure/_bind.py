@@ -321,7 +321,7 @@ def _measurable(
             bound.append(bind(rate, data))
         except EmptyRateError as error:
             if not allow_empty:  # raises again unless only the group is empty
-                bind(rate.map_atoms(_whole), data)
+                bind(rate.map_atoms(lambda atom: replace(atom, group=None)), data)
             skipped.append(f"{label} is not measured: {error}")
             bound.append(None)
         except UnknownColumnError as error:  # of a group: the rate does not name its column
@@ -340,8 +340,3 @@ def _listed(skipped: Sequence[str], n: int) -> str:
             "continuous column, cut it into bands."
         )
     return text
-
-
-def _whole(atom: Atom) -> Atom:
-    """Return the atom on all groups."""
-    return replace(atom, group=None)

@@ -474,7 +474,9 @@ class Constraint:
         if not self.absolute:
             return (self,)
         upper = replace(self, absolute=False)
-        lower = replace(upper, sense=">=", rhs=_negated(self.rhs))
+        # a constant is printed as -0.3, not as -(0.3)
+        rhs = -self.rhs if self.rhs.terms else as_rate(0.0 - self.rhs.constant, self.rhs.text)
+        lower = replace(upper, sense=">=", rhs=rhs)
         if self.name is None:
             return upper, lower
         return upper.named(f"{self.name} (upper)"), lower.named(f"{self.name} (lower)")
@@ -595,11 +597,6 @@ def _check_one_group_column(left: Rate, right: Rate, text: str) -> None:
     alike = len(set(slots)) == 1 and left.summary is None is right.summary
     if len(slots) == 2 and not alike:
         raise ValueError(f"{text} mixes two group forms: write them as separate constraints.")
-
-
-def _negated(rate: Rate) -> Rate:
-    # A constant is printed as -0.3, not as -(0.3).
-    return -rate if rate.terms else as_rate(0.0 - rate.constant, rate.text)
 
 
 def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Constraint:

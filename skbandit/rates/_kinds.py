@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -57,7 +57,11 @@ class Kind:
     def __post_init__(self) -> None:
         for table in ("numerator", "denominator"):
             self._check_table(table)
-        cells = list(self._cells())
+        cells = [
+            pair
+            for above, below in zip(self.numerator, self.denominator, strict=True)
+            for pair in zip(above, below, strict=True)
+        ]
         if any(above > below for above, below in cells):
             raise ValueError(
                 f"Kind {self.name!r}: numerator={self.numerator} exceeds "
@@ -92,11 +96,6 @@ class Kind:
                 f"Kind {self.name!r}: {which}={getattr(self, which)} depends on the label; "
                 "set compares_with='label' (or 'reference')."
             )
-
-    def _cells(self) -> Iterator[tuple[float, float]]:
-        """Pairs (numerator, denominator) of the four cells."""
-        for above, below in zip(self.numerator, self.denominator, strict=True):
-            yield from zip(above, below, strict=True)
 
     @property
     def mirrored(self) -> Kind | None:
