@@ -1,16 +1,27 @@
-"""Names in single backticks, in comments and docstrings, exist.
+"""Names say what they hold, and mean one thing; those in comments and docstrings exist.
 
-Double backticks are for code and for names of other libraries.
+In comments and docstrings, single backticks are for names of the package, and double ones for code
+and for names of other libraries.
 """
 
+import ast
 import re
+from collections import defaultdict
 from pathlib import Path
 from pkgutil import resolve_name
 from types import CodeType
 
+import pytest
+
 import skbandit
 
 ROOT = Path(skbandit.__file__).parent
+
+CLEAN = {"evaluation", "inspection", "measure", "rates", "selection"}
+"""Folders of the package in which names are checked."""
+
+NO_NOUNS = {"found", "one", "known", "own", "its", "some"}
+"""Words that do not say what a variable holds."""
 
 NAME = re.compile(r"(?<!`)`([A-Za-z_][\w.]*)(?:\(\))?`(?!`)")
 
@@ -71,3 +82,102 @@ def test_names_that_do_not_exist_are_found():
     }
     found = [("a/_one.py", "_gone"), ("b/_two.py", "_here"), ("b/_two.py", "skbandit.no_such")]
     assert list(unknown(sources)) == [(str(Path(path)), name) for path, name in found]
+
+
+def stored(tree):
+    """Names that code assigns or defines, with their lines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.ExceptHandler | ast.FunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+
+
+def no_nouns(trees):
+    """Names that are no nouns."""
+    for path, tree in trees.items():
+        for line, name in stored(tree):
+            if name in NO_NOUNS:
+                yield f"{path}:{line} {name}"
+
+
+def assigned(node):
+    """Names and values of an assignment."""
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        yield node.target.id, node.value
+    elif isinstance(node, ast.Assign):
+        for target in node.targets:
+            if not isinstance(target, ast.Tuple):
+                yield ast.unparse(target), node.value
+                continue
+            pairs = isinstance(node.value, ast.Tuple) and len(node.value.elts) == len(target.elts)
+            values = node.value.elts if pairs else [node.value] * len(target.elts)
+            yield from zip(map(ast.unparse, target.elts), values, strict=True)
+
+
+def late_constants(trees):
+    """Constants below the first definition of their module that use none of its definitions."""
+    for path, tree in trees.items():
+        definitions = set()
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                definitions.add(node.name)
+            for name, value in assigned(node) if definitions else ():
+                used = {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
+                if used & definitions:
+                    definitions.add(name)
+                else:
+                    yield f"{path}:{node.lineno} {name}"
+
+
+def of_several_values(trees):
+    """Constants of one name and different values, and where they are."""
+    values = defaultdict(lambda: defaultdict(list))
+    for path, tree in trees.items():
+        for node in tree.body:
+            for name, value in assigned(node):
+                values[name][ast.unparse(value)].append(f"{path}:{node.lineno}")
+    for name, places in values.items():
+        if len(places) > 1 and name != "__all__":
+            yield f"{name}: {', '.join(sorted(place for at in places.values() for place in at))}"
+
+
+def classes_of_one_name(trees):
+    """Classes of one name, and where they are."""
+    places = defaultdict(list)
+    for path, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{path}:{node.lineno}")
+    for name, at in places.items():
+        if len(at) > 1:
+            yield f"{name}: {', '.join(sorted(at))}"
+
+
+@pytest.mark.parametrize(
+    "check", [no_nouns, late_constants, of_several_values, classes_of_one_name]
+)
+def test_a_name_says_what_it_holds_and_means_one_thing(check):
+    paths = [path for path in ROOT.rglob("*.py") if path.relative_to(ROOT).parts[0] in CLEAN]
+    trees = {path.relative_to(ROOT): ast.parse(path.read_text("utf-8")) for path in paths}
+    assert list(check(trees)) == []
+
+
+@pytest.mark.parametrize(
+    ("check", "faults"),
+    [
+        (no_nouns, ["a.py:2 one", "a.py:5 found"]),
+        (late_constants, ["a.py:3 LATE"]),
+        (of_several_values, ["SMALL: a.py:1, b.py:1"]),
+        (classes_of_one_name, ["Rule: a.py:6, b.py:3"]),
+    ],
+)
+def test_names_that_say_little_or_mean_two_things_are_found(check, faults):
+    sources = {
+        "a.py": "SMALL, MOST = 1, 2\ndef at(one): ...\nLATE = 3\nUSES: list = [at]\n"
+        "again = [at(found) for found in USES]\nclass Rule: ...\n",
+        "b.py": "SMALL = 2\nMOST = 2\nclass Rule: ...\nRULES = {'default': Rule()}\n",
+    }
+    assert list(check({path: ast.parse(source) for path, source in sources.items()})) == faults
