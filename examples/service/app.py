@@ -2,35 +2,54 @@
 
 import asyncio
 import logging
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Annotated, Literal
 
+import monitor
 import numpy as np
 import store
-from fastapi import FastAPI, HTTPException
+from choices import choose as choose_arm
+from fastapi import FastAPI, HTTPException, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 RELOAD_SECONDS = 0.2
 MOST_ROWS = 1000
 MOST_BYTES = 100_000
-LARGEST = 1e12
+LARGEST = 1000.0
 
-# A context far beyond all others would decide the units of the features, and blind the policy.
+log = logging.getLogger("service")
+
+# A context far beyond all others would decide the units of the features, and blind the policy;
+# models of rewards, as of method="dr", would predict nonsense for it. So scale the features.
 Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
 Arm = Literal[tuple(store.ARMS)]
 
 
-class Visit(BaseModel):
+class Body(BaseModel):
+    """What is not expected is refused: an unknown key, or text and true where a number belongs."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Visit(Body):
     """A context, and the arms that can be chosen; None is all."""
 
     context: list[Number] = Field(min_length=store.N_FEATURES, max_length=store.N_FEATURES)
     available: list[Arm] | None = Field(default=None, min_length=1)
 
+    @field_validator("available")
+    @classmethod
+    def names_each_once(cls, arms):
+        if arms is not None and len(set(arms)) < len(arms):
+            raise ValueError("an arm is named twice")
+        return arms
 
-class Reward(BaseModel):
+
+class Reward(Body):
     """What became of a choice."""
 
     id: str = Field(pattern="^[0-9a-f]{32}$")
@@ -59,9 +78,10 @@ class Worker:
             if version != self.version:
                 self.policy, self.learned = store.load()
                 self.version = version
-        except Exception:
+                self.unreadable = ()
+        except Exception:  # for whatever reason: this worker still has a policy that can choose
             if version != self.unreadable:
-                logging.exception("cannot read %s: choices go on with the last one", store.STATE)
+                log.exception("cannot read %s: choices go on with the last one", store.STATE)
                 self.unreadable = version
 
     async def reload(self):
@@ -84,23 +104,33 @@ class Worker:
                 )
                 error = None
             except Exception as failed:  # of the disk or the database: nothing was written
+                log.exception("cannot write %d choices and rewards, which were refused", len(rows))
                 results, error = rows, failed
             for (_, done), result in zip(batch, results, strict=True):
                 if not done.cancelled():
                     done.set_exception(error) if error else done.set_result(result)
+            if isinstance(error, store.Replaced):  # a new process opens the new file
+                signal.raise_signal(signal.SIGTERM)
 
     async def written(self, row):
         """Return when a row is on disk, or refused: whether it counts."""
         done = asyncio.get_running_loop().create_future()
         self.rows.put_nowait((row, done))
-        return await done
+        try:
+            return await done
+        except Exception as error:
+            raise HTTPException(503, "this could not be stored: send it again") from error
 
     def decide(self, context, available):
         """Choose an arm; return its record."""
         policy, x = self.policy, np.array([context])  # one state, whatever is reloaded
-        pool = [tuple(available or store.ARMS)]  # named, as records are learned together
-        (arm,), (propensity,) = policy.select(x, available=pool, return_proba=True)
-        return policy.record(x, arm, propensity, available=pool)
+        arms = available or store.ARMS  # named, as records are learned together
+        arm, propensity = choose_arm(policy, x, arms)
+        return policy.record(x, arm, propensity, available=[tuple(arms)])
+
+    def report(self):
+        """State of the service, as this worker sees it."""
+        return monitor.report(self.learned, readable=self.unreadable == ())
 
 
 @asynccontextmanager
@@ -161,7 +191,10 @@ async def reward(given: Reward):
     if not store.is_known(worker.database, given.id):
         raise HTTPException(404, f"no choice has the id {given.id!r}")
     if not await worker.written((given.id, given.reward)):
-        raise HTTPException(410, f"it came later than {store.WITHIN:g} seconds after its choice")
+        raise HTTPException(
+            410,
+            f"it came later than {store.WITHIN:g} seconds after its choice, or this is learned",
+        )
     return {"id": given.id}
 
 
@@ -169,3 +202,20 @@ async def reward(given: Reward):
 async def state():
     """Number of the last choice that the present policy has learned."""
     return {"learned": app.state.worker.learned}
+
+
+@app.get("/health")
+async def health():
+    """What is due, late or set aside, and a sentence for each error."""
+    try:
+        return await asyncio.to_thread(app.state.worker.report)
+    except Exception as error:
+        log.exception("cannot read the database")
+        return JSONResponse({"status": "error", "errors": [f"The database: {error}"]}, 503)
+
+
+@app.get("/metrics")
+async def metrics():
+    """The same for Prometheus."""
+    content, media_type = monitor.metrics(await asyncio.to_thread(app.state.worker.report))
+    return Response(content, media_type=media_type)

@@ -1,0 +1,45 @@
+"""Choices of a policy that give each arm a least probability while it is new."""
+
+import numpy as np
+
+FEW_EVENTS = 100
+LEAST_PROPENSITY = 0.05
+MOST_EXPLORED = 0.2  # of all new arms together
+
+rng = np.random.default_rng()
+
+
+def choose(policy, x, arms):
+    """Choose one of these arms for one row; return the arm and its propensity.
+
+    A policy that has learned much may give a new arm so small a probability that it is never
+    chosen. Therefore some choices are drawn from the arms with few events only.
+    """
+    pool = [tuple(arms)]
+    n_events = events_per_arm(policy)
+    new = [arm for arm in arms if n_events.get(arm, 0) < FEW_EVENTS]
+    explored = min(LEAST_PROPENSITY * len(new), MOST_EXPLORED) if len(new) < len(arms) else 0.0
+    if rng.random() >= explored:
+        (arm,), (propensity,) = policy.select(x, available=pool, return_proba=True)
+        arm = str(arm)
+    else:
+        arm = str(rng.choice(new))
+        propensity = probability(policy, x, arms, arm)
+    if explored:
+        propensity = (1 - explored) * propensity + (explored / len(new) if arm in new else 0.0)
+    return arm, min(float(propensity), 1.0)  # those of "thompson" are integrated numerically
+
+
+def events_per_arm(policy):
+    """Number of events that were learned of each arm."""
+    arms = getattr(policy, "arms_", ())
+    return dict(zip(arms, policy.n_updates_, strict=True)) if len(arms) else {}
+
+
+def probability(policy, x, arms, arm):
+    """Probability with which the policy chooses an arm; arms that it does not know are alike."""
+    labels = policy.arms_.tolist()
+    chances = policy.select_proba(x, available=[tuple(arms)])[0]
+    if arm in labels:
+        return chances[labels.index(arm)]
+    return max(0.0, 1 - chances.sum()) / len(set(arms) - set(labels))
