@@ -114,7 +114,7 @@ class Client:
             return answer
 
     async def ask(self, method, path, body=None):
-        """Status and JSON of an answer; OSError or IncompleteReadError if there is none."""
+        """Status and JSON, or text; OSError or IncompleteReadError if there is no answer."""
         payload = b"" if body is None else json.dumps(body).encode()
         return await self.send(method, path, payload)
 
@@ -131,7 +131,8 @@ class Client:
             answer = (await self.reader.readuntil(b"\r\n\r\n")).decode().lower()
             length = int(answer.split("content-length:")[1].split("\r\n")[0])
             content = await self.reader.readexactly(length)
-            return int(answer.split()[1]), json.loads(content)
+            is_json = "content-type: application/json" in answer
+            return int(answer.split()[1]), json.loads(content) if is_json else content.decode()
         except BaseException:
             self.close()
             raise

@@ -78,7 +78,7 @@ class Worker:
             if version != self.version:
                 self.policy, self.learned = store.load()
                 self.version = version
-                self.unreadable = ()
+            self.unreadable = ()
         except Exception:  # for whatever reason: this worker still has a policy that can choose
             if version != self.unreadable:
                 log.exception("cannot read %s: choices go on with the last one", store.STATE)
@@ -171,7 +171,7 @@ app.add_middleware(Bounded)
 @app.exception_handler(RequestValidationError)
 async def refuse(request, error):
     """Say what is wrong without repeating it: JSON cannot hold all that is sent, such as nan."""
-    wrong = [{"loc": one["loc"], "msg": one["msg"]} for one in error.errors()]
+    wrong = [{"loc": cause["loc"], "msg": cause["msg"]} for cause in error.errors()]
     return JSONResponse({"detail": wrong}, 422)
 
 

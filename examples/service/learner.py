@@ -56,9 +56,9 @@ def load():
 def join(policy, rows):
     """Contexts and log of choices, with their rewards or 0 without one."""
     records = [json.loads(record) for _, record, _ in rows]
-    known = {*getattr(policy, "arms_", ()), *store.ARMS}
+    arms = {*getattr(policy, "arms_", ()), *store.ARMS}
     for record in records:
-        if record["arm"] not in known and record["arm"] not in (record["available"] or ()):
+        if record["arm"] not in arms and record["arm"] not in (record["available"] or ()):
             raise ValueError(f"no policy has chosen the arm {record['arm']!r}")
     # what was acknowledged counts, also if WITHIN has been made shorter since
     rewards = [

@@ -49,7 +49,7 @@ CREATE TABLE IF NOT EXISTS late_rewards (  -- the same, of those that were refus
 CREATE TABLE IF NOT EXISTS identity (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     id TEXT NOT NULL,
-    closed INTEGER NOT NULL  -- choices up to this number get no more rewards: they are being learned
+    closed INTEGER NOT NULL  -- choices up to this number are being learned: no more rewards
 );
 CREATE TABLE IF NOT EXISTS set_aside (  -- choices that could not be learned
     number INTEGER PRIMARY KEY,
@@ -263,9 +263,9 @@ def _warn_of_clock(connection, ahead):
         number, seconds = fresh[-1]
         connection.warned = fresh[0][0]
         log.warning(
-            "%d choices are dated later than now, choice %d by %.0f seconds: the clock was ahead, "
-            "or has gone back. They count as the next one, or from now on.",
-            *(len(fresh), number, seconds),
+            "choice %d is dated %.0f seconds later than now, and so are %d after it: the clock was "
+            "ahead, or has gone back. They count as the next one, or from now on.",
+            *(number, seconds, len(fresh) - 1),
         )
 
 

@@ -1,0 +1,464 @@
+"""The parts of `examples/service` in one process: other clocks, errors, databases and arms."""
+
+import importlib
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import joblib
+import numpy as np
+import pytest
+
+from skbandit import GLMUCBPolicy
+from skbandit.evaluation import off_policy_blocks, off_policy_value, replay
+from tests.service import ROOT, SERVICE
+
+pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
+pytestmark = pytest.mark.thorough
+
+MODULES = ("settings", "store", "choices", "learner", "monitor", "history", "serve")
+
+
+class Clock:
+    """Stands for the module `time` in the service."""
+
+    now = 2_000_000.0
+
+    def time(self):
+        return self.now
+
+
+class Parts:
+    """The modules of the service in this process, with a clock that a test moves."""
+
+    def __init__(self, folder, monkeypatch):
+        monkeypatch.setenv("SERVICE_FOLDER", str(folder))
+        monkeypatch.setenv("SERVICE_WITHIN", "600")
+        monkeypatch.syspath_prepend(SERVICE)
+        for name in MODULES:
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        for name in MODULES:
+            setattr(self, name, importlib.import_module(name))
+        self.folder, self.clock, self.connections = folder, Clock(), []
+        monkeypatch.setattr(self.store, "time", self.clock)
+        self.rng = np.random.default_rng(0)
+        self.open()
+
+    def open(self):
+        """Start the learner again."""
+        self.database = self.store.connect()
+        self.connections.append(self.database)
+        self.policy, self.number = self.store.load()
+
+    def visit(self, arms=None):
+        """Id of a new choice."""
+        x, arms = self.rng.normal(size=(1, 2)), arms or self.store.ARMS
+        arm, propensity = self.choices.choose(self.policy, x, arms)
+        record = self.policy.record(x, arm, propensity, available=[tuple(arms)])
+        assert self.store.write(self.database, [record]) == [True]
+        return record["id"]
+
+    def reward(self, choice_id, reward=1.0):
+        """Whether the reward counts."""
+        return self.store.write(self.database, [(choice_id, reward)])[0]
+
+    def learn(self, seconds=0):
+        """Number of events learned after some time."""
+        self.clock.now += seconds
+        before = n_events(self.policy)
+        self.policy, self.number = self.learner.step(self.database, self.policy, self.number)
+        return n_events(self.policy) - before
+
+    def remove_database(self, to):
+        """Move the database away, as if the service did not run."""
+        self.database.close()
+        to.mkdir()
+        for path in self.folder.glob("log.sqlite*"):
+            path.rename(to / path.name)
+
+    def report(self):
+        return self.monitor.report(self.number)
+
+
+def n_events(policy):
+    """Number of events that a policy has learned, which may be none."""
+    return int(policy.n_updates_.sum()) if hasattr(policy, "arms_") else 0
+
+
+@pytest.fixture
+def parts(tmp_path, monkeypatch):
+    parts = Parts(tmp_path, monkeypatch)
+    yield parts
+    for connection in parts.connections:
+        connection.close()
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+def test_a_full_disk_is_named(parts):
+    connection = parts.database
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    record = {"id": "0", "context": [0.0] * 10_000}
+    with pytest.raises(sqlite3.OperationalError, match="database or disk is full"):
+        parts.store.write(connection, [record])
+    connection.execute("PRAGMA max_page_count = 1000")  # there is space again
+    assert parts.store.write(connection, [record]) == [True]
+
+
+def test_an_acknowledged_reward_counts_after_a_restart_with_less_time(parts):
+    """WITHIN decides when a reward is taken, not later whether it is learned."""
+    record = parts.policy.record([1.0, 0.0], "a", 0.5, available=parts.store.ARMS)
+    parts.store.write(parts.database, [record])
+    parts.clock.now += 300
+    assert parts.reward(record["id"])
+    parts.store.WITHIN = 60.0
+    assert parts.learn(400) == 1
+    assert parts.policy.predict_reward([[1.0, 0.0]])[0, 0] > 0.5
+
+
+@pytest.mark.parametrize("ahead", [3600, 86_400, 1e10])
+def test_a_choice_stored_while_the_clock_is_ahead_holds_up_no_other(parts, ahead, caplog):
+    for k in range(6):
+        parts.clock.now += ahead if k in (3, 5) else 0
+        choice = parts.visit()
+        parts.clock.now -= ahead if k in (3, 5) else 0
+    assert parts.learn(700) == 5  # the fourth counts as the fifth
+    assert parts.reward(choice)
+    parts.open()
+    assert parts.learn(590) == 0
+    assert parts.learn(20) == 1  # the last one counts from when it was first read
+    assert "choice 4 is dated" in caplog.text
+    assert parts.report()["errors"] == []
+
+
+def test_a_clock_that_goes_back_for_a_moment_changes_nothing(parts):
+    choices = [parts.visit() for _ in range(3)]
+    assert parts.learn(-86_400) == 0
+    assert parts.learn(86_400 + 300) == 0
+    assert all(parts.reward(choice) for choice in choices)
+    assert parts.learn(400) == 3
+
+
+def test_a_reward_of_a_choice_that_is_learned_is_refused(parts):
+    choices = [parts.visit() for _ in range(2)]
+    assert parts.learn(700) == 2
+    parts.clock.now -= 690
+    assert not parts.reward(choices[0])
+    parts.clock.now += 690
+    parts.store.WITHIN = 3600.0
+    assert not parts.reward(choices[1])
+    assert not parts.reward(choices[1])  # again
+    assert parts.report()["rewards_late"] == 2
+
+
+@pytest.mark.parametrize("error", [MemoryError, OSError])
+def test_an_error_that_passes_loses_no_choice(parts, monkeypatch, error):
+    choices = [parts.visit() for _ in range(20)]
+    assert all(parts.reward(choice) for choice in choices[:10])
+
+    def fail(*args, **kwargs):
+        raise error("not now")
+
+    for module, name in ((parts.learner, "join_rewards"), (parts.store.os, "fsync")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, fail)
+            with pytest.raises(error, match="not now"):
+                parts.learn(700)
+        parts.open()
+        assert n_events(parts.policy) == 0
+        assert not parts.reward(choices[-1])  # its choice was about to be learned
+    assert parts.learn() == 20
+    assert parts.report()["set_aside"] == 0
+    assert parts.policy.predict_reward(np.zeros((1, 2))).mean() > 0.3
+
+
+def test_what_is_set_aside_can_be_learned_later(parts, monkeypatch, caplog):
+    choices = [parts.visit() for _ in range(10)]
+    parts.reward(choices[4])
+    good = json.loads(parts.database.execute("SELECT record FROM choices").fetchall()[4][0])
+    change = "UPDATE choices SET record = ? WHERE number = ?"
+    for record, number in ((json.dumps(good | {"arm": "<script>"}), 5), ("{", 6)):
+        parts.database.execute(change, (record, number))
+    assert parts.learn(700) == 8
+    assert caplog.text.count("is set aside") == 2
+    report = parts.report()
+    assert report["set_aside"] == 2 and "2 choices could not be learned" in report["errors"][0]
+
+    parts.database.execute(change, (json.dumps(good), 5))
+    assert parts.learn() == 0
+    parts.learner.main(again=True)
+    kept = parts.store.set_aside
+
+    def killed(connection, rows, reasons):
+        if reasons:  # of what has just been tried
+            raise KeyboardInterrupt
+        kept(connection, rows, reasons)
+
+    monkeypatch.setattr(parts.store, "set_aside", killed)
+    with pytest.raises(KeyboardInterrupt):
+        parts.learn()
+    monkeypatch.setattr(parts.store, "set_aside", kept)
+    parts.open()
+    assert n_events(parts.policy) == 9  # the state was saved, and the table not changed
+    assert parts.learn() == 0
+    assert parts.report()["set_aside"] == 1  # that which is still wrong
+    for _ in range(3):
+        parts.visit()
+    assert parts.learn(700) == 3
+
+
+def test_a_new_database_is_learned_from_its_beginning_and_an_old_one_from_where_it_was(
+    parts, tmp_path, caplog
+):
+    for _ in range(30):
+        parts.visit()
+    assert parts.learn(700) == 30
+    parts.visit()
+    with closing(parts.store.connect()) as running:
+        parts.remove_database(tmp_path / "first")
+        with pytest.raises(parts.store.Replaced, match="was replaced while"):
+            parts.store.write(running, [{"id": "0"}])
+    parts.open()
+    choices = [parts.visit() for _ in range(25)]
+    assert all(parts.reward(choice) for choice in choices)
+    assert parts.learn(700) == 25
+    assert "nothing from this one" in caplog.text
+    parts.remove_database(tmp_path / "second")
+    for path in (tmp_path / "first").iterdir():
+        path.rename(tmp_path / path.name)
+    parts.open()
+    assert (parts.number, parts.learn(0)) == (30, 1)
+    assert n_events(parts.policy) == 56
+
+
+def test_a_database_that_is_restored_from_a_copy_goes_on_with_new_numbers(parts, tmp_path, caplog):
+    for _ in range(20):
+        parts.visit()
+    with closing(sqlite3.connect(tmp_path / "copy")) as copy:
+        parts.database.backup(copy)
+    for _ in range(10):
+        parts.visit()
+    assert parts.learn(700) == 30
+    parts.remove_database(tmp_path / "lost")
+    (tmp_path / "copy").rename(tmp_path / "log.sqlite")
+    with closing(sqlite3.connect(tmp_path / "log.sqlite")) as database:  # not seen by `connect`
+        assert database.execute("SELECT MAX(number) FROM choices").fetchone() == (20,)
+        assert "ends with 20" in parts.report()["errors"][0]
+    parts.open()
+    assert "ends with 20" in caplog.text
+    choices = [parts.visit() for _ in range(25)]
+    assert all(parts.reward(choice) for choice in choices)
+    assert parts.learn(700) == 25
+    assert parts.number == 55
+    assert "choices 21 to 30 were learned" in parts.report()["errors"][0]
+
+
+def test_an_older_state_learns_again_what_it_lacks(parts, tmp_path):
+    """The same, to the bit, as rewards of learned choices do not change."""
+    for part in range(2):
+        choices = [parts.visit() for _ in range(20)]
+        assert all(parts.reward(choice) for choice in choices[::3])
+        assert parts.learn(700) == 20
+        if not part:
+            state = (tmp_path / "policy.joblib").read_bytes()
+    learned = parts.policy
+    (tmp_path / "policy.joblib").write_bytes(state)
+    parts.open()
+    assert (parts.number, parts.learn()) == (20, 20)
+    X = np.eye(2)
+    np.testing.assert_array_equal(parts.policy.decision_function(X), learned.decision_function(X))
+
+
+def test_a_state_from_before_databases_had_ids_goes_on(parts, tmp_path):
+    for _ in range(20):
+        parts.visit()
+    assert parts.learn(700) == 20
+    joblib.dump((parts.policy, parts.number), tmp_path / "policy.joblib")
+    parts.visit()
+    parts.open()
+    assert parts.learn(700) == 1
+
+
+def test_a_state_of_other_contexts_is_refused(parts, tmp_path):
+    policy = GLMUCBPolicy(arms=["a", "b"]).fit(
+        np.eye(3), {"action": ["a"] * 3, "reward": [0.0] * 3}
+    )
+    joblib.dump((policy, 3), tmp_path / "policy.joblib")
+    with pytest.raises(ValueError, match="contexts of 3 features, and N_FEATURES is 2"):
+        parts.store.load()
+
+
+def teach(parts, n):
+    """Choices without a click."""
+    for _ in range(n):
+        parts.visit()
+    assert parts.learn(700) == n
+
+
+def test_a_new_arm_is_chosen_and_a_retired_one_is_not(parts):
+    teach(parts, 900)
+    parts.store.ARMS = ["b", "c", "new", "newer"]
+    parts.open()
+    x, n = np.array([[0.5, 0.5]]), 4000
+    chosen = [parts.choices.choose(parts.policy, x, parts.store.ARMS) for _ in range(n)]
+    for arm in parts.store.ARMS:
+        propensities = {round(p, 12) for label, p in chosen if label == arm}
+        share = sum(label == arm for label, _ in chosen) / n
+        assert len(propensities) == 1  # each way to an arm has the same propensity
+        assert share == pytest.approx(propensities.pop(), abs=0.03)
+    assert {arm for arm, _ in chosen} == set(parts.store.ARMS)
+    teach(parts, 50)  # also of arms that no policy knew
+    assert {"new", "newer", "a"} <= set(parts.policy.arms_)
+
+
+def test_an_arm_with_few_events_has_a_least_propensity(parts):
+    """Also if the policy hardly explores any more, and expects little of the arm."""
+    arms = np.array(["a", "b", "new"])[np.r_[np.arange(6000) % 2, [2] * 20]]
+    log = {"action": arms, "reward": np.where(arms == "new", 0.0, 1.0)}
+    X = np.random.default_rng(0).normal(size=(len(arms), 2))
+    policy = GLMUCBPolicy(exploration="squarecb").fit(X, log)
+    x, names = X[:1], ["a", "b", "new"]
+    assert policy.select_proba(x)[0][2] < 0.01
+    chosen = [parts.choices.choose(policy, x, names) for _ in range(1000)]
+    assert min(p for arm, p in chosen if arm == "new") >= parts.choices.LEAST_PROPENSITY
+    assert sum(arm == "new" for arm, _ in chosen) > 25
+    assert sum({arm: p for arm, p in chosen}.values()) == pytest.approx(1)
+
+
+def test_the_log_is_read_in_blocks(parts):
+    choices = [parts.visit() for _ in range(300)]
+    records = [
+        json.loads(text)
+        for (text,) in parts.database.execute("SELECT record FROM choices ORDER BY number")
+    ]
+    for choice, record in zip(choices, records, strict=True):
+        if record["arm"] == "b":
+            assert parts.reward(choice)
+    change = "UPDATE choices SET record = ? WHERE number = ?"
+    twice = json.dumps(records[9] | {"available": ["a", "a", "b", "c"]})
+    parts.database.execute(change, (twice, 10))
+    parts.database.execute(change, (json.dumps(records[19] | {"arm": "?"}), 20))
+    assert parts.learn(700) == 299
+    parts.visit()  # is still waiting
+    X, log = parts.history.read_log()
+    assert len(X) == len(log) == 299
+    assert log["reward"].sum() == sum(
+        record["arm"] == "b" for record in records[:19] + records[20:]
+    )
+    blocks = list(parts.history.read_blocks(block_size=100))
+    assert [len(block) for _, block in blocks] == [100, 100, 99]
+    assert len(parts.history.read_log(since=100)[0]) == 200
+    policy = parts.store.first_policy().partial_fit(X[:150], log[:150])
+    X, log, blocks = X[150:], log[150:], list(parts.history.read_blocks(100, since=151))
+    whole = off_policy_value(policy, X, log, rule="predict")
+    assert whole.mean_reward == pytest.approx(1, abs=0.05)
+    in_parts = off_policy_blocks(policy, blocks, rule="predict")["snips"]
+    assert in_parts.mean_reward == pytest.approx(whole.mean_reward)
+    assert replay(parts.store.first_policy(), X, log).n_accepted > 50
+
+
+def test_the_log_without_an_event_says_so(parts):
+    with pytest.raises(ValueError, match="no choice after this number"):
+        parts.history.read_log()
+
+
+def test_what_an_operator_is_told(parts):
+    report = parts.report()
+    assert report["status"] == "ok" and report["errors"] == []
+    assert report["state_age_seconds"] is None and report["last"] == 0
+    text, kind = parts.monitor.metrics(report)
+    assert b"bandit_due 0.0" in text and kind.startswith("text/plain")
+    for _ in range(3):
+        parts.visit()
+        parts.clock.now += 500
+    report = parts.report()
+    assert (report["due"], report["waiting"], report["due_seconds"]) == (2, 1, 900)
+    assert "2 choices are due and not learned" in report["errors"][0]
+    assert report["database"] == parts.database.id
+    assert parts.learn() == 2
+    assert parts.report()["state_age_seconds"] is not None
+    assert parts.report()["errors"] == []
+    page = (ROOT / "docs" / "how_to" / "service.md").read_text(encoding="utf-8")
+    delete = re.search("```sql\n(.*?)```", page, re.DOTALL)[1]
+    parts.database.executescript(delete)
+    count = "SELECT COUNT(*) FROM choices"
+    assert parts.database.execute(count).fetchone() == (1,)
+    assert parts.learn(700) == 1
+    parts.database.executescript(delete.replace("old", "older"))
+    assert parts.database.execute(count).fetchone() == (0,)
+    assert parts.report()["errors"] == []
+    parts.open()
+    parts.visit()
+    assert parts.learn(700) == 1
+    unreadable = parts.monitor.report(parts.number, readable=False)["errors"]
+    assert "policy.joblib cannot be read" in unreadable[0]
+
+
+def test_the_learner_says_what_is_wrong_and_that_the_clock_jumps(parts, caplog, monkeypatch):
+    lookout = parts.learner.Lookout()
+    parts.visit()
+    parts.clock.now += 1000
+    lookout.look(0)
+    assert "1 choices are due" in caplog.text and "jumped" not in caplog.text
+    monkeypatch.setattr(parts.learner, "time", shifted := Clock())
+    shifted.monotonic = time.monotonic
+    lookout.look(0)
+    assert "the clock has jumped by" in caplog.text
+    assert caplog.text.count("are due") == 1  # not at each step
+
+
+@pytest.mark.parametrize("text", ["nan", "-1", "inf", "ten", ""])
+def test_a_time_that_cannot_be_is_refused(parts, text):
+    with pytest.raises(SystemExit, match=f"SERVICE_WITHIN is {text!r}: it must be a number"):
+        parts.settings.read_within(text)
+
+
+@pytest.mark.parametrize("text", ["", "a,,b", "a,b,a"])
+def test_arms_that_cannot_be_are_refused(parts, text):
+    with pytest.raises(SystemExit, match="it must name arms"):
+        parts.settings.read_arms(text)
+    assert parts.settings.read_arms("tea, green tea") == ["tea", "green tea"]
+
+
+def test_a_setting_that_cannot_be_ends_the_start_with_one_sentence(tmp_path):
+    environment = os.environ | {"SERVICE_FOLDER": str(tmp_path), "SERVICE_WITHIN": "soon"}
+    run = subprocess.run(
+        [sys.executable, SERVICE / "serve.py"], env=environment, capture_output=True, text=True
+    )
+    assert run.returncode == 1
+    assert run.stderr == "SERVICE_WITHIN is 'soon': it must be a number of seconds, 0 or more.\n"
+
+
+class Ended:
+    """A process that has ended at once."""
+
+    pid, exitcode = 1, -9
+
+
+def test_a_process_that_ends_again_and_again_is_started_later_and_later(parts, monkeypatch):
+    clock, starts = Clock(), []
+    clock.monotonic = clock.time
+    monkeypatch.setattr(parts.serve, "time", clock)
+
+    def start():
+        starts.append(clock.now)
+        return Ended()
+
+    child = parts.serve.Child("worker 1", start)
+    for _ in range(2400):
+        child.look()
+        clock.now += 0.1
+    delays = np.diff(starts)
+    assert delays[:6] == pytest.approx([0.1, 1.1, 2.1, 4.1, 8.1, 16.1], abs=0.15)
+    assert delays[6:] == pytest.approx(30.1, abs=0.15)
+    for _ in range(2):
+        clock.now += 1000  # started, and ran for long
+        child.look()
+    assert child.delay == parts.serve.FIRST_DELAY
