@@ -57,13 +57,18 @@ class Parts:
         self.connections.append(self.database)
         self.policy, self.number = self.store.load()
 
-    def visit(self, arms=None):
+    def visit(self):
         """Id of a new choice."""
-        x, arms = self.rng.normal(size=(1, 2)), arms or self.store.ARMS
-        arm, propensity = self.choices.choose(self.policy, x, arms)
-        record = self.policy.record(x, arm, propensity, available=[tuple(arms)])
-        assert self.store.write(self.database, [record]) == [True]
-        return record["id"]
+        return self.visits(1)[0]
+
+    def visits(self, n):
+        """Ids of new choices, written in one transaction."""
+        records, arms = [], self.store.ARMS
+        for x in self.rng.normal(size=(n, 1, 2)):
+            arm, propensity = self.choices.choose(self.policy, x, arms)
+            records.append(self.policy.record(x, arm, propensity, available=[tuple(arms)]))
+        assert self.store.write(self.database, records) == [True] * n
+        return [record["id"] for record in records]
 
     def reward(self, choice_id, reward=1.0):
         """Whether the reward counts."""
@@ -298,8 +303,7 @@ def test_a_state_of_other_contexts_is_refused(parts, tmp_path):
 
 def teach(parts, n):
     """Choices without a click."""
-    for _ in range(n):
-        parts.visit()
+    parts.visits(n)
     assert parts.learn(700) == n
 
 
@@ -334,14 +338,17 @@ def test_an_arm_with_few_events_has_a_least_propensity(parts):
 
 
 def test_the_log_is_read_in_blocks(parts):
-    choices = [parts.visit() for _ in range(300)]
+    choices = parts.visits(300)
     records = [
         json.loads(text)
         for (text,) in parts.database.execute("SELECT record FROM choices ORDER BY number")
     ]
-    for choice, record in zip(choices, records, strict=True):
-        if record["arm"] == "b":
-            assert parts.reward(choice)
+    liked = [
+        (choice, 1.0)
+        for choice, record in zip(choices, records, strict=True)
+        if record["arm"] == "b"
+    ]
+    assert all(parts.store.write(parts.database, liked))
     change = "UPDATE choices SET record = ? WHERE number = ?"
     twice = json.dumps(records[9] | {"available": ["a", "a", "b", "c"]})
     parts.database.execute(change, (twice, 10))
