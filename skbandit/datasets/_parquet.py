@@ -26,7 +26,13 @@ __all__ = ["read_parquet_log"]
 
 Block = TypeVar("Block")
 
-_LOG = ("action", "reward", "propensity", "timestamp", "available")
+_COLUMN_NAMES = ("action", "reward", "propensity", "timestamp", "available")
+
+TABLE_ROWS = 500_000
+"""Rows of a table of `read_parquet_tables`: fewer take longer, more need more memory."""
+
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""Name of a folder of rows without a value, as pandas, Dask and Spark write it."""
 
 
 def read_parquet_log(
@@ -106,13 +112,13 @@ def read_parquet_log(
     if twice:
         raise ValueError(f"features contains column {twice[0]!r} twice.")
     renamed = _read_names(names)
-    columns = {name: renamed.get(name, name) for name in _LOG}
-    opened = _open(source, "source")
+    columns = {name: renamed.get(name, name) for name in _COLUMN_NAMES}
+    opened = _open_dataset(source, "source")
     _check_columns(opened.schema, features, columns, as_labels(renamed.values(), "names"))
     present = {name: column for name, column in columns.items() if column in opened.schema.names}
     names = list(dict.fromkeys([*features, *present.values()]))
     convert = partial(_block, features=features, columns=present)
-    return _read(opened, names, int(block_size), {*features, *columns.values()}, convert)
+    return _read_batches(opened, names, int(block_size), {*features, *columns.values()}, convert)
 
 
 def read_parquet_tables(
@@ -129,13 +135,9 @@ def read_parquet_tables(
     name : str
         Name of `source` in error messages.
     """
-    opened = _open(source, name)
+    opened = _open_dataset(source, name)
     columns = choose(opened.schema.names)
-    return _read(opened, columns, BATCH_SIZE, set(columns), read_table)
-
-
-BATCH_SIZE = 500_000
-"""Rows of a table of `read_parquet_tables`: fewer take longer, more need more memory."""
+    return _read_batches(opened, columns, TABLE_ROWS, set(columns), read_table)
 
 
 def _read_names(names: Any) -> dict[str, str]:
@@ -143,9 +145,9 @@ def _read_names(names: Any) -> dict[str, str]:
     if not (names is None or isinstance(names, Mapping)):
         raise TypeError(f"names must be a dict of column names, got {names!r}.")
     renamed = dict(names or {})
-    unknown = [name for name in renamed if name not in _LOG]
+    unknown = [name for name in renamed if name not in _COLUMN_NAMES]
     if unknown:
-        raise ValueError(f"names has the key {unknown[0]!r}, expected some of {_LOG}.")
+        raise ValueError(f"names has the key {unknown[0]!r}, expected some of {_COLUMN_NAMES}.")
     return renamed
 
 
@@ -154,12 +156,12 @@ def _check_columns(
 ) -> None:
     """Require each feature, action, reward and `named` column once, and lists in available."""
     with _in_pyarrow("the column names of source"):
-        found = Counter(schema.names)
+        counts = Counter(schema.names)
     required = [*features, columns["action"], columns["reward"], *named]
     for name in (*required, *columns.values()):
-        if found[name] > 1:  # possible in a Dataset
+        if counts[name] > 1:  # possible in a Dataset
             raise ValueError(f"two columns are named {name!r}, among {schema.names}.")
-        if name in required and not found[name]:
+        if name in required and not counts[name]:
             raise ValueError(f"no column {name!r} among {schema.names}.")
     _check_lists(schema, columns["available"])
 
@@ -172,7 +174,7 @@ class _Opened(NamedTuple):
     folders: dict[str, dict[str, Any]] | None  # values in the folders' names, by file and column
 
 
-def _open(source: Any, name: str) -> _Opened:
+def _open_dataset(source: Any, name: str) -> _Opened:
     """The files as a pyarrow Dataset."""
     datasets = import_optional("pyarrow.dataset", "reading Parquet files")
     if isinstance(source, datasets.Dataset):
@@ -218,10 +220,6 @@ def _matching(path: str, name: str) -> list[str]:
     if not matches:
         raise FileNotFoundError(f"{name}: no such file: nothing matches {path!r}.")
     return matches
-
-
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-"""Name of a folder of rows without a value, as pandas, Dask and Spark write it."""
 
 
 def _values_of_folders(files: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -305,7 +303,7 @@ def _kind_of_type(kind: Any) -> str | None:
     return "text" if str(kind) in text else str(kind)
 
 
-def _read(
+def _read_batches(
     opened: _Opened,
     columns: list[str],
     block_size: int,

@@ -277,9 +277,11 @@ def test_parquet_reads_only_what_is_needed(tmp_path, monkeypatch):
     from skbandit.datasets import _parquet
 
     TABLE.to_parquet(tmp_path / "table.parquet")
-    calls, read = [], _parquet._read
+    calls, read = [], _parquet._read_batches
     monkeypatch.setattr(_parquet, "TABLE_ROWS", 70)
-    monkeypatch.setattr(_parquet, "_read", lambda *given: calls.append(given) or read(*given))
+    monkeypatch.setattr(
+        _parquet, "_read_batches", lambda *given: calls.append(given) or read(*given)
+    )
     assert_same(tmp_path, GOALS, by="g", weight="w")
     assert set(calls[0][1]) == {"y", "p", "w", "g", "h", "age", "amount", "deployed"}
     assert_same(tmp_path, recall(old))  # a function may read any column
