@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
@@ -37,10 +40,11 @@ def read_parquet_log(
 
     Parameters
     ----------
-    source : path, list of paths, or pyarrow Dataset
+    source : path, iterable of paths, or pyarrow Dataset
         A file, a folder of files (read in the order of their names), or files in the given
-        order, on disk or at any address that pyarrow reads. A Dataset may be filtered, as by
-        ``pyarrow.dataset.dataset(...).filter(...)``.
+        order, on disk or at any address that pyarrow reads. A path on disk may be a pattern, such
+        as ``"logs/2026-*.parquet"``. Folders such as ``region=east`` are a column. A Dataset may
+        be filtered, as by ``pyarrow.dataset.dataset(...).filter(...)``.
     features : iterable of str
         Columns that are contexts; may be empty.
     names : dict of str, default=None
@@ -60,7 +64,8 @@ def read_parquet_log(
     Raises
     ------
     ValueError
-        If a column is missing in any file, or the content of a file cannot be read.
+        If a column is missing in any file, holds values of another kind than in the files before
+        (such as text after numbers), or the content of a file cannot be read.
     OSError
         If a file is missing, damaged or not a Parquet file.
     ImportError
@@ -75,6 +80,9 @@ def read_parquet_log(
     -----
     Other columns are not read. Memory is needed for a few blocks and their row group: write files
     with row groups of at most a few million events.
+
+    Each file is read in its own types, so a column may be of integers in one and of floats in
+    another. A Dataset is read in the types of its schema.
 
     Examples
     --------
@@ -99,14 +107,12 @@ def read_parquet_log(
         raise ValueError(f"features contains column {twice[0]!r} twice.")
     renamed = _read_names(names)
     columns = {name: renamed.get(name, name) for name in _LOG}
-    dataset = _open(source, "source")
-    _check_columns(dataset.schema, features, columns, as_labels(renamed.values(), "names"))
-    present = {name: column for name, column in columns.items() if column in dataset.schema.names}
-    # a Dataset may omit or add columns on purpose
-    shared = set() if dataset is source else {*features, *columns.values()}
+    opened = _open(source, "source")
+    _check_columns(opened.schema, features, columns, as_labels(renamed.values(), "names"))
+    present = {name: column for name, column in columns.items() if column in opened.schema.names}
     names = list(dict.fromkeys([*features, *present.values()]))
     convert = partial(_block, features=features, columns=present)
-    return _read(dataset, names, int(block_size), shared, convert)
+    return _read(opened, names, int(block_size), {*features, *columns.values()}, convert)
 
 
 def read_parquet_tables(
@@ -116,17 +122,16 @@ def read_parquet_tables(
 
     Parameters
     ----------
-    source : path, list of paths, or pyarrow Dataset
+    source : path, iterable of paths, or pyarrow Dataset
         As in `read_parquet_log`.
     choose : callable
         Maps the names of all columns to those to read.
     name : str
         Name of `source` in error messages.
     """
-    dataset = _open(source, name)
-    columns = choose(dataset.schema.names)
-    shared = set() if dataset is source else set(columns)
-    return _read(dataset, columns, BATCH_SIZE, shared, read_table)
+    opened = _open(source, name)
+    columns = choose(opened.schema.names)
+    return _read(opened, columns, BATCH_SIZE, set(columns), read_table)
 
 
 BATCH_SIZE = 500_000
@@ -159,25 +164,98 @@ def _check_columns(
     _check_lists(schema, columns["available"])
 
 
-def _open(source: Any, name: str) -> Any:
+class _Opened(NamedTuple):
+    """Files, or a Dataset as it was passed."""
+
+    dataset: Any
+    schema: Any  # of the first file and its folders, or of the Dataset
+    folders: dict[str, dict[str, Any]] | None  # values in the folders' names, by file and column
+
+
+def _open(source: Any, name: str) -> _Opened:
     """The files as a pyarrow Dataset."""
     datasets = import_optional("pyarrow.dataset", "reading Parquet files")
     if isinstance(source, datasets.Dataset):
-        return source
+        return _Opened(source, source.schema, None)
     alone = isinstance(source, str | bytes | os.PathLike)
     try:
-        files = [os.fsdecode(path) for path in ([source] if alone else source)]
+        paths = [os.fsdecode(path) for path in ([source] if alone else source)]
     except TypeError as error:
         raise TypeError(
             f"{name} must be a path, a list of paths or a pyarrow Dataset, got {source!r}."
         ) from error
-    if not files or "" in files:
+    if not paths or "" in paths:
         raise ValueError(f"{name} contains no file name.")
+    files = [file for path in paths for file in _matching(path, name)]
     with _in_pyarrow(name):
-        dataset = datasets.dataset(files[0] if alone else files, format="parquet")
+        if alone and files == paths:
+            dataset = datasets.dataset(files[0], format="parquet")
+        else:
+            parts = [
+                datasets.dataset(file, format="parquet").files if os.path.isdir(file) else [file]
+                for file in files
+            ]
+            dataset = datasets.dataset([file for part in parts for file in part], format="parquet")
     if not dataset.files:
         raise ValueError(f"{name}={files[0]!r} is a folder without files.")
-    return dataset
+    folders = _values_of_folders(dataset.files)
+    schema = dataset.schema
+    for column, value in folders[dataset.files[0]].items():
+        if column not in schema.names:
+            schema = schema.append(_literal_field(column, value))
+    return _Opened(dataset, schema, folders)
+
+
+def _matching(path: str, name: str) -> list[str]:
+    """The path, or what matches it if it is a pattern, in the order of the names."""
+    if "://" in path or not glob.has_magic(path) or os.path.exists(path):
+        return [path]
+    matches = sorted(glob.glob(path, recursive=True))
+    if "**" in path:  # folders would repeat their files
+        matches = [match for match in matches if os.path.isfile(match)]
+    if not os.path.basename(path).startswith("_"):  # as in a folder, no _SUCCESS
+        matches = [match for match in matches if not os.path.basename(match).startswith("_")]
+    if not matches:
+        raise FileNotFoundError(f"{name}: no such file: nothing matches {path!r}.")
+    return matches
+
+
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""Name of a folder of rows without a value, as pandas, Dask and Spark write it."""
+
+
+def _values_of_folders(files: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Values in the names of folders such as ``region=east``, by file and column.
+
+    They are integers if they all look like it: not "01", which would equal "1".
+    """
+    texts = {
+        file: {
+            unquote(column): None if value == _NO_VALUE else unquote(value)
+            for column, equals, value in (part.partition("=") for part in file.split("/")[:-1])
+            if equals and column
+        }
+        for file in files
+    }
+    others = {
+        column
+        for folders in texts.values()
+        for column, value in folders.items()
+        if value is not None and not re.fullmatch(r"0|-?[1-9][0-9]{0,17}", value)
+    }
+    return {
+        file: {
+            column: value if value is None or column in others else int(value)
+            for column, value in folders.items()
+        }
+        for file, folders in texts.items()
+    }
+
+
+def _literal_field(name: str, value: Any) -> Any:
+    """A column of a schema that holds a value."""
+    lib = import_optional("pyarrow.lib", "reading Parquet files")
+    return lib.field(name, lib.scalar(value).type)
 
 
 @contextmanager
@@ -196,7 +274,7 @@ def _in_pyarrow(place: str) -> Iterator[None]:
 
 def _check_lists(schema: Any, name: str) -> None:
     """Require lists of labels in the column available, if present."""
-    if name not in schema.names:
+    if name not in schema.names or _kind_of_type(schema.field(name).type) is None:
         return
     types = import_optional("pyarrow.types", "reading Parquet files")
     kind = schema.field(name).type
@@ -205,44 +283,172 @@ def _check_lists(schema: Any, name: str) -> None:
         raise ValueError(f"column {name!r} must hold lists of arm labels, its type is {kind}.")
 
 
+def _kind_of_type(kind: Any) -> str | None:
+    """Kind of a type's values, of which those of another kind are never equal; None: of none."""
+    types = import_optional("pyarrow.types", "reading Parquet files")
+    if types.is_null(kind):
+        return None
+    if types.is_dictionary(kind):
+        return _kind_of_type(kind.value_type)
+    if types.is_boolean(kind) or types.is_integer(kind):
+        return "numbers"
+    if types.is_floating(kind) or types.is_decimal(kind):
+        return "numbers"
+    if types.is_date(kind):
+        return "dates"
+    if types.is_timestamp(kind):
+        return "times without a time zone" if kind.tz is None else "times with a time zone"
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        values = _kind_of_type(kind.value_type)
+        return None if values is None else f"lists of {values}"
+    text = {"string", "large_string", "string_view"}
+    return "text" if str(kind) in text else str(kind)
+
+
 def _read(
-    dataset: Any,
+    opened: _Opened,
     columns: list[str],
     block_size: int,
     shared: set[str],
     convert: Callable[[Any], Block],
 ) -> Iterator[Block]:
     """Yield the blocks; a separate generator, so that arguments are checked at the call."""
-    scanned = dataset.scanner(
-        columns=columns,
-        batch_size=block_size,
-        batch_readahead=1,
-        fragment_readahead=1,
-    ).scan_batches()
-    files = getattr(dataset, "files", [])
+    options = {"batch_size": block_size, "batch_readahead": 1}
+    if opened.folders is None:
+        options["fragment_readahead"] = 1
+        parts = _tagged(opened.dataset.scanner(columns=columns, **options), opened, columns)
+    else:
+        parts = _by_file(opened, columns, shared, options)
+    for place, batch in parts:
+        with _in_pyarrow(place):
+            batch.validate(full=True)  # else invalid UTF-8 would surface much later
+            block = convert(batch)
+        yield block
+
+
+def _tagged(scanner: Any, opened: _Opened, columns: list[str]) -> Iterator[tuple[str, Any]]:
+    """The batches of a Dataset, which may omit or add columns on purpose, and their place."""
+    batches = scanner.scan_batches()
+    files = getattr(opened.dataset, "files", [])
     file, n_rows = files[0] if files else "the dataset", 0
     while True:
         # pyarrow's errors do not name the file
         place = f"{file} or a file after it" if len(files) > 1 else file
-        with _in_pyarrow(f"{place}, after row {n_rows:,}"):
-            tagged = next(scanned, None)
+        place = f"{place}, after row {n_rows:,}"
+        with _in_pyarrow(place):
+            tagged = next(batches, None)
             if tagged is None:
                 return
-            file, batch = getattr(tagged.fragment, "path", file), tagged.record_batch
-            names = tagged.fragment.physical_schema.names
-            batch.validate(full=True)  # else invalid UTF-8 would surface much later
-            block = convert(batch) if len(batch) else None
-        for name in sorted(shared.intersection(names) ^ shared.intersection(dataset.schema.names)):
+            if getattr(tagged.fragment, "path", file) != file or not n_rows:
+                file = getattr(tagged.fragment, "path", file)
+                _refuse_casts(file, tagged.fragment.physical_schema, opened, columns)
+        if len(tagged.record_batch):
+            yield place, tagged.record_batch
+            n_rows += len(tagged.record_batch)
+
+
+def _refuse_casts(file: str, physical: Any, opened: _Opened, columns: list[str]) -> None:
+    """Require that a file's values stay what they are in the types of a Dataset.
+
+    By default those are the types of its first file; pyarrow casts to them without a word.
+    """
+    dataset = opened.dataset
+    for name in columns:
+        if physical.get_field_index(name) < 0:
+            continue
+        stored, kind = physical.field(name).type, opened.schema.field(name).type
+        if not _changes(stored, kind):
+            continue
+        files = getattr(dataset, "files", [])
+        if files:
+            first = dataset.format.inspect(files[0], dataset.filesystem)
+            if first.get_field_index(name) < 0 or first.field(name).type != kind:
+                return  # a schema that was chosen
+        raise ValueError(
+            f"{file}: column {name!r} is of type {stored}, and the Dataset would read it as {kind}, "
+            "the type in its first file: pass the paths instead, or a schema= to "
+            "pyarrow.dataset.dataset, or convert the column."
+        )
+
+
+def _changes(stored: Any, kind: Any) -> bool:
+    """Whether pyarrow's cast to another type could change values without an error."""
+    types = import_optional("pyarrow.types", "reading Parquet files")
+    stored, kind = (
+        side.value_type if types.is_dictionary(side) else side for side in (stored, kind)
+    )
+    if stored == kind or _kind_of_type(stored) is None:
+        return False
+    if _kind_of_type(stored) != _kind_of_type(kind):
+        return True
+    if str(_kind_of_type(kind)).startswith("lists"):
+        return _changes(stored.value_type, kind.value_type)
+    if types.is_floating(stored):
+        narrower = types.is_floating(kind) and kind.bit_width < stored.bit_width
+        return bool(narrower or types.is_boolean(kind) or types.is_decimal(kind))
+    return bool(types.is_boolean(kind))
+
+
+def _by_file(
+    opened: _Opened, columns: list[str], shared: set[str], options: dict[str, int]
+) -> Iterator[tuple[str, Any]]:
+    """The batches of files, each in its own types, and their place."""
+    compute = import_optional("pyarrow.compute", "reading Parquet files")
+    lib = import_optional("pyarrow.lib", "reading Parquet files")
+    assert opened.folders is not None
+    first = opened.dataset.files[0]
+    before: dict[str, tuple[str, Any]] = {}  # file and type of the first values of each column
+    for fragment in opened.dataset.get_fragments():
+        file, n_rows = fragment.path, 0
+        with _in_pyarrow(file):
+            physical = fragment.physical_schema
+        names = {*physical.names, *opened.folders[file]}
+        for name in sorted(shared.intersection(names) ^ shared.intersection(opened.schema.names)):
             has = "has a" if name in names else "has no"
-            raise ValueError(f"{file} {has} column {name!r}, unlike {files[0]}.")
-        if block is not None:
-            n_rows += len(batch)
-            yield block
+            raise ValueError(f"{file} {has} column {name!r}, unlike {first}.")
+        selected = {}
+        for name in columns:
+            selected[name] = compute.field(name)
+            if name not in physical.names:
+                selected[name] = compute.scalar(opened.folders[file][name])
+            elif _kind_of_type(physical.field(name).type) is None and name in before:
+                selected[name] = compute.scalar(lib.scalar(None, before[name][1]))
+        batches = fragment.scanner(columns=selected, **options).to_batches()
+        unseen = set(columns)
+        while True:
+            place = f"{file}, after row {n_rows:,}"
+            with _in_pyarrow(place):
+                batch = next(batches, None)
+            if batch is None:
+                break
+            for name in sorted(unseen):
+                if batch.column(name).null_count < len(batch):
+                    _note_type(name, file, batch.schema.field(name).type, before)
+                    unseen.remove(name)
+            if len(batch):
+                yield place, batch
+                n_rows += len(batch)
+
+
+def _note_type(name: str, file: str, kind: Any, before: dict[str, tuple[str, Any]]) -> None:
+    """Remember the type of a column's first values; require later ones of the same kind."""
+    values = _kind_of_type(kind)
+    if values is None:
+        return
+    types = import_optional("pyarrow.types", "reading Parquet files")
+    plain = kind.value_type if types.is_dictionary(kind) else kind
+    earlier, first = before.setdefault(name, (file, plain))
+    if values != (expected := _kind_of_type(first)):
+        raise ValueError(
+            f"{file}: column {name!r} holds {values} ({kind}), and {expected} ({first}) in "
+            f"{earlier}: convert it."
+        )
 
 
 def _block(batch: Any, features: list[str], columns: dict[str, str]) -> Bunch:
     """Contexts and log of a record batch."""
     y = {}
+    _check_lists(batch.schema, columns.get("available", ""))
     for name, column in columns.items():
         values = batch.column(column)
         y[name] = _pools(values) if name == "available" else exact_column(values)
