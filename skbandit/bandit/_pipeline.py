@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from skbandit.logs import align_rows
 from skbandit.utils._folds import behind_transformers, transformed
 from skbandit.utils._sklearn_compat import available_if
-from skbandit.utils._validation import warn_if_reordered
+from skbandit.utils._validation import refuse_lazy, warn_if_reordered
 
 if TYPE_CHECKING:
     from typing import Self
@@ -222,6 +222,10 @@ class PolicyPipeline(Pipeline):
         """
         own = {name: params.pop(name) for name in list(params) if "__" not in name}
         tables = {"reward": reward, "sample_weight": sample_weight}
+        refuse_lazy(
+            {"X": X, "y": y, **tables, "available": available},
+            ", or let partial_fit of a policy learn from one part at a time",
+        )
         warn_if_reordered({"X": X, "y": y, **tables, "attributes": own.get("attributes")})
         given = _given(available=align_rows(available, X), **tables, **own)
         if not get_config()["enable_metadata_routing"]:
@@ -267,7 +271,9 @@ class PolicyPipeline(Pipeline):
             Fitted pipeline.
         """
         self._validate_steps()
-        warn_if_reordered({"X": X, "y": y, "reward": reward, "sample_weight": sample_weight})
+        tables = {"X": X, "y": y, "reward": reward, "sample_weight": sample_weight}
+        refuse_lazy({**tables, "available": available}, ", or pass one part at a time")
+        warn_if_reordered(tables)
         available = align_rows(available, X)
         fitted = list(self.steps)
         for k, (name, transformer) in enumerate(self.steps[:-1]):

@@ -61,6 +61,7 @@ from skbandit.utils._validation import (
     check_row_weights,
     explained_entries,
     first_few,
+    refuse_lazy,
     warn,
     warn_if_reordered,
 )
@@ -225,6 +226,10 @@ class SequentialPolicy(GuardedPolicy):
         afresh: bool = False, **described: Any,
     ) -> Self:  # fmt: skip
         """Learn events, after those learned before unless `afresh`."""
+        refuse_lazy(
+            {"X": X, "y": y, "reward": reward, "available": available, "weight": sample_weight},
+            ", or let partial_fit learn from one part at a time",
+        )
         with self._guard.learning, atomic_fit(self) as draft:
             if afresh or not draft.__sklearn_is_fitted__():
                 draft._begin(X)

@@ -38,7 +38,13 @@ from skbandit.utils._sklearn_compat import (
     fit_context,
     rows_of,
 )
-from skbandit.utils._validation import as_contexts, check_row_weights, warn, warn_if_reordered
+from skbandit.utils._validation import (
+    as_contexts,
+    check_row_weights,
+    refuse_lazy,
+    warn,
+    warn_if_reordered,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -353,6 +359,10 @@ class SlatePolicy(GuardedPolicy):
 
     def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
         """Check slates, and pass what is known of their arms to the policy."""
+        refuse_lazy(
+            {"X": X, "y": y, "reward": reward, "available": available, "weight": sample_weight},
+            ", or let partial_fit learn from one part at a time",
+        )
         warn_if_reordered({"X": X, "y": y, "reward": reward, "sample_weight": sample_weight})
         available = align_rows(available, X)
         X = as_contexts(X)

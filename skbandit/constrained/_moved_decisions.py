@@ -56,7 +56,7 @@ from skbandit.rates import Rate
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import available_if, count_rows, fit_context
-from skbandit.utils._validation import silenced, warn, warn_if_reordered
+from skbandit.utils._validation import refuse_lazy, silenced, warn, warn_if_reordered
 
 if TYPE_CHECKING:
     from typing import Self
@@ -380,6 +380,9 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         classify: Callable[[np.ndarray], tuple[Any, np.ndarray]],
     ) -> FitRows:
         """Check the declared constraints and the arguments of `fit`, and set the classes."""
+        refuse_lazy(
+            {"X": X, "y": y, **metadata}, "; rate_report_blocks then reports rates of all rows"
+        )
         declared = self._declared()
         self._forget()
         rows = FitRows.read(X, y, metadata, classify)

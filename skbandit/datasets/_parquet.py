@@ -365,8 +365,8 @@ def _refuse_casts(file: str, physical: Any, opened: _Opened, columns: list[str])
             if first.get_field_index(name) < 0 or first.field(name).type != kind:
                 return  # a schema that was chosen
         raise ValueError(
-            f"{file}: column {name!r} is of type {stored}, and the Dataset would read it as {kind}, "
-            "the type in its first file: pass the paths instead, or a schema= to "
+            f"{file}: column {name!r} is of type {stored}, and the Dataset would read it as "
+            f"{kind}, the type in its first file: pass the paths instead, or a schema= to "
             "pyarrow.dataset.dataset, or convert the column."
         )
 
@@ -439,9 +439,11 @@ def _note_type(name: str, file: str, kind: Any, before: dict[str, tuple[str, Any
     plain = kind.value_type if types.is_dictionary(kind) else kind
     earlier, first = before.setdefault(name, (file, plain))
     if values != (expected := _kind_of_type(first)):
+        zones = values.startswith("times") and str(expected).startswith("times")
+        cure = ", as by dt.tz_localize" if zones else ""
         raise ValueError(
             f"{file}: column {name!r} holds {values} ({kind}), and {expected} ({first}) in "
-            f"{earlier}: convert it."
+            f"{earlier}: convert it{cure}."
         )
 
 

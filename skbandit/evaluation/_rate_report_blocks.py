@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -42,9 +43,10 @@ def rate_report_blocks(
 
     Parameters
     ----------
-    blocks : path, list of paths, pyarrow Dataset, iterable of tables, or Dask DataFrame
-        The rows. Of Parquet files (a file, a folder, or files in the given order), only the
-        columns that are needed are read. Tables are of pandas, as yielded by
+    blocks : path, iterable of paths, pyarrow Dataset, iterable of tables, or Dask DataFrame
+        The rows. Of Parquet files (a file, a folder, a pattern, or files in the given order), only
+        the columns that are needed are read, each file in its own types; folders such as
+        ``region=east`` are a column. Tables are of pandas, as yielded by
         ``read_csv(..., chunksize=...)``, polars or pyarrow. Dask's scheduler processes the
         partitions of a Dask DataFrame, on a cluster if one is connected.
     goals : rate, constraint, list of these, or dict of str to rate or constraint
@@ -123,6 +125,7 @@ def rate_report_blocks(
     named, groups = list(named_goals(goals)), names_of_groups(by)
     rates = tuple(rate_of(goal) for _, goal in named)
     reduction = BlockReducer(rates, y_true, y_pred, weight, tuple(groups))
+    blocks = _with_paths_listed(blocks)
     if _are_files(blocks):
         blocks = read_parquet_tables(blocks, reduction.choose, "blocks")
     elif hasattr(blocks, "to_delayed"):
@@ -142,6 +145,15 @@ def rate_report_blocks(
     data, positive = reduction.data(merged, pos_label, labels)
     table = data.train.columns.several(groups, f"by={groups}")
     return report_goals(named, data, positive, table, confidence_level)
+
+
+def _with_paths_listed(blocks: Any) -> Any:
+    """The same blocks; of a generator of paths, their list."""
+    if not isinstance(blocks, Iterator):
+        return blocks
+    first = [*islice(blocks, 1)]
+    whole = chain(first, blocks)
+    return list(whole) if first and _are_files(first) else whole
 
 
 def _are_files(blocks: Any) -> bool:

@@ -79,6 +79,7 @@ from skbandit.utils._validation import (
     check_level,
     check_row_weights,
     first_few,
+    refuse_lazy,
     warn,
     warn_if_reordered,
 )
@@ -318,6 +319,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
     ) -> None:
         if "_spread" in vars(self):
             del self._spread  # of an earlier fit
+        tables = {"X": X, "y": y, "attributes": attributes, "available": available}
+        refuse_lazy(
+            {**tables, "X_extra": X_extra, "attributes_extra": attributes_extra},
+            "; off_policy_blocks then evaluates the policy on all rows",
+        )
         warn_if_reordered({"X": X, "y": y, "attributes": attributes, "weight": sample_weight})
         warn_if_reordered({"X_extra": X_extra, "attributes_extra": attributes_extra})
         constraints = flatten_constraints(self.constraints)

@@ -29,7 +29,12 @@ from skbandit.logs import (
     warn_if_rewards,
 )
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import check_not_masked, warn_if_reordered, warn_if_wrapped
+from skbandit.utils._validation import (
+    check_not_masked,
+    refuse_lazy,
+    warn_if_reordered,
+    warn_if_wrapped,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -142,14 +147,9 @@ def logged_costs(
     0 -1.5  0.0  0.0
     1 -1.5  0.0 -4.5
     """
-    warn_if_reordered(
-        {
-            "action": action,
-            "cost": cost,
-            "propensity": propensity,
-            "X": X,
-        }
-    )
+    tables = {"action": action, "cost": cost, "propensity": propensity, "X": X}
+    refuse_lazy({**tables, "available": available})
+    warn_if_reordered(tables)
     available = align_rows(available, action)
     slates, labels = _read_slates(action, cost, propensity, ads, available)
     check_weights(slates, labels, "ad")

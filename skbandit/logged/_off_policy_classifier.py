@@ -46,6 +46,7 @@ from skbandit.utils._validation import (
     check_not_masked,
     check_row_weights,
     explained_entries,
+    refuse_lazy,
     warn,
     warn_if_reordered,
 )
@@ -330,6 +331,10 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
     def _fit(
         self, X: Any, y: Any, reward: Any, propensity: Any, available: Any, sample_weight: Any
     ) -> None:
+        refuse_lazy(
+            {"X": X, "y": y, "reward": reward, "propensity": propensity, "available": available},
+            "; off_policy_blocks then evaluates the classifier on all rows",
+        )
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         available = align_rows(available, X)
         (X,) = indexable(X)

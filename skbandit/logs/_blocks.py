@@ -12,15 +12,18 @@ import numpy as np
 from skbandit.logs._log import Log, columns_of
 from skbandit.utils._exact import exact_table
 from skbandit.utils._sklearn_compat import import_optional
+from skbandit.utils._validation import method_that_loads
 
 
 def as_blocks(blocks: Any) -> Iterable[Any]:
     """Require an iterable of blocks; a single block is not one."""
     single = hasattr(blocks, "columns") or hasattr(blocks, "y") or getattr(blocks, "ndim", 1) == 0
     if single or isinstance(blocks, type) or not isinstance(blocks, Iterable):
-        cure = "pass (part.compute() for part in frame.partitions)"
-        if not hasattr(blocks, "to_delayed"):
-            cure = "for a single block, pass [block]"
+        cure = "for a single block, pass [block]"
+        if hasattr(blocks, "to_delayed"):
+            cure = "pass (part.compute() for part in frame.partitions)"
+        elif method_that_loads(blocks) == "collect":
+            cure = "pass [frame.collect()], or parts of it that fit in memory"
         raise TypeError(
             f"blocks must be an iterable of blocks, got {type(blocks).__name__}: {cure}."
         )
@@ -73,7 +76,7 @@ _IN_BLOCK = "In block {}, counted from 0."
 def read_table(block: Any) -> Any:
     """A block that is a table in memory, of pandas or polars; one of pyarrow as of pandas."""
     for method in ("compute", "collect"):  # of Dask and polars
-        if hasattr(block, method):
+        if hasattr(type(block), method):  # not a column of this name
             raise TypeError(
                 f"a block must be in memory, got a lazy {type(block).__name__}: call its "
                 f"{method}()."

@@ -172,6 +172,15 @@ def _known_values(column: pd.Series) -> list[Any]:
     return pd.unique(column.dropna()).tolist()
 
 
+def _order_of(columns: Sequence[pd.Series]) -> dict[Any, int]:
+    """Places of the values of ordered categories; empty if they have no order, or several."""
+    dtype = columns[0].dtype
+    ordered = isinstance(dtype, pd.CategoricalDtype) and dtype.ordered
+    if not ordered or any(column.dtype != dtype for column in columns):
+        return {}
+    return {category: place for place, category in enumerate(dtype.categories.tolist())}
+
+
 def _first_values(column: pd.Series) -> list[Any]:
     """The first distinct values, one more than an error message lists."""
     few = pd.unique(column.head(1000).dropna())  # mostly enough, and much faster
@@ -443,7 +452,8 @@ class Data:
     def groups(self, columns: Sequence[str], ons: set[On], context: str) -> list[Member]:
         """Sorted groups: the combinations of values on rows of positive weight.
 
-        Rows with a missing value are of no group: see `without_group`.
+        Ordered categories are in their order. Rows with a missing value are of no group: see
+        `without_group`.
         """
         parts = [part for on in sorted(ons) for part in self.parts(on)]
         if not parts:
@@ -470,10 +480,21 @@ class Data:
                     f"as {f'{name} > {np.median([*numbers]):.3g}'!r}; numbers that are names of "
                     "groups should be strings or integers."
                 )
+        orders = [_order_of([rows.columns.get(c, context) for rows, _ in parts]) for c in columns]
+        places = {
+            group: [order.get(value, value) for order, value in zip(orders, group, strict=True)]
+            for group in combinations
+        }
         try:
-            groups = sorted(combinations)
+            groups = sorted(combinations, key=places.__getitem__)
         except TypeError:  # values of several types
-            groups = sorted(combinations, key=lambda group: list(map(str, group)))
+            groups = sorted(
+                combinations,
+                key=lambda group: [
+                    f"{place:09}" if order else str(place)
+                    for order, place in zip(orders, places[group], strict=True)
+                ],
+            )
         return [Member(tuple(columns), group) for group in groups]
 
     def without_group(self, columns: Sequence[str], ons: set[On], context: str) -> int:

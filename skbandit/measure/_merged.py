@@ -64,12 +64,14 @@ class MergedRows:
         for name in self.values:
             kind, new = _kind_of_values(self.values[name]), _kind_of_values(other.values[name])
             if "empty" not in (kind, new) and kind != new:
+                times = "time zone" in kind and "time zone" in new
+                cure = "convert it, as by dt.tz_localize" if times else "convert it"
                 raise ValueError(
                     f"column {name!r} holds {new} values such as "
                     f"{other.values[name].dropna().tolist()[0]!r}, and {kind} values such as "
-                    f"{self.values[name].dropna().tolist()[0]!r} in blocks before: convert it."
+                    f"{self.values[name].dropna().tolist()[0]!r} in blocks before: {cure}."
                 )
-        parts = [self.values, other.values]
+        parts = _with_one_order(self.values, other.values)
         # of two dtypes, integers could become floats, which merges large ones
         large = [name for name in self.values if any(_too_large(part[name]) for part in parts)]
         parts = [part.astype(dict.fromkeys(large, object)) for part in parts]
@@ -114,7 +116,30 @@ def _kind_of_values(column: pd.Series) -> str:
     """Kind of the values, of which values of another kind are never equal."""
     kind = pd.api.types.infer_dtype(column.astype(object), skipna=True)
     numbers = ("integer", "floating", "boolean", "mixed-integer-float", "decimal")
+    if kind in ("datetime", "datetime64"):
+        times = column.dropna().astype(object)
+        zoned = {getattr(time, "tzinfo", None) is not None for time in times}
+        zones = {(True,): "with", (False,): "without"}.get(tuple(zoned), "with and without")
+        return f"{kind} ({zones} time zone)"
     return "numeric" if kind in numbers else kind
+
+
+def _with_one_order(*parts: pd.DataFrame) -> list[pd.DataFrame]:
+    """Tables whose ordered categories are the same if those of one table contain the other's."""
+    orders: dict[Any, pd.CategoricalDtype] = {}
+    for name in parts[0]:
+        columns = [part[name] for part in parts]
+        ordered = [column.dtype for column in columns if _is_ordered(column)]
+        if not ordered or not all(_is_ordered(column) or column.isna().all() for column in columns):
+            continue
+        fewer, *_, more = sorted((dtype.categories for dtype in ordered * 2), key=len)
+        if more[more.isin(fewer)].equals(fewer):
+            orders[name] = pd.CategoricalDtype(more, ordered=True)
+    return [part.astype(orders) for part in parts]
+
+
+def _is_ordered(column: pd.Series) -> bool:
+    return isinstance(column.dtype, pd.CategoricalDtype) and bool(column.dtype.ordered)
 
 
 def _too_large(column: pd.Series) -> bool:

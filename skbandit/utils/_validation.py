@@ -118,6 +118,28 @@ def check_not_masked(values: Any, name: str) -> None:
         )
 
 
+def method_that_loads(table: Any) -> str | None:
+    """The method that loads a lazy table or column of Dask or polars; None for one in memory.
+
+    It is one of the class, as a column may have the same name.
+    """
+    kind = type(table)
+    if hasattr(kind, "to_delayed") and hasattr(kind, "divisions"):  # of Dask, not its arrays
+        return "compute"
+    return "collect" if hasattr(kind, "collect") and hasattr(kind, "columns") else None
+
+
+def refuse_lazy(tables: Mapping[str, Any], cure: str = "") -> None:
+    """Require tables in memory; `cure` begins with a comma and names what takes lazy ones."""
+    for name, table in tables.items():
+        method = method_that_loads(table)
+        if method is not None:
+            raise TypeError(
+                f"{name} is a lazy {type(table).__name__} of {type(table).__module__.split('.')[0]}"
+                f": pass a sample that fits in memory, as by {method}(){cure}."
+            )
+
+
 def dtype_names(values: Any) -> list[str]:
     """Names of the dtypes of a table's columns, in lower case; of an array or list, of its one."""
     if hasattr(values, "columns") and hasattr(values, "dtypes"):

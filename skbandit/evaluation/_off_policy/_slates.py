@@ -32,7 +32,7 @@ from skbandit.logs import (
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import as_contexts, warn, warn_if_reordered
+from skbandit.utils._validation import as_contexts, refuse_lazy, warn, warn_if_reordered
 
 # Weights of logged slates, whose product with their rewards estimates another policy's value.
 #
@@ -491,6 +491,7 @@ def _read_slate_log(
 ) -> SlateLog:
     """Read a log of slates."""
     given = policy if policy_of(policy) is None else None
+    refuse_lazy({"policy": policy, "X": X, "y": y, "reward": reward, "available": available})
     warn_if_reordered({"X": X, "policy": given, "y": y})
     return read_slates(
         y,

@@ -37,7 +37,7 @@ from skbandit.logs import (
 )
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import as_contexts, first_few, warn_if_reordered
+from skbandit.utils._validation import as_contexts, first_few, refuse_lazy, warn_if_reordered
 
 LARGEST_WEIGHT = 1e100
 """Largest weight π/p of an event; beyond it, squares of sums of weighted rewards may overflow."""
@@ -127,6 +127,10 @@ def read_evaluated(
     check_rule(rule)
     if isinstance(given, type):
         raise TypeError(f"{given.__name__} is a class: pass a fitted {given.__name__}(...).")
+    refuse_lazy(
+        {"policy": given, "X": X, "y": y, "reward": reward, "available": available},
+        ", or use off_policy_blocks, which takes Dask DataFrames",
+    )
     policy = policy_of(given)
     named = column_names(y) is not None
     columns, reward = name_columns(policy, columns, reward, named=named)

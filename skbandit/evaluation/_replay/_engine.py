@@ -47,7 +47,7 @@ from skbandit.logs import (
 from skbandit.utils._fitting import in_parallel, iter_with_progress, report_progress, seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import as_contexts, first_few, warn, warn_if_reordered
+from skbandit.utils._validation import as_contexts, first_few, refuse_lazy, warn, warn_if_reordered
 
 # Events per call of a policy whose choices cannot change during the replay.
 _BATCH_SIZE = 8192
@@ -513,6 +513,10 @@ def replay(
         shuffle=shuffle,
         subsample=subsample,
         verbose=verbose,
+    )
+    refuse_lazy(
+        {"policy": policy, "X": X, "y": y, "reward": reward, "available": available},
+        ", or use replay_blocks",
     )
     if not isinstance(policy, type) and policy_of(policy) is None:
         warn_if_reordered({"X": X, "policy": policy})
