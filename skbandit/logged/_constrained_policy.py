@@ -319,13 +319,14 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
     ) -> None:
         if "_spread" in vars(self):
             del self._spread  # of an earlier fit
+        extra = {"X_extra": X_extra, "attributes_extra": attributes_extra}
         tables = {"X": X, "y": y, "attributes": attributes, "available": available}
         refuse_lazy(
-            {**tables, "X_extra": X_extra, "attributes_extra": attributes_extra},
+            {**tables, **extra, "sample_weight": sample_weight},
             "; off_policy_blocks then evaluates the policy on all rows",
         )
         warn_if_reordered({"X": X, "y": y, "attributes": attributes, "weight": sample_weight})
-        warn_if_reordered({"X_extra": X_extra, "attributes_extra": attributes_extra})
+        warn_if_reordered(extra)
         constraints = flatten_constraints(self.constraints)
         available = align_rows(available, X)
         (X,) = indexable(X)

@@ -119,7 +119,7 @@ def _kind_of_values(column: pd.Series) -> str:
     if kind in ("datetime", "datetime64"):
         times = column.dropna().astype(object)
         zoned = {getattr(time, "tzinfo", None) is not None for time in times}
-        zones = {(True,): "with", (False,): "without"}.get(tuple(zoned), "with and without")
+        zones = "with and without" if len(zoned) != 1 else "with" if zoned == {True} else "without"
         return f"{kind} ({zones} time zone)"
     return "numeric" if kind in numbers else kind
 
@@ -129,7 +129,7 @@ def _with_one_order(*parts: pd.DataFrame) -> list[pd.DataFrame]:
     orders: dict[Any, pd.CategoricalDtype] = {}
     for name in parts[0]:
         columns = [part[name] for part in parts]
-        ordered = [column.dtype for column in columns if _is_ordered(column)]
+        ordered: list[Any] = [column.dtype for column in columns if _is_ordered(column)]
         if not ordered or not all(_is_ordered(column) or column.isna().all() for column in columns):
             continue
         fewer, *_, more = sorted((dtype.categories for dtype in ordered * 2), key=len)
