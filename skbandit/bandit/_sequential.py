@@ -188,8 +188,9 @@ class SequentialPolicy(GuardedPolicy):
         afresh: bool = False, **described: Any,
     ) -> Self:  # fmt: skip
         """Learn events, after those learned before unless `afresh`."""
+        tables = {"X": X, "y": y, "reward": reward, "available": available}
         refuse_lazy(
-            {"X": X, "y": y, "reward": reward, "available": available, "weight": sample_weight},
+            {**tables, "sample_weight": sample_weight},
             ", or let partial_fit learn from one part at a time",
         )
         with self._guard.learning, atomic_fit(self) as draft:

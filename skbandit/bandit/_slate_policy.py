@@ -361,11 +361,11 @@ class SlatePolicy(GuardedPolicy):
 
     def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
         """Check slates, and pass what is known of their arms to the policy."""
+        tables = {"X": X, "y": y, "reward": reward, "sample_weight": sample_weight}
         refuse_lazy(
-            {"X": X, "y": y, "reward": reward, "available": available, "weight": sample_weight},
-            ", or let partial_fit learn from one part at a time",
+            {**tables, "available": available}, ", or let partial_fit learn from one part at a time"
         )
-        warn_if_reordered({"X": X, "y": y, "reward": reward, "sample_weight": sample_weight})
+        warn_if_reordered(tables)
         available = align_rows(available, X)
         X = as_contexts(X)
         X = X.tocsr() if issparse(X) else X

@@ -355,13 +355,14 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         X_extra, attributes_extra, groups_extra = extra
         if "_spread" in vars(self):
             del self._spread  # of an earlier fit
-        tables = {"X": X, "y": y, "attributes": attributes, "available": available}
+        tables = {"X": X, "y": y, "attributes": attributes, "sample_weight": sample_weight}
+        tables_extra = {"X_extra": X_extra, "attributes_extra": attributes_extra}
         refuse_lazy(
-            {**tables, "X_extra": X_extra, "attributes_extra": attributes_extra},
+            {**tables, **tables_extra, "available": available},
             "; off_policy_blocks then evaluates the policy on all rows",
         )
-        warn_if_reordered({"X": X, "y": y, "attributes": attributes, "weight": sample_weight})
-        warn_if_reordered({"X_extra": X_extra, "attributes_extra": attributes_extra})
+        warn_if_reordered(tables)
+        warn_if_reordered(tables_extra)
         constraints = flatten_constraints(self.constraints)
         available = align_rows(available, X)
         given = X, y

@@ -343,8 +343,9 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         sample_weight: Any,
         groups: Any,
     ) -> None:
+        tables = {"X": X, "y": y, "reward": reward, "sample_weight": sample_weight}
         refuse_lazy(
-            {"X": X, "y": y, "reward": reward, "propensity": propensity, "available": available},
+            {**tables, "propensity": propensity, "available": available},
             "; off_policy_blocks then evaluates the classifier on all rows",
         )
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})

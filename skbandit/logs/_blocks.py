@@ -19,12 +19,18 @@ _IN_BLOCK = "In block {}, counted from 0."
 
 def as_blocks(blocks: Any) -> Iterable[Any]:
     """Require an iterable of blocks; a single block is not one."""
-    single = hasattr(blocks, "columns") or hasattr(blocks, "y") or getattr(blocks, "ndim", 1) == 0
+    lazy = method_that_loads(blocks)
+    single = (
+        lazy is not None
+        or hasattr(blocks, "columns")
+        or hasattr(blocks, "y")
+        or getattr(blocks, "ndim", 1) == 0
+    )
     if single or isinstance(blocks, type) or not isinstance(blocks, Iterable):
         cure = "for a single block, pass [block]"
         if hasattr(blocks, "to_delayed"):
             cure = "pass (part.compute() for part in frame.partitions)"
-        elif method_that_loads(blocks) == "collect":
+        elif lazy == "collect":
             cure = "pass [frame.collect()], or parts of it that fit in memory"
         raise TypeError(
             f"blocks must be an iterable of blocks, got {type(blocks).__name__}: {cure}."

@@ -175,10 +175,9 @@ def _known_values(column: pd.Series) -> list[Any]:
 
 def _order_of(columns: Sequence[pd.Series]) -> dict[Any, int]:
     """Places of the values of ordered categories; empty if they have no order, or several."""
-    dtype = columns[0].dtype
-    if not isinstance(dtype, pd.CategoricalDtype) or not dtype.ordered:
-        return {}
-    if any(column.dtype != dtype for column in columns):
+    dtype: Any = columns[0].dtype
+    ordered = isinstance(dtype, pd.CategoricalDtype) and dtype.ordered
+    if not ordered or any(column.dtype != dtype for column in columns):
         return {}
     return {category: place for place, category in enumerate(dtype.categories.tolist())}
 

@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import islice
@@ -129,11 +129,23 @@ def method_that_loads(table: Any) -> str | None:
     return "collect" if hasattr(kind, "collect") and hasattr(kind, "columns") else None
 
 
-def refuse_lazy(tables: Mapping[str, Any], cure: str = "") -> None:
-    """Require tables in memory; `cure` begins with a comma and names what takes lazy ones."""
+def refuse_lazy(
+    tables: Mapping[str, Any], cure: str = "", methods: Collection[str] = ("compute", "collect")
+) -> None:
+    """Require tables in memory.
+
+    Parameters
+    ----------
+    tables : mapping of str to object
+        By the names of their parameters.
+    cure : str
+        End of the message, from a comma or semicolon on: what takes lazy tables.
+    methods : collection of str
+        See `method_that_loads`. By "compute" alone, Dask's tables are refused.
+    """
     for name, table in tables.items():
         method = method_that_loads(table)
-        if method is not None:
+        if method in methods:
             raise TypeError(
                 f"{name} is a lazy {type(table).__name__} of {type(table).__module__.split('.')[0]}"
                 f": pass a sample that fits in memory, as by {method}(){cure}."
@@ -197,6 +209,7 @@ def as_contexts(X: Any) -> Any:
 @contextmanager
 def explained_entries(X: Any, consumer: str) -> Iterator[None]:
     """Name strings, lists or missing values of X, and the cure, in the error that they cause."""
+    refuse_lazy({"X": X}, methods=["collect"])
     try:
         yield
     except ValueError as error:
@@ -247,7 +260,8 @@ def as_labels(values: Any, name: str) -> list[Any]:
 def warn_if_reordered(tables: Mapping[str, Any]) -> None:
     """Warn about pandas objects that hold the same row labels in different orders.
 
-    Rows are matched by position, so such objects are nearly always matched wrongly.
+    Rows are matched by position, so such objects are nearly always matched wrongly. The LazyFrames
+    of polars, whose rows are not there yet, are refused.
 
     Parameters
     ----------
@@ -255,6 +269,7 @@ def warn_if_reordered(tables: Mapping[str, Any]) -> None:
         Objects with one row per sample, by the names of their parameters; objects without a
         pandas index are ignored, and a dict stands for its columns.
     """
+    refuse_lazy(tables, methods=["collect"])
     labels: list[tuple[str, pd.Index]] = []
     for name, table in tables.items():
         if table is None:

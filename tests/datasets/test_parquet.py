@@ -1,5 +1,7 @@
 """read_parquet_log: what was written comes back, in order, whatever the files look like."""
 
+from datetime import datetime
+from decimal import Decimal
 from itertools import product
 
 import numpy as np
@@ -164,8 +166,134 @@ def test_the_place_of_an_error_is_named(tmp_path):
     text = pa.array(["news"] * 2500)
     spoilt = table().set_column(table().column_names.index("action"), "action", text)
     pq.write_table(spoilt, tmp_path / "b.parquet")
-    with pytest.raises(ValueError, match=r"a\.parquet or a file after it, after row "):
+    message = r"b\.parquet: column 'action' holds text \(string\), and numbers .* in .*a\.parquet"
+    with pytest.raises(ValueError, match=message):
         whole(read_parquet_log(tmp_path, FEATURES))
+
+
+def write(folder, **columns):
+    """Files of the given arrays, one for each value of the columns."""
+    for number in range(len(next(iter(columns.values())))):
+        part = pa.table({name: arrays[number] for name, arrays in columns.items()})
+        pq.write_table(part, folder / f"{number}.parquet")
+    return folder
+
+
+ACTIONS = [[0, 1], [1, 0]]
+DAY = datetime(2026, 1, 2, 6)
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([pa.array([True, False]), pa.array([9.5, 0.0])], [1, 0, 9.5, 0]),
+        ([pa.array([True, False]), pa.array([-1, 1])], [1, 0, -1, 1]),
+        ([pa.array([1, 2]), pa.array([0.5, 3.0])], [1, 2, 0.5, 3]),
+        ([pa.array([1, 2], pa.int8()), pa.array([300, 4])], [1, 2, 300, 4]),
+        ([pa.array([0.5, 1.5], pa.float32()), pa.array([2**24 + 1, 4])], [0.5, 1.5, 2**24 + 1, 4]),
+        (
+            [pa.array([Decimal("1.25"), Decimal("2.50")]), pa.array([1.004, 3.0])],
+            [1.25, 2.5, 1.004, 3],
+        ),
+    ],
+)
+def test_each_file_has_its_own_types(tmp_path, parts, expected):
+    """The type of the first file is not forced on the others."""
+    folder = write(tmp_path, action=ACTIONS, reward=parts, x=parts)
+    X, y = whole(read_parquet_log(folder, ["x"]))
+    assert y["reward"].astype(float).tolist() == expected
+    assert X["x"].astype(float).tolist() == expected
+
+
+@pytest.mark.parametrize("empty", [pa.nulls(2), pa.nulls(2).cast(pa.float64())])
+@pytest.mark.parametrize("empty_first", [True, False])
+@pytest.mark.parametrize(
+    "values", [["a", "b"], [1, 2], [DAY, DAY], pa.array(["a", "b"]).dictionary_encode()]
+)
+def test_files_without_a_value(tmp_path, empty, empty_first, values):
+    parts = [empty, pa.array(values)] if empty_first else [pa.array(values), empty]
+    X, _ = whole(read_parquet_log(write(tmp_path, action=ACTIONS, reward=ACTIONS, x=parts), ["x"]))
+    missing = [True, True, False, False] if empty_first else [False, False, True, True]
+    assert X["x"].isna().tolist() == missing
+    assert X["x"].dropna().tolist() == pa.array(values).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([["01", "02"], [1, 2]], r"numbers \(int64\), and text \(string\) in .*: convert it"),
+        ([pa.array([DAY, DAY], pa.date32()), [DAY, DAY]], "times without a time zone .* and dates"),
+        (
+            [[DAY, DAY], pa.array([DAY, DAY], pa.timestamp("us", "UTC"))],
+            "times with a time zone .* and times without a time zone .*, as by dt.tz_localize",
+        ),
+        ([[[1], [2]], [["a"], ["b"]]], "lists of text .* and lists of numbers"),
+    ],
+)
+def test_files_of_other_kinds_are_refused(tmp_path, parts, message):
+    folder = write(tmp_path, action=ACTIONS, reward=ACTIONS, x=parts)
+    with pytest.raises(ValueError, match=rf"1\.parquet: column 'x' holds {message}"):
+        whole(read_parquet_log(folder, ["x"]))
+
+
+def test_lists_after_a_file_without_any(tmp_path):
+    folder = write(tmp_path, action=ACTIONS, reward=ACTIONS, available=[pa.nulls(2), ["ab", "c"]])
+    with pytest.raises(ValueError, match="column 'available' must hold lists of arm labels"):
+        whole(read_parquet_log(folder, []))
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (pa.array([True, False]), pa.array([9.5, 0.0])),
+        (pa.array([1.5, 0.0], pa.float32()), pa.array([2**24 + 1.0, 0.0])),
+        (pa.array([Decimal("1.25"), Decimal("2.50")]), pa.array([1.004, 3.0])),
+        (pa.array([DAY, DAY], pa.date32()), pa.array([DAY, DAY])),
+    ],
+)
+def test_a_dataset_casts_nothing_in_silence(tmp_path, first, later):
+    """Unless its schema was chosen."""
+    folder = write(tmp_path, action=ACTIONS, reward=ACTIONS, x=[first, later])
+    message = r"1\.parquet: column 'x' is of type .*, the type in its first file: pass the paths"
+    for dataset in (ds.dataset(folder), ds.dataset(folder).filter(ds.field("action") >= 0)):
+        with pytest.raises(ValueError, match=message):
+            whole(read_parquet_log(dataset, ["x"]))
+    schema = ds.dataset(folder).schema
+    chosen = schema.set(schema.get_field_index("x"), pa.field("x", later.type))
+    X, _ = whole(read_parquet_log(ds.dataset(folder, schema=chosen), ["x"]))
+    assert X["x"].tolist()[2:] == later.to_pylist()
+
+
+def test_folders_are_columns(tmp_path):
+    frame = pd.DataFrame({"action": [0, 1, 0, 1], "reward": [1, 2, 3, 4]})
+    frame = frame.assign(zip=["01", "1", "a b", None], day=[10, 9, 10, 9])
+    frame.to_parquet(tmp_path, partition_cols=["zip", "day"])
+    for source in (tmp_path, f"{tmp_path}/zip=*/day=*/*.parquet", f"{tmp_path}/**", tmp_path / "*"):
+        X, y = whole(read_parquet_log(source, ["zip", "day"]))
+        assert dict(zip(y["reward"], X["day"], strict=True)) == {1: 10, 2: 9, 3: 10, 4: 9}
+        places = dict(
+            zip(y["reward"], X["zip"].astype(object).where(X["zip"].notna(), None), strict=True)
+        )
+        assert places == {1: "01", 2: "1", 3: "a b", 4: None}
+
+
+def test_a_column_of_the_files_is_not_that_of_the_folder(tmp_path):
+    (tmp_path / "x=7").mkdir()
+    write(tmp_path / "x=7", action=ACTIONS, reward=ACTIONS, x=[[1, 2], [3, 4]])
+    X, _ = whole(read_parquet_log(tmp_path, ["x"]))
+    assert X["x"].tolist() == [1, 2, 3, 4]
+
+
+def test_patterns(tmp_path):
+    write(tmp_path, action=[[0], [1], [2]], reward=[[0], [0], [0]])
+    (tmp_path / "_SUCCESS").touch()
+    for pattern, expected in (("*", [0, 1, 2]), ("[12].parquet", [1, 2]), ("?.parquet", [0, 1, 2])):
+        _, y = whole(read_parquet_log(str(tmp_path / pattern), []))
+        assert y["action"].tolist() == expected
+    with pytest.raises(FileNotFoundError, match=r"source: no such file: nothing matches .*/x\*"):
+        read_parquet_log(str(tmp_path / "x*"), [])
+    (tmp_path / "0.parquet").rename(tmp_path / "x[0].parquet")  # a name is no pattern
+    assert whole(read_parquet_log(tmp_path / "x[0].parquet", []))[1]["action"].tolist() == [0]
 
 
 @pytest.mark.parametrize("pools", [["news", "sports"], [[["news"]], [["sports"]]], [1, 2]])

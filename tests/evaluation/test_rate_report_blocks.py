@@ -333,6 +333,72 @@ def test_integers_that_become_floats():
     assert_same(blocks, [each(recall, by="h"), recall("h >= 2")], table, by="g")
 
 
+def values_of(blocks, **options):
+    options = {"y_true": None, "y_pred": "p", "by": "g"} | options
+    report = rate_report_blocks(blocks, positive_rate(), **options)
+    return dict(zip(report[options["by"]], report["value"], strict=True))
+
+
+def parquet(folder, *tables):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    for number, part in enumerate(tables):
+        part.to_parquet(folder / f"{number}.parquet")
+    return folder
+
+
+def test_parquet_of_several_types(tmp_path):
+    """Types of the first file, forced on the second, would merge groups 1 and 2, and weights."""
+    first = pd.DataFrame({"p": [1, 1, 0, 1], "g": [True, False] * 2, "w": [True] * 4})
+    second = pd.DataFrame({"p": [0, 1, 1, 0], "g": [1, 2] * 2, "w": [0.25, 0.5, 0.75, 0.0]})
+    folder = parquet(tmp_path, first, second)
+    expected = {"all": 4.25 / 5.5, 0: 1.0, 1: 1.75 / 3, 2: 1.0}
+    for blocks in (folder, folder.glob("*.parquet"), f"{folder}/*.parquet", [first, second]):
+        assert values_of(blocks, weight="w") == pytest.approx(expected)
+    second["p"] = [2, 0, 2, 0]
+    with pytest.raises(ValueError, match="there are 3"):
+        values_of(parquet(tmp_path, first.assign(p=first["p"] == 1), second))
+    text = second.assign(g=["01", "1"] * 2)
+    with pytest.raises(ValueError, match=r"1\.parquet: column 'g' holds text .*: convert it"):
+        values_of(parquet(tmp_path, second, text))
+
+
+def test_parquet_in_folders(tmp_path):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    table = pd.DataFrame({"p": [1, 1, 0, 0, 1], "g": ["east", "west", "east", "east", None]})
+    table.to_parquet(tmp_path, partition_cols=["g"])
+    expected = {"all": 0.6, "east": 1 / 3, "west": 1.0, "(missing)": 1.0}
+    assert values_of(tmp_path) == pytest.approx(expected)
+
+
+ORDER = ["low", "medium", "high"]
+
+
+def test_ordered_categories_keep_their_order(tmp_path):
+    groups = pd.Categorical(["high", "low", "medium", "high"], ORDER, ordered=True)
+    table = pd.DataFrame({"p": [1, 0, 0, 0], "g": groups})
+    expected = {"all": 0.25, "low": 0.0, "medium": 0.0, "high": 0.5}
+    fewer = table[:2].assign(g=table["g"][:2].cat.remove_unused_categories())
+    for blocks in ([table], [table[:1], table[1:]], [fewer, table[2:]], [table[2:], fewer]):
+        assert list(values_of(blocks).items()) == list(expected.items())
+    report = rate_report(table["p"], table["p"], positive_rate(), by="g", attributes=table)
+    assert report["g"].tolist() == ["all", *ORDER]
+    without = table.assign(g=None)
+    assert [*values_of([table, without])] == ["all", *ORDER, "(missing)"]
+    assert [*values_of(parquet(tmp_path, table, without))] == ["all", *ORDER, "(missing)"]
+    other = table.assign(g=pd.Categorical(table["g"].astype(str), ORDER[::-1], ordered=True))
+    assert [*values_of([table, other])] == ["all", "high", "low", "medium"]  # no order
+
+
+def test_times_with_and_without_a_zone_are_no_groups_of_their_own():
+    naive = pd.DataFrame({"p": [1, 0], "g": pd.Timestamp("2026-01-01")})
+    zoned = naive.assign(g=naive["g"].dt.tz_localize("UTC"))
+    for blocks in ([naive, zoned], [zoned, naive.astype({"g": object})]):
+        with pytest.raises(ValueError, match=r"column 'g' holds .* convert it, as by dt.tz_loc"):
+            values_of(blocks)
+    moved = zoned.assign(g=zoned["g"].dt.tz_convert("Europe/Berlin"))
+    assert values_of([zoned, moved]) == {"all": 0.5, zoned["g"][0]: 0.5}
+
+
 # --- memory ----------------------------------------------------------------------------------
 
 
