@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,12 +15,12 @@ from skbandit.constrained._mixins import ConstrainedClassifierMixin
 from skbandit.constrained.fits._fit_rows import (
     Classes,
     Extra,
-    all_dependent,
     class_factors,
     read_extra,
     read_rows,
     refuse_missing_labels,
     stack_rows,
+    with_dependent,
 )
 from skbandit.measure import Data
 from skbandit.rates import Rate
@@ -89,7 +88,8 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
             read_X=self._validated,
         )
         data = classes.data(train_rows, extra_rows)
-        data = replace(data, dependent=all_dependent(*dependent, data))
+        groups, groups_extra = dependent
+        data = with_dependent(data, groups, (given, y_given), groups_extra, extra.get("X_extra"))
         declared.require_pos_label(classes, self.pos_label, data)
         factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
         return stack_rows(X, X_extra), declared.bind(data, factors)

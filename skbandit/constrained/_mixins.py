@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -23,11 +22,11 @@ from skbandit.constrained._report import (
 from skbandit.constrained.fits._fit_rows import (
     Classes,
     Extra,
-    all_dependent,
     read_extra,
     read_labels,
     read_rows,
     stack_rows,
+    with_dependent,
 )
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.measure import (
@@ -44,7 +43,7 @@ from skbandit.measure import (
 from skbandit.prices._dual import ShadowPrices
 from skbandit.prices._levels import weak_level
 from skbandit.rates import Constraint
-from skbandit.utils._validation import check_level, warn, warn_if_reordered
+from skbandit.utils._validation import check_level, warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -225,8 +224,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         check_level(confidence_level)
         extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
         both, data = self._read(X, y, sample_weight, attributes, extra, self._both_scores)
-        warn_if_reordered({"X": X, "groups": groups})
-        data = replace(data, dependent=all_dependent(groups, groups_extra, data))
+        data = with_dependent(data, groups, (X, y), groups_extra, X_extra)
         decided, plain, expected = self._both_decided(both, data)
         goals = bind_constraints(self._deciding(data, decided), data, allow_empty=True)
         table = self._report(decided, data, goals, plain, expected)

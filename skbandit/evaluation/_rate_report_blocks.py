@@ -19,7 +19,8 @@ from skbandit.evaluation._rate_report import (
     report_goals,
 )
 from skbandit.logs import read_table, sum_over_blocks
-from skbandit.measure import BlockReducer, MergedRows, read_dependent
+from skbandit.measure import BlockReducer, MergedRows
+from skbandit.utils._trials import read_groups
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def rate_report_blocks(
     table = data.train.columns.several(names, f"by={names}")
     if groups is not None:
         persons = data.train.columns.several([groups], f"groups={groups!r}")[groups]
-        data = replace(data, dependent=read_dependent(persons, len(data)))
+        data = replace(data, dependent=read_groups(persons, len(data)))
     return report_goals(named, data, positive, table, confidence_level)
 
 

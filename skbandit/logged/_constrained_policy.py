@@ -86,7 +86,6 @@ from skbandit.utils._trials import (
     groups_of_both,
     of_several_rows,
     read_groups,
-    warn_of_few_groups,
 )
 from skbandit.utils._validation import (
     check_level,
@@ -735,8 +734,6 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         measured = goals.problem(rows, predicted, problem.base, mask, self.n_select)
         at = np.arange(len(rows)), problem.weight
         group = of_several_rows(read_groups(groups, len(rows), *tables))
-        if group is not None:
-            warn_of_few_groups(len(np.unique(group[weight > 0])))
         measure = ActionMeasure(goals, measured, *at, outcomes, None, None, group, events)
         plain = measure(problem.unconstrained())
         found = measure(problem.decide(Prices(np.ones(1), self.multipliers_)))

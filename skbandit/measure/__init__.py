@@ -30,7 +30,6 @@ from skbandit.measure._columns import distinct as distinct
 from skbandit.measure._columns import encode as encode
 from skbandit.measure._columns import encode_classes as encode_classes
 from skbandit.measure._columns import positive_is_known as positive_is_known
-from skbandit.measure._columns import read_dependent as read_dependent
 from skbandit.measure._columns import warn_of_blank as warn_of_blank
 from skbandit.measure._confidence import groups_behind as groups_behind
 from skbandit.measure._forms import RATE_TOL as RATE_TOL

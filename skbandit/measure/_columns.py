@@ -15,7 +15,7 @@ from skbandit.rates._kinds import Atom, Member, On, Where
 from skbandit.rates._query import Query, QueryError, find_among
 from skbandit.utils._exact import exact_column, exact_table
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._trials import FEW_GROUPS
+from skbandit.utils._trials import read_groups
 from skbandit.utils._validation import (
     check_row_weights,
     dtype_names,
@@ -655,7 +655,6 @@ def read_predictions(
             "attributes": attributes,
             "sample_weight": sample_weight,
             "by": by,
-            "groups": groups,
         }
     )
     check_consistent_length(y_pred, y_true)
@@ -698,28 +697,8 @@ def read_predictions(
         raise ValueError("y_pred has missing values: every row needs a prediction.")
     if y_true is not None:
         data = replace(data, train=replace(unlabeled, label=data.encode(y_true, "y_true")))
-    return replace(data, dependent=read_dependent(groups, n)), predicted.astype(float)
-
-
-def read_dependent(groups: Any, n: int, name: str = "groups") -> np.ndarray | None:
-    """Codes of groups of dependent rows; a missing value is a group of its own row."""
-    if groups is None:
-        return None
-    given = column_or_1d(groups)
-    if len(given) != n:
-        raise ValueError(f"{name} has {len(given)} entries for {n} rows.")
-    codes, uniques = pd.factorize(given)
-    alone = codes < 0
-    codes[alone] = len(uniques) + np.arange(alone.sum())
-    n_groups = len(uniques) + int(alone.sum())
-    if n_groups < FEW_GROUPS:
-        warn(
-            f"{name} has {n_groups} group(s) of dependent rows: fewer than {FEW_GROUPS} tell "
-            "little of how much groups differ, so that intervals are wide and may still be too "
-            "narrow.",
-            UserWarning,
-        )
-    return codes
+    dependent = read_groups(groups, n, X, y_true, y_pred, attributes)
+    return replace(data, dependent=dependent), predicted.astype(float)
 
 
 def in_order(labels: Iterable[Any]) -> list[Any]:

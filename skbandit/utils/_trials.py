@@ -24,7 +24,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import warn
+from skbandit.utils._validation import warn, warn_if_reordered
 
 FEW_GROUPS = 20
 """Groups below which a warning says how little they tell."""
@@ -152,15 +152,21 @@ def correlation(first: np.ndarray, second: np.ndarray, group: np.ndarray) -> flo
 
 
 def read_groups(groups: Any, n_rows: int, *tables: Any, name: str = "groups") -> np.ndarray | None:
-    """Codes of the groups of dependent rows, in order of appearance, from `labels_of_groups`.
+    """Codes of the groups of dependent rows, in order of appearance; warn if they are few.
+
+    The parameters are those of `labels_of_groups`.
 
     Examples
     --------
-    >>> read_groups(["b", "a", "b"], 3).tolist()
-    [0, 1, 0]
+    >>> read_groups(list("bbabacdefghijklmnopqrstuvw"), 26).tolist()[:5]
+    [0, 0, 1, 0, 1]
     """
     labels = labels_of_groups(groups, n_rows, *tables, name=name)
-    return None if labels is None else pd.factorize(labels)[0]
+    if labels is None:
+        return None
+    codes, distinct = pd.factorize(labels)
+    warn_of_few_groups(len(distinct), name)
+    return codes
 
 
 def labels_of_groups(
@@ -189,12 +195,13 @@ def labels_of_groups(
         raise ValueError(f"{name} must have one value per row, got {groups!r:.60}.")
     if len(groups) != n_rows:
         raise ValueError(f"{name} has {len(groups)} entries for {n_rows} rows.")
-    indices = [table.index for table in tables if isinstance(table, pd.DataFrame | pd.Series)]
-    if isinstance(groups, pd.Series) and indices:
-        index, wanted = groups.index, indices[0]
-        if not index.equals(wanted) and index.is_unique and wanted.is_unique:
-            rows = index.get_indexer(wanted)
-            groups = groups.iloc[rows] if (rows >= 0).all() else groups
+    framed = [table for table in tables if isinstance(table, pd.DataFrame | pd.Series)]
+    if isinstance(groups, pd.Series) and framed and not groups.index.equals(framed[0].index):
+        index, wanted = groups.index, framed[0].index
+        if index.is_unique and wanted.is_unique and (rows := index.get_indexer(wanted)).min() >= 0:
+            groups = groups.iloc[rows]
+        else:
+            warn_if_reordered({"X": framed[0], name: groups})
     labels = groups if isinstance(groups, pd.Series) else pd.Series(groups)
     missing = labels.isna().to_numpy()
     if missing.any():

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 from skbandit.prices._calibrate import calibrated
 from skbandit.prices._dual import DecisionProblem
+from skbandit.prices._promised import LESS, promised
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,6 @@ class Measured:
 
     def margin(self, z):
         return z * self.errors
-
-    def risk(self, z):
-        return 1 - np.prod(norm.cdf(-self.excess / self.errors))
 
 
 def classified(seed, power, n=3000):
@@ -55,38 +52,62 @@ def with_floors(P, label, floors):
 @pytest.mark.parametrize("power", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("z", [0.0, 1.28])
 def test_goals_hold_as_measured_whatever_the_probabilities(power, z):
-    """Poor probabilities cost objective only: here by monotone maps, nothing at all."""
+    """Poor probabilities cost objective only: here by monotone maps, little."""
     P, label = classified(0, power)
     problem, measure = with_floors(P, label, [0.6, 0.6, 0.55])
-    rule = calibrated(problem, measure, z)
-    found = measure(rule.decided)
+    rule = at_quantile(problem, measure, z)
+    measured = measure(rule.decided)
     assert rule.feasible
-    assert (found.excess <= 0).all()
-    if z > 0:
-        assert found.risk(z) <= 0.1003 + 1e-9
-    right = calibrated(*with_floors(*classified(0, 1.0), [0.6, 0.6, 0.55]), z)
+    assert (measured.excess <= 0).all()
+    right = at_quantile(*with_floors(*classified(0, 1.0), [0.6, 0.6, 0.55]), z)
     assert rule.objective <= right.objective + 0.03
+
+
+def at_quantile(problem, measure, z):
+    return promised(problem, measure, z) if z > 0 else calibrated(problem, measure)
+
+
+def test_bounds_that_bind_are_moved_by_the_margins_of_the_rule():
+    """Of right probabilities, to the noise of the labels that the expectation passes over."""
+    P, label = classified(0, 1.0)
+    problem, measure = with_floors(P, label, [0.6, 0.6, 0.55])
+    rule = promised(problem, measure, 1.28)
+    binding, margin = rule.prices.goals > 0, measure(rule.decided).margin(1.28)
+    assert binding.any()
+    inside = rule.moved[binding] - LESS[0] * margin[binding]
+    assert (np.abs(inside) <= 3 * margin[binding] / 1.28).all()
+    assert (measure(rule.decided).excess[binding] <= 0).all()
 
 
 def test_a_higher_quantile_costs_more():
     P, label = classified(0, 1.0)
     problem, measure = with_floors(P, label, [0.6, 0.6, 0.55])
-    objectives = [calibrated(problem, measure, z).objective for z in (0.0, 0.84, 1.28)]
+    objectives = [at_quantile(problem, measure, z).objective for z in (0.0, 0.84, 1.28)]
     assert objectives[0] < objectives[1] < objectives[2]
 
 
 def test_no_goal_binds():
     P, label = classified(2, 1.0)
     problem, measure = with_floors(P, label, [0.1, 0.1, 0.1])
-    rule = calibrated(problem, measure, 1.28)
+    rule = promised(problem, measure, 1.28)
     np.testing.assert_array_equal(rule.decided, P.argmax(axis=1))
     assert not rule.prices.goals.any()
+
+
+def test_bounds_that_cannot_be_moved_so_far_are_tested():
+    """With few labels, 1.6 margins are out of reach, and a floor near the most is no promise."""
+    P, label = classified(3, 1.0, n=300)
+    problem, measure = with_floors(P, label, [0.95, 0.95, 0.05])
+    rule = promised(problem, measure, 1.28)
+    excess, margin = (lambda m: (m.excess, m.margin(1.28)))(measure(rule.decided))
+    assert not rule.feasible or (excess + margin <= 1e-9).all()
+    assert -rule.slack >= excess.max()
 
 
 def test_out_of_reach_is_the_closest():
     P, label = classified(3, 1.0)
     problem, measure = with_floors(P, label, [0.95, 0.95, 0.95])
-    rule = calibrated(problem, measure, 0.0)
+    rule = calibrated(problem, measure)
     assert not rule.feasible
     plain = measure(P.argmax(axis=1)).excess.max()
     assert -rule.slack == pytest.approx(measure(rule.decided).excess.max())
@@ -120,7 +141,7 @@ def test_ratios_of_underconfident_probabilities():
         excess = np.array([error - bound, np.mean(~taken) - 0.6])
         return Measured(float(np.mean(decided != label)), excess, np.full(2, 0.01))
 
-    rule = calibrated(problem, measure, 0.0)
+    rule = calibrated(problem, measure)
     assert rule.feasible
     sure = np.sort(P.max(axis=1))[::-1]
     hindsight = next(

@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import t
+from sklearn.linear_model import LogisticRegression
 
+from skbandit import ConstrainedRampClassifier, ConstrainedReduction, ConstrainedThreshold
 from skbandit.evaluation import rate_report, rate_report_blocks
 from skbandit.rates import accuracy, difference, precision, recall
 from skbandit.utils._trials import correlation, dependence
@@ -149,3 +151,34 @@ def test_weights_that_go_with_the_outcome():
                              sample_weight=np.where(right, 1.0, 4.0))  # fmt: skip
         hits += report["ci_low"][0] <= true <= report["ci_high"][0]
     assert hits / 400 >= 0.92
+
+
+@pytest.mark.parametrize("name", ["threshold", "reduction", "ramp", "rate_report"])
+def test_groups_are_aligned_and_must_not_be_missing(name):
+    """A Series in another order gives the same result, and a row without a group is named."""
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame(rng.normal(size=(240, 2)), index=rng.permutation(240))
+    X["person"] = np.repeat(np.arange(60), 4)
+    y = (X[0] + 0.5 * rng.normal(size=240) > 0).astype(int)
+    persons, features = X.pop("person"), X.set_axis(["a", "b"], axis=1)
+    goals = recall() >= 0.7
+
+    def report(groups):
+        if name == "rate_report":
+            return rate_report(y, y, goals, attributes=features, pos_label=1, groups=groups)
+        settings = {"objective": precision(), "constraints": goals, "pos_label": 1}
+        clf = {
+            "threshold": ConstrainedThreshold(LogisticRegression(), **settings),
+            "reduction": ConstrainedReduction(LogisticRegression(), **settings),
+            "ramp": ConstrainedRampClassifier(**settings),
+        }[name].fit(features, y, groups=groups)
+        pd.testing.assert_frame_equal(
+            clf.constraint_report(features, y, groups=groups),
+            clf.constraint_report(features, y, groups=persons),
+        )
+        return clf.constraint_report_
+
+    shuffled = report(persons.sample(frac=1, random_state=0))
+    pd.testing.assert_frame_equal(shuffled, report(persons))
+    with pytest.raises(ValueError, match="groups is missing in row 3: give each row a group"):
+        report(persons.where(np.arange(240) != 3))

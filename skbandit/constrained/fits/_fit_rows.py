@@ -23,10 +23,10 @@ from skbandit.measure import (
     Rows,
     encode,
     encode_classes,
-    read_dependent,
     warn_of_blank,
 )
 from skbandit.utils._sklearn_compat import feature_names
+from skbandit.utils._trials import groups_of_both
 from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
 
 EXTRA = ("X_extra", "y_extra", "attributes_extra", "sample_weight_extra")
@@ -354,8 +354,9 @@ class FitRows:
             read_X=lambda rows: indexable(rows)[0],
         )
         data = classes.data(train, extra)
-        dependent = all_dependent(metadata["groups"], metadata["groups_extra"], data)
-        return cls(X, y, X_extra, classes, replace(data, dependent=dependent))
+        dependent = metadata["groups"], (given, y_given), metadata["groups_extra"]
+        data = with_dependent(data, *dependent, metadata["X_extra"])
+        return cls(X, y, X_extra, classes, data)
 
     def require_both_classes(self) -> None:
         """Require rows of both classes with positive weight."""
@@ -364,22 +365,15 @@ class FitRows:
             raise ValueError("Two classes are needed: all rows of one class have weight 0.")
 
 
-def all_dependent(groups: Any, groups_extra: Any, data: Data) -> np.ndarray | None:
-    """Codes of the groups of dependent rows among all rows; None without groups.
-
-    Extra rows without groups are independent.
-    """
-    if groups is None and groups_extra is None:
-        return None
-    parts = []
-    for values, (rows, _), name in zip(
-        (groups, groups_extra), data.parts("all"), ("groups", "groups_extra"), strict=False
-    ):
-        given = np.full(len(rows), np.nan) if values is None else column_or_1d(values)
-        if len(given) != len(rows):
-            raise ValueError(f"{name} has {len(given)} entries for {len(rows)} rows.")
-        parts.append(pd.Series(given, dtype=object))
-    return read_dependent(pd.concat(parts).to_numpy(), len(data))
+def with_dependent(
+    data: Data, groups: Any, tables: tuple[Any, ...], groups_extra: Any, X_extra: Any
+) -> Data:
+    """The same data with the groups of dependent rows; see `groups_of_both`."""
+    counted = data.train.weight > 0
+    codes, codes_extra = groups_of_both(groups, tables, groups_extra, X_extra, counted)
+    if codes is None or codes_extra is None:
+        return replace(data, dependent=codes)
+    return replace(data, dependent=np.concatenate([codes, codes_extra]))
 
 
 def refuse_keywords(estimator: Any, unknown: Iterable[str]) -> None:

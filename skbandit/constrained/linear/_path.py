@@ -47,6 +47,9 @@ On synthetic problems each is as good as a separate fit, with 2, 3 or 4; with mo
 longer.
 """
 
+DEPENDENT = ("groups", "groups_extra")
+"""Arguments of `fit` that say which rows are dependent."""
+
 
 @dataclass(frozen=True, eq=False)
 class ConstraintPath:
@@ -173,8 +176,8 @@ def constraint_path(
         1 reports every bound in one line, as ``verbose=1`` of the estimator does every step.
     **rows : dict
         `sample_weight`, `attributes`, `X_extra`, `y_extra`, `attributes_extra`,
-        `sample_weight_extra` and `groups`, as in the classifier's `fit`; `X_extra` is transformed
-        as X is.
+        `sample_weight_extra`, `groups` and `groups_extra`, as in the classifier's `fit`; `X_extra`
+        is transformed as X is.
 
     Returns
     -------
@@ -265,7 +268,7 @@ def constraint_path(
                 f"{seconds[k]:.1f} s"
             )
     trained = [models[k] for k in range(len(numbers))]
-    measured = {name: part for name, part in rows.items() if name != "groups"}
+    measured = {name: part for name, part in rows.items() if name not in DEPENDENT}
     design, data = trained[0]._read_design(X, y, **measured)
     table = _path_table(
         numbers,

@@ -37,7 +37,14 @@ from skbandit.measure import RATE_TOL, Data, interval
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread
 from skbandit.utils._folds import is_number, read_units, rows_tested, splits_of_classes
-from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
+from skbandit.utils._sklearn_compat import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    count_rows,
+    fit_context,
+)
+from skbandit.utils._trials import labels_of_groups
 from skbandit.utils._validation import finite, silenced, warn
 
 if TYPE_CHECKING:
@@ -281,6 +288,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         }
         told = fit_task(self, X, y, sample_weight)
         with told as step_done, atomic_fit(self) as draft, one_blas_thread():
+            groups = labels_of_groups(groups, count_rows(X), X, y)
             dependent = groups, groups_extra
             design, goals = draft._read_training(
                 X, y, sample_weight, attributes, dependent, **extra
@@ -290,21 +298,37 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         return self
 
     def _train(
-        self, candidates: Candidates, X: Any, y: Any, groups: Any = None, **rows: Any
+        self,
+        candidates: Candidates,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        groups_extra: Any = None,
+        **rows: Any,
     ) -> None:
         """Train directions for these bounds; fit nothing else."""
         self._validate_params()
         with one_blas_thread(), silenced():  # a fit for these bounds will warn
-            design, goals = self._read_training(X, y, **rows)
+            groups = labels_of_groups(groups, count_rows(X), X, y)
+            dependent = groups, groups_extra
+            design, goals = self._read_training(X, y, dependent=dependent, **rows)
             options = self._options(design, goals, groups, lambda _: None)
             candidates.train(design, goals, options)
 
     def _choose_among(
-        self, candidates: Candidates, X: Any, y: Any, groups: Any = None, **rows: Any
+        self,
+        candidates: Candidates,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        groups_extra: Any = None,
+        **rows: Any,
     ) -> Self:
         """Fit, with directions trained for other bounds, too."""
         with atomic_fit(self) as draft, one_blas_thread():
-            design, goals = draft._read_training(X, y, **rows)
+            groups = labels_of_groups(groups, count_rows(X), X, y)
+            dependent = groups, groups_extra
+            design, goals = draft._read_training(X, y, dependent=dependent, **rows)
             options = draft._options(design, goals, groups, lambda _: None)
             draft._choose(design, goals, options, candidates)
         return self

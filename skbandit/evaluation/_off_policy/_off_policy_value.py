@@ -25,7 +25,7 @@ from skbandit.logs import (
     sum_over_blocks,
 )
 from skbandit.utils._folds import behind_transformers
-from skbandit.utils._trials import read_groups, warn_of_few_groups
+from skbandit.utils._trials import labels_of_groups, read_groups, warn_of_few_groups
 from skbandit.utils._validation import as_labels, warn
 
 
@@ -210,8 +210,6 @@ def off_policy_value(
     )
     n_events = len(evaluated.log)
     group = read_groups(groups, n_events, X, y)
-    if group is not None:
-        warn_of_few_groups(int(group.max()) + 1)
     q = None
     if estimator.needs_predictions:
         check_predictable(X, evaluated)
@@ -399,8 +397,7 @@ class _Task:
         if self.groups is not None:
             if self.groups not in names:
                 raise ValueError(f"groups={self.groups!r} is not a column of the log, {names}.")
-            group = pd.Series(y[self.groups])
-            read_groups(group, len(y))  # none is missing
+            group = labels_of_groups(pd.Series(y[self.groups]), len(y))
         if named:
             if given not in names:
                 raise ValueError(

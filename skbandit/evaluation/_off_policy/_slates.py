@@ -32,7 +32,7 @@ from skbandit.logs import (
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._trials import read_groups, warn_of_few_groups
+from skbandit.utils._trials import read_groups
 from skbandit.utils._validation import as_contexts, refuse_lazy, warn, warn_if_reordered
 
 # Weights of logged slates, whose product with their rewards estimates another policy's value.
@@ -454,8 +454,6 @@ def replay_slates(
     log = _read_slate_log(policy, X, y, available, reward, propensity, columns)
     rewards, p = _known(log), _inclusion_propensity(log, X)
     group = read_groups(groups, len(log), X, y)
-    if group is not None:
-        warn_of_few_groups(int(group.max()) + 1)
     player, rows = behind_transformers(copy.deepcopy(policy), X)
     if random_state is not None and hasattr(player, "random_state"):
         player.random_state = seed_for("replay", random_state) % 2**31

@@ -47,7 +47,7 @@ from skbandit.logs import (
 from skbandit.utils._fitting import in_parallel, iter_with_progress, report_progress, seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._trials import of_several_rows, read_groups, warn_of_few_groups
+from skbandit.utils._trials import of_several_rows, read_groups
 from skbandit.utils._validation import as_contexts, first_few, refuse_lazy, warn, warn_if_reordered
 
 # Events per call of a policy whose choices cannot change during the replay.
@@ -551,8 +551,6 @@ def replay(
         check_range(log.reward, bounds)
     check_past(policy, X, log, options.learns(policy))
     group = read_groups(groups, len(log), *tables)
-    if group is not None:
-        warn_of_few_groups(int(group.max()) + 1)
     result = replay_runs(policy, X, log, options, random_state, bounds, group)
     if result.n_accepted < FEW * n_repeats:
         warn(f"replay: {too_few(result)}.", ReplayCoverageWarning)
