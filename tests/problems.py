@@ -57,14 +57,14 @@ def tightened(convex, by):
     return replace(convex, gamma=convex.gamma - np.append(0.0, by))
 
 
-def exact_limits(goals, data, margin):
+def exact_limits(goals, data, margin, decided=None):
     """Exact limits of single rates, one per constraint; `margin` is the error of all together."""
-    return SeparateLimits(score_limits(goals, data).exact(), 1 - margin)
+    return SeparateLimits(score_limits(goals, data, decided).exact(), 1 - margin)
 
 
 def ends_of(goals, data, margin, positive):
     """These limits themselves, in the units of the rates, at predictions."""
-    limits = exact_limits(goals, data, margin)
+    limits = exact_limits(goals, data, margin, np.asarray(positive))
     measured = goals.n_rows > 0
     slack = limits.limits.at(positive, limits.quantile)
     return goals.bound[measured] - goals.sign[measured] * slack

@@ -42,10 +42,14 @@ def groups_behind(rate: Rate, data: Data, positive: np.ndarray) -> int:
 
 
 def dependence_at(success: np.ndarray, trial: np.ndarray, atom: Atom, data: Data) -> Dependence:
-    """Dependence of the trials of an atom at given decisions."""
-    total = trial.sum()
+    """Dependence of the trials of an atom at given decisions.
+
+    Costs by a column are no shares and have no interval: a group of them counts as one trial.
+    """
+    total, squares = trial.sum(), trial**2 / data.effective(atom, atom)[:, 0]
+    if atom.amount is not None:
+        return dependence(np.zeros(len(trial)), trial, data.dependent, squares=squares)
     share = float((trial * success).sum() / total) if total > 0 else 0.0
-    squares = trial**2 / data.effective(atom, atom)[:, 0]
     return dependence(trial * (success - share), trial, data.dependent, share, squares)
 
 

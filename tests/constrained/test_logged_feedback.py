@@ -53,18 +53,18 @@ def reports():
         report = clf.constraint_report(
             X_new[:, :1], y_new, attributes=by_new, confidence_level=LEVEL
         )
-        found[name] = true, report.iloc[0]
+        found[name] = true, report.iloc[0], clf.predict(X_new[:, :1])[y_new == 1] == 1
     return found
 
 
 def test_weighted_by_the_log_the_promise_is_about_everyone(reports):
-    true, row = reports["weighted"]
+    true, row, _ = reports["weighted"]
     assert row["ci_low"] <= true <= row["ci_high"]
     assert true == pytest.approx(0.9, abs=0.04)
 
 
 def test_counted_equally_it_is_about_those_who_were_shown_the_ad(reports):
-    true, row = reports["equal"]
+    true, row, _ = reports["equal"]
     assert true < row["ci_low"], "the report promises what does not hold"
     assert row["effective_n"] == row["n_rows"]
 
@@ -72,11 +72,14 @@ def test_counted_equally_it_is_about_those_who_were_shown_the_ad(reports):
 def test_the_report_knows_how_little_unequal_rows_say(reports):
     _, y_new, by_new = logged(6000, seed=1)
     weight = by_new["weight"][y_new == 1]
-    rows = {name: row for name, (_, row) in reports.items()}
+    rows = {name: row for name, (_, row, _) in reports.items()}
     assert rows["weighted"]["n_rows"] == rows["equal"]["n_rows"] == len(weight)
-    kish = weight.sum() ** 2 / (weight**2).sum()
-    assert rows["weighted"]["effective_n"] == pytest.approx(kish)
-    assert kish < 0.5 * len(weight)
+    kish, share = weight.sum() ** 2 / (weight**2).sum(), rows["weighted"]["value"]
+    hit = reports["weighted"][2]
+    linearized = (weight**2 * (hit - share) ** 2).sum()
+    effective = share * (1 - share) * weight.sum() ** 2 / linearized
+    assert rows["weighted"]["effective_n"] == pytest.approx(effective)
+    assert effective < kish < 0.5 * len(weight)
     width = {name: row["ci_high"] - row["ci_low"] for name, row in rows.items()}
     assert width["weighted"] > 1.3 * width["equal"]
 

@@ -144,14 +144,16 @@ def test_n_rows_counts_the_denominator(fitted):
     ]  # fmt: skip
 
 
-def test_effective_n_is_kishs_over_the_denominator(fitted):
+def test_effective_n_is_of_the_rows_in_the_denominator(fitted):
     report = report_on(fitted, NEW)
     y, sex, answers = ALL_Y[NEW], FRAME["sex"][NEW], fitted.predict(ALL_X[NEW])
-    amount = FRAME["amount"][NEW][y == 1]
+    amount, hits = FRAME["amount"][NEW][y == 1], answers[y == 1]
+    share = amount[hits == 1].sum() / amount.sum()  # weights go with the outcome
+    linearized = (amount**2 * (hits - share) ** 2).sum()
     smaller_class, smaller_sex = min(y.sum(), (y == 0).sum()), (sex == "F").value_counts().min()
     expected = [
         y.sum(), (sex == "F").sum(), answers.sum(), ((answers == 1) | (y == 1)).sum(), 120,
-        amount.sum() ** 2 / (amount**2).sum(), smaller_class, smaller_sex, 120,
+        share * (1 - share) * amount.sum() ** 2 / linearized, smaller_class, smaller_sex, 120,
     ]  # fmt: skip
     np.testing.assert_allclose(report["effective_n"], expected)
     assert report["effective_n"].iloc[5] < 0.7 * report["n_rows"].iloc[5]

@@ -264,8 +264,10 @@ def test_any_labels_pipelines_and_weights():
     positives = Y == 1
     expected = weight[positives & (pipe.predict(X) == "yes")].sum() / weight[positives].sum()
     assert row["value"] == pytest.approx(expected)
-    kish = weight[positives].sum() ** 2 / (weight[positives] ** 2).sum()
-    assert row["n_rows"] == positives.sum() and row["effective_n"] == pytest.approx(kish)
+    hit = (pipe.predict(X) == "yes")[positives]
+    linearized = (weight[positives] ** 2 * (hit - expected) ** 2).sum()
+    effective = expected * (1 - expected) * weight[positives].sum() ** 2 / linearized
+    assert row["n_rows"] == positives.sum() and row["effective_n"] == pytest.approx(effective)
 
 
 def test_groups_without_rows_are_reported_as_such():

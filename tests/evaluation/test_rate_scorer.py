@@ -315,7 +315,7 @@ def test_repr():
 
 def test_requests():
     requests = RateScorer().get_metadata_routing().score.requests
-    assert requests == {"attributes": True, "sample_weight": True}
+    assert requests == {"attributes": True, "groups": True, "sample_weight": True}
 
 
 # --- in scikit-learn's model selection -----------------------------------------------------

@@ -42,9 +42,9 @@ def made(seed=3, weight=None):
     return x, Data(Rows(columns, label, weight), None, 1, [0, 1])
 
 
-def bound_limits(declared, data):
+def bound_limits(declared, data, decided=None):
     goals = bind_constraints(expand(flatten_constraints(declared), data), data)
-    return goals, score_limits(goals, data)
+    return goals, score_limits(goals, data, decided)
 
 
 MOVED = [
@@ -65,7 +65,7 @@ def test_a_bound_at_the_end_of_the_mover_interval_has_no_slack(rate, sense):
     (declared,) = flatten_constraints(rate <= 1.0)
     low, high = interval(declared.rate, data, positive, 0.8)
     declared = rate <= high if sense == "<=" else rate >= low
-    _, limits = bound_limits(declared, data)
+    _, limits = bound_limits(declared, data, positive)
     assert limits.at(positive, Z) == pytest.approx([0.0], abs=1e-9)
 
 
