@@ -546,7 +546,7 @@ def test_reports_on_new_rows_and_cards():
     columns = ["constraint", "n_rows", "effective_n", "bound", "value", "ci_low", "ci_high"]
     columns += ["unconstrained", "slack", "margin", "satisfied", "multiplier", "price"]
     assert policy.constraint_report_.columns.tolist() == [*columns, "groups_unknown"]
-    assert "Of 3 goals" in to_model_card(policy.constraint_report_)
+    assert " 3 goals" in to_model_card(policy.constraint_report_)
 
 
 def test_attributes_reach_the_policy_in_estimates_and_searches():

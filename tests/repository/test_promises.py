@@ -189,6 +189,12 @@ def _(folder):
     off_policy_blocks("p", [(LOG.X, LOG.y.assign(p=0.0))])
 
 
+@example("skbandit.evaluation.off_policy_blocks", UserWarning)
+def _(folder):
+    log = LOG.y.assign(p=LOG.y["propensity"], person=np.arange(200) % 5)
+    off_policy_blocks("p", [(LOG.X, log)], groups="person")
+
+
 @example("skbandit.evaluation.OffPolicyEstimate.interval", ValueError)
 def _(folder):
     off_policy_value(np.full((200, 3), 1 / 3), LOG.X, LOG.y).interval(kind="sequence")
@@ -222,6 +228,17 @@ def _(folder):
 @example("skbandit.evaluation.replay_slates", exceptions.ReplayCoverageWarning)
 def _(folder):
     replay_slates(SlatePolicy(n_select=2, random_state=0), np.zeros((4, 1)), SLATES[:4])
+
+
+@example("skbandit.evaluation.replay_slates", UserWarning)
+def _(folder):
+    policy = SlatePolicy(n_select=2, random_state=0)
+    replay_slates(policy, np.zeros((40, 1)), SLATES, groups=np.arange(40) % 5)
+
+
+@example("skbandit.evaluation.ReplayResult.interval", ValueError)
+def _(folder):
+    replay(Always(0), LOG.X, LOG.y, groups=np.arange(200) // 2).interval(kind="sequence")
 
 
 @example("skbandit.evaluation.slate_ips", exceptions.ReplayCoverageWarning)
@@ -293,6 +310,12 @@ def _(folder):
     log = pd.DataFrame({"action": np.arange(200) % 2, "reward": 1.0 * LABELS, "propensity": 0.5})
     goals = [positive_rate(of=1) >= 0.9, positive_rate(of=1) <= 0.1]
     ConstrainedPolicy(None, None, goals).fit(ROWS, log)
+
+
+@example("skbandit.ConstrainedPolicy.fit", UserWarning)
+def _(folder):
+    log = pd.DataFrame({"action": np.arange(200) % 2, "reward": 1.0 * LABELS, "propensity": 0.5})
+    ConstrainedPolicy().fit(ROWS, log, groups=np.arange(200) % 5)
 
 
 @example("skbandit.RampClassifier.fit", exceptions.InfeasibleConstraintsError)

@@ -321,8 +321,10 @@ def off_policy_blocks(
 
     Warns
     -----
-    ReplayCoverageWarning, UserWarning
+    ReplayCoverageWarning
         As in `off_policy_value`.
+    UserWarning
+        If `groups` are few, as in `off_policy_value`.
 
     See Also
     --------

@@ -421,8 +421,10 @@ def replay_slates(
 
     Warns
     -----
-    ReplayCoverageWarning, UserWarning
+    ReplayCoverageWarning
         As in `off_policy_value`.
+    UserWarning
+        If `groups` are few, as in `off_policy_value`.
 
     See Also
     --------
