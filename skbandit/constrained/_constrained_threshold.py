@@ -238,7 +238,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
     ...     None,
     ...     [error_rate(without="person") <= 0.15, positive_rate(of="person") <= 0.3],
     ...     other_decisions=["person"],
-    ... ).fit(X[:, :4], names[y])
+    ... ).fit(X[:, :6], names[y])
     >>> clf.decisions_.tolist()
     ['barbera', 'barolo', 'grignolino', 'person']
     >>> clf.constraint_report_["satisfied"].all(), clf.costs_.shape
