@@ -48,6 +48,7 @@ from skbandit.constrained.fits._weighted_fits import (
     stacked,
 )
 from skbandit.constrained.rounds._rounds import Criterion
+from skbandit.constrained.rules._advice import warn_of_costly_level
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.constrained.rules._recalibrate import NamedRecalibration, Recalibration
@@ -313,8 +314,9 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         prices : ShadowPrices
             Of the constraints that were measured.
         """
-        rows, orientation = goals.measured.rows, self._classes.orientation
-        self._set_rules(choice, criterion, orientation * scores[0][rows])
+        rows, margins = goals.measured.rows, None
+        signed = self._classes.orientation * scores[0][rows]
+        self._set_rules(choice, criterion, signed)
         self.confidence_level_ = choice.level
         self._take_constraints(goals)
         self._set_prices(goals, prices)
@@ -323,7 +325,6 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             decided[rows] = choice.rule.decided
         plain = self._usual(scores[1])
         report = self._report(decided, goals.data, goals.constraints, plain)
-        margins = None
         if limits is not None:
             margins = limits.margins(goals.measured_indicators(choice.rule.decided))
             if isinstance(criterion, CostCriterion):
@@ -343,16 +344,15 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         if self._unknown_groups is not None:
             self._unknown_groups = self._unknown_groups.without_rows()
         if not self.feasible_:
-            why, proven = self._why_not(
-                report, goals, criterion, choice, orientation * scores[0][rows]
-            )
+            why, proven = self._why_not(report, goals, criterion, choice, signed)
             raise InfeasibleConstraintsError(
                 f"{why} {known_rows_advice(report, goals.constraints)}The closest classifier is "
                 "in the error's closest_.",
                 self,
                 proven=proven,
             )
-        if final is not None and not self._classes.of_two:
+        if isinstance(criterion, CostCriterion):
+            warn_of_costly_level(goals, criterion, signed, choice)
             warn_of_other_rule(self.constraint_report_, goals)
         free = choice.level if limits is None else None
         self._warn_of_weak_fit(goals, decided, plain, free)

@@ -452,7 +452,9 @@ def missed_by_costs(table: pd.DataFrame, goals: Goals, limits: Any, decided: np.
 
 
 def warn_of_other_rule(table: pd.DataFrame, goals: Goals) -> None:
-    """Warn if the final rule misses bounds on its training rows by more than noise."""
+    """Warn if the final rule, if it is another, misses bounds on its rows by more than noise."""
+    if "cross_fitted" not in table:
+        return
     wide = (table["ci_high"] - table["ci_low"]).to_numpy()
     beyond = goals.constraints.sign * (table["value"] - table["bound"]).to_numpy()
     far = goals.is_measured & (beyond > np.maximum(wide, FAR))

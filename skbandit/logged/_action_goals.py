@@ -165,6 +165,13 @@ class ActionGoals:
         """1 for <= and -1 for >=, shape (m,)."""
         return np.array([1.0 if goal.sense == "<=" else -1.0 for goal in self.constraints])
 
+    def as_declared(self, objective: float) -> float:
+        """The objective as users declared it, from the sum of which lower is better."""
+        if self.declared is None:
+            return objective
+        sign = -1.0 if self.declared.greater_is_better else 1.0
+        return sign * objective + self.declared.constant
+
     def without_sums(self) -> ActionGoals:
         """Only the objective."""
         return replace(self, constraints=(), sums=(), bound=np.zeros(0), room=np.zeros(0))

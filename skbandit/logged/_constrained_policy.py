@@ -29,7 +29,7 @@ from skbandit.logged._action_tables import (
     tables_of_log,
 )
 from skbandit.logged._policy_models import Contexts, PolicyModels
-from skbandit.logged._policy_rule import rule_at_level, warn_of_ties, why_infeasible
+from skbandit.logged._policy_rule import rule_at_level, warn_of_rule, why_infeasible
 from skbandit.logged._unknown_groups import EstimatedGroups, EstimatedRows, in_known_groups
 from skbandit.logs import Log, align_rows, columns_of, holds_slates, read_mask
 from skbandit.measure import (
@@ -549,7 +549,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         counted = problem.rows(np.flatnonzero(problem.weight > 0))
 
         rule, z = rule_at_level(problem, measure, self.confidence_level)
-        warn_of_ties(problem, rule, self._models.spread)
+        warn_of_rule(problem, measure, rule, self._models.spread, None if is_default else z)
         attained = measure(rule.decided)
         declared = numbers_of_goals(goals.constraints)
         priced = representative(counted.tightened(rule.moved))

@@ -655,3 +655,20 @@ def test_nothing_warns_needlessly():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted(None, FLOOR)
+
+
+def test_a_level_that_costs_much_is_told():
+    rng = np.random.default_rng(0)
+    y = rng.choice(["a", "b", "c"], 400, p=[0.6, 0.3, 0.1])
+    features = rng.normal(size=(400, 2))
+    features[:, 0] += 1.2 * (y == "a") - 1.2 * (y == "b")
+    features[:, 1] += y == "c"
+    goals = each(recall, of="classes") >= 0.55
+    message = r"is 0\.3\d* at confidence_level=0\.95, and 0\.2\d* at 0\.5"
+    with pytest.warns(ConstrainedFitWarning, match=message):
+        ConstrainedThreshold(LogisticRegression(), constraints=goals, confidence_level=0.95).fit(
+            features, y
+        )
+    ConstrainedThreshold(LogisticRegression(), constraints=goals, confidence_level=0.5).fit(
+        features, y
+    )
