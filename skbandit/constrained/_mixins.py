@@ -126,7 +126,9 @@ class ConstrainedClassifierMixin(ClassifierMixin):
 
         `objective`; `value` on the training rows; `cross_fitted` out of fold, the value to expect
         on new data, with its 95% interval from `ci_low` to `ci_high`, of `value` if it is missing;
-        `unconstrained`, the best without constraints among the models trained.
+        `unconstrained`, that of the classifier which the column of `constraint_report_` is of, the
+        plain one at its usual threshold; `best_unconstrained`, that of the best rule without
+        constraints among the models trained. What all constraints cost is relative to the latter.
         """
         row = vars(self).get("_objective_row")
         if row is None:
