@@ -215,6 +215,15 @@ class Cells:
     decisions: tuple[Any, ...]
     negative: bool = field(default=False, compare=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy, with a list in the place of the set: skops takes it without trust."""
+        return {**vars(self), "pairs": sorted(self.pairs, key=repr)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a saved state."""
+        pairs = frozenset((label, decision) for label, decision in state["pairs"])
+        vars(self).update({**state, "pairs": pairs})
+
 
 @dataclass(frozen=True)
 class Member:
