@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from numbers import Integral
 from typing import Any
@@ -322,10 +323,17 @@ def folds_of_classes(y: np.ndarray, n_folds: int, unit: np.ndarray) -> np.ndarra
     labels, stratum = np.unique(y, return_inverse=True)
     for k, label in enumerate(labels.tolist()):
         rows = np.flatnonzero(stratum == k)
+        if len(rows) == 1:
+            near = difflib.get_close_matches(str(label), map(str, np.delete(labels, k)), 1, 0.8)
+            alike = f", such as that of {near[0]!r}" if near else ""
+            raise ValueError(
+                f"{label!r} is a class of 1 row, by which nothing can be both trained and tested: "
+                f"drop the row, or give it the label of another class{alike}."
+            )
         if (unit[rows] == unit[rows[0]]).all():
             raise ValueError(
                 f"All {len(rows)} rows of class {label!r} are equal or of one group, and rows of "
-                "both classes are left out of training in turn: pass more rows, or groups="
+                "each class are left out of training in turn: pass more rows, or groups="
                 "np.arange(len(X)) if equal ones are different units."
             )
     n_units = len(np.unique(unit))
