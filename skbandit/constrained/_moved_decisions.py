@@ -56,6 +56,7 @@ from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.measure import Columns, Data
 from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Rate
+from skbandit.utils._fitted_rows import fitted_rows
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import available_if, count_rows, fit_context
@@ -388,6 +389,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         declared.require_pos_label(rows.classes, self.pos_label, rows.data)
         self.classes_, self._positive = rows.classes.labels, rows.classes.positive
         self._other_decisions = rows.classes.others
+        self._fitted_rows = fitted_rows(rows.X, rows.data.train.label)
         return rows
 
     @property

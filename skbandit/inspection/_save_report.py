@@ -272,9 +272,14 @@ def _costs(fitted: Any) -> list[Section]:
     if not len(report):
         return [("The objective", _page.paragraph(f"{text}."))]
     if not np.isnan(row["unconstrained"]):
-        text += f", and {_page.number(row['unconstrained'])} without constraints"
+        best = row.get("best_unconstrained", row["unconstrained"])
+        if best == row["unconstrained"]:
+            text += f", and {_page.number(best)} without constraints"
+        else:
+            text += f", {_page.number(row['unconstrained'])} by the classifier at its usual "
+            text += f"threshold, and {_page.number(best)} by the best rule without constraints"
         binds = not (report["multiplier"] == 0).all()
-        cost = abs(expected - row["unconstrained"]) if binds else 0.0
+        cost = abs(expected - best) if binds else 0.0
         # `price` compares thresholds only, so that a single one may exceed the cost of all
         if not report["price"].max() > cost:
             text += f": all constraints together cost {_page.number(cost)}"

@@ -155,6 +155,16 @@ class ActionGoals:
                     "Bound the sum of their rates instead."
                 )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy, with scales in the order of `atoms`: skops takes no tuples as keys."""
+        return {**vars(self), "scale": [self.scale.get(atom.key, np.nan) for atom in self.atoms]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a saved state."""
+        vars(self).update(state)
+        keys = [atom.key for atom in self.atoms]
+        vars(self)["scale"] = dict(zip(keys, state["scale"], strict=True))
+
     @property
     def declared_bound(self) -> np.ndarray:
         """Bounds as declared, shape (m,); `bound` are those of the sums."""

@@ -38,6 +38,9 @@ from skbandit.rates._expression import Rate
 from skbandit.rates._kinds import Atom, Kind
 from skbandit.utils._trials import Dependence, correlation
 
+MOST_WIDENING = 1e4
+"""Factor of standard errors beyond which nothing is known, as of one group; inf times 0 is nan."""
+
 FEW_TRIALS = 10.0
 """Trials below which a limit is exact if a level is promised: Wilson's cover well on average over
 all rates, but far too rarely at some (.53 instead of .8 of the times, of two trials).
@@ -474,7 +477,9 @@ def _limits(
     (rows, 1). `effects` are those of dependent rows and unequal weights, by the keys of atoms;
     they leave fewer trials.
     """
-    widening = {key: effect.widening(tail) for key, effect in (effects or {}).items()}
+    widening = {
+        key: min(effect.widening(tail), MOST_WIDENING) for key, effect in (effects or {}).items()
+    }
     atoms: dict[tuple[object, ...], Atom] = {}
     for rate in rates:
         atoms |= {atom.key: atom for atom in rate.atoms}

@@ -206,11 +206,23 @@ class Cells:
         The label is None if costs do not depend on it.
     labels, decisions : tuple
         All that the table has; no labels if costs do not depend on them.
+    negative : bool
+        Whether that cost is below zero.
     """
 
     pairs: frozenset[tuple[Any, Any]]
     labels: tuple[Any, ...]
     decisions: tuple[Any, ...]
+    negative: bool = field(default=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy, with a list in the place of the set: skops takes it without trust."""
+        return {**vars(self), "pairs": sorted(self.pairs, key=repr)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a saved state."""
+        pairs = frozenset((label, decision) for label, decision in state["pairs"])
+        vars(self).update({**state, "pairs": pairs})
 
 
 @dataclass(frozen=True)
@@ -273,6 +285,15 @@ class Atom:
     def fractional(self) -> bool:
         """Whether the denominator depends on the predictions."""
         return self.kind.fractional or self.without is not None
+
+    @property
+    def greater_is_better(self) -> bool | None:
+        """Whether a positive coefficient is to be maximized; None for rates without direction."""
+        if self.kind.name == "confusion":
+            return bool(self.of == self.decided)
+        if self.cells is not None:  # the entry of a table is part of the coefficient
+            return self.cells.negative
+        return self.kind.greater_is_better
 
     @property
     def needs_pos_label(self) -> bool:

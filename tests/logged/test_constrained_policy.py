@@ -416,6 +416,20 @@ def test_an_objective_without_direction_is_refused():
     refuses("a policy has not", fitted, (), error_rate())
 
 
+def test_signs():
+    """The least cost is best, whatever its signs; an outcome is maximized as it is written."""
+    for shift in (-6.0, 0.0):
+        costs = dict(zip(ARMS.tolist(), [-1 + shift, 2 + shift, shift, 4 + shift], strict=True))
+        assert set(fitted((), cost(costs)).predict(NEW)) == {"call"}
+    free = cost(dict.fromkeys(ARMS.tolist(), -1.0))
+    bad = outcome("complaint")
+    for objective in (-bad, 1 - bad, -bad - 0.01 * free):  # HARM is least of "none"
+        assert np.mean(fitted((), objective).predict(NEW) == "none") > 0.9
+    assert np.mean(fitted((), 0.01 * free - bad).predict(NEW) == "call") > 0.9
+    with pytest.raises(ValueError, match="no direction as an objective: change a sign"):
+        fitted((), bad + free)
+
+
 def test_what_constraints_cost():
     goals = [CAP, positive_rate(of="mail") >= 0.001]
     policy, free = fitted(goals, confidence_level=0.9), fitted()
