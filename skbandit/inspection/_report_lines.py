@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation._rate_report import ALL, parts_of_rows, read_verdicts
+from skbandit.rates._kinds import value_text
 
 ESTIMATES = "mean reward"
 """Goal of a report of estimates, whose axis need not begin at 0."""
@@ -68,7 +69,7 @@ def goal_blocks(report: pd.DataFrame, pairs: str = "worst") -> list[Block]:
     if unit == "rows":  # a goal is a run of rows with the same text
         parts["number"] = (parts["declared"] != parts["declared"].shift()).cumsum()
     parts["part"] = [
-        "" if all(value == ALL for value in values) else ", ".join(map(str, values))
+        "" if all(value == ALL for value in values) else ", ".join(map(value_text, values))
         for values in report[by].to_numpy(dtype=object)
     ]
     if read_pairs(pairs):

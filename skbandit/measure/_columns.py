@@ -501,6 +501,17 @@ class Data:
             )
         return [Member(tuple(columns), group) for group in groups]
 
+    def weightless(self, columns: Sequence[str], ons: set[On], context: str) -> list[str]:
+        """Groups of rows of weight 0 only, which `groups` leaves out."""
+        if (self.weight > 0).all():
+            return []
+        train, extra = (
+            rows and replace(rows, weight=np.ones(len(rows))) for rows in (self.train, self.extra)
+        )
+        counted = set(self.groups(columns, ons, context))
+        alike = replace(self, train=train, extra=extra).groups(columns, ons, context)
+        return [str(group) for group in alike if group not in counted]
+
     def without_group(self, columns: Sequence[str], ons: set[On], context: str) -> int:
         """Number of rows of positive weight in which one of the columns is missing."""
         missing = np.zeros(len(self), dtype=bool)
