@@ -17,6 +17,9 @@ ESTIMATES = "mean reward"
 
 UNDECIDED = "undecided"
 
+LONG = 24
+"""Lines of a goal above which they are in order of value, and its name is on each sheet."""
+
 _WORST_FIRST = ["violated", UNDECIDED, "met", ""]
 
 SMALL = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -75,8 +78,13 @@ def goal_blocks(report: pd.DataFrame, pairs: str = "worst") -> list[Block]:
     if read_pairs(pairs):
         parts = parts.loc[_without_better_pairs(report, parts)]
         parts["group"] = parts["group"].where(~parts["over_pairs"], "worst: " + parts["group"])
+    order = _worst_first(report, parts)
     blocks = []
     for _, rows in parts.groupby("number", sort=False):
+        if len(rows) > LONG:
+            of_all = (rows["part"] == "") & (rows["group"] == "")
+            groups = order[rows.index[~of_all]].sort_values().index
+            rows = rows.loc[[*rows.index[of_all], *groups]]
         scale = _scale_of_goal(report.iloc[rows.index], rows)
         goal, names = rows["declared"].iloc[0], [_name(*row) for row in rows.itertuples()]
         lines = [
@@ -94,6 +102,18 @@ def _name(row: int, label: str, number: int, declared: str, group: str, *rest: s
     if not group and label != declared:  # of a bound on an absolute value
         side = label.removeprefix(declared).strip(" ()")
     return ", ".join(filter(None, [group, side, part]))
+
+
+def _worst_first(report: pd.DataFrame, parts: pd.DataFrame) -> pd.Series:
+    """The place of each row when the worst is first, or the largest value without a bound."""
+    verdict = pd.Series([_WORST_FIRST.index(word) for word in read_verdicts(report)])
+    slack = -report["value"].reset_index(drop=True)
+    if "slack" in report:
+        bounded = report["bound"].notna().to_numpy()
+        slack = slack.mask(bounded, report["slack"].reset_index(drop=True).astype(float))
+    table = pd.DataFrame({"verdict": verdict, "slack": slack}).loc[parts.index]
+    place = pd.Series(range(len(table)), table.sort_values(["verdict", "slack"]).index)
+    return place.reindex(table.index)
 
 
 def _without_better_pairs(report: pd.DataFrame, parts: pd.DataFrame) -> list[int]:
