@@ -592,8 +592,10 @@ def _markdown_table(report: pd.DataFrame, digits: int) -> str:
     columns = [("goal", "---", [_cell(text) for text in report[name]])]
     for column in before:
         if column not in (name, "on"):
-            values = report[column] if column == "of" else map(value_text, report[column])
-            columns.append((_cell(column), "---", [_cell(value) for value in values]))
+            write = str if column == "of" else value_text
+            columns.append(
+                (_cell(column), "---", [_cell(write(value)) for value in report[column]])
+            )
     for heading, column in (("rows", "n_rows"), ("effective rows", "effective_n")):
         columns.append((heading, "---:", [count_text(rows) for rows in report[column]]))
     values = [number(value) or "undefined" for value in report["value"]]

@@ -91,7 +91,7 @@ def value_of_both(
     name = ESTIMATES
     if goals is not None and objective is not None:
         name = ESTIMATES if repr(objective) == f"outcome({REWARD!r})" else repr(objective)
-        amounts = _amounts(goals, objective, case, evaluated.log, evaluated.log.arms)
+        amounts = _amounts(goals, objective, case, evaluated.log, evaluated.log.arms.tolist())
         reward = amounts[np.arange(len(amounts)), evaluated.log.action]
         log = replace(evaluated.log, reward=reward)
         evaluated, usual = replace(evaluated, log=log), replace(usual, log=log)

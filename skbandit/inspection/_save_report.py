@@ -36,7 +36,7 @@ from skbandit.rates._expression import AbsoluteRate, atom_rate, call_rate
 from skbandit.rates._kinds import OUTCOME, Slot
 from skbandit.utils._folds import behind_transformers, split_pipeline
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import first_few
+from skbandit.utils._validation import first_few, in_memory
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -153,6 +153,7 @@ def save_report(
     ...     "The goal is met." in path.read_text(encoding="utf-8")
     True
     """
+    X, y, attributes, today, groups = map(in_memory, (X, y, attributes, today, groups))
     fitted, rows = behind_transformers(model, X)
     check_is_fitted(fitted)
     columns = Columns.read(attributes, X, count_rows(X))
@@ -394,7 +395,7 @@ def _of_classes(case: Case, decided: np.ndarray, **classes: Any) -> list[Section
     labels = classes["labels"]
     if case.y is None:
         return []
-    y_true = np.asarray(case.y, dtype=object)
+    y_true = np.asarray(case.y, dtype=object).ravel()
     is_known = ~pd.isna(y_true)
     pairs = pd.DataFrame({"class": y_true[is_known], "decided": decided[is_known]})
     body = ""
@@ -435,7 +436,8 @@ def _changes(
 
 def _counted(counts: pd.Series, headings: Sequence[str]) -> str:
     """A table of the most frequent pairs, and how many rows the others are."""
-    rows = [(*pair, f"{count:,}") for pair, count in counts.iloc[:MOST_CHANGES].items()]
+    first = counts.iloc[:MOST_CHANGES].reset_index()
+    rows = [(a, b, f"{count:,}") for a, b, count in first.itertuples(index=False)]
     body = _page.plain_table(headings, rows, numbers=1)
     if len(rest := counts.iloc[MOST_CHANGES:]):
         text = f"{rest.sum():,} more rows are of {len(rest):,} rarer pairs."

@@ -228,7 +228,6 @@ def warn_of_groups(
             several.setdefault(grouped[0], set()).update(_group_datasets(constraint))
     if by is not None:
         several.setdefault(by, set()).add("train" if data.extra is None else "all")
-    warn_of_weightless(several, data)
     for columns, ons in several.items():
         shown, context = " and ".join(map(repr, columns)), f"by={list(columns)}"
         if without := data.without_group(columns, ons, context):
