@@ -43,7 +43,10 @@ def decisions_of(today: Any, X: Any, attributes: Any) -> np.ndarray:
     warn_if_reordered({"X": X, "today": today})
     decided, n = np.asarray(today), count_rows(X)
     if decided.shape[:1] != (n,):
-        raise ValueError(f"today has the shape {decided.shape}, and X has {n} rows.")
+        raise ValueError(
+            f"today has the shape {decided.shape}, and X has {n} rows: pass a model that has "
+            "predict, or one decision per row."
+        )
     return decided
 
 
