@@ -28,9 +28,11 @@ from skbandit.measure import (
     verdicts,
     warn_of_few,
     warn_of_unnamed,
+    warn_of_weightless,
 )
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._expression import AbsoluteRate
+from skbandit.rates._kinds import value_text
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ Goal = Rate | AbsoluteRate | Constraint
 
 ALL, MISSING_GROUP = "all", "(missing)"
 """Labels of the row of all data, and of a group that is missing."""
+
+MOST_NAMED = 3
+"""Groups without a value that a summary names; it counts the others."""
 
 _MARKUP = re.compile(
     r"[\\|`*~@]|<(?=[\w/!?])|&(?=#?\w+;)|\](?=[(\[])|:(?=//)|(?<=www)\.|(?<![^\W_])_|_(?![^\W_])"
@@ -158,6 +163,8 @@ def report_goals(
     """Report named goals on data, at predictions `positive`, by the groups of a table."""
     warn_of_unnamed(map(rate_of, (goal for _, goal in named)), data)
     columns = table.columns.tolist()
+    several = {grouped[0] for _, goal in named if (grouped := rate_of(goal).grouped_by)}
+    warn_of_weightless({names: {"train"} for names in sorted(several)}, data)
     parts = [((ALL,) * len(columns), data), *_data_by_group(table, data)]
     lines = [
         replace(line, group=group, data=part, goal=(k, *line.goal[1:]))
@@ -228,7 +235,11 @@ class _Line:
     @property
     def text(self) -> str:
         """The goal with its group, for warnings."""
-        return self.name if self.overall else f"{self.name} in {', '.join(map(str, self.group))}"
+        return (
+            self.name
+            if self.overall
+            else f"{self.name} in {', '.join(map(value_text, self.group))}"
+        )
 
     def figures(self, positive: np.ndarray, level: float) -> tuple[float, float, float, float]:
         """Value, effective number of rows, and the ends of the interval."""
@@ -324,6 +335,7 @@ def _data_by_group(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any,
         columns = Columns.read(frame, None, len(rows))
         each = Data(Rows(columns, rows.label, rows.weight))
         groups |= dict.fromkeys(each.groups(names, {"train"}, f"by={names}"))
+    warn_of_weightless({tuple(names): {"train"}}, each)
     if any(all(value == ALL for value in group.values) for group in groups):
         raise ValueError(f"by={names}: a group is {ALL!r}, the label of all data; rename it.")
     for group in sorted(
@@ -487,32 +499,28 @@ def sum_up(report: pd.DataFrame, text: Callable[[Any], str], violated: str) -> s
     overall = (report[[c for c in groups if c not in ("on", "of")]] == ALL).all(axis=1)
     bounded = overall & report["bound"].notna() if "bound" in report else overall & False
     unit, parts = parts_of_rows(report[name])
-    table = parts.assign(effective_n=report["effective_n"].to_numpy())
+    slack = report["slack"].to_numpy() if "slack" in report else np.nan
+    table = parts.assign(effective_n=report["effective_n"].to_numpy(), slack=slack)
     table["verdict"] = report["verdict"].replace("", "not measured").to_numpy()
-    verdict: dict[str, list[str]] = {"met": [], "violated": [], "undecided": [], "not measured": []}
-    for _, rows in table[bounded.to_numpy()].groupby("number", sort=False):
-        for word in ("violated", "undecided", "not measured", "met"):
-            if (part := rows[rows["verdict"] == word]).size:
-                break
-        named = text(rows["declared"].iloc[0])
-        if (n_groups := rows["group"].nunique()) > 1:
-            named += f" in {part['group'].nunique()} of {n_groups} groups or pairs"
-            if word == "undecided" and part["effective_n"].notna().all():
-                fewest = part.iloc[int(np.argmin(part["effective_n"]))]
-                rows_of = f"{count_text(fewest['effective_n'])} rows of {text(fewest['group'])}"
-                named += f" ({rows_of})"
-        verdict[word].append(named)
-    n = sum(map(len, verdict.values()))
-    if not n or len(verdict["not measured"]) == n:
+    table = table[bounded.to_numpy()]
+    if not (table["verdict"] != "not measured").any():
         return "No goals were measured."
-    if len(verdict["met"]) == n:
+    verdict: dict[str, list[str]] = {"violated": [], "undecided": [], "met": [], "not measured": []}
+    n = n_met = 0
+    for _, rows in table.groupby("number", sort=False):
+        words = set(rows["verdict"])
+        n, n_met = n + 1, n_met + (words == {"met"})
+        if "not measured" not in words:  # that all others are met need not be said
+            words.discard("met")
+        for word in words:
+            verdict[word].append(text(rows["declared"].iloc[0]) + _where(rows, word, text))
+    if n_met == n:
         return "The goal is met." if n == 1 else f"All {n} {unit} are met."
-    n_met = len(verdict["met"])
     counts = "" if n == 1 else f"Of {n} {unit}, {n_met} {'is' if n_met == 1 else 'are'} met."
     rest = [
         f"{violated if word == 'violated' else word.capitalize()}: {'; '.join(goals)}."
         for word, goals in verdict.items()
-        if goals and word != "met"
+        if goals
     ]
     if "ci_low" not in report:
         rest.append(
@@ -520,6 +528,22 @@ def sum_up(report: pd.DataFrame, text: Callable[[Any], str], violated: str) -> s
             "on new rows has them."
         )
     return " ".join(filter(None, [counts, *rest]))
+
+
+def _where(rows: pd.DataFrame, word: str, text: Callable[[Any], str]) -> str:
+    """In how many groups of a goal a verdict holds, and of which it is the worst, or all."""
+    part, n_groups = rows[rows["verdict"] == word], rows["group"].nunique()
+    if n_groups <= 1:
+        return ""
+    names = part["group"].drop_duplicates()
+    where = f" in {len(names)} of {n_groups} groups or pairs"
+    if word == "not measured":
+        others = [f"{len(names) - MOST_NAMED} others"] * (len(names) > MOST_NAMED)
+        return f"{where} ({', '.join([*map(text, names[:MOST_NAMED]), *others])})"
+    if word == "undecided" and part["effective_n"].notna().all():
+        worst = part.iloc[int(np.argmin(part["slack"].fillna(np.inf)))]
+        return f"{where} ({count_text(worst['effective_n'])} rows of {text(worst['group'])})"
+    return where
 
 
 def _costs_of(report: pd.DataFrame, digits: int) -> str:
@@ -568,7 +592,10 @@ def _markdown_table(report: pd.DataFrame, digits: int) -> str:
     columns = [("goal", "---", [_cell(text) for text in report[name]])]
     for column in before:
         if column not in (name, "on"):
-            columns.append((_cell(column), "---", [_cell(value) for value in report[column]]))
+            write = str if column == "of" else value_text
+            columns.append(
+                (_cell(column), "---", [_cell(write(value)) for value in report[column]])
+            )
     for heading, column in (("rows", "n_rows"), ("effective rows", "effective_n")):
         columns.append((heading, "---:", [count_text(rows) for rows in report[column]]))
     values = [number(value) or "undefined" for value in report["value"]]

@@ -71,6 +71,7 @@ from skbandit.utils._validation import (
     check_level,
     check_row_weights,
     first_few,
+    in_memory,
     refuse_lazy,
     warn,
     warn_if_reordered,
@@ -646,6 +647,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_level(confidence_level)
+        X, y, attributes = map(in_memory, (X, y, attributes))
         tables = X, y
         bounded = self._goals.bounded_outcomes
         log = (

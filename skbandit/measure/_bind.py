@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from skbandit.measure._values import cells_of, filled
 from skbandit.rates._catalog import error_rate
 from skbandit.rates._expression import AbsoluteRate, Constraint, Rate, Sense, as_rate
 from skbandit.rates._kinds import Atom, On, Slot
-from skbandit.utils._validation import warn
+from skbandit.utils._validation import first_few, warn
 
 T = TypeVar("T")
 
@@ -243,6 +243,18 @@ def warn_of_groups(
                 f"The values of {shown} make {n_groups} groups, of {len(data) / n_groups:.3g} rows "
                 "on average. What the worst of so many attains is decided by chance where groups "
                 "are small: merge rare values.",
+                UserWarning,
+            )
+
+
+def warn_of_weightless(by: Mapping[tuple[str, ...], set[On]], data: Data) -> None:
+    """Warn of groups that count nowhere, as the weight of their rows is 0."""
+    for columns, ons in by.items():
+        if left_out := data.weightless(columns, ons, f"by={list(columns)}"):
+            shown = " and ".join(map(repr, columns))
+            warn(
+                f"All rows of {first_few(left_out)} of {shown} have the weight 0, so these are no "
+                "groups of any rate: leave such rows out if this is meant.",
                 UserWarning,
             )
 

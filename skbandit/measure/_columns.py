@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any
 
@@ -484,6 +486,7 @@ class Data:
                     f"as {f'{name} > {np.median([*numbers]):.3g}'!r}; numbers that are names of "
                     "groups should be strings or integers."
                 )
+            _refuse_alike(name, of_groups, context)
         orders = [_order_of([rows.columns.get(c, context) for rows, _ in parts]) for c in columns]
         places = {
             group: [order.get(value, value) for order, value in zip(orders, group, strict=True)]
@@ -501,6 +504,18 @@ class Data:
             )
         return [Member(tuple(columns), group) for group in groups]
 
+    def weightless(self, columns: Sequence[str], ons: set[On], context: str) -> list[str]:
+        """Groups of rows of weight 0 only, which `groups` leaves out."""
+        if (self.weight > 0).all():
+            return []
+        counted = set(self.groups(columns, ons, context))
+        alike = replace(
+            self,
+            train=replace(self.train, weight=np.ones(len(self.train))),
+            extra=self.extra and replace(self.extra, weight=np.ones(len(self.extra))),
+        ).groups(columns, ons, context)
+        return [str(group) for group in alike if group not in counted]
+
     def without_group(self, columns: Sequence[str], ons: set[On], context: str) -> int:
         """Number of rows of positive weight in which one of the columns is missing."""
         missing = np.zeros(len(self), dtype=bool)
@@ -508,6 +523,26 @@ class Data:
             values = rows.columns.several(columns, context)
             missing[place] = values.isna().any(axis=1).to_numpy() & (rows.weight > 0)
         return int(missing.sum())
+
+
+def _refuse_alike(name: str, values: Collection[Any], context: str) -> None:
+    """Refuse values that are one group to a reader: 1 and "1", or times with and without a zone."""
+    written: dict[str, Any] = {}
+    pairs = []
+    for value in values:
+        text = str(float(value)) if isinstance(value, float | Decimal) else str(value)
+        pairs.append((written.setdefault(text, value), value))
+    pairs = [(first, second) for first, second in pairs if first != second]
+    cure = "convert it to one type"
+    zones = {time.tzinfo is None: time for time in values if isinstance(time, datetime)}
+    if len(zones) == 2:
+        pairs, cure = [(zones[True], zones[False])], "convert it, as by dt.tz_localize"
+    if pairs:
+        first, second = pairs[0]
+        raise ValueError(
+            f"{context}: column {name!r} holds {first!r} and {second!r}, which would be two "
+            f"groups: {cure}."
+        )
 
 
 def encode_classes(values: Any, labels: Sequence[Any], name: str) -> np.ndarray:

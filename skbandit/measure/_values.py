@@ -21,7 +21,7 @@ from skbandit.measure._atoms import (
 )
 from skbandit.measure._columns import Data, either_label, read_predictions
 from skbandit.rates._expression import AbsoluteRate, Rate, has_slots
-from skbandit.rates._kinds import Atom, ClassSlot, Member, On, Slot
+from skbandit.rates._kinds import Atom, ClassSlot, Member, On, Slot, value_text
 from skbandit.utils._validation import warn
 
 
@@ -105,7 +105,7 @@ class Cell:
 
     def of(self, joint: str) -> str:
         """The class, or the pair of classes."""
-        return joint.join(map(str, self.classes))
+        return joint.join(map(value_text, self.classes))
 
     def name(self, joint: str) -> str:
         """The groups and classes, those of a pair joined."""

@@ -225,6 +225,18 @@ class Cells:
         vars(self).update({**state, "pairs": pairs})
 
 
+def value_text(value: Any) -> str:
+    """A group, a class or a decision as text that can be seen, also if it is blank.
+
+    Examples
+    --------
+    >>> value_text("north"), value_text(""), value_text(" ")
+    ('north', '(empty)', "' '")
+    """
+    text = str(value)
+    return text if text.strip() else repr(text) if text else "(empty)"
+
+
 @dataclass(frozen=True)
 class Member:
     """A filled `Slot`: the rows with these `values` in the `columns`, one value per column."""
@@ -233,7 +245,7 @@ class Member:
     values: tuple[Any, ...]
 
     def __str__(self) -> str:
-        return ", ".join(map(str, self.values))
+        return ", ".join(map(value_text, self.values))
 
     @property
     def described(self) -> str:

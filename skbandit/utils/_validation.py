@@ -130,6 +130,12 @@ def method_that_loads(table: Any) -> str | None:
     return "collect" if hasattr(kind, "collect") and hasattr(kind, "columns") else None
 
 
+def in_memory(table: Any) -> Any:
+    """A table or column, loaded if it is a lazy one."""
+    method = method_that_loads(table)
+    return table if method is None else getattr(table, method)()
+
+
 def refuse_lazy(
     tables: Mapping[str, Any], cure: str = "", methods: Collection[str] = ("compute", "collect")
 ) -> None:
