@@ -21,6 +21,7 @@ from skbandit.measure import (
     form_of,
     groups_behind,
     interval,
+    merge_equal,
     on_given_rows,
     read_measured,
     satisfied,
@@ -150,7 +151,9 @@ def rate_report(
     given = y_true, y_pred, attributes, sample_weight, pos_label
     rates = [rate_of(goal) for _, goal in named]
     data, positive = read_measured(rates, *given, by=by, labels=labels, groups=groups)
-    return report_goals(named, data, positive, _group_table(by, data), confidence_level)
+    warn_of_unnamed(rates, data)
+    merged = merge_equal(rates, data, positive, _group_table(by, data))
+    return report_goals(named, *merged, confidence_level)
 
 
 def report_goals(
@@ -160,21 +163,22 @@ def report_goals(
     table: pd.DataFrame,
     level: float,
 ) -> pd.DataFrame:
-    """Report named goals on data, at predictions `positive`, by the groups of a table."""
-    warn_of_unnamed(map(rate_of, (goal for _, goal in named)), data)
+    """Report named goals on merged rows, at predictions `positive`, by the groups of a table."""
     columns = table.columns.tolist()
     several = {grouped[0] for _, goal in named if (grouped := rate_of(goal).grouped_by)}
     warn_of_weightless({names: {"train"} for names in sorted(several)}, data)
-    parts = [((ALL,) * len(columns), data), *_data_by_group(table, data)]
+    parts = [((ALL,) * len(columns), data, positive)]
+    parts += [(group, data.take(at), positive[at]) for group, at in _rows_by_group(table, data)]
     lines = [
-        replace(line, group=group, data=part, goal=(k, *line.goal[1:]))
+        replace(line, group=group, data=part, decided=decided, goal=(k, *line.goal[1:]))
         for k, (name, goal) in enumerate(named)
-        for group, part in parts[: 1 if _is_split_by(goal, columns) else None]
-        for line in _lines(name, goal, data)
+        for of_all in [[*_lines(name, goal, data)]]
+        for group, part, decided in parts[: 1 if _is_split_by(goal, columns) else None]
+        for line in of_all
     ]
     n_rows = count_rows_of_rates([(x.text, x.rate, x.data, x.may_be_empty) for x in lines])
     figures = [
-        line.figures(positive, level) if rows else (np.nan, 0.0, np.nan, np.nan)
+        line.figures(level) if rows else (np.nan, 0.0, np.nan, np.nan)
         for line, rows in zip(lines, n_rows, strict=True)
     ]
     value, effective, low, high = np.array(figures, dtype=float).reshape(-1, 4).T
@@ -190,7 +194,7 @@ def report_goals(
     )
     if data.dependent is not None:
         n_groups = [
-            groups_behind(line.rate, line.data, positive) if rows else 0
+            groups_behind(line.rate, line.data, line.decided) if rows else 0
             for line, rows in zip(lines, n_rows, strict=True)
         ]
         report.insert(report.columns.tolist().index("effective_n") + 1, "n_groups", n_groups)
@@ -219,6 +223,7 @@ class _Line:
     sign: float
     group: tuple[Any, ...]
     data: Data
+    decided: np.ndarray
     goal: tuple[int, str, str]
     of: str = ""
 
@@ -241,12 +246,11 @@ class _Line:
             else f"{self.name} in {', '.join(map(value_text, self.group))}"
         )
 
-    def figures(self, positive: np.ndarray, level: float) -> tuple[float, float, float, float]:
+    def figures(self, level: float) -> tuple[float, float, float, float]:
         """Value, effective number of rows, and the ends of the interval."""
-        value, rows = value_and_rows(self.rate, self.data, positive)
-        low, high = (
-            (np.nan, np.nan) if np.isnan(value) else interval(self.rate, self.data, positive, level)
-        )
+        here = self.rate, self.data, self.decided
+        value, rows = value_and_rows(*here)
+        low, high = (np.nan, np.nan) if np.isnan(value) else interval(*here, level)
         if self.absolute:
             value = abs(value)
             ends = abs(low), abs(high)
@@ -256,14 +260,14 @@ class _Line:
 
 def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
     """Rows of a goal, one per group of its own, on all data."""
+    none = np.zeros(0)
     if isinstance(goal, Constraint):
         here = replace(goal, lhs=on_given_rows(goal.lhs), rhs=on_given_rows(goal.rhs))
         for side in expand([here.named(name)], data):
             sign = 1.0 if side.sense == "<=" else -1.0
             assert side.part is not None  # it is expanded
-            yield _Line(
-                side.label, side.rate, False, side.bound, sign, (), data, side.part, side.of
-            )
+            goal_part = side.part, side.of
+            yield _Line(side.label, side.rate, False, side.bound, sign, (), data, none, *goal_part)
         return
     absolute = isinstance(goal, AbsoluteRate)
     rate = on_given_rows(goal.rate if isinstance(goal, AbsoluteRate) else goal)
@@ -276,7 +280,8 @@ def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
         if rate.is_form:
             part, of = cell.name(joint), cell.of(joint)
             label = f"{name} [{part}]"
-        yield _Line(label, cell_rate, absolute, np.nan, 1.0, (), data, (0, name, part), of)
+        goal_part = (0, name, part), of
+        yield _Line(label, cell_rate, absolute, np.nan, 1.0, (), data, none, *goal_part)
 
 
 def _is_split_by(goal: Goal, columns: Sequence[str]) -> bool:
@@ -317,8 +322,8 @@ def _check_names(names: Sequence[Any]) -> None:
             raise ValueError(f"by: {name!r} would be two columns of the report; rename it.")
 
 
-def _data_by_group(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any, ...], Data]]:
-    """Each group and the data restricted to it; those with a missing value are the last."""
+def _rows_by_group(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any, ...], np.ndarray]]:
+    """Each group and its rows; those with a missing value are the last."""
     names, rows = table.columns.tolist(), data.train
     if not names:
         return
@@ -338,11 +343,16 @@ def _data_by_group(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any,
     warn_of_weightless({tuple(names): {"train"}}, each)
     if any(all(value == ALL for value in group.values) for group in groups):
         raise ValueError(f"by={names}: a group is {ALL!r}, the label of all data; rename it.")
+    number = columns.frame.groupby(names, sort=False).ngroup().to_numpy()
+    inside = np.split(np.argsort(number, kind="stable"), np.cumsum(np.bincount(number))[:-1])
+    first = columns.frame.iloc[[at[0] for at in inside]]
+    rows_of = dict(
+        zip(zip(*(first[name].tolist() for name in names), strict=True), inside, strict=True)
+    )
     for group in sorted(
         groups, key=lambda member: [value == MISSING_GROUP for value in member.values]
     ):
-        inside = columns.member(group, f"by={names}")
-        yield group.values, replace(data, train=replace(rows, weight=rows.weight * inside))
+        yield group.values, rows_of[group.values]
 
 
 def rate_of(goal: Goal) -> Rate:

@@ -41,6 +41,7 @@ from skbandit.measure._forms import nonnegative_rows as nonnegative_rows
 from skbandit.measure._forms import weight_rows as weight_rows
 from skbandit.measure._merged import BlockReducer as BlockReducer
 from skbandit.measure._merged import MergedRows as MergedRows
+from skbandit.measure._merged import merge_equal as merge_equal
 from skbandit.measure._metric import form_of as form_of
 from skbandit.measure._metric import numbers_of_goals as numbers_of_goals
 from skbandit.measure._metric import parts_of_goals as parts_of_goals

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.measure._atoms import atom_counts, check_classes, warn_of_strangers
+from skbandit.measure._atoms import check_classes, rows_of_atom, warn_of_strangers
 from skbandit.measure._columns import MANY_GROUPS, Data, UnknownColumnError
 from skbandit.measure._forms import BoundConstraints, Form, LinearFractionalForms
 from skbandit.measure._values import cells_of, filled
@@ -100,7 +100,7 @@ def combine_atoms(
     rate: Rate, bound: Callable[[Atom], tuple[Form, Form, np.ndarray]], n_indicators: int
 ) -> tuple[Form, Form, np.ndarray]:
     """Combine the atoms of a rate, each bound to the same rows, as in `bind_rate`."""
-    unit = Form(np.zeros(n_indicators), 1.0)
+    unit = Form.fixed(1.0, n_indicators)
     numerator, denominator = unit * rate.constant, unit
     behind: Any = np.zeros(1, dtype=bool)
     for coefficient, atom in rate.terms:
@@ -143,12 +143,15 @@ def bind_atom(atom: Atom, data: Data) -> tuple[Form, Form, np.ndarray]:
     Both forms are divided by the total weight of the rows in the denominator (linear kinds,
     whose denominator is then 1) or of all selected rows (linear-fractional kinds).
     """
-    numerator, denominator, selected = atom_counts(atom, data)
-    behind = np.any(denominator > 0, axis=1)
-    total = selected.sum() if atom.fractional else denominator[:, 1].sum()
+    counted, behind = rows_of_atom(atom, data), np.zeros(len(data), dtype=bool)
+    behind[counted.behind] = True
+    above, below = counted.tables
+    amounts = counted.weight if counted.amount is None else counted.weight * counted.amount[:, 0]
+    always = counted.weight if atom.fractional else counted.weight * below[counted.actual, 1]
+    total = always.sum()
     forms = [
-        Form(((count[:, 1:] - count[:, :1]) / total).ravel(), count[:, 0].sum() / total)
-        for count in (numerator, denominator)
+        Form.of_rows(counted.rows, weight, counted.actual, table, data.n_indicators, total)
+        for weight, table in ((amounts, above), (counted.weight, below))
     ]
     return forms[0], forms[1], behind
 
@@ -278,7 +281,7 @@ def bind_constraints(
     `allow_empty` (new data may lack rows that the training data had).
     """
     constraints = tuple(constraints)
-    zero = Form(np.zeros(data.n_indicators), 0.0)
+    zero = Form.fixed(0.0, data.n_indicators)
     empty = zero, zero, np.zeros(0, dtype=bool)
     bound = [
         empty if binding is None else binding
@@ -318,8 +321,10 @@ def count_rows_of_rates(measured: Iterable[tuple[str, Rate, Data, bool]]) -> np.
 
 
 def _rows_of_rate(rate: Rate, data: Data) -> int:
-    masks = [(atom_counts(atom, data)[1] > 0).any(axis=1) for atom in rate.atoms]
-    return data.count(np.logical_or.reduce(masks)) if masks else 0
+    behind = np.zeros(len(data), dtype=bool)
+    for atom in rate.atoms:
+        behind[rows_of_atom(atom, data).behind] = True
+    return data.count(behind)
 
 
 def _measurable(

@@ -63,6 +63,15 @@ class Columns:
             _frame(attributes, n_rows, name), _frame(X if _is_frame(X) else None, n_rows, "X")
         )
 
+    def take(self, rows: np.ndarray) -> Columns:
+        """The columns in some of the rows."""
+        index = pd.RangeIndex(len(rows))
+        attributes, X = (
+            frame.iloc[rows].set_axis(index) if frame.shape[1] else pd.DataFrame(index=index)
+            for frame in (self.attributes, self.X)
+        )
+        return Columns(attributes, X)
+
     @cached_property
     def frame(self) -> pd.DataFrame:
         """All columns side by side; those of `attributes` take precedence over those of X."""
@@ -285,6 +294,13 @@ class Merged:
     means: Mapping[tuple[str, str | None], np.ndarray]
     effective: Mapping[tuple[str | None, str | None], np.ndarray]
 
+    def take(self, rows: np.ndarray) -> Merged:
+        """Some of the rows."""
+        masks = {key: values[rows] for key, values in self.masks.items()}
+        means = {key: values[rows] for key, values in self.means.items()}
+        effective = {key: values[rows] for key, values in self.effective.items()}
+        return Merged(self.n_rows[rows], masks, self.values, means, effective)
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -309,6 +325,11 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.label)
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """Some of the rows."""
+        merged = None if self.merged is None else self.merged.take(rows)
+        return Rows(self.columns.take(rows), self.label[rows], self.weight[rows], merged)
 
     def selected(self, atom: Atom) -> np.ndarray:
         """Boolean mask of the rows that the condition of an atom selects."""
@@ -364,6 +385,10 @@ class Data:
         Whether a rate may name these classes and decisions only.
     dependent : ndarray of int, shape (n,), or None
         Rows with the same code are dependent, such as those of one person.
+    whole : Data or None
+        The data that these are some rows of.
+    counted : dict
+        What atoms count of merged rows, by `Atom.key`.
     """
 
     train: Rows
@@ -373,6 +398,13 @@ class Data:
     others: Sequence[Any] = field(default=())
     closed: bool = True
     dependent: np.ndarray | None = None
+    whole: Data | None = field(default=None, repr=False, compare=False)
+    counted: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def take(self, rows: np.ndarray) -> Data:
+        """Some of the rows of a single dataset."""
+        dependent = None if self.dependent is None else pd.factorize(self.dependent[rows])[0]
+        return replace(self, train=self.train.take(rows), dependent=dependent, whole=self)
 
     @property
     def of_two(self) -> bool:
@@ -437,15 +469,13 @@ class Data:
         merged = self.train.merged
         return int(inside.sum() if merged is None else merged.n_rows[inside].sum())
 
-    def effective(self, first: Atom, second: Atom) -> np.ndarray:
+    def effective(self, first: Atom, second: Atom, rows: np.ndarray) -> np.ndarray:
         """Product of the weights of two atoms over the sum of products that it stands for.
 
-        Of shape (n, 1), or (1, 1) with 1 unless rows are merged.
+        Of some rows; 1 unless rows are merged.
         """
         merged = self.train.merged
-        if merged is None:
-            return np.ones((1, 1))
-        return merged.effective[first.weight, second.weight][:, None]
+        return np.ones(1) if merged is None else merged.effective[first.weight, second.weight][rows]
 
     def parts(self, on: On) -> Iterator[tuple[Rows, slice]]:
         """Iterate over the datasets selected by `on`, each with its slice of the stack."""

@@ -12,11 +12,10 @@ from sklearn.exceptions import UndefinedMetricWarning
 from skbandit.exceptions import EmptyRateError
 from skbandit.measure._atoms import (
     UnlabeledRateError,
-    atom_counts,
     check_classes,
     choices,
     named,
-    prediction_counts,
+    rows_of_atom,
     warn_of_strangers,
 )
 from skbandit.measure._columns import Data, either_label, read_predictions
@@ -160,7 +159,7 @@ def _has_rows(rate: Rate, data: Data) -> bool:
     """Whether there are rows in all denominators, for some predictions."""
     try:
         for atom in rate.atoms:
-            atom_counts(atom, data)
+            rows_of_atom(atom, data)
     except UnlabeledRateError:
         raise
     except EmptyRateError:
@@ -226,7 +225,7 @@ def count(
     value, predicted = rate.constant, positive.astype(int)
     for coefficient, atom in rate.terms:
         if atom.key not in cache:
-            numerator, denominator = prediction_counts(atom, data, predicted)
+            numerator, denominator = rows_of_atom(atom, data).counts(predicted)
             has_rows = denominator.any()
             cache[atom.key] = numerator.sum() / denominator.sum() if has_rows else np.nan
         value += coefficient * cache[atom.key]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -330,7 +331,11 @@ class Atom:
         """Equal for atoms with the same `where`."""
         return id(self.where) if callable(self.where) else repr(self.where)
 
-    @property
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the key, as another process has other functions."""
+        return {name: value for name, value in vars(self).items() if name != "key"}
+
+    @cached_property
     def key(self) -> tuple[Any, ...]:
         """Equal for atoms that select and count the same rows."""
         function = self.condition if callable(self.where) else None
@@ -341,7 +346,8 @@ class Atom:
     def __repr__(self) -> str:
         shown = [] if self.reference is None else [repr(self.reference)]
         shown += [repr(self.amount)] if self.kind == OUTCOME else []
-        normalize = next((name for name, kind in CONFUSIONS.items() if kind == self.kind), None)
+        confusions = CONFUSIONS if self.kind.name == "confusion" else {}
+        normalize = next((name for name, kind in confusions.items() if kind == self.kind), None)
         if normalize is not None:
             shown += [repr(self.of), repr(self.decided)]
         if callable(self.where):
