@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,12 @@ FINEST = 2.0**-20
 
 Key = tuple[int, Any, tuple[Any, ...], tuple[Any, ...]]
 """Unit, class, values of its group, and of the group of `by`."""
+
+Places = list[tuple[tuple[Any, ...], tuple[Any, ...], int, np.ndarray]]
+"""Group, group of `by`, period, and the rows of these."""
+
+Decided = tuple[np.ndarray, Sequence[Any]]
+"""Codes of the decisions of rows, and what they are of."""
 
 
 @dataclass
@@ -43,9 +49,10 @@ class Counts:
     @property
     def periods(self) -> list[int]:
         """Periods of which anything is known, in order."""
-        parts = [*self.rows.values(), *self.amounts.values()]
-        of_people = {period for part in self.people.values() for period, _ in part}
-        return sorted(of_people.union(*parts))
+        known = {period for part in self.people.values() for period, _ in part}
+        for table in (*self.rows.values(), *self.amounts.values()):
+            known |= table.keys()
+        return sorted(known)
 
     def add(
         self,
@@ -53,7 +60,7 @@ class Counts:
         of: Any,
         share: np.ndarray,
         weight: np.ndarray,
-        places: list[tuple[tuple[Any, ...], tuple[Any, ...], int, np.ndarray]],
+        places: Places,
         *,
         counted: bool,
         person: np.ndarray | None,
@@ -64,8 +71,6 @@ class Counts:
         ----------
         share, weight : ndarray of shape (n,)
             Weights are at most 1; rows of weight 0 do not count.
-        places : list of tuple
-            Group, group of `by`, period, and the rows of these.
         counted : bool
             Whether all are successes or failures of weight 1.
         person : ndarray of shape (n,) or None
@@ -78,7 +83,7 @@ class Counts:
             if person is not None:
                 table = self.people.setdefault(key, {})
                 for who, value, size in zip(person[index].tolist(), x, w, strict=True):
-                    _add(table, (period, who), [size * value, size])
+                    _add(table, (period, who), [float(size * value), float(size)])
             elif counted:
                 _add(self.rows.setdefault(key, {}), period, [float(x.sum()), float(len(x))])
             else:
@@ -100,18 +105,17 @@ class Counts:
                 self._add_amounts(key, when, np.array(shares), np.ones(len(shares)))
 
     def add_seen(
-        self,
-        unit: int,
-        places: list[tuple[tuple[Any, ...], tuple[Any, ...], int, np.ndarray]],
-        decided: np.ndarray,
-        column: int,
+        self, unit: int, places: Places, mask: np.ndarray, decided: Decided, column: int
     ) -> None:
         """Add decisions of rows (column 0), or of those whose label came (column 1)."""
+        codes, decisions = decided
         for group, by, period, index in places:
-            for decision in decided[index].tolist():
+            sizes = np.bincount(codes[index[mask[index]]])
+            for code in np.flatnonzero(sizes).tolist():
                 step = [0.0, 0.0]
-                step[column] = 1.0
-                _add(self.seen.setdefault((unit, None, group, by), {}), (period, decision), step)
+                step[column] = float(sizes[code])
+                table = self.seen.setdefault((unit, None, group, by), {})
+                _add(table, (period, decisions[code]), step)
 
     def tally(self, key: Key, periods: list[int]) -> Tally:
         """The rows of a key, by period."""
@@ -125,18 +129,16 @@ class Counts:
         parts = tuple(amounts.get(period) for period in periods) if amounts else ()
         return Tally(table[:, 0], table[:, 1], parts)
 
-    def __add__(self, other: Counts) -> Counts:
-        total = Counts()
-        for part in (self, other):
-            for name in ("rows", "people", "seen"):
-                for key, table in getattr(part, name).items():
-                    for place, numbers in table.items():
-                        _add(getattr(total, name).setdefault(key, {}), place, numbers)
-            for key, shares in part.amounts.items():
-                table = total.amounts.setdefault(key, {})
-                for period, more in shares.items():
-                    table[period] = table[period] + more if period in table else more
-        return total
+    def absorb(self, other: Counts) -> None:
+        """Add what others counted."""
+        for name in ("rows", "people", "seen"):
+            for key, table in getattr(other, name).items():
+                for place, numbers in table.items():
+                    _add(getattr(self, name).setdefault(key, {}), place, numbers)
+        for key, shares in other.amounts.items():
+            mine = self.amounts.setdefault(key, {})
+            for period, more in shares.items():
+                mine[period] = mine[period] + more if period in mine else more
 
     def to_list(self) -> list[Any]:
         """As JSON, without people: [name, key, [place, numbers], ...]."""
@@ -231,22 +233,32 @@ def _shares(numbers: Any) -> WeightedShares:
 
 def places_of(
     table: pd.DataFrame, columns: tuple[str, ...], by: tuple[str, ...], period: np.ndarray
-) -> list[tuple[tuple[Any, ...], tuple[Any, ...], int, np.ndarray]]:
+) -> Places:
     """Rows by group, group of `by` and period; () is for all of `by`, and missing is no group."""
-    places = []
+    places: Places = []
     splits = [(), by] if by and set(by).isdisjoint(columns) else [()]
     for split in splits:
         names = [*columns, *split]
-        frame = table[names].assign(period=period) if names else pd.DataFrame({"period": period})
-        frame.columns = range(frame.shape[1])
-        code = frame.groupby(list(frame.columns), sort=False, observed=True).ngroup().to_numpy()
-        order = np.argsort(code, kind="stable")
-        for index in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
-            if not len(index) or code[index[0]] < 0:
+        code, periods = pd.factorize(period)
+        inside = np.ones(len(period), dtype=bool)
+        values: list[list[Any]] = []
+        for name in names:
+            of_column, distinct = pd.factorize(table[name])
+            inside &= of_column >= 0
+            code = code * (len(distinct) + 1) + of_column + 1
+            values.append([plain(value) for value in distinct])
+        index = np.flatnonzero(inside)
+        index = index[np.argsort(code[index], kind="stable")]
+        for part in np.split(index, np.flatnonzero(np.diff(code[index])) + 1):
+            if not len(part):
                 continue
-            *values, when = (plain(frame[name].iat[index[0]]) for name in frame)
-            group, of_by = tuple(values[: len(columns)]), tuple(values[len(columns) :])
-            places.append((group, of_by, int(when), index))
+            rest, of_group = int(code[part[0]]), []
+            for several in values[::-1]:
+                rest, place = divmod(rest, len(several) + 1)
+                of_group.append(several[place - 1])
+            group = tuple(of_group[::-1])
+            cut = len(columns)
+            places.append((group[:cut], group[cut:], int(periods[rest]), part))
     return places
 
 

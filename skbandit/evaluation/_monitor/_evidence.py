@@ -31,12 +31,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import betainc, gammaln, xlog1py
 
 from skbandit.evaluation._guaranteed import BETS, WeightedShares
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 FEW = 20.0
 """Count below which the logarithm of its factorial is not expanded."""
@@ -59,10 +62,13 @@ MOST_WINDOWS = 6
 SLACK = 1.0
 """How far the approximate evidence of a sum may be below what an alarm needs to be computed."""
 
+MOST_AT_ONCE = 200_000
+"""Windows that are considered together."""
+
 BISECTIONS = 40
 
 
-def log_evidence(successes: np.ndarray, trials: np.ndarray, bound: np.ndarray) -> np.ndarray:
+def log_evidence(successes: ArrayLike, trials: ArrayLike, bound: ArrayLike) -> np.ndarray:
     """Logarithm of (1), the evidence against a rate of at least `bound`.
 
     Parameters
@@ -177,21 +183,26 @@ class Tally:
         parts = [part for part in self.amounts[start:end] if part is not None]
         return S, n, reduce(add, parts) if parts else None
 
-    def moments(self, end: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rate and variance of its estimate in the windows that end before a period, (end,)."""
-        S, n, squares = self.sums[:, end : end + 1] - self.sums[:, :end]
+    def moments(self, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rate, and variance of its estimate, by end and start of a window, (n_ends, T)."""
+        S, n, squares = self.sums[:, ends, None] - self.sums[:, None, :-1]
+        n = np.maximum(n, 0.0)
         share = np.clip((S + 0.5) / (n + 1.0), 0.0, 1.0)
-        spread = np.where(n > 0, squares / np.maximum(n, 1e-300), 1.0)
-        return share, share * (1.0 - share) * spread / (n + 1.0)
+        spread = np.divide(squares, n, out=np.ones_like(n), where=n > 0)
+        return share, share * (1.0 - share) * np.maximum(spread, 0.0) / (n + 1.0)
 
-    def against(self, bound: float, end: int) -> np.ndarray:
-        """Evidence against a rate of at least `bound`, of the windows that end there, (end,)."""
-        S, n = self.cumulative[:, end : end + 1] - self.cumulative[:, :end]
-        log_e = log_evidence(S, n, bound)
+    def counts(self, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Successes and trials by end and start of a window, (n_ends, T); 0 if it is empty."""
+        S, n = np.maximum(self.cumulative[:, ends, None] - self.cumulative[:, None, :-1], 0.0)
+        return S, n
+
+    def against(self, bound: float, ends: np.ndarray) -> np.ndarray:
+        """Evidence against a rate of at least `bound`, by end and start of a window."""
+        log_e = log_evidence(*self.counts(ends), bound)
         if not self.amounts:
             return log_e
         capital = self._log_capital(bound)
-        return log_e + log_mixture(capital[end] - capital[:end])
+        return log_e + log_mixture(capital[ends, None] - capital[:-1])
 
     def against_each(self, bounds: np.ndarray, start: int, end: int) -> np.ndarray:
         """Evidence of one window against a rate of at least each bound."""
@@ -202,11 +213,11 @@ class Tally:
         log_e = log_evidence(S, n, bounds)
         return log_e if amounts is None else log_e + log_mixture(log_capital(amounts, bounds))
 
-    def may_exceed(self, bound: float, end: int) -> np.ndarray:
+    def may_exceed(self, bound: float, ends: np.ndarray) -> np.ndarray:
         """An upper bound of `against`, computed faster if there are no amounts."""
         if self.amounts:
-            return self.against(bound, end)
-        S, n = self.cumulative[:, end : end + 1] - self.cumulative[:, :end]
+            return self.against(bound, ends)
+        S, n = self.counts(ends)
         with np.errstate(divide="ignore", invalid="ignore"):
             deviance = _deviance(S, n * bound) + _deviance(n - S, n * (1.0 - bound))
         return np.where(S < n * bound, deviance, 0.0)
@@ -293,7 +304,7 @@ class Curve:
     def of(cls, term: Term, start: int, end: int, upward: bool) -> Curve:
         """Evaluate it, against at least each value if `upward`; the claims grow along the curve."""
         tally = term.tally if upward else term.tally.mirrored
-        share, variance = (x[start] for x in tally.moments(end))
+        share, variance = (x[0, start] for x in tally.moments(np.array([end])))
         width = np.sqrt(max(variance, 1e-18)) / (2.0 * np.sqrt(share * (1.0 - share)))
         steps = np.concatenate([-STEPS[::-1], STEPS[1:]])
         angle = np.clip(np.arcsin(np.sqrt(share)) + width * steps, 0.0, np.pi / 2)
@@ -377,7 +388,8 @@ class Sum:
     def _error(self, c: np.ndarray, start: int, end: int) -> float:
         """Standard error of the sum."""
         scale = np.array([term.high - term.low for term in self.terms])
-        variance = np.array([term.tally.moments(end)[1][start] for term in self.terms])
+        ends = np.array([end])
+        variance = np.array([term.tally.moments(ends)[1][0, start] for term in self.terms])
         return float(np.sqrt(((c * scale) ** 2 * variance).sum()))
 
     def _dual(self, curves: Sequence[Curve], c: np.ndarray, b: float, error: float) -> float:
@@ -399,33 +411,41 @@ class Sum:
         threshold : float
             Logarithm of the evidence that is needed.
         """
-        for end in range(1, self.n_periods + 1):
-            start = np.arange(end)
-            weight = -np.log((start + 1.0) * (start + 2.0))
-            log_e = weight + self._likely(bound, sign, end)
-            if np.logaddexp.reduce(log_e) < threshold - (SLACK if len(self.terms) > 1 else 0.0):
-                continue
-            if len(self.terms) == 1:
-                tally, share = self._single(bound, sign)
-                log_e = weight + tally.against(share, end)
-            else:
-                start = np.sort(np.argsort(-log_e, kind="stable")[:MOST_WINDOWS])
-                exact = [self.against(bound, sign, int(j), end) for j in start]
-                log_e = weight[start] + exact
-            if np.logaddexp.reduce(log_e) >= threshold:
-                return end - 1, int(start[np.argmax(log_e)])
+        start = np.arange(self.n_periods)
+        weight = -np.log((start + 1.0) * (start + 2.0))
+        enough = threshold - (SLACK if len(self.terms) > 1 else 0.0)
+        size = 1 + MOST_AT_ONCE // max(self.n_periods, 1)
+        for first in range(1, self.n_periods + 1, size):
+            ends = np.arange(first, min(first + size, self.n_periods + 1))
+            inside = np.where(start < ends[:, None], weight, -np.inf)
+            likely = inside + self._likely(bound, sign, ends)
+            for k in np.flatnonzero(np.logaddexp.reduce(likely, axis=1) >= enough):
+                chosen = np.arange(ends[k])
+                if len(self.terms) > 1:
+                    order = np.argsort(-likely[k, chosen], kind="stable")
+                    chosen = np.sort(order[:MOST_WINDOWS])
+                log_e = weight[chosen] + self._exactly(bound, sign, chosen, int(ends[k]))
+                if np.logaddexp.reduce(log_e) >= threshold:
+                    return int(ends[k]) - 1, int(chosen[np.argmax(log_e)])
         return None
 
-    def _likely(self, bound: float, sign: float, end: int) -> np.ndarray:
-        """About the most evidence of each window that ends there, (end,)."""
+    def _exactly(self, bound: float, sign: float, start: np.ndarray, end: int) -> np.ndarray:
+        """Evidence of windows with one end."""
         if len(self.terms) == 1:
             tally, share = self._single(bound, sign)
-            return tally.may_exceed(share, end)
+            return tally.against(share, np.array([end]))[0, start]
+        return np.array([self.against(bound, sign, int(j), end) for j in start])
+
+    def _likely(self, bound: float, sign: float, ends: np.ndarray) -> np.ndarray:
+        """About the most evidence, by end and start of a window."""
+        if len(self.terms) == 1:
+            tally, share = self._single(bound, sign)
+            return tally.may_exceed(share, ends)
         c, b = self._claim(bound, sign)
-        total, variance = np.zeros(end), np.zeros(end)
+        total, variance = np.zeros((2, len(ends), self.n_periods))
         for ci, term in zip(c, self.terms, strict=True):
-            share, error = term.tally.moments(end)
-            total += ci * term.value(share)
+            shares, error = term.tally.moments(ends)
+            total += ci * term.value(shares)
             variance += (ci * (term.high - term.low)) ** 2 * error
         return np.maximum(b - total, 0.0) ** 2 / (2.0 * np.maximum(variance, 1e-300))
 

@@ -14,6 +14,7 @@ from skbandit.evaluation._guaranteed import read_range
 from skbandit.evaluation._monitor._counts import Counts, places_of, plain, require_json
 from skbandit.evaluation._monitor._lines import Line, Watched
 from skbandit.evaluation._monitor._units import Unit, read_claims, read_goal
+from skbandit.evaluation._rate_report import ALL
 from skbandit.logs import read_times
 from skbandit.measure import (
     MISSING,
@@ -36,7 +37,11 @@ if TYPE_CHECKING:
 CLOCK_ERROR = 60.0
 """Seconds by which clocks may differ."""
 
+LATEST = 9e9
+"""Seconds since 1970 that are no time of this kind; milliseconds are beyond."""
+
 VERSION = 1
+"""Of the state as JSON."""
 
 
 class GoalMonitor:
@@ -292,6 +297,8 @@ class GoalMonitor:
         values = [pd.Timestamp(time)] if isinstance(time, str) else [time] if single else time
         at = read_times(values, 1 if single else n) if n else np.zeros(0)
         at = np.broadcast_to(at, n).astype(float)
+        if np.abs(at).max(initial=0.0) > LATEST:
+            raise ValueError(f"time {at[np.abs(at).argmax()]:g} is not in seconds since 1970.")
         ahead = at.max(initial=-np.inf) - clock.time()
         if ahead > CLOCK_ERROR:
             warn(
@@ -351,16 +358,18 @@ class GoalMonitor:
                         f"{unit.atom!r}: a weight of {weight.max():g} is above its end in ranges=."
                     )
                 new.add(number, of, share, weight / largest, where, counted=counted, person=person)
-            made, seen = rows["decided"].to_numpy(), unit.selected(data)
-            of_time = places_of(columns, unit.columns, self.by, of_decision)
+            seen = unit.selected(data)
             labeled = seen & (failed | (data.train.label != MISSING)) & unit.needs_label
-            for column, mask in ((0, seen & first), (1, labeled)):
-                inside = [(g, b, p, index[mask[index]]) for g, b, p, index in of_time]
-                new.add_seen(number, inside, made, column)
+            made = decided, data.decisions
+            if first:
+                new.add_seen(number, where, seen, made, 0)
+            else:
+                where = places_of(columns, unit.columns, self.by, of_decision)
+            new.add_seen(number, where, labeled, made, 1)
         if first:
             self._keep_open(rows, table)
         self._classes, self._decisions = classes, decisions
-        self._counts = self._counts + new
+        self._counts.absorb(new)
         if person is not None:
             self._counts.close(int(period.max()))
 
@@ -431,10 +440,8 @@ class GoalMonitor:
         numbers = [label for label in labels if not isinstance(label, str)]
         if numbers and positive_is_known(numbers):
             return 1
-        needed = [
-            atom for unit in self._units for _, atom in unit.terms
-            if atom.needs_pos_label and not atom.named and type(atom.of).__name__ != "ClassSlot"
-        ]  # fmt: skip
+        atoms = [unit.atom for unit in self._units if unit.counted]
+        needed = [atom for atom in atoms if atom.needs_pos_label]
         if needed:
             raise ValueError(
                 f"{needed[0]!r} is the rate of one class, and the labels are "
@@ -483,7 +490,7 @@ class GoalMonitor:
             twice = sorted(map(str, total._open.keys() & other._open.keys()))
             if twice:
                 raise ValueError(f"id {twice[0]!r} waits for its label in two monitors.")
-            total._counts = total._counts + other._counts
+            total._counts.absorb(other._counts)
             total._open |= other._open
             for known, more in (
                 (total._classes, other._classes), (total._decisions, other._decisions)
@@ -612,12 +619,30 @@ class GoalMonitor:
         wanted = (by,) if isinstance(by, str) else tuple(by or ())
         if wanted and wanted != self.by:
             raise ValueError(f"by={by!r} must be by={list(self.by)} of the monitor.")
-        rows = [self._row(*line) for line in self._lines() if line[0].by or not wanted]
+        lines = self._lines()
+        rows = [self._row(*line) for line in lines if line[0].by or not wanted]
+        begun = {line.claim for line, _ in lines}
+        rows += [
+            {
+                "goal": claim.constraint.label,
+                "on": ALL,
+                "n_rows": 0,
+                "bound": claim.constraint.bound,
+            }
+            | {"verdict": "undecided", "note": "no row counts in it yet"}
+            for claim in self._claims
+            if claim not in begun
+        ]
         columns = [
             "goal", "on", "n_rows", "n_labeled", "value", "ci_low", "ci_high", "bound", "verdict",
             "since", "note",
         ]  # fmt: skip
-        types = {"n_rows": "int64", "n_labeled": "Int64", "since": "datetime64[ns]"}
+        numbers = ["value", "ci_low", "ci_high", "bound"]
+        types = dict.fromkeys(numbers, "float64") | {
+            "n_rows": "int64",
+            "n_labeled": "Int64",
+            "since": "datetime64[ns]",
+        }
         return pd.DataFrame(rows, columns=columns).astype(types)
 
     def _lines(self) -> list[tuple[Line, float]]:
