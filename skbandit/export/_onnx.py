@@ -393,7 +393,7 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
                 "LabelEncoder", column, domain="ai.onnx.ml", keys_strings=distinct,
                 values_int64s=list(range(len(distinct))), default_int64=-1,
             )  # fmt: skip
-            codes = [distinct.index(text) for text in texts]
+            codes: list[Any] = [distinct.index(text) for text in texts]
         else:
             codes = [np.nan if value is None else value for value in values]
         number = graph.add("Cast", column, to=types.FLOAT if kind == "f" else types.DOUBLE)

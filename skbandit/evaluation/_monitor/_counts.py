@@ -50,8 +50,9 @@ class Counts:
     def periods(self) -> list[int]:
         """Periods of which anything is known, in order."""
         known = {period for part in self.people.values() for period, _ in part}
-        for table in (*self.rows.values(), *self.amounts.values()):
-            known |= table.keys()
+        for counts in (self.rows, self.amounts):
+            for key in counts:
+                known |= counts[key].keys()
         return sorted(known)
 
     def add(

@@ -28,7 +28,7 @@ e-detector: Shin, Ramdas & Rinaldo 2024).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
@@ -84,7 +84,7 @@ def log_evidence(successes: ArrayLike, trials: ArrayLike, bound: ArrayLike) -> n
     Examples
     --------
     >>> float(log_evidence(60, 100, 0.8).round(2))  # 60 of 100, where 80 were promised
-    8.54
+    8.28
     """
     S, n, b = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (successes, trials, bound)))
     b = np.clip(b, 0.0, 1.0)
@@ -176,6 +176,10 @@ class Tally:
         """Successes and trials before each period, (2, T + 1)."""
         counts = np.array([self.successes, self.trials], dtype=float)
         return np.concatenate([np.zeros((2, 1)), counts.cumsum(axis=1)], axis=1)
+
+    def until(self, end: int) -> Tally:
+        """The rows of the periods before `end`."""
+        return Tally(self.successes[:end], self.trials[:end], self.amounts[:end])
 
     def window(self, start: int, end: int) -> tuple[float, float, WeightedShares | None]:
         """Successes, trials and amounts of the periods from `start` to before `end`."""
@@ -349,6 +353,11 @@ class Sum:
     def n_periods(self) -> int:
         """Number of periods."""
         return len(self.terms[0].tally.trials)
+
+    def until(self, end: int) -> Sum:
+        """The claim on the rows of the periods before `end`."""
+        terms = tuple(replace(term, tally=term.tally.until(end)) for term in self.terms)
+        return replace(self, terms=terms)
 
     def value(self) -> float:
         """The value of all rows, nan if undefined."""

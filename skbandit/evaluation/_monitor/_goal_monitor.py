@@ -226,8 +226,8 @@ class GoalMonitor:
         if sample_weight is not None:
             weight = check_row_weights(sample_weight, n, "sample_weight") if n else np.zeros(0)
         rows = pd.DataFrame({"decided": pd.Series(np.asarray(decided, object), dtype=object)})
-        rows["label"] = pd.Series([None] * n if y_true is None else list(y_true), dtype=object)
-        rows["time"], rows["id"] = at, None if id is None else pd.Series(list(id), dtype=object)
+        rows["label"] = pd.Series([None] * n if y_true is None else _listed(y_true), dtype=object)
+        rows["time"], rows["id"] = at, None if id is None else pd.Series(_listed(id), dtype=object)
         rows["person"] = None if people is None else people.to_numpy(dtype=object)
         rows["weight"] = weight
         if id is not None:
@@ -259,7 +259,7 @@ class GoalMonitor:
             If ids are unknown, repeated, or were labeled or given up before: their labels are left
             out. Or if labels came before their decisions: they count as of the decision.
         """
-        ids, labels = [plain(i) for i in list(id)], [plain(label) for label in list(y_true)]
+        ids, labels = _listed(id), _listed(y_true)
         if len(ids) != len(labels):
             raise ValueError(f"y_true has {len(labels)} entries for {len(ids)} ids.")
         at = self._times(time, len(ids))
@@ -659,7 +659,8 @@ class GoalMonitor:
         claim = line.claim
         bound, sign = claim.constraint.bound, claim.sign
         value, (low, high) = line.sum.value(), line.sum.interval(self.false_alarms)
-        since, note, verdict = pd.NaT, line.unknown, "undecided"
+        since: Any = pd.NaT
+        note, verdict = line.unknown, "undecided"
         if (alarm := line.sum.alarm(bound, sign, threshold)) is not None:
             since, verdict = self._start(alarm[1]), "violated"
             note = f"refit, or reprice, on rows since {since:%Y-%m-%d}; then begin a new monitor"
@@ -681,6 +682,40 @@ class GoalMonitor:
             "note": note,
         }
 
+    def history(self, goal: str | None = None, on: str | None = None) -> pd.DataFrame:
+        """Report a goal at the end of each period, on all rows until then.
+
+        Parameters
+        ----------
+        goal, on : str, default=None
+            As in `report`; None is the first there.
+
+        Returns
+        -------
+        DataFrame
+            A row per period: its beginning as `time`, `value`, `ci_low`, `ci_high`, `bound`, and
+            whether there was an `alarm` by then.
+        """
+        lines = [
+            (line, threshold)
+            for line, threshold in self._lines()
+            if goal in (None, line.claim.constraint.label) and on in (None, line.on)
+        ]
+        if not lines:
+            raise ValueError(f"no row counts in goal={goal!r} on={on!r}: see report().")
+        (line, threshold), rows = lines[0], []
+        bound, sign = line.claim.constraint.bound, line.claim.sign
+        alarm = line.sum.alarm(bound, sign, threshold)
+        for number in range(len(self._counts.periods)):
+            sums = line.sum.until(number + 1)
+            low, high = sums.interval(self.false_alarms)
+            raised = alarm is not None and alarm[0] <= number
+            rows.append((self._start(number), sums.value(), low, high, bound, raised))
+        columns = ["time", "value", "ci_low", "ci_high", "bound", "alarm"]
+        table = pd.DataFrame(rows, columns=columns)
+        table.attrs = {"goal": line.claim.constraint.label, "on": line.on}
+        return table
+
     def _start(self, number: int) -> pd.Timestamp:
         """Beginning of one of the periods of which anything is known."""
         return pd.Timestamp(self._counts.periods[number] * self.period, unit="s")
@@ -688,6 +723,11 @@ class GoalMonitor:
 
 def _with(data: Data, train: Rows) -> Data:
     return replace(data, train=train)
+
+
+def _listed(values: Any) -> list[Any]:
+    """Plain scalars, None where they are missing."""
+    return [plain(value) for value in values]
 
 
 def _as_rows(records: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -128,13 +128,14 @@ class Watched:
         return piece.unit, label, member, by
 
     def _has_rows(self, pieces: Sequence[Piece], cell: Any, by: tuple[Any, ...]) -> bool:
-        return all(self._covered(self._key(piece, *cell, by)) for piece in pieces)
+        of, group = cell
+        return all(self._covered(self._key(piece, of, group, by)) for piece in pieces)
 
     def _covered(self, key: Key) -> dict[tuple[int, Any], list[float]]:
         """Rows seen, by period and decision, of decisions that can count."""
         seen = self.counts.seen.get((key[0], None, *key[2:]), {})
-        counts = self.units[key[0]].denominator(key[1], self.data).any(axis=0)
-        inside = {d for d, yes in zip(self.data.decisions, counts, strict=True) if yes}
+        counts = np.flatnonzero(self.units[key[0]].denominator(key[1], self.data).any(axis=0))
+        inside = {self.data.decisions[k] for k in counts.tolist()}
         return {place: numbers for place, numbers in seen.items() if place[1] in inside}
 
     def _line(
