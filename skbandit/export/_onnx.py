@@ -379,39 +379,33 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
     helper = import_optional("onnx.helper", "to_onnx")
     types = import_optional("onnx", "to_onnx").TensorProto
     table = Columns.read(attributes, X, count_rows(X)).several(list(grouping.columns), "by")
-    masks = []
+    some = any(None in group for group in grouping.groups)  # a group of rows with any missing value
+    groups = [group for group in grouping.groups if None not in group]
+    masks, missing = [], []
     for place, name in enumerate(grouping.columns):
         kind = _kind(table[name])
         of_kind = {"f": types.FLOAT, "i": types.INT64, "b": types.BOOL}.get(kind, types.STRING)
         graph.inputs[name] = helper.make_tensor_value_info(name, of_kind, [None, 1])
-        column = name
-        values = [group[place] for group in grouping.groups]
+        values = np.array([[group[place] for group in groups]], dtype=object)
         if kind == "s":
-            texts = ["" if value is None else str(value) for value in values]
-            distinct = list(dict.fromkeys(texts))
+            texts = [*dict.fromkeys(values[0].astype(str)), ""]
             column = graph.add(
-                "LabelEncoder", column, domain="ai.onnx.ml", keys_strings=distinct,
-                values_int64s=list(range(len(distinct))), default_int64=-1,
+                "LabelEncoder", name, domain="ai.onnx.ml", keys_strings=texts,
+                values_int64s=list(range(len(texts))), default_int64=-1,
             )  # fmt: skip
-            codes: list[Any] = [distinct.index(text) for text in texts]
+            codes = np.array([[texts.index(str(value)) for value in values[0]]], dtype=np.int64)
+            missing.append(graph.add("Equal", column, np.array([[len(texts) - 1]])))
         else:
-            codes = [np.nan if value is None else value for value in values]
-        number = graph.add("Cast", column, to=types.FLOAT if kind == "f" else types.DOUBLE)
-        wanted = np.array([codes], dtype=np.float32 if kind == "f" else float)
-        same = graph.add("Equal", number, wanted)
-        if np.isnan(wanted).any():
-            missing = graph.add("And", graph.add("IsNaN", number), np.isnan(wanted))
-            same = graph.add("Or", same, missing)
-        masks.append(same)
-    inside = masks[0]
-    for mask in masks[1:]:
-        inside = graph.add("And", inside, mask)
+            column = graph.add("Cast", name, to=types.DOUBLE)
+            codes = values.astype(np.float32 if kind == "f" else float).astype(float)
+            missing.append(graph.add("IsNaN", column))
+        masks.append(graph.add("Equal", column, codes))
+    inside, lacking = masks[0], missing[0]
+    for mask, more in zip(masks[1:], missing[1:], strict=True):
+        inside, lacking = graph.add("And", inside, mask), graph.add("Or", lacking, more)
+    true = graph.add("Or", lacking, graph.add("Not", lacking))
+    padded = graph.add("Concat", *([inside, lacking, true] if some else [inside, true]), axis=1)
     # the first group that is the row's, or one past the last
-    n_rows = graph.add("Shape", inside)
-    n_rows = graph.add("Gather", n_rows, np.array([0]), axis=0)
-    shape = graph.add("Concat", n_rows, np.array([1]), axis=0)
-    true = graph.add("Expand", np.array([[True]]), shape)
-    padded = graph.add("Concat", inside, true, axis=1)
     return graph.add("ArgMax", graph.add("Cast", padded, to=types.INT32), axis=1, keepdims=0)
 
 

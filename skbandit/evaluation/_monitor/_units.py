@@ -53,7 +53,7 @@ class Unit:
     @property
     def counted(self) -> bool:
         """Whether rows are successes or not, so that counts tell all."""
-        return self.atom.cells is None and self.atom.amount is None
+        return len(self.terms) == 1 and self.atom.amount is None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ class Unit:
             known = np.isfinite(rows.numbers(self.atom.amount or "", repr(self.atom)))
             data = replace(data, train=replace(rows, weight=rows.weight * known))
         try:
-            if self.counted:
+            if self.counted and self.atom.cells is None:
                 success, weight = trials_at(self.atoms(of, data)[0][1], data, decided)
                 return success.astype(float), weight
             for c, atom in self.atoms(of, data):
