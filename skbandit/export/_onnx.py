@@ -184,7 +184,14 @@ def check(onnx: Any, model: Any, X: Any, *, attributes: Any = None) -> pd.DataFr
 
     Examples
     --------
-    See `to_onnx`.
+    >>> import numpy as np
+    >>> from skbandit import ConstrainedRampClassifier
+    >>> from skbandit.export import check, to_onnx
+    >>> X = np.random.default_rng(0).normal(size=(200, 2)).astype(np.float32)
+    >>> model = ConstrainedRampClassifier().fit(X, X[:, 0] > 0)
+    >>> graph = to_onnx(model, X)
+    >>> check(graph, model, X).columns.tolist()
+    ['row', 'model', 'onnx', 'margin']
     """
     runtime = import_optional("onnxruntime", "check")
     content = onnx if isinstance(onnx, bytes) else onnx.SerializeToString()
