@@ -33,19 +33,19 @@ class ActionModels:
         One for each action, or a selector for all; None is ridge regression.
     arms : ndarray of shape (D,)
         Labels of the actions.
-    known : ndarray of bool, shape (D,)
+    with_events : ndarray of bool, shape (D,)
         The actions that have examples.
     """
 
     estimator: Any
     arms: np.ndarray
-    known: np.ndarray
+    with_events: np.ndarray
 
     def fitted(self, X: Any, table: np.ndarray, weight: np.ndarray) -> Any:
         """A selector, or a list of models, fitted to the entries of a table that are not nan."""
         weighted = not (weight == 1).all()
         if hasattr(self.estimator, "predict_costs"):
-            costs = pd.DataFrame(table, columns=self.arms).loc[:, self.known]
+            costs = pd.DataFrame(table, columns=self.arms).loc[:, self.with_events]
             weights = {"sample_weight": weight} if weighted else {}
             return clone(self.estimator).fit(X, costs, **weights)
         model = self._model(X)
@@ -74,7 +74,7 @@ class ActionModels:
         """Predictions for all actions, (n, D); nan without a model."""
         predictions = np.full((count_rows(X), len(self.arms)), np.nan)
         if hasattr(models, "predict_costs"):
-            predictions[:, self.known] = np.asarray(models.predict_costs(X), dtype=float)
+            predictions[:, self.with_events] = np.asarray(models.predict_costs(X), dtype=float)
             return predictions
         for j, model in enumerate(models):
             if model is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,12 +14,8 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.exceptions import InfeasibleConstraintsError
-from skbandit.logged._action_goals import (
-    ActionGoals,
-    ActionMeasure,
-    MeasuredCosts,
-    prices_by_selection,
-)
+from skbandit.logged._action_goals import ActionGoals, prices_by_selection
+from skbandit.logged._action_measure import ActionMeasure, MeasuredCosts
 from skbandit.logged._action_models import ActionModels
 from skbandit.logged._action_tables import (
     COST,
@@ -33,15 +28,10 @@ from skbandit.logged._action_tables import (
     read_costs,
     tables_of_log,
 )
-from skbandit.logged._ties import noise_of_rows, spread_of_noise
+from skbandit.logged._policy_models import Contexts, PolicyModels
+from skbandit.logged._policy_rule import rule_at_level, warn_of_ties, why_infeasible
 from skbandit.logged._unknown_groups import EstimatedRows, UnknownGroups, in_known_groups
-from skbandit.logs import (
-    Log,
-    align_rows,
-    columns_of,
-    holds_slates,
-    read_mask,
-)
+from skbandit.logs import Log, align_rows, columns_of, holds_slates, read_mask
 from skbandit.measure import (
     MISSING,
     Columns,
@@ -56,22 +46,9 @@ from skbandit.measure import (
     warn_of_groups,
 )
 from skbandit.prices._actions import ActionProblem, stacked
-from skbandit.prices._calibrate import (
-    TOLERANCE,
-    PricedRule,
-    at_best_level,
-    calibrated,
-    representative,
-)
-from skbandit.prices._dual import (
-    Prices,
-    ShadowPrices,
-    conflicting,
-    dropped_prices,
-    enough_to_relax,
-)
-from skbandit.prices._levels import level_of, levels_to_try, weak_level
-from skbandit.prices._promised import promised
+from skbandit.prices._calibrate import representative
+from skbandit.prices._dual import Prices, ShadowPrices, dropped_prices
+from skbandit.prices._levels import level_of, weak_level
 from skbandit.rates import Constraint, Rate, outcome
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import SEED, folds_of_rows
@@ -82,11 +59,7 @@ from skbandit.utils._sklearn_compat import (
     feature_names,
     fit_context,
 )
-from skbandit.utils._trials import (
-    groups_of_both,
-    of_several_rows,
-    read_groups,
-)
+from skbandit.utils._trials import groups_of_both, of_several_rows, read_groups
 from skbandit.utils._validation import (
     check_level,
     check_row_weights,
@@ -103,9 +76,6 @@ if TYPE_CHECKING:
 
 FOLDS = 5
 """Default number of folds."""
-
-MANY_TIES = 0.05
-"""Share of the rows from which on `fit` warns that noise decides, or that rows are equal."""
 
 
 class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
@@ -214,8 +184,6 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
     >>> policy.predict(X[:3]).shape, policy.prices_.index.tolist()
     ((3,), ['call', 'letter', 'none'])
     """
-
-    _spread: float
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "attributes": True,
@@ -351,9 +319,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         sample_weight: Any,
         groups: Any,
     ) -> None:
+        """Read rows, fit models, pose the problem on the traffic, measure it, and price it."""
         X_extra, attributes_extra, groups_extra = extra
-        if "_spread" in vars(self):
-            del self._spread  # of an earlier fit
         tables = {"X": X, "y": y, "attributes": attributes, "sample_weight": sample_weight}
         tables_extra = {"X_extra": X_extra, "attributes_extra": attributes_extra}
         refuse_lazy(
@@ -362,9 +329,85 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         )
         warn_if_reordered(tables)
         warn_if_reordered(tables_extra)
-        constraints = flatten_constraints(self.constraints)
-        available = align_rows(available, X)
-        given = X, y
+        read = self._read_outcomes(X, y, align_rows(available, X), attributes, sample_weight)
+        logged, log, outcomes_of = read
+        traffic = logged if X_extra is None else self._read_traffic(X_extra, attributes_extra)
+        weight = logged.rows.weight
+        codes = groups_of_both(groups, (X, y), groups_extra, X_extra, weight > 0)
+        goals = self._goals = self._bound_goals(log, outcomes_of, traffic.rows)
+
+        tables = (
+            {COST: read_costs(outcomes_of, len(weight), self._arms)}
+            if log is None
+            else tables_of_log(outcomes_of, log, goals.outcomes)
+        )
+        models = self._fitted_models(tables, logged, log)
+        seed = SEED if self.random_state is None else self.random_state
+        fold = folds_of_rows(logged.X, np.zeros(len(weight)), self.cv or FOLDS, seed, codes[0])
+        held_out = {
+            name: models.learner.held_out(logged.X, table, weight, fold)
+            for name, table in tables.items()
+        }
+        # shares and spends are those of the final models; outcomes are of decisions for rows that
+        # took no part in the models, which else would choose their luckiest rows
+        final = held_out if log is None else models.predicted(logged.X)
+        models = self._models = models.with_noise_of(goals, logged, final, self.n_select)
+        self.estimator_ = next(iter(models.fitted.values()), None)
+        today = on_logged = self._problem(logged, final)
+        unseen = on_logged if log is None else self._problem(logged, held_out)
+        if X_extra is not None:
+            final = models.predicted(traffic.X)
+            today = self._problem(traffic, final)
+        problem = stacked(today, unseen) if goals.bounded_outcomes else today
+
+        robust, events = {}, None
+        if log is not None:
+            for name, predicted in held_out.items():
+                robust[name] = doubly_robust_of_log(outcomes_of, log, name, predicted, self._arms)
+            events = LoggedOutcomes.of(outcomes_of, log, goals.bounded_outcomes, self._arms)
+        if goals.objective:
+            alone = goals.without_sums()
+            costs = alone.problem(logged.rows, robust, None, logged.mask, self.n_select).base
+        else:
+            costs = np.where(np.isnan(tables[COST]), held_out[COST], tables[COST])
+        dependent, group = codes[0], codes[0] if X_extra is None else codes[1]
+        if of_several_rows(dependent) is None and of_several_rows(group) is None:
+            dependent = group = None  # rows are independent
+        measured = MeasuredCosts(goals.declared, costs, on_logged, unseen, dependent)
+        n_today, n_unseen = len(today.weight), len(problem.weight) - len(today.weight)
+        if n_unseen and dependent is not None and group is not None:
+            group = np.append(group, dependent)
+        measure = ActionMeasure(
+            goals,
+            problem,
+            n_today + np.arange(n_unseen),
+            np.append(np.zeros(n_today), unseen.weight[:n_unseen]),
+            robust,
+            self.batch_size,
+            None if log is not None or X_extra is not None else fold,
+            group,
+            events,
+        )
+        unknown, estimated = self._find_unknown(logged, fold)
+        self._unknown = None  # of the closest policy, in an error
+        self._conclude(problem, measure, measured)
+        self._unknown = unknown
+        if unknown is None or estimated is None:
+            return
+        guessed = unknown.estimated(traffic.rows, traffic.X)
+        of_fold = estimated if X_extra is None else guessed
+        expected, certain = (
+            self._problem(traffic, final, estimates) for estimates in (of_fold, guessed)
+        )
+        if n_unseen:
+            unseen = self._problem(logged, held_out, estimated)
+            expected, certain = stacked(expected, unseen), stacked(certain, unseen)
+        self._conclude_without_groups(expected, certain, measure)
+
+    def _read_outcomes(
+        self, X: Any, y: Any, available: Any, attributes: Any, sample_weight: Any
+    ) -> tuple[Contexts, Log | None, Any]:
+        """The rows with outcomes, their log if they have one, and y as it is read."""
         (X,) = indexable(X)
         validate_data(self, X, skip_check_array=True)
         n = count_rows(X)
@@ -374,108 +417,16 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             y, available = costs_of_slates(y, n, available, self.columns)
         log = read_action_log(y, n, available, self.columns, X)
         self._arms = log.arms if log is not None else arms_of_table(y)
-        known, known_X = rows, X
-        if X_extra is not None:
-            self._check_extra(X_extra)
-            known, known_X = self._read_rows(X_extra, attributes_extra), X_extra
-        group, extra_group = groups_of_both(groups, given, groups_extra, X_extra, weight > 0)
-        objective = self._read_objective(log, y)
-        goals = ActionGoals.bind(objective, constraints, known, self._arms.tolist())
-        if self.n_select > 1:
-            goals.check_sums()
-        warn_of_groups(constraints, None, Data(known))
         if log is not None and self.n_select > 1:
             raise ValueError(
                 f"n_select={self.n_select}: this log tells what one action per row leads to. Pass "
                 "a log of slates, with a reward per action, a table of costs, or n_select=1."
             )
-        if log is None and goals.outcomes:
-            raise ValueError(
-                f"outcome({goals.outcomes[0]!r}) is a column of a log, and y is a table of costs."
-            )
-        if log is None:
-            tables = {COST: read_costs(y, n, self._arms)}
-            known_arms = ~np.isnan(tables[COST]).all(axis=0)
-        else:
-            tables = tables_of_log(y, log, goals.outcomes)
-            known_arms = np.bincount(log.action[weight > 0], minlength=len(self._arms)) > 0
-        self._learner = ActionModels(self.estimator, self._arms, known_arms)
-        self._models = {name: self._learner.fitted(X, one, weight) for name, one in tables.items()}
-        self.estimator_ = next(iter(self._models.values()), None)
-        seed = SEED if self.random_state is None else self.random_state
-        fold = folds_of_rows(X, np.zeros(n), self.cv or FOLDS, seed, group)
-        held_out = {
-            name: self._learner.held_out(X, one, weight, fold) for name, one in tables.items()
-        }
-        self._goals = goals
-        if not self._learner.known.all():
-            never = self._arms[~self._learner.known].tolist()
-            warn(
-                f"No event has the actions [{first_few(never)}]: they are never taken.", UserWarning
-            )
-        if self._learner.known.sum() < self.n_select:
-            raise ValueError(
-                f"n_select={self.n_select} of {self._learner.known.sum()} known actions."
-            )
         mask = self._mask(available, n) if log is None else log.available_mask(len(self._arms))
-        outcomes: dict[str, np.ndarray] = {}
-        events = None
-        on_log = X, rows, mask, held_out if log is None else self._tables(X)
-        final_on_log = out_of_fold = self._problem(*on_log)
-        if log is not None:
-            for name, one in held_out.items():
-                outcomes[name] = doubly_robust_of_log(y, log, name, one, self._arms)
-            events = LoggedOutcomes.of(y, log, goals.bounded_outcomes, self._arms)
-            out_of_fold = self._problem(X, rows, mask, held_out)
-        if goals.objective:
-            costs = goals.without_sums().problem(rows, outcomes, None, mask, self.n_select).base
-        else:
-            costs = np.where(np.isnan(tables[COST]), held_out[COST], tables[COST])
-        dependent, first_group = group, group if X_extra is None else extra_group
-        if of_several_rows(group) is None and of_several_rows(first_group) is None:
-            dependent = first_group = None  # rows are independent
-        measured = MeasuredCosts(goals.declared, costs, final_on_log, out_of_fold, dependent)
-        # shares and spends are those of the final models; outcomes are of decisions for rows that
-        # took no part in the models, which else would choose their luckiest rows
-        on_first, first = on_log, final_on_log
-        if X_extra is not None:
-            every = np.ones((len(known), len(self._arms)), dtype=bool)
-            on_first = known_X, known, every, self._tables(known_X)
-            first = self._problem(*on_first)
-        below = out_of_fold if goals.bounded_outcomes else None
-        at_first = first_group
-        if below is not None and dependent is not None and first_group is not None:
-            at_first = np.append(first_group, dependent)
-        n_first, of_log = len(first.weight), np.zeros(0) if below is None else below.weight
-        measure = ActionMeasure(
-            goals,
-            problem := first if below is None else stacked(first, below),
-            n_first + np.arange(len(of_log)),
-            np.append(np.zeros(n_first), of_log),
-            outcomes,
-            self.batch_size,
-            None if log is not None or X_extra is not None else fold,
-            at_first,
-            events,
-        )
-        unknown, estimated = self._find_unknown(rows, X, fold)
-        self._unknown = None  # of the closest policy, in an error
-        self._conclude(problem, measure, measured)
-        self._unknown = unknown
-        if unknown is None or estimated is None:
-            return
-        final = unknown.estimated(on_first[1], on_first[0])
-        guesses = estimated if X_extra is None else final
-        expected, at_last = (
-            self._problem(on_first[0], one, *on_first[2:]) for one in (guesses, final)
-        )
-        if below is not None:
-            below = self._problem(X, estimated, mask, held_out)
-            expected, at_last = stacked(expected, below), stacked(at_last, below)
-        self._conclude_without_groups(expected, at_last, measure)
+        return Contexts(X, rows, mask), log, y
 
-    def _check_extra(self, X_extra: Any) -> None:
-        """Require the features of X."""
+    def _read_traffic(self, X_extra: Any, attributes_extra: Any) -> Contexts:
+        """Rows without outcomes; each may get every action."""
         if feature_names(X_extra) is not None and not hasattr(self, "feature_names_in_"):
             raise ValueError(
                 "X_extra has column names and X has none, so X was transformed and X_extra was "
@@ -483,15 +434,63 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
                 "enabled), or transform it."
             )
         validate_data(self, X_extra, reset=False, skip_check_array=True)
+        rows = self._read_rows(X_extra, attributes_extra)
+        return Contexts(X_extra, rows, np.ones((len(rows), len(self._arms)), dtype=bool))
+
+    def _bound_goals(self, log: Log | None, y: Any, rows: Any) -> ActionGoals:
+        """The goals over rows, checked."""
+        constraints = flatten_constraints(self.constraints)
+        objective = self._read_objective(log, y)
+        goals = ActionGoals.bind(objective, constraints, rows, self._arms.tolist())
+        if self.n_select > 1:
+            goals.check_sums()
+        warn_of_groups(constraints, None, Data(rows))
+        if log is None and goals.outcomes:
+            raise ValueError(
+                f"outcome({goals.outcomes[0]!r}) is a column of a log, and y is a table of costs."
+            )
+        return goals
+
+    def _fitted_models(
+        self, tables: dict[str, np.ndarray], logged: Contexts, log: Log | None
+    ) -> PolicyModels:
+        """Models of all outcomes."""
+        arms, weight = self._arms, logged.rows.weight
+        if log is None:
+            with_events = ~np.isnan(tables[COST]).all(axis=0)
+        else:
+            with_events = np.bincount(log.action[weight > 0], minlength=len(arms)) > 0
+        if not with_events.all():
+            never = arms[~with_events].tolist()
+            warn(
+                f"No event has the actions [{first_few(never)}]: they are never taken.", UserWarning
+            )
+        if with_events.sum() < self.n_select:
+            raise ValueError(f"n_select={self.n_select} of {with_events.sum()} known actions.")
+        learner = ActionModels(self.estimator, arms, with_events)
+        fitted = {name: learner.fitted(logged.X, table, weight) for name, table in tables.items()}
+        return PolicyModels(learner, fitted)
+
+    def _problem(
+        self,
+        contexts: Contexts,
+        predicted: dict[str, np.ndarray],
+        estimated: EstimatedRows | None = None,
+    ) -> ActionProblem:
+        """The problem in contexts, by what is predicted; see `PolicyModels`."""
+        return self._models.problem(self._goals, contexts, predicted, self.n_select, estimated)
 
     def _find_unknown(
-        self, rows: Rows, X: Any, fold: np.ndarray
+        self, logged: Contexts, fold: np.ndarray
     ) -> tuple[UnknownGroups | None, EstimatedRows | None]:
         """Groups that goals name and X lacks, which predictions may not know either."""
+        rows = logged.rows
         named = columns_of_selections(self._goals.bounded, rows.columns) or ()
         columns = [name for name in named if name not in rows.columns.X.columns]
         unknown = UnknownGroups.find(columns, rows, self.estimator)
-        return (None, None) if unknown is None else unknown.estimated_out_of_fold(rows, X, fold)
+        if unknown is None:
+            return None, None
+        return unknown.estimated_out_of_fold(rows, logged.X, fold)
 
     def _conclude_without_groups(
         self, expected: ActionProblem, final: ActionProblem, measure: ActionMeasure
@@ -501,12 +500,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         They are found by out-of-fold estimates of groups, and must do with those of the final
         models, too.
         """
-        levels = (self.confidence_level_,)
-        rule, _ = at_best_level(partial(_rule_at, expected, measure), levels, expected.unit)
-        found = measure(final.decide(rule.prices))
-        holds = rule.feasible and (found.excess <= found.errors).all()
+        rule, _ = rule_at_level(expected, measure, self.confidence_level_)
+        measured = measure(final.decide(rule.prices))
+        holds = rule.feasible and (measured.excess <= measured.errors).all()
         self._multipliers_without_groups = rule.prices.goals if holds else None
-        self.constraint_report_["groups_unknown"], _ = measure.values(found)
+        self.constraint_report_["groups_unknown"], _ = measure.values(measured)
 
     def _read_rows(self, X: Any, attributes: Any) -> Rows:
         """Rows without labels, for goals."""
@@ -530,10 +528,10 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
     def _mask(self, available: Any, n: int) -> np.ndarray:
         """Which actions each row may get."""
-        found = read_mask(available, self._arms, n)
-        if found is None:
+        given = read_mask(available, self._arms, n)
+        if given is None:
             return np.ones((n, len(self._arms)), dtype=bool)
-        mask = np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=bool)
+        mask = np.asarray(given.toarray() if hasattr(given, "toarray") else given, dtype=bool)
         few = np.flatnonzero(mask.sum(axis=1) < self.n_select)
         if len(few):
             raise ValueError(
@@ -541,121 +539,41 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             )
         return mask
 
-    def _problem(
-        self, X: Any, rows: Rows | EstimatedRows, mask: np.ndarray, predicted: dict[str, np.ndarray]
-    ) -> ActionProblem:
-        """The problem on rows, by what is predicted of outcomes or costs."""
-        costs = None if self._goals.objective else predicted[COST]
-        allowed = mask & self._learner.known
-        few = np.flatnonzero(allowed.sum(axis=1) < self.n_select)
-        if len(few):
-            raise ValueError(
-                f"available: row {few[0]} has fewer actions with events in fit than "
-                f"n_select={self.n_select}."
-            )
-        problem = self._goals.problem(rows, predicted, costs, allowed, self.n_select)
-        return problem.with_objective(problem.base + self._noise(problem.base, X), np.zeros(1))
-
-    def _tables(self, X: Any) -> dict[str, np.ndarray]:
-        """What the final models predict, by outcome."""
-        return {
-            name: np.nan_to_num(self._learner.predicted(models, X))
-            for name, models in self._models.items()
-        }
-
-    def _noise(self, base: np.ndarray, X: Any) -> np.ndarray:
-        """Noise that breaks ties of many rows, the same for equal contexts; 0 without ties."""
-        if "_spread" not in vars(self):
-            self._spread = spread_of_noise(base[:, self._learner.known])
-        return (
-            noise_of_rows(X, base.shape[1], self._spread) if self._spread else np.zeros(base.shape)
-        )
-
     def _conclude(
         self, problem: ActionProblem, measure: ActionMeasure, measured: MeasuredCosts
     ) -> None:
         """Choose prices, and set what follows from them."""
         goals = self._goals
         goals.warn_of_units(problem)
-        levels = levels_to_try(self.confidence_level)
-        known = problem.rows(np.flatnonzero(problem.weight > 0))
+        is_default = self.confidence_level is None
+        counted = problem.rows(np.flatnonzero(problem.weight > 0))
 
-        rule, z = at_best_level(partial(_rule_at, problem, measure), levels, problem.unit)
-        self._warn_of_ties(problem, rule)
-        found = measure(rule.decided)
+        rule, z = rule_at_level(problem, measure, self.confidence_level)
+        warn_of_ties(problem, rule, self._models.spread)
+        attained = measure(rule.decided)
         declared = numbers_of_goals(goals.constraints)
-        priced = representative(known.tightened(rule.moved))
+        priced = representative(counted.tightened(rule.moved))
         prices = ShadowPrices(rule.prices.goals, dropped_prices(priced, rule.prices, declared))
         self.multipliers_, self._dropped = prices.per_unit, prices.dropped
         self.prices_ = prices_by_selection(goals, self.multipliers_)
         plain = measure(problem.unconstrained())
-        report = measure.report(found, plain)
-        if len(levels) == 1:
-            margin = found.margin(z)
+        report = measure.report(attained, plain)
+        if not is_default:
+            margin = attained.margin(z)
             report.insert(report.columns.tolist().index("slack") + 1, "margin", margin)
-            report["satisfied"] = satisfied(report["slack"].to_numpy(), found.n_rows > 0)
+            report["satisfied"] = satisfied(report["slack"].to_numpy(), attained.n_rows > 0)
         self.constraint_report_ = report.assign(multiplier=prices.per_unit, price=prices.dropped)
         self._objective_row = measured.row(rule.prices, rule.moved)
         self.confidence_level_ = level_of(z) if rule.feasible else np.nan
         self.feasible_ = rule.feasible
-        if len(levels) > 1 and (weak := weak_level(self.confidence_level_, "more rows or X_extra")):
+        if is_default and (weak := weak_level(self.confidence_level_, "more rows or X_extra")):
             warn(weak, UserWarning)
         if not rule.feasible:
             raise InfeasibleConstraintsError(
-                f"{self._why_not(known)} The closest policy is in the error's closest_.", self
+                f"{why_infeasible(counted, self.constraint_report_, goals, self.confidence_level)}"
+                " The closest policy is in the error's closest_.",
+                self,
             )
-
-    def _warn_of_ties(self, problem: ActionProblem, rule: PricedRule) -> None:
-        """Warn if the noise that breaks ties decides for many rows."""
-        if self._spread == 0 or not rule.prices.goals.any():
-            return
-        cost = np.sort(problem.row_costs(rule.prices), axis=1)
-        near = cost[:, self.n_select] - cost[:, self.n_select - 1] < self._spread
-        if (share := float(problem.weight @ near)) > MANY_TIES:
-            warn(
-                f"For {share:.0%} of the rows, several actions cost nearly the same, and a hash of "
-                "the context decides: the models tell contexts apart too little, as a tree with "
-                "few leaves does, or actions are alike, as those without rewards.",
-                UserWarning,
-            )
-
-    def _why_not(self, problem: ActionProblem) -> str:
-        """Which constraints conflict and what is attainable of each, or which are missed."""
-        report, goals = self.constraint_report_, self._goals
-        labels = report["constraint"].tolist()
-        found = conflicting(problem)
-        if len(found):
-            enough = enough_to_relax(problem, found, labels, report["bound"].to_numpy(), goals.sign)
-            named = "; ".join(labels[k] for k in found)
-            return f"These constraints cannot hold together: {named}.{enough}"
-        missed = report[~report["satisfied"]]
-        if not len(missed):  # each alone is met, and all together are too uncertain
-            room = (report["slack"] / report["margin"]).fillna(np.inf)
-            missed = report[room <= room.min() + 1.0]
-        faults = [
-            f"{one.constraint} is {one.value:.4g}"
-            + (f", with a margin of {one.margin:.2g}" if "margin" in report else "")
-            for one in missed.itertuples(index=False)
-        ]
-        level = ""
-        if self.confidence_level is not None:
-            level = (
-                f" at confidence_level={self.confidence_level:g} (lower it, pass more rows or "
-                "X_extra, or relax the bounds)"
-            )
-        alike = np.unique(problem.base, axis=0, return_inverse=True)[1].ravel()
-        most = float(np.bincount(alike, problem.weight).max())
-        lumps = ""
-        if most > MANY_TIES:
-            lumps = (
-                f" Rows with equal features get equal actions, and {most:.1%} of the rows are "
-                "equal: relax the bounds, or add features, or a column that tells rows apart (such "
-                "as a customer's number) and that the models drop."
-            )
-        return (
-            f"No multipliers were found that meet the constraints{level}: {'; '.join(faults)}."
-            f"{lumps}"
-        )
 
     @property
     def arms_(self) -> np.ndarray:
@@ -721,13 +639,13 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             available = [sets[k] for k in set_of_event.tolist()]
         rows, mask = self._read_new(X, available, attributes)
         weight = check_row_weights(sample_weight, len(rows), "sample_weight")
-        rows, predicted = replace(rows, weight=weight), self._tables(X)
+        rows, predicted = replace(rows, weight=weight), self._models.predicted(X)
         outcomes, events = {}, None
         if log is not None:
             events = LoggedOutcomes.of(y, log, bounded, self._arms)
             for name in bounded:
                 outcomes[name] = doubly_robust_of_log(y, log, name, predicted[name], self._arms)
-        problem = self._problem(X, rows, mask, predicted)
+        problem = self._problem(Contexts(X, rows, mask), predicted)
         # groups are those of these rows
         declared = self._goals.declared, flatten_constraints(self.constraints)
         goals = ActionGoals.bind(*declared, rows, self._goals.arms)
@@ -736,10 +654,10 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         group = of_several_rows(read_groups(groups, len(rows), *tables))
         measure = ActionMeasure(goals, measured, *at, outcomes, None, None, group, events)
         plain = measure(problem.unconstrained())
-        found = measure(problem.decide(Prices(np.ones(1), self.multipliers_)))
-        table = measure.report(found, plain, confidence_level)
-        of_fit = {(one.label, one.text): k for k, one in enumerate(self._goals.constraints)}
-        names = [(one.label, one.text) for one in goals.constraints]  # labels may be alike
+        attained = measure(problem.decide(Prices(np.ones(1), self.multipliers_)))
+        table = measure.report(attained, plain, confidence_level)
+        of_fit = {(goal.label, goal.text): k for k, goal in enumerate(self._goals.constraints)}
+        names = [(goal.label, goal.text) for goal in goals.constraints]  # labels may be alike
         place = np.array([of_fit.get(name, -1) for name in names], dtype=int)
         for name, values in (("multiplier", self.multipliers_), ("price", self._dropped)):
             table[name] = np.append(values, np.nan)[place]  # of groups that the fit had not
@@ -766,10 +684,12 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows, mask = self._read_new(X, None, attributes)
-        costs = None if self._goals.objective else self._learner.predicted(self._models[COST], X)
-        alone, allowed = self._goals.without_sums(), mask & self._learner.known
-        base = alone.problem(rows, self._tables(X), costs, allowed, self.n_select).base
-        base[:, ~self._learner.known] = np.nan
+        learner, fitted = self._models.learner, self._models.fitted
+        costs = None if self._goals.objective else learner.predicted(fitted[COST], X)
+        alone, allowed = self._goals.without_sums(), mask & learner.with_events
+        predicted = self._models.predicted(X)
+        base = alone.problem(rows, predicted, costs, allowed, self.n_select).base
+        base[:, ~learner.with_events] = np.nan
         return pd.DataFrame(base, index=getattr(X, "index", None), columns=self._arms)
 
     def predict(self, X: Any, *, available: Any = None, attributes: Any = None) -> np.ndarray:
@@ -791,7 +711,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows, mask = self._read_new(X, available, attributes)
-        cost = self._priced(X, rows, mask)
+        cost = self._priced(Contexts(X, rows, mask))
         if self.n_select == 1:
             return self._arms[cost.argmin(axis=1)]
         return self._arms[np.argsort(cost, axis=1, kind="stable")[:, : self.n_select]]
@@ -840,40 +760,38 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             rows = draft._read_rows(X, attributes)
             draft._goals = draft._goals.scaled(rows)
             everywhere = np.ones((len(rows), len(draft._arms)), dtype=bool)
-            predicted = draft._tables(X)
-            problem = draft._problem(X, rows, everywhere, predicted)
+            traffic, predicted = Contexts(X, rows, everywhere), draft._models.predicted(X)
+            problem = draft._problem(traffic, predicted)
             at = np.arange(len(rows)), problem.weight
             measure = ActionMeasure(draft._goals, problem, *at, predicted, draft.batch_size, None)
             costs = MeasuredCosts(draft._goals.declared, problem.base, problem, None)
             draft._conclude(problem, measure, costs)
             if draft._unknown is not None:
                 guessed = draft._unknown.estimated(rows, X)
-                expected = draft._problem(X, guessed, everywhere, predicted)
+                expected = draft._problem(traffic, predicted, guessed)
                 draft._conclude_without_groups(expected, expected, measure)
         return self
 
-    def _priced(self, X: Any, rows: Rows, mask: np.ndarray) -> np.ndarray:
+    def _priced(self, contexts: Contexts) -> np.ndarray:
         """Predicted costs plus multipliers, (n, D); groups that are not known are estimated."""
-        tables, unknown, known = (
-            self._tables(X),
-            self._unknown,
-            in_known_groups(rows, self._goals.members, self._unknown),
-        )
-        one, found = np.ones(1), np.empty(mask.shape)
-        if known.any() or unknown is None:
-            problem = self._problem(X, rows, mask, tables)
-            found = problem.decision_costs(Prices(one, self.multipliers_))
-        if known.all() or unknown is None:
-            return found
+        rows, unknown = contexts.rows, self._unknown
+        predicted = self._models.predicted(contexts.X)
+        is_known = in_known_groups(rows, self._goals.members, unknown)
+        unit, costs = np.ones(1), np.empty(contexts.mask.shape)
+        if is_known.any() or unknown is None:
+            problem = self._problem(contexts, predicted)
+            costs = problem.decision_costs(Prices(unit, self.multipliers_))
+        if is_known.all() or unknown is None:
+            return costs
         if self._multipliers_without_groups is None:
             raise ValueError(
-                f"{(~known).sum()} rows lack {first_few(unknown.columns)}, or have values that no "
-                "row of fit had, and no policy was found that meets the constraints without "
+                f"{(~is_known).sum()} rows lack {first_few(unknown.columns)}, or have values that "
+                "no row of fit had, and no policy was found that meets the constraints without "
                 "knowing them: pass the values in attributes."
             )
-        estimated = self._problem(X, unknown.estimated(rows, X), mask, tables)
-        prices = Prices(one, self._multipliers_without_groups)
-        return np.where(known[:, None], found, estimated.decision_costs(prices))
+        estimated = self._problem(contexts, predicted, unknown.estimated(rows, contexts.X))
+        prices = Prices(unit, self._multipliers_without_groups)
+        return np.where(is_known[:, None], costs, estimated.decision_costs(prices))
 
     def _read_new(self, X: Any, available: Any, attributes: Any) -> tuple[Rows, np.ndarray]:
         """New rows, and which actions each may get."""
@@ -881,18 +799,3 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         validate_data(self, X, reset=False, skip_check_array=True)
         mask = self._mask(align_rows(available, X), count_rows(X))
         return self._read_rows(X, attributes), mask
-
-
-def _rule_at(
-    problem: ActionProblem, measure: ActionMeasure, z: float, start: Prices | None
-) -> PricedRule:
-    """The rule at a normal quantile."""
-    if z > 0 and measure.endless:
-        return replace(calibrated(problem, measure, start), slack=-np.inf)
-    if z == 0:
-        return calibrated(problem, measure, start)
-    rule = promised(problem, measure, z, start)
-    # no price tells decisions apart in outcomes predicted to be the same
-    equal, found = problem.reach == 0, measure(rule.decided)
-    missed = float((found.excess + found.margin(z))[equal].max(initial=-np.inf))
-    return rule if missed <= TOLERANCE else replace(rule, slack=min(rule.slack, -missed))

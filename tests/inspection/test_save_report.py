@@ -205,7 +205,7 @@ def test_goals_and_value_of_a_policy_under_a_budget(policy, tmp_path):
     assert spent == number(text, "Goals", "'minutes'}) <= 1")
     assert np.mean(decided == "call") == number(text, "Goals", "positive_rate(of='call') <= 0.2")
     # doubly robust by hand
-    predicted = policy._tables(X[NEW])["discount"]
+    predicted = policy._models.predicted(X[NEW])["discount"]
     discount, total = LOG["discount"][NEW].to_numpy(), 0.0
     for k, arm in enumerate(decided):
         j = policy.arms_.tolist().index(arm)

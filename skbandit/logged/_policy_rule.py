@@ -1,0 +1,102 @@
+"""The rule of a policy at a level, and what to say of one that misses goals or hangs on ties."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from skbandit.logged._action_goals import ActionGoals
+from skbandit.logged._action_measure import ActionMeasure
+from skbandit.prices._actions import ActionProblem
+from skbandit.prices._calibrate import TOLERANCE, PricedRule, at_best_level, calibrated
+from skbandit.prices._dual import Prices, conflicting, enough_to_relax
+from skbandit.prices._levels import levels_to_try
+from skbandit.prices._promised import promised
+from skbandit.utils._validation import warn
+
+MANY_TIES = 0.05
+"""Share of the rows from which on `fit` warns that noise decides, or that rows are equal."""
+
+
+def rule_at_level(
+    problem: ActionProblem, measure: ActionMeasure, level: float | None
+) -> tuple[PricedRule, float]:
+    """The rule at a level, or at the best of several, and the normal quantile of that."""
+    rule_at = partial(_rule_at, problem, measure)
+    return at_best_level(rule_at, levels_to_try(level), problem.unit)
+
+
+def _rule_at(
+    problem: ActionProblem, measure: ActionMeasure, z: float, start: Prices | None
+) -> PricedRule:
+    """The rule at a normal quantile."""
+    if z > 0 and measure.endless:
+        return replace(calibrated(problem, measure, start), slack=-np.inf)
+    if z == 0:
+        return calibrated(problem, measure, start)
+    rule = promised(problem, measure, z, start)
+    # no price tells decisions apart in outcomes predicted to be the same
+    equal, measured = problem.reach == 0, measure(rule.decided)
+    missed = float((measured.excess + measured.margin(z))[equal].max(initial=-np.inf))
+    return rule if missed <= TOLERANCE else replace(rule, slack=min(rule.slack, -missed))
+
+
+def warn_of_ties(problem: ActionProblem, rule: PricedRule, spread: float) -> None:
+    """Warn if noise of some spread, which breaks ties, decides for many rows."""
+    if spread == 0 or not rule.prices.goals.any():
+        return
+    cost, n_select = np.sort(problem.row_costs(rule.prices), axis=1), problem.n_select
+    near = cost[:, n_select] - cost[:, n_select - 1] < spread
+    if (share := float(problem.weight @ near)) > MANY_TIES:
+        warn(
+            f"For {share:.0%} of the rows, several actions cost nearly the same, and a hash of "
+            "the context decides: the models tell contexts apart too little, as a tree with "
+            "few leaves does, or actions are alike, as those without rewards.",
+            UserWarning,
+        )
+
+
+def why_infeasible(
+    problem: ActionProblem, report: pd.DataFrame, goals: ActionGoals, level: float | None
+) -> str:
+    """Which constraints conflict and what is attainable of each, or which are missed.
+
+    `report` is of the closest policy, and `level` as declared.
+    """
+    labels = report["constraint"].tolist()
+    conflict = conflicting(problem)
+    if len(conflict):
+        enough = enough_to_relax(problem, conflict, labels, report["bound"].to_numpy(), goals.sign)
+        named = "; ".join(labels[k] for k in conflict)
+        return f"These constraints cannot hold together: {named}.{enough}"
+    missed = report[~report["satisfied"]]
+    if not len(missed):  # each alone is met, and all together are too uncertain
+        room = (report["slack"] / report["margin"]).fillna(np.inf)
+        missed = report[room <= room.min() + 1.0]
+    faults = [
+        f"{row.constraint} is {row.value:.4g}"
+        + (f", with a margin of {row.margin:.2g}" if "margin" in report else "")
+        for row in missed.itertuples(index=False)
+    ]
+    at_level = ""
+    if level is not None:
+        at_level = (
+            f" at confidence_level={level:g} (lower it, pass more rows or X_extra, or relax the "
+            "bounds)"
+        )
+    alike = np.unique(problem.base, axis=0, return_inverse=True)[1].ravel()
+    most = float(np.bincount(alike, problem.weight).max())
+    lumps = ""
+    if most > MANY_TIES:
+        lumps = (
+            f" Rows with equal features get equal actions, and {most:.1%} of the rows are "
+            "equal: relax the bounds, or add features, or a column that tells rows apart (such "
+            "as a customer's number) and that the models drop."
+        )
+    return (
+        f"No multipliers were found that meet the constraints{at_level}: {'; '.join(faults)}."
+        f"{lumps}"
+    )
