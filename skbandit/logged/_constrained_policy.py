@@ -345,14 +345,14 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         seed = SEED if self.random_state is None else self.random_state
         fold = folds_of_rows(logged.X, np.zeros(len(weight)), self.cv or FOLDS, seed, codes[0])
         held_out = {
-            name: models.learner.held_out(logged.X, table, weight, fold)
+            name: models.learner.held_out(logged.X, table, weight, fold, models.fitted[name])
             for name, table in tables.items()
         }
         # shares and spends are those of the final models; outcomes are of decisions for rows that
         # took no part in the models, which else would choose their luckiest rows
         final = held_out if log is None else models.predicted(logged.X)
         models = self._models = models.with_noise_of(goals, logged, final, self.n_select)
-        self.estimator_ = next(iter(models.fitted.values()), None)
+        self.estimator_ = next((fitted.shown for fitted in models.fitted.values()), None)
         today = on_logged = self._problem(logged, final)
         unseen = on_logged if log is None else self._problem(logged, held_out)
         if X_extra is not None:

@@ -851,3 +851,50 @@ def test_an_outcome_less_another_is_maximized():
     assert np.mean(one.predict(NEW) == other.predict(NEW)) > 0.999
     values = [each.objective_report_["cross_fitted"].item() for each in (one, other)]
     assert values[0] == pytest.approx(values[1], rel=0.02)
+
+
+def test_a_large_common_part_is_learned_once():
+    """The usual uplift case: what a visitor brings anyway is much more than what an action adds."""
+
+    def uplift(n, rng):
+        X = rng.normal(size=(n, 6))
+        base = 1.2 * X[:, 0] - X[:, 1] + 1.5 * np.abs(X[:, 2])
+        effect = 0.3 + 0.6 * np.sign(X[:, 3]), 0.5 + 0.6 * np.sign(X[:, 4])
+        return X, base[:, None] + np.column_stack([np.zeros(n), *effect])
+
+    rng = np.random.default_rng(80)
+    (X, rewards), (X_new, of_new) = uplift(2500, rng), uplift(8000, rng)
+    action, arms = rng.integers(3, size=2500), np.array(["a0", "a1", "a2"])
+    reward = rewards[np.arange(2500), action] + rng.normal(size=2500)
+    log = pd.DataFrame({"action": arms[action], "propensity": 1 / 3, "reward": reward})
+    trees = HistGradientBoostingRegressor(max_iter=60, max_leaf_nodes=8, random_state=0)
+    goal = cost({"a0": 0.0, "a1": 0.4, "a2": 1.0}) <= 5
+    policy = ConstrainedPolicy(trees, None, goal, confidence_level=0.9, random_state=0).fit(X, log)
+    alone = [clone(trees).fit(X[action == k], reward[action == k]) for k in range(3)]
+    by_arm = np.column_stack([model.predict(X_new) for model in alone]).argmax(axis=1)
+
+    def gain(chosen):
+        return (of_new[np.arange(8000), chosen] - of_new[:, 0]).mean()
+
+    best = np.maximum(of_new.max(axis=1) - of_new[:, 0], 0).mean()
+    assert gain(np.searchsorted(arms, policy.predict(X_new))) > gain(by_arm) + 0.03 * best
+    assert len(policy.estimator_) == 3
+
+
+def test_one_wild_context_does_not_decide():
+    """Rewards from 0 to 1 and a harm of 0 or 1, with one context in another unit."""
+    rng = np.random.default_rng(0)
+    X, action = rng.normal(size=(3000, 2)), rng.integers(2, size=3000)
+    log = pd.DataFrame({"action": np.array(["a", "b"])[action], "propensity": 0.5})
+    log["reward"] = (rng.random(3000) < 0.4 + 0.2 * action * np.tanh(X[:, 1])) * 1.0
+    log["harm"] = (rng.random(3000) < 0.05 + 0.2 * action) * 1.0
+    policy = ConstrainedPolicy(None, None, outcome("harm") <= 0.12, random_state=0)
+    usual = clone(policy).fit(X, log)
+    X[77, 0] = 1e9
+    with pytest.warns(UserWarning, match="row 77: a model predicts .* from 0 to 1, and is clipped"):
+        policy.fit(X, log)
+    for name in ("value", "cross_fitted"):
+        reported, expected = policy.objective_report_[name][0], usual.objective_report_[name][0]
+        assert reported == pytest.approx(expected, abs=0.02)
+    harm, expected = (one.constraint_report_["value"][0] for one in (policy, usual))
+    assert harm == pytest.approx(expected, abs=0.02)
