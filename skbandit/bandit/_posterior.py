@@ -20,7 +20,6 @@ from skbandit.bandit._arm_keys import new_keys
 from skbandit.bandit._merge import combine, pooled_moments, shared_evidence
 from skbandit.bandit._state import (
     ARM_AXIS,
-    EXPLORATIONS,
     LEAST_SHARE,
     MEAN,
     N_EVENTS,
@@ -28,6 +27,8 @@ from skbandit.bandit._state import (
     SQUARES,
     START_MEAN,
     START_VARIANCE,
+    THOMPSON,
+    UCB,
     ArmWorkspace,
     ChoiceRule,
     Posterior,
@@ -50,8 +51,6 @@ from skbandit.utils._compiled import (
     compiled_exactly,
     inlined_exactly,
 )
-
-UCB, THOMPSON = (list(EXPLORATIONS).index(name) for name in ("ucb", "thompson"))
 
 WELL_KNOWN = 10
 """Events per arm, on average, from which arms without events start from the others."""

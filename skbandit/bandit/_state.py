@@ -20,6 +20,7 @@ EXPLORATIONS = {
     "bootstrap": "replicates",
 }
 """Exploration rules, and what they need of a model."""
+UCB, EPSILON_GREEDY, THOMPSON, SQUARECB, *_ = range(len(EXPLORATIONS))
 UCBS = ("U0", "U1", "U2", "U3")
 MEANS = ("M0", "M1", "M2", "M3")
 

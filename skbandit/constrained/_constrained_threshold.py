@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._moved_decisions import MovedDecisionsMixin
-from skbandit.constrained._report import level_reached, missed
+from skbandit.constrained._report import level_reached, missed, missed_by_costs
 from skbandit.constrained.fits._fit_rows import prefix_error_with_extra, read_prefit
 from skbandit.constrained.fits._weighted_fits import USUAL, OutOfFold, Prefit, responses, stacked
 from skbandit.constrained.rounds._rounds import Criterion
+from skbandit.constrained.rules._advice import why_no_costs
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.constrained.rules._limits import SharedRisk
@@ -366,11 +367,13 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         choice: Choice,
         scores: np.ndarray,
     ) -> tuple[str, bool]:
-        why, limits = missed(report, goals.constraints), criterion.promised
+        limits, decided = criterion.promised, choice.rule.decided
         if isinstance(criterion, CostCriterion):
-            return self._why_no_costs(why, goals, criterion, choice, scores)
+            why = missed_by_costs(report, goals, limits, decided)
+            return why_no_costs(goals, criterion, scores, decided, why, self.by is not None)
+        why = missed(report, goals.constraints)
         if isinstance(limits, SharedRisk):
-            why += level_reached(limits, goals.measured_indicators(choice.rule.decided))
+            why += level_reached(limits, goals.measured_indicators(decided))
         what, meet = "threshold", "meets"
         if self.by is not None:
             what, meet = f"thresholds by {self.by!r}", "meet"

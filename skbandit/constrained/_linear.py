@@ -22,7 +22,6 @@ from skbandit.constrained.fits._fit_rows import (
     stack_rows,
     with_dependent,
 )
-from skbandit.measure import Data
 from skbandit.rates import Rate
 from skbandit.utils._fitting import report_progress
 from skbandit.utils._sklearn_compat import CallbackSupportMixin, StrOptions
@@ -157,17 +156,6 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
     def _validated(self, X: Any) -> Any:
         with explained_entries(X, type(self).__name__):
             return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-
-    def _read_design(
-        self, X: Any, y: Any, sample_weight: Any = None, attributes: Any = None, **extra: Any
-    ) -> tuple[Any, Data]:
-        """Validate rows, extra rows below, once for several models with the same features."""
-        return self._read(X, y, sample_weight, attributes, Extra.read(**extra), self._validated)
-
-    def _predictions(self, design: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """Positive predictions on validated rows; and their expectation by a randomized rule."""
-        scores = self._linear(design)
-        return self._predicted_positive(scores), self._expected(scores)
 
     def _linear(self, X: Any) -> np.ndarray:
         return np.asarray(safe_sparse_dot(X, self.coef_[0], dense_output=True)).ravel()

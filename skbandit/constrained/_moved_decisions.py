@@ -21,9 +21,9 @@ from skbandit.constrained._report import (
     add_intervals,
     cross_fitted_report,
     known_rows_advice,
-    level_reached,
     objective_row,
     plain_columns,
+    warn_of_other_rule,
     with_margins,
 )
 from skbandit.constrained._unknown_groups import UnknownGroups
@@ -48,17 +48,10 @@ from skbandit.constrained.fits._weighted_fits import (
     stacked,
 )
 from skbandit.constrained.rounds._rounds import Criterion
-from skbandit.constrained.rules._advice import (
-    enough_to_relax,
-    is_proven,
-    known_deployed,
-    never_named,
-)
 from skbandit.constrained.rules._choose import Choice
-from skbandit.constrained.rules._cost_tables import CostCriterion, CostSearch
-from skbandit.constrained.rules._limits import SharedRisk
+from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.constrained.rules._recalibrate import NamedRecalibration, Recalibration
-from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
+from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.measure import Columns, Data
 from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Rate
@@ -66,16 +59,13 @@ from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import available_if, count_rows, fit_context
 from skbandit.utils._trials import labels_of_groups
-from skbandit.utils._validation import refuse_lazy, silenced, warn, warn_if_reordered
+from skbandit.utils._validation import refuse_lazy, silenced, warn_if_reordered
 
 if TYPE_CHECKING:
     from typing import Self
 
     from numpy.typing import ArrayLike
 
-
-FAR = 0.1
-"""Distance from its bound from which on a rate of the final rule is far beyond it."""
 
 FEATURES = ("n_features_in_", "feature_names_in_")
 """Attributes that are those of the fitted classifier, if it has them."""
@@ -363,25 +353,9 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
                 proven=proven,
             )
         if final is not None and not self._classes.of_two:
-            self._warn_of_other_rule(goals)
+            warn_of_other_rule(self.constraint_report_, goals)
         free = choice.level if limits is None else None
         self._warn_of_weak_fit(goals, decided, plain, free)
-
-    def _warn_of_other_rule(self, goals: Goals) -> None:
-        """Warn if the final rule misses bounds on its training rows by more than noise."""
-        report = self.constraint_report_
-        wide = (report["ci_high"] - report["ci_low"]).to_numpy()
-        missed = goals.constraints.sign * (report["value"] - report["bound"]).to_numpy()
-        far = goals.is_measured & (missed > np.maximum(wide, FAR))
-        if far.any():
-            row = report.iloc[int(np.flatnonzero(far)[0])]
-            warn(
-                f"{row['constraint']} is {row['cross_fitted']:.3g} out of fold and "
-                f"{row['value']:.3g} for the final rule on its training rows: the models of the "
-                "folds differ much, as single trees do. Choose a more stable estimator, such as a "
-                "forest, or cv='prefit'.",
-                ConstrainedFitWarning,
-            )
 
     def _why_not(
         self,
@@ -393,29 +367,6 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     ) -> tuple[str, bool]:
         """Why no rule on the scores of the rows that count is good enough; whether it is proven."""
         raise NotImplementedError
-
-    def _why_no_costs(
-        self,
-        missed: str,
-        goals: Goals,
-        criterion: CostCriterion,
-        choice: Choice,
-        scores: np.ndarray,
-        of_fits: str = "",
-    ) -> tuple[str, bool]:
-        """The same of tables of costs: what is missed, whether that must be, what is enough."""
-        limits = criterion.promised
-        why = missed or "; ".join(constraint.label for constraint in goals.constraints.constraints)
-        if isinstance(limits, SharedRisk) and limits.quantile > 0:
-            why += level_reached(limits, goals.measured_indicators(choice.rule.decided))
-        search = CostSearch(criterion, criterion.strata(scores))
-        proven = is_proven(search)
-        advice = enough_to_relax(search, choice.rule.decided)
-        if self.by is None:
-            advice += known_deployed(goals.constraints.constraints)
-        advice += never_named(goals, criterion, scores)
-        none = f"No decisions{of_fits} meet" if proven else f"Found no decisions{of_fits} that meet"
-        return f"{none} the constraints together: {why}.{advice}", proven
 
     def _declared(self) -> Declared:
         return Declared.read(self.objective, self.constraints, self.by)
@@ -490,9 +441,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         labels = self.decisions_[: self._n_labels]
         costs = self._tables_of_costs()[:, : len(labels)].reshape(-1, len(columns))
         index = pd.Index(labels, name="label")
-        grouping = self._grouping
-        if self._unknown_groups is not None:
-            grouping = self._unknown_groups.grouping
+        unknown = self._unknown_groups
+        grouping = self._grouping if unknown is None else unknown.grouping
         if grouping is not None:
             names = [*grouping.columns, "label"]
             rows = [(*group, label) for group in grouping.groups for label in labels.tolist()]
@@ -521,10 +471,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         scores, codes = self._scores(X), self._codes_of(X, attributes)
         if self._classes.of_two:
             positive = self._classes.orientation * scores
-            first = self._classes.orientation < 0
-            scores = np.column_stack(
-                [positive, 1 - positive] if first else [1 - positive, positive]
-            )
+            pair = np.column_stack([1 - positive, positive])
+            scores = pair if self._classes.orientation > 0 else pair[:, ::-1]
         costs = self._expected_costs(scores, codes)
         return pd.DataFrame(costs, index=getattr(X, "index", None), columns=self.decisions_)
 
@@ -579,9 +527,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
 
     def _forget(self) -> None:
         """Delete attributes of the last fit that this one may not set."""
-        for name in OF_ONE_FIT:
-            if name in vars(self):
-                delattr(self, name)
+        for name in vars(self).keys() & set(OF_ONE_FIT):
+            delattr(self, name)
 
     def _take_features(self, fitted: Any) -> None:
         """The features are those of a fitted classifier."""
@@ -645,18 +592,15 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         groups, by group, that are added. None if nothing is.
         """
         if "classes_" not in vars(self):
-            raise AttributeError(
-                f"{type(self).__name__} has no recalibration_ before it is fitted."
-            )
+            name = type(self).__name__
+            raise AttributeError(f"{name} has no recalibration_ before it is fitted.")
         if self._recalibration is None:
             return None
-        index = self.costs_.index
-        constants = self._recalibration.constants
-        constants = constants[:-1] if self._grouping is not None else constants[-1:]
-        values = constants.reshape(-1, len(self.decisions_))[:, : self._n_labels].ravel()
-        return NamedRecalibration(
-            self._recalibration.temperature, pd.Series(values, index, name="constant")
-        )
+        temperature, table = self._recalibration.temperature, self._recalibration.constants
+        table = table[:-1] if self._grouping is not None else table[-1:]
+        values = table.reshape(-1, len(self.decisions_))[:, : self._n_labels].ravel()
+        constants = pd.Series(values, self.costs_.index, name="constant")
+        return NamedRecalibration(temperature, constants)
 
     def _decided(self, scores: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
         """Codes of decisions, as `Data` has them, by scores and groups; nan where unknown."""
@@ -736,10 +680,9 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     def _codes(self, columns: Columns) -> np.ndarray:
         """Index of the group of each row; if it is unseen, UNKNOWN or an error."""
         assert self._grouping is not None
-        grouping = self._grouping
         if self.unseen == "error":
-            return grouping.known_codes(columns)
-        return grouping.codes_or_overall(columns)
+            return self._grouping.known_codes(columns)
+        return self._grouping.codes_or_overall(columns)
 
     def _shifts(self, codes: np.ndarray | None) -> Any:
         """What turns scores into decisions: nan for rows of an unknown group in training."""
@@ -802,8 +745,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         """Probabilities of groups and labels, from those of labels, if groups are unknown."""
         if self._unknown_groups is None:
             return probability
-        fitted, method = self.group_estimator_, self.response_method_
-        return self._unknown_groups.of_fitted(fitted, X, method, probability)
+        model = self.group_estimator_
+        return self._unknown_groups.of_fitted(model, X, self.response_method_, probability)
 
     def _response_method(self, fitted: Any) -> str:
         """Set and return the response that thresholds apply to."""

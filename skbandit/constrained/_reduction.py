@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._moved_decisions import MovedDecisionsMixin
-from skbandit.constrained._report import level_reached, missed
+from skbandit.constrained._report import level_reached, missed, missed_by_costs
 from skbandit.constrained.fits._weighted_fits import (
     USUAL,
     OutOfFold,
@@ -29,6 +29,7 @@ from skbandit.constrained.rounds._rounds import (
     best_round,
     rounds,
 )
+from skbandit.constrained.rules._advice import why_no_costs
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.constrained.rules._limits import SharedRisk
@@ -372,8 +373,11 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         slack = report["slack"].to_numpy()
         if isinstance(criterion, CostCriterion):
             of_fits = f" by any of the {self.n_iter_} fits"
-            why = missed(report, goals.constraints)
-            return self._why_no_costs(why, goals, criterion, choice, scores, of_fits)
+            decided = choice.rule.decided
+            why = missed_by_costs(report, goals, criterion.promised, decided)
+            return why_no_costs(
+                goals, criterion, scores, decided, why, self.by is not None, of_fits
+            )
         if not (slack[goals.is_measured] >= -RATE_TOL).all():
             rates = report.drop(columns="margin", errors="ignore")
             rates["satisfied"] = satisfied(slack, goals.is_measured)

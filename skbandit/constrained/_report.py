@@ -14,6 +14,7 @@ from scipy.special import ndtr
 from skbandit.constrained._goals import Goals
 from skbandit.constrained.fits._fit_rows import with_weights
 from skbandit.constrained.rules._limits import SharedRisk
+from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.measure import (
     RATE_TOL,
     BoundConstraints,
@@ -31,6 +32,7 @@ from skbandit.measure import (
 from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Rate
 from skbandit.utils._folds import behind_transformers
+from skbandit.utils._validation import warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -47,6 +49,9 @@ AT_LEAST, RELATIVELY_COSTLY = 0.05, 0.5
 
 RARE = 0.1
 """Warn if a class is predicted for fewer rows than this share of the rows of that class."""
+
+FAR = 0.1
+"""Distance from its bound from which on a rate of the final rule is far beyond it."""
 
 MOSTLY = 0.5
 """Warn if a decision that is no class is taken for more than this share of the rows."""
@@ -435,6 +440,31 @@ def constraint_report(
         rows["X_extra"] = behind_transformers(estimator, rows["X_extra"])[1]
     X = behind_transformers(estimator, X)[1]
     return classifier.constraint_report(X, y, confidence_level=confidence_level, **rows)
+
+
+def missed_by_costs(table: pd.DataFrame, goals: Goals, limits: Any, decided: np.ndarray) -> str:
+    """What tables of costs miss, or all constraints if it is their level together."""
+    labels = [constraint.label for constraint in goals.constraints.constraints]
+    why = missed(table, goals.constraints) or "; ".join(labels)
+    if isinstance(limits, SharedRisk) and limits.quantile > 0:
+        why += level_reached(limits, goals.measured_indicators(decided))
+    return why
+
+
+def warn_of_other_rule(table: pd.DataFrame, goals: Goals) -> None:
+    """Warn if the final rule misses bounds on its training rows by more than noise."""
+    wide = (table["ci_high"] - table["ci_low"]).to_numpy()
+    beyond = goals.constraints.sign * (table["value"] - table["bound"]).to_numpy()
+    far = goals.is_measured & (beyond > np.maximum(wide, FAR))
+    if far.any():
+        row = table.iloc[int(np.flatnonzero(far)[0])]
+        warn(
+            f"{row['constraint']} is {row['cross_fitted']:.3g} out of fold and "
+            f"{row['value']:.3g} for the final rule on its training rows: the models of the "
+            "folds differ much, as single trees do. Choose a more stable estimator, such as a "
+            "forest, or cv='prefit'.",
+            ConstrainedFitWarning,
+        )
 
 
 def level_reached(limits: SharedRisk, positive: np.ndarray) -> str:

@@ -129,7 +129,7 @@ class TradeoffDisplay:
 
         Parameters
         ----------
-        estimator : ConstrainedRampClassifier, or Pipeline that ends with one
+        estimator : classifier with constraints, or Pipeline that ends with one
             The classifier to fit; it is cloned.
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Training rows.

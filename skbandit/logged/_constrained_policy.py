@@ -30,7 +30,7 @@ from skbandit.logged._action_tables import (
 )
 from skbandit.logged._policy_models import Contexts, PolicyModels
 from skbandit.logged._policy_rule import rule_at_level, warn_of_ties, why_infeasible
-from skbandit.logged._unknown_groups import EstimatedRows, UnknownGroups, in_known_groups
+from skbandit.logged._unknown_groups import EstimatedGroups, EstimatedRows, in_known_groups
 from skbandit.logs import Log, align_rows, columns_of, holds_slates, read_mask
 from skbandit.measure import (
     MISSING,
@@ -482,12 +482,12 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
     def _find_unknown(
         self, logged: Contexts, fold: np.ndarray
-    ) -> tuple[UnknownGroups | None, EstimatedRows | None]:
+    ) -> tuple[EstimatedGroups | None, EstimatedRows | None]:
         """Groups that goals name and X lacks, which predictions may not know either."""
         rows = logged.rows
         named = columns_of_selections(self._goals.bounded, rows.columns) or ()
         columns = [name for name in named if name not in rows.columns.X.columns]
-        unknown = UnknownGroups.find(columns, rows, self.estimator)
+        unknown = EstimatedGroups.find(columns, rows, self.estimator)
         if unknown is None:
             return None, None
         return unknown.estimated_out_of_fold(rows, logged.X, fold)

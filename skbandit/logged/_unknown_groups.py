@@ -63,7 +63,7 @@ def units(atom: Atom, rows: Rows) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class UnknownGroups:
+class EstimatedGroups:
     """Groups that predictions may lack, and models of their probabilities.
 
     Attributes
@@ -81,7 +81,7 @@ class UnknownGroups:
     fitted: Any = None
 
     @classmethod
-    def find(cls, columns: list[str], rows: Rows, estimator: Any) -> UnknownGroups | None:
+    def find(cls, columns: list[str], rows: Rows, estimator: Any) -> EstimatedGroups | None:
         """The groups of some columns of rows; None if there is one only, or too many."""
         groups = rows.columns.several(columns, "groups").dropna().drop_duplicates()
         if not columns or not 2 <= len(groups) <= MOST_GROUPS:
@@ -92,7 +92,7 @@ class UnknownGroups:
 
     def estimated_out_of_fold(
         self, rows: Rows, X: Any, fold: np.ndarray
-    ) -> tuple[UnknownGroups, EstimatedRows]:
+    ) -> tuple[EstimatedGroups, EstimatedRows]:
         """Fit the models; probabilities of the rows are by models fitted without them."""
         values = rows.columns.several(self.columns, "groups")
         of_group = [(values == group).all(axis=1) for _, group in self.groups.iterrows()]
@@ -133,7 +133,7 @@ def _learner_of_groups(estimator: Any) -> Any:
 
 
 def in_known_groups(
-    rows: Rows, groups: Mapping[tuple[str, ...], list[Member]], unknown: UnknownGroups | None
+    rows: Rows, groups: Mapping[tuple[str, ...], list[Member]], unknown: EstimatedGroups | None
 ) -> np.ndarray:
     """Which rows are of groups that the fit knew, shape (n,); warn of other values.
 
@@ -142,7 +142,7 @@ def in_known_groups(
     rows : Rows
     groups : mapping of tuple of str to list of Member
         The groups that the fit knew, by their columns.
-    unknown : UnknownGroups or None
+    unknown : EstimatedGroups or None
         What estimates those that rows lack.
     """
     is_known, frame = np.ones(len(rows), dtype=bool), rows.columns.frame

@@ -39,7 +39,7 @@ be worse than that of the nearest rule outside without them."""
 CLOSEST = 0.1
 """Share of the distance of two bounds on one value that moving them inwards leaves."""
 
-MOST_COSTS, FEWEST_ROWS = 100_000, 2000
+DUAL_COSTS, DUAL_ROWS = 100_000, 2000
 """Costs of rows that stand for all in the dual, or rows if these are more: what they miss is
 measured on all rows, and moves bounds."""
 
@@ -50,6 +50,8 @@ the objective's costs; the last two for the goal that is missed by most."""
 
 SHORTER_STEPS = 20
 """Steps at most that shrink where long ones jump over what meets the goals."""
+
+P = TypeVar("P", bound=Problem)
 
 
 class Measured(Protocol):
@@ -114,13 +116,10 @@ class PricedRule:
         return self.objective < other.objective
 
 
-P = TypeVar("P", bound=Problem)
-
-
 def representative(problem: P) -> P:
     """The problem on the rows that stand for all, of those that count."""
     n_decisions = problem.row_costs(without_prices(problem)).shape[1]
-    kept, counted = max(MOST_COSTS // n_decisions, FEWEST_ROWS), np.flatnonzero(problem.weight > 0)
+    kept, counted = max(DUAL_COSTS // n_decisions, DUAL_ROWS), np.flatnonzero(problem.weight > 0)
     if len(problem.weight) <= kept:
         return problem
     places = np.linspace(0, len(counted) - 1, min(kept, len(counted))).astype(int)

@@ -47,7 +47,7 @@ LESS, LEAST_AIM = (1.6, 1.45, 1.3, 1.0, 0.7, 0.4), 1.3
 """Margins that are tried in turn where prices run to their ceiling, and the least that need no
 test."""
 
-BIAS_ROUNDS, ROUNDS = 3, 3
+BIAS_ROUNDS, MARGIN_ROUNDS = 3, 3
 """Rounds that find the bias, and rounds in which the margins of the rule settle."""
 
 ERRORS = 2.0
@@ -110,12 +110,12 @@ def _aimed(
     prices = without_prices(problem) if start is None else start
     prices = best_prices(few, prices, SMOOTHING if start is None else SMOOTHING[-1:])[0]
     moved, bias, beyond, wanted = (np.zeros(m) for _ in range(4))
-    for count in range(BIAS_ROUNDS + ROUNDS + 1):
+    for count in range(BIAS_ROUNDS + MARGIN_ROUNDS + 1):
         tightened = problem.tightened(moved)
         decided = tightened.decide(prices)
         measured = measure(decided)
         margin = measured.margin(z)
-        if count == BIAS_ROUNDS + ROUNDS:
+        if count == BIAS_ROUNDS + MARGIN_ROUNDS:
             break
         if measured.tables is not None:
             problem = problem.with_objective(*measured.tables)

@@ -43,7 +43,7 @@ Judge = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 SOFTENED = (0.3, 0.1, 0.03)
 """Shares of rows whose two lowest costs are nearer than the softening, one per round in turn."""
 
-PENALTY, GROWTH, RESTARTS = 3.0, 1.5, (4.0, 0.3, 1.0)
+PENALTY, PENALTY_GROWTH, RESTARTS = 3.0, 1.5, (4.0, 0.3, 1.0)
 """rho in units of the objective's costs, its growth per round while goals are missed, and factors
 of it at which the search starts again from the best rule."""
 
@@ -64,6 +64,9 @@ MOST_SUMS = 3e7
 
 UNDEFINED, HIGHEST = 1e3, 1e3
 """Excess where a value is undefined, and objective that stands for any higher one."""
+
+MOST_SHARES = 50_000
+"""Shares of kinds and decisions in the linear program of `prove_conflict`."""
 
 TINY = 1e-12
 """Rounding error of a sum."""
@@ -132,7 +135,7 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Point:
+class Trial:
     """A rule by its coefficients, and what it attains.
 
     Attributes
@@ -149,7 +152,7 @@ class Point:
     excess: np.ndarray
     missed: float
 
-    def better_than(self, other: Point | None) -> bool:
+    def better_than(self, other: Trial | None) -> bool:
         """Whether goals are missed by less, or by the same at a lower objective."""
         if other is None or self.missed < other.missed - TINY:
             return True
@@ -170,14 +173,14 @@ class Merit:
         over = np.clip(over, 0.0, 100.0)
         return np.minimum(objective, HIGHEST) + 0.5 * self.rho * (over**2).sum(axis=0)
 
-    def of(self, point: Point) -> float:
+    def of(self, point: Trial) -> float:
         """The merit of one rule."""
         return float(self(np.array([point.objective]), point.excess[:, None])[0])
 
-    def raised(self, point: Point) -> Merit:
+    def raised(self, point: Trial) -> Merit:
         """The merit of the next round."""
         step = self.rho * np.clip(point.excess + self.inside, -1.0, 1.0)
-        rho = self.rho * (GROWTH if point.missed > 0 else 1.0)
+        rho = self.rho * (PENALTY_GROWTH if point.missed > 0 else 1.0)
         return replace(self, multipliers=np.maximum(0.0, self.multipliers + step), rho=rho)
 
 
@@ -205,7 +208,7 @@ class Search:
 
     def __init__(self, family: Family, outcomes: Outcomes) -> None:
         self.family, self.outcomes = family, outcomes
-        self.best: Point | None = None
+        self.best: Trial | None = None
         spread = np.ptp(family.tables, axis=2)
         size = np.asarray(family.strata @ spread.T).T @ outcomes.weight
         self.unit = 1.0 / np.where(size > 0, size, 1.0)  # a coefficient as large as B_p is 1
@@ -213,21 +216,21 @@ class Search:
         self._changing = np.ascontiguousarray(outcomes.table[self._live])
         self._changing = self._changing.reshape(len(self._live), -1)
 
-    def at(self, theta: np.ndarray) -> Point:
+    def at(self, theta: np.ndarray) -> Trial:
         """The rule of some coefficients."""
         decided = self.family.row_costs(theta).argmin(axis=1)
         return self._keep(theta, *self.outcomes.judge(self.outcomes.sums(decided)[:, None]), 0)
 
-    def _keep(self, theta: np.ndarray, objective: np.ndarray, excess: np.ndarray, k: int) -> Point:
+    def _keep(self, theta: np.ndarray, objective: np.ndarray, excess: np.ndarray, k: int) -> Trial:
         missed = float(np.maximum(excess[:, k] - TINY, 0.0).sum())
-        point = Point(theta, float(objective[k]), excess[:, k], missed)
+        point = Trial(theta, float(objective[k]), excess[:, k], missed)
         if point.better_than(self.best):
             self.best = point
         return point
 
     def line(
         self, theta: np.ndarray, delta: np.ndarray, cost: np.ndarray, merit: Merit | None = None
-    ) -> Point | None:
+    ) -> Trial | None:
         """The best rule along a direction, by a merit, or else by goals, then objective.
 
         Parameters
@@ -239,7 +242,7 @@ class Search:
 
         Returns
         -------
-        Point or None
+        Trial or None
             None if no decision changes along the line.
         """
         family, bounded = self.family, ~self.family.free
@@ -260,7 +263,7 @@ class Search:
         objective, excess = self.outcomes.judge(sums)
         missed = np.maximum(excess - TINY, 0.0).sum(axis=0)
 
-        def point(k: int) -> Point:
+        def point(k: int) -> Trial:
             moved = theta + steps[k] * delta
             moved[bounded] = np.maximum(moved[bounded], 0.0)
             return self._keep(moved, objective, excess, k)
@@ -380,7 +383,7 @@ class Search:
         toward[~family.free & (theta <= 0) & (toward < 0)] = 0.0
         return toward
 
-    def descend(self, point: Point, merit: Merit, rounds: int) -> tuple[Point, Merit]:
+    def descend(self, point: Trial, merit: Merit, rounds: int) -> tuple[Trial, Merit]:
         """Minimize the merit for some rounds; its multipliers follow what is missed."""
         for r in range(rounds):
             before = point
@@ -413,7 +416,7 @@ class Search:
 
 def best_rule(
     family: Family, outcomes: Outcomes, starts: Sequence[np.ndarray], cost: float
-) -> tuple[Point, np.ndarray]:
+) -> tuple[Trial, np.ndarray]:
     """The best rule found on the rows: of the lowest objective among those that meet the goals.
 
     Parameters
@@ -427,7 +430,7 @@ def best_rule(
 
     Returns
     -------
-    tuple of (Point, ndarray of shape (m,))
+    tuple of (Trial, ndarray of shape (m,))
         The rule, and the multipliers of the measured goals; where none meets them, the rule that
         misses them by least.
     """
@@ -442,7 +445,7 @@ def best_rule(
     m = len(outcomes.judge(outcomes.constant[:, None])[1])
     first = Merit(np.zeros(m), PENALTY * max(cost, TINY), 0.5 / len(few.outcomes.kind))
 
-    def rank(begun: tuple[Point, Merit]) -> float:
+    def rank(begun: tuple[Trial, Merit]) -> float:
         return begun[0].missed * first.rho + min(begun[0].objective, HIGHEST)
 
     begun = [few.descend(few.at(theta), first, FIRST_ROUNDS) for theta in starts]
@@ -517,10 +520,6 @@ def representatives(
     kept, weights_kept = np.concatenate(chosen), np.concatenate(weights)
     order = np.argsort(kept)
     return kept[order], weights_kept[order]
-
-
-MOST_SHARES = 50_000
-"""Shares of kinds and decisions in the linear program of `prove_conflict`."""
 
 
 def prove_conflict(

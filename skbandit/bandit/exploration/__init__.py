@@ -22,7 +22,14 @@ import math
 
 import numpy as np
 
-from skbandit.bandit._state import EXPLORATIONS, LINKS, ChoiceRule
+from skbandit.bandit._state import (
+    EPSILON_GREEDY,
+    LINKS,
+    SQUARECB,
+    THOMPSON,
+    UCB,
+    ChoiceRule,
+)
 from skbandit.bandit.exploration import _greedy as epsilon_greedy
 from skbandit.bandit.exploration import _squarecb as squarecb
 from skbandit.bandit.exploration import _thompson as thompson
@@ -30,8 +37,6 @@ from skbandit.bandit.links import mean_index, upper_index
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 __all__: list[str] = []
-
-UCB, EPSILON_GREEDY, THOMPSON, SQUARECB, *_ = range(len(EXPLORATIONS))
 
 
 @inlined_exactly

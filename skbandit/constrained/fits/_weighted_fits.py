@@ -43,6 +43,9 @@ SATURATED = 2.0**-53
 USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
 """Response methods, the preferred one first, and the threshold of `predict` on each."""
 
+PARTS = 5
+"""Parts of the rows that a prefit classifier has not seen."""
+
 
 def response_of(estimator: Any, wanted: str, classes: Classes) -> str:
     """The response method of a classifier: `wanted`, or the first of USUAL if "auto".
@@ -117,10 +120,6 @@ def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarr
             "decision needs finite scores."
         )
     return values
-
-
-PARTS = 5
-"""Parts of the rows that a prefit classifier has not seen."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 
 from skbandit.constrained._goals import Declared
-from skbandit.constrained._linear import BaseRampClassifier
+from skbandit.constrained._mixins import ConstrainedClassifierMixin
 from skbandit.constrained._report import add_intervals, report_table
+from skbandit.constrained.fits._fit_rows import Extra
 from skbandit.constrained.linear._cross_fit import Candidates
 from skbandit.constrained.linear._ramp_cv import ConstrainedRampClassifier
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
@@ -27,6 +28,7 @@ from skbandit.measure import (
     bind_constraints,
     bind_rate,
     flatten_constraints,
+    indicators,
 )
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._expression import as_rate
@@ -136,9 +138,9 @@ class ConstraintPath:
         transformers, _ = split_pipeline(self.estimators[0])
         rows = _transform_extra(transformers, rows)
         models = [split_pipeline(estimator)[1] for estimator in self.estimators]
-        design, data = models[0]._read_design(transformed(transformers, X), y, **rows)
+        design = transformed(transformers, X)
         measured = [
-            _measure_model(model, self.objective, design, data, confidence_level)
+            _measure_model(model, self.objective, design, y, rows, confidence_level)
             for model in models
         ]
         return _path_table(self.table["bound"].tolist(), self.sense, measured)
@@ -159,12 +161,13 @@ def constraint_path(
 
     Parameters
     ----------
-    estimator : ConstrainedRampClassifier or RampClassifier, or Pipeline that ends with one
-        Classifier to fit; it is cloned. The transformers of a Pipeline are fitted once.
+    estimator : classifier with constraints, or Pipeline that ends with one
+        A `ConstrainedThreshold`, `ConstrainedReduction`, `ConstrainedRampClassifier` or
+        `RampClassifier`; it is cloned. The transformers of a Pipeline are fitted once.
     X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
         Training rows.
     y : array-like of shape (n_samples,)
-        Labels of two classes.
+        Labels.
     bounds : array-like of shape (n_bounds,)
         Numbers, in any order, each of which in turn replaces the declared bound.
     constraint : int, str, callable or None, default=None
@@ -212,8 +215,8 @@ def constraint_path(
     the path's `sense` is None, it is unknown which bound is tighter, and models are fitted in the
     order given.
 
-    A `RampClassifier` is fitted for each bound independently; its optima are local, so the curve
-    need not be monotone.
+    Other classifiers are fitted for each bound independently. The optima of a `RampClassifier` are
+    local, so its curve need not be monotone.
 
     Examples
     --------
@@ -246,7 +249,7 @@ def constraint_path(
         transformers = clone(transformers)
         X = transformers.fit_transform(X, y)
         rows = _transform_extra(transformers, rows)
-    models: dict[int, BaseRampClassifier] = {}
+    models: dict[int, ConstrainedClassifierMixin] = {}
     seconds: dict[int, float] = {}
     order = tightest_first(numbers, sense)
     unfitted = [clone(classifier).set_params(constraints=made) for made in goals]
@@ -269,13 +272,12 @@ def constraint_path(
             )
     trained = [models[k] for k in range(len(numbers))]
     measured = {name: part for name, part in rows.items() if name not in DEPENDENT}
-    design, data = trained[0]._read_design(X, y, **measured)
     table = _path_table(
         numbers,
         sense,
         {
             "feasible": [model.feasible_ for model in trained],
-            **_objectives(trained, objective, design, data),
+            **_objectives(trained, objective, X, y, measured),
             "slack": [
                 _varied_slack(model._constraints, _training_report(model)) for model in trained
             ],
@@ -289,8 +291,8 @@ def constraint_path(
 
 
 def _fit_or_closest(
-    model: BaseRampClassifier, candidates: Candidates, X: Any, y: Any, rows: dict[str, Any]
-) -> BaseRampClassifier:
+    model: Any, candidates: Candidates, X: Any, y: Any, rows: dict[str, Any]
+) -> ConstrainedClassifierMixin:
     """The fitted model, or the closest one if its constraints cannot be met."""
     try:
         with silenced(ConstrainedFitWarning):  # a path is there to show costs
@@ -301,7 +303,7 @@ def _fit_or_closest(
         return error.closest_
 
 
-def _multiplier(model: BaseRampClassifier) -> float:
+def _multiplier(model: ConstrainedClassifierMixin) -> float:
     """Sum of the multipliers of the varied constraints that were measured; nan without any."""
     varied = model.multipliers_[_is_varied(model._constraints)]
     return float(np.nan if np.isnan(varied).all() else np.nansum(varied))
@@ -435,30 +437,49 @@ def tightest_first(numbers: list[float], sense: str | None) -> list[int]:
 # --- measuring all models on the same rows ---------------------------------------------------
 
 
+def _decided(
+    model: ConstrainedClassifierMixin, X: Any, y: Any, rows: dict[str, Any]
+) -> tuple[Data, np.ndarray, np.ndarray | None]:
+    """Rows, the codes of their decisions, and expected ones of a randomized rule."""
+    names = ("sample_weight", "attributes")
+    extra = Extra.read(**{name: rows[name] for name in rows.keys() - {*names}})
+    weight, attributes = (rows.get(name) for name in names)
+    both, data = model._read(X, y, weight, attributes, extra, model._both_scores)
+    decided, _, expected = model._both_decided(both, data)
+    return data, decided, expected
+
+
 def _objectives(
-    models: list[BaseRampClassifier], objective: Rate, design: Any, data: Data
-) -> dict[str, np.ndarray]:
+    models: list[ConstrainedClassifierMixin], objective: Rate, X: Any, y: Any, rows: dict[str, Any]
+) -> dict[str, list[float]]:
     """The objective of all models, and that of their randomized rules if there are any."""
-    forms = LinearFractionalForms.stack([bind_rate(objective, data)[:2]], len(data))
-    predictions = zip(*[model._predictions(design) for model in models], strict=True)
-    return {
-        name: np.array([forms.values(positive)[0] for positive in of_models])
-        for name, of_models in zip(["objective", "expected_objective"], predictions, strict=True)
-        if of_models[0] is not None
-    }
+    values: dict[str, list[float]] = {"objective": [], "expected_objective": []}
+    for model in models:
+        data, decided, expected = _decided(model, X, y, rows)
+        forms = LinearFractionalForms.stack([bind_rate(objective, data)[:2]], data.n_indicators)
+        pi = indicators(decided, len(data.decisions))
+        values["objective"].append(float(forms.values(pi)[0]))
+        if expected is not None:
+            values["expected_objective"].append(float(forms.values(expected)[0]))
+    return {name: of_models for name, of_models in values.items() if of_models}
 
 
 def _measure_model(
-    model: BaseRampClassifier, objective: Rate, design: Any, data: Data, level: float
+    model: ConstrainedClassifierMixin,
+    objective: Rate,
+    X: Any,
+    y: Any,
+    rows: dict[str, Any],
+    level: float,
 ) -> dict[str, Any]:
     """Results of one model, with the confidence interval of its objective."""
     # as one more row of the report, the objective gets its interval as constraints do
     as_goal = as_constraint(objective)
-    positive, expected = model._predictions(design)
-    constraints = model._deciding(data, positive)
+    data, decided, expected = _decided(model, X, y, rows)
+    constraints = model._deciding(data, decided)
     goals = bind_constraints((*constraints, as_goal), data, allow_empty=True)
-    report = report_table(goals, data, positive, expected=expected)
-    report = add_intervals(report, goals, data, positive, level)
+    report = report_table(goals, data, decided, expected=expected)
+    report = add_intervals(report, goals, data, decided, level)
     report, of_objective = report.iloc[:-1], report.iloc[-1]
     return {
         "objective": of_objective["value"],
@@ -483,7 +504,7 @@ def _path_table(bounds: list[float], sense: str | None, columns: Any) -> pd.Data
     return table
 
 
-def _training_report(model: BaseRampClassifier) -> pd.DataFrame:
+def _training_report(model: ConstrainedClassifierMixin) -> pd.DataFrame:
     """The report of a model with slacks of its values on the training rows."""
     report = model.constraint_report_
     sign = np.array(
@@ -492,7 +513,7 @@ def _training_report(model: BaseRampClassifier) -> pd.DataFrame:
     return report.assign(slack=sign * (report["bound"] - report["value"]))
 
 
-def _out_of_fold_slack(models: list[BaseRampClassifier]) -> dict[str, list[float]]:
+def _out_of_fold_slack(models: list[ConstrainedClassifierMixin]) -> dict[str, list[float]]:
     """Slacks of out-of-fold predictions, if any, from which `_path_table` makes values."""
     reports = [model.constraint_report_ for model in models]
     if "cross_fitted" not in reports[0]:
@@ -520,13 +541,14 @@ def _varied_slack(constraints: Sequence[Constraint], report: pd.DataFrame) -> fl
 # --- pipelines -----------------------------------------------------------------------------
 
 
-def _pipeline_parts(estimator: Any) -> tuple[Pipeline | None, BaseRampClassifier]:
+def _pipeline_parts(estimator: Any) -> tuple[Pipeline | None, Any]:
     """Return the transformers, if any, and the classifier."""
     transformers, classifier = split_pipeline(estimator)
-    if not isinstance(classifier, BaseRampClassifier):
+    if not isinstance(classifier, ConstrainedClassifierMixin):
         raise TypeError(
-            "estimator must be a ConstrainedRampClassifier or a RampClassifier, or a Pipeline "
-            f"that ends with one, got {type(classifier).__name__}."
+            "estimator must be a ConstrainedThreshold, ConstrainedReduction, "
+            "ConstrainedRampClassifier or RampClassifier, or a Pipeline that ends with one, got "
+            f"{type(classifier).__name__}."
         )
     return transformers, classifier
 
@@ -538,7 +560,7 @@ def _transform_extra(transformers: Pipeline | None, rows: dict[str, Any]) -> dic
     return rows | {"X_extra": transformed(transformers, rows["X_extra"])}
 
 
-def _joined(estimator: Any, transformers: Pipeline | None, model: BaseRampClassifier) -> Any:
+def _joined(estimator: Any, transformers: Pipeline | None, model: Any) -> Any:
     """The user's estimator with a fitted model in place of its last step."""
     if not isinstance(estimator, Pipeline):
         return model

@@ -25,6 +25,42 @@ DIGITS = 3
 """Significant digits of a proposed bound, rounded to the side on which it holds."""
 
 
+def why_no_costs(
+    goals: Goals,
+    criterion: CostCriterion,
+    scores: np.ndarray,
+    decided: np.ndarray,
+    missed: str,
+    knows_deployed: bool,
+    of_fits: str = "",
+) -> tuple[str, bool]:
+    """Why no table of costs is good enough, and whether that is proven.
+
+    Parameters
+    ----------
+    goals : Goals
+    criterion : CostCriterion
+    scores : ndarray of shape (n, L)
+        Probabilities of the rows that count.
+    decided : ndarray of int, shape (n,)
+        By the rule that misses the goals by least.
+    missed : str
+        What it misses.
+    knows_deployed : bool
+        Whether the groups, such as deployed decisions, are known at prediction.
+    of_fits : str
+        Whose decisions they are, if of several fits.
+    """
+    search = CostSearch(criterion, criterion.strata(scores))
+    proven = is_proven(search)
+    advice = enough_to_relax(search, decided)
+    if not knows_deployed:
+        advice += known_deployed(goals.constraints.constraints)
+    advice += never_named(goals, criterion, scores)
+    none = f"No decisions{of_fits} meet" if proven else f"Found no decisions{of_fits} that meet"
+    return f"{none} the constraints together: {missed}.{advice}", proven
+
+
 def is_proven(search: CostSearch) -> bool:
     """Whether no decisions whatever meet the constraints, even if all labels were known."""
     rows, limit = search.criterion.goals.linear

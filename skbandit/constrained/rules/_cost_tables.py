@@ -40,8 +40,8 @@ from skbandit.prices._search import (
     UNDEFINED,
     Family,
     Outcomes,
-    Point,
     Search,
+    Trial,
     best_rule,
     with_objective,
 )
@@ -58,7 +58,7 @@ WITHOUT_MARGIN = 0.5
 MOVES = 4
 """Rounds in which bounds are moved by what expected rates miss of the measured ones."""
 
-TIE = 1e-6
+ERROR_COST = 1e-6
 """Cost of an error in units of the objective's: it decides what the objective leaves open."""
 
 N_SPREAD, CHEAPER = 6, 0.6
@@ -335,7 +335,7 @@ class CostSearch:
         tables = self._with_labels_without_rows(tables[0]), tables[1]
         D = self.criterion.n_decisions
         errors = np.tile(1.0 - np.eye(D), (self.strata.shape[1] // D, 1))
-        tables = tables[0] + TIE * self.unit * errors, tables[1]
+        tables = tables[0] + ERROR_COST * self.unit * errors, tables[1]
         return DecisionProblem(
             self.strata,
             self.weight,
@@ -495,7 +495,7 @@ class CostSearch:
             rates = sign[:, None] * (_quotients(above, below) - bound[:, None])
             excess = np.concatenate([rates, fewest[:, None] - low]) / unit[:, None]
             value = value.sum(axis=0) if goals.adds else value.max(axis=0)
-            value = value + TIE * self.unit * wrong[0]
+            value = value + ERROR_COST * self.unit * wrong[0]
             return np.nan_to_num(value, nan=np.inf), np.nan_to_num(excess, nan=UNDEFINED)
 
         outcomes = Outcomes(kind, table, self.weight, np.concatenate(constants), judge)
@@ -549,7 +549,7 @@ class CostSearch:
             starts += [np.r_[equal, x * size[G:] / size[:G].mean(), 0.0, none] for x in STARTS]
         return starts
 
-    def _nearest(self, point: Point) -> Point:
+    def _nearest(self, point: Trial) -> Trial:
         """The rule that misses the goals by least, under no objective or another one.
 
         Whether goals are found to be met should not depend on the objective.
@@ -581,7 +581,7 @@ class CostSearch:
         others = [plain - CHEAPER * constant for constant in np.eye(len(size))[-n_constants:]]
         return [plain, *others, *starts]
 
-    def _rule_of(self, point: Point, multipliers: np.ndarray) -> PricedRule:
+    def _rule_of(self, point: Trial, multipliers: np.ndarray) -> PricedRule:
         """The rule of a point; `multipliers` are those of the goals' values."""
         family, _, _ = self.searched
         problem, G = self.problem, len(self.problem.constant)

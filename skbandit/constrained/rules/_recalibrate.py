@@ -24,7 +24,7 @@ RIDGE = 3.0
 SMALLEST = 1e-6
 """Probability that stands for any lower one."""
 
-MOST_ROWS = 6000
+MOST_FITTED = 6000
 """Rows, evenly, that a recalibration is fitted to."""
 
 
@@ -74,7 +74,7 @@ class Recalibration:
         rows = np.flatnonzero((label >= 0) & (weight > 0) & ~np.isnan(probability).any(axis=1))
         if not len(rows):
             return cls(1.0, np.zeros((n_groups + 1, L)))
-        rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_ROWS)).astype(int)]
+        rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_FITTED)).astype(int)]
         w = weight[rows] / weight[rows].mean()
         possible = probability[rows].any(axis=0)
         seen = possible & (np.bincount(label[rows], minlength=L) > 0)

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbandit import ConstrainedRampClassifier
+from skbandit import ConstrainedRampClassifier, ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained import ConstraintPath, RampClassifier, constraint_path
 from skbandit.constrained.linear import _cross_fit, _path
 from skbandit.constrained.linear._cross_fit import Candidates
@@ -522,3 +522,47 @@ def test_where_a_bound_changes_which_rows_count_directions_are_trained_anew(monk
     for goal, model in zip(goals.values(), path.estimators, strict=True):
         report = model.constraint_report_
         assert report["constraint"].tolist() == [repr(goal)] and report["satisfied"].all()
+
+
+# --- any classifier with constraints -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [ConstrainedThreshold, ConstrainedReduction])
+def test_a_path_is_a_fit_per_bound(kind):
+    clf = kind(LogisticRegression(), false_positive_rate(), recall() >= 0.9)
+    persons = np.arange(len(Y)) // 2
+    path = constraint_path(
+        make_pipeline(StandardScaler(), clf), X, Y, bounds=[0.95, 0.85], groups=persons
+    )
+    scaled = StandardScaler().fit(X).transform(X)
+    for bound, model, row in zip(
+        [0.95, 0.85], path.estimators, path.table.itertuples(), strict=True
+    ):
+        alone = clone(clf).set_params(constraints=recall() >= bound).fit(scaled, Y, groups=persons)
+        np.testing.assert_array_equal(model.predict(X), alone.predict(scaled))
+        predicted, report = alone.predict(scaled), alone.constraint_report_
+        assert row.objective == false_positive_rate().value(Y, predicted)
+        assert row.value == pytest.approx(recall().value(Y, predicted))
+        assert row.cross_fitted == pytest.approx(report["cross_fitted"][0])
+        assert row.multiplier == pytest.approx(alone.multipliers_[0])
+    measured = path.measure(X, Y)
+    assert measured["objective"].tolist() == path.table["objective"].tolist()
+
+
+def test_a_path_of_several_classes():
+    rng = np.random.default_rng(0)
+    features, y = rng.normal(size=(600, 2)), rng.choice(["a", "b", "c"], 600)
+    features[:, 0] += 2 * (y == "a") - 2 * (y == "b")
+    goals = [error_rate(without="person") <= 0.2, positive_rate(of="person") <= 0.6]
+    clf = ConstrainedThreshold(LogisticRegression(), None, goals, other_decisions=["person"])
+    path = constraint_path(clf, features, y, bounds=[0.2, 0.3], constraint=0)
+    assert path.table["feasible"].all()
+    for model, objective in zip(path.estimators, path.table["objective"], strict=True):
+        assert objective == pytest.approx(np.mean(model.predict(features) != y))
+    assert path.table["objective"][0] >= path.table["objective"][1] - 0.003
+    assert path.measure(features, y)["bound"].tolist() == [0.2, 0.3]
+
+
+def test_only_classifiers_with_constraints_have_a_path():
+    with pytest.raises(TypeError, match="Pipeline that ends with one, got LogisticRegression"):
+        constraint_path(LogisticRegression(), X, Y, bounds=[0.5])
