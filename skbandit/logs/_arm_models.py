@@ -19,6 +19,9 @@ HALVES = 2
 CLEAR = 1.0
 """Standard errors by which a common part must predict other rows better to be used."""
 
+FAR, WILD = 1.0, 5.0
+"""Widths of the range of rewards beyond it, from which on a prediction is clipped, and told."""
+
 # Where rewards depend on the context much in the same way whatever is chosen, each model of an arm
 # learns this common part from the events of its arm only, with errors of its own. Then a model of
 # the mean reward learns it from all events, and those of arms learn what is left. Any function of
@@ -88,15 +91,15 @@ class ArmModels:
         if half is not None:
             of_event, reward = half[events.row], events.reward.astype(np.float64)
             for k in range(HALVES):
-                own = of_event == k
-                if not own.any() or own.all():
+                here = of_event == k
+                if not here.any() or here.all():
                     return cls.fitted(model, events)
-                common.append(events.take(~own).fitted(model))
-                predicted = expected_reward(common[-1], rows_of(events.X, events.row[own]))
-                reward[own] -= predicted
+                common.append(events.take(~here).fitted(model))
+                predicted = expected_reward(common[-1], rows_of(events.X, events.row[here]))
+                reward[here] -= predicted
             events = replace(events, reward=reward)
         of_arm = [np.flatnonzero(events.arm == arm) for arm in range(events.n_arms)]
-        by_arm = [events.take(own).fitted(model) if len(own) else None for own in of_arm]
+        by_arm = [events.take(rows).fitted(model) if len(rows) else None for rows in of_arm]
         return cls(by_arm, common)
 
     def predicted(self, X: Any, consumer: str = "the model of rewards") -> np.ndarray:
@@ -137,17 +140,17 @@ def halves_if_common(model: Any, events: ArmEvents) -> np.ndarray | None:
     half, quarter = halves_of_rows(events), halves_of_rows(events, SEED + 1)
     of_event, gain = half[events.row], np.zeros(len(events.row))
     for k in range(HALVES):
-        own = of_event == k
-        if not own.any() or own.all():
+        here = of_event == k
+        if not here.any() or here.all():
             return None
-        train, test = events.take(~own), events.take(own)
+        train, test = events.take(~here), events.take(here)
         at, X = (np.arange(len(test.arm)), test.arm), rows_of(events.X, test.row)
         models = ArmModels.fitted(model, train)
         if any(_is_linear(fitted) for fitted in models.by_arm):
             return None
         with_common = ArmModels.fitted(model, train, quarter)
         alone, shared = (fitted.predicted(X)[at] for fitted in (models, with_common))
-        gain[own] = (test.reward - alone) ** 2 - (test.reward - shared) ** 2
+        gain[here] = (test.reward - alone) ** 2 - (test.reward - shared) ** 2
     gain = np.nan_to_num(gain if events.weight is None else gain * events.weight)
     return half if gain.mean() > CLEAR * gain.std() / np.sqrt(len(gain)) else None
 
@@ -167,22 +170,23 @@ def range_of(rewards: np.ndarray) -> tuple[float, float]:
 def within_range(
     predicted: np.ndarray, ends: tuple[float, float], row: np.ndarray | None = None
 ) -> np.ndarray:
-    """Predictions of which wild ones are clipped to the range of rewards.
+    """Predictions of which those far outside of the range of rewards are clipped to it.
 
-    A prediction is wild if it is further from the range than this is wide, as that of a linear
-    model for a context far from all others. With the numbers of rows, it is told.
+    So does a linear model predict for a context far from all others. With the numbers of rows, wild
+    ones are told.
     """
     low, high = ends
     away = np.nan_to_num(np.maximum(low - predicted, predicted - high))
-    wild = away > (high - low) * (1 + 1e-9) + 1e-9 * max(abs(low), abs(high))
-    if not wild.any():
+    width = (high - low) * (1 + 1e-9) + 1e-9 * max(abs(low), abs(high))
+    far = away > FAR * width
+    if not far.any():
         return predicted
-    if row is not None:
-        worst = np.unravel_index(int(away.argmax()), away.shape)
+    worst = np.unravel_index(int(away.argmax()), away.shape)
+    if row is not None and away[worst] > WILD * width:
         warn(
             f"row {row[worst[0]]}: a model predicts {predicted[worst]:.3g}, where all rewards are "
             f"from {low:.3g} to {high:.3g}, and is clipped to this range. Check the context of the "
             "row for values in another unit, or drop it.",
             UserWarning,
         )
-    return np.where(wild, np.clip(predicted, low, high), predicted)
+    return np.where(far, np.clip(predicted, low, high), predicted)

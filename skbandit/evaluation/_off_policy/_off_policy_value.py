@@ -130,8 +130,8 @@ def off_policy_value(
         the log never does, or an estimate with predictions is outside of the range of rewards.
     UserWarning
         If there are no propensities and the logged actions are not uniform, or fewer than 20
-        groups; of one group there is no interval. If a prediction is further from the range of
-        rewards than this is wide, and is clipped to it, or an `id` occurs twice in the log.
+        groups; of one group there is no interval. If a prediction is five times as far from the
+        range of rewards as this is wide, and is clipped to it, or an `id` occurs twice in the log.
 
     See Also
     --------
