@@ -471,7 +471,7 @@ class PolicyPipeline(Pipeline):
         return self.steps[-1][1].constraint_report(self._transformed(X), y, **rows)
 
     @available_if(_last_step_has("reprice"))
-    def reprice(self, X: Any, *, attributes: Any = None) -> Self:
+    def reprice(self, X: Any, *, attributes: Any = None, available: Any = None) -> Self:
         """Set new prices for new traffic, without outcomes and without a refit.
 
         Parameters
@@ -480,6 +480,8 @@ class PolicyPipeline(Pipeline):
             Contexts, as the first transformer takes them.
         attributes : DataFrame or dict of arrays, default=None
             Columns that constraints name.
+        available : array-like, default=None
+            Actions available to each row, as in the policy's `reprice`.
 
         Returns
         -------
@@ -487,7 +489,8 @@ class PolicyPipeline(Pipeline):
             Pipeline whose policy has the new prices.
         """
         warn_if_reordered({"X": X, "attributes": attributes})
-        self.steps[-1][1].reprice(self._transformed(X), attributes=attributes)
+        given = {"attributes": attributes, "available": align_rows(available, X)}
+        self.steps[-1][1].reprice(self._transformed(X), **given)
         return self
 
     @available_if(_last_step_has("score"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -66,6 +66,23 @@ class MeasuredActions:
 
 
 @dataclass(frozen=True)
+class Correction:
+    """By how much logged outcomes of decisions differ from what was predicted of them.
+
+    Attributes
+    ----------
+    means : dict of atom's key to float
+        The outcomes less the predictions, which decisions choose where they are low by luck.
+    errors, least : ndarray of shape (m,)
+        Of the outcomes, as in `MeasuredActions`; 0 of goals without outcomes.
+    """
+
+    means: dict[Any, float]
+    errors: np.ndarray
+    least: np.ndarray
+
+
+@dataclass(frozen=True)
 class ActionMeasure:
     """Measures decisions of N rows, of which some are logged events.
 
@@ -87,6 +104,8 @@ class ActionMeasure:
         Groups of dependent rows.
     events : LoggedOutcomes or None
         The logged rows as they were, which tell how many saw a rare outcome.
+    correction : Correction or None
+        Of outcomes that are predicted; None of logged ones.
     """
 
     goals: ActionGoals
@@ -98,6 +117,30 @@ class ActionMeasure:
     fold: np.ndarray | None
     group: np.ndarray | None = None
     events: LoggedOutcomes | None = None
+    correction: Correction | None = None
+
+    def corrected(self, decided: np.ndarray, predicted: dict[str, np.ndarray]) -> Correction:
+        """The correction of predictions for the logged rows, by models that do not know these."""
+        logged = replace(self, batch_size=None)(decided)
+        means = replace(self, outcomes=predicted, events=None)(decided).means
+        of_outcomes = [any(atom.kind == OUTCOME for _, atom in one) for one in self.goals.sums]
+        return Correction(
+            {
+                atom.key: logged.means[atom.key] - means[atom.key]
+                for atom in self.goals.bounded
+                if atom.kind == OUTCOME
+            },
+            np.where(of_outcomes, logged.errors, 0.0),
+            np.where(of_outcomes, logged.least, 0.0),
+        )
+
+    def tightened(self, problem: ActionProblem) -> ActionProblem:
+        """A problem by predictions, with bounds that their correction leaves."""
+        if self.correction is None:
+            return problem
+        means = self.correction.means
+        sums = (sum(c * means.get(a.key, 0.0) for c, a in terms) for terms in self.goals.sums)
+        return problem.tightened(np.array(list(sums)))
 
     def __call__(self, decided: np.ndarray) -> MeasuredActions:
         """Values and standard errors of all goals."""
@@ -105,6 +148,7 @@ class ActionMeasure:
         value, errors, means = np.zeros(m), np.zeros(m), dict[Any, float]()
         n_rows, effective = np.full(m, np.inf), np.full(m, np.inf)
         certain, least, clusters = self.certain, np.zeros(m), []
+        correction = self.correction or Correction({}, np.zeros(m), np.zeros(m))
         n_known = int((problem.weight > 0).sum())
         for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.goals, strict=True)):
             influence, extra, rare = np.zeros(len(decided)), 0.0, 0.0
@@ -125,8 +169,9 @@ class ActionMeasure:
                     raise EmptyRateError(f"{atom!r}: no rows of the log are selected.")
                 n_rows[k] = min(n_rows[k], np.count_nonzero(weight))
                 effective[k] = min(effective[k], _kish(weight))
-                mean = means[atom.key] = float(weight @ used) / total
-                value[k] += c * mean
+                mean = float(weight @ used) / total
+                means[atom.key] = mean + correction.means.get(atom.key, 0.0)
+                value[k] += c * means[atom.key]
                 influence += c * weight * (used - mean) / total
                 # a share of 0 or 1 is not known without error: one row more differs
                 change = c * max(np.ptp(used[weight > 0]), _step(use)) / self._trials(weight)
@@ -142,14 +187,14 @@ class ActionMeasure:
             if self.group is not None:
                 of_goal = dependence(influence / (scale or 1.0), sizes, self.group)
             clusters.append(of_goal)
-            least[k] = np.sqrt(rare)
+            least[k] = np.sqrt(rare + correction.least[k] ** 2)
             variance = float((influence**2).sum()) * of_goal.deff + extra
             between = 0.0
             if self.fold is not None:  # the final model is not that of a fold
                 between = max(folds.var(ddof=1) - len(folds) * variance, 0.0)
             if self.batch_size is not None:
                 variance *= 1.0 + n_known / self.batch_size
-            errors[k] = np.sqrt(variance + between)
+            errors[k] = np.sqrt(variance + between + correction.errors[k] ** 2)
             barred = self.goals.room[k] > 0 and value[k] <= self.goals.bound[k] + ROUNDING
             if certain[k] or barred:
                 errors[k] = least[k] = 0.0

@@ -11,16 +11,46 @@ from sklearn.base import clone
 from sklearn.linear_model import RidgeCV
 
 from skbandit.logged._off_policy_classifier import RewardsByClassifier
+from skbandit.logs import (
+    ArmEvents,
+    ArmModels,
+    halves_if_common,
+    halves_of_rows,
+    range_of,
+    within_range,
+)
 from skbandit.utils._fitting import standardized
 from skbandit.utils._folds import splits_of_folds
-from skbandit.utils._sklearn_compat import count_rows, fit_weighted, rows_of
-from skbandit.utils._validation import explained_entries
+from skbandit.utils._sklearn_compat import count_rows, rows_of
 
 NAME = "ConstrainedPolicy"
 """Whose errors on text columns name the cure."""
 
 PENALTIES = np.logspace(-1, 5, 13)
 """Penalties of ridge regression among which cross-validation chooses."""
+
+MOSTLY = 0.5
+"""Share of a table that is not known of a log: other tables show what actions have in common."""
+
+
+@dataclass(frozen=True)
+class FittedActions:
+    """Fitted models of all actions.
+
+    Attributes
+    ----------
+    models : ArmModels, or selector with `predict_costs`
+    ends : (float, float)
+        Smallest and largest value that they were fitted to.
+    """
+
+    models: Any
+    ends: tuple[float, float]
+
+    @property
+    def shown(self) -> Any:
+        """The selector, or the list with the models of the actions."""
+        return self.models.by_arm if isinstance(self.models, ArmModels) else self.models
 
 
 @dataclass(frozen=True)
@@ -41,26 +71,29 @@ class ActionModels:
     arms: np.ndarray
     with_events: np.ndarray
 
-    def fitted(self, X: Any, table: np.ndarray, weight: np.ndarray) -> Any:
-        """A selector, or a list of models, fitted to the entries of a table that are not nan."""
+    def fitted(
+        self, X: Any, table: np.ndarray, weight: np.ndarray, like: FittedActions | None = None
+    ) -> FittedActions:
+        """Models fitted to the entries of a table that are not nan.
+
+        Whether they have a common part is as in `like`, or found here.
+        """
         weighted = not (weight == 1).all()
+        row, arm = np.nonzero(~np.isnan(table) & (weight > 0)[:, None])
+        values, row_weight = table[row, arm], weight[row] if weighted else None
+        ends = range_of(values if len(values) else np.zeros(1))
         if hasattr(self.estimator, "predict_costs"):
             costs = pd.DataFrame(table, columns=self.arms).loc[:, self.with_events]
             weights = {"sample_weight": weight} if weighted else {}
-            return clone(self.estimator).fit(X, costs, **weights)
+            return FittedActions(clone(self.estimator).fit(X, costs, **weights), ends)
         model = self._model(X)
-        models: list[Any] = []
-        for values in table.T:
-            rows = np.flatnonzero(~np.isnan(values) & (weight > 0))
-            if not len(rows):
-                models.append(None)
-                continue
-            row_weight = weight[rows] if weighted else None
-            with explained_entries(X, NAME):
-                models.append(
-                    fit_weighted(clone(model), rows_of(X, rows), values[rows], row_weight)
-                )
-        return models
+        events = ArmEvents(X, row, arm, values, row_weight, len(self.arms), NAME)
+        half = None
+        if like is not None and isinstance(like.models, ArmModels):
+            half = halves_of_rows(events) if like.models.common else None
+        elif self.estimator is not None and np.isnan(table).mean() >= MOSTLY:
+            half = halves_if_common(model, events)
+        return FittedActions(ArmModels.fitted(model, events, half), ends)
 
     def _model(self, X: Any) -> Any:
         """The model of one action."""
@@ -70,24 +103,29 @@ class ActionModels:
             return RewardsByClassifier(self.estimator)
         return self.estimator
 
-    def predicted(self, models: Any, X: Any) -> np.ndarray:
+    def predicted(self, fitted: FittedActions, X: Any) -> np.ndarray:
         """Predictions for all actions, (n, D); nan without a model."""
+        return within_range(self._predicted(fitted, X), fitted.ends)
+
+    def _predicted(self, fitted: FittedActions, X: Any) -> np.ndarray:
+        if isinstance(fitted.models, ArmModels):
+            return fitted.models.predicted(X, NAME)
         predictions = np.full((count_rows(X), len(self.arms)), np.nan)
-        if hasattr(models, "predict_costs"):
-            predictions[:, self.with_events] = np.asarray(models.predict_costs(X), dtype=float)
-            return predictions
-        for j, model in enumerate(models):
-            if model is not None:
-                with explained_entries(X, NAME):
-                    predictions[:, j] = np.asarray(model.predict(X), dtype=float).ravel()
+        predictions[:, self.with_events] = np.asarray(fitted.models.predict_costs(X), dtype=float)
         return predictions
 
     def held_out(
-        self, X: Any, table: np.ndarray, weight: np.ndarray, fold: np.ndarray
+        self,
+        X: Any,
+        table: np.ndarray,
+        weight: np.ndarray,
+        fold: np.ndarray,
+        like: FittedActions | None = None,
     ) -> np.ndarray:
         """Predictions for each row by models fitted without its fold, (n, D)."""
         predictions = np.full(table.shape, np.nan)
         for train, test in splits_of_folds(fold):
-            models = self.fitted(rows_of(X, train), table[train], weight[train])
-            predictions[test] = self.predicted(models, rows_of(X, test))
+            models = self.fitted(rows_of(X, train), table[train], weight[train], like)
+            raw = self._predicted(models, rows_of(X, test))
+            predictions[test] = within_range(raw, models.ends, test)
         return np.where(np.isnan(predictions), np.nanmean(table), predictions)

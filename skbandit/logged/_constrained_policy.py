@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.logged._action_goals import ActionGoals, prices_by_selection
-from skbandit.logged._action_measure import ActionMeasure, MeasuredCosts
+from skbandit.logged._action_measure import ActionMeasure, Correction, MeasuredCosts
 from skbandit.logged._action_models import ActionModels
 from skbandit.logged._action_tables import (
     COST,
@@ -198,6 +198,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         "available": True,
         "X_extra": True,
         "attributes_extra": True,
+        "available_extra": True,
         "sample_weight": True,
         "groups": True,
         "groups_extra": True,
@@ -206,6 +207,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         "available": True,
         "attributes": True,
     }
+
+    _correction: Correction | None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [
@@ -262,6 +265,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         available: Any = None,
         X_extra: Any = None,
         attributes_extra: Any = None,
+        available_extra: Any = None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         groups_extra: ArrayLike | None = None,
@@ -283,9 +287,12 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             table with a column per action.
         X_extra : {array-like, sparse matrix, DataFrame}, default=None
             Contexts without outcomes, such as today's traffic, on which shares and spends are
-            measured. Their `available` actions are all.
+            measured.
         attributes_extra : DataFrame or dict of arrays, default=None
             The same columns of `X_extra`.
+        available_extra : array-like, default=None
+            Actions available to each row of `X_extra`, as in `available`; required if some row of
+            `X` lacks an action. None makes all of them available.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows in all means, in any unit. Margins take a row for one, whatever its
             weight: pass independent rows that are equal as rows of their own.
@@ -313,7 +320,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             0.5 can be reached.
         """
         with atomic_fit(self) as draft:
-            extra = X_extra, attributes_extra, groups_extra
+            extra = X_extra, attributes_extra, available_extra, groups_extra
             draft._fit(X, y, attributes, available, extra, sample_weight, groups)
         return self
 
@@ -336,23 +343,27 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         y: Any,
         attributes: Any,
         available: Any,
-        extra: tuple[Any, Any, Any],
+        extra: tuple[Any, Any, Any, Any],
         sample_weight: Any,
         groups: Any,
     ) -> None:
         """Read rows, fit models, pose the problem on the traffic, measure it, and price it."""
-        X_extra, attributes_extra, groups_extra = extra
+        X_extra, attributes_extra, available_extra, groups_extra = extra
         tables = {"X": X, "y": y, "attributes": attributes, "sample_weight": sample_weight}
         tables_extra = {"X_extra": X_extra, "attributes_extra": attributes_extra}
         refuse_lazy(
-            {**tables, **tables_extra, "available": available},
+            {**tables, **tables_extra, "available": available, "available_extra": available_extra},
             "; off_policy_blocks then evaluates the policy on all rows",
         )
         warn_if_reordered(tables)
         warn_if_reordered(tables_extra)
         read = self._read_outcomes(X, y, align_rows(available, X), attributes, sample_weight)
         logged, log, outcomes_of = read
-        traffic = logged if X_extra is None else self._read_traffic(X_extra, attributes_extra)
+        traffic = logged
+        if X_extra is not None:
+            traffic = self._read_traffic(X_extra, attributes_extra, available_extra)
+        elif available_extra is not None:
+            raise ValueError("available_extra is of the rows of X_extra: pass these, too.")
         weight = logged.rows.weight
         codes = groups_of_both(groups, (X, y), groups_extra, X_extra, weight > 0)
         goals = self._goals = self._bound_goals(log, outcomes_of, traffic.rows)
@@ -366,14 +377,14 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         seed = SEED if self.random_state is None else self.random_state
         fold = folds_of_rows(logged.X, np.zeros(len(weight)), self.cv or FOLDS, seed, codes[0])
         held_out = {
-            name: models.learner.held_out(logged.X, table, weight, fold)
+            name: models.learner.held_out(logged.X, table, weight, fold, models.fitted[name])
             for name, table in tables.items()
         }
         # shares and spends are those of the final models; outcomes are of decisions for rows that
         # took no part in the models, which else would choose their luckiest rows
         final = held_out if log is None else models.predicted(logged.X)
         models = self._models = models.with_noise_of(goals, logged, final, self.n_select)
-        self.estimator_ = next(iter(models.fitted.values()), None)
+        self.estimator_ = next((fitted.shown for fitted in models.fitted.values()), None)
         today = on_logged = self._problem(logged, final)
         unseen = on_logged if log is None else self._problem(logged, held_out)
         if X_extra is not None:
@@ -410,8 +421,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             events,
         )
         unknown, estimated = self._find_unknown(logged, fold)
-        self._unknown = None  # of the closest policy, in an error
-        self._conclude(problem, measure, measured)
+        self._unknown = self._correction = None  # of the closest policy, in an error
+        self._conclude(problem, measure, measured, held_out)
         self._unknown = unknown
         if unknown is None or estimated is None:
             return
@@ -445,10 +456,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
                 "a log of slates, with a reward per action, a table of costs, or n_select=1."
             )
         mask = self._mask(available, n) if log is None else log.available_mask(len(self._arms))
+        self._has_pools = not mask.all()
         return Contexts(X, rows, mask), log, y
 
-    def _read_traffic(self, X_extra: Any, attributes_extra: Any) -> Contexts:
-        """Rows without outcomes; each may get every action."""
+    def _read_traffic(self, X_extra: Any, attributes_extra: Any, available_extra: Any) -> Contexts:
+        """Rows without outcomes."""
         if feature_names(X_extra) is not None and not hasattr(self, "feature_names_in_"):
             raise ValueError(
                 "X_extra has column names and X has none, so X was transformed and X_extra was "
@@ -456,8 +468,18 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
                 "enabled), or transform it."
             )
         validate_data(self, X_extra, reset=False, skip_check_array=True)
+        self._check_pools(available_extra, "available_extra")
         rows = self._read_rows(X_extra, attributes_extra)
-        return Contexts(X_extra, rows, np.ones((len(rows), len(self._arms)), dtype=bool))
+        return Contexts(X_extra, rows, self._mask(align_rows(available_extra, X_extra), len(rows)))
+
+    def _check_pools(self, available: Any, name: str) -> None:
+        """Require which actions rows may get if some row of the fit might not get all."""
+        if available is None and self._has_pools:
+            raise ValueError(
+                "some rows of the fit could not get every action, and it is not known which rows "
+                f"can here: pass {name}=, labels per row or a boolean table. One of True "
+                "says that every row can get every action."
+            )
 
     def _bound_goals(self, log: Log | None, y: Any, rows: Any) -> ActionGoals:
         """The goals over rows, checked."""
@@ -562,9 +584,16 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         return mask
 
     def _conclude(
-        self, problem: ActionProblem, measure: ActionMeasure, measured: MeasuredCosts
+        self,
+        problem: ActionProblem,
+        measure: ActionMeasure,
+        measured: MeasuredCosts,
+        held_out: dict[str, np.ndarray] | None = None,
     ) -> None:
-        """Choose prices, and set what follows from them."""
+        """Choose prices, and set what follows from them.
+
+        If outcomes are logged, what was predicted of them without the row gets its correction.
+        """
         goals = self._goals
         goals.warn_of_units(problem)
         is_default = self.confidence_level is None
@@ -573,6 +602,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         rule, z = rule_at_level(problem, measure, self.confidence_level)
         warn_of_rule(problem, measure, rule, self._models.spread, None if is_default else z)
         attained = measure(rule.decided)
+        if held_out is not None and goals.bounded_outcomes:
+            self._correction = measure.corrected(rule.decided, held_out)
         declared = numbers_of_goals(goals.constraints)
         priced = representative(counted.tightened(rule.moved))
         prices = ShadowPrices(rule.prices.goals, dropped_prices(priced, rule.prices, declared))
@@ -663,6 +694,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         if log is not None and log.pools is not None:
             sets, set_of_event = log.available_sets()
             available = [sets[k] for k in set_of_event.tolist()]
+        self._check_pools(available, "available")
         rows, mask = self._read_new(X, available, attributes)
         weight = check_row_weights(sample_weight, len(rows), "sample_weight")
         rows, predicted = replace(rows, weight=weight), self._models.predicted(X)
@@ -765,7 +797,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         chosen = self.predict(X, available=available, attributes=attributes)
         return (chosen, np.ones(len(chosen))) if return_proba else chosen
 
-    def reprice(self, X: Any, *, attributes: Any = None) -> Self:
+    def reprice(self, X: Any, *, attributes: Any = None, available: Any = None) -> Self:
         """Set new prices for new traffic, without outcomes and without a refit.
 
         Parameters
@@ -774,27 +806,39 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             Contexts, such as tomorrow's.
         attributes : DataFrame or dict of arrays, default=None
             Columns that constraints name, unless X has them.
+        available : array-like, default=None
+            Actions available to each row, as in `predict`; required if some row of `fit` lacked an
+            action. None makes all of them available.
 
         Returns
         -------
         self
-            `multipliers_`, `prices_` and `constraint_report_` are those on these rows; outcomes are
-            as predicted.
+            `multipliers_`, `prices_` and `constraint_report_` are those on these rows. Bounded
+            outcomes are as predicted, plus what those of the log exceeded predictions by in `fit`,
+            with the error of these.
         """
         check_is_fitted(self)
         with atomic_fit(self) as draft:
-            rows = draft._read_rows(X, attributes)
+            draft._check_pools(available, "available")
+            rows, mask = draft._read_new(X, available, attributes)
             draft._goals = draft._goals.scaled(rows)
-            everywhere = np.ones((len(rows), len(draft._arms)), dtype=bool)
-            traffic, predicted = Contexts(X, rows, everywhere), draft._models.predicted(X)
+            traffic, predicted = Contexts(X, rows, mask), draft._models.predicted(X)
             problem = draft._problem(traffic, predicted)
             at = np.arange(len(rows)), problem.weight
-            measure = ActionMeasure(draft._goals, problem, *at, predicted, draft.batch_size, None)
+            measure = ActionMeasure(
+                draft._goals,
+                problem,
+                *at,
+                predicted,
+                draft.batch_size,
+                None,
+                correction=draft._correction,
+            )
             costs = MeasuredCosts(draft._goals.declared, problem.base, problem, None)
-            draft._conclude(problem, measure, costs)
+            draft._conclude(measure.tightened(problem), measure, costs)
             if draft._unknown is not None:
                 guessed = draft._unknown.estimated(rows, X)
-                expected = draft._problem(traffic, predicted, guessed)
+                expected = measure.tightened(draft._problem(traffic, predicted, guessed))
                 draft._conclude_without_groups(expected, expected, measure)
         return self
 

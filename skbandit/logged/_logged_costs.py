@@ -30,6 +30,7 @@ from skbandit.logs import (
 )
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import (
+    at_most_1,
     check_not_masked,
     refuse_lazy,
     warn_if_reordered,
@@ -209,6 +210,7 @@ def _read_slates(
         raise ValueError(
             f"cost is {f[bad][0]} in row {row[bad][0]}: every ad shown needs a finite cost."
         )
+    p = at_most_1(p)
     bad = ~((p > 0) & (p <= 1))
     if bad.any():
         raise ValueError(

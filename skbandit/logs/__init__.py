@@ -8,6 +8,13 @@ collection of labels per row, or one for all rows. `read_pools` reads it for pol
 for selectors, both after `align_rows`, which needs X as the user passed it.
 """
 
+from skbandit.logs._arm_models import ArmEvents as ArmEvents
+from skbandit.logs._arm_models import ArmModels as ArmModels
+from skbandit.logs._arm_models import expected_reward as expected_reward
+from skbandit.logs._arm_models import halves_if_common as halves_if_common
+from skbandit.logs._arm_models import halves_of_rows as halves_of_rows
+from skbandit.logs._arm_models import range_of as range_of
+from skbandit.logs._arm_models import within_range as within_range
 from skbandit.logs._arms import Codes as Codes
 from skbandit.logs._arms import Pools as Pools
 from skbandit.logs._arms import align_rows as align_rows
@@ -55,7 +62,6 @@ from skbandit.logs._reward_models import LoggedSlates as LoggedSlates
 from skbandit.logs._reward_models import check_weights as check_weights
 from skbandit.logs._reward_models import cross_fitted_rewards as cross_fitted_rewards
 from skbandit.logs._reward_models import dr_costs as dr_costs
-from skbandit.logs._reward_models import expected_reward as expected_reward
 from skbandit.logs._reward_models import ips_costs as ips_costs
 from skbandit.logs._reward_models import offset_costs as offset_costs
 from skbandit.logs._reward_models import shrunk_weights as shrunk_weights

@@ -25,6 +25,7 @@ from skbandit.logs._arms import (
     renumbered,
 )
 from skbandit.utils._validation import (
+    at_most_1,
     check_not_masked,
     check_squares,
     first_few,
@@ -285,6 +286,7 @@ def read_log(
     warn_if_reordered({"y": y} | {name: values for name, values in given.items()})
     names = columns_of(y, columns)
     read = {"action": as_actions(y)} if names is None else {k: y[v] for k, v in names.items()}
+    warn_of_repeats(y)
     for name, values in given.items():
         if values is None:
             continue
@@ -322,6 +324,24 @@ def read_log(
     if times is not None:
         times = read_times(times, n)
     return Log(label_array(codes), action, rewards, propensities, pools, times)
+
+
+def warn_of_repeats(y: Any) -> None:
+    """Warn of choices that occur twice in a log, by its column of ids, if it has one."""
+    if "id" not in (column_names(y) or []):
+        return
+    ids = pd.Series(list(y["id"]), dtype=object)
+    ids = ids[ids.notna()].map(repr)  # of lists, too, and 1 is not True
+    copies = ids[ids.duplicated()]
+    if len(copies):
+        first = ids.index[ids == copies.iloc[0]][0]
+        warn(
+            f"the log has {len(copies)} events more than ids: that of row {copies.index[0]}, "
+            f"{copies.iloc[0]:.80}, is that of row {first}, and counts again. Drop copies by "
+            "drop_duplicates('id'), or sum their rewards. If ids are of people, rename the column, "
+            "and pass groups= where their events are dependent.",
+            UserWarning,
+        )
 
 
 def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
@@ -412,7 +432,7 @@ def _distinct(arms: Iterable[Any]) -> list[Any]:
 
 def _read_propensities(values: Any, n_rows: int) -> np.ndarray:
     """Probabilities in (0, 1]."""
-    propensity = read_numbers(values, n_rows, "propensity")
+    propensity = at_most_1(read_numbers(values, n_rows, "propensity"))
     wrong = np.flatnonzero((propensity <= 0) | (propensity > 1))
     if len(wrong):
         raise ValueError(

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 import numpy as np
@@ -16,7 +16,14 @@ from scipy.sparse import issparse
 
 from skbandit.logs._log import column_names, read_times
 from skbandit.utils._exact import exact_table
-from skbandit.utils._validation import dtype_names, finite, first_few, warn, warn_if_wrapped
+from skbandit.utils._validation import (
+    at_most_1,
+    dtype_names,
+    finite,
+    first_few,
+    warn,
+    warn_if_wrapped,
+)
 
 CLOCK_ERROR = 60.0
 """Seconds by which a reward may be dated before its choice: clocks of servers differ."""
@@ -27,6 +34,9 @@ MANY_EQUAL, MANY_ZEROS = 100, 10_000
 CHOICE = ("time", "context", "arm", "propensity", "available")
 """What records of one choice have in common."""
 
+REPEATS = ("first", "last", "sum", "error")
+"""What can be done with several rewards of one choice."""
+
 
 def make_record(
     context: Any, arm: Any, propensity: Any, available: Iterable[Any] | None, version: int
@@ -35,6 +45,9 @@ def make_record(
     label = _unwrapped(arm, "arm")
     labels = label if isinstance(label, list) else [label]
     chances = _unwrapped(propensity, "propensity")
+    if isinstance(chances, list):
+        chances = [_probability(chance) for chance in chances]
+    chances = _probability(chances)
     for chance in chances if isinstance(chances, list) else [chances]:
         if chance is not None and not (isinstance(chance, int | float) and 0 < chance <= 1):
             raise ValueError(f"propensity is {chance!r}: a probability is in (0, 1].")
@@ -52,6 +65,11 @@ def make_record(
         "available": pool,
         "version": version,
     }
+
+
+def _probability(chance: Any) -> Any:
+    """A number that exceeds 1 by rounding as 1, anything else as it is."""
+    return float(at_most_1(chance)) if isinstance(chance, float) else chance
 
 
 def _context(row: Any) -> dict[str, Any] | list[Any]:
@@ -107,6 +125,7 @@ def join_rewards(
     *,
     within: float | timedelta | None = None,
     missing: float | None = None,
+    repeats: Literal["first", "last", "sum", "error"] = "first",
     now: float | datetime | None = None,
 ) -> tuple[Any, pd.DataFrame]:
     """Join records of choices with their rewards into contexts and a log to learn.
@@ -131,6 +150,11 @@ def join_rewards(
         lists with one per place, a number stands for each place; pass a list if a call may have no
         rewards at all. As the position of a first click, 0 is a click: pass nan, which is none.
         None leaves out choices without a reward.
+    repeats : {"first", "last", "sum", "error"}, default="first"
+        What counts if a choice has several rewards: the first or the last in time, such as the
+        final state of an order; their sum, such as that of several purchases; or none of them, an
+        error. Equal rewards of one time are one that was sent twice. Without times, all rewards
+        are added, and the last is that of the last row.
     now : float or datetime, default=None
         Time at which `missing` is decided, in seconds since 1970 or a datetime, without a time zone
         in UTC; None is the present, and infinity decides all.
@@ -147,14 +171,17 @@ def join_rewards(
     Raises
     ------
     ValueError
-        If records differ in their columns, two of different choices have one id, or only some of
-        them have propensities or available arms.
+        If records differ in their columns, two of different choices have one id, only some of
+        them have propensities or available arms, or a choice has several rewards and `repeats` is
+        "error".
 
     Warns
     -----
     UserWarning
-        If a choice has different rewards, of which the first counts, or a reward has no record, or
-        came long before its choice, or if all came too late, or if 100 or more are equal and not 0.
+        If a choice has different rewards, or equal ones of different times, of which the first
+        counts; if a sum, or the last reward, may change, as `within` has not passed; if a reward
+        has no record, or came long before its choice; if all came too late; or if 100 or more are
+        equal and not 0.
 
     Notes
     -----
@@ -183,9 +210,11 @@ def join_rewards(
         raise ValueError(
             f"missing={missing!r} needs within=, the seconds after which a reward is missing."
         )
+    if repeats not in REPEATS:
+        raise ValueError(f"repeats={repeats!r} must be in {REPEATS}.")
     within, until = _seconds(within), _moment(now)
     choices = _by_id(records)
-    settled, timed, by_place = _first_rewards(rewards, choices, within)
+    settled, timed, by_place = _rewards_by_id(rewards, choices, within, repeats)
     if within is not None and missing is not None:
         missing, first, settled = _label(missing), settled, {}
         for key, record in choices.items():
@@ -194,6 +223,15 @@ def join_rewards(
                 each = by_place and isinstance(record["arm"], list) and np.ndim(missing) == 0
                 absent = (missing,) * len(record["arm"]) if each else missing
                 settled[key] = first[key][0] if key in first else absent, end
+    elif within is not None and repeats in ("last", "sum"):
+        early = [key for key in settled if choices[key]["time"] + within > until]
+        if early:
+            warn(
+                f"{len(early)} choices may get further rewards, such as id {early[0]!r}, until "
+                f"within={within:g} seconds have passed: repeats={repeats!r} needs missing=, which "
+                "returns choices then.",
+                UserWarning,
+            )
     if timed:
         settled = dict(sorted(settled.items(), key=lambda item: item[1][1]))
     learned = [choices[key] for key in settled]
@@ -298,10 +336,10 @@ def _by_id(records: Iterable[Mapping[str, Any]]) -> dict[Any, Mapping[str, Any]]
     return choices
 
 
-def _first_rewards(
-    rewards: Any, choices: Mapping[str, Any], within: float | None
+def _rewards_by_id(
+    rewards: Any, choices: Mapping[str, Any], within: float | None, repeats: str
 ) -> tuple[dict[str, tuple[Any, float]], bool, bool]:
-    """The first reward in time of each choice with its time.
+    """The reward of each choice with its time: the first, the last, or the sum.
 
     And whether there are times, and rewards of each place.
     """
@@ -320,8 +358,9 @@ def _first_rewards(
     if within is not None and not timed:
         raise ValueError(f"within={within:g} needs the column 'time' of rewards.")
     times = read_times(table["time"], len(table)) if timed and len(table) else np.zeros(len(table))
-    first: dict[str, tuple[Any, float]] = {}
-    unknown, differing, early, late = [], [], [], []
+    settled: dict[str, tuple[Any, float]] = {}
+    sent: set[tuple[Any, Any, float]] = set()
+    unknown, repeated, early, late = [], [], [], []
     ids, given = [table[name].tolist() for name in ("id", "reward")] if len(table) else [[], []]
     if len(table) and "uint" in dtype_names(table["reward"])[0]:
         numbers = table["reward"].to_numpy(np.float64, na_value=np.nan)
@@ -333,33 +372,58 @@ def _first_rewards(
             unknown.append(key)
         elif reward is None:
             continue
-        elif key in first:
-            differing += [key] if first[key][0] != reward else []
-        elif within is None or at <= choices[key]["time"] + within:
-            first[key] = reward, at
-            early += [key] if timed and at < choices[key]["time"] - CLOCK_ERROR else []
-        else:
+        elif within is not None and at > choices[key]["time"] + within:
             late.append(key)
+        elif key not in settled:
+            settled[key] = reward, at
+            early += [key] if timed and at < choices[key]["time"] - CLOCK_ERROR else []
+        elif timed and (key, reward, at) in sent:
+            continue
+        elif repeats in ("last", "sum"):
+            total = _added(settled[key][0], reward, key) if repeats == "sum" else reward
+            settled[key] = total, at
+        elif timed or repeats == "error" or settled[key][0] != reward:
+            repeated.append((key, (settled[key], (reward, at))))
+        sent.add((key, reward, at))
     if unknown:
         warn(
             f"{len(unknown)} of {len(table)} rewards have no record, such as that of id "
             f"{unknown[0]!r}: they are left out.",
             UserWarning,
         )
-    if early or (late and not first):
+    if early or (late and not settled):
         key, when = (early[0], "before its choice") if early else (late[0], "too late")
         warn(
             f"{len(early or late)} of {len(table)} rewards came {when}, as that of id {key!r}: "
             "check that times are in seconds since 1970, or datetimes with a time zone.",
             UserWarning,
         )
-    if differing:
+    if repeated:
+        key, pair = repeated[0]
+        both = " and ".join(f"{one}" + f" at {at:.15g} s" * timed for one, at in pair)
+        message = f"id {key!r} has several rewards, such as {both}"
+        cure = "repeats='sum' adds them, and repeats='last' takes the last one."
+        if repeats == "error":
+            raise ValueError(f"{message}: {cure}")
         warn(
-            f"id {differing[0]!r} has different rewards, of which the first counts; "
-            f"{len(differing)} are left out. Sum partial rewards first.",
+            f"{message}, of which the first counts; {len(repeated)} are left out: {cure}",
             UserWarning,
         )
-    return first, timed, any(isinstance(reward, tuple) for reward in given)
+    return settled, timed, any(isinstance(reward, tuple) for reward in given)
+
+
+def _added(reward: Any, other: Any, key: Any) -> Any:
+    """The sum of two rewards, place by place where there is one per place."""
+    if isinstance(reward, Real) and isinstance(other, Real):
+        return reward + other
+    if not isinstance(reward, tuple) or np.shape(reward) != np.shape(other):
+        raise ValueError(
+            f"id {key!r} has the rewards {reward} and {other}, which cannot be added: "
+            "report numbers, or lists with one per place."
+        )
+    return tuple(
+        b if a != a else a if b != b else a + b for a, b in zip(reward, other, strict=True)
+    )
 
 
 def _reward(value: Any) -> Any:

@@ -6,13 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.utils import indexable
 
+from skbandit.logs._arm_models import (
+    ArmEvents,
+    ArmModels,
+    halves_if_common,
+    range_of,
+    within_range,
+)
 from skbandit.utils._folds import splits_of_all_rows
-from skbandit.utils._sklearn_compat import count_rows, fit_weighted, rows_of
-from skbandit.utils._validation import explained_entries, warn
+from skbandit.utils._sklearn_compat import count_rows, rows_of
+from skbandit.utils._validation import warn
 
 
 def cross_fitted_rewards(
@@ -59,17 +65,21 @@ def cross_fitted_rewards(
     -------
     ndarray of shape (n_rows, n_arms)
         An arm without training events in a fold gets the (weighted) mean training reward of all
-        arms. With a classifier, an arm whose training rewards are all equal gets that value.
+        arms. With a classifier, an arm whose training rewards are all equal gets that value. A
+        regressor learns what arms have in common once, if this predicts clearly better, and wild
+        predictions are clipped: see `skbandit.logs._arm_models`.
     """
-    model = Ridge() if model is None else model
+    automatic, model = model is None, Ridge() if model is None else model
     (X,) = indexable(X)
     n_rows = count_rows(X)
     if getattr(X, "shape", ())[1:] == (0,):  # models need a column, if a constant one
         X = np.ones((n_rows, 1))
     row = np.arange(n_rows) if row is None else row
     weight = np.ones(len(action)) if sample_weight is None else sample_weight
-    ends = np.cumsum(np.bincount(action, minlength=n_arms))
-    of_arm = np.split(np.argsort(action, kind="stable"), ends[:-1])
+    given = None if sample_weight is None else weight
+    events = ArmEvents(X, row, action, reward, given, n_arms)
+    counted = events.take(weight > 0)
+    half = None if automatic or not len(counted.row) else halves_if_common(model, counted)
     predicted = np.empty((n_rows, n_arms))
     total = np.bincount(row, reward, minlength=n_rows)
     for train, test in splits_of_all_rows(cv, X, total, random_state, group):
@@ -78,36 +88,11 @@ def cross_fitted_rewards(
         seen = in_train[row] & (weight > 0)
         if not seen.any():
             raise ValueError("cv has a fold without events to train on: choose fewer folds.")
-        mean = np.average(reward[seen], weights=weight[seen])
-        tested = rows_of(X, test)
-        for arm, events in enumerate(of_arm):
-            training = events[seen[events]]
-            if len(training) == 0:
-                predicted[test, arm] = mean
-                continue
-            given = None if sample_weight is None else weight[training]
-            contexts = rows_of(X, row[training])
-            predicted[test, arm] = _expected(
-                clone(model), contexts, reward[training], given, tested
-            )
+        training = events.take(seen)
+        q = ArmModels.fitted(model, training, half).predicted(rows_of(X, test))
+        q = np.where(np.isnan(q), np.average(reward[seen], weights=weight[seen]), q)
+        predicted[test] = within_range(q, range_of(training.reward), test)
     return predicted
-
-
-def expected_reward(model: Any, X: Any) -> np.ndarray:
-    """Expected reward per row under a fitted model; for a classifier, the expected class."""
-    if not hasattr(model, "predict_proba"):
-        return np.asarray(model.predict(X), dtype=float).ravel()
-    return model.predict_proba(X) @ np.asarray(model.classes_, dtype=float)
-
-
-def _expected(
-    model: Any, X: Any, reward: np.ndarray, weight: np.ndarray | None, X_new: Any
-) -> np.ndarray:
-    """Expected rewards of new rows under the model fitted to the given rows."""
-    if hasattr(model, "predict_proba") and (reward == reward[0]).all():
-        return np.full(np.shape(X_new)[0], reward[0])  # classifiers need two classes
-    with explained_entries(X, "the model of rewards"):
-        return expected_reward(fit_weighted(model, X, reward, weight), X_new)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,14 @@ import numpy as np
 import pandas as pd
 
 from skbandit.logs._arms import Codes, Pools, code_labels, label_array, read_pools, renumbered
-from skbandit.logs._log import column_names, columns_of, is_log, read_numbers, read_times
+from skbandit.logs._log import (
+    column_names,
+    columns_of,
+    is_log,
+    read_numbers,
+    read_times,
+    warn_of_repeats,
+)
 from skbandit.utils._validation import check_not_masked, warn_if_reordered, warn_if_wrapped
 
 LARGEST_REWARD = 1e145
@@ -129,6 +136,7 @@ def read_slates(
     warn_if_reordered({"y": y, "reward": reward, "propensity": propensity})
     by_place = column_names(y) is not None and are_slates(y) and not columns
     names = None if by_place else columns_of(y, columns)
+    warn_of_repeats(y)
     read = {"action": y} if names is None else {name: y[at] for name, at in names.items()}
     given = {"reward": reward, "propensity": propensity, "available": available}
     for name, values in given.items():

@@ -24,6 +24,9 @@ from sklearn.utils import check_array
 _PASSED = {"skbandit", "sklearn", "joblib", "contextlib", "functools"}
 """Packages between a user's line and a warning."""
 
+ROUNDING = 1e-12
+"""By which a sum of probabilities may exceed 1."""
+
 _OF_WORKERS = {"threading", "concurrent", "multiprocessing", "runpy"}
 """Packages that begin the stack of a joblib worker."""
 
@@ -109,6 +112,12 @@ def finite(value: Any, name: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite and at most 1.8e308: {name} is beyond.")
     return number
+
+
+def at_most_1(probabilities: Any) -> np.ndarray:
+    """Probabilities, of which those above 1 by a rounding error of their sum are 1."""
+    p = np.asarray(probabilities, dtype=np.float64)
+    return np.where((p > 1.0) & (p <= 1.0 + ROUNDING), 1.0, p)
 
 
 def check_not_masked(values: Any, name: str) -> None:

@@ -892,3 +892,159 @@ def test_a_level_that_costs_little_is_not():
     ConstrainedPolicy(None, None, positive_rate(of="a") <= 0.5, confidence_level=0.9).fit(
         rng.normal(size=(3000, 2)), costs
     )
+
+
+def test_a_large_common_part_is_learned_once():
+    """The usual uplift case: what a visitor brings anyway is much more than what an action adds."""
+
+    def uplift(n, rng):
+        X = rng.normal(size=(n, 6))
+        base = 1.2 * X[:, 0] - X[:, 1] + 1.5 * np.abs(X[:, 2])
+        effect = 0.3 + 0.6 * np.sign(X[:, 3]), 0.5 + 0.6 * np.sign(X[:, 4])
+        return X, base[:, None] + np.column_stack([np.zeros(n), *effect])
+
+    rng = np.random.default_rng(80)
+    (X, rewards), (X_new, of_new) = uplift(2500, rng), uplift(8000, rng)
+    action, arms = rng.integers(3, size=2500), np.array(["a0", "a1", "a2"])
+    reward = rewards[np.arange(2500), action] + rng.normal(size=2500)
+    log = pd.DataFrame({"action": arms[action], "propensity": 1 / 3, "reward": reward})
+    trees = HistGradientBoostingRegressor(max_iter=60, max_leaf_nodes=8, random_state=0)
+    goal = cost({"a0": 0.0, "a1": 0.4, "a2": 1.0}) <= 5
+    policy = ConstrainedPolicy(trees, None, goal, confidence_level=0.9, random_state=0).fit(X, log)
+    alone = [clone(trees).fit(X[action == k], reward[action == k]) for k in range(3)]
+    by_arm = np.column_stack([model.predict(X_new) for model in alone]).argmax(axis=1)
+
+    def gain(chosen):
+        return (of_new[np.arange(8000), chosen] - of_new[:, 0]).mean()
+
+    best = np.maximum(of_new.max(axis=1) - of_new[:, 0], 0).mean()
+    assert gain(np.searchsorted(arms, policy.predict(X_new))) > gain(by_arm) + 0.03 * best
+    assert len(policy.estimator_) == 3
+
+
+def test_one_wild_context_does_not_decide():
+    """Rewards from 0 to 1 and a harm of 0 or 1, with one context in another unit."""
+    rng = np.random.default_rng(0)
+    X, action = rng.normal(size=(3000, 2)), rng.integers(2, size=3000)
+    log = pd.DataFrame({"action": np.array(["a", "b"])[action], "propensity": 0.5})
+    log["reward"] = (rng.random(3000) < 0.4 + 0.2 * action * np.tanh(X[:, 1])) * 1.0
+    log["harm"] = (rng.random(3000) < 0.05 + 0.2 * action) * 1.0
+    policy = ConstrainedPolicy(None, None, outcome("harm") <= 0.12, random_state=0)
+    usual = clone(policy).fit(X, log)
+    X[77, 0] = 1e9
+    with pytest.warns(UserWarning, match="row 77: a model predicts .* from 0 to 1, and is clipped"):
+        policy.fit(X, log)
+    for name in ("value", "cross_fitted"):
+        reported, expected = policy.objective_report_[name][0], usual.objective_report_[name][0]
+        assert reported == pytest.approx(expected, abs=0.02)
+    harm, expected = (one.constraint_report_["value"][0] for one in (policy, usual))
+    assert harm == pytest.approx(expected, abs=0.02)
+
+
+def with_pools(n, seed):
+    """Contexts, actions that each row can get, and what each earns; 40 % can be called."""
+    rng = np.random.default_rng(seed)
+    rows, reached = rng.normal(size=(n, 3)), rng.random(n) < 0.4
+    pools = [("call", "mail", "none") if one else ("mail", "none") for one in reached]
+    gain = np.column_stack([0.8 + 0.4 * rows[:, 1], 0.3 + 0.5 * rows[:, 0], np.zeros(n)])
+    return rows, pools, gain
+
+
+def log_with_pools(n=4000):
+    rows, pools, gain = with_pools(n, 50)
+    rng = np.random.default_rng(0)
+    p = np.array([[1 / 3] * 3 if len(pool) == 3 else [0.0, 0.5, 0.5] for pool in pools])
+    action = (p.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    at = np.arange(n), action
+    log = pd.DataFrame({"action": np.array(["call", "mail", "none"])[action], "propensity": p[at]})
+    return rows, log.assign(reward=gain[at] + rng.normal(size=n), available=pools)
+
+
+POOLED = "some rows of the fit could not get every action, .* pass {}=, labels per row"
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_new_traffic_has_pools_of_its_own(behind):
+    """40 % can be called: a call for 35 % is possible, and one for 60 % is not."""
+    rows, log = log_with_pools()
+    (traffic, pools, _), (new, new_pools, _) = with_pools(6000, 52), with_pools(20_000, 53)
+    calls = positive_rate(of="call")
+    policy = ConstrainedPolicy(None, None, calls >= 0.35, confidence_level=0.9, random_state=0)
+    policy = make_policy_pipeline(StandardScaler(), policy) if behind else policy
+    if behind:
+        policy.fit(rows, log)
+    else:
+        more = {"X_extra": traffic, "available_extra": pools}
+        policy.fit(rows, log, **more)
+        refuses(POOLED.format("available_extra"), policy.fit, rows, log, X_extra=traffic)
+        refuses("available_extra is of the rows", policy.fit, rows, log, available_extra=pools)
+    refuses(POOLED.format("available"), policy.reprice, traffic)
+    refuses(POOLED.format("available"), policy.constraint_report, traffic)
+    for _ in range(2):
+        share = (policy.predict(new, available=new_pools) == "call").mean()
+        assert share == pytest.approx(0.37, abs=0.02)
+        table = policy.constraint_report(new, available=new_pools)
+        assert table["value"][0] == pytest.approx(share)
+        policy.reprice(traffic, available=pools)
+    last = policy[-1] if behind else policy
+    np.testing.assert_allclose(
+        last.constraint_report_["value"],
+        policy.constraint_report(traffic, available=pools)["value"],
+    )
+    with pytest.raises(InfeasibleConstraintsError, match="cannot hold together"):
+        ConstrainedPolicy(None, None, calls >= 0.6, random_state=0).fit(
+            rows, log, X_extra=traffic, available_extra=pools
+        )
+    policy.reprice(traffic, available=np.ones((6000, 3), dtype=bool))  # every row can, as said
+
+
+def harms(n, rng, arms=8):
+    """Contexts, and the chance that each action does harm; what is earned depends on both."""
+    effect, turn = np.random.default_rng(78).normal(size=(2, 8, arms))
+    rows, levels = rng.normal(size=(n, 8)), np.linspace(0, 1, arms)
+    return (
+        rows,
+        1 / (1 + np.exp(3 - 1.5 * levels - rows @ turn * 0.8)),
+        levels + rows @ effect * 0.3,
+    )
+
+
+def test_new_prices_keep_the_correction_of_logged_outcomes():
+    """Predictions are low where decisions go: all of these were missed after `reprice`."""
+    truth = []
+    new, harm, _ = harms(20_000, np.random.default_rng(1000))
+    for seed in range(40, 44):
+        rng = np.random.default_rng(seed)
+        rows, of_rows, gain = harms(4000, rng)
+        at = np.arange(4000), rng.integers(8, size=4000)
+        log = pd.DataFrame({"action": at[1], "propensity": 1 / 8})
+        log["reward"] = gain[at] + rng.normal(size=4000)
+        log["harm"] = (rng.random(4000) < of_rows[at]) * 1.0
+        policy = ConstrainedPolicy(None, None, outcome("harm") <= 0.08, random_state=0)
+        try:
+            policy.set_params(confidence_level=0.8).fit(rows, log)
+        except InfeasibleConstraintsError:
+            continue
+        of_log = policy.constraint_report_.eval("ci_high - value")[0]
+        policy.reprice(rng.normal(size=(5000, 8)))
+        report = policy.constraint_report_.iloc[0]
+        assert report["satisfied"] and report["ci_high"] - report["value"] > 0.9 * of_log
+        truth.append(harm[np.arange(20_000), policy.predict(new).astype(int)].mean())
+        assert report["ci_low"] < truth[-1] < report["ci_high"]
+    assert len(truth) > 1 and sum(np.array(truth) > 0.081) <= 1
+
+
+def test_the_correction_is_what_the_log_has_beyond_predictions():
+    policy = fitted([outcome("complaint") <= 0.06, CAP], confidence_level=0.6, random_state=0)
+    correction = policy._correction
+    assert correction.errors[1] == 0 < correction.errors[0]
+    (key,) = correction.means
+    before = policy.constraint_report_["value"].to_numpy()
+    assert 0 < abs(correction.means[key]) < 0.05
+    again = pickle.loads(pickle.dumps(policy)).reprice(X, attributes=PEOPLE)
+    predicted = again._models.predicted(X)["complaint"]
+    chosen = np.searchsorted(again.arms_, again.predict(X, attributes=PEOPLE))
+    expected = predicted[np.arange(len(X)), chosen].mean() + correction.means[key]
+    assert again.constraint_report_["value"][0] == pytest.approx(expected)
+    assert again.constraint_report_["value"][1] == pytest.approx((chosen == 0).mean())
+    assert again.constraint_report_["value"][0] == pytest.approx(before[0], abs=0.03)

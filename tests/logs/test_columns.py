@@ -9,12 +9,20 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit import GLMUCBPolicy, ReplayScorer
-from skbandit.bandit import OraclePolicy, SharedGLMPolicy, make_policy_pipeline
+from skbandit.bandit import (
+    ConstrainedPolicy,
+    OffPolicyClassifier,
+    OraclePolicy,
+    SharedGLMPolicy,
+    SlatePolicy,
+    make_policy_pipeline,
+)
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import (
     OffPolicyScorer,
     ReplaySplit,
     off_policy_blocks,
+    off_policy_value,
     replay,
     replay_blocks,
 )
@@ -183,6 +191,38 @@ def test_a_search_is_told_of_a_backward_time_of_another_name():
 )
 def test_refused(y, columns, message):
     refuses(message, read_log, y, columns=columns)
+
+
+def test_choices_that_a_log_has_twice_are_told():
+    """The same for a policy that learns, one that is evaluated, and slates."""
+    log = make_bandit_log(60, n_arms=2, random_state=0)
+    y = log.y.assign(id=[f"k{k}" for k in range(60)])
+    y.loc[7, "id"] = "k3"
+    message = "1 events more than ids: that of row 7, 'k3', is that of row 3, and counts again"
+    policy = fitted()
+    for call in (
+        lambda: GLMUCBPolicy().fit(log.X, y),
+        lambda: GLMUCBPolicy().partial_fit(log.X, y),
+        lambda: OffPolicyClassifier(random_state=0).fit(log.X, y),
+        lambda: ConstrainedPolicy(random_state=0).fit(log.X, y),
+        lambda: off_policy_value(policy, log.X, y),
+        lambda: replay(GLMUCBPolicy(), log.X, y, random_state=0),
+        lambda: SlatePolicy(n_select=1).fit(log.X, y.assign(action=[(a,) for a in y["action"]])),
+    ):
+        with pytest.warns(UserWarning, match=message):
+            call()
+    read_log(y.assign(id=[*range(50), *[None] * 10]))  # of which nothing is known
+    with pytest.warns(UserWarning, match=r"row 1, \[1, 2\], is that of row 0"):
+        read_log({**y[:2], "id": [[1, 2], [1, 2]]})
+
+
+def test_a_propensity_may_exceed_1_by_rounding():
+    y = {"action": ["a", "b"], "reward": [0.0, 1.0], "propensity": [0.5, 1 + 2e-16 * 3]}
+    assert read_log(y).propensity.tolist() == [0.5, 1.0]
+    refuses("row 1 has 1.00001", read_log, {**y, "propensity": [0.5, 1.00001]})
+    record = policy().record([[0.0]], "a", 1.0000000000000002)
+    assert record["propensity"] == 1.0
+    refuses("propensity is 1.00001", policy().record, [[0.0]], "a", 1.00001)
 
 
 def test_the_mapping_is_a_dict():

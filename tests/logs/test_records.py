@@ -149,7 +149,8 @@ def test_rewards_are_learned_once_in_the_order_in_which_they_came():
     rewards = pd.DataFrame(
         {"id": ["2", "0", "2", "1"], "reward": [1, 0, 1, 1], "time": [9.0, 8.0, 10.0, 7.0]}
     )
-    X, log = join_rewards([*records, records[0]], rewards)
+    with pytest.warns(UserWarning, match="'2' has several rewards, such as 1 at 9 s and 1 at 10 s"):
+        X, log = join_rewards([*records, records[0]], rewards)
     assert log["id"].tolist() == ["1", "0", "2"]  # that of "3" is missing, "2" came twice
     assert log["timestamp"].tolist() == [7.0, 8.0, 9.0]
     assert X[:, 0].tolist() == [1.0, 0.0, 2.0]
@@ -157,7 +158,8 @@ def test_rewards_are_learned_once_in_the_order_in_which_they_came():
     assert in_given_order["id"].tolist() == ["2", "0", "1"]
     assert "timestamp" not in in_given_order
     dated = rewards.assign(time=pd.to_datetime(rewards["time"], unit="s"))
-    pd.testing.assert_frame_equal(join_rewards(records, dated)[1], log)
+    sent_twice = pd.concat([dated.drop(index=2), dated[:1]])  # at one time: the same reward
+    pd.testing.assert_frame_equal(join_rewards(records, sent_twice)[1], log)
 
 
 def test_late_and_missing_rewards():
@@ -295,12 +297,74 @@ def test_many_equal_rewards_are_told():
 
 def test_different_rewards_of_one_choice_and_rewards_of_none_are_told():
     records = records_at(0.0, 1.0)
-    with pytest.warns(UserWarning, match="'1' has different rewards, of which the first counts"):
+    with pytest.warns(UserWarning, match="'1' has several rewards, .* of which the first counts"):
         _, log = join_rewards(records, [{"id": "1", "reward": 0}, {"id": "1", "reward": 1}])
     assert log["reward"].tolist() == [0]
     with pytest.warns(UserWarning, match="1 of 2 rewards have no record, such as that of id 'x'"):
         _, log = join_rewards(records, {"x": 1, "0": 1})
     assert log["id"].tolist() == ["0"]
+
+
+PURCHASES = [
+    {"id": "0", "reward": 5, "time": 1.0},
+    {"id": "1", "reward": 2, "time": 2.0},
+    {"id": "0", "reward": 5, "time": 3.0},  # as much, later: another one
+    {"id": "0", "reward": 5, "time": 3.0},  # sent twice
+    {"id": "0", "reward": 7, "time": 9.0},
+    {"id": "0", "reward": 100, "time": 50.0},  # too late
+]
+
+
+@pytest.mark.parametrize("repeats, reward, at", [("last", 7, 9.0), ("sum", 17, 9.0)])
+def test_the_last_of_several_rewards_and_their_sum(repeats, reward, at):
+    records = records_at(0.0, 1.0)
+    for rewards in (PURCHASES, PURCHASES[::-1]):
+        _, log = join_rewards(records, rewards, repeats=repeats, within=30)
+        expected = [["1", 2, 2.0], ["0", reward, at]]
+        assert log[["id", "reward", "timestamp"]].values.tolist() == expected
+    options = {"repeats": repeats, "within": 30, "missing": 0, "now": 100.0}
+    assert join_rewards(records, PURCHASES, **options)[1]["reward"].tolist() == [reward, 2]
+
+
+def test_several_rewards_without_times():
+    records = records_at(0.0, 1.0)
+    untimed = [{"id": one["id"], "reward": one["reward"]} for one in PURCHASES]
+    _, log = join_rewards(records, untimed, repeats="sum")
+    assert log["reward"].tolist() == [122, 2]  # which were sent twice is not known
+    assert join_rewards(records, untimed, repeats="last")[1]["reward"].tolist() == [100, 2]
+    assert join_rewards(records, untimed[:3])[1]["reward"].tolist() == [5, 2]  # perhaps sent twice
+    refuses("'0' has several rewards, such as 5 and 5", join_rewards, records, untimed, **ERROR)
+
+
+ERROR = {"repeats": "error"}
+
+
+def test_several_rewards_can_be_an_error():
+    records = records_at(0.0, 1.0)
+    message = "'0' has several rewards, such as 5 at 1 s and 5 at 3 s: repeats='sum' adds them"
+    refuses(message, join_rewards, records, PURCHASES, **ERROR)
+    once = [PURCHASES[k] for k in (0, 0, 1, 5)]
+    assert join_rewards(records, once, within=30, **ERROR)[1]["reward"].tolist() == [5, 2]
+    refuses("repeats='mean' must be in", join_rewards, records, once, repeats="mean")
+
+
+def test_sums_of_rewards_per_place():
+    policy = SlatePolicy(n_select=2, random_state=0)
+    record = policy.record([[1.0]], ["a", "b"], [1.0, 1.0]) | {"id": "0", "time": 0.0}
+    rewards = {"id": ["0"] * 3, "reward": [[1, None], [2, 0.5], [0, 1]], "time": [1.0, 2.0, 3.0]}
+    assert join_rewards([record], rewards, repeats="sum")[1]["reward"].tolist() == [(3, 1.5)]
+    for other in (4, "4", [1, 2, 3]):
+        mixed = [{"id": "0", "reward": [1, 2]}, {"id": "0", "reward": other}]
+        refuses("which cannot be added", join_rewards, [record], mixed, repeats="sum")
+
+
+def test_sums_that_are_not_final_are_told():
+    records, now = records_at(0.0, 95.0), {"now": 100.0, "within": 30, "repeats": "sum"}
+    rewards = [{"id": "0", "reward": 1, "time": 1.0}, {"id": "1", "reward": 1, "time": 96.0}]
+    warns(
+        "1 choices may get further rewards, such as id '1'", join_rewards, records, rewards, **now
+    )
+    assert join_rewards(records, rewards, missing=0, **now)[1]["id"].tolist() == ["0"]
 
 
 def test_times_that_cannot_be_are_told():

@@ -102,7 +102,7 @@ def probabilities(
             s[k] = max(s[k], least)
             before[k] = _log_phi((low - (m[k] - top)) / s[k])
             log_f += before[k]
-    f, total, step = math.exp(log_f), 0.0, (high - low) / 32.0
+    f, step = math.exp(log_f), (high - low) / 32.0
     while f < 1.0 - 1e-6 and low < high:
         new_log_f = 0.0
         for k in pool:
@@ -118,12 +118,14 @@ def probabilities(
             for k in pool:
                 if s[k] > 0.0:
                     out[k] += gain * (after[k] - before[k]) / (new_log_f - log_f)
-            total += gain
         for k in pool:
             before[k] = after[k]
         low, f, log_f = low + step, f + gain, new_log_f
         allowed = max(LEAST_GAIN, min(MOST_GAIN, GAIN_GROWTH * f))
         step *= min(2.0, max(1.0, 0.9 * allowed / max(gain, LEAST_GAIN)))
+    total = 0.0
+    for k in pool:
+        total += out[k]  # not less than any of them: that of the gains may be
     for k in pool:
         out[k] /= total
 

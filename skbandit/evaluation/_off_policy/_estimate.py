@@ -308,6 +308,21 @@ class LogSums:
         return LogSums(self.estimators, sums, self.evidence + other.evidence, groups)
 
     @property
+    def outside(self) -> str:
+        """Which doubly robust estimates are outside of the range of rewards; empty if none is."""
+        low, high = self.evidence.bounds or self.evidence.observed
+        room = 1e-9 * (high - low)
+        for name, sums in self.sums.items():
+            value = sums[0].value
+            if self.estimators[name].needs_predictions and not low - room <= value <= high + room:
+                return (
+                    f"{name!r} estimates {value:.4g}, where rewards are from {low:.4g} to "
+                    f"{high:.4g}: the reward model predicts values far from these, or the weights "
+                    "are large. Rely on 'snips'."
+                )
+        return ""
+
+    @property
     def n_groups(self) -> int | None:
         """Number of groups; None if events are independent."""
         return None if self.groups is None else len(next(iter(self.groups.values()))[0].table)

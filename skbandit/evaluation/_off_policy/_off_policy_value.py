@@ -95,8 +95,10 @@ def off_policy_value(
         ``columns={"action": "arm_id", "propensity": "pscore"}``; None uses the policy's `columns`.
     reward_model : regressor or classifier with predict_proba, default=None
         Model of rewards for all methods but "snips" and "ips", fitted to the events of each arm;
-        None uses ``Ridge()``. The prediction for an arm without events is the mean over all arms.
-        Pass a Pipeline if contexts are not numeric.
+        None uses ``Ridge()``. A regressor, if not linear, learns what all arms have in common once,
+        from all events, and then what is left per arm, if this predicts clearly better. The
+        prediction for an arm without events is the mean over all arms. Pass a Pipeline if contexts
+        are not numeric.
     cv : int, cross-validation generator or iterable of splits, default=5
         Each event is predicted by models fitted without it: it must be tested exactly once.
     threshold : float or "slope", default="slope"
@@ -125,10 +127,11 @@ def off_policy_value(
     ReplayCoverageWarning
         If the effective sample size is too small for a reliable estimate, or the mean weight is far
         from its expectation 1, because the propensities are wrong or the policy chooses arms that
-        the log never does.
+        the log never does, or an estimate with predictions is outside of the range of rewards.
     UserWarning
         If there are no propensities and the logged actions are not uniform, or fewer than 20
-        groups. Of one group there is no interval.
+        groups; of one group there is no interval. If a prediction is five times as far from the
+        range of rewards as this is wide, and is clipped to it, or an `id` occurs twice in the log.
 
     See Also
     --------
@@ -241,9 +244,8 @@ def _estimate(
     """The estimate by a method, given the predicted rewards of arms that it needs."""
     events = evaluated.events(q)
     sums = LogSums.of(events, bounds, {method: estimator}, group)
-    if sums.shortcoming:
-        message = f"off_policy_value: {sums.shortcoming}"
-        warn(message, ReplayCoverageWarning)
+    if message := sums.shortcoming or sums.outside:
+        warn(f"off_policy_value: {message}", ReplayCoverageWarning)
     estimate = sums.estimates()[method]
     if not np.isfinite(estimate.mean_reward):
         return estimate
@@ -393,8 +395,8 @@ def off_policy_blocks(
         raise ValueError("blocks contains no event.")
     if total.n_groups is not None:
         warn_of_few_groups(total.n_groups)
-    if total.shortcoming:
-        warn(f"off_policy_blocks: {total.shortcoming}", ReplayCoverageWarning)
+    if message := total.shortcoming or total.outside:
+        warn(f"off_policy_blocks: {message}", ReplayCoverageWarning)
     return total.estimates()
 
 

@@ -33,7 +33,13 @@ from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 from skbandit.utils._trials import read_groups
-from skbandit.utils._validation import as_contexts, refuse_lazy, warn, warn_if_reordered
+from skbandit.utils._validation import (
+    as_contexts,
+    at_most_1,
+    refuse_lazy,
+    warn,
+    warn_if_reordered,
+)
 
 # Weights of logged slates, whose product with their rewards estimates another policy's value.
 #
@@ -529,7 +535,7 @@ def _propensity(log: SlateLog) -> np.ndarray:
     """Probabilities of shown arms as logged, 1 in empty places."""
     if log.propensity is None:
         raise ValueError("the log has no propensities: pass propensity=.")
-    p = np.where(log.shown, log.of_arms(log.propensity, "propensity"), 1.0)
+    p = np.where(log.shown, at_most_1(log.of_arms(log.propensity, "propensity")), 1.0)
     wrong = np.argwhere(~((p > 1e-100) & (p <= 1)))
     if len(wrong):
         row, place = wrong[0]

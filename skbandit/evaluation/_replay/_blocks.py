@@ -20,13 +20,13 @@ from skbandit.evaluation._replay._engine import (
     seeds_of_runs,
 )
 from skbandit.evaluation._replay._result import (
-    FEW,
     LogTotals,
     ReplayMetadata,
     ReplayResult,
     Trajectory,
     check_kept,
     check_past,
+    keeps_too_few,
     too_few,
 )
 from skbandit.exceptions import ReplayCoverageWarning
@@ -194,7 +194,7 @@ def replay_blocks(
     )
     result = ReplayResult((kept.joined(),), metadata)
     check_kept(result, max_accepted)
-    if result.n_accepted < FEW:
+    if keeps_too_few(result):
         warn(f"replay_blocks: {too_few(result)}.", ReplayCoverageWarning)
     return result
 

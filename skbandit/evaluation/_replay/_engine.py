@@ -23,13 +23,13 @@ from skbandit.evaluation._policy_protocol import (
     name_columns,
 )
 from skbandit.evaluation._replay._result import (
-    FEW,
     LogTotals,
     ReplayMetadata,
     ReplayResult,
     Trajectory,
     check_kept,
     check_past,
+    keeps_too_few,
     too_few,
 )
 from skbandit.exceptions import ReplayCoverageWarning
@@ -552,7 +552,7 @@ def replay(
     check_past(policy, X, log, options.learns(policy))
     group = read_groups(groups, len(log), *tables)
     result = replay_runs(policy, X, log, options, random_state, bounds, group)
-    if result.n_accepted < FEW * n_repeats:
+    if keeps_too_few(result):
         warn(f"replay: {too_few(result)}.", ReplayCoverageWarning)
     return result
 

@@ -38,8 +38,12 @@ from skbandit.utils._validation import check_level, warn
 
 _BUCKETS = ("learning", "deployment")
 
-# Kept events per run below which a `ReplayCoverageWarning` is raised.
-FEW = 10
+FEW, FEW_OF_MANY = 10, 100
+"""Kept events per run below which a `ReplayCoverageWarning` is raised: of any log, and of one of
+which next to nothing is kept."""
+
+NEXT_TO_NOTHING = 0.01
+"""Acceptance below which a log is hardly used."""
 
 _SAME_HORIZON = 1.2
 """Ratio of horizons up to which replays are compared: those of one log differ by chance only."""
@@ -489,7 +493,7 @@ class ReplayResult:
         )
 
     def __repr__(self) -> str:
-        if self.n_accepted < FEW * len(self.trajectories):
+        if keeps_too_few(self):
             return f"<{type(self).__name__}: {too_few(self)}>"
         of = "" if self.bucket == "learning" else "deployment bucket, "
         runs = "" if len(self.trajectories) == 1 else f"{len(self.trajectories)} runs, "
@@ -611,6 +615,12 @@ def _check_comparable(left: ReplayResult, right: ReplayResult) -> None:
             "rewards of a policy that learns depend: compare them at equal horizons, as in "
             "a.at(1000) - b.at(1000)."
         )
+
+
+def keeps_too_few(result: ReplayResult) -> bool:
+    """Whether so few events are kept that the mean reward and its error tell nothing."""
+    least = FEW_OF_MANY if result.acceptance < NEXT_TO_NOTHING else FEW
+    return result.n_accepted < least * len(result.trajectories)
 
 
 def too_few(result: ReplayResult) -> str:

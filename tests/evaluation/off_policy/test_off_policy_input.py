@@ -466,3 +466,36 @@ def test_the_first_arms_are_sorted_in_every_way_to_begin():
     assert policy.arms_.tolist() == ["a", "b", "c", "e", "d"]
     unsortable = GLMUCBPolicy().fit(np.ones((2, 1)), ["b", 1], reward=[1, 0])
     assert unsortable.arms_.tolist() == ["b", 1]
+
+
+@pytest.mark.parametrize("method", ["dr", "sndr", "switch_dr", "dr_shrinkage"])
+@pytest.mark.parametrize("wild", [1e6, -1e5])
+def test_one_wild_context_does_not_decide(method, wild):
+    """Rewards are 0 or 1, and .3 of the arm; unclipped, 1e6 made .21, and 1e12 -85,462."""
+    rng = np.random.default_rng(6)
+    X, a = rng.normal(size=(8000, 2)), rng.choice(list("abc"), 8000, p=[0.1, 0.1, 0.8])
+    reward = (rng.random(8000) < np.where(a == "c", 0.3, 0.1)) * 1.0
+    log = pd.DataFrame({"action": a, "reward": reward, "propensity": np.where(a == "c", 0.8, 0.1)})
+    options = {"method": method, "random_state": 0}
+    usual = off_policy_value(["c"] * 8000, X, log, **options)
+    X[777, 0] = wild
+    with pytest.warns(
+        UserWarning, match="row 777: a model predicts .* from 0 to 1, and is clipped"
+    ):
+        estimate = off_policy_value(["c"] * 8000, X, log, **options)
+    assert estimate.mean_reward == pytest.approx(usual.mean_reward, abs=0.002)
+    assert estimate.standard_error == pytest.approx(usual.standard_error, abs=0.001)
+
+
+def test_estimates_outside_of_the_range_of_rewards_are_told():
+    """In blocks, where models come fitted, as predictions are clipped in memory."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=500)})
+    y = pd.DataFrame({"action": rng.choice(["a", "b"], 500), "propensity": 0.5})
+    y["reward"] = (rng.random(500) < 0.3) * 1.0
+    model = Ridge().fit(X, y["reward"] + 0.1 * X["x"])
+    X.iloc[3] = 1e9
+    policy = GLMUCBPolicy(random_state=0).fit(X[4:], y[4:])
+    message = "off_policy_blocks: 'dr' estimates .* where rewards are from 0 to 1"
+    models = {"arms": ["a", "b"], "reward_model": {"a": model, "b": model}, "rule": "predict"}
+    warns(message, off_policy_blocks, policy, [(X, y)], warning=ReplayCoverageWarning, **models)

@@ -20,7 +20,13 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import select
 from skbandit.datasets import load_open_bandit, make_bandit_log
-from skbandit.evaluation import ReplayScorer, ReplaySplit, off_policy_value, replay
+from skbandit.evaluation import (
+    ReplayScorer,
+    ReplaySplit,
+    off_policy_value,
+    replay,
+    replay_blocks,
+)
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.policies import Always, EpsilonGreedy, Recorder
 from tests.worlds import NOTHING, Y, generic, refuses, uneven_log, uniform_log, warns
@@ -136,6 +142,22 @@ def test_nothing_kept():
 def test_few_kept():
     with pytest.warns(ReplayCoverageWarning, match=r"4 of 12 events kept.*too few"):
         replay(Always("b"), NOTHING, Y)
+
+
+def test_next_to_nothing_kept_of_a_long_log():
+    """As of a log by squarecb: 10 and more events, and no conclusion."""
+    rng = np.random.default_rng(0)
+    X, rare = np.zeros((20_000, 1)), rng.random(20_000) < 0.002
+    y = {"action": np.where(rare, "a", "b"), "reward": rng.random(20_000) < 0.4}
+    y = pd.DataFrame(y).assign(propensity=np.where(rare, 0.002, 0.998))
+    message = r"\d\d of 20,000 events kept, where c = 0\.002 .*off_policy_value uses every event"
+    with pytest.warns(ReplayCoverageWarning, match=message):
+        result = replay(Always("b"), X, y, random_state=0)
+    assert 20 < result.n_accepted < 100
+    assert "too few for any conclusion" in repr(result)
+    blocks = [(X, y)]
+    with pytest.warns(ReplayCoverageWarning, match=message):
+        replay_blocks(Always("b"), blocks, acceptance=0.002, arms=["a", "b"], random_state=0)
 
 
 def test_actions_that_are_not_uniform():

@@ -1,0 +1,154 @@
+"""What arms have in common is learned once, where this helps; wild predictions are clipped."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsRegressor
+
+from skbandit.logs import (
+    ArmEvents,
+    ArmModels,
+    cross_fitted_rewards,
+    halves_if_common,
+    halves_of_rows,
+    within_range,
+)
+from tests.worlds import warns
+
+TREES = HistGradientBoostingRegressor(max_iter=40, max_leaf_nodes=8, random_state=0)
+
+
+def world(n, common, seed=0, n_arms=3):
+    """Contexts and rewards of all arms: steps of each arm, and of all of them together."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6))
+    steps = np.column_stack([0.5 * np.sign(X[:, arm]) for arm in range(n_arms)])
+    return X, steps + (common * (X[:, 3] - X[:, 4] + 1.5 * np.abs(X[:, 5])))[:, None]
+
+
+def logged(n, common, seed=0, **options):
+    X, rewards = world(n, common, seed)
+    rng = np.random.default_rng(seed + 1000)
+    arm = rng.integers(3, size=n)
+    reward = rewards[np.arange(n), arm] + rng.normal(size=n)
+    return ArmEvents(X, np.arange(n), arm, reward, None, 3, **options)
+
+
+def test_models_of_arms_learn_what_the_halves_leave():
+    """By hand: each half less the prediction of a model of the other; then a model per arm."""
+    events, X = logged(300, 1.0), world(20, 1.0, 7)[0]
+    half = halves_of_rows(events)
+    assert np.bincount(half).tolist() == [150, 150]
+    common = [Ridge().fit(events.X[half != k], events.reward[half != k]) for k in (0, 1)]
+    others = np.choose(half, [model.predict(events.X) for model in common])
+    expected = (common[0].predict(X) + common[1].predict(X)) / 2
+    predicted = ArmModels.fitted(Ridge(), events, half).predicted(X)
+    for arm in range(3):
+        own = events.arm == arm
+        model = Ridge().fit(events.X[own], (events.reward - others)[own])
+        np.testing.assert_allclose(predicted[:, arm], expected + model.predict(X))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_large_common_part_is_used_and_none_is_not(seed):
+    assert halves_if_common(TREES, logged(2000, 1.0, seed)) is not None
+    assert halves_if_common(TREES, logged(2000, 0.0, seed)) is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_linear_models_learn_it_by_arm(seed):
+    rng = np.random.default_rng(seed)
+    X, arm = rng.normal(size=(1500, 5)), rng.integers(4, size=1500)
+    reward = 2 * X.sum(axis=1) + X[np.arange(1500), arm] + rng.normal(size=1500)
+    assert halves_if_common(Ridge(), ArmEvents(X, np.arange(1500), arm, reward, None, 4)) is None
+
+
+def test_it_predicts_better_out_of_fold():
+    events = logged(2000, 1.0)
+    truth, error = world(2000, 1.0)[1], {}
+    for name, action in (("shared", events.arm), ("alone", None)):
+        if action is None:  # without others, nothing is common
+            q = np.column_stack(
+                [
+                    cross_fitted_rewards(
+                        TREES,
+                        events.X,
+                        np.zeros(own.sum(), dtype=int),
+                        events.reward[own],
+                        1,
+                        row=np.flatnonzero(own),
+                        random_state=0,
+                    )[:, 0]
+                    for own in (events.arm == arm for arm in range(3))
+                ]
+            )
+        else:
+            q = cross_fitted_rewards(TREES, events.X, action, events.reward, 3, random_state=0)
+        between = q - q.mean(axis=1, keepdims=True)
+        error[name] = ((between - truth + truth.mean(axis=1, keepdims=True)) ** 2).mean()
+    assert error["shared"] < 0.8 * error["alone"]
+
+
+def test_a_row_does_not_see_its_own_reward_through_the_common_part():
+    events = logged(600, 3.0)
+    model = KNeighborsRegressor(10)
+    assert halves_if_common(model, events) is not None
+    options = {"n_arms": 3, "random_state": 0}
+    before = cross_fitted_rewards(model, events.X, events.arm, events.reward, **options)
+    reward = events.reward.copy()
+    reward[7] += 1.0
+    after = cross_fitted_rewards(model, events.X, events.arm, reward, **options)
+    np.testing.assert_array_equal(after[7], before[7])
+    assert (after != before).any(axis=1).sum() > 10  # of other folds
+
+
+def test_where_there_is_nothing_in_common():
+    events = logged(200, 1.0)
+    assert halves_if_common(TREES, events.take(events.arm == 1)) is None
+    binary = ArmEvents(
+        *(getattr(events, name) for name in ("X", "row", "arm")), events.row % 2, None, 3
+    )
+    assert halves_if_common(LogisticRegression(), binary) is None
+    q = ArmModels.fitted(LinearRegression(), events.take(events.arm > 0)).predicted(events.X[:4])
+    assert np.isnan(q[:, 0]).all() and np.isfinite(q[:, 1:]).all()
+
+
+def test_weights_and_sparse_contexts():
+    """Integer weights are copies, up to which rows are in a half; sparse is dense."""
+    events = logged(400, 1.0)
+    half = halves_of_rows(events)
+    weight = np.random.default_rng(0).integers(1, 4, size=400)
+    weighted = ArmEvents(events.X, events.row, events.arm, events.reward, weight, 3)
+    rows = np.repeat(np.arange(400), weight)
+    model, X = LinearRegression(), events.X[:9]
+    expected = ArmModels.fitted(model, events.take(rows), half).predicted(X)
+    np.testing.assert_allclose(ArmModels.fitted(model, weighted, half).predicted(X), expected)
+    sparse = ArmEvents(
+        csr_matrix(events.X), *(weighted.row, weighted.arm, weighted.reward, weight), 3
+    )
+    found = ArmModels.fitted(model, sparse, half).predicted(X)
+    np.testing.assert_allclose(found, expected, atol=1e-4)  # by an iterative solver
+
+
+def test_wild_predictions_are_clipped_to_the_range_of_rewards():
+    predicted, ends = np.array([[0.2, 1.1], [-0.9, 0.5], [0.5, np.nan]]), (0.0, 1.0)
+    np.testing.assert_array_equal(within_range(predicted, ends, np.arange(3)), predicted)
+    predicted[1] = -30.0, 2.5
+    message = r"row 12: a model predicts -30, where all rewards are from 0 to 1"
+    warns(message, within_range, predicted, ends, np.arange(11, 14))
+    expected = [[0.2, 1.1], [0.0, 1.0], [0.5, np.nan]]
+    np.testing.assert_array_equal(within_range(predicted, ends), expected)
+    equal = np.full((2, 2), 0.1 + 0.2)  # a model of equal rewards may be off by rounding
+    np.testing.assert_array_equal(within_range(equal, (0.3, 0.3), np.arange(2)), equal)
+
+
+def test_a_wild_context_is_told():
+    rng = np.random.default_rng(0)
+    X, arm = rng.normal(size=(2000, 2)), rng.integers(2, size=2000)
+    reward = (rng.random(2000) < 0.3) * 1.0
+    X[77, 0] = 1e9
+    with pytest.warns(UserWarning, match="row 77: a model predicts .* all rewards are from 0 to 1"):
+        q = cross_fitted_rewards(None, X, arm, reward, 2, random_state=0)
+    assert q.min() > -1 and q.max() < 2
