@@ -8,7 +8,7 @@ from skbandit.measure._atoms import atom_amounts as atom_amounts
 from skbandit.measure._atoms import atom_weights as atom_weights
 from skbandit.measure._atoms import check_classes as check_classes
 from skbandit.measure._atoms import columns_of_selections as columns_of_selections
-from skbandit.measure._atoms import prediction_counts as prediction_counts
+from skbandit.measure._atoms import rows_of_atom as rows_of_atom
 from skbandit.measure._atoms import tables as tables
 from skbandit.measure._bind import as_constraint as as_constraint
 from skbandit.measure._bind import bind_atom as bind_atom
@@ -35,7 +35,7 @@ from skbandit.measure._columns import encode_classes as encode_classes
 from skbandit.measure._columns import positive_is_known as positive_is_known
 from skbandit.measure._columns import warn_of_blank as warn_of_blank
 from skbandit.measure._confidence import groups_behind as groups_behind
-from skbandit.measure._confidence import trials_at as trials_at
+from skbandit.measure._confidence import trials_of as trials_of
 from skbandit.measure._forms import RATE_TOL as RATE_TOL
 from skbandit.measure._forms import BoundConstraints as BoundConstraints
 from skbandit.measure._forms import LinearFractionalForms as LinearFractionalForms

@@ -12,7 +12,7 @@ import numpy as np
 
 import skbandit.rates
 from skbandit.exceptions import EmptyRateError
-from skbandit.measure import Data, atom_weights, prediction_counts, tables, trials_at
+from skbandit.measure import Data, atom_weights, rows_of_atom, tables, trials_of
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._kinds import OUTCOME, SPENT, Atom, Cells, ClassSlot, Slot
 
@@ -97,15 +97,20 @@ class Unit:
         total, weight = np.zeros(len(decided)), np.zeros(len(decided))
         if self.atom.kind == OUTCOME:
             rows = data.train
-            known = np.isfinite(rows.numbers(self.atom.amount or "", repr(self.atom)))
-            data = replace(data, train=replace(rows, weight=rows.weight * known))
+            has_value = np.isfinite(rows.numbers(self.atom.amount or "", repr(self.atom)))
+            data = replace(data, train=replace(rows, weight=rows.weight * has_value))
         try:
             if self.counted and self.atom.cells is None:
-                success, weight = trials_at(self.atoms(of, data)[0][1], data, decided)
-                return success.astype(float), weight
+                trials = trials_of(self.atoms(of, data)[0][1], data, decided)
+                total[trials.rows], weight[trials.rows] = trials.counted
+                return total, weight
             for c, atom in self.atoms(of, data):
-                above, weight = prediction_counts(atom, data, decided)
-                total += c * np.divide(above, weight, out=np.zeros(len(weight)), where=weight > 0)
+                counted = rows_of_atom(atom, data)
+                above, below = (part[:, 0] for part in counted.counts(decided))
+                weight = np.zeros(len(decided))
+                weight[counted.rows] = below
+                share = np.divide(above, below, out=np.zeros(len(below)), where=below > 0)
+                total[counted.rows] += c * share
         except EmptyRateError:
             return total, np.zeros(len(decided))
         outside = (weight > 0) & ((total < self.low) | (total > self.high))
