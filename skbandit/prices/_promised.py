@@ -5,13 +5,12 @@ more there was to choose from. A test of the chosen rule on these rows selects t
 Instead, few numbers are chosen: multipliers of the dual, whose probabilities should be calibrated,
 for bounds moved inwards by a fixed multiple of each goal's margin at the level,
 
-    moved_k = bias_k + 1.6 margin_k(z) + shift_k.                                              (1)
+    moved_k = bias_k + 1.6 margin_k(z).                                                        (1)
 
-The bias is what expected rates miss of the measured ones beyond two standard errors; the shift is
-by how much the final model is seen to differ from the models that were measured, of goals that need
-no labels. Measured values outside their bounds are refused. One margin stands for the noise of the
-labels, the rest for that of the probabilities, of the model and of several goals at once: 1.6 was
-chosen by simulation, at a level of .9 (docs/benchmarks.md), not derived.
+The bias is what expected rates miss of the measured ones beyond two standard errors. Measured
+values outside their bounds are refused. One margin stands for the noise of the labels, the rest for
+that of the probabilities, of the final model, which is not that of a fold, and of several goals at
+once: 1.6 was chosen by simulation, at a level of .9 (docs/benchmarks.md), not derived.
 
 Where bounds cannot be moved so far, prices would run to their ceiling. They are moved less there;
 if by less than `LEAST_AIM` margins, or if two bounds on one value leave no place between them, each
@@ -67,7 +66,6 @@ def promised(
     measure: Callable[[np.ndarray], Measured],
     z: float,
     start: Prices | None = None,
-    shift: Callable[[Prices, P], np.ndarray] | None = None,
 ) -> PricedRule:
     """The rule of (1).
 
@@ -80,9 +78,6 @@ def promised(
         Normal quantile of the level, positive.
     start : Prices or None
         Prices near the solution.
-    shift : callable or None
-        Takes prices and the problem that they are of; returns the shift of each goal, shape (m,),
-        0 where it is not known.
 
     Returns
     -------
@@ -91,7 +86,7 @@ def promised(
     """
     best: PricedRule | None = None
     for aim in LESS:
-        rule, limited = _aimed(problem, measure, z, start, shift, aim)
+        rule, limited = _aimed(problem, measure, z, start, aim)
         best = rule if rule.better_than(best) else best
         if rule.feasible or not limited:
             break
@@ -104,7 +99,6 @@ def _aimed(
     measure: Callable[[np.ndarray], Measured],
     z: float,
     start: Prices | None,
-    shift: Callable[[Prices, P], np.ndarray] | None,
     aim: float,
 ) -> tuple[PricedRule, bool]:
     """The rule of bounds moved by `aim` margins, and whether they could not be moved so far."""
@@ -112,7 +106,7 @@ def _aimed(
     pairs, m = opposed_goals(few), len(problem.bound)
     prices = without_prices(problem) if start is None else start
     prices = best_prices(few, prices, SMOOTHING if start is None else SMOOTHING[-1:])[0]
-    moved, bias, beyond, wanted = (np.zeros(m) for _ in range(4))
+    moved, bias, wanted = (np.zeros(m) for _ in range(3))
     for count in range(BIAS_ROUNDS + MARGIN_ROUNDS + 1):
         tightened = problem.tightened(moved)
         decided = tightened.decide(prices)
@@ -129,12 +123,11 @@ def _aimed(
             bias = np.nan_to_num(np.sign(gap) * np.maximum(np.abs(gap) - noise, 0.0))
             moved = bias + margin
         else:
-            beyond = np.zeros(m) if shift is None else np.maximum(shift(prices, tightened), 0.0)
-            moved = bias + aim * margin + beyond
+            moved = bias + aim * margin
         wanted = moved
         moved = move_apart(wanted, problem.bound, pairs)
         prices = net_prices(best_prices(few.tightened(moved), prices, SMOOTHING[-1:])[0], pairs)
-    missed = np.where(np.isnan(measured.excess), np.inf, measured.excess) + beyond
+    missed = np.where(np.isnan(measured.excess), np.inf, measured.excess)
     # two bounds on one value, such as a small gap, may leave no place inside
     limited = bool((wanted - moved > TOLERANCE).any())
     if aim < LEAST_AIM or limited:
