@@ -29,7 +29,7 @@ from skbandit.measure import (
     value_and_rows,
     warn_of_few,
 )
-from skbandit.prices._dual import ShadowPrices
+from skbandit.prices._dual import ShadowPrices, told_apart
 from skbandit.rates import Rate
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import warn
@@ -346,12 +346,11 @@ def missed(table: pd.DataFrame, goals: BoundConstraints) -> str:
         if np.isnan(row["value"]) or np.isnan(cross_fitted):
             fault = "is undefined, as no prediction falls in its denominator"
         elif "margin" in table and not row["slack"] >= row["margin"] - RATE_TOL:
-            needed = row["bound"] - goals.sign[k] * row["margin"]
-            fault = (
-                f"is {cross_fitted:.4g}, missed by {row['margin'] - row['slack']:.2g}: with the "
-                f"margin for {row['n_rows']} rows, the bound {row['bound']:.4g} becomes "
-                f"{needed:.4g}"
-            )
+            needed = told_apart(row["bound"] - goals.sign[k] * row["margin"], row["bound"], 4)
+            fault = f"is {cross_fitted:.4g}, missed by {row['margin'] - row['slack']:.2g}"
+            if needed:
+                fault += f": with the margin for {row['n_rows']} rows, the bound {row['bound']:.4g}"
+                fault += f" becomes {needed}"
         else:
             of, slack = ("", own_slack)
             if "cross_fitted" in table:

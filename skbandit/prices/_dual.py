@@ -454,6 +454,14 @@ def _largest_excess(problem: Problem, k: int) -> float:
     return float(-(only.weight @ lowest_sums(minus, only.n_select)) - problem.bound[k])
 
 
+def told_apart(value: float, other: float, digits: int = 3) -> str:
+    """A number with so many digits, or as tell it from another one; empty if 9 do not."""
+    if abs(value - other) <= 1e-9:
+        return ""
+    texts = (f"{value:.{n}g}" for n in range(digits, 10))
+    return next((text for text in texts if text != f"{other:.9g}"), "")
+
+
 def enough_to_relax(
     problem: Problem,
     goals: Iterable[int],
@@ -468,8 +476,8 @@ def enough_to_relax(
     enough = []
     for k in goals:
         by = max(attainable(problem, k), 0.0)
-        if np.isfinite(by):
-            enough.append(f"{labels[k]} to {bound[k] + sign[k] * by:.3g}")
+        if np.isfinite(by) and (reached := told_apart(bound[k] + sign[k] * by, bound[k])):
+            enough.append(f"{labels[k]} to {reached}")
     if not enough:
         return ""
     return f" It is about enough to relax one of them: {', or '.join(enough)}."

@@ -639,6 +639,7 @@ def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Co
         _check_possible(constraint, made.text)
         if not absolute:
             _warn_of_percentage(constraint, made.text)
+            _warn_of_gains(constraint, made.text)
     return made
 
 
@@ -674,6 +675,19 @@ def _warn_of_percentage(side: Constraint, text: str) -> None:
     if side.sense == "<=" and 2 <= side.bound <= 100:
         warn(
             f"{text} always holds, as the rate is at most 1. Did you mean {side.bound / 100:g}?",
+            UserWarning,
+        )
+
+
+def _warn_of_gains(side: Constraint, text: str) -> None:
+    """Warn of a cap on costs of which none is above zero: costs were meant to be positive."""
+    cells = [atom.cells for atom in side.rate.atoms if atom.cells is not None]
+    if not cells or side.sense != "<=" or not all(cell.negative for cell in cells):
+        return
+    if value_range(side.rate)[1] <= side.bound:
+        warn(
+            f"{text} always holds, as no cost in the table is above 0: costs are positive, and "
+            "gains negative.",
             UserWarning,
         )
 

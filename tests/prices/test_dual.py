@@ -13,6 +13,7 @@ from skbandit.prices._dual import (
     best_prices,
     conflicting,
     dropped_prices,
+    told_apart,
 )
 
 
@@ -176,3 +177,12 @@ def test_price_of_a_constraint_is_what_the_program_gains_without_it():
         np.testing.assert_allclose(found, [gains[0], gains[1], gains[0], gains[2]], atol=2e-4)
         n_priced += max(gains) > 0.01
     assert n_priced > 5
+
+
+def test_numbers_are_told_apart():
+    assert [told_apart(value, 0.8) for value in (0.75432, 0.80004, 0.8 + 2e-12)] == [
+        "0.754",
+        "0.80004",
+        "",
+    ]
+    assert told_apart(1.95e-12, 0.0) == ""

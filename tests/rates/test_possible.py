@@ -5,7 +5,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skbandit.rates import accuracy, difference, each, f1, positive_rate, precision, ratio, recall
+from skbandit.rates import (
+    accuracy,
+    cost,
+    difference,
+    each,
+    f1,
+    positive_rate,
+    precision,
+    ratio,
+    recall,
+)
 from skbandit.rates._expression import value_range
 
 A, B = positive_rate("a"), positive_rate("b")
@@ -129,3 +139,10 @@ def test_a_percentage_that_always_holds_is_asked_about(bound):
         _ = positive_rate() <= bound
     with pytest.warns(UserWarning, match="Did you mean"):
         _ = each(positive_rate, of="decisions") <= bound
+
+
+def test_a_cap_on_gains_is_asked_about():
+    gains = cost({"call": -6, "none": 0})
+    with pytest.warns(UserWarning, match="always holds, as no cost in the table is above 0"):
+        _ = gains <= 3
+    _ = gains <= -3, gains >= -3, -gains <= 3, cost({"call": -6, "none": 2}) <= 1

@@ -13,6 +13,7 @@ from skbandit.constrained._goals import Goals
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion, CostSearch, kinds_of
 from skbandit.exceptions import ConstrainedFitWarning
+from skbandit.measure import RATE_TOL
 from skbandit.prices._levels import costly_level
 from skbandit.prices._promised import without_margins
 from skbandit.prices._search import best_rule, minimizing, prove_conflict
@@ -108,8 +109,10 @@ def enough_to_relax(search: CostSearch, decided: np.ndarray) -> str:
         if point.missed == 0:
             sign, bound = constraints.sign[k], constraints.bound[k]
             label = constraints.constraints[k].label
-            reached = bound + sign * max(point.objective, 0.0) * unit[k]
-            enough.append(f"{label} to {rounded_outwards(float(reached), float(sign)):g}")
+            by = max(point.objective, 0.0) * unit[k]
+            if by > RATE_TOL:  # else only a level is missed
+                reached = rounded_outwards(float(bound + sign * by), float(sign))
+                enough.append(f"{label} to {reached:g}")
     if not enough:
         return ""
     return f" On these rows it is enough to relax one of them: {', or '.join(enough)}."
