@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -267,13 +267,3 @@ def plain(value: Any) -> Any:
     """A scalar as a plain Python object, None if it is missing."""
     value = value.item() if hasattr(value, "item") else value
     return None if value is None or value is pd.NA or value != value else value
-
-
-def require_json(values: Mapping[str, Any] | list[Any], name: str) -> None:
-    """Require values that JSON keeps: text, numbers, booleans and None."""
-    listed = values.values() if isinstance(values, Mapping) else values
-    for value in listed:
-        if not (value is None or isinstance(value, str | int | float)):
-            raise TypeError(
-                f"{name} has {value!r:.80}, which JSON does not hold: pass text or numbers."
-            )

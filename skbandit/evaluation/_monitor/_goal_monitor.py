@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time as clock
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation._guaranteed import read_range
-from skbandit.evaluation._monitor._counts import Counts, places_of, plain, require_json
+from skbandit.evaluation._monitor._counts import Counts, places_of, plain
 from skbandit.evaluation._monitor._lines import Line, Watched
 from skbandit.evaluation._monitor._units import Unit, read_claims, read_goal
 from skbandit.evaluation._rate_report import ALL
@@ -82,9 +83,10 @@ class GoalMonitor:
 
     Notes
     -----
-    The evidence is a supermartingale while the goal holds given the past, for each row: see the
-    user guide. Goals on several rates, such as ratios of groups, take each rate as constant while
-    it holds. Rows of one person are dependent: pass `groups`.
+    The evidence is a supermartingale while the goal holds given the past, for each row. Goals on
+    several rates, such as ratios of groups, take each rate as constant while it holds. Rows of one
+    person are dependent: pass `groups`, and send a person to one server. A label is known on the
+    server that has its decision.
 
     Examples
     --------
@@ -195,7 +197,7 @@ class GoalMonitor:
         time : datetime, number or array of these, default=None
             When rows were decided, in seconds since 1970 or datetimes; None is now.
         id : array-like of shape (n_rows,), default=None
-            Names of rows whose labels come later.
+            Names of rows whose labels come later. A name is remembered until its label comes.
         groups : array-like of shape (n_rows,), default=None
             Rows of one value are dependent, as those of one person: those in one period count as
             one, by their mean.
@@ -383,7 +385,7 @@ class GoalMonitor:
         best, share, weight = np.full(len(decided), -np.inf), *np.zeros((2, len(decided)))
         for code in range(len(data.classes)):
             train = Rows(data.train.columns, np.full(len(decided), code), data.train.weight)
-            x, w = unit.shares(of, _with(data, train), decided)
+            x, w = unit.shares(of, replace(data, train=train), decided)
             harm = np.where(w > 0, bad * (x - 0.5), 0.0)
             worse = harm > best
             best, share, weight = (
@@ -431,7 +433,7 @@ class GoalMonitor:
         if data.closed:
             check_classes([atom for unit in self._units for _, atom in unit.terms], data)
         codes = [encode_classes(rows[name], data.decisions, name) for name in ("decided", "label")]
-        return _with(data, Rows(unlabeled.columns, codes[1], weight)), codes[0]
+        return replace(data, train=replace(unlabeled, label=codes[1])), codes[0]
 
     def _positive(self, labels: list[Any]) -> Any:
         """The positive class; one of two labels if either may be it."""
@@ -523,14 +525,7 @@ class GoalMonitor:
             Settings and counts, without any row. Under "open", rows that wait for a label and
             people of the last period.
         """
-        require_json([self.pos_label, *self._classes, *self._decisions], "labels")
-        for name, row in self._open.items():
-            require_json([name, row["person"]], "id or groups")
-            require_json(row["attributes"], "attributes")
-        for part in (self._counts.rows, self._counts.seen, self._counts.amounts):
-            for _, _, group, by in part:
-                require_json([*group, *by], "a group")
-        return {
+        d = {
             "skbandit.GoalMonitor": VERSION,
             "settings": self._settings(),
             "classes": list(self._classes),
@@ -542,6 +537,13 @@ class GoalMonitor:
                 "people": self._counts.people_to_list(),
             },
         }
+        try:
+            json.dumps(d)
+        except TypeError as error:  # of a label, a group, an id or an attribute
+            raise TypeError(
+                f"pass text or numbers, as JSON does not hold others: {error}"
+            ) from error
+        return d
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any], *, goals: Any = None) -> GoalMonitor:
@@ -719,10 +721,6 @@ class GoalMonitor:
     def _start(self, number: int) -> pd.Timestamp:
         """Beginning of one of the periods of which anything is known."""
         return pd.Timestamp(self._counts.periods[number] * self.period, unit="s")
-
-
-def _with(data: Data, train: Rows) -> Data:
-    return replace(data, train=train)
 
 
 def _listed(values: Any) -> list[Any]:
