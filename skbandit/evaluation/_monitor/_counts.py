@@ -49,11 +49,11 @@ class Counts:
     @property
     def periods(self) -> list[int]:
         """Periods of which anything is known, in order."""
-        known = {period for part in self.people.values() for period, _ in part}
+        numbers = {period for part in self.people.values() for period, _ in part}
         for counts in (self.rows, self.amounts):
             for key in counts:
-                known |= counts[key].keys()
-        return sorted(known)
+                numbers |= counts[key].keys()
+        return sorted(numbers)
 
     def add(
         self,

@@ -13,7 +13,7 @@ import pandas as pd
 
 from skbandit.evaluation._guaranteed import read_range
 from skbandit.evaluation._monitor._counts import Counts, places_of, plain
-from skbandit.evaluation._monitor._lines import Line, Watched
+from skbandit.evaluation._monitor._lines import GoalLine, Watched
 from skbandit.evaluation._monitor._units import Unit, read_claims, read_goal
 from skbandit.evaluation._rate_report import ALL
 from skbandit.logs import read_times
@@ -99,9 +99,9 @@ class GoalMonitor:
     >>> decided = np.where(np.arange(400) % 8 == 0, 0, y_true)  # finds 3 of 4
     >>> monitor.update(decided, y_true, time=day)
     >>> monitor.report()[["goal", "n_rows", "value", "verdict"]]
-                   goal  n_rows  value    verdict
-    0   recall() >= 0.8     400   0.75  undecided
-    1  precision() >= 0.5     400   1.00        met
+                     goal  n_rows  value    verdict
+    0     recall() >= 0.8     400   0.75  undecided
+    1  precision() >= 0.5     150   1.00        met
     """
 
     def __init__(
@@ -494,10 +494,10 @@ class GoalMonitor:
                 raise ValueError(f"id {twice[0]!r} waits for its label in two monitors.")
             total._counts.absorb(other._counts)
             total._open |= other._open
-            for known, more in (
+            for labels, more in (
                 (total._classes, other._classes), (total._decisions, other._decisions)
             ):  # fmt: skip
-                known += [label for label in more if label not in known]
+                labels += [label for label in more if label not in labels]
             total._now = max(total._now, other._now)
         periods = total._counts.periods
         if periods:
@@ -647,7 +647,7 @@ class GoalMonitor:
         }
         return pd.DataFrame(rows, columns=columns).astype(types)
 
-    def _lines(self) -> list[tuple[Line, float]]:
+    def _lines(self) -> list[tuple[GoalLine, float]]:
         """All that is watched, with the evidence that an alarm needs."""
         if not self._decisions:
             return []
@@ -657,7 +657,7 @@ class GoalMonitor:
         lines = watched.lines()
         return list(zip(lines, watched.thresholds(lines, self.false_alarms), strict=True))
 
-    def _row(self, line: Line, threshold: float) -> dict[str, Any]:
+    def _row(self, line: GoalLine, threshold: float) -> dict[str, Any]:
         claim = line.claim
         bound, sign = claim.constraint.bound, claim.sign
         value, (low, high) = line.sum.value(), line.sum.interval(self.false_alarms)

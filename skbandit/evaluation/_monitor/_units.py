@@ -18,7 +18,7 @@ from skbandit.rates._kinds import OUTCOME, SPENT, Atom, Cells, ClassSlot, Slot
 
 Range = tuple[float, float]
 
-_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+_READABLE: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -97,8 +97,8 @@ class Unit:
         total, weight = np.zeros(len(decided)), np.zeros(len(decided))
         if self.atom.kind == OUTCOME:
             rows = data.train
-            known = np.isfinite(rows.numbers(self.atom.amount or "", repr(self.atom)))
-            data = replace(data, train=replace(rows, weight=rows.weight * known))
+            measured = np.isfinite(rows.numbers(self.atom.amount or "", repr(self.atom)))
+            data = replace(data, train=replace(rows, weight=rows.weight * measured))
         try:
             if self.counted and self.atom.cells is None:
                 success, weight = trials_at(self.atoms(of, data)[0][1], data, decided)
@@ -251,12 +251,12 @@ def read_goal(text: str) -> Constraint:
                 function = abs if name == "abs" else read(ast.Name(name))
                 named = {word.arg: read(word.value) for word in keywords if word.arg}
                 return function(*map(read, args), **named)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-                return _OPERATORS[type(op)](read(left), read(right))
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _READABLE:
+                return _READABLE[type(op)](read(left), read(right))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return -read(operand)
-            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPERATORS:
-                return _OPERATORS[type(op)](read(left), read(right))
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _READABLE:
+                return _READABLE[type(op)](read(left), read(right))
             case ast.List(elts=elements):
                 return [read(element) for element in elements]
             case ast.Tuple(elts=elements):
