@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,11 +49,11 @@ class Counts:
     @property
     def periods(self) -> list[int]:
         """Periods of which anything is known, in order."""
-        known = {period for part in self.people.values() for period, _ in part}
+        numbers = {period for part in self.people.values() for period, _ in part}
         for counts in (self.rows, self.amounts):
             for key in counts:
-                known |= counts[key].keys()
-        return sorted(known)
+                numbers |= counts[key].keys()
+        return sorted(numbers)
 
     def add(
         self,
@@ -267,13 +267,3 @@ def plain(value: Any) -> Any:
     """A scalar as a plain Python object, None if it is missing."""
     value = value.item() if hasattr(value, "item") else value
     return None if value is None or value is pd.NA or value != value else value
-
-
-def require_json(values: Mapping[str, Any] | list[Any], name: str) -> None:
-    """Require values that JSON keeps: text, numbers, booleans and None."""
-    listed = values.values() if isinstance(values, Mapping) else values
-    for value in listed:
-        if not (value is None or isinstance(value, str | int | float)):
-            raise TypeError(
-                f"{name} has {value!r:.80}, which JSON does not hold: pass text or numbers."
-            )

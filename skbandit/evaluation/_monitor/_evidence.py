@@ -41,10 +41,10 @@ from skbandit.evaluation._guaranteed import BETS, WeightedShares
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-FEW = 20.0
+LEAST_EXPANDED = 20.0
 """Count below which the logarithm of its factorial is not expanded."""
 
-SMALL = 0.01
+NEAR = 0.01
 """Relative distance below which a deviance is expanded."""
 
 DEEP = 1e-280
@@ -108,7 +108,7 @@ def log_evidence(successes: ArrayLike, trials: ArrayLike, bound: ArrayLike) -> n
 def _deviance(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Return x log(x / mean) - x + mean, without cancellation (Loader 2000)."""
     d = np.divide(x - mean, mean, out=np.where(x > 0, np.inf, 0.0), where=mean > 0)
-    near = np.abs(d) < SMALL
+    near = np.abs(d) < NEAR
     e = np.where(near, d, 0.0)
     series = e**2 * (
         1 / 2 - e * (1 / 6 - e * (1 / 12 - e * (1 / 20 - e * (1 / 30 - e * (1 / 42 - e / 56)))))
@@ -119,19 +119,19 @@ def _deviance(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
 
 def _factorial(n: np.ndarray) -> np.ndarray:
     """Logarithm of n! without n log n - n."""
-    m = np.maximum(n, FEW)
+    m = np.maximum(n, LEAST_EXPANDED)
     series = 0.5 * np.log(2 * np.pi * m) + (1 / 12 - (1 / 360 - 1 / (1260 * m**2)) / m**2) / m
-    few = np.minimum(n, FEW)
-    return np.where(n < FEW, gammaln(few + 1.0) - _power(few), series)
+    few = np.minimum(n, LEAST_EXPANDED)
+    return np.where(n < LEAST_EXPANDED, gammaln(few + 1.0) - _power(few), series)
 
 
 def _half_factorial(n: np.ndarray) -> np.ndarray:
     """Logarithm of Gamma(n + 1/2) without n log n - n and half of log(2 pi)."""
-    m = np.maximum(n, FEW)
+    m = np.maximum(n, LEAST_EXPANDED)
     series = -(1 / 24 - (7 / 2880 - 31 / (40320 * m**2)) / m**2) / m
-    few = np.minimum(n, FEW)
+    few = np.minimum(n, LEAST_EXPANDED)
     exact = gammaln(few + 0.5) - _power(few) - 0.5 * np.log(2 * np.pi)
-    return np.where(n < FEW, exact, series)
+    return np.where(n < LEAST_EXPANDED, exact, series)
 
 
 def _power(n: np.ndarray) -> np.ndarray:
@@ -228,14 +228,14 @@ class Tally:
 
     def _log_capital(self, bound: float) -> np.ndarray:
         """Logarithms of capital before each period, (T + 1, n_bets), of bets on amounts."""
-        known: dict[float, np.ndarray] = self.__dict__.setdefault("_capitals", {})
-        if bound not in known:
+        tables: dict[float, np.ndarray] = self.__dict__.setdefault("_capitals", {})
+        if bound not in tables:
             gains = [
                 np.zeros(len(BETS)) if part is None else log_capital(part, np.array([bound]))[0]
                 for part in self.amounts
             ]
-            known[bound] = np.cumsum([np.zeros(len(BETS)), *gains], axis=0)
-        return known[bound]
+            tables[bound] = np.cumsum([np.zeros(len(BETS)), *gains], axis=0)
+        return tables[bound]
 
 
 def _squares(part: WeightedShares) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time as clock
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation._guaranteed import read_range
-from skbandit.evaluation._monitor._counts import Counts, places_of, plain, require_json
-from skbandit.evaluation._monitor._lines import Line, Watched
+from skbandit.evaluation._monitor._counts import Counts, places_of, plain
+from skbandit.evaluation._monitor._lines import GoalLine, Watched
 from skbandit.evaluation._monitor._units import Unit, read_claims, read_goal
 from skbandit.evaluation._rate_report import ALL
 from skbandit.logs import read_times
@@ -82,9 +83,10 @@ class GoalMonitor:
 
     Notes
     -----
-    The evidence is a supermartingale while the goal holds given the past, for each row: see the
-    user guide. Goals on several rates, such as ratios of groups, take each rate as constant while
-    it holds. Rows of one person are dependent: pass `groups`.
+    The evidence is a supermartingale while the goal holds given the past, for each row. Goals on
+    several rates, such as ratios of groups, take each rate as constant while it holds. Rows of one
+    person are dependent: pass `groups`, and send a person to one server. A label is known on the
+    server that has its decision.
 
     Examples
     --------
@@ -97,9 +99,9 @@ class GoalMonitor:
     >>> decided = np.where(np.arange(400) % 8 == 0, 0, y_true)  # finds 3 of 4
     >>> monitor.update(decided, y_true, time=day)
     >>> monitor.report()[["goal", "n_rows", "value", "verdict"]]
-                   goal  n_rows  value    verdict
-    0   recall() >= 0.8     400   0.75  undecided
-    1  precision() >= 0.5     400   1.00        met
+                     goal  n_rows  value    verdict
+    0     recall() >= 0.8     400   0.75  undecided
+    1  precision() >= 0.5     150   1.00        met
     """
 
     def __init__(
@@ -195,7 +197,7 @@ class GoalMonitor:
         time : datetime, number or array of these, default=None
             When rows were decided, in seconds since 1970 or datetimes; None is now.
         id : array-like of shape (n_rows,), default=None
-            Names of rows whose labels come later.
+            Names of rows whose labels come later. A name is remembered until its label comes.
         groups : array-like of shape (n_rows,), default=None
             Rows of one value are dependent, as those of one person: those in one period count as
             one, by their mean.
@@ -383,7 +385,7 @@ class GoalMonitor:
         best, share, weight = np.full(len(decided), -np.inf), *np.zeros((2, len(decided)))
         for code in range(len(data.classes)):
             train = Rows(data.train.columns, np.full(len(decided), code), data.train.weight)
-            x, w = unit.shares(of, _with(data, train), decided)
+            x, w = unit.shares(of, replace(data, train=train), decided)
             harm = np.where(w > 0, bad * (x - 0.5), 0.0)
             worse = harm > best
             best, share, weight = (
@@ -431,7 +433,7 @@ class GoalMonitor:
         if data.closed:
             check_classes([atom for unit in self._units for _, atom in unit.terms], data)
         codes = [encode_classes(rows[name], data.decisions, name) for name in ("decided", "label")]
-        return _with(data, Rows(unlabeled.columns, codes[1], weight)), codes[0]
+        return replace(data, train=replace(unlabeled, label=codes[1])), codes[0]
 
     def _positive(self, labels: list[Any]) -> Any:
         """The positive class; one of two labels if either may be it."""
@@ -492,10 +494,10 @@ class GoalMonitor:
                 raise ValueError(f"id {twice[0]!r} waits for its label in two monitors.")
             total._counts.absorb(other._counts)
             total._open |= other._open
-            for known, more in (
+            for labels, more in (
                 (total._classes, other._classes), (total._decisions, other._decisions)
             ):  # fmt: skip
-                known += [label for label in more if label not in known]
+                labels += [label for label in more if label not in labels]
             total._now = max(total._now, other._now)
         periods = total._counts.periods
         if periods:
@@ -523,14 +525,7 @@ class GoalMonitor:
             Settings and counts, without any row. Under "open", rows that wait for a label and
             people of the last period.
         """
-        require_json([self.pos_label, *self._classes, *self._decisions], "labels")
-        for name, row in self._open.items():
-            require_json([name, row["person"]], "id or groups")
-            require_json(row["attributes"], "attributes")
-        for part in (self._counts.rows, self._counts.seen, self._counts.amounts):
-            for _, _, group, by in part:
-                require_json([*group, *by], "a group")
-        return {
+        d = {
             "skbandit.GoalMonitor": VERSION,
             "settings": self._settings(),
             "classes": list(self._classes),
@@ -542,6 +537,13 @@ class GoalMonitor:
                 "people": self._counts.people_to_list(),
             },
         }
+        try:
+            json.dumps(d)
+        except TypeError as error:  # of a label, a group, an id or an attribute
+            raise TypeError(
+                f"pass text or numbers, as JSON does not hold others: {error}"
+            ) from error
+        return d
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any], *, goals: Any = None) -> GoalMonitor:
@@ -645,7 +647,7 @@ class GoalMonitor:
         }
         return pd.DataFrame(rows, columns=columns).astype(types)
 
-    def _lines(self) -> list[tuple[Line, float]]:
+    def _lines(self) -> list[tuple[GoalLine, float]]:
         """All that is watched, with the evidence that an alarm needs."""
         if not self._decisions:
             return []
@@ -655,7 +657,7 @@ class GoalMonitor:
         lines = watched.lines()
         return list(zip(lines, watched.thresholds(lines, self.false_alarms), strict=True))
 
-    def _row(self, line: Line, threshold: float) -> dict[str, Any]:
+    def _row(self, line: GoalLine, threshold: float) -> dict[str, Any]:
         claim = line.claim
         bound, sign = claim.constraint.bound, claim.sign
         value, (low, high) = line.sum.value(), line.sum.interval(self.false_alarms)
@@ -719,10 +721,6 @@ class GoalMonitor:
     def _start(self, number: int) -> pd.Timestamp:
         """Beginning of one of the periods of which anything is known."""
         return pd.Timestamp(self._counts.periods[number] * self.period, unit="s")
-
-
-def _with(data: Data, train: Rows) -> Data:
-    return replace(data, train=train)
 
 
 def _listed(values: Any) -> list[Any]:

@@ -24,7 +24,7 @@ SURE = 0.999
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class GoalLine:
     """A goal on a group or pair: a row of the report.
 
     Attributes
@@ -61,12 +61,12 @@ class Watched:
     counts: Counts
     data: Data
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[GoalLine]:
         """All lines, goal by goal, those of all rows first."""
         parts = [line for claim in self.claims for line in self._lines(claim)]
         return sorted(parts, key=lambda line: (line.claim.goal, bool(line.by)))
 
-    def thresholds(self, lines: Sequence[Line], false_alarms: float) -> list[float]:
+    def thresholds(self, lines: Sequence[GoalLine], false_alarms: float) -> list[float]:
         """Logarithms of the evidence that alarms need, so that all are false at most so often.
 
         Each goal has the same part of the error. Half of it is for groups of `by`, if there are.
@@ -89,16 +89,16 @@ class Watched:
             shares.append(share * n_goals * (2 if line.claim.goal in split else 1))
         return np.log(np.array(shares) / false_alarms).tolist()
 
-    def _lines(self, claim: Claim) -> Iterator[Line]:
+    def _lines(self, claim: Claim) -> Iterator[GoalLine]:
         rate, pieces = claim.rate, claim.pieces
         joint = " / " if rate.denominator is not None else " - "
-        known: dict[Key, None] = {}
+        keys: dict[Key, None] = {}
         for piece in pieces:
-            known |= dict.fromkeys(key for key in self.counts.seen if key[0] == piece.unit)
-        for by in sorted({key[3] for key in known}, key=_order):
+            keys |= dict.fromkeys(key for key in self.counts.seen if key[0] == piece.unit)
+        for by in sorted({key[3] for key in keys}, key=_order):
             groups: list[tuple[Any, ...]] = [()]
             if (grouped := rate.grouped_by) is not None:
-                members = sorted({k[2] for k in known if k[3] == by and k[2]}, key=_order)
+                members = sorted({k[2] for k in keys if k[3] == by and k[2]}, key=_order)
                 groups = list(permutations(members, grouped[1]))
             classes: list[tuple[Any, ...]] = [()]
             if (several := rate.over_classes) is not None:
@@ -140,7 +140,7 @@ class Watched:
 
     def _line(
         self, claim: Claim, filled: Sequence[tuple[Piece, Any, Any]], on: str, by: tuple[Any, ...]
-    ) -> Line:
+    ) -> GoalLine:
         periods = self.counts.periods
         keys = [self._key(piece, of, group, by) for piece, of, group in filled]
         terms = []
@@ -164,7 +164,7 @@ class Watched:
         first = max((min((p for p, _ in part), default=0) for _, part in seen), default=0)
         names = ", ".join(filter(None, [on, *map(str, by)])) or ALL
         n_labels = float(n_labeled) if with_label else np.nan
-        return Line(claim, names, by, total, float(n_rows), n_labels, unknown, first)
+        return GoalLine(claim, names, by, total, float(n_rows), n_labels, unknown, first)
 
     def _apart(self, a: Key, b: Key) -> bool:
         """Whether no row can count in both."""

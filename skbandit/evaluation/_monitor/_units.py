@@ -18,7 +18,7 @@ from skbandit.rates._kinds import OUTCOME, SPENT, Atom, Cells, ClassSlot, Slot
 
 Range = tuple[float, float]
 
-_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+_READABLE: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -256,12 +256,12 @@ def read_goal(text: str) -> Constraint:
                 function = abs if name == "abs" else read(ast.Name(name))
                 named = {word.arg: read(word.value) for word in keywords if word.arg}
                 return function(*map(read, args), **named)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-                return _OPERATORS[type(op)](read(left), read(right))
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _READABLE:
+                return _READABLE[type(op)](read(left), read(right))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return -read(operand)
-            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPERATORS:
-                return _OPERATORS[type(op)](read(left), read(right))
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _READABLE:
+                return _READABLE[type(op)](read(left), read(right))
             case ast.List(elts=elements):
                 return [read(element) for element in elements]
             case ast.Tuple(elts=elements):
