@@ -144,6 +144,11 @@ def run_stream(stream, folder):
     assert stream.row("replay, learning", list(stream.write_log(folder, 1000)))["events/s"] > 0
 
 
+def run_tables(tables, folder):
+    for name, (_, (_, _, n_classes)) in tables.TASKS.items():
+        assert tables.row(name, 600, 3, min(n_classes, 3))["CPU s"] > 0
+
+
 def run_waits(waits, folder):
     assert waits.seconds(list(waits.WAYS)[:1])
 
