@@ -145,21 +145,21 @@ def _values(
     evaluated: EvaluatedLog,
     usual: EvaluatedLog,
     group: np.ndarray | None,
-    known: Sequence[np.ndarray | None] = (None, None),
+    certain: Sequence[np.ndarray | None] = (None, None),
 ) -> str:
     """Bars of the mean rewards of two policies and of their difference.
 
-    `known` are parts of the rewards that are known of each action.
+    `certain` are parts of the rewards that are certain of each action.
     """
     ours, theirs = (
         value_of_evaluated(rule, None if rule.of_arms is None else part, group)
-        for rule, part in zip((evaluated, usual), known, strict=True)
+        for rule, part in zip((evaluated, usual), certain, strict=True)
     )
     estimates = {"this policy": ours, TODAY: theirs, "difference": ours - theirs}
-    return _page.bars(_named(estimates, name))
+    return _page.bars(_as_report(estimates, name))
 
 
-def _named(estimates: Mapping[str, Any], goal: str) -> pd.DataFrame:
+def _as_report(estimates: Mapping[str, Any], goal: str) -> pd.DataFrame:
     """Estimates as a report on a goal, which is an amount, also if all are between 0 and 1."""
     table = estimates_table(estimates, 0.95).assign(goal=goal)
     form = "" if goal == ESTIMATES else "amount"
@@ -194,22 +194,22 @@ def _less_spent(
     spent, rate = spend
     log = rules[0].log
     events = np.arange(len(log)), log.action
-    known = [_amounts(goals, rate, case, log, rule.arms) for rule in rules]
+    certain = [_amounts(goals, rate, case, log, rule.arms) for rule in rules]
     means = {"this policy": rules[0], TODAY: rules[1]}
     rows = []
-    for (rule, of), amounts in zip(means.items(), known, strict=True):
+    for (rule, of), amounts in zip(means.items(), certain, strict=True):
         logged = replace(log, reward=amounts[events])
         of_rule = replace(of, log=logged)
         estimate = value_of_evaluated(of_rule, None if of.of_arms is None else amounts, group)
         rows.append((rule, estimate))
-    spending = _named(dict(rows), spent)
+    spending = _as_report(dict(rows), spent)
     spending["effective_n"] = spending["n_rows"]  # what is spent is known of every row
     sign = 1.0 if goals.declared is None or goals.declared.greater_is_better else -1.0
-    net = replace(log, reward=log.reward - sign * known[0][events])
+    net = replace(log, reward=log.reward - sign * certain[0][events])
     ours, theirs = (replace(rule, log=net) for rule in rules)
     word = "less" if sign > 0 else "plus"
     head = _page.paragraph(f"What is spent, and the value {word} that, if both have one unit:")
-    negative = [-sign * amounts for amounts in known]
+    negative = [-sign * amounts for amounts in certain]
     return (
         head
         + _page.bars(spending)

@@ -269,7 +269,7 @@ def _finite(limits: tuple[float, float], report: pd.DataFrame) -> tuple[float, f
         values[np.isfinite(values)].min(initial=0),
         values[np.isfinite(values)].max(initial=0),
     )
-    step = _step((most - least) / 4 or 1.0)
+    step = _round_step((most - least) / 4 or 1.0)
     low, high = step * np.floor(least / step), step * np.ceil(most / step)
     return (
         limits[0] if np.isfinite(limits[0]) else float(low),
@@ -277,7 +277,7 @@ def _finite(limits: tuple[float, float], report: pd.DataFrame) -> tuple[float, f
     )
 
 
-def _step(least: float) -> float:
+def _round_step(least: float) -> float:
     """The smallest of 1, 2 and 5 times a power of 10 that is at least so large."""
     power = 10.0 ** np.floor(np.log10(least))
     return float(next(digit * power for digit in (1, 2, 5, 10) if digit * power >= 0.999 * least))

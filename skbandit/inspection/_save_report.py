@@ -418,7 +418,7 @@ def _of_classes(case: Case, decided: np.ndarray, **classes: Any) -> list[Section
         body += _page.plain_table(heads, rows, numbers=len(labels) + 1)
     else:
         wrong = pairs[pairs["class"] != pairs["decided"]]
-        body += _page.paragraph("The most frequent errors:") + _counted(
+        body += _page.paragraph("The most frequent errors:") + _most_frequent(
             wrong.value_counts(), ("class", "decided as", "rows")
         )
     options = {"attributes": case.columns.frame, **case.dependence, **classes}
@@ -435,11 +435,11 @@ def _changes(
     kinds = pd.DataFrame({"then": then[changed], "now": now[changed]})
     body = _how_many(changed, rule)
     if len(kinds):
-        body += _counted(kinds.value_counts(), (rule, "here", "rows"))
+        body += _most_frequent(kinds.value_counts(), (rule, "here", "rows"))
     return [("What is decided differently", body + _of_whom(changed, groups))]
 
 
-def _counted(counts: pd.Series, headings: Sequence[str]) -> str:
+def _most_frequent(counts: pd.Series, headings: Sequence[str]) -> str:
     """A table of the most frequent pairs, and how many rows the others are."""
     first = counts.iloc[:MOST_CHANGES].reset_index()
     rows = [(a, b, f"{count:,}") for a, b, count in first.itertuples(index=False)]

@@ -223,14 +223,14 @@ def off_policy_value(
 
 
 def value_of_evaluated(
-    evaluated: EvaluatedLog, known: np.ndarray | None, group: np.ndarray | None
+    evaluated: EvaluatedLog, certain: np.ndarray | None, group: np.ndarray | None
 ) -> OffPolicyEstimate:
-    """The "snips" estimate; of rewards of which a part is known of each arm, only the rest is.
+    """The "snips" estimate; of rewards of which a part is certain of each arm, only the rest is.
 
-    `known` has shape (n_events, n_arms), None if nothing is.
+    `certain` has shape (n_events, n_arms), None if nothing is.
     """
-    method = "snips" if known is None else "sndr"
-    return _estimate(evaluated, known, group, method, METHODS[method], None)
+    method = "snips" if certain is None else "sndr"
+    return _estimate(evaluated, certain, group, method, METHODS[method], None)
 
 
 def _estimate(
