@@ -18,6 +18,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the processors: one
 collect_ignore = []
 if find_spec("matplotlib") is None:
     collect_ignore += ["skbandit/inspection"]
+if find_spec("skl2onnx") is None or find_spec("onnxruntime") is None:
+    collect_ignore += ["skbandit/export"]
 if find_spec("pyarrow") is None:
     collect_ignore += [
         "skbandit/datasets/_parquet.py",

@@ -6,6 +6,8 @@ import os
 os.environ.setdefault("MPLBACKEND", "Agg")  # no snippet waits for a window to be closed
 
 NEEDED = {
+    "how_to/after_the_first_day.md": "matplotlib",
+    "how_to/export.md": "onnxruntime",
     "how_to/figures.md": "matplotlib",
     "how_to/large_logs.md": "pyarrow",
     "how_to/reports.md": "matplotlib",

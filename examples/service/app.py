@@ -14,6 +14,7 @@ from choices import choose as choose_arm
 from fastapi import FastAPI, HTTPException, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from goals import Goals
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 RELOAD_SECONDS = 0.2
@@ -66,6 +67,7 @@ class Worker:
         self.rows = asyncio.Queue()
         self.disk = ThreadPoolExecutor(1, initializer=self.open)
         self.database = store.connect()
+        self.goals, self.watching = Goals(), asyncio.Lock()
 
     def open(self):
         self.writer = store.connect()
@@ -212,6 +214,14 @@ async def health():
     except Exception as error:
         log.exception("cannot read the database")
         return JSONResponse({"status": "error", "errors": [f"The database: {error}"]}, 503)
+
+
+@app.get("/goals")
+async def goals():
+    """Whether the goals of `goals.py` still hold, at all times with few false alarms."""
+    worker = app.state.worker
+    async with worker.watching:
+        return await asyncio.to_thread(worker.goals.report)
 
 
 @app.get("/metrics")

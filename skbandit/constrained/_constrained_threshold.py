@@ -133,7 +133,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         the row may be a part, among the models trained.
     objective_report_ : DataFrame
         One row: `objective`; its `value`, `cross_fitted`, `ci_low`, `ci_high` and `unconstrained`,
-        as in `constraint_report_`.
+        as in `constraint_report_`; `best_unconstrained`, of the best rule without constraints.
     confidence_level_ : float
         The level that was reached; 0.5 if the rates meet their bounds without a margin, nan if
         they miss them, in an error's `closest_`.
@@ -400,7 +400,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             Columns in the order of `classes_`.
         """
         check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
+        return self._by_class(self.estimator_.predict_proba(X))
 
     @available_if(_estimator_has("predict_log_proba"))
     def predict_log_proba(self, X: Any, *, attributes: Any = None) -> np.ndarray:
@@ -419,7 +419,13 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             Columns in the order of `classes_`.
         """
         check_is_fitted(self)
-        return self.estimator_.predict_log_proba(X)
+        return self._by_class(self.estimator_.predict_log_proba(X))
+
+    def _by_class(self, values: np.ndarray) -> np.ndarray:
+        """Columns of `estimator_`, which may list its classes in another order, in that of ours."""
+        listed = np.asarray(self.estimator_.classes_).tolist()
+        order = [listed.index(label) for label in self.classes_.tolist()]
+        return values if order == sorted(order) else np.asarray(values)[:, order]
 
     def _scores(self, X: Any) -> np.ndarray:
         scores = responses(self.estimator_, X, self.response_method_, self._classes)

@@ -23,6 +23,7 @@ from skbandit.constrained.fits._fit_rows import (
     with_dependent,
 )
 from skbandit.rates import Rate
+from skbandit.utils._fitted_rows import fitted_rows
 from skbandit.utils._fitting import report_progress
 from skbandit.utils._sklearn_compat import CallbackSupportMixin, StrOptions
 from skbandit.utils._validation import check_squares, explained_entries
@@ -80,6 +81,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         self.classes_, self._positive = classes.labels, classes.positive
         label = (y == classes.positive).astype(np.int8)
         train_rows = read_rows(given, label, sample_weight, attributes, y=y_given)
+        self._fitted_rows = fitted_rows(given, label)
         X_extra, extra_rows = read_extra(
             given_extra,
             classes,

@@ -43,6 +43,7 @@ from skbandit.measure import (
 from skbandit.prices._dual import ShadowPrices
 from skbandit.prices._levels import weak_level
 from skbandit.rates import Constraint
+from skbandit.utils._fitted_rows import FittedRows, share_fitted, warn_of_fitted_rows
 from skbandit.utils._validation import check_level, warn
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     _constraints: tuple[Constraint, ...]
     _every: tuple[Constraint, ...]
     _declared_constraints: tuple[Constraint, ...]
+    _fitted_rows: FittedRows | None
     _report_columns: dict[str, Any]  # of constraint_report_
     _objective_row: dict[str, Any]  # of objective_report_
     multipliers_: np.ndarray
@@ -126,7 +128,9 @@ class ConstrainedClassifierMixin(ClassifierMixin):
 
         `objective`; `value` on the training rows; `cross_fitted` out of fold, the value to expect
         on new data, with its 95% interval from `ci_low` to `ci_high`, of `value` if it is missing;
-        `unconstrained`, the best without constraints among the models trained.
+        `unconstrained`, that of the classifier which the column of `constraint_report_` is of, the
+        plain one at its usual threshold; `best_unconstrained`, that of the best rule without
+        constraints among the models trained. What all constraints cost is relative to the latter.
         """
         row = vars(self).get("_objective_row")
         if row is None:
@@ -219,11 +223,18 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             than their number suggests, and so do dependent ones: intervals are based on
             `effective_n`, the number of independent rows of equal weight in the denominator of
             `value` that would tell as much, the smallest if it combines several rates.
+
+        Warns
+        -----
+        UserWarning
+            If a fifth of the rows or more were in the fit.
         """
         check_is_fitted(self)
         check_level(confidence_level)
         extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
         both, data = self._read(X, y, sample_weight, attributes, extra, self._both_scores)
+        if y is not None:
+            warn_of_fitted_rows(share_fitted(self._fitted_rows, X, data.train.label))
         data = with_dependent(data, groups, (X, y), groups_extra, X_extra)
         decided, plain, expected = self._both_decided(both, data)
         goals = bind_constraints(self._deciding(data, decided), data, allow_empty=True)

@@ -48,6 +48,7 @@ from skbandit.constrained.fits._weighted_fits import (
     stacked,
 )
 from skbandit.constrained.rounds._rounds import Criterion
+from skbandit.constrained.rules._advice import warn_of_costly_level
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.constrained.rules._recalibrate import NamedRecalibration, Recalibration
@@ -55,6 +56,7 @@ from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.measure import Columns, Data
 from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Rate
+from skbandit.utils._fitted_rows import fitted_rows
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import available_if, count_rows, fit_context
@@ -313,8 +315,9 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         prices : ShadowPrices
             Of the constraints that were measured.
         """
-        rows, orientation = goals.measured.rows, self._classes.orientation
-        self._set_rules(choice, criterion, orientation * scores[0][rows])
+        rows, margins = goals.measured.rows, None
+        signed = self._classes.orientation * scores[0][rows]
+        self._set_rules(choice, criterion, signed)
         self.confidence_level_ = choice.level
         self._take_constraints(goals)
         self._set_prices(goals, prices)
@@ -323,7 +326,6 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             decided[rows] = choice.rule.decided
         plain = self._usual(scores[1])
         report = self._report(decided, goals.data, goals.constraints, plain)
-        margins = None
         if limits is not None:
             margins = limits.margins(goals.measured_indicators(choice.rule.decided))
             if isinstance(criterion, CostCriterion):
@@ -343,16 +345,15 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         if self._unknown_groups is not None:
             self._unknown_groups = self._unknown_groups.without_rows()
         if not self.feasible_:
-            why, proven = self._why_not(
-                report, goals, criterion, choice, orientation * scores[0][rows]
-            )
+            why, proven = self._why_not(report, goals, criterion, choice, signed)
             raise InfeasibleConstraintsError(
                 f"{why} {known_rows_advice(report, goals.constraints)}The closest classifier is "
                 "in the error's closest_.",
                 self,
                 proven=proven,
             )
-        if final is not None and not self._classes.of_two:
+        if isinstance(criterion, CostCriterion):
+            warn_of_costly_level(goals, criterion, signed, choice)
             warn_of_other_rule(self.constraint_report_, goals)
         free = choice.level if limits is None else None
         self._warn_of_weak_fit(goals, decided, plain, free)
@@ -388,6 +389,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         declared.require_pos_label(rows.classes, self.pos_label, rows.data)
         self.classes_, self._positive = rows.classes.labels, rows.classes.positive
         self._other_decisions = rows.classes.others
+        self._fitted_rows = fitted_rows(rows.X, rows.data.train.label)
         return rows
 
     @property

@@ -148,7 +148,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         the row may be a part, among the models trained.
     objective_report_ : DataFrame
         One row: `objective`; its `value`, `cross_fitted`, `ci_low`, `ci_high` and `unconstrained`,
-        as in `constraint_report_`.
+        as in `constraint_report_`; `best_unconstrained`, of the best rule without constraints.
     feasible_ : bool
         Whether all constraints are satisfied; False only in an error's `closest_`.
     n_features_in_ : int

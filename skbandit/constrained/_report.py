@@ -196,13 +196,15 @@ def objective_row(
     value, rate = measured["value" if held_out is None else "cross_fitted"]
     rows = (on_train, decisions) if held_out is None else (on_all, held_out)
     low, high = (np.nan, np.nan) if np.isnan(value) else interval(rate, *rows, INTERVAL_LEVEL)
+    plain = worst(unconstrained, on_all)[0]
+    best = sign * np.fmin(sign * plain, free)  # the plain one may not be, for this objective
     return {
         "objective": repr(goals.declared.objective),
         **{name: number for name, (number, _) in measured.items()},
         "ci_low": low,
         "ci_high": high,
-        # the plain classifier may not be the best for this objective
-        "unconstrained": sign * np.fmin(sign * worst(unconstrained, on_all)[0], free),
+        "unconstrained": best if unconstrained is None else plain,
+        "best_unconstrained": best,
     }
 
 
@@ -452,7 +454,9 @@ def missed_by_costs(table: pd.DataFrame, goals: Goals, limits: Any, decided: np.
 
 
 def warn_of_other_rule(table: pd.DataFrame, goals: Goals) -> None:
-    """Warn if the final rule misses bounds on its training rows by more than noise."""
+    """Warn if the final rule, if it is another, misses bounds on its rows by more than noise."""
+    if "cross_fitted" not in table:
+        return
     wide = (table["ci_high"] - table["ci_low"]).to_numpy()
     beyond = goals.constraints.sign * (table["value"] - table["bound"]).to_numpy()
     far = goals.is_measured & (beyond > np.maximum(wide, FAR))

@@ -200,12 +200,21 @@ def _open_dataset(source: Any, name: str) -> _Opened:
             dataset = datasets.dataset([file for part in parts for file in part], format="parquet")
     if not dataset.files:
         raise ValueError(f"{name}={files[0]!r} is a folder without files.")
+    _refuse_repeats(dataset.files, name)
     folders = _values_of_folders(dataset.files)
     schema = dataset.schema
     for column, value in folders[dataset.files[0]].items():
         if column not in schema.names:
             schema = schema.append(_literal_field(column, value))
     return _Opened(dataset, schema, folders)
+
+
+def _refuse_repeats(files: Sequence[str], name: str) -> None:
+    """Require each file once, whatever folders and patterns it is in."""
+    counts = Counter(os.path.realpath(file) for file in files)
+    for file, times in counts.items():
+        if times > 1:
+            raise ValueError(f"{name} has the file {file!r} {times} times: name it once.")
 
 
 def _matching(path: str, name: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from skbandit.evaluation._difference import PolicyDifference
 from skbandit.evaluation._model_selection import OffPolicyScorer, ReplayScorer, ReplaySplit
+from skbandit.evaluation._monitor._goal_monitor import GoalMonitor
 from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate
 from skbandit.evaluation._off_policy._off_policy_value import off_policy_blocks, off_policy_value
 from skbandit.evaluation._off_policy._slates import replay_slates, slate_ips, slate_pseudo_inverse
@@ -13,6 +14,7 @@ from skbandit.evaluation._replay._engine import replay
 from skbandit.evaluation._replay._result import ReplayResult
 
 __all__ = [
+    "GoalMonitor",
     "OffPolicyEstimate",
     "OffPolicyScorer",
     "PolicyDifference",

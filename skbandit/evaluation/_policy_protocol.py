@@ -95,8 +95,9 @@ def check_not_learned(policy: Any, X: Any, log: Log) -> bool:
     learned = hasattr(policy, "_has_learned") and policy._has_learned(X, log)
     if learned:
         warn(
-            "the policy was fitted to this very log, so the estimate is optimistic: evaluate it on "
-            "later events, or replay sklearn.base.clone(policy), which starts unfitted.",
+            "the policy was fitted to this very log, or to rows of it, so the estimate is "
+            "optimistic: evaluate it on later events, or replay sklearn.base.clone(policy), which "
+            "starts unfitted.",
             UserWarning,
         )
     return learned

@@ -21,6 +21,7 @@ from skbandit.measure import (
     form_of,
     groups_behind,
     interval,
+    merge_equal,
     on_given_rows,
     read_measured,
     satisfied,
@@ -28,9 +29,11 @@ from skbandit.measure import (
     verdicts,
     warn_of_few,
     warn_of_unnamed,
+    warn_of_weightless,
 )
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._expression import AbsoluteRate
+from skbandit.rates._kinds import value_text
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
@@ -40,6 +43,9 @@ Goal = Rate | AbsoluteRate | Constraint
 
 ALL, MISSING_GROUP = "all", "(missing)"
 """Labels of the row of all data, and of a group that is missing."""
+
+MOST_NAMED = 3
+"""Groups without a value that a summary names; it counts the others."""
 
 _MARKUP = re.compile(
     r"[\\|`*~@]|<(?=[\w/!?])|&(?=#?\w+;)|\](?=[(\[])|:(?=//)|(?<=www)\.|(?<![^\W_])_|_(?![^\W_])"
@@ -145,7 +151,9 @@ def rate_report(
     given = y_true, y_pred, attributes, sample_weight, pos_label
     rates = [rate_of(goal) for _, goal in named]
     data, positive = read_measured(rates, *given, by=by, labels=labels, groups=groups)
-    return report_goals(named, data, positive, _group_table(by, data), confidence_level)
+    warn_of_unnamed(rates, data)
+    merged = merge_equal(rates, data, positive, _group_table(by, data))
+    return report_goals(named, *merged, confidence_level)
 
 
 def report_goals(
@@ -155,19 +163,22 @@ def report_goals(
     table: pd.DataFrame,
     level: float,
 ) -> pd.DataFrame:
-    """Report named goals on data, at predictions `positive`, by the groups of a table."""
-    warn_of_unnamed(map(rate_of, (goal for _, goal in named)), data)
+    """Report named goals on merged rows, at predictions `positive`, by the groups of a table."""
     columns = table.columns.tolist()
-    parts = [((ALL,) * len(columns), data), *_data_by_group(table, data)]
+    several = {grouped[0] for _, goal in named if (grouped := rate_of(goal).grouped_by)}
+    warn_of_weightless({names: {"train"} for names in sorted(several)}, data)
+    parts = [((ALL,) * len(columns), data, positive)]
+    parts += [(group, data.take(at), positive[at]) for group, at in _rows_by_group(table, data)]
     lines = [
-        replace(line, group=group, data=part, goal=(k, *line.goal[1:]))
+        replace(line, group=group, data=part, decided=decided, goal=(k, *line.goal[1:]))
         for k, (name, goal) in enumerate(named)
-        for group, part in parts[: 1 if _is_split_by(goal, columns) else None]
-        for line in _lines(name, goal, data)
+        for of_all in [[*_lines(name, goal, data)]]
+        for group, part, decided in parts[: 1 if _is_split_by(goal, columns) else None]
+        for line in of_all
     ]
     n_rows = count_rows_of_rates([(x.text, x.rate, x.data, x.may_be_empty) for x in lines])
     figures = [
-        line.figures(positive, level) if rows else (np.nan, 0.0, np.nan, np.nan)
+        line.figures(level) if rows else (np.nan, 0.0, np.nan, np.nan)
         for line, rows in zip(lines, n_rows, strict=True)
     ]
     value, effective, low, high = np.array(figures, dtype=float).reshape(-1, 4).T
@@ -183,7 +194,7 @@ def report_goals(
     )
     if data.dependent is not None:
         n_groups = [
-            groups_behind(line.rate, line.data, positive) if rows else 0
+            groups_behind(line.rate, line.data, line.decided) if rows else 0
             for line, rows in zip(lines, n_rows, strict=True)
         ]
         report.insert(report.columns.tolist().index("effective_n") + 1, "n_groups", n_groups)
@@ -212,6 +223,7 @@ class _Line:
     sign: float
     group: tuple[Any, ...]
     data: Data
+    decided: np.ndarray
     goal: tuple[int, str, str]
     of: str = ""
 
@@ -228,14 +240,17 @@ class _Line:
     @property
     def text(self) -> str:
         """The goal with its group, for warnings."""
-        return self.name if self.overall else f"{self.name} in {', '.join(map(str, self.group))}"
-
-    def figures(self, positive: np.ndarray, level: float) -> tuple[float, float, float, float]:
-        """Value, effective number of rows, and the ends of the interval."""
-        value, rows = value_and_rows(self.rate, self.data, positive)
-        low, high = (
-            (np.nan, np.nan) if np.isnan(value) else interval(self.rate, self.data, positive, level)
+        return (
+            self.name
+            if self.overall
+            else f"{self.name} in {', '.join(map(value_text, self.group))}"
         )
+
+    def figures(self, level: float) -> tuple[float, float, float, float]:
+        """Value, effective number of rows, and the ends of the interval."""
+        here = self.rate, self.data, self.decided
+        value, rows = value_and_rows(*here)
+        low, high = (np.nan, np.nan) if np.isnan(value) else interval(*here, level)
         if self.absolute:
             value = abs(value)
             ends = abs(low), abs(high)
@@ -245,14 +260,14 @@ class _Line:
 
 def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
     """Rows of a goal, one per group of its own, on all data."""
+    none = np.zeros(0)
     if isinstance(goal, Constraint):
         here = replace(goal, lhs=on_given_rows(goal.lhs), rhs=on_given_rows(goal.rhs))
         for side in expand([here.named(name)], data):
             sign = 1.0 if side.sense == "<=" else -1.0
             assert side.part is not None  # it is expanded
-            yield _Line(
-                side.label, side.rate, False, side.bound, sign, (), data, side.part, side.of
-            )
+            goal_part = side.part, side.of
+            yield _Line(side.label, side.rate, False, side.bound, sign, (), data, none, *goal_part)
         return
     absolute = isinstance(goal, AbsoluteRate)
     rate = on_given_rows(goal.rate if isinstance(goal, AbsoluteRate) else goal)
@@ -265,7 +280,8 @@ def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
         if rate.is_form:
             part, of = cell.name(joint), cell.of(joint)
             label = f"{name} [{part}]"
-        yield _Line(label, cell_rate, absolute, np.nan, 1.0, (), data, (0, name, part), of)
+        goal_part = (0, name, part), of
+        yield _Line(label, cell_rate, absolute, np.nan, 1.0, (), data, none, *goal_part)
 
 
 def _is_split_by(goal: Goal, columns: Sequence[str]) -> bool:
@@ -306,8 +322,8 @@ def _check_names(names: Sequence[Any]) -> None:
             raise ValueError(f"by: {name!r} would be two columns of the report; rename it.")
 
 
-def _data_by_group(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any, ...], Data]]:
-    """Each group and the data restricted to it; those with a missing value are the last."""
+def _rows_by_group(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any, ...], np.ndarray]]:
+    """Each group and its rows; those with a missing value are the last."""
     names, rows = table.columns.tolist(), data.train
     if not names:
         return
@@ -324,13 +340,19 @@ def _data_by_group(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any,
         columns = Columns.read(frame, None, len(rows))
         each = Data(Rows(columns, rows.label, rows.weight))
         groups |= dict.fromkeys(each.groups(names, {"train"}, f"by={names}"))
+    warn_of_weightless({tuple(names): {"train"}}, each)
     if any(all(value == ALL for value in group.values) for group in groups):
         raise ValueError(f"by={names}: a group is {ALL!r}, the label of all data; rename it.")
+    number = columns.frame.groupby(names, sort=False).ngroup().to_numpy()
+    inside = np.split(np.argsort(number, kind="stable"), np.cumsum(np.bincount(number))[:-1])
+    first = columns.frame.iloc[[at[0] for at in inside]]
+    rows_of = dict(
+        zip(zip(*(first[name].tolist() for name in names), strict=True), inside, strict=True)
+    )
     for group in sorted(
         groups, key=lambda member: [value == MISSING_GROUP for value in member.values]
     ):
-        inside = columns.member(group, f"by={names}")
-        yield group.values, replace(data, train=replace(rows, weight=rows.weight * inside))
+        yield group.values, rows_of[group.values]
 
 
 def rate_of(goal: Goal) -> Rate:
@@ -487,32 +509,28 @@ def sum_up(report: pd.DataFrame, text: Callable[[Any], str], violated: str) -> s
     overall = (report[[c for c in groups if c not in ("on", "of")]] == ALL).all(axis=1)
     bounded = overall & report["bound"].notna() if "bound" in report else overall & False
     unit, parts = parts_of_rows(report[name])
-    table = parts.assign(effective_n=report["effective_n"].to_numpy())
+    slack = report["slack"].to_numpy() if "slack" in report else np.nan
+    table = parts.assign(effective_n=report["effective_n"].to_numpy(), slack=slack)
     table["verdict"] = report["verdict"].replace("", "not measured").to_numpy()
-    verdict: dict[str, list[str]] = {"met": [], "violated": [], "undecided": [], "not measured": []}
-    for _, rows in table[bounded.to_numpy()].groupby("number", sort=False):
-        for word in ("violated", "undecided", "not measured", "met"):
-            if (part := rows[rows["verdict"] == word]).size:
-                break
-        named = text(rows["declared"].iloc[0])
-        if (n_groups := rows["group"].nunique()) > 1:
-            named += f" in {part['group'].nunique()} of {n_groups} groups or pairs"
-            if word == "undecided" and part["effective_n"].notna().all():
-                fewest = part.iloc[int(np.argmin(part["effective_n"]))]
-                rows_of = f"{count_text(fewest['effective_n'])} rows of {text(fewest['group'])}"
-                named += f" ({rows_of})"
-        verdict[word].append(named)
-    n = sum(map(len, verdict.values()))
-    if not n or len(verdict["not measured"]) == n:
+    table = table[bounded.to_numpy()]
+    if not (table["verdict"] != "not measured").any():
         return "No goals were measured."
-    if len(verdict["met"]) == n:
+    verdict: dict[str, list[str]] = {"violated": [], "undecided": [], "met": [], "not measured": []}
+    n = n_met = 0
+    for _, rows in table.groupby("number", sort=False):
+        words = set(rows["verdict"])
+        n, n_met = n + 1, n_met + (words == {"met"})
+        if "not measured" not in words:  # that all others are met need not be said
+            words.discard("met")
+        for word in words:
+            verdict[word].append(text(rows["declared"].iloc[0]) + _where(rows, word, text))
+    if n_met == n:
         return "The goal is met." if n == 1 else f"All {n} {unit} are met."
-    n_met = len(verdict["met"])
     counts = "" if n == 1 else f"Of {n} {unit}, {n_met} {'is' if n_met == 1 else 'are'} met."
     rest = [
         f"{violated if word == 'violated' else word.capitalize()}: {'; '.join(goals)}."
         for word, goals in verdict.items()
-        if goals and word != "met"
+        if goals
     ]
     if "ci_low" not in report:
         rest.append(
@@ -520,6 +538,22 @@ def sum_up(report: pd.DataFrame, text: Callable[[Any], str], violated: str) -> s
             "on new rows has them."
         )
     return " ".join(filter(None, [counts, *rest]))
+
+
+def _where(rows: pd.DataFrame, word: str, text: Callable[[Any], str]) -> str:
+    """In how many groups of a goal a verdict holds, and of which it is the worst, or all."""
+    part, n_groups = rows[rows["verdict"] == word], rows["group"].nunique()
+    if n_groups <= 1:
+        return ""
+    names = part["group"].drop_duplicates()
+    where = f" in {len(names)} of {n_groups} groups or pairs"
+    if word == "not measured":
+        others = [f"{len(names) - MOST_NAMED} others"] * (len(names) > MOST_NAMED)
+        return f"{where} ({', '.join([*map(text, names[:MOST_NAMED]), *others])})"
+    if word == "undecided" and part["effective_n"].notna().all():
+        worst = part.iloc[int(np.argmin(part["slack"].fillna(np.inf)))]
+        return f"{where} ({count_text(worst['effective_n'])} rows of {text(worst['group'])})"
+    return where
 
 
 def _costs_of(report: pd.DataFrame, digits: int) -> str:
@@ -568,7 +602,10 @@ def _markdown_table(report: pd.DataFrame, digits: int) -> str:
     columns = [("goal", "---", [_cell(text) for text in report[name]])]
     for column in before:
         if column not in (name, "on"):
-            columns.append((_cell(column), "---", [_cell(value) for value in report[column]]))
+            write = str if column == "of" else value_text
+            columns.append(
+                (_cell(column), "---", [_cell(write(value)) for value in report[column]])
+            )
     for heading, column in (("rows", "n_rows"), ("effective rows", "effective_n")):
         columns.append((heading, "---:", [count_text(rows) for rows in report[column]]))
     values = [number(value) or "undefined" for value in report["value"]]

@@ -19,7 +19,7 @@ from skbandit.evaluation._rate_report import (
     report_goals,
 )
 from skbandit.logs import read_table, sum_over_blocks
-from skbandit.measure import BlockReducer, MergedRows
+from skbandit.measure import BlockReducer, MergedRows, warn_of_unnamed
 from skbandit.utils._trials import read_groups
 from skbandit.utils._validation import check_level
 
@@ -155,6 +155,7 @@ def rate_report_blocks(
     if groups is not None:
         persons = data.train.columns.several([groups], f"groups={groups!r}")[groups]
         data = replace(data, dependent=read_groups(persons, len(data)))
+    warn_of_unnamed(rates, data)
     return report_goals(named, data, positive, table, confidence_level)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from html import escape
 from typing import Any
 
@@ -11,6 +12,7 @@ import pandas as pd
 
 from skbandit.evaluation._rate_report import count_text, read_verdicts
 from skbandit.inspection._report_lines import (
+    LONG,
     UNDECIDED,
     Block,
     axis_of,
@@ -19,6 +21,7 @@ from skbandit.inspection._report_lines import (
     goal_blocks,
     number_text,
 )
+from skbandit.rates._kinds import value_text
 
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1a1a1a;--soft:#5c5c5c;--rule:#d4d4d4;--paper:#fff;
@@ -42,7 +45,7 @@ tbody tr+tr td,tbody tr+tr th{border-top:1px solid var(--rule)}
 .bars td+td{padding-left:.4rem}.bars span{white-space:nowrap}
 .bar svg{display:block;overflow:visible}
 .ends span{float:left;color:var(--soft);font-size:.8rem}.ends span+span{float:right}
-.label{display:none}
+.label,.again{display:none}.wide{overflow-x:auto}
 .met{color:var(--met)}.violated{color:var(--violated);font-weight:600}.undecided{color:var(--undecided)}
 .none{color:var(--soft)}
 .sign{display:grid;grid-template-columns:2fr 1fr 2fr;gap:1.5rem;margin-top:2.6rem}
@@ -62,11 +65,18 @@ border-top:1px solid var(--rule)}
 .bars td.number{white-space:normal}.bars td:empty{display:none}
 .label{display:inline;color:var(--soft);font-size:.85rem}
 .sign{grid-template-columns:1fr;gap:2.6rem}}
-@media print{@page{size:A4;margin:18mm}
-:root{color-scheme:light;--ink:#000;--soft:#444;--rule:#bbb;--paper:#fff;--met:#0072b2;
+@media print{.bars .again{display:inline;color:var(--ink);white-space:normal}
+.once{display:none}.head{break-after:avoid}.wide{overflow:visible;break-inside:avoid}:root{color-scheme:light;--ink:#000;--soft:#444;--rule:#bbb;--paper:#fff;--met:#0072b2;
 --violated:#c24f00;--undecided:#444}
 body{padding:0;max-width:none;font-size:10.5pt}.sign{break-inside:avoid}}
 """
+
+_SHEET = """
+@page{size:A4;margin:20mm 18mm;font:8.5pt system-ui,sans-serif;color:#444;
+@top-left{content:"%(title)s"}@top-right{content:"report %(number)s"}
+@bottom-right{content:"page " counter(page) " of " counter(pages)}}
+"""
+"""Margins of each sheet of paper."""
 
 _SHAPES = {
     "met": '<circle r="5" fill="currentColor"/>',
@@ -82,12 +92,20 @@ _HEIGHT, _MIDDLE = 20, 10
 
 
 def page(title: str, sections: Sequence[tuple[str, str]]) -> str:
-    """A page of sections, each a heading and its HTML; the first has the title as its heading."""
+    """A page of sections, each a heading and its HTML; the first has the title as its heading.
+
+    It ends with lines to sign. Title and number of the report stand on each sheet of paper.
+    """
+    title = title.encode("utf-8", "backslashreplace").decode()
+    content = "\n".join([title, *(part for section in sections for part in section)])
+    number_of_report = sha256(content.encode("utf-8", "backslashreplace")).hexdigest()[:12]
+    sections = [*sections, ("Approval", _signature(number_of_report))]
+    sheet = _SHEET % {"title": _css(title), "number": number_of_report}
     parts = [f"<section><h2>{escape(head)}</h2>{body}</section>" for head, body in sections[1:]]
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}{sheet}</style>\n</head>\n<body>\n"
         f"<header><h1>{escape(title)}</h1>{sections[0][1]}</header>\n" + "\n".join(parts) + "\n"
         "</body>\n</html>\n"
     )
@@ -98,17 +116,22 @@ def paragraph(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
 
 
-def plain_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], numbers: int = 0) -> str:
+def plain_table(headings: Sequence[Any], rows: Sequence[Sequence[Any]], numbers: int = 0) -> str:
     """A table of plain text, whose last `numbers` columns are numbers."""
     kinds = [""] * (len(headings) - numbers) + [' class="number"'] * numbers
-    head = "".join(f"<th{k}>{escape(h)}</th>" for h, k in zip(headings, kinds, strict=True))
+    head = "".join(
+        f"<th{k}>{escape(value_text(h))}</th>" for h, k in zip(headings, kinds, strict=True)
+    )
     body = "".join(
         "<tr>"
-        + "".join(f"<td{k}>{escape(str(value))}</td>" for value, k in zip(row, kinds, strict=True))
+        + "".join(
+            f"<td{k}>{escape(value_text(value))}</td>" for value, k in zip(row, kinds, strict=True)
+        )
         + "</tr>"
         for row in rows
     )
-    return f'<table class="plain"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    table = f'<table class="plain"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div class="wide">{table}</div>' if len(headings) > 4 else table
 
 
 def facts(named: Mapping[str, Any]) -> str:
@@ -120,9 +143,16 @@ def facts(named: Mapping[str, Any]) -> str:
     return f'<table class="facts"><tbody>{rows}</tbody></table>'
 
 
-def signature() -> str:
+def _signature(number_of_report: str) -> str:
     """Lines for a name, a date and a signature."""
-    return '<div class="sign"><div>Name</div><div>Date</div><div>Signature</div></div>'
+    text = f"This is report {number_of_report}, a number that is made of all it says."
+    lines = '<div class="sign"><div>Name</div><div>Date</div><div>Signature</div></div>'
+    return f"{paragraph(text)}{lines}"
+
+
+def _css(text: str) -> str:
+    """Text within quotes of a style sheet, which nothing in it can end."""
+    return "".join(c if c.isascii() and c.isalnum() else f"\\{ord(c):x} " for c in text)
 
 
 def bars(report: pd.DataFrame) -> str:
@@ -141,13 +171,19 @@ def _bars_of(
     shown = report.iloc[[row for block in blocks for row in block.rows]]
     limits = _finite(axis_of(scale, shown), shown)
     has_bound = "bound" in shown and bool(shown["bound"].notna().any())
+    if len(blocks) > 1 and any(len(block.lines) > LONG for block in blocks):
+        return "".join(_bars_of(scale, [block], report, verdict) for block in blocks)
+    again = ""  # on each sheet of paper
+    if len(blocks[0].lines) > LONG:
+        again = f'<span class="again">{escape(blocks[0].lines[0].text)}</span>'
     rows = []
     for block in blocks:
         for line in block.lines:
             kind = "goal" if line.is_goal else "below"
             cells = [f'<td class="name {kind}">{escape(line.text)}</td>']
             if line.row is None:
-                rows.append(f"<tr>{cells[0]}{'<td></td>' * (2 + 2 * has_bound)}</tr>")
+                kind = "head once" if again else "head"
+                rows.append(f"<tr class='{kind}'>{cells[0]}{'<td></td>' * (3 + has_bound)}</tr>")
                 continue
             row, word = report.iloc[line.row], verdict[line.row]
             cells.append(f'<td class="bar">{_bar(row, word, limits)}</td>')
@@ -161,16 +197,16 @@ def _bars_of(
                 label = '<span class="label">rows </span>'
                 cells.append(f'<td class="number">{label}{count_text(row["effective_n"])}</td>')
             rows.append(f"<tr>{''.join(cells)}</tr>")
-    heads = ["", "", "value [interval]", *(["bound", "verdict"] if has_bound else ["rows"])]
+    heads = [again, "", "value [interval]", *(["bound", "verdict"] if has_bound else ["rows"])]
     kinds = ["", "", "number", *(["number", ""] if has_bound else ["number"])]
     head = "".join(f'<th class="{k}">{h}</th>' for h, k in zip(heads, kinds, strict=True))
-    ends = "".join(f"<span>{limit:.3g}</span>" for limit in limits)
+    ends = "".join(f"<span>{limit + 0.0:.3g}</span>" for limit in limits)
     name = scale if scale in ("rate", "ratio", "difference") else ""
     foot = f'<td class="name soft">{name}</td><td class="bar ends">{ends}</td>'
     foot += "<td></td>" * (len(heads) - 2)
     return (
         f'<table class="bars"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}<tr>{foot}</tr></tbody></table>"
+        f"<tbody>{''.join(rows)}</tbody><tfoot><tr>{foot}</tr></tfoot></table>"
     )
 
 
@@ -233,11 +269,18 @@ def _finite(limits: tuple[float, float], report: pd.DataFrame) -> tuple[float, f
         values[np.isfinite(values)].min(initial=0),
         values[np.isfinite(values)].max(initial=0),
     )
-    space = 0.06 * (most - least) or 1.0
+    step = _step((most - least) / 4 or 1.0)
+    low, high = step * np.floor(least / step), step * np.ceil(most / step)
     return (
-        limits[0] if np.isfinite(limits[0]) else least - space * (least < 0),
-        limits[1] if np.isfinite(limits[1]) else most + space,
+        limits[0] if np.isfinite(limits[0]) else float(low),
+        limits[1] if np.isfinite(limits[1]) else float(high if high > low else low + step),
     )
+
+
+def _step(least: float) -> float:
+    """The smallest of 1, 2 and 5 times a power of 10 that is at least so large."""
+    power = 10.0 ** np.floor(np.log10(least))
+    return float(next(digit * power for digit in (1, 2, 5, 10) if digit * power >= 0.999 * least))
 
 
 def number(value: float) -> str:

@@ -10,11 +10,15 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation._rate_report import ALL, parts_of_rows, read_verdicts
+from skbandit.rates._kinds import value_text
 
 ESTIMATES = "mean reward"
 """Goal of a report of estimates, whose axis need not begin at 0."""
 
 UNDECIDED = "undecided"
+
+LONG = 24
+"""Lines of a goal above which they are in order of value, and its name is on each sheet."""
 
 _WORST_FIRST = ["violated", UNDECIDED, "met", ""]
 
@@ -68,14 +72,19 @@ def goal_blocks(report: pd.DataFrame, pairs: str = "worst") -> list[Block]:
     if unit == "rows":  # a goal is a run of rows with the same text
         parts["number"] = (parts["declared"] != parts["declared"].shift()).cumsum()
     parts["part"] = [
-        "" if all(value == ALL for value in values) else ", ".join(map(str, values))
+        "" if all(value == ALL for value in values) else ", ".join(map(value_text, values))
         for values in report[by].to_numpy(dtype=object)
     ]
     if read_pairs(pairs):
         parts = parts.loc[_without_better_pairs(report, parts)]
         parts["group"] = parts["group"].where(~parts["over_pairs"], "worst: " + parts["group"])
+    order = _worst_first(report, parts)
     blocks = []
     for _, rows in parts.groupby("number", sort=False):
+        if len(rows) > LONG:
+            of_all = (rows["part"] == "") & (rows["group"] == "")
+            groups = order[rows.index[~of_all]].sort_values().index
+            rows = rows.loc[[*rows.index[of_all], *groups]]
         scale = _scale_of_goal(report.iloc[rows.index], rows)
         goal, names = rows["declared"].iloc[0], [_name(*row) for row in rows.itertuples()]
         lines = [
@@ -93,6 +102,18 @@ def _name(row: int, label: str, number: int, declared: str, group: str, *rest: s
     if not group and label != declared:  # of a bound on an absolute value
         side = label.removeprefix(declared).strip(" ()")
     return ", ".join(filter(None, [group, side, part]))
+
+
+def _worst_first(report: pd.DataFrame, parts: pd.DataFrame) -> pd.Series:
+    """The place of each row when the worst is first, or the largest value without a bound."""
+    verdict = pd.Series([_WORST_FIRST.index(word) for word in read_verdicts(report)])
+    slack = -report["value"].reset_index(drop=True)
+    if "slack" in report:
+        bounded = report["bound"].notna().to_numpy()
+        slack = slack.mask(bounded, report["slack"].reset_index(drop=True).astype(float))
+    table = pd.DataFrame({"verdict": verdict, "slack": slack}).loc[parts.index]
+    place = pd.Series(range(len(table)), table.sort_values(["verdict", "slack"]).index)
+    return place.reindex(table.index)
 
 
 def _without_better_pairs(report: pd.DataFrame, parts: pd.DataFrame) -> list[int]:

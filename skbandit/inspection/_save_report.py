@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import os
 import platform
 import re
+import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
@@ -22,16 +24,19 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained import constraint_report
-from skbandit.evaluation import off_policy_value, rate_report
+from skbandit.evaluation import rate_report
 from skbandit.evaluation._rate_report import parts_of_rows, read_verdicts, sum_up
 from skbandit.inspection import _page
-from skbandit.inspection._report_lines import estimates_table, of_goals
-from skbandit.logs import columns_of, holds_slates, is_log, read_log
-from skbandit.measure import Columns, flatten_constraints
-from skbandit.rates import Rate, error_rate, positive_rate
-from skbandit.rates._kinds import OUTCOME
+from skbandit.inspection._against_today import TODAY, decisions_of, goals_of_both, value_of_both
+from skbandit.inspection._report_lines import of_goals
+from skbandit.logs import columns_of, holds_slates, is_log
+from skbandit.measure import Columns, flatten_constraints, read_objective
+from skbandit.rates import Rate, each, error_rate, positive_rate, precision, recall
+from skbandit.rates._expression import AbsoluteRate, atom_rate, call_rate
+from skbandit.rates._kinds import OUTCOME, Slot
 from skbandit.utils._folds import behind_transformers, split_pipeline
 from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._validation import first_few, in_memory
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -39,8 +44,8 @@ if TYPE_CHECKING:
 PACKAGES = ("skbandit", "scikit-learn", "numpy", "scipy", "pandas")
 """Packages whose versions are named."""
 
-LONGEST, MOST_CHANGES = 600, 12
-"""Letters of a setting, and kinds of changed decisions, that are shown."""
+LONGEST, MOST_CHANGES, WIDEST = 600, 12, 10
+"""Letters of a setting, pairs of decisions, and decisions of a table of all that are shown."""
 
 RULE = ("confidence_level_", "feasible_", "threshold_", "thresholds_", "costs_", "prices_")
 """Fitted attributes that are the rule, and how sure it is."""
@@ -65,6 +70,7 @@ def save_report(
     attributes: Any = None,
     by: str | Sequence[str] | None = None,
     title: str | None = None,
+    today: Any = None,
     groups: Any = None,
 ) -> None:
     """Save a report on a fitted model as one HTML file, to read, print, sign and file.
@@ -91,6 +97,11 @@ def save_report(
         Columns whose values, or combinations of values, are the groups that rates are reported of.
     title : str, default=None
         Heading. None names the model.
+    today : model, policy or array-like, default=None
+        The rule that the model would replace: a model with `predict` or, of policies, `select`, or
+        one decision per row of X, as `replay` takes it; of policies also probabilities, as in
+        `off_policy_value`. None compares with no constraints, with the rule that made the log, or
+        with the ads that are cheapest on average.
     groups : array-like of shape (n_samples,), default=None
         Rows with the same value are dependent, such as those of one person: intervals, and so
         whether goals are met, count them as such. It has nothing to do with `by`.
@@ -100,7 +111,8 @@ def save_report(
     TypeError
         If the model is of another kind.
     ValueError
-        If the cost of an ad that a selector chooses is not known, or `y` is a log of slates.
+        If the cost of an ad that a selector chooses is not known, `y` is a log of slates, or
+        `today` has not one decision per row.
 
     See Also
     --------
@@ -113,8 +125,11 @@ def save_report(
     What goals cost is known from the fit: see `objective_report_` and the column `price` of
     `constraint_report_`.
 
-    A policy is compared with the log's own rule, a selector with the ads that are cheapest on
-    average over all rows of `y`.
+    The value of a policy is that of its objective. Where that does not count what a constraint
+    bounds, such as ``cost({...}) <= 2``, the page also has the value less that, for both rules.
+
+    The number of the report is the start of a SHA-256 hash of its contents, and stands on each
+    printed page. An existing file is replaced only once the new one is complete.
 
     The fingerprint of the data is a SHA-256 hash of values and column names, and does not depend on
     the index.
@@ -138,6 +153,7 @@ def save_report(
     ...     "The goal is met." in path.read_text(encoding="utf-8")
     True
     """
+    X, y, attributes, today, groups = map(in_memory, (X, y, attributes, today, groups))
     fitted, rows = behind_transformers(model, X)
     check_is_fitted(fitted)
     columns = Columns.read(attributes, X, count_rows(X))
@@ -145,7 +161,7 @@ def save_report(
         raise TypeError("by= must be names of columns: pass the groups as columns of attributes.")
     names = [by] if isinstance(by, str) else list(() if by is None else by)
     parts = columns.several(names, f"by={by!r}") if names else None
-    case = _Case(model, fitted, X, rows, y, attributes, columns, parts, groups)
+    case = Case(model, fitted, X, rows, y, attributes, columns, parts, groups, today)
     if hasattr(fitted, "_predict_both"):
         sections = _of_classifier(case)
     elif hasattr(fitted, "predict_indicator"):
@@ -161,14 +177,29 @@ def save_report(
     sections += [
         ("Model", _page.facts(_settings(model, fitted))),
         ("Data", _page.facts(_data(case))),
-        ("Approval", _page.signature()),
     ]
     text = _page.page(title or f"Report on {type(fitted).__name__}", sections)
-    Path(path).write_text(text, encoding="utf-8")
+    _replace_file(Path(path), text.encode("utf-8", "backslashreplace"))
+
+
+def _replace_file(path: Path, content: bytes) -> None:
+    """Write a file; one that is there stays until the new one is complete."""
+    if path.exists() and not path.is_file():  # such as a pipe
+        path.write_bytes(content)
+        return
+    path = path.resolve()
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        beside.write_bytes(content)
+        if path.exists():
+            shutil.copymode(path, beside)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
-class _Case:
+class Case:
     """What the user passed: `fitted` is the last step of `model`, `rows` are X as it sees them."""
 
     model: Any
@@ -180,6 +211,7 @@ class _Case:
     columns: Columns
     groups: pd.DataFrame | None
     dependent: Any = None
+    today: Any = None
 
     @property
     def dependence(self) -> dict[str, Any]:
@@ -187,7 +219,7 @@ class _Case:
         return {} if self.dependent is None else {"groups": self.dependent}
 
 
-def _of_classifier(case: _Case) -> list[Section]:
+def _of_classifier(case: Case) -> list[Section]:
     """Sections on a constrained classifier."""
     fitted = case.fitted
     attributes = case.columns.frame if case.columns.frame.shape[1] else None
@@ -197,13 +229,22 @@ def _of_classifier(case: _Case) -> list[Section]:
     sections = [*_goals(report, len(decided)), *_costs(fitted)]
     classes = {"pos_label": fitted._positive, "labels": fitted._classes.decisions}
     sections += _rates_of(case, decided, case.y, **classes)
+    sections += _of_classes(case, decided, **classes)
+    if case.today is not None:
+        usual = decisions_of(case.today, case.X, case.attributes)
+        goals = [read_objective(fitted.objective), *flatten_constraints(fitted.constraints)]
+        goals = goals if case.y is not None else goals[1:]
+        frame = {"attributes": attributes, **case.dependence}
+        sections.append(goals_of_both(decided, usual, case.y, goals, **frame, **classes))
+        head, body = _changes(decided, usual, f"by {TODAY}", case.groups)[0]
+        sections.append((f"{head} than today", body))
     if plain is not None:
         others = "without constraints" if len(report) else "at the usual threshold"
         sections += _changes(decided, plain, others, case.groups)
     return sections
 
 
-def _of_policy(case: _Case) -> list[Section]:
+def _of_policy(case: Case) -> list[Section]:
     """Sections on a policy, with constraints or without."""
     fitted, y = case.fitted, case.y
     has_goals, options = hasattr(fitted, "constraint_report_"), dict[str, Any]()
@@ -224,25 +265,20 @@ def _of_policy(case: _Case) -> list[Section]:
         report = of_goals(constraint_report(case.model, case.X, y, **options))
         sections = [*_goals(report, len(decided)), *_costs(fitted)]
     if has_goals and not is_log(y, fitted.columns):
-        return sections + _against_cheapest(decided, fitted.arms_, y, case.groups)
-    log = read_log(y, len(decided), columns=fitted.columns)
-    evaluated, X = (decided, None) if has_goals else (case.model, case.X)
-    rows = {"columns": fitted.columns, **case.dependence}
-    value = off_policy_value(evaluated, X, y, **rows)
-    today = off_policy_value(log.probability, None, y, **rows)
-    estimates = {"this policy": value, "today's rule": today, "difference": value - today}
-    about = _page.paragraph("Today's rule is the one that made the log.", "soft")
-    bars = _page.bars(estimates_table(estimates, 0.95))
-    sections.append(("Value against today's rule", about + bars))
+        return sections + _against_cheapest(case, decided, fitted.arms_)
+    values, usual = value_of_both(case, decided if has_goals else None, case.today)
+    sections += values
     if has_goals:
         sections += _rates_of(case, decided, None, labels=fitted.arms_)
-    return sections + _changes(decided, log.arms[log.action], "by today's rule", case.groups)
+    if usual is not None:
+        sections += _changes(decided, usual, f"by {TODAY}", case.groups)
+    return sections
 
 
-def _of_selector(case: _Case) -> list[Section]:
+def _of_selector(case: Case) -> list[Section]:
     """Sections on a selector of ads."""
     chosen, labels = case.fitted.predict(case.rows), case.fitted.ads_
-    return [_evaluated_on(chosen), *_against_cheapest(chosen, labels, case.y, case.groups)]
+    return [_evaluated_on(chosen), *_against_cheapest(case, chosen, labels)]
 
 
 def _evaluated_on(decided: np.ndarray) -> Section:
@@ -272,9 +308,14 @@ def _costs(fitted: Any) -> list[Section]:
     if not len(report):
         return [("The objective", _page.paragraph(f"{text}."))]
     if not np.isnan(row["unconstrained"]):
-        text += f", and {_page.number(row['unconstrained'])} without constraints"
+        best = row.get("best_unconstrained", row["unconstrained"])
+        if best == row["unconstrained"]:
+            text += f", and {_page.number(best)} without constraints"
+        else:
+            text += f", {_page.number(row['unconstrained'])} by the classifier at its usual "
+            text += f"threshold, and {_page.number(best)} by the best rule without constraints"
         binds = not (report["multiplier"] == 0).all()
-        cost = abs(expected - row["unconstrained"]) if binds else 0.0
+        cost = abs(expected - best) if binds else 0.0
         # `price` compares thresholds only, so that a single one may exceed the cost of all
         if not report["price"].max() > cost:
             text += f": all constraints together cost {_page.number(cost)}"
@@ -300,7 +341,7 @@ def _costs(fitted: Any) -> list[Section]:
     ]
 
 
-def _rates_of(case: _Case, decided: np.ndarray, y_true: Any, **classes: Any) -> list[Section]:
+def _rates_of(case: Case, decided: np.ndarray, y_true: Any, **classes: Any) -> list[Section]:
     """The objective and the bounded rates by group."""
     objective, rates = case.fitted.objective, dict[str, Rate]()
     if objective is not None or y_true is not None:
@@ -315,12 +356,74 @@ def _rates_of(case: _Case, decided: np.ndarray, y_true: Any, **classes: Any) -> 
         for name, rate in rates.items()
         if not (rate.is_form or any(atom.kind == OUTCOME for atom in rate.atoms))
     }
-    if case.groups is None or not goals or decided.ndim > 1:
+    if decided.ndim > 1:
         return []
-    frame = case.columns.frame
-    rows = {"by": case.groups, "attributes": frame, **case.dependence}
-    report = rate_report(y_true, decided, goals, **rows, **classes)
-    return [("Rates by group", _page.bars(report))]
+    reports = []
+    if case.groups is not None and goals:
+        reports.append((case.groups, goals))
+    for columns, behind in _rates_behind(case).items():
+        reports.append((case.columns.several(list(columns), f"by={list(columns)}"), behind))
+    options = {"attributes": case.columns.frame, **case.dependence, **classes}
+    bars = [
+        _page.bars(rate_report(y_true, decided, rates, by=by, **options)) for by, rates in reports
+    ]
+    return [("Rates by group", "".join(bars))] if bars else []
+
+
+def _rates_behind(case: Case) -> dict[tuple[str, ...], dict[str, Rate]]:
+    """The rates that gaps between groups are made of, by the columns of the groups."""
+    behind: dict[tuple[str, ...], dict[str, Rate]] = {}
+    objective = [] if case.fitted.objective is None else [case.fitted.objective]
+    rates = [limit.rate for limit in flatten_constraints(case.fitted.constraints)]
+    for rate in (*objective, *rates):
+        if isinstance(rate, AbsoluteRate):
+            rate = rate.rate
+        if rate.grouped_by is None or (rate.is_form and len(rate.atoms) == 1):
+            continue  # its rows are the rates
+        columns, _ = rate.grouped_by
+        terms = [
+            (coefficient, replace(atom, group=None))
+            for coefficient, atom in rate.terms
+            if isinstance(atom.group, Slot) and atom.group.index == 0
+        ]
+        if any(atom.kind == OUTCOME for _, atom in terms):
+            continue
+        first = call_rate(replace(atom_rate(terms[0][1]), terms=tuple(terms)), "")
+        single = len(terms) == 1
+        name = f"{terms[0][1]!r}" if single else f"what {rate} compares"
+        behind.setdefault(columns, {})[name] = call_rate(first, name)
+    return behind
+
+
+def _of_classes(case: Case, decided: np.ndarray, **classes: Any) -> list[Section]:
+    """How often each class is decided as which, and its precision and recall."""
+    labels = classes["labels"]
+    if case.y is None:
+        return []
+    y_true = np.asarray(case.y, dtype=object).ravel()
+    is_known = ~pd.isna(y_true)
+    pairs = pd.DataFrame({"class": y_true[is_known], "decided": decided[is_known]})
+    body = ""
+    if len(labels) <= WIDEST:
+        counts = pd.crosstab(pairs["class"], pairs["decided"]).reindex(
+            index=[label for label in labels if label in set(pairs["class"])],
+            columns=labels,
+            fill_value=0,
+        )
+        rows = [
+            (name, *(f"{n:,}" for n in row), f"{row.sum():,}")
+            for name, row in zip(counts.index, counts.to_numpy(), strict=True)
+        ]
+        heads = ["class, and how many rows are decided as", *labels, "rows"]
+        body += _page.plain_table(heads, rows, numbers=len(labels) + 1)
+    else:
+        wrong = pairs[pairs["class"] != pairs["decided"]]
+        body += _page.paragraph("The most frequent errors:") + _counted(
+            wrong.value_counts(), ("class", "decided as", "rows")
+        )
+    options = {"attributes": case.columns.frame, **case.dependence, **classes}
+    rates = {"precision": each(precision, of="classes"), "recall": each(recall, of="classes")}
+    return [("Classes", body + _page.bars(rate_report(case.y, decided, rates, **options)))]
 
 
 def _changes(
@@ -330,12 +433,21 @@ def _changes(
     now, then = np.asarray(decided), np.asarray(before)
     changed = np.asarray(now != then)
     kinds = pd.DataFrame({"then": then[changed], "now": now[changed]})
-    counts = kinds.value_counts().iloc[:MOST_CHANGES].reset_index()
-    rows = [(a, b, f"{count:,}") for a, b, count in counts.itertuples(index=False)]
     body = _how_many(changed, rule)
-    if rows:
-        body += _page.plain_table((rule, "here", "rows"), rows, numbers=1)
+    if len(kinds):
+        body += _counted(kinds.value_counts(), (rule, "here", "rows"))
     return [("What is decided differently", body + _of_whom(changed, groups))]
+
+
+def _counted(counts: pd.Series, headings: Sequence[str]) -> str:
+    """A table of the most frequent pairs, and how many rows the others are."""
+    first = counts.iloc[:MOST_CHANGES].reset_index()
+    rows = [(a, b, f"{count:,}") for a, b, count in first.itertuples(index=False)]
+    body = _page.plain_table(headings, rows, numbers=1)
+    if len(rest := counts.iloc[MOST_CHANGES:]):
+        text = f"{rest.sum():,} more rows are of {len(rest):,} rarer pairs."
+        body += _page.paragraph(text, "soft")
+    return body
 
 
 def _how_many(changed: np.ndarray, rule: str) -> str:
@@ -351,10 +463,9 @@ def _of_whom(changed: np.ndarray, groups: pd.DataFrame | None) -> str:
     return _page.bars(rate_report(None, changed.astype(int), share, by=groups))
 
 
-def _against_cheapest(
-    chosen: np.ndarray, labels: np.ndarray, y: Any, groups: pd.DataFrame | None
-) -> list[Section]:
-    """The mean cost of chosen sets against the ads that are cheapest on average."""
+def _against_cheapest(case: Case, chosen: np.ndarray, labels: np.ndarray) -> list[Section]:
+    """The mean cost of chosen sets against those of today, or the cheapest on average."""
+    y, groups = case.y, case.groups
     costs = y.reindex(columns=labels) if isinstance(y, pd.DataFrame) else np.asarray(y)
     costs = np.asarray(costs, dtype=float)
     if len(costs) != len(chosen):
@@ -365,10 +476,18 @@ def _against_cheapest(
     place = {label: k for k, label in enumerate(labels.tolist())}
     rows = np.reshape(chosen, (len(chosen), -1)).tolist()
     sets = np.array([[place[label] for label in row] for row in rows])
-    mean = pd.DataFrame(costs).mean().fillna(np.inf).to_numpy()
-    cheapest = np.sort(np.argsort(mean, kind="stable")[: sets.shape[1]])
+    if case.today is None:
+        rule, action = "most popular", "by choosing the most popular"
+        mean = pd.DataFrame(costs).mean().fillna(np.inf).to_numpy()
+        cheapest = np.sort(np.argsort(mean, kind="stable")[: sets.shape[1]])
+        named = ", ".join(str(labels[k]) for k in cheapest)
+        about = _page.paragraph(f"The cheapest on average over these rows: {named}.")
+        others = np.broadcast_to(cheapest, sets.shape)
+    else:
+        rule, action, about = TODAY, f"by {TODAY}", ""
+        others = _sets_of_today(case, place, sets.shape)
     row_costs = np.take_along_axis(costs, sets, axis=1).sum(axis=1)
-    usual = costs[:, cheapest].sum(axis=1)
+    usual = np.take_along_axis(costs, others, axis=1).sum(axis=1)
     if np.isnan(row_costs).any() or np.isnan(usual).any():
         row = int(np.argmax(np.isnan(row_costs) | np.isnan(usual)))
         raise ValueError(
@@ -376,22 +495,25 @@ def _against_cheapest(
             "with skbandit.selection.logged_costs."
         )
     estimates = {
-        "this selector": row_costs, "most popular": usual, "difference": row_costs - usual,
+        "this selector": row_costs, rule: usual, "difference": row_costs - usual,
     }  # fmt: skip
     report = pd.DataFrame([_mean_row(name, values) for name, values in estimates.items()])
-    named = ", ".join(str(labels[k]) for k in cheapest)
-    changed = (np.sort(sets, axis=1) != cheapest).any(axis=1)
+    changed = (np.sort(sets, axis=1) != np.sort(others, axis=1)).any(axis=1)
+    against = "the most popular" if case.today is None else TODAY
     return [
-        (
-            "Mean cost against the most popular",
-            _page.paragraph(f"The cheapest on average over these rows: {named}.")
-            + _page.bars(report),
-        ),
-        (
-            "What is decided differently",
-            _how_many(changed, "by choosing the most popular") + _of_whom(changed, groups),
-        ),
+        (f"Mean cost against {against}", about + _page.bars(report)),
+        ("What is decided differently", _how_many(changed, action) + _of_whom(changed, groups)),
     ]
+
+
+def _sets_of_today(case: Case, place: Mapping[Any, int], shape: tuple[int, ...]) -> np.ndarray:
+    """Numbers of the ads that the rule of today chooses."""
+    usual = decisions_of(case.today, case.X, case.attributes).reshape(shape[0], -1)
+    if usual.shape != shape:
+        raise ValueError(f"today chooses {usual.shape[1]} per row, and the model {shape[1]}.")
+    if strange := [label for label in pd.unique(usual.ravel()).tolist() if label not in place]:
+        raise ValueError(f"today chooses {first_few(strange)}, which have no costs in y.")
+    return np.array([[place[label] for label in row] for row in usual.tolist()])
 
 
 def _mean_row(name: str, values: np.ndarray) -> dict[str, Any]:
@@ -430,7 +552,7 @@ def _setting(value: Any) -> str:
     return shorten(re.sub(r" object at 0x[0-9a-f]+", "", text), LONGEST)
 
 
-def _data(case: _Case) -> dict[str, str]:
+def _data(case: Case) -> dict[str, str]:
     """Fingerprints of the data, and how many rows have no label."""
     fingerprints = {"X": _fingerprint(case.X), "y": _fingerprint(case.y)}
     if case.attributes is not None:

@@ -155,6 +155,16 @@ class ActionGoals:
                     "Bound the sum of their rates instead."
                 )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy, with scales in the order of `atoms`: skops takes no tuples as keys."""
+        return {**vars(self), "scale": [self.scale.get(atom.key, np.nan) for atom in self.atoms]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a saved state."""
+        vars(self).update(state)
+        keys = [atom.key for atom in self.atoms]
+        vars(self)["scale"] = dict(zip(keys, state["scale"], strict=True))
+
     @property
     def declared_bound(self) -> np.ndarray:
         """Bounds as declared, shape (m,); `bound` are those of the sums."""
@@ -164,6 +174,13 @@ class ActionGoals:
     def sign(self) -> np.ndarray:
         """1 for <= and -1 for >=, shape (m,)."""
         return np.array([1.0 if goal.sense == "<=" else -1.0 for goal in self.constraints])
+
+    def as_declared(self, objective: float) -> float:
+        """The objective as users declared it, from the sum of which lower is better."""
+        if self.declared is None:
+            return objective
+        sign = -1.0 if self.declared.greater_is_better else 1.0
+        return sign * objective + self.declared.constant
 
     def without_sums(self) -> ActionGoals:
         """Only the objective."""

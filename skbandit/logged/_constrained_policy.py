@@ -29,7 +29,7 @@ from skbandit.logged._action_tables import (
     tables_of_log,
 )
 from skbandit.logged._policy_models import Contexts, PolicyModels
-from skbandit.logged._policy_rule import rule_at_level, warn_of_ties, why_infeasible
+from skbandit.logged._policy_rule import rule_at_level, warn_of_rule, why_infeasible
 from skbandit.logged._unknown_groups import EstimatedGroups, EstimatedRows, in_known_groups
 from skbandit.logs import Log, align_rows, columns_of, holds_slates, read_mask
 from skbandit.measure import (
@@ -50,7 +50,14 @@ from skbandit.prices._calibrate import representative
 from skbandit.prices._dual import Prices, ShadowPrices, dropped_prices
 from skbandit.prices._levels import level_of, weak_level
 from skbandit.rates import Constraint, Rate, outcome
-from skbandit.utils._fitting import atomic_fit
+from skbandit.utils._fitted_rows import (
+    SHARE_TOLD,
+    events_of_log,
+    fitted_rows,
+    share_fitted,
+    warn_of_fitted_rows,
+)
+from skbandit.utils._fitting import atomic_fit, plain_state, restored_state
 from skbandit.utils._folds import SEED, folds_of_rows
 from skbandit.utils._sklearn_compat import (
     HasMethods,
@@ -64,6 +71,7 @@ from skbandit.utils._validation import (
     check_level,
     check_row_weights,
     first_few,
+    in_memory,
     refuse_lazy,
     warn,
     warn_if_reordered,
@@ -316,6 +324,19 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             draft._fit(X, y, attributes, available, extra, sample_weight, groups)
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy, without pandas types: skops refuses them."""
+        return plain_state(super().__getstate__())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a saved state."""
+        super().__setstate__(restored_state(state))
+
+    def _has_learned(self, X: Any, log: Any) -> bool:
+        """Whether it was fitted to rows of this log: see `skbandit.evaluation`."""
+        fitted = getattr(self, "_fitted_rows", None)
+        return share_fitted(fitted, X, *events_of_log(log)) >= SHARE_TOLD
+
     def _fit(
         self,
         X: Any,
@@ -428,6 +449,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             y, available = costs_of_slates(y, n, available, self.columns)
         log = read_action_log(y, n, available, self.columns, X)
         self._arms = log.arms if log is not None else arms_of_table(y)
+        self._fitted_rows = None if log is None else fitted_rows(X, *events_of_log(log))
         if log is not None and self.n_select > 1:
             raise ValueError(
                 f"n_select={self.n_select}: this log tells what one action per row leads to. Pass "
@@ -578,7 +600,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         counted = problem.rows(np.flatnonzero(problem.weight > 0))
 
         rule, z = rule_at_level(problem, measure, self.confidence_level)
-        warn_of_ties(problem, rule, self._models.spread)
+        warn_of_rule(problem, measure, rule, self._models.spread, None if is_default else z)
         attained = measure(rule.decided)
         if held_out is not None and goals.bounded_outcomes:
             self._correction = measure.corrected(rule.decided, held_out)
@@ -656,6 +678,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_level(confidence_level)
+        X, y, attributes = map(in_memory, (X, y, attributes))
         tables = X, y
         bounded = self._goals.bounded_outcomes
         log = (
@@ -665,6 +688,9 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         )
         if bounded and log is None:
             raise ValueError(f"outcome({bounded[0]!r}) is known from a log only: pass it as y.")
+        if log is not None and bounded:
+            fitted = getattr(self, "_fitted_rows", None)
+            warn_of_fitted_rows(share_fitted(fitted, X, *events_of_log(log)))
         if log is not None and log.pools is not None:
             sets, set_of_event = log.available_sets()
             available = [sets[k] for k in set_of_event.tolist()]

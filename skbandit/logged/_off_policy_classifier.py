@@ -30,6 +30,7 @@ from skbandit.logs import (
     snips_costs,
 )
 from skbandit.utils._examples import weighted_examples
+from skbandit.utils._fitted_rows import SHARE_TOLD, events_of_log, fitted_rows, share_fitted
 from skbandit.utils._fitting import atomic_fit, standardized
 from skbandit.utils._sklearn_compat import (
     HasMethods,
@@ -333,6 +334,11 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             draft._fit(X, y, reward, propensity, available, sample_weight, groups)
         return self
 
+    def _has_learned(self, X: Any, log: Any) -> bool:
+        """Whether it was fitted to rows of this log: see `skbandit.evaluation`."""
+        fitted = getattr(self, "_fitted_rows", None)
+        return share_fitted(fitted, X, *events_of_log(log)) >= SHARE_TOLD
+
     def _fit(
         self,
         X: Any,
@@ -352,7 +358,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         available = align_rows(available, X)
         group = None if groups is None else read_groups(groups, count_rows(X), X, y)
         (X,) = indexable(X)
-        X = self._check_features(X, reset=True)
+        contexts, X = X, self._check_features(X, reset=True)
         labels_only = reward is None and column_names(y) is None
         if labels_only:
             y, reward = count_actions(y)
@@ -364,6 +370,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             available=available,
             columns=None if column_names(y) is None else self.columns,
         ).with_sorted_arms()
+        self._fitted_rows = fitted_rows(contexts, *events_of_log(log))
         if log.propensity is None and not labels_only:
             check_uniform(log, X)
         weight = check_row_weights(sample_weight, len(log), "sample_weight")

@@ -13,8 +13,8 @@ from skbandit.logged._action_measure import ActionMeasure
 from skbandit.prices._actions import ActionProblem
 from skbandit.prices._calibrate import TOLERANCE, PricedRule, at_best_level, calibrated
 from skbandit.prices._dual import Prices, conflicting, enough_to_relax
-from skbandit.prices._levels import levels_to_try
-from skbandit.prices._promised import promised
+from skbandit.prices._levels import costly_level, level_of, levels_to_try
+from skbandit.prices._promised import promised, without_margins
 from skbandit.utils._validation import warn
 
 MANY_TIES = 0.05
@@ -44,19 +44,42 @@ def _rule_at(
     return rule if missed <= TOLERANCE else replace(rule, slack=min(rule.slack, -missed))
 
 
-def warn_of_ties(problem: ActionProblem, rule: PricedRule, spread: float) -> None:
-    """Warn if noise of some spread, which breaks ties, decides for many rows."""
-    if spread == 0 or not rule.prices.goals.any():
+def warn_of_rule(
+    problem: ActionProblem,
+    measure: ActionMeasure,
+    rule: PricedRule,
+    spread: float,
+    z: float | None,
+) -> None:
+    """Warn if noise decides for many rows, or if margins take a large part of what is earned.
+
+    Parameters
+    ----------
+    problem : ActionProblem
+    measure : ActionMeasure
+    rule : PricedRule
+    spread : float
+        Of the noise that breaks ties.
+    z : float or None
+        Normal quantile of a level that was asked for.
+    """
+    if spread and rule.prices.goals.any():
+        cost, n_select = np.sort(problem.row_costs(rule.prices), axis=1), problem.n_select
+        near = cost[:, n_select] - cost[:, n_select - 1] < spread
+        if (share := float(problem.weight @ near)) > MANY_TIES:
+            warn(
+                f"For {share:.0%} of the rows, several actions cost nearly the same, and a hash of "
+                "the context decides: the models tell contexts apart too little, as a tree with "
+                "few leaves does, or actions are alike, as those without rewards.",
+                UserWarning,
+            )
+    if z is None or z == 0:
         return
-    cost, n_select = np.sort(problem.row_costs(rule.prices), axis=1), problem.n_select
-    near = cost[:, n_select] - cost[:, n_select - 1] < spread
-    if (share := float(problem.weight @ near)) > MANY_TIES:
-        warn(
-            f"For {share:.0%} of the rows, several actions cost nearly the same, and a hash of "
-            "the context decides: the models tell contexts apart too little, as a tree with "
-            "few leaves does, or actions are alike, as those without rewards.",
-            UserWarning,
-        )
+    other = without_margins(problem, rule, lambda: _rule_at(problem, measure, 0.0, rule.prices))
+    if other is not None:
+        as_declared = measure.goals.as_declared
+        figures = as_declared(rule.objective), as_declared(other.objective)
+        warn(costly_level(level_of(z), *figures), UserWarning)
 
 
 def why_infeasible(

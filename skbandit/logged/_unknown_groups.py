@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from skbandit.logged._action_models import ActionModels
 from skbandit.measure import Columns, Rows, atom_weights
 from skbandit.rates._kinds import Atom, Member
+from skbandit.utils._fitting import plain_state, restored_state
 from skbandit.utils._validation import first_few, warn
 
 GROUP_CLASSIFIER = LogisticRegression(max_iter=1000)
@@ -79,6 +80,14 @@ class EstimatedGroups:
     groups: pd.DataFrame
     models: ActionModels
     fitted: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy, without pandas types: skops refuses them."""
+        return plain_state(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a saved state."""
+        vars(self).update(restored_state(state))
 
     @classmethod
     def find(cls, columns: list[str], rows: Rows, estimator: Any) -> EstimatedGroups | None:

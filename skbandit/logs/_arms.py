@@ -34,6 +34,8 @@ Unknown = Literal["add", "error", "ignore"]
 # The labels of each row, or those of all rows.
 _Rows = list[Any] | tuple[Any, ...]
 
+_CURE_OF_TABLES = "Pass a column for each that the fit has, and no others."
+
 _CURE = 'With unknown_ads="ignore", new ads are left out, and ads without a column are unavailable.'
 
 
@@ -378,7 +380,10 @@ def read_pools(
 
 
 def read_mask(
-    available: Any, labels: np.ndarray, n_rows: int, unknown: Literal["error", "ignore"] = "error"
+    available: Any,
+    labels: np.ndarray,
+    n_rows: int,
+    unknown: Literal["error", "ignore"] | None = None,
 ) -> Any:
     """Read `available` into a mask over ads.
 
@@ -390,8 +395,9 @@ def read_mask(
         Known ads, in the order of the columns to return.
     n_rows : int
         Required number of rows.
-    unknown : {"error", "ignore"}, default="error"
-        Whether a named table must have exactly the columns `labels`, and collections only these
+    unknown : {"error", "ignore"} or None, default=None
+        The parameter `unknown_ads`; None is for those without it, which raise errors. Whether a
+        named table must have exactly the columns `labels`, and collections only these
         labels; or other ads are left out, and ads without a column are not available.
 
     Returns
@@ -420,16 +426,17 @@ def read_mask(
 
 
 def _columns_in_order(
-    flags: np.ndarray, labels: list[Any], codes: Codes, unknown: Literal["error", "ignore"]
+    flags: np.ndarray, labels: list[Any], codes: Codes, unknown: Literal["error", "ignore"] | None
 ) -> np.ndarray:
     """Flags with their columns in the order of `codes`."""
     if len(set(labels)) < len(labels):
         twice = next(label for k, label in enumerate(labels) if label in labels[:k])
         raise ValueError(f"available has two columns for {twice!r}.")
-    if unknown == "error" and (new := [label for label in labels if label not in codes]):
-        raise ValueError(f"available has columns for unknown ads: {first_few(new)}. {_CURE}")
-    if unknown == "error" and (missing := [label for label in codes if label not in labels]):
-        raise ValueError(f"available has no column for ad {first_few(missing)}. {_CURE}")
+    arm, cure = ("ad", _CURE) if unknown is not None else ("action", _CURE_OF_TABLES)
+    if unknown != "ignore" and (new := [label for label in labels if label not in codes]):
+        raise ValueError(f"available has columns for unknown {arm}s: {first_few(new)}. {cure}")
+    if unknown != "ignore" and (missing := [label for label in codes if label not in labels]):
+        raise ValueError(f"available has no column for {arm} {first_few(missing)}. {cure}")
     places = [k for k, label in enumerate(labels) if label in codes]
     ordered = np.zeros((len(flags), len(codes)), dtype=bool)
     ordered[:, [codes[labels[k]] for k in places]] = flags[:, places]
@@ -557,7 +564,7 @@ def _from_table(flags: Any, columns: list[Any], n_rows: int, codes: Codes) -> Po
     return Pools(of_event, start, numbers[order][which])
 
 
-def _from_rows(rows: _Rows, n_rows: int, codes: Codes, unknown: Unknown) -> Pools:
+def _from_rows(rows: _Rows, n_rows: int, codes: Codes, unknown: Unknown | None) -> Pools:
     """Sets from the labels of each row, or of all rows."""
     for_all = isinstance(rows, tuple)
     rows = [rows] if isinstance(rows, tuple) else rows
@@ -612,11 +619,11 @@ def _check_new(
     sets: list[tuple[Any, ...]],
     of_event: np.ndarray,
     codes: Codes,
-    unknown: Unknown,
+    unknown: Unknown | None,
 ) -> None:
     """Refuse missing labels, and unknown ones if they are an error."""
     missing = [label for label in new if label is None or label is pd.NA or label != label]
-    if not missing and unknown != "error":
+    if not missing and unknown in ("add", "ignore"):
         return
     wrong = missing or new
     pool = next(k for k, labels in enumerate(sets) if any(label is wrong[0] for label in labels))
@@ -624,9 +631,12 @@ def _check_new(
     if missing:
         raise ValueError(f"available: row {row} has {wrong[0]!r} among its labels: leave it out.")
     wrong = [label for label in sets[pool] if label not in codes]
+    arms, cure = "ads", 'With unknown_ads="ignore", they are left out.'
+    if unknown is None:
+        arms, cure = "actions", "Leave them out, or fit with events of them."
     raise ValueError(
-        f"available: row {row} names unknown ads: {first_few(wrong)}; the known ones are "
-        f'{first_few(codes)}. With unknown_ads="ignore", they are left out.'
+        f"available: row {row} names unknown {arms}: {first_few(wrong)}; the known ones are "
+        f"{first_few(codes)}. {cure}"
     )
 
 

@@ -8,6 +8,8 @@ from skbandit.measure._atoms import atom_amounts as atom_amounts
 from skbandit.measure._atoms import atom_weights as atom_weights
 from skbandit.measure._atoms import check_classes as check_classes
 from skbandit.measure._atoms import columns_of_selections as columns_of_selections
+from skbandit.measure._atoms import rows_of_atom as rows_of_atom
+from skbandit.measure._atoms import tables as tables
 from skbandit.measure._bind import as_constraint as as_constraint
 from skbandit.measure._bind import bind_atom as bind_atom
 from skbandit.measure._bind import bind_constraints as bind_constraints
@@ -21,6 +23,7 @@ from skbandit.measure._bind import objective_rates as objective_rates
 from skbandit.measure._bind import read_objective as read_objective
 from skbandit.measure._bind import terms_of as terms_of
 from skbandit.measure._bind import warn_of_groups as warn_of_groups
+from skbandit.measure._bind import warn_of_weightless as warn_of_weightless
 from skbandit.measure._columns import MISSING as MISSING
 from skbandit.measure._columns import Columns as Columns
 from skbandit.measure._columns import Data as Data
@@ -32,6 +35,7 @@ from skbandit.measure._columns import encode_classes as encode_classes
 from skbandit.measure._columns import positive_is_known as positive_is_known
 from skbandit.measure._columns import warn_of_blank as warn_of_blank
 from skbandit.measure._confidence import groups_behind as groups_behind
+from skbandit.measure._confidence import trials_of as trials_of
 from skbandit.measure._forms import RATE_TOL as RATE_TOL
 from skbandit.measure._forms import BoundConstraints as BoundConstraints
 from skbandit.measure._forms import LinearFractionalForms as LinearFractionalForms
@@ -40,6 +44,7 @@ from skbandit.measure._forms import nonnegative_rows as nonnegative_rows
 from skbandit.measure._forms import weight_rows as weight_rows
 from skbandit.measure._merged import BlockReducer as BlockReducer
 from skbandit.measure._merged import MergedRows as MergedRows
+from skbandit.measure._merged import merge_equal as merge_equal
 from skbandit.measure._metric import form_of as form_of
 from skbandit.measure._metric import numbers_of_goals as numbers_of_goals
 from skbandit.measure._metric import parts_of_goals as parts_of_goals

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,63 @@ class UnlabeledRateError(EmptyRateError):
     """A rate needs labels or reference predictions, and its dataset has none."""
 
 
-def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Contribution of each row to numerator and denominator, by its decision; its weight.
+@dataclass(frozen=True)
+class AtomRows:
+    """The rows that an atom counts, and what decisions contribute there.
 
-    Returns two arrays of shape (n, D) and one of shape (n,). Raises EmptyRateError if the
-    denominator is 0 for all predictions.
+    Attributes
+    ----------
+    rows : ndarray of int, shape (m,)
+        Those of positive weight, in order.
+    weight : ndarray of shape (m,)
+    actual : ndarray of int, shape (m,)
+        Codes of what decisions are compared with.
+    tables : tuple of two ndarray of shape (K, D)
+        Contribution of weight 1 to numerator and denominator, by that code and by decision.
+    amount : ndarray of shape (m, 1), or None
+        What numerators are multiplied by.
     """
+
+    rows: np.ndarray
+    weight: np.ndarray
+    actual: np.ndarray
+    tables: tuple[np.ndarray, np.ndarray]
+    amount: np.ndarray | None
+
+    @property
+    def behind(self) -> np.ndarray:
+        """Those that are in the denominator at some decision."""
+        counts: np.ndarray = np.any(self.tables[1], axis=1)
+        return self.rows[counts[self.actual]]
+
+    def counts(self, decided: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Contribution of each row to numerator and denominator.
+
+        By decision, of shape (m, D); or at the codes of one decision per row of data, (m, 1).
+        """
+        weight = self.weight[:, None]
+        if decided is None:
+            above, below = (table[self.actual] for table in self.tables)
+        else:
+            at = self.actual, decided[self.rows]
+            above, below = (table[at][:, None] for table in self.tables)
+        above, below = weight * above, weight * below
+        return above if self.amount is None else above * self.amount, below
+
+
+def rows_of_atom(atom: Atom, data: Data) -> AtomRows:
+    """The rows that an atom counts; of merged rows, the same object each time.
+
+    Raises EmptyRateError if the denominator is 0 for all predictions.
+    """
+    if data.train.merged is None:
+        return _rows_of_atom(atom, data)
+    if atom.key not in data.counted:
+        data.counted[atom.key] = _rows_of_atom(atom, data)
+    return data.counted[atom.key]
+
+
+def _rows_of_atom(atom: Atom, data: Data) -> AtomRows:
     kind, n, context = atom.kind, len(data), repr(atom)
     refuse_outcomes(atom)
     parts = list(data.parts(atom.on))
@@ -48,17 +100,30 @@ def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndar
         elif kind.compares_with == "reference":
             actual[place] = _reference(atom, rows, data)
     any_selected = bool((weight > 0).any())
-    if any_selected and (actual == MISSING).all():
+    if any_selected and (actual == MISSING).all() and _is_unlabeled(atom, data.whole):
         raise UnlabeledRateError(_why_unlabeled(atom))
     weight[actual == MISSING] = 0.0
-    above, below = tables(atom, data)
-    numerator, denominator = weight[:, None] * above[actual], weight[:, None] * below[actual]
-    for rows, place in parts:
-        if atom.amount is not None:
-            numerator[place] *= atom_amounts(atom, rows, weight[place])[:, None]
-    if not denominator.any():
+    counted = np.flatnonzero(weight)
+    amount = None
+    if atom.amount is not None:
+        amounts = [atom_amounts(atom, rows, weight[place]) for rows, place in parts]
+        first = parts[0][1].start
+        amount = np.concatenate(amounts)[counted - first, None]
+    atom_rows = AtomRows(counted, weight[counted], actual[counted], tables(atom, data), amount)
+    if not len(atom_rows.behind):
         raise EmptyRateError(_why_empty(atom, data, any_selected))
-    return numerator, denominator, weight
+    return atom_rows
+
+
+def _is_unlabeled(atom: Atom, whole: Data | None) -> bool:
+    """Whether all rows lack labels, if those of some do."""
+    if whole is None:
+        return True
+    try:
+        rows_of_atom(atom, whole)
+    except EmptyRateError as error:
+        return isinstance(error, UnlabeledRateError)
+    return False
 
 
 def refuse_outcomes(atom: Atom) -> None:
@@ -165,15 +230,6 @@ def warn_of_strangers(atoms: Iterable[Atom], data: Data) -> None:
                 near = difflib.get_close_matches(text, values, 1)
                 hint = f" Did you mean {near[0]!r}?" if near else ""
                 warn(f"{atom!r}: no row has {text!r} in column {name!r}.{hint}", UserWarning)
-
-
-def prediction_counts(
-    atom: Atom, data: Data, predicted: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Contribution of each row to numerator and denominator at the codes of given decisions."""
-    numerator, denominator, _ = atom_counts(atom, data)
-    rows = np.arange(len(predicted))
-    return numerator[rows, predicted], denominator[rows, predicted]
 
 
 def atom_weights(atom: Atom, rows: Rows) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -11,14 +11,14 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.measure._atoms import atom_counts, check_classes, warn_of_strangers
+from skbandit.measure._atoms import check_classes, rows_of_atom, warn_of_strangers
 from skbandit.measure._columns import MANY_GROUPS, Data, UnknownColumnError
 from skbandit.measure._forms import BoundConstraints, Form, LinearFractionalForms
 from skbandit.measure._values import cells_of, filled
 from skbandit.rates._catalog import error_rate
 from skbandit.rates._expression import AbsoluteRate, Constraint, Rate, Sense, as_rate
 from skbandit.rates._kinds import Atom, On, Slot
-from skbandit.utils._validation import warn
+from skbandit.utils._validation import first_few, warn
 
 T = TypeVar("T")
 
@@ -100,7 +100,7 @@ def combine_atoms(
     rate: Rate, bound: Callable[[Atom], tuple[Form, Form, np.ndarray]], n_indicators: int
 ) -> tuple[Form, Form, np.ndarray]:
     """Combine the atoms of a rate, each bound to the same rows, as in `bind_rate`."""
-    unit = Form(np.zeros(n_indicators), 1.0)
+    unit = Form.fixed(1.0, n_indicators)
     numerator, denominator = unit * rate.constant, unit
     behind: Any = np.zeros(1, dtype=bool)
     for coefficient, atom in rate.terms:
@@ -143,12 +143,15 @@ def bind_atom(atom: Atom, data: Data) -> tuple[Form, Form, np.ndarray]:
     Both forms are divided by the total weight of the rows in the denominator (linear kinds,
     whose denominator is then 1) or of all selected rows (linear-fractional kinds).
     """
-    numerator, denominator, selected = atom_counts(atom, data)
-    behind = np.any(denominator > 0, axis=1)
-    total = selected.sum() if atom.fractional else denominator[:, 1].sum()
+    counted, behind = rows_of_atom(atom, data), np.zeros(len(data), dtype=bool)
+    behind[counted.behind] = True
+    above, below = counted.tables
+    amounts = counted.weight if counted.amount is None else counted.weight * counted.amount[:, 0]
+    always = counted.weight if atom.fractional else counted.weight * below[counted.actual, 1]
+    total = always.sum()
     forms = [
-        Form(((count[:, 1:] - count[:, :1]) / total).ravel(), count[:, 0].sum() / total)
-        for count in (numerator, denominator)
+        Form.of_rows(counted.rows, weight, counted.actual, table, data.n_indicators, total)
+        for weight, table in ((amounts, above), (counted.weight, below))
     ]
     return forms[0], forms[1], behind
 
@@ -247,6 +250,18 @@ def warn_of_groups(
             )
 
 
+def warn_of_weightless(by: Mapping[tuple[str, ...], set[On]], data: Data) -> None:
+    """Warn of groups that count nowhere, as the weight of their rows is 0."""
+    for columns, ons in by.items():
+        if left_out := data.weightless(columns, ons, f"by={list(columns)}"):
+            shown = " and ".join(map(repr, columns))
+            warn(
+                f"All rows of {first_few(left_out)} of {shown} have the weight 0, so these are no "
+                "groups of any rate: leave such rows out if this is meant.",
+                UserWarning,
+            )
+
+
 def expand(constraints: Iterable[Constraint], data: Data) -> tuple[Constraint, ...]:
     """Split constraints into one-sided ones, and group forms into one constraint per group."""
     return tuple(
@@ -266,7 +281,7 @@ def bind_constraints(
     `allow_empty` (new data may lack rows that the training data had).
     """
     constraints = tuple(constraints)
-    zero = Form(np.zeros(data.n_indicators), 0.0)
+    zero = Form.fixed(0.0, data.n_indicators)
     empty = zero, zero, np.zeros(0, dtype=bool)
     bound = [
         empty if binding is None else binding
@@ -306,8 +321,10 @@ def count_rows_of_rates(measured: Iterable[tuple[str, Rate, Data, bool]]) -> np.
 
 
 def _rows_of_rate(rate: Rate, data: Data) -> int:
-    masks = [(atom_counts(atom, data)[1] > 0).any(axis=1) for atom in rate.atoms]
-    return data.count(np.logical_or.reduce(masks)) if masks else 0
+    behind = np.zeros(len(data), dtype=bool)
+    for atom in rate.atoms:
+        behind[rows_of_atom(atom, data).behind] = True
+    return data.count(behind)
 
 
 def _measurable(

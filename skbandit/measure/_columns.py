@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any
 
@@ -60,6 +62,15 @@ class Columns:
         return cls(
             _frame(attributes, n_rows, name), _frame(X if _is_frame(X) else None, n_rows, "X")
         )
+
+    def take(self, rows: np.ndarray) -> Columns:
+        """The columns in some of the rows."""
+        index = pd.RangeIndex(len(rows))
+        attributes, X = (
+            frame.iloc[rows].set_axis(index) if frame.shape[1] else pd.DataFrame(index=index)
+            for frame in (self.attributes, self.X)
+        )
+        return Columns(attributes, X)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -283,6 +294,13 @@ class Merged:
     means: Mapping[tuple[str, str | None], np.ndarray]
     effective: Mapping[tuple[str | None, str | None], np.ndarray]
 
+    def take(self, rows: np.ndarray) -> Merged:
+        """Some of the rows."""
+        masks = {key: values[rows] for key, values in self.masks.items()}
+        means = {key: values[rows] for key, values in self.means.items()}
+        effective = {key: values[rows] for key, values in self.effective.items()}
+        return Merged(self.n_rows[rows], masks, self.values, means, effective)
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -307,6 +325,11 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.label)
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """Some of the rows."""
+        merged = None if self.merged is None else self.merged.take(rows)
+        return Rows(self.columns.take(rows), self.label[rows], self.weight[rows], merged)
 
     def selected(self, atom: Atom) -> np.ndarray:
         """Boolean mask of the rows that the condition of an atom selects."""
@@ -362,6 +385,10 @@ class Data:
         Whether a rate may name these classes and decisions only.
     dependent : ndarray of int, shape (n,), or None
         Rows with the same code are dependent, such as those of one person.
+    whole : Data or None
+        The data that these are some rows of.
+    counted : dict
+        What atoms count of merged rows, by `Atom.key`.
     """
 
     train: Rows
@@ -371,6 +398,13 @@ class Data:
     others: Sequence[Any] = field(default=())
     closed: bool = True
     dependent: np.ndarray | None = None
+    whole: Data | None = field(default=None, repr=False, compare=False)
+    counted: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def take(self, rows: np.ndarray) -> Data:
+        """Some of the rows of a single dataset."""
+        dependent = None if self.dependent is None else pd.factorize(self.dependent[rows])[0]
+        return replace(self, train=self.train.take(rows), dependent=dependent, whole=self)
 
     @property
     def of_two(self) -> bool:
@@ -435,15 +469,13 @@ class Data:
         merged = self.train.merged
         return int(inside.sum() if merged is None else merged.n_rows[inside].sum())
 
-    def effective(self, first: Atom, second: Atom) -> np.ndarray:
+    def effective(self, first: Atom, second: Atom, rows: np.ndarray) -> np.ndarray:
         """Product of the weights of two atoms over the sum of products that it stands for.
 
-        Of shape (n, 1), or (1, 1) with 1 unless rows are merged.
+        Of some rows; 1 unless rows are merged.
         """
         merged = self.train.merged
-        if merged is None:
-            return np.ones((1, 1))
-        return merged.effective[first.weight, second.weight][:, None]
+        return np.ones(1) if merged is None else merged.effective[first.weight, second.weight][rows]
 
     def parts(self, on: On) -> Iterator[tuple[Rows, slice]]:
         """Iterate over the datasets selected by `on`, each with its slice of the stack."""
@@ -484,6 +516,7 @@ class Data:
                     f"as {f'{name} > {np.median([*numbers]):.3g}'!r}; numbers that are names of "
                     "groups should be strings or integers."
                 )
+            _refuse_alike(name, of_groups, context)
         orders = [_order_of([rows.columns.get(c, context) for rows, _ in parts]) for c in columns]
         places = {
             group: [order.get(value, value) for order, value in zip(orders, group, strict=True)]
@@ -501,6 +534,18 @@ class Data:
             )
         return [Member(tuple(columns), group) for group in groups]
 
+    def weightless(self, columns: Sequence[str], ons: set[On], context: str) -> list[str]:
+        """Groups of rows of weight 0 only, which `groups` leaves out."""
+        if (self.weight > 0).all():
+            return []
+        counted = set(self.groups(columns, ons, context))
+        alike = replace(
+            self,
+            train=replace(self.train, weight=np.ones(len(self.train))),
+            extra=self.extra and replace(self.extra, weight=np.ones(len(self.extra))),
+        ).groups(columns, ons, context)
+        return [str(group) for group in alike if group not in counted]
+
     def without_group(self, columns: Sequence[str], ons: set[On], context: str) -> int:
         """Number of rows of positive weight in which one of the columns is missing."""
         missing = np.zeros(len(self), dtype=bool)
@@ -508,6 +553,26 @@ class Data:
             values = rows.columns.several(columns, context)
             missing[place] = values.isna().any(axis=1).to_numpy() & (rows.weight > 0)
         return int(missing.sum())
+
+
+def _refuse_alike(name: str, values: Collection[Any], context: str) -> None:
+    """Refuse values that are one group to a reader: 1 and "1", or times with and without a zone."""
+    written: dict[str, Any] = {}
+    pairs = []
+    for value in values:
+        text = str(float(value)) if isinstance(value, float | Decimal) else str(value)
+        pairs.append((written.setdefault(text, value), value))
+    pairs = [(first, second) for first, second in pairs if first != second]
+    cure = "convert it to one type"
+    zones = {time.tzinfo is None: time for time in values if isinstance(time, datetime)}
+    if len(zones) == 2:
+        pairs, cure = [(zones[True], zones[False])], "convert it, as by dt.tz_localize"
+    if pairs:
+        first, second = pairs[0]
+        raise ValueError(
+            f"{context}: column {name!r} holds {first!r} and {second!r}, which would be two "
+            f"groups: {cure}."
+        )
 
 
 def encode_classes(values: Any, labels: Sequence[Any], name: str) -> np.ndarray:

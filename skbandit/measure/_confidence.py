@@ -13,10 +13,12 @@ if t* passes too, and t* is fixed in advance.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.special import betaincinv
 
-from skbandit.measure._atoms import atom_counts
+from skbandit.measure._atoms import rows_of_atom
 from skbandit.measure._columns import Data
 from skbandit.rates._expression import Rate
 from skbandit.rates._kinds import Atom
@@ -30,46 +32,93 @@ def effective_rows(rate: Rate, data: Data, positive: np.ndarray) -> float:
     weights that go with the outcome leave a part: see `_trials`. The smallest number if the
     expression has several atoms.
     """
-    effects = [dependence_at(*trials_at(atom, data, positive), atom, data) for atom in rate.atoms]
+    effects = [trials_at(atom, data, positive)[1] for atom in rate.atoms]
     return min((effect.rows / (effect.deff * effect.spread) for effect in effects), default=0.0)
 
 
 def groups_behind(rate: Rate, data: Data, positive: np.ndarray) -> int:
     """Number of groups of dependent rows in the denominator, the smallest of several atoms."""
     assert data.dependent is not None
-    trials = (trials_at(atom, data, positive)[1] > 0 for atom in rate.atoms)
-    return min((len(np.unique(data.dependent[counted])) for counted in trials), default=0)
+    numbers = []
+    for atom in rate.atoms:
+        trials, _ = trials_at(atom, data, positive)
+        numbers.append(len(np.unique(data.dependent[trials.rows[trials.counted[1] > 0]])))
+    return min(numbers, default=0)
 
 
-def dependence_at(success: np.ndarray, trial: np.ndarray, atom: Atom, data: Data) -> Dependence:
+def trials_at(atom: Atom, data: Data, positive: np.ndarray) -> tuple[Trials, Dependence]:
+    """The trials of an atom at given decisions, and their dependence.
+
+    Of merged rows, the same objects each time.
+    """
+    key = "trials", atom.key, id(positive)
+    if key not in data.counted:
+        trials = trials_of(atom, data, positive)
+        counted = positive, trials, _dependence_of(trials, atom, data)  # so that its id remains
+        if data.train.merged is None:
+            return counted[1:]
+        data.counted[key] = counted
+    return data.counted[key][1:]
+
+
+def _dependence_of(trials: Trials, atom: Atom, data: Data) -> Dependence:
     """Dependence of the trials of an atom at given decisions.
 
     Costs by a column are no shares and have no interval: a group of them counts as one trial.
     """
-    total, squares = trial.sum(), trial**2 / data.effective(atom, atom)[:, 0]
+    success, trial = trials.counted
+    total, squares = trial.sum(), trial**2 / data.effective(atom, atom, trials.rows)
+    group = None if data.dependent is None else data.dependent[trials.rows]
     if atom.amount is not None:
-        return dependence(np.zeros(len(trial)), trial, data.dependent, squares=squares)
+        return dependence(np.zeros(len(trial)), trial, group, squares=squares)
     share = float((trial * success).sum() / total) if total > 0 else 0.0
-    return dependence(trial * (success - share), trial, data.dependent, share, squares)
-
-
-def trials_at(atom: Atom, data: Data, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows are successes, and the weight of each as a trial; shape (n,)."""
-    success, trial = trials_if_predicted(atom, data)
-    rows, predicted = np.arange(len(positive)), positive.astype(int)
-    return success[rows, predicted], trial[rows, predicted]
+    return dependence(trial * (success - share), trial, group, share, squares)
 
 
 # --- rows as trials --------------------------------------------------------------------
 
 
-def trials_if_predicted(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each row is a success, and its weight as a trial, by its decision; (n, D)."""
-    numerator, denominator, _ = atom_counts(atom, data)
-    success = numerator > 0
-    kind = atom.kind
-    per_trial = np.where(success, kind.success[1], kind.failure)
-    return success, denominator / per_trial
+@dataclass(frozen=True)
+class Trials:
+    """The rows of an atom as trials, by their codes and by decision.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape (m,)
+        Those of positive weight.
+    weight : ndarray of shape (m,)
+    code : ndarray of int, shape (m,)
+    success : ndarray of bool, shape (K, D)
+        Whether a row is a success, by its code and decision.
+    size : ndarray of shape (K, D)
+        Its weight as a trial, if it has weight 1.
+    """
+
+    rows: np.ndarray
+    weight: np.ndarray
+    code: np.ndarray
+    success: np.ndarray
+    size: np.ndarray
+
+    @property
+    def counted(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which rows are successes, and their weights as trials, at the first decision; (m,)."""
+        return self.success[self.code, 0], self.weight * self.size[self.code, 0]
+
+
+def trials_of(atom: Atom, data: Data, decided: np.ndarray | None = None) -> Trials:
+    """The rows that an atom counts as trials, by decision or at given decisions."""
+    counted = rows_of_atom(atom, data)
+    (above, below), code = counted.tables, counted.actual
+    if counted.amount is not None:  # a negative amount is no success
+        code = code + len(above) * (counted.amount[:, 0] <= 0)
+        above, below = np.vstack([above, 0 * above]), np.vstack([below, below])
+    if decided is not None:
+        code = code * above.shape[1] + decided.astype(int)[counted.rows]
+        above, below = above.reshape(-1, 1), below.reshape(-1, 1)
+    success = above > 0
+    size = below / np.where(success, atom.kind.success[1], atom.kind.failure)
+    return Trials(counted.rows, counted.weight, code, success, size)
 
 
 # --- of proportions --------------------------------------------------------------------

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_array, get_index_dtype
+from scipy.sparse import csr_array
 
 from skbandit.rates._expression import Constraint
 
@@ -40,13 +41,58 @@ def indicators(decided: np.ndarray, n_decisions: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Form:
-    """The linear form sum_j coef_j * pi_j + constant in indicators pi: see `indicators`."""
+    """The linear form ``coef @ pi + constant`` in N indicators pi: see `indicators`.
 
-    coef: np.ndarray
+    Attributes
+    ----------
+    coef : csr_array of shape (1, N)
+    constant : float
+    """
+
+    coef: csr_array
     constant: float
 
+    @classmethod
+    def fixed(cls, constant: float, n_indicators: int) -> Form:
+        """A number, whatever the decisions."""
+        return cls(csr_array((1, n_indicators)), constant)
+
+    @classmethod
+    def of_rows(
+        cls,
+        rows: np.ndarray,
+        weight: np.ndarray,
+        code: np.ndarray,
+        by_code: np.ndarray,
+        n_indicators: int,
+        total: float = 1.0,
+    ) -> Form:
+        """The sum over m rows of their weights times an entry of a table, over a total.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (m,)
+            In order.
+        weight : ndarray of shape (m,)
+        code : ndarray of int, shape (m,)
+        by_code : ndarray of shape (K, D)
+            Entries by code and decision.
+        n_indicators : int
+        total : float
+        """
+        constant = float((weight * by_code[code, 0]).sum() / total)
+        moved = csr_array(by_code[:, 1:] - by_code[:, :1].astype(float))
+        if not moved.nnz:
+            return cls.fixed(constant, n_indicators)
+        entries = np.diff(moved.indptr)[code]
+        inside = np.flatnonzero(entries)
+        part, entries = moved[code[inside]], entries[inside]
+        columns = np.repeat(rows[inside] * moved.shape[1], entries) + part.indices
+        data = np.repeat(weight[inside], entries) * part.data / total
+        return cls(csr_array((data, columns, [0, len(data)]), shape=(1, n_indicators)), constant)
+
     def __add__(self, other: Form) -> Form:
-        return Form(self.coef + other.coef, self.constant + other.constant)
+        return Form(csr_array(self.coef + other.coef), self.constant + other.constant)
 
     def __mul__(self, factor: float) -> Form:
         return Form(factor * self.coef, factor * self.constant)
@@ -75,9 +121,9 @@ class LinearFractionalForms:
     def stack(cls, pairs: list[tuple[Form, Form]], n_rows: int) -> LinearFractionalForms:
         """Stack (numerator, denominator) pairs."""
         return cls(
-            _rows([numerator.coef for numerator, _ in pairs], n_rows),
+            stacked([numerator.coef for numerator, _ in pairs], n_rows),
             np.array([numerator.constant for numerator, _ in pairs]),
-            _rows([denominator.coef for _, denominator in pairs], n_rows),
+            stacked([denominator.coef for _, denominator in pairs], n_rows),
             np.array([denominator.constant for _, denominator in pairs]),
         )
 
@@ -190,11 +236,12 @@ def nonnegative_rows(signed: csr_array, rhs: np.ndarray) -> tuple[csr_array, csr
     return csr_array(P), csr_array(Q), rhs + np.asarray(Q.sum(axis=1)).ravel()
 
 
-def _rows(coefficients: list[np.ndarray], n_rows: int) -> csr_array:
-    columns = [np.flatnonzero(row) for row in coefficients]
-    data = [row[at] for row, at in zip(coefficients, columns, strict=True)]
-    indptr = np.cumsum([0, *map(len, columns)])
-    index = get_index_dtype(maxval=max(n_rows, indptr[-1]))
-    indices = np.concatenate([np.zeros(0, index), *columns]).astype(index)
-    stored = (np.concatenate([np.zeros(0), *data]), indices, indptr.astype(index))
-    return csr_array(stored, shape=(len(coefficients), n_rows))
+def stacked(rows: Sequence[csr_array | None], n_indicators: int) -> csr_array:
+    """Rows of shape (1, N) as one array, without zeros; None is a row of zeros."""
+    empty = np.zeros(0, dtype=int), np.zeros(0)
+    entries = [empty if row is None else (row.indices, row.data) for row in rows]
+    indices, data = (np.concatenate(part) for part in zip(empty, *entries, strict=True))
+    indptr = np.cumsum([0, *(len(columns) for columns, _ in entries)])
+    table = csr_array((data, indices, indptr), shape=(len(rows), n_indicators))
+    table.eliminate_zeros()
+    return table

@@ -90,20 +90,25 @@ class MergedRows:
                 for before, more in zip(self.named, other.named, strict=True)
             ],
         )
-        return both.merged()
+        return both.merged().limited()
+
+    def limited(self) -> MergedRows:
+        """The same, unless there are so many combinations that memory grows with the rows."""
+        if len(self.values) > MOST_MERGED:
+            several = {name: column.nunique() for name, column in self.values.items()}
+            name = max(several, key=several.__getitem__)
+            raise ValueError(
+                f"The labels, predictions and groups make more than {MOST_MERGED:,} combinations; "
+                f"column {name!r} holds {several[name]:,} different values. Predictions must be "
+                "labels, as of predict(); bin a group by pandas.cut, or select rows by a condition."
+            )
+        return self
 
     def merged(self) -> MergedRows:
         """Merge equal combinations."""
         codes = [_codes(name, column) for name, column in self.values.items()]
         codes += [(outcome.astype(np.int64), 2) for outcome in self.outcomes.T]
         number, first = _number_combinations(codes, len(self.values))
-        if len(first) > MOST_MERGED:
-            name, (_, several) = max(zip(self.values, codes, strict=False), key=lambda x: x[1][1])
-            raise ValueError(
-                f"The labels, predictions and groups make more than {MOST_MERGED:,} combinations; "
-                f"column {name!r} holds {several - 1:,} different values. Predictions must be "
-                "labels, as of predict(); bin a group by pandas.cut, or select rows by a condition."
-            )
         return replace(
             self,
             values=self.values.iloc[first].reset_index(drop=True),
@@ -174,23 +179,15 @@ def _number_combinations(
 
 
 @dataclass(frozen=True)
-class BlockReducer:
-    """What some rates count of rows; maps a block to `MergedRows`, also in another process.
+class Reducer:
+    """What some rates count of rows: merges rows that they cannot tell apart.
 
     Parameters
     ----------
     rates : tuple of Rate
-    y_true, y_pred, weight : str
-        Columns of labels, predictions and row weights; None if there are none.
-    by : tuple of str
-        Columns of groups, besides those of rates.
     """
 
     rates: tuple[Rate, ...]
-    y_true: str | None
-    y_pred: str
-    weight: str | None
-    by: tuple[str, ...]
 
     @property
     def atoms(self) -> dict[Any, Atom]:
@@ -209,16 +206,104 @@ class BlockReducer:
         return list(dict.fromkeys([None, *(atom.weight for atom in self.atoms.values())]))
 
     @property
+    def named_columns(self) -> dict[str, str]:
+        """Columns of groups and of reference predictions, and what names them."""
+        contexts: dict[str, str] = {}
+        for atom in self.atoms.values():
+            groups = atom.group.columns if isinstance(atom.group, Slot) else ()
+            for name in filter(None, [*groups, atom.reference]):
+                contexts.setdefault(name, repr(atom))
+        return contexts
+
+    def reduce(self, rows: Rows, values: pd.DataFrame) -> MergedRows:
+        """Merge rows of which `values` and what the rates count are equal."""
+        for atom in self.atoms.values():
+            self._check(atom, rows, values)
+        weights: dict[str | None, np.ndarray] = {}
+        for name in self.weights:
+            numbers = 1.0 if name is None else rows.numbers(name, f"weight={name!r}")
+            # what is not valid counts nowhere, which _check makes sure of
+            valid = (numbers > 0) & np.isfinite(numbers)
+            weights[name] = rows.weight * np.where(valid, numbers, 0.0)
+        sums: dict[tuple[Any, ...], np.ndarray] = {(): np.ones(len(rows))}
+        for name in weights:
+            sums[name,] = weights[name]
+        for a, b in combinations_with_replacement(weights, 2):
+            sums[a, b] = weights[a] * weights[b]
+        for atom in self.atoms.values():
+            if atom.amount is not None:
+                amount = rows.numbers(atom.amount, repr(atom))
+                finite = np.where(np.isfinite(amount), amount, 0.0)
+                sums["amount", atom.weight, atom.amount] = weights[atom.weight] * finite
+        outcomes = [weight > 0 for weight in weights.values()]
+        outcomes += [rows.selected(atom) for atom in self.conditions.values()]
+        named = [rows.values_in(atom) for atom in self.conditions.values()]
+        return MergedRows(values, np.column_stack(outcomes), sums, named).merged()
+
+    def _check(self, atom: Atom, rows: Rows, values: pd.DataFrame) -> None:
+        """Require valid weights and amounts in the rows that an atom counts."""
+        refuse_outcomes(atom)
+        if atom.weight is None and atom.amount is None:
+            return
+        counted = np.ones(len(rows), dtype=bool)
+        if isinstance(atom.group, Slot):
+            counted &= values[[*atom.group.columns]].notna().all(axis=1).to_numpy()
+        inside = atom_weights(atom, replace(rows, weight=rows.weight * counted))
+        if atom.amount is not None:
+            atom_amounts(atom, rows, inside)
+
+    def counted(self, merged: MergedRows) -> Merged:
+        """What the rates count of merged rows."""
+        sums = merged.sums
+        outcomes = merged.outcomes.T[len(self.weights) :]
+        means: dict[tuple[str, str | None], np.ndarray] = {
+            (name, None): _quotient_or(sums[name,], sums[None,]) for name in self.weights if name
+        }
+        for atom in self.atoms.values():
+            if atom.amount is not None:
+                amounts = sums["amount", atom.weight, atom.amount]
+                means[atom.amount, atom.weight] = _quotient_or(amounts, sums[atom.weight,])
+        effective = {
+            (a, b): _quotient_or(sums[a,] * sums[b,], sums[pair], 1.0)
+            for pair in combinations_with_replacement(self.weights, 2)
+            for a, b in (pair, pair[::-1])
+        }
+        return Merged(
+            sums[()],
+            dict(zip(self.conditions, outcomes, strict=True)),
+            dict(zip(self.conditions, merged.named, strict=True)),
+            means,
+            effective,
+        )
+
+
+@dataclass(frozen=True)
+class BlockReducer(Reducer):
+    """What some rates count of blocks; maps a block to `MergedRows`, also in another process.
+
+    Parameters
+    ----------
+    rates : tuple of Rate
+    y_true, y_pred, weight : str
+        Columns of labels, predictions and row weights; None if there are none.
+    by : tuple of str
+        Columns of groups, besides those of rates.
+    """
+
+    y_true: str | None
+    y_pred: str
+    weight: str | None
+    by: tuple[str, ...]
+
+    @property
     def columns(self) -> dict[str, str]:
         """Columns whose values count, and what names them."""
         contexts = {} if self.y_true is None else {self.y_true: "y_true"}
         contexts.setdefault(self.y_pred, "y_pred")
         for name in self.by:
             contexts.setdefault(name, f"by={list(self.by)}")
-        for atom in self.atoms.values():
-            groups = atom.group.columns if isinstance(atom.group, Slot) else ()
-            for name in filter(None, [*groups, atom.reference]):
-                contexts.setdefault(name, repr(atom))
+        for name, context in self.named_columns.items():
+            contexts.setdefault(name, context)
         return contexts
 
     def choose(self, table_columns: Iterable[Any]) -> list[Any]:
@@ -260,27 +345,7 @@ class BlockReducer:
                 f"y_pred: column {self.y_pred!r} has missing values: every row needs a prediction."
             )
         rows = Rows(columns, np.full(n, MISSING), self._row_weights(columns, n))
-        weights: dict[str | None, np.ndarray] = {}
-        for name in self.weights:
-            numbers = 1.0 if name is None else rows.numbers(name, f"weight={name!r}")
-            # what is not valid counts nowhere, which _check makes sure of
-            valid = (numbers > 0) & np.isfinite(numbers)
-            weights[name] = rows.weight * np.where(valid, numbers, 0.0)
-        sums: dict[tuple[Any, ...], np.ndarray] = {(): np.ones(n)}
-        for name in weights:
-            sums[name,] = weights[name]
-        for a, b in combinations_with_replacement(weights, 2):
-            sums[a, b] = weights[a] * weights[b]
-        for atom in self.atoms.values():
-            self._check(atom, rows, values)
-            if atom.amount is not None:
-                amount = rows.numbers(atom.amount, repr(atom))
-                finite = np.where(np.isfinite(amount), amount, 0.0)
-                sums["amount", atom.weight, atom.amount] = weights[atom.weight] * finite
-        outcomes = [weight > 0 for weight in weights.values()]
-        outcomes += [rows.selected(atom) for atom in self.conditions.values()]
-        named = [rows.values_in(atom) for atom in self.conditions.values()]
-        return MergedRows(values, np.column_stack(outcomes), sums, named).merged()
+        return self.reduce(rows, values).limited()
 
     def _row_weights(self, columns: Columns, n: int) -> np.ndarray:
         if self.weight is None:
@@ -289,45 +354,36 @@ class BlockReducer:
         weight = Rows(columns, np.zeros(n), np.ones(n)).numbers(self.weight, context)
         return check_row_weights(weight, n, context) if weight.any() else weight
 
-    def _check(self, atom: Atom, rows: Rows, values: pd.DataFrame) -> None:
-        """Require valid weights and amounts in the rows that an atom counts."""
-        refuse_outcomes(atom)
-        if atom.weight is None and atom.amount is None:
-            return
-        counted = np.ones(len(rows), dtype=bool)
-        if isinstance(atom.group, Slot):
-            counted &= values[[*atom.group.columns]].notna().all(axis=1).to_numpy()
-        inside = atom_weights(atom, replace(rows, weight=rows.weight * counted))
-        if atom.amount is not None:
-            atom_amounts(atom, rows, inside)
-
     def data(self, merged: MergedRows, pos_label: Any, labels: Any) -> tuple[Data, np.ndarray]:
         """The rows, and the codes of their predictions, as of `read_measured`."""
-        values, sums = merged.values, merged.sums
+        values = merged.values
         y_true = None if self.y_true is None else values[self.y_true]
-        given = y_true, values[self.y_pred], values, sums[None,], pos_label
+        given = y_true, values[self.y_pred], values, merged.sums[None,], pos_label
         data, predicted = read_measured(self.rates, *given, labels=labels)
-        outcomes = merged.outcomes.T[len(self.weights) :]
-        means: dict[tuple[str, str | None], np.ndarray] = {
-            (name, None): _quotient_or(sums[name,], sums[None,]) for name in self.weights if name
-        }
-        for atom in self.atoms.values():
-            if atom.amount is not None:
-                amounts = sums["amount", atom.weight, atom.amount]
-                means[atom.amount, atom.weight] = _quotient_or(amounts, sums[atom.weight,])
-        effective = {
-            (a, b): _quotient_or(sums[a,] * sums[b,], sums[pair], 1.0)
-            for pair in combinations_with_replacement(self.weights, 2)
-            for a, b in (pair, pair[::-1])
-        }
-        rows = Merged(
-            sums[()],
-            dict(zip(self.conditions, outcomes, strict=True)),
-            dict(zip(self.conditions, merged.named, strict=True)),
-            means,
-            effective,
-        )
-        return replace(data, train=replace(data.train, merged=rows)), predicted
+        return replace(data, train=replace(data.train, merged=self.counted(merged))), predicted
+
+
+def merge_equal(
+    rates: Sequence[Rate], data: Data, decided: np.ndarray, table: pd.DataFrame
+) -> tuple[Data, np.ndarray, pd.DataFrame]:
+    """One dataset, the codes of its decisions and a table of groups, with equal rows merged.
+
+    Rates, and groups of the table, cannot tell the rows apart that are merged.
+    """
+    reducer, rows = Reducer(tuple(rates)), data.train
+    values = {name: rows.columns.get(name, at) for name, at in reducer.named_columns.items()}
+    codes = rows.label, decided, data.dependent
+    keys: dict[Any, Any] = {k: code for k, code in enumerate(codes) if code is not None}
+    of_table = range(len(codes), len(codes) + table.shape[1])
+    keys |= {k: table.iloc[:, k - len(codes)] for k in of_table}
+    every = pd.DataFrame({**values, **keys}, index=pd.RangeIndex(len(rows)))
+    merged = reducer.reduce(rows, every)
+    label, of_decided = (merged.values[k].to_numpy() for k in range(2))
+    dependent = None if data.dependent is None else merged.values[2].to_numpy()
+    columns = Columns.read(merged.values[[*values]], None, len(merged.values))
+    train = Rows(columns, label, merged.sums[None,], reducer.counted(merged))
+    groups = merged.values[[*of_table]].set_axis(table.columns, axis=1)
+    return replace(data, train=train, dependent=dependent), of_decided, groups
 
 
 def _quotient_or(above: np.ndarray, below: np.ndarray, otherwise: float = 0.0) -> np.ndarray:

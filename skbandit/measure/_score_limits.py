@@ -15,9 +15,11 @@ more than those at one. The intervals of reports are two such limits, at given p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -27,16 +29,19 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from skbandit.measure._columns import Data
 from skbandit.measure._confidence import (
+    Trials,
     clopper_pearson,
-    dependence_at,
     trials_at,
-    trials_if_predicted,
+    trials_of,
     wilson_score,
 )
-from skbandit.measure._forms import RATE_TOL, BoundConstraints
+from skbandit.measure._forms import RATE_TOL, BoundConstraints, Form, stacked
 from skbandit.rates._expression import Rate
 from skbandit.rates._kinds import Atom, Kind
 from skbandit.utils._trials import Dependence, correlation
+
+MOST_WIDENING = 1e4
+"""Factor of standard errors beyond which nothing is known, as of one group; inf times 0 is nan."""
 
 FEW_TRIALS = 10.0
 """Trials below which a limit is exact if a level is promised: Wilson's cover well on average over
@@ -381,37 +386,60 @@ def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> tupl
     """
     if any(atom.amount is not None for atom in rate.atoms):  # no shares of trials
         return np.nan, np.nan
-
-    def counted(atom: Atom) -> tuple[np.ndarray, np.ndarray]:
-        success, trial = trials_at(atom, data, positive)
-        return success[:, None], trial[:, None]  # sums without cancellation
-
     tail = (1.0 - level) / 2.0
-    effects = {
-        atom.key: dependence_at(*trials_at(atom, data, positive), atom, data) for atom in rate.atoms
-    }
+    at = {atom.key: trials_at(atom, data, positive) for atom in rate.atoms}
+    effects = {key: effect for key, (_, effect) in at.items()}
     if any(effect.groups <= 1.0 < effect.rows for effect in effects.values()):
         return np.nan, np.nan  # nothing is known of how much groups differ
     signs, bounds = np.array([1.0, -1.0]), np.zeros(2)
+
+    def counted(atom: Atom) -> Trials:
+        return at[atom.key][0]  # sums without cancellation
+
     limits = _limits([rate, rate], signs, bounds, counted, data, len(data), effects, tail)
     limits = limits.exact() if len(limits.shares) == 1 else replace(limits, exact_below=FEW_TRIALS)
     z = -float(ndtri(tail))
     measured = limits.measure(np.zeros((len(limits.constant), 1)), z)
-    high, low = (_bound_without_slack(limits, measured, k) for k in range(2))
-    return -low + 0.0, high + 0.0  # -0.0 prints badly
+    if rate.denominator is None:
+        high, low = -limits.slack_of(measured)[:, 0]
+    else:
+        high, low = (_bound_without_slack(limits, measured, k) for k in range(2))
+    return float(-low + 0.0), float(high + 0.0)  # -0.0 prints badly
 
 
 def _bound_without_slack(limits: ScoreLimits, measured: MeasuredShares, k: int) -> float:
-    """How far the bound of constraint k must move outwards to meet its limit."""
+    """How far the bound of constraint k must move outwards to meet its limit.
 
-    def slack(by: float, of: MeasuredShares = measured) -> float:
-        return float(limits.relaxed(k, by).slack_of(of, np.array([k]))[0, 0])
-
-    estimate = -slack(0.0, MeasuredShares(measured.value))
-    if np.isinf(estimate):
+    A function of one number, evaluated many times: plain numbers are much faster than arrays.
+    """
+    value, divisor = measured.value[:, 0], limits.divisor[k]
+    base = float(divisor @ value + limits.divisor_offset[k])
+    if not base > 0:
         return np.inf
+    estimate = float((limits.coefficients[k] @ value + limits.offset[k]) / base)
+    if measured.below is None or measured.above is None or measured.correlations is None:
+        return estimate
+    widening = 1.0 if limits.widening is None else float(limits.widening[k])
+    places = np.flatnonzero((limits.coefficients[k] != 0) | (divisor != 0)).tolist()
+    coefficients, divisors = limits.coefficients[k].tolist(), divisor.tolist()
+    below, above = measured.below[:, 0].tolist(), measured.above[:, 0].tolist()
+    pairs = [
+        (pair.first, pair.second, r)
+        for pair, r in zip(limits.pairs, measured.correlations[:, 0].tolist(), strict=True)
+        if pair.first in places and pair.second in places
+    ]
+
+    def slack(by: float) -> float:
+        moved = dict.fromkeys(places, 0.0)
+        for a in places:
+            coefficient = coefficients[a] - by * divisors[a]
+            moved[a] = coefficient * (above[a] if coefficient > 0 else below[a])
+        square = sum(part * part for part in moved.values())
+        square += sum(2.0 * r * moved[a] * moved[b] for a, b, r in pairs)
+        return by - estimate - widening * math.sqrt(max(square, 0.0)) / base
+
     step = max(-slack(estimate), 0.0)
-    if not limits.divisor[k].any() or step == 0:
+    if not divisor.any() or step == 0:
         return estimate + step
     while slack(estimate + step) < 0:
         step *= 2.0
@@ -447,14 +475,11 @@ def score_limits(
     measured = np.flatnonzero(goals.n_rows > 0)
     rates = [goals.constraints[k].rate for k in measured]
     sign, bound = goals.sign[measured], goals.bound[measured]
-    counted = partial(trials_if_predicted, data=data)
     effects = None
     if decided is not None:
         atoms = {atom.key: atom for rate in rates for atom in rate.atoms}
-        effects = {
-            key: dependence_at(*trials_at(atom, data, decided), atom, data)
-            for key, atom in atoms.items()
-        }
+        effects = {key: trials_at(atom, data, decided)[1] for key, atom in atoms.items()}
+    counted = partial(trials_of, data=data)
     return _limits(rates, sign, bound, counted, data, data.n_indicators, effects, tail)
 
 
@@ -462,7 +487,7 @@ def _limits(
     rates: Sequence[Rate],
     signs: np.ndarray,
     bounds: np.ndarray,
-    counted: Callable[[Atom], tuple[np.ndarray, np.ndarray]],
+    counted: Callable[[Atom], Trials],
     data: Data,
     n: int,
     effects: Mapping[Any, Dependence] | None = None,
@@ -470,36 +495,43 @@ def _limits(
 ) -> ScoreLimits:
     """Limits of constraints ``sign * (rate - bound) <= 0`` over n indicators of decisions.
 
-    `counted` returns successes and trials of an atom, by decision (rows, D) or as they are
-    (rows, 1). `effects` are those of dependent rows and unequal weights, by the keys of atoms;
-    they leave fewer trials.
+    `counted` returns the trials of an atom, by decision or at given ones. `effects` are those of
+    dependent rows and unequal weights, by the keys of atoms; they leave fewer trials.
     """
-    widening = {key: effect.widening(tail) for key, effect in (effects or {}).items()}
+    widening = {
+        key: min(effect.widening(tail), MOST_WIDENING) for key, effect in (effects or {}).items()
+    }
     atoms: dict[tuple[object, ...], Atom] = {}
     for rate in rates:
         atoms |= {atom.key: atom for atom in rate.atoms}
     place = {key: index for index, key in enumerate(atoms)}
-    table = _Sums()
-    counts = [counted(atom) for atom in atoms.values()]
-    shares = []
-    for atom, (success, trial) in zip(atoms.values(), counts, strict=True):
-        won, squared = trial * success, trial**2 / data.effective(atom, atom)
-        squared = squared * widening.get(atom.key, 1.0) ** 2
-        numbers = [table.add(part) for part in (won, trial, squared * success, squared)]
+    numbered, wide = list(atoms.values()), [widening.get(key, 1.0) for key in atoms]
+    together = _together(rates, place)
+    paired = {number for pair in together for number in pair}
+    table, shares, kept = _Sums(n), [], dict[int, Trials]()
+    for a, atom in enumerate(numbered):
+        trials = counted(atom)
+        size, squared = trials.weight, trials.weight**2 / data.effective(atom, atom, trials.rows)
+        squared = squared * wide[a] ** 2
+        won, square = trials.success * trials.size, trials.size**2
+        parts = (size, won), (size, trials.size), (squared, trials.success * square)
+        numbers = [
+            table.add(trials.rows, weight, trials.code, by_code)
+            for weight, by_code in (*parts, (squared, square))
+        ]
         shares.append(_Share(atom.kind, *numbers))
-    numbered = list(atoms.values())
-    pairs = [
-        _pair(
-            table,
-            a,
-            b,
-            counts,
-            data.effective(numbered[a], numbered[b])
-            / (widening.get(numbered[a].key, 1.0) * widening.get(numbered[b].key, 1.0)),
-            data.dependent if effects is not None else None,
-        )
-        for a, b in _together(rates, place)
-    ]
+        if a in paired:
+            kept[a] = trials
+    pairs = []
+    for a, b in together:
+        factor, two = wide[a] * wide[b], (kept[a], kept[b])
+        if effects is not None and data.dependent is not None and kept[a].size.shape[1] == 1:
+            atom_pair = numbered[a], numbered[b]
+            sums = _sums_by_group(table, two, atom_pair, factor, data)
+        else:
+            pair_effective = partial(data.effective, numbered[a], numbered[b])
+            sums = _sums_of_both(table, *two, factor, pair_effective)
+        pairs += [] if sums is None else [_Pair(a, b, sums)]
     sizes = len(rates), len(atoms)
     coefficients, divisor = np.zeros(sizes), np.zeros(sizes)
     offset, divisor_offset = np.zeros(len(rates)), np.ones(len(rates))
@@ -511,12 +543,12 @@ def _limits(
             divisor_offset[k] = rate.denominator.constant
         coefficients[k] -= sign * bound * divisor[k]
         offset[k] -= sign * bound * divisor_offset[k]
-    rows, constant = table.stacked(n)
+    rows, constant = table.stacked()
     return ScoreLimits(
         rows,
         constant,
         tuple(shares),
-        tuple(pair for pair in pairs if pair is not None),
+        tuple(pairs),
         coefficients,
         offset,
         divisor,
@@ -533,51 +565,55 @@ def _together(rates: Sequence[Rate], place: dict[tuple[object, ...], int]) -> li
     return sorted(pairs)
 
 
-def _pair(
+def _sums_of_both(
     table: _Sums,
-    a: int,
-    b: int,
-    counts: list[tuple[np.ndarray, np.ndarray]],
-    effective: np.ndarray,
-    group: np.ndarray | None,
-) -> _Pair | None:
-    """The sums of two atoms' common rows; None without any.
-
-    With groups of dependent rows, at given decisions, sums that have the correlation by groups.
-    """
-    (won, trial), (other_won, other_trial) = counts[a], counts[b]
-    if group is not None and trial.shape[1] == 1:
-        return _pair_by_group(table, a, b, counts, effective, group)
-    either = trial * other_trial / effective
+    first: Trials,
+    second: Trials,
+    factor: float,
+    effective: Callable[[np.ndarray], np.ndarray],
+) -> tuple[int, int, int, int] | None:
+    """Sums of products of weights over two atoms' common rows; None without any."""
+    rows, at, other_at = np.intersect1d(
+        first.rows, second.rows, assume_unique=True, return_indices=True
+    )
+    if not len(rows):
+        return None
+    weight = first.weight[at] * second.weight[other_at] * factor / effective(rows)
+    pairs, code = np.unique(
+        first.code[at] * len(second.size) + second.code[other_at], return_inverse=True
+    )
+    of_first, of_second = np.divmod(pairs, len(second.size))
+    either = first.size[of_first] * second.size[of_second]
     if not either.any():
         return None
-    parts = (either * (won & other_won), either * won, either * other_won, either)
-    both, first, second, all_of_them = (table.add(part) for part in parts)
-    return _Pair(a, b, (both, first, second, all_of_them))
+    won, other_won = first.success[of_first], second.success[of_second]
+    of_each = either * (won & other_won), either * won, either * other_won, either
+    a, b, c, d = (table.add(rows, weight, code, by_code) for by_code in of_each)
+    return a, b, c, d
 
 
-def _pair_by_group(
+def _sums_by_group(
     table: _Sums,
-    a: int,
-    b: int,
-    counts: list[tuple[np.ndarray, np.ndarray]],
-    effective: np.ndarray,
-    group: np.ndarray,
-) -> _Pair | None:
+    trials: tuple[Trials, Trials],
+    atoms: tuple[Atom, Atom],
+    factor: float,
+    data: Data,
+) -> tuple[int, int, int, int] | None:
     """Sums of which only the first is not 0: a covariance that gives the correlation by groups."""
-    influences, sizes = [], []
-    for won, trial in (counts[a], counts[b]):
+    assert data.dependent is not None
+    influences, sizes = np.zeros((2, len(data))), []
+    for atom, of_atom, influence in zip(atoms, trials, influences, strict=True):
+        won, trial = of_atom.counted
         share = float((won * trial).sum() / trial.sum()) if trial.any() else 0.0
-        influences.append((trial * (won - share))[:, 0])
-        sizes.append(float((influences[-1] ** 2).sum()))
-    factor = 1.0 / float(np.mean(effective))
-    covariance = (
-        correlation(influences[0], influences[1], group) * np.sqrt(sizes[0] * sizes[1]) * factor
-    )
+        influence[of_atom.rows] = trial * (won - share)
+        squares = influence[of_atom.rows] ** 2 / data.effective(atom, atom, of_atom.rows)
+        sizes.append(float(squares.sum()))
+    related = correlation(influences[0], influences[1], data.dependent)
+    covariance = related * np.sqrt(sizes[0] * sizes[1]) * factor
     if not covariance:
         return None
-    none = table.add(np.zeros((1, 1)))
-    return _Pair(a, b, (table.add(np.full((1, 1), covariance)), none, none, none))
+    none = table.constant(0.0)
+    return table.constant(covariance), none, none, none
 
 
 def _add_terms(
@@ -588,27 +624,36 @@ def _add_terms(
 
 
 class _Sums:
-    """Sums over rows, each counted once: with weights of 1, squares are the weights themselves."""
+    """Sums over rows, each stored once: with weights of 1, squares are the weights themselves."""
 
-    def __init__(self) -> None:
-        self._parts: list[np.ndarray] = []
-        self._known: dict[bytes, int] = {}
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._constants: list[float] = []
+        self._coefs: list[csr_array | None] = []
+        self._known: dict[tuple[float, bytes], int] = {}
 
-    def add(self, contributions: np.ndarray) -> int:
-        """Return the index of a sum of contributions, shape (rows, D) or (rows, 1)."""
-        exact = np.asarray(contributions, dtype=float)
-        number = self._known.setdefault(exact.tobytes(), len(self._parts))
-        if number == len(self._parts):
-            self._parts.append(exact)
+    def add(
+        self, rows: np.ndarray, weight: np.ndarray, code: np.ndarray, by_code: np.ndarray
+    ) -> int:
+        """Index of a sum over rows of weights times a table (K, D) by their codes and decision."""
+        if by_code.shape[1] == 1:  # at given decisions
+            return self.constant(float((weight * by_code[code, 0]).sum()))
+        form = Form.of_rows(rows, weight, code, by_code, self._n)
+        digest = blake2b(form.coef.indices)
+        digest.update(form.coef.data)
+        return self._number(form.constant, form.coef, digest.digest())
+
+    def constant(self, value: float) -> int:
+        """Index of a sum that is the same for all decisions."""
+        return self._number(value, None)
+
+    def _number(self, constant: float, coef: csr_array | None, digest: bytes = b"") -> int:
+        number = self._known.setdefault((constant, digest), len(self._coefs))
+        if number == len(self._coefs):
+            self._constants.append(constant)
+            self._coefs.append(coef)
         return number
 
-    def stacked(self, n: int) -> tuple[csr_array, np.ndarray]:
+    def stacked(self) -> tuple[csr_array, np.ndarray]:
         """Rows and constants such that the sums are ``rows @ pi + constant``."""
-        constant = np.array([part[:, 0].sum() for part in self._parts])
-        moved = [(part[:, 1:] - part[:, :1]).ravel() for part in self._parts]
-        columns = [np.flatnonzero(part) for part in moved]
-        data = [part[at] for part, at in zip(moved, columns, strict=True)]
-        indptr = np.cumsum([0, *map(len, columns)])
-        stored = np.concatenate([np.zeros(0), *data])
-        indices = np.concatenate([np.zeros(0, dtype=int), *columns])
-        return csr_array((stored, indices, indptr), shape=(len(moved), n)), constant
+        return stacked(self._coefs, self._n), np.array(self._constants)

@@ -12,16 +12,15 @@ from sklearn.exceptions import UndefinedMetricWarning
 from skbandit.exceptions import EmptyRateError
 from skbandit.measure._atoms import (
     UnlabeledRateError,
-    atom_counts,
     check_classes,
     choices,
     named,
-    prediction_counts,
+    rows_of_atom,
     warn_of_strangers,
 )
 from skbandit.measure._columns import Data, either_label, read_predictions
 from skbandit.rates._expression import AbsoluteRate, Rate, has_slots
-from skbandit.rates._kinds import Atom, ClassSlot, Member, On, Slot
+from skbandit.rates._kinds import Atom, ClassSlot, Member, On, Slot, value_text
 from skbandit.utils._validation import warn
 
 
@@ -105,7 +104,7 @@ class Cell:
 
     def of(self, joint: str) -> str:
         """The class, or the pair of classes."""
-        return joint.join(map(str, self.classes))
+        return joint.join(map(value_text, self.classes))
 
     def name(self, joint: str) -> str:
         """The groups and classes, those of a pair joined."""
@@ -160,7 +159,7 @@ def _has_rows(rate: Rate, data: Data) -> bool:
     """Whether there are rows in all denominators, for some predictions."""
     try:
         for atom in rate.atoms:
-            atom_counts(atom, data)
+            rows_of_atom(atom, data)
     except UnlabeledRateError:
         raise
     except EmptyRateError:
@@ -226,7 +225,7 @@ def count(
     value, predicted = rate.constant, positive.astype(int)
     for coefficient, atom in rate.terms:
         if atom.key not in cache:
-            numerator, denominator = prediction_counts(atom, data, predicted)
+            numerator, denominator = rows_of_atom(atom, data).counts(predicted)
             has_rows = denominator.any()
             cache[atom.key] = numerator.sum() / denominator.sum() if has_rows else np.nan
         value += coefficient * cache[atom.key]

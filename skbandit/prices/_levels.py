@@ -78,6 +78,14 @@ def best_quantile(
     return best
 
 
+def costly_level(level: float, value: float, without: float) -> str:
+    """A sentence on what a level costs: values of the objective at it, and without margins."""
+    return (
+        f"The objective is {value:.4g} at confidence_level={level:g}, and {without:.4g} at 0.5, "
+        "without margins: more rows, looser bounds or a lower level cost less."
+    )
+
+
 def weak_level(level: float, rows: str = "more rows") -> str:
     """A sentence if the default chose a level below `WEAK_LEVEL`; `rows` are what may help."""
     if not level < WEAK_LEVEL:

@@ -56,6 +56,9 @@ ERRORS = 2.0
 CEILING = 1e-6
 """Slack of a rule whose prices are at the ceiling."""
 
+LARGE_PART = 0.2
+"""Part of what decisions earn without margins, beyond which the price of a level is told."""
+
 P = TypeVar("P", bound=Problem)
 
 
@@ -141,3 +144,35 @@ def _aimed(
     if at_ceiling(problem, prices):  # paid for by whatever it costs: no success
         slack, limited = min(slack, -CEILING), True
     return PricedRule(prices, moved, costs, decided, measured.objective, slack), limited
+
+
+def without_margins(
+    problem: Problem, rule: PricedRule, search: Callable[[], PricedRule]
+) -> PricedRule | None:
+    """The rule without margins, if those of a level take a large part of what it earns.
+
+    What decisions earn is by how much they are better than decisions at random.
+
+    Parameters
+    ----------
+    problem : Problem
+    rule : PricedRule
+        At the level.
+    search : callable
+        Finds the rule without margins. The objective is convex in the bounds, so that moving them
+        back gains at most prices @ moved: where that is little, nothing is searched.
+
+    Returns
+    -------
+    PricedRule or None
+    """
+    costs = problem.row_costs(without_prices(problem))
+    allowed = np.isfinite(costs)
+    at_random = np.where(allowed, costs, 0.0).sum(axis=1) / allowed.sum(axis=1)
+    earned = float(problem.weight @ at_random) / problem.weight.sum() - rule.objective
+    gained = float(rule.prices.goals @ np.maximum(rule.moved, 0.0))
+    if not rule.feasible or not gained > LARGE_PART * (earned + gained):
+        return None
+    other = search()
+    gained = rule.objective - other.objective
+    return other if other.feasible and gained > LARGE_PART * (earned + gained) else None

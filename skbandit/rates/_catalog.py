@@ -846,14 +846,15 @@ def confusion(
 
 
 def cost(table: Any, where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
-    """Mean cost of the decisions.
+    """Mean cost of the decisions: as an objective it is minimized, whatever its signs.
 
     Parameters
     ----------
     table : DataFrame or dict
         Costs {label: {decision: cost}}, or a DataFrame with labels as index and decisions as
         columns; {decision: cost} if they do not depend on the label. All classes and decisions
-        must be in it. Without labels, a cost may be the name of an attribute column.
+        must be in it. Without labels, a cost may be the name of an attribute column. Gains are
+        negative costs, so that of a DataFrame of profits ``cost(-profits)`` is meant.
     where : None, str, dict or callable, default=None
         Selection of rows: see `skbandit.rates`.
     on : {"train", "extra", "all"}, default="train"
@@ -907,7 +908,7 @@ def cost(table: Any, where: Where = None, *, on: On = "train", weight: str | Non
                 where,
                 on,
                 weight,
-                cells=Cells(frozenset(pairs), *axes),
+                cells=Cells(frozenset(pairs), *axes, not isinstance(value, str) and value < 0),
                 amount=value if isinstance(value, str) else None,
             ),
         )
@@ -938,7 +939,8 @@ def outcome(
     Returns
     -------
     Rate
-        In the unit of the column. As an objective it is maximized.
+        In the unit of the column. As an objective, an expression of outcomes is maximized as it is
+        written: ``-outcome("complaints")`` asks for few complaints.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from skbandit.rates._kinds import OUTCOME, SPENT, Atom, ClassSlot, Kind, Slot
+from skbandit.rates._kinds import COST_BY_LABEL, OUTCOME, SPENT, Atom, ClassSlot, Slot
 from skbandit.utils._validation import warn
 
 if TYPE_CHECKING:
@@ -150,9 +150,11 @@ class Rate:
 
         Recall, accuracy, precision and the like are maximized; error rate, churn and the
         like are minimized. Positive and negative rates follow the other terms and are
-        minimized on their own (Problem 1 of Goh et al.). A divisor counts the other way round. An
-        outcome less another one is maximized; costs of which some are negative are minimized.
-        Over pairs of groups, the worst pair is improved. Opposite directions raise a ValueError.
+        minimized on their own (Problem 1 of Goh et al.). A divisor counts the other way round.
+        A cost is minimized whatever the signs of its entries: what counts is the sign before the
+        table. An expression of outcomes is maximized as it is written, so ``-outcome("lost")``
+        asks for few losses; less outcomes, a cost is minimized. Over pairs of groups, the worst
+        pair is improved. Opposite directions raise a ValueError.
         """
         if self.over_pairs:
             return self.summary == "min"
@@ -161,21 +163,34 @@ class Rate:
             low, high = value_range(replace(self, denominator=None))
             sign = (low >= 0) - (high <= 0)  # of the dividend, 0 if unknown
             terms += tuple((-sign * c, atom) for c, atom in self.denominator.terms)
-        signs: dict[Kind, set[bool]] = {}
-        for coefficient, atom in terms:
-            if atom.kind.greater_is_better is not None and coefficient != 0:
-                signs.setdefault(atom.kind, set()).add(coefficient > 0)
-        wishes: set[bool] = set()
-        for kind, kind_signs in signs.items():
-            if kind in (OUTCOME, SPENT) and len(kind_signs) == 2:  # what is taken off has its unit
-                kind_signs = {True}
-            wishes |= {kind.greater_is_better == positive for positive in kind_signs}
-        if len(wishes) == 2:
-            raise ValueError(
-                f"{self} grows both with a rate to maximize and with a rate to minimize, so it has "
-                "no direction as an objective: change a sign, as in error_rate() - recall()."
+        signed = [(c > 0, atom) for c, atom in terms if c != 0]
+        wishes = {
+            positive == atom.greater_is_better
+            for positive, atom in signed
+            if atom.kind != OUTCOME and atom.greater_is_better is not None
+        }
+        outcomes = {positive for positive, atom in signed if atom.kind == OUTCOME}
+        if len(wishes) == 2 or (wishes == {False} and True in outcomes):
+            raise ValueError(self._no_direction(outcomes))
+        return True in (wishes or (outcomes and {True}))
+
+    def _no_direction(self, outcomes: set[bool]) -> str:
+        """Why it has no direction as an objective, by the signs of its outcomes."""
+        if outcomes:
+            return (
+                f"{self} holds an outcome, which is maximized, and a rate to minimize, so "
+                "it has no direction as an objective: change a sign, as in outcome(...) - "
+                "cost(...), or -outcome(...) - cost(...) for an outcome that is bad."
             )
-        return True in wishes
+        if all(atom.kind in (SPENT, COST_BY_LABEL) for atom in self.atoms):
+            return (
+                f"{self} is a difference of costs, so it has no direction as an objective: write "
+                "one table, with negative entries for what is gained."
+            )
+        return (
+            f"{self} grows both with a rate to maximize and with a rate to minimize, so it has "
+            "no direction as an objective: change a sign, as in error_rate() - recall()."
+        )
 
     def map_atoms(self, change: Callable[[Atom], Atom]) -> Rate:
         """Return the expression with every atom replaced.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -206,11 +207,35 @@ class Cells:
         The label is None if costs do not depend on it.
     labels, decisions : tuple
         All that the table has; no labels if costs do not depend on them.
+    negative : bool
+        Whether that cost is below zero.
     """
 
     pairs: frozenset[tuple[Any, Any]]
     labels: tuple[Any, ...]
     decisions: tuple[Any, ...]
+    negative: bool = field(default=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy, with a list in the place of the set: skops takes it without trust."""
+        return {**vars(self), "pairs": sorted(self.pairs, key=repr)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a saved state."""
+        pairs = frozenset((label, decision) for label, decision in state["pairs"])
+        vars(self).update({**state, "pairs": pairs})
+
+
+def value_text(value: Any) -> str:
+    """A group, a class or a decision as text that can be seen, also if it is blank.
+
+    Examples
+    --------
+    >>> value_text("north"), value_text(""), value_text(" ")
+    ('north', '(empty)', "' '")
+    """
+    text = str(value)
+    return text if text.strip() else repr(text) if text else "(empty)"
 
 
 @dataclass(frozen=True)
@@ -221,7 +246,7 @@ class Member:
     values: tuple[Any, ...]
 
     def __str__(self) -> str:
-        return ", ".join(map(str, self.values))
+        return ", ".join(map(value_text, self.values))
 
     @property
     def described(self) -> str:
@@ -275,6 +300,15 @@ class Atom:
         return self.kind.fractional or self.without is not None
 
     @property
+    def greater_is_better(self) -> bool | None:
+        """Whether a positive coefficient is to be maximized; None for rates without direction."""
+        if self.kind.name == "confusion":
+            return bool(self.of == self.decided)
+        if self.cells is not None:  # the entry of a table is part of the coefficient
+            return self.cells.negative
+        return self.kind.greater_is_better
+
+    @property
     def needs_pos_label(self) -> bool:
         """Whether the class that it is of is the positive one."""
         return self.of is None and self.cells is None and not self.kind.of_pairs
@@ -297,7 +331,11 @@ class Atom:
         """Equal for atoms with the same `where`."""
         return id(self.where) if callable(self.where) else repr(self.where)
 
-    @property
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the key, as another process has other functions."""
+        return {name: value for name, value in vars(self).items() if name != "key"}
+
+    @cached_property
     def key(self) -> tuple[Any, ...]:
         """Equal for atoms that select and count the same rows."""
         function = self.condition if callable(self.where) else None
@@ -308,7 +346,8 @@ class Atom:
     def __repr__(self) -> str:
         shown = [] if self.reference is None else [repr(self.reference)]
         shown += [repr(self.amount)] if self.kind == OUTCOME else []
-        normalize = next((name for name, kind in CONFUSIONS.items() if kind == self.kind), None)
+        confusions = CONFUSIONS if self.kind.name == "confusion" else {}
+        normalize = next((name for name, kind in confusions.items() if kind == self.kind), None)
         if normalize is not None:
             shown += [repr(self.of), repr(self.decided)]
         if callable(self.where):

@@ -7,13 +7,14 @@ import os
 import secrets
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from hashlib import blake2b
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -27,6 +28,9 @@ from skbandit.utils._sklearn_compat import begin_callbacks, forget_callbacks
 from skbandit.utils._validation import told_once, warn
 
 T = TypeVar("T")
+
+TABLE = "table"
+"""The only key of a dict that stands for a table in a saved state."""
 
 _LOGGER = logging.getLogger("skbandit")
 
@@ -182,3 +186,30 @@ def report_progress(message: str) -> None:
         _LOGGER.info(message)
     else:
         print(message, flush=True)
+
+
+def plain_state(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of an object with its DataFrames as lists: skops refuses types of pandas."""
+    plain = dict(state)
+    for name, table in state.items():
+        if isinstance(table, pd.DataFrame):
+            columns = [
+                [None if value is pd.NA else value for value in table[column].tolist()]
+                for column in table.columns
+            ]
+            axes = table.index.name, table.index.tolist(), table.columns.tolist()
+            plain[name] = {TABLE: [*axes, columns, [str(dtype) for dtype in table.dtypes]]}
+    return plain
+
+
+def restored_state(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The state whose `plain_state` it is."""
+    state = dict(plain)
+    for name, saved in plain.items():
+        if isinstance(saved, dict) and list(saved) == [TABLE]:
+            label, labels, names, columns, types = saved[TABLE]
+            index = pd.Index(labels, name=label)
+            parts = zip(columns, types, strict=True)
+            series = [pd.Series(column, index, dtype) for column, dtype in parts]
+            state[name] = pd.DataFrame(dict(enumerate(series)), index).set_axis(names, axis=1)
+    return state

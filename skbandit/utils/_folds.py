@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from numbers import Integral
 from typing import Any
@@ -14,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, column_or_1d
 
 from skbandit.utils._exact import exact_table
-from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._sklearn_compat import count_rows, rows_of
 from skbandit.utils._validation import warn
 
 # Training and test rows of each fold.
@@ -322,10 +323,17 @@ def folds_of_classes(y: np.ndarray, n_folds: int, unit: np.ndarray) -> np.ndarra
     labels, stratum = np.unique(y, return_inverse=True)
     for k, label in enumerate(labels.tolist()):
         rows = np.flatnonzero(stratum == k)
+        if len(rows) == 1:
+            near = difflib.get_close_matches(str(label), map(str, np.delete(labels, k)), 1, 0.8)
+            alike = f", such as that of {near[0]!r}" if near else ""
+            raise ValueError(
+                f"{label!r} is a class of 1 row, by which nothing can be both trained and tested: "
+                f"drop the row, or give it the label of another class{alike}."
+            )
         if (unit[rows] == unit[rows[0]]).all():
             raise ValueError(
                 f"All {len(rows)} rows of class {label!r} are equal or of one group, and rows of "
-                "both classes are left out of training in turn: pass more rows, or groups="
+                "each class are left out of training in turn: pass more rows, or groups="
                 "np.arange(len(X)) if equal ones are different units."
             )
     n_units = len(np.unique(unit))
@@ -362,17 +370,64 @@ def splits_of_classes(
     Returns
     -------
     list of (ndarray, ndarray)
+        No fold tests rows of a class that it does not train on: see `_with_all_classes`.
     """
     if is_number(cv):
         return splits_of_folds(folds_of_classes(y, cv, unit))
     try:
-        return list(check_cv(cv, y, classifier=True).split(X, y, **params))
+        splits = list(check_cv(cv, y, classifier=True).split(X, y, **params))
+        return _with_all_classes(splits, X, y)
     except (TypeError, ValueError) as error:
         if "groups" not in str(error):
             raise
         raise ValueError(
             f"{type(cv).__name__} needs groups ({error}): pass groups=... to fit."
         ) from error
+
+
+def _with_all_classes(splits: Splits, X: Any, y: np.ndarray) -> Splits:
+    """Splits whose models have seen the class of every row that they test; a warning names others.
+
+    A model gives a class that it never saw the probability 0, so that rows of that class would say
+    that its decisions are always wrong. If a class is tested nowhere else, its rows are spread over
+    all folds, whatever their groups; otherwise those rows are not tested. Splits that train on one
+    class are left alone.
+    """
+    classes, code = np.unique(y, return_inverse=True)
+    unseen, tested = np.full(len(y), -1), np.zeros(len(y), dtype=bool)
+    for k, (train, test) in enumerate(splits):
+        seen = np.bincount(code[train], minlength=len(classes)) > 0
+        rows = np.arange(len(y))[test]
+        if seen.sum() > 1:
+            unseen[rows[~seen[code[rows]]]] = k
+        tested[rows] = True
+    for label in np.unique(code[unseen >= 0]):
+        rows = np.flatnonzero((unseen >= 0) & (code == label))
+        unit = units_of_rows(rows_of(X, rows), y[rows])
+        spread = (tested & (code == label)).sum() == len(rows) and unit.max(initial=0) > 0
+        fold = assign_folds(0 * unit, len(splits), unit) if spread else unit
+        instead = "are spread over all folds" if spread else "are left out of all out-of-fold rates"
+        before, splits = splits, []
+        for number, (train, test) in enumerate(before):
+            test = _without(test, rows)
+            if spread:
+                train = np.append(_without(train, rows), rows[fold != number])
+                test = np.append(test, rows[fold == number])
+            splits.append((train, test))
+        k = unseen[rows[0]]
+        warn(
+            f"cv leaves fold {k} no row of class {classes[[label]].tolist()[0]!r} to train on, of "
+            f"which it tests {int((unseen[rows] == k).sum())}: the {len(rows)} rows of that class "
+            f"in such folds {instead}. Choose a cv that trains on all classes in every fold.",
+            UserWarning,
+        )
+    return [split for split in splits if len(np.arange(len(y))[split[1]])]
+
+
+def _without(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Row numbers, which may be a mask, less others."""
+    numbers = np.flatnonzero(rows) if rows.dtype == bool else rows
+    return numbers[~np.isin(numbers, others)]
 
 
 def splits_of_folds(fold: np.ndarray) -> Splits:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import date
 from itertools import islice
 from numbers import Real
 from types import FrameType
@@ -138,6 +139,12 @@ def method_that_loads(table: Any) -> str | None:
     return "collect" if hasattr(kind, "collect") and hasattr(kind, "columns") else None
 
 
+def in_memory(table: Any) -> Any:
+    """A table or column, loaded if it is a lazy one."""
+    method = method_that_loads(table)
+    return table if method is None else getattr(table, method)()
+
+
 def refuse_lazy(
     tables: Mapping[str, Any], cure: str = "", methods: Collection[str] = ("compute", "collect")
 ) -> None:
@@ -221,14 +228,24 @@ def explained_entries(X: Any, consumer: str) -> Iterator[None]:
     refuse_lazy({"X": X}, methods=["collect"])
     try:
         yield
+    except TypeError as error:
+        at = _column_where(X, _has_dates)
+        if not at:
+            raise
+        raise ValueError(
+            f"X has dates{at}: pass numbers, such as the days since one of them, or leave the "
+            "column out."
+        ) from error
     except ValueError as error:
-        reason = str(error)
+        reason, where = str(error), f"in a Pipeline with {consumer}"
+        if consumer.endswith("Pipeline"):
+            where = "as a step of the Pipeline"
         if "could not convert string to float" in reason:
             value = reason.partition("float:")[2].strip().rstrip(".")
             at = _column_where(X, lambda column: not pd.api.types.is_numeric_dtype(column.dtype))
             raise ValueError(
                 f"X has strings{at}, such as {value}: encode them, as by OneHotEncoder("
-                f"handle_unknown='ignore') in a Pipeline with {consumer}."
+                f"handle_unknown='ignore') {where}."
             ) from error
         if "setting an array element with a sequence" in reason:
             at = _column_where(X, lambda column: len(column) > 0 and np.ndim(column.iloc[0]) > 0)
@@ -239,9 +256,16 @@ def explained_entries(X: Any, consumer: str) -> Iterator[None]:
             at = _column_where(X, lambda column: column.hasnans)
             raise ValueError(
                 f"X contains NaN{at}: fill what is missing, as by SimpleImputer("
-                f"add_indicator=True) in a Pipeline with {consumer}."
+                f"add_indicator=True) {where}."
             ) from error
         raise
+
+
+def _has_dates(column: pd.Series) -> bool:
+    """Whether a column holds dates or times, as a type or as objects."""
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return True
+    return column.dtype == object and any(isinstance(value, date) for value in column.head(100))
 
 
 def _column_where(X: Any, condition: Callable[[pd.Series], bool]) -> str:

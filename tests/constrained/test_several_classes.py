@@ -12,7 +12,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -263,6 +263,23 @@ def test_prefit():
     assert clf.constraint_report_["satisfied"].all()
     assert "cross_fitted" not in clf.constraint_report_
     assert on_test(each(recall, of="classes"), clf) >= 0.65
+
+
+@pytest.mark.parametrize("estimator", [ConstrainedThreshold, ConstrainedReduction])
+def test_a_class_of_one_site(estimator):
+    """Grouped folds never train on it where they test it: it is decided all the same."""
+    site = np.where(Y[TRAIN] == "melanoma", 5, np.arange(N) % 5)
+    told = "cv leaves fold . no row of class 'melanoma' to train on"
+    for objective, goal in ((None, FLOOR), (None, recall(of="melanoma") >= 0.6)):
+        clf = estimator(clone(LOGISTIC), objective, goal, cv=GroupKFold(6))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            clf.fit(X[TRAIN], Y[TRAIN], groups=site)
+        assert any(re.search(told, str(warning.message)) for warning in said)
+        assert not any(issubclass(warning.category, RuntimeWarning) for warning in said)
+        usual = of_test(recall(of="melanoma"), PLAIN)
+        assert on_test(recall(of="melanoma"), clf) > usual - 0.1
+    assert clf.confidence_level_ == 0.5  # of one group, nothing is known beyond it
 
 
 def test_labels_renamed_or_numbered_change_nothing_else():
@@ -655,3 +672,20 @@ def test_nothing_warns_needlessly():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted(None, FLOOR)
+
+
+def test_a_level_that_costs_much_is_told():
+    rng = np.random.default_rng(0)
+    y = rng.choice(["a", "b", "c"], 400, p=[0.6, 0.3, 0.1])
+    features = rng.normal(size=(400, 2))
+    features[:, 0] += 1.2 * (y == "a") - 1.2 * (y == "b")
+    features[:, 1] += y == "c"
+    goals = each(recall, of="classes") >= 0.55
+    message = r"is 0\.3\d* at confidence_level=0\.95, and 0\.2\d* at 0\.5"
+    with pytest.warns(ConstrainedFitWarning, match=message):
+        ConstrainedThreshold(LogisticRegression(), constraints=goals, confidence_level=0.95).fit(
+            features, y
+        )
+    ConstrainedThreshold(LogisticRegression(), constraints=goals, confidence_level=0.5).fit(
+        features, y
+    )

@@ -316,3 +316,11 @@ def test_texts_that_are_none(tmp_path):
     pq.write_table(pa.table({"action": text, "reward": [1]}), tmp_path / "log.parquet")
     with pytest.raises(ValueError, match=r"log\.parquet, after row 0: cannot be read: .*UTF8"):
         whole(read_parquet_log(tmp_path, []))
+
+
+def test_a_file_that_is_named_twice_would_count_twice(tmp_path):
+    write(tmp_path, action=[[0], [1]], reward=[[0], [0]])
+    file, link = tmp_path / "0.parquet", tmp_path.parent / f"{tmp_path.name}_link"
+    link.symlink_to(file)
+    for source in ([file, file], [tmp_path, file], [link, tmp_path]):
+        refuses("0.parquet' 2 times: name it once", read_parquet_log, source, [])

@@ -536,3 +536,23 @@ def test_a_card_says_what_goals_cost():
     assert sentence in to_model_card(model.constraint_report_)
     assert sentence in to_model_card(model.constraint_report(X, y))
     assert "costs" not in to_model_card(rate_report(y, model.predict(X), recall() >= 0.9))
+
+
+def test_a_report_counts_each_row_of_a_group_once(monkeypatch):
+    """Equal rows are one, and a group's rates are counted on its rows: not rows times groups."""
+    from skbandit.measure import _atoms
+
+    lengths, count = [], _atoms._rows_of_atom
+
+    def counted(atom, data):
+        lengths.append(len(data))
+        return count(atom, data)
+
+    monkeypatch.setattr(_atoms, "_rows_of_atom", counted)
+    rng = np.random.default_rng(0)
+    y_true, y_pred = rng.integers(0, 2, (2, 5000))
+    by = pd.Series(rng.integers(0, 60, 5000), name="g")
+    report = rate_report(y_true, y_pred, recall(), by=by)
+    assert len(report) == 61
+    # in all rows and in those of a group; labels x predictions x groups
+    assert sum(lengths) <= 2 * (2 * 2 * 60)

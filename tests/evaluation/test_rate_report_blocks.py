@@ -399,6 +399,23 @@ def test_times_with_and_without_a_zone_are_no_groups_of_their_own():
     assert values_of([zoned, moved]) == {"all": 0.5, zoned["g"][0]: 0.5}
 
 
+@pytest.mark.parametrize("goal", [recall() - recall(where="g == 'a'"), difference(recall, by="g")])
+def test_dependent_rows_that_are_merged_leave_intervals_as_they_are(goal):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"person": rng.integers(0, 40, 1200), "g": rng.choice(["a", "b"], 1200)})
+    table["y"] = rng.integers(0, 2, 1200)
+    table["p"] = np.where(table["person"] % 4 == 0, table["y"], rng.integers(0, 2, 1200))
+    table["number"] = np.arange(1200)
+    bits = [
+        positive_rate(where=lambda rows, k=k: rows["number"] // 2**k % 2 == 1) for k in range(11)
+    ]
+    options = {"y_true": "y", "y_pred": "p", "groups": "person"}
+    report = rate_report_blocks([table], goal, **options)
+    unmerged = rate_report_blocks([table], [goal, *bits], **options)  # no two rows are equal
+    for name in ("value", "ci_low", "ci_high", "effective_n", "n_groups"):
+        np.testing.assert_allclose(report[name], unmerged[name][: len(report)], rtol=1e-12)
+
+
 # --- memory ----------------------------------------------------------------------------------
 
 

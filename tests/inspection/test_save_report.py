@@ -111,8 +111,9 @@ def test_goals_prices_groups_and_changes_of_a_classifier(threshold, tmp_path):
     assert ("Violated: " in text) == ("violated" in verdicts)
     one = threshold.objective_report_.iloc[0]
     assert f"error_rate(), is {one['cross_fitted']:.3f} [{one['ci_low']:.3f}," in text
-    gap = abs(one["cross_fitted"] - one["unconstrained"])
-    assert f"{number_text(one['unconstrained'])} without constraints" in text
+    gap = abs(one["cross_fitted"] - one["best_unconstrained"])
+    assert f"{number_text(one['unconstrained'])} by the classifier at its usual" in text
+    assert f"{number_text(one['best_unconstrained'])} by the best rule without constr" in text
     prices = threshold.constraint_report_["price"]
     # the plain model is not the best one without constraints
     told = prices.max() <= gap

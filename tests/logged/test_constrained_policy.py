@@ -1,6 +1,7 @@
 """ConstrainedPolicy: what it earns, what it keeps, what it says, on logs with known truth."""
 
 import pickle
+import re
 from contextlib import nullcontext
 
 import numpy as np
@@ -413,6 +414,20 @@ def test_doubly_robust_outcomes_by_hand():
 
 def test_an_objective_without_direction_is_refused():
     refuses("a policy has not", fitted, (), error_rate())
+
+
+def test_signs():
+    """The least cost is best, whatever its signs; an outcome is maximized as it is written."""
+    for shift in (-6.0, 0.0):
+        costs = dict(zip(ARMS.tolist(), [-1 + shift, 2 + shift, shift, 4 + shift], strict=True))
+        assert set(fitted((), cost(costs)).predict(NEW)) == {"call"}
+    free = cost(dict.fromkeys(ARMS.tolist(), -1.0))
+    bad = outcome("complaint")
+    for objective in (-bad, 1 - bad, -bad - 0.01 * free):  # HARM is least of "none"
+        assert np.mean(fitted((), objective).predict(NEW) == "none") > 0.9
+    assert np.mean(fitted((), 0.01 * free - bad).predict(NEW) == "call") > 0.9
+    with pytest.raises(ValueError, match="no direction as an objective: change a sign"):
+        fitted((), bad + free)
 
 
 def test_what_constraints_cost():
@@ -851,6 +866,32 @@ def test_an_outcome_less_another_is_maximized():
     assert np.mean(one.predict(NEW) == other.predict(NEW)) > 0.999
     values = [each.objective_report_["cross_fitted"].item() for each in (one, other)]
     assert values[0] == pytest.approx(values[1], rel=0.02)
+
+
+def test_a_level_that_costs_much_is_told():
+    """Both figures are those of fits at the level and at .5."""
+    rng = np.random.default_rng(0)
+    action, features = rng.integers(3, size=1500), rng.normal(size=(1500, 2))
+    reward = action * 0.5 * (1 + features[:, 0]) + rng.normal(size=1500)
+    harm = (rng.random(1500) < 0.03 + 0.08 * action).astype(float)
+    log = pd.DataFrame({"action": action, "reward": reward, "harm": harm, "propensity": 1 / 3})
+    with pytest.warns(UserWarning, match=r"at confidence_level=0\.95, and .* at 0\.5") as told:
+        ConstrainedPolicy(None, None, outcome("harm") <= 0.08, confidence_level=0.95).fit(
+            features, log
+        )
+    value, without = map(float, re.findall(r" is (.*?) at.* and (.*?) at", str(told[0].message))[0])
+    assert without - value > 0.2 * (without - reward.mean())
+    half = ConstrainedPolicy(None, None, outcome("harm") <= 0.08, confidence_level=0.5)
+    half.fit(features, log)  # without a warning
+    assert without == pytest.approx(half.objective_report_["value"][0], abs=0.02)
+
+
+def test_a_level_that_costs_little_is_not():
+    rng = np.random.default_rng(1)
+    costs = pd.DataFrame(rng.normal(size=(3000, 2)), columns=["a", "b"])
+    ConstrainedPolicy(None, None, positive_rate(of="a") <= 0.5, confidence_level=0.9).fit(
+        rng.normal(size=(3000, 2)), costs
+    )
 
 
 def test_a_large_common_part_is_learned_once():

@@ -12,6 +12,7 @@ from skbandit import rates
 from skbandit.rates import (
     accuracy,
     churn,
+    confusion,
     cost,
     difference,
     each,
@@ -237,6 +238,19 @@ def test_groups_that_cannot_be_measured():
         (outcome("won") - 0.5 * outcome("lost") - cost({"a": 1, "b": "paid"}), True),
         (cost({"a": 1, "b": -2}), False),
         (cost({"a": 1}) - outcome("won"), False),
+        (cost({"a": -1, "b": -2}), False),
+        (2 * cost({"a": {"a": -5, "b": 1}, "b": {"a": 0, "b": -4}}) - 1, False),
+        (-cost({"a": {"a": -5, "b": 1}, "b": {"a": 0, "b": -4}}), True),
+        (cost({"a": -1, "b": 2}) + 0.1 * error_rate(), False),
+        (recall(of="a") - cost({"a": {"a": -1, "b": 1}, "b": {"a": 1, "b": -1}}), True),
+        (-outcome("lost"), True),
+        (1 - outcome("lost"), True),
+        (-outcome("lost") - 0.1 * cost({"a": 1, "b": -1}), True),
+        (outcome("won") - cost({"a": -1, "b": -2}), True),
+        (cost({"a": -1}) - outcome("won"), False),
+        (-(outcome("lost") / outcome("seen")), True),
+        (confusion("a", "a"), True),
+        (confusion("a", "b") - confusion("a", "a"), False),
     ],
     ids=repr,
 )
@@ -245,6 +259,13 @@ def test_direction(rate, direction):
 
 
 def test_directions_that_disagree():
+    both = cost({"a": 1, "b": -1})
+    for rate, cure in [
+        (outcome("lost") + both, r"-outcome\(...\) - cost\(...\) for an outcome that is bad"),
+        (both - cost({"a": 2, "b": 1}), "one table, with negative entries for what is gained"),
+    ]:
+        with pytest.raises(ValueError, match=f"no direction as an objective: .*{cure}"):
+            _ = rate.greater_is_better
     for rate in (recall() + error_rate(), recall() / accuracy()):
         with pytest.raises(ValueError, match=rf"{re.escape(repr(rate))} grows .* change a sign"):
             _ = rate.greater_is_better

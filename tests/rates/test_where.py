@@ -242,10 +242,10 @@ def test_rows_without_weight_are_absent():
 
 def test_weight_column():
     above, below, behind = bind(recall(weight="w"), w=[3, 9, 1])
-    np.testing.assert_allclose(above.coef, [0.75, 0, 0.25])
+    np.testing.assert_allclose(above.coef.toarray()[0], [0.75, 0, 0.25])
     assert (below.constant, behind.tolist()) == (1, [True, False, True])
     above, _, _ = bind(recall(weight="w"), w=pd.array([True, True, False], dtype="boolean"))
-    np.testing.assert_allclose(above.coef, [1, 0, 0])
+    np.testing.assert_allclose(above.coef.toarray()[0], [1, 0, 0])
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf, None])

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from skbandit.bandit import SharedGLMPolicy
+from skbandit.bandit import ConstrainedPolicy, SharedGLMPolicy
+from skbandit.rates import cost, difference, outcome, positive_rate
 from tests.reliability.fitted import FITS, NAMED_LOG, Fit
 from tests.tiers import first
 
@@ -46,3 +47,34 @@ def test_features_of_arms(index):
         again = io.loads(saved, trusted=io.get_untrusted_types(data=saved))
         pd.testing.assert_frame_equal(again.arm_features, table)
     pd.testing.assert_frame_equal(policy.arm_features, table)
+
+
+GOALS = {
+    "share": positive_rate("minutes > .5", of="a") <= 0.4,
+    "spend": cost({"a": "minutes", "b": 0.1}) <= 0.3,
+    "outcome": outcome("harm") <= 0.6,
+    "groups": difference(positive_rate(of="a"), by="sex") <= 0.1,
+}
+
+
+@pytest.mark.parametrize("goal", first(4, GOALS))
+def test_policies_under_constraints(goal):
+    rng, n = np.random.default_rng(0), 400
+    X = rng.normal(size=(n, 2))
+    people = pd.DataFrame({"minutes": rng.random(n), "sex": rng.choice(["F", "M"], n)})
+    log = pd.DataFrame({"action": rng.choice(["a", "b"], n), "propensity": 0.5})
+    log["reward"] = X[:, 0] * (log["action"] == "a") + 0.1 * rng.normal(size=n)
+    log["harm"] = rng.random(n)
+    policy = ConstrainedPolicy(None, None, GOALS[goal], random_state=0)
+    policy.fit(X, log, attributes=people)
+    saved = io.dumps(policy)
+    trusted = io.get_untrusted_types(data=saved)
+    assert all(name.startswith("skbandit.") for name in trusted)
+    for again in (io.loads(saved, trusted=trusted), pickle.loads(pickle.dumps(policy))):
+        for rows in ({}, {"attributes": people}):
+            if rows or goal == "groups":
+                np.testing.assert_array_equal(again.predict(X, **rows), policy.predict(X, **rows))
+        for name in ("prices_", "constraint_report_", "objective_report_"):
+            pd.testing.assert_frame_equal(getattr(again, name), getattr(policy, name))
+        new = [one.constraint_report(X, log, attributes=people) for one in (again, policy)]
+        pd.testing.assert_frame_equal(*new)

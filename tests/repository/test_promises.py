@@ -5,6 +5,7 @@ import builtins
 import inspect
 import json
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ from skbandit.datasets import (
     read_yahoo_r6,
 )
 from skbandit.evaluation import (
+    GoalMonitor,
     off_policy_blocks,
     off_policy_value,
     rate_report_blocks,
@@ -43,6 +45,7 @@ from skbandit.evaluation import (
     slate_ips,
     slate_pseudo_inverse,
 )
+from skbandit.export import check, to_onnx
 from skbandit.logs import join_rewards
 from skbandit.rates import error_rate, positive_rate, recall
 from skbandit.selection import RegressionSetSelector, assign, logged_costs
@@ -162,6 +165,53 @@ def _(folder):
 def _(folder):
     table = pd.DataFrame({"y": [0, 1], "p": [0, 1]})
     rate_report_blocks([table], recall(), y_true="y", y_pred="p")
+
+
+@example("skbandit.evaluation.GoalMonitor.update", ValueError)
+def _(folder):
+    GoalMonitor(recall() >= 0.5, labels=[0, 1]).update([2], [1])
+
+
+@example("skbandit.evaluation.GoalMonitor.update", UserWarning)
+def _(folder):
+    GoalMonitor(recall() >= 0.5).update([0, 1], id=["a", "a"])
+
+
+@example("skbandit.evaluation.GoalMonitor.update_labels", UserWarning)
+def _(folder):
+    GoalMonitor(recall() >= 0.5).update_labels(["a"], [1])
+
+
+@example("skbandit.evaluation.GoalMonitor.from_dict", ValueError)
+def _(folder):
+    GoalMonitor.from_dict({})
+
+
+@contextmanager
+def without(package):
+    """Make a package unknown."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [package, *(x for x in sys.modules if x.partition(".")[0] == package)]:
+            patch.setitem(sys.modules, name, None)
+        yield
+
+
+@example("skbandit.export.to_onnx", ImportError)
+def _(folder):
+    with without("onnx"):
+        to_onnx(ConstrainedRampClassifier().fit(ROWS, LABELS), ROWS)
+
+
+@example("skbandit.export.to_onnx", ValueError)
+def _(folder):
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    to_onnx(LogisticRegression().fit(ROWS, LABELS), ROWS)
+
+
+@example("skbandit.export.check", ImportError)
+def _(folder):
+    with without("onnxruntime"):
+        check(b"", LogisticRegression().fit(ROWS, LABELS), ROWS)
 
 
 @example("skbandit.off_policy_value", ValueError)

@@ -22,7 +22,7 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
 pytestmark = pytest.mark.thorough
 
-MODULES = ("settings", "store", "choices", "learner", "monitor", "history", "serve")
+MODULES = ("settings", "store", "choices", "learner", "monitor", "history", "goals", "serve")
 
 
 class Clock:
@@ -470,3 +470,20 @@ def test_a_process_that_ends_again_and_again_is_started_later_and_later(parts, m
         clock.now += 1000  # started, and ran for long
         child.look()
     assert child.delay == parts.serve.FIRST_DELAY
+
+
+def test_goals_count_each_choice_once_when_its_time_has_passed(parts):
+    goals = parts.goals.Goals()
+    assert {entry["n_rows"] for entry in goals.report()} == {0}
+    ids = parts.visits(40)
+    for choice_id in ids[:10]:
+        assert parts.reward(choice_id, 0.5)
+    assert {entry["n_rows"] for entry in goals.report()} == {0}
+    parts.clock.now += 601
+    parts.visits(3)
+    for _ in range(2):
+        report = goals.report()
+        assert {entry["n_rows"] for entry in report} == {40}
+        assert report[-1]["value"] == pytest.approx(0.125, abs=1e-6)
+    assert [entry["verdict"] for entry in report][-1] == "met"
+    json.dumps(report, allow_nan=False)

@@ -260,6 +260,33 @@ def test_a_splitter_is_used_as_it_is():
     assert splits_of_classes(splits, np.zeros((3, 1)), labels, unit, {}) == splits
 
 
+@pytest.mark.parametrize("as_masks", [False, True])
+def test_a_class_that_folds_do_not_train_on(as_masks):
+    """Tested elsewhere, its rows there are left out; else they are spread over all folds."""
+    y, n = np.array([*"abababab", *"cccc", *"ab"]), 14
+    X = np.arange(n)[:, None]
+    tests = [np.array([0, 1, 2, 3]), np.array([4, 5, 6, 7]), np.arange(8, 14)]
+    splits = [(np.setdiff1d(np.arange(n), test), test) for test in tests]
+    if as_masks:
+        splits = [tuple(np.isin(np.arange(n), rows) for rows in split) for split in splits]
+    text = "cv leaves fold 2 no row of class 'c' to train on, of which it tests 4: the 4 rows"
+    with pytest.warns(UserWarning, match=f"{text} .* are spread over all folds"):
+        spread = splits_of_classes(splits, X, y, X[:, 0], {})
+    assert rows_tested(spread, n).all()
+    for train, test in spread:
+        assert set(y[train]) == {"a", "b", "c"} and "c" in y[test]
+        assert not np.isin(train, test).any() and len(train) + len(test) == n
+    # a class that comes late: the first fold that tests it is trained before
+    late = [(np.arange(4), np.arange(4, 10)), (np.arange(10), np.arange(10, n))]
+    text = "fold 0 no row of class 'c' .* it tests 2: the 2 rows .* left out of all"
+    with pytest.warns(UserWarning, match=text):
+        kept = splits_of_classes(late, X, y, X[:, 0], {})
+    assert [(train.tolist(), test.tolist()) for train, test in kept] == [
+        (list(range(4)), list(range(4, 8))),
+        (list(range(10)), list(range(10, n))),
+    ]
+
+
 def test_an_integer_tests_each_row_once_and_copies_together():
     X = RNG.normal(size=(30, 2))[np.arange(60) % 30]
     target = np.arange(60) % 30

@@ -20,7 +20,8 @@ from skbandit.evaluation import (
     rate_report_blocks,
     replay,
 )
-from skbandit.rates import error_rate, outcome, recall
+from skbandit.inspection import save_report
+from skbandit.rates import error_rate, outcome, positive_rate, recall
 from skbandit.selection import logged_costs
 from skbandit.utils._validation import method_that_loads
 
@@ -105,3 +106,22 @@ def test_columns_of_these_names_are_no_methods():
     assert method_that_loads(table) is None
     report = rate_report_blocks([table], recall(), y_true="label", y_pred="label")
     assert report["value"].tolist() == [1.0]
+
+
+@pytest.mark.filterwarnings("ignore")  # of so few rows
+def test_a_report_to_sign_loads_its_rows(lazy, tmp_path):
+    contexts, log, label, _ = lazy
+    goals = positive_rate(of=LOG.y["action"].iloc[0]) <= 0.9
+    policy = ConstrainedPolicy(constraints=goals, random_state=0).fit(X[:40], Y[:40])
+    pd.testing.assert_frame_equal(
+        policy.constraint_report(contexts, log), policy.constraint_report(X, Y)
+    )
+    clf = ConstrainedThreshold(LogisticRegression(), *GOALS).fit(X[:40], LABEL[:40])
+    cases = [(policy, Y, log), (clf, LABEL, label)]
+    for model, known, given in cases:
+        pages = []
+        for rows in ((X, known), (contexts, given)):
+            save_report(model, *rows, tmp_path / "page.html")
+            page = (tmp_path / "page.html").read_text(encoding="utf-8")
+            pages.append(page[page.index("<header>") : page.index("<h2>Model</h2>")])
+        assert pages[0] == pages[1]

@@ -109,7 +109,7 @@ class Classes:
 
     @classmethod
     def of(cls, labels: np.ndarray, pos_label: Any, others: Sequence[Any] = ()) -> Classes:
-        """Check the distinct labels, which must be two at least, and other decisions."""
+        """Check the distinct sorted labels, which must be two at least, and other decisions."""
         if not len(labels):
             raise ValueError("y is empty.")
         warn_of_blank(labels.tolist(), "y")
@@ -573,7 +573,7 @@ def read_prefit(
             "fitted: fit it first, or choose another cv."
         ) from error
     check_labels(y)
-    classes = Classes.of(np.asarray(estimator.classes_), pos_label, others)
+    classes = Classes.of(np.unique(estimator.classes_), pos_label, others)
     unknown = [label for label in np.unique(y).tolist() if label not in classes.labels.tolist()]
     if unknown:
         raise ValueError(

@@ -112,6 +112,8 @@ def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarr
     elif method == "predict_proba":
         column = np.asarray(estimator.classes_).tolist().index(classes.positive)
         values = classes.orientation * values[:, column]
+    elif np.asarray(getattr(estimator, "classes_", classes.labels))[1] != classes.labels[1]:
+        values = -values  # a classifier may list its classes in another order
     values = values.ravel() if classes.of_two else values
     if not np.isfinite(values).all():
         row = int(np.argwhere(~np.isfinite(values))[0][0])

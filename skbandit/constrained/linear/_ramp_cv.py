@@ -130,7 +130,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         the row may be a part, among the models trained.
     objective_report_ : DataFrame
         One row: `objective`; its `value`, `cross_fitted`, `ci_low`, `ci_high` and `unconstrained`,
-        as in `constraint_report_`.
+        as in `constraint_report_`; `best_unconstrained`, of the best rule without constraints.
     confidence_level_ : float
         The level that was reached; 0.5 if the rates meet their bounds without a margin, nan if
         they miss them, in an error's `closest_`.

@@ -141,8 +141,8 @@ class RampClassifier(BaseRampClassifier):
         the row may be a part, among the models trained.
     objective_report_ : DataFrame
         One row: `objective`, its `value` on the training rows with its interval from `ci_low` to
-        `ci_high`; `unconstrained`, the best without constraints among the directions trained;
-        `cross_fitted` is missing.
+        `ci_high`; `unconstrained` and `best_unconstrained`, the best without constraints among the
+        directions trained; `cross_fitted` is missing.
     feasible_ : bool
         Whether the deterministic rule satisfies every constraint.
     solver_ : str

@@ -10,10 +10,15 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from skbandit.constrained._goals import Goals
+from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion, CostSearch, kinds_of
+from skbandit.exceptions import ConstrainedFitWarning
+from skbandit.prices._levels import costly_level
+from skbandit.prices._promised import without_margins
 from skbandit.prices._search import best_rule, minimizing, prove_conflict
 from skbandit.rates import Constraint, positive_rate
 from skbandit.rates._kinds import AnyOf
+from skbandit.utils._validation import warn
 
 MOST_TRIED = 6
 """Constraints whose relaxation is tried, those that the closest rule misses first."""
@@ -59,6 +64,20 @@ def why_no_costs(
     advice += never_named(goals, criterion, scores)
     none = f"No decisions{of_fits} meet" if proven else f"Found no decisions{of_fits} that meet"
     return f"{none} the constraints together: {missed}.{advice}", proven
+
+
+def warn_of_costly_level(
+    goals: Goals, criterion: CostCriterion, scores: np.ndarray, choice: Choice
+) -> None:
+    """Warn if the margins of a level that was asked for take a large part of what is earned."""
+    if criterion.promised is None or criterion.promised.quantile == 0:
+        return
+    search = CostSearch(criterion, criterion.strata(scores))
+    other = without_margins(search.problem, choice.rule, search.best_rule)
+    if other is not None:
+        sign = -1.0 if goals.maximize else 1.0
+        value, without = sign * choice.rule.objective, sign * other.objective
+        warn(costly_level(choice.level, value, without), ConstrainedFitWarning)
 
 
 def is_proven(search: CostSearch) -> bool:

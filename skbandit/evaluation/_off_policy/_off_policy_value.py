@@ -219,6 +219,29 @@ def off_policy_value(
         log, n_arms = evaluated.log, len(evaluated.arms)
         folds = {"cv": cv, "random_state": random_state, "group": group}
         q = cross_fitted_rewards(reward_model, X, log.action, log.reward, n_arms, **folds)
+    return _estimate(evaluated, q, group, method, estimator, bounds)
+
+
+def value_of_evaluated(
+    evaluated: EvaluatedLog, known: np.ndarray | None, group: np.ndarray | None
+) -> OffPolicyEstimate:
+    """The "snips" estimate; of rewards of which a part is known of each arm, only the rest is.
+
+    `known` has shape (n_events, n_arms), None if nothing is.
+    """
+    method = "snips" if known is None else "sndr"
+    return _estimate(evaluated, known, group, method, METHODS[method], None)
+
+
+def _estimate(
+    evaluated: EvaluatedLog,
+    q: np.ndarray | None,
+    group: np.ndarray | None,
+    method: str,
+    estimator: Estimator,
+    bounds: Range | None,
+) -> OffPolicyEstimate:
+    """The estimate by a method, given the predicted rewards of arms that it needs."""
     events = evaluated.events(q)
     sums = LogSums.of(events, bounds, {method: estimator}, group)
     if message := sums.shortcoming or sums.outside:

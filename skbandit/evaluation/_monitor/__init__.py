@@ -1,0 +1,1 @@
+"""Goals watched after deployment: evidence, counts, the monitor."""

@@ -1,0 +1,279 @@
+"""Counts of rows per unit, group, class and period: all that a monitor keeps of closed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.evaluation._guaranteed import WeightedShares
+from skbandit.evaluation._monitor._evidence import Tally
+
+FINEST = 2.0**-20
+"""Shares are rounded to multiples of it, so that their sums are exact in any order."""
+
+Key = tuple[int, Any, tuple[Any, ...], tuple[Any, ...]]
+"""Unit, class, values of its group, and of the group of `by`."""
+
+Places = list[tuple[tuple[Any, ...], tuple[Any, ...], int, np.ndarray]]
+"""Group, group of `by`, period, and the rows of these."""
+
+Decided = tuple[np.ndarray, Sequence[Any]]
+"""Codes of the decisions of rows, and what they are of."""
+
+
+@dataclass
+class Counts:
+    """Sums over rows; those of disjoint rows add up.
+
+    Attributes
+    ----------
+    rows : dict
+        By key and period: successes and trials.
+    amounts : dict
+        By key and period: weighted shares, of weighted rows, amounts and persons.
+    people : dict
+        By key, period and person, of the last period: sum of shares, and rows.
+    seen : dict
+        By key, period and decision: rows that can count, and those of them with a label.
+    """
+
+    rows: dict[Key, dict[int, list[float]]] = field(default_factory=dict)
+    amounts: dict[Key, dict[int, WeightedShares]] = field(default_factory=dict)
+    people: dict[Key, dict[tuple[int, Any], list[float]]] = field(default_factory=dict)
+    seen: dict[Key, dict[tuple[int, Any], list[float]]] = field(default_factory=dict)
+
+    @property
+    def periods(self) -> list[int]:
+        """Periods of which anything is known, in order."""
+        known = {period for part in self.people.values() for period, _ in part}
+        for counts in (self.rows, self.amounts):
+            for key in counts:
+                known |= counts[key].keys()
+        return sorted(known)
+
+    def add(
+        self,
+        unit: int,
+        of: Any,
+        share: np.ndarray,
+        weight: np.ndarray,
+        places: Places,
+        *,
+        counted: bool,
+        person: np.ndarray | None,
+    ) -> None:
+        """Add rows of one unit and class.
+
+        Parameters
+        ----------
+        share, weight : ndarray of shape (n,)
+            Weights are at most 1; rows of weight 0 do not count.
+        counted : bool
+            Whether all are successes or failures of weight 1.
+        person : ndarray of shape (n,) or None
+        """
+        for group, by, period, index in places:
+            index = index[weight[index] > 0]
+            if not len(index):
+                continue
+            key, x, w = (unit, of, group, by), share[index], weight[index]
+            if person is not None:
+                table = self.people.setdefault(key, {})
+                for who, value, size in zip(person[index].tolist(), x, w, strict=True):
+                    _add(table, (period, who), [float(size * value), float(size)])
+            elif counted:
+                _add(self.rows.setdefault(key, {}), period, [float(x.sum()), float(len(x))])
+            else:
+                self._add_amounts(key, period, x, w)
+
+    def _add_amounts(self, key: Key, period: int, x: np.ndarray, w: np.ndarray) -> None:
+        shares = WeightedShares.of(w, np.round(x / FINEST) * FINEST)
+        table = self.amounts.setdefault(key, {})
+        table[period] = table[period] + shares if period in table else shares
+
+    def close(self, period: int) -> None:
+        """Turn the people of periods before this one into shares, one each."""
+        for key, people in self.people.items():
+            past: dict[int, list[float]] = {}
+            for when, who in [place for place in people if place[0] < period]:
+                total, size = people.pop((when, who))
+                past.setdefault(when, []).append(total / size)
+            for when, shares in past.items():
+                self._add_amounts(key, when, np.array(shares), np.ones(len(shares)))
+
+    def add_seen(
+        self, unit: int, places: Places, mask: np.ndarray, decided: Decided, column: int
+    ) -> None:
+        """Add decisions of rows (column 0), or of those whose label came (column 1)."""
+        codes, decisions = decided
+        for group, by, period, index in places:
+            sizes = np.bincount(codes[index[mask[index]]])
+            for code in np.flatnonzero(sizes).tolist():
+                step = [0.0, 0.0]
+                step[column] = float(sizes[code])
+                table = self.seen.setdefault((unit, None, group, by), {})
+                _add(table, (period, decisions[code]), step)
+
+    def tally(self, key: Key, periods: list[int]) -> Tally:
+        """The rows of a key, by period."""
+        rows, amounts = self.rows.get(key, {}), dict(self.amounts.get(key, {}))
+        for period in {when for when, _ in self.people.get(key, {})}:
+            open_rows = Counts(people={key: dict(self.people[key])})
+            open_rows.close(period + 1)
+            shares = open_rows.amounts[key][period]
+            amounts[period] = amounts[period] + shares if period in amounts else shares
+        table = np.array([rows.get(period, [0.0, 0.0]) for period in periods]).reshape(-1, 2)
+        parts = tuple(amounts.get(period) for period in periods) if amounts else ()
+        return Tally(table[:, 0], table[:, 1], parts)
+
+    def absorb(self, other: Counts) -> None:
+        """Add what others counted."""
+        for name in ("rows", "people", "seen"):
+            for key, table in getattr(other, name).items():
+                for place, numbers in table.items():
+                    _add(getattr(self, name).setdefault(key, {}), place, numbers)
+        for key, shares in other.amounts.items():
+            mine = self.amounts.setdefault(key, {})
+            for period, more in shares.items():
+                mine[period] = mine[period] + more if period in mine else more
+
+    def to_list(self) -> list[Any]:
+        """As JSON, without people: [name, key, [place, numbers], ...]."""
+        entries: list[Any] = []
+        for name in ("rows", "seen"):
+            for key, table in getattr(self, name).items():
+                places = [
+                    [list(place) if isinstance(place, tuple) else place, numbers]
+                    for place, numbers in table.items()
+                ]
+                entries.append([name, _listed(key), places])
+        for key, shares in self.amounts.items():
+            places = [
+                [period, [np.asarray(part).tolist() for part in vars(summary).values()]]
+                for period, summary in shares.items()
+            ]
+            entries.append(["amounts", _listed(key), places])
+        return entries
+
+    def people_to_list(self) -> list[Any]:
+        """The open people as JSON."""
+        return [
+            [_listed(key), [[*place, *numbers] for place, numbers in table.items()]]
+            for key, table in self.people.items()
+            if table
+        ]
+
+    @classmethod
+    def from_list(cls, entries: Any, people: Any) -> Counts:
+        """Read the results of `to_list` and `people_to_list`; anything else is a ValueError."""
+        counts = cls()
+        for name, key, places in entries:
+            _require(name in ("rows", "seen", "amounts"), name)
+            table = getattr(counts, name).setdefault(_key(key), {})
+            for place, numbers in places:
+                if name == "amounts":
+                    table[_period(place)] = _shares(numbers)
+                elif name == "rows":
+                    table[_period(place)] = _pair(numbers)
+                    _require(numbers[0] <= numbers[1], numbers)
+                else:
+                    table[_period(place[0]), place[1]] = _pair(numbers)
+        for key, places in people:
+            of_people = counts.people.setdefault(_key(key), {})
+            for period, who, *numbers in places:
+                of_people[_period(period), who] = _pair(numbers)
+                _require(numbers[0] <= numbers[1], numbers)
+        return counts
+
+
+def _add(table: dict[Any, list[float]], place: Hashable, numbers: list[float]) -> None:
+    before = table.get(place, [0.0, 0.0])
+    table[place] = [before[0] + numbers[0], before[1] + numbers[1]]
+
+
+def _listed(key: Key) -> list[Any]:
+    return [key[0], key[1], list(key[2]), list(key[3])]
+
+
+def _require(condition: bool, value: Any) -> None:
+    if not condition:
+        raise ValueError(f"{value!r:.80} is not what a monitor saves.")
+
+
+def _key(entry: Any) -> Key:
+    unit, of, group, by = entry
+    _require(isinstance(unit, int) and isinstance(group, list) and isinstance(by, list), entry)
+    return unit, of, tuple(group), tuple(by)
+
+
+def _period(value: Any) -> int:
+    _require(isinstance(value, int) and not isinstance(value, bool), value)
+    return int(value)
+
+
+def _pair(numbers: Any) -> list[float]:
+    first, second = (float(number) for number in numbers)
+    _require(min(first, second) >= 0 and first + second < np.inf, numbers)
+    return [first, second]
+
+
+def _shares(numbers: Any) -> WeightedShares:
+    cell, *tables = numbers
+    totals, least, greatest = (np.array(table, dtype=float) for table in tables)
+    n = len(cell)
+    _require(totals.shape == (3, n) and least.shape == greatest.shape == (2, n) and n > 0, cell)
+    valid = (totals >= 0) & np.isfinite(totals)
+    _require(bool(valid.all() and (least >= 0).all() and (greatest <= 1).all()), totals.tolist())
+    _require(bool((totals[0] > 0).all() and (least <= greatest).all()), totals.tolist())
+    return WeightedShares(np.array(cell, dtype=np.int16), totals, least, greatest)
+
+
+def places_of(
+    table: pd.DataFrame, columns: tuple[str, ...], by: tuple[str, ...], period: np.ndarray
+) -> Places:
+    """Rows by group, group of `by` and period; () is for all of `by`, and missing is no group."""
+    places: Places = []
+    splits = [(), by] if by and set(by).isdisjoint(columns) else [()]
+    for split in splits:
+        names = [*columns, *split]
+        code, periods = pd.factorize(period)
+        inside = np.ones(len(period), dtype=bool)
+        values: list[list[Any]] = []
+        for name in names:
+            of_column, distinct = pd.factorize(table[name])
+            inside &= of_column >= 0
+            code = code * (len(distinct) + 1) + of_column + 1
+            values.append([plain(value) for value in distinct])
+        index = np.flatnonzero(inside)
+        index = index[np.argsort(code[index], kind="stable")]
+        for part in np.split(index, np.flatnonzero(np.diff(code[index])) + 1):
+            if not len(part):
+                continue
+            rest, of_group = int(code[part[0]]), []
+            for several in values[::-1]:
+                rest, place = divmod(rest, len(several) + 1)
+                of_group.append(several[place - 1])
+            group = tuple(of_group[::-1])
+            cut = len(columns)
+            places.append((group[:cut], group[cut:], int(periods[rest]), part))
+    return places
+
+
+def plain(value: Any) -> Any:
+    """A scalar as a plain Python object, None if it is missing."""
+    value = value.item() if hasattr(value, "item") else value
+    return None if value is None or value is pd.NA or value != value else value
+
+
+def require_json(values: Mapping[str, Any] | list[Any], name: str) -> None:
+    """Require values that JSON keeps: text, numbers, booleans and None."""
+    listed = values.values() if isinstance(values, Mapping) else values
+    for value in listed:
+        if not (value is None or isinstance(value, str | int | float)):
+            raise TypeError(
+                f"{name} has {value!r:.80}, which JSON does not hold: pass text or numbers."
+            )

@@ -1,0 +1,755 @@
+"""GoalMonitor: whether declared goals still hold, at every moment after deployment."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.evaluation._guaranteed import read_range
+from skbandit.evaluation._monitor._counts import Counts, places_of, plain, require_json
+from skbandit.evaluation._monitor._lines import Line, Watched
+from skbandit.evaluation._monitor._units import Unit, read_claims, read_goal
+from skbandit.evaluation._rate_report import ALL
+from skbandit.logs import read_times
+from skbandit.measure import (
+    MISSING,
+    Columns,
+    Data,
+    Rows,
+    check_classes,
+    columns_of_selections,
+    distinct,
+    encode_classes,
+    flatten_constraints,
+    positive_is_known,
+)
+from skbandit.utils._trials import labels_of_groups
+from skbandit.utils._validation import check_row_weights, finite, first_few, warn
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+CLOCK_ERROR = 60.0
+"""Seconds by which clocks may differ."""
+
+LATEST = 9e9
+"""Seconds since 1970 that are no time of this kind; milliseconds are beyond."""
+
+VERSION = 1
+"""Of the state as JSON."""
+
+
+class GoalMonitor:
+    """Watch whether declared goals still hold, with few false alarms at every moment.
+
+    Rows enter as they are decided, and labels as they come. `report` may be called at any time and
+    as often as one likes: while all goals hold, the probability that it ever reports one as
+    violated is at most `false_alarms`.
+
+    Parameters
+    ----------
+    goals : constraint, (nested) list of constraints, or dict of str to constraint
+        Any that can be declared: see `skbandit.rates`. The keys of a dict name them.
+    false_alarms : float, default=0.05
+        Probability, at most, of an alarm ever, over all goals, while all hold. Each goal has the
+        same part of it, and so has each of its groups or pairs.
+    by : str or list of str, default=None
+        Columns of attributes; goals without groups of their own are watched in each group, too.
+    pos_label : label, default=None
+        The class of rates without `of`; optional for labels {0, 1}, {-1, 1} and bool.
+    labels : array-like, default=None
+        All classes and decisions that may occur; others are then an error. None takes those that
+        come.
+    within : str, timedelta or float, default=None
+        Time, or seconds, after which a decision without a label counts as a failure: as an error
+        for rates of errors and costs, and as none for rates such as recall and precision. None
+        waits forever.
+    period : str or timedelta, default="1D"
+        Counts are kept per period. An alarm says since which one a goal is violated.
+    ranges : dict, default=None
+        Smallest and largest possible value of columns that goals name as amounts or weights, and
+        of "sample_weight".
+
+    See Also
+    --------
+    rate_report : Rates of rows at hand, with intervals for one look.
+    skbandit.inspection.GoalMonitorDisplay : A goal over time.
+
+    Notes
+    -----
+    The evidence is a supermartingale while the goal holds given the past, for each row: see the
+    user guide. Goals on several rates, such as ratios of groups, take each rate as constant while
+    it holds. Rows of one person are dependent: pass `groups`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbandit.evaluation import GoalMonitor
+    >>> from skbandit.rates import precision, recall
+    >>> monitor = GoalMonitor([recall() >= 0.8, precision() >= 0.5])
+    >>> day = np.repeat(np.arange("2026-03-01", "2026-03-11", dtype="datetime64[D]"), 40)
+    >>> y_true = np.tile([1, 1, 0, 0], 100)
+    >>> decided = np.where(np.arange(400) % 8 == 0, 0, y_true)  # finds 3 of 4
+    >>> monitor.update(decided, y_true, time=day)
+    >>> monitor.report()[["goal", "n_rows", "value", "verdict"]]
+                   goal  n_rows  value    verdict
+    0   recall() >= 0.8     400   0.75  undecided
+    1  precision() >= 0.5     400   1.00        met
+    """
+
+    def __init__(
+        self,
+        goals: Any,
+        false_alarms: float = 0.05,
+        by: str | Sequence[str] | None = None,
+        pos_label: Any = None,
+        labels: ArrayLike | None = None,
+        within: Any = None,
+        period: Any = "1D",
+        ranges: Mapping[str, tuple[float, float]] | None = None,
+    ) -> None:
+        if isinstance(goals, Mapping):
+            named = [(name, flatten_constraints(goal)) for name, goal in goals.items()]
+            goals = [goal.named(str(name)) for name, part in named for goal in part]
+        self.goals = tuple(flatten_constraints(goals))
+        if not self.goals:
+            raise ValueError("goals has no constraints: pass some, such as recall() >= 0.9.")
+        if not 0 < finite(false_alarms, "false_alarms") < 1:
+            raise ValueError(f"false_alarms={false_alarms!r} must be between 0 and 1.")
+        self.false_alarms = float(false_alarms)
+        self.by = (by,) if isinstance(by, str) else tuple(by or ())
+        self.pos_label = plain(pos_label)
+        self.labels = None if labels is None else tuple(map(plain, np.asarray(labels, object)))
+        self.within = None if within is None else _seconds(within, "within")
+        self.period = _seconds(period, "period")
+        if not self.period > 0:
+            raise ValueError(f"period={period!r} must be positive.")
+        bounds = {name: read_range(pair) for name, pair in (ranges or {}).items()}
+        self.ranges = {name: pair for name, pair in bounds.items() if pair is not None}
+        self._units, self._claims = read_claims(self.goals, self.ranges)
+        self._counts = Counts()
+        self._open: dict[Any, dict[str, Any]] = {}
+        self._classes: list[Any] = []
+        self._decisions: list[Any] = list(self.labels or ())
+        self._now = -np.inf
+
+    @classmethod
+    def of(cls, model: Any, **parameters: Any) -> GoalMonitor:
+        """Watch the goals of a fitted classifier or policy.
+
+        Parameters
+        ----------
+        model : estimator with declared constraints, Pipeline that ends with one, or search
+        **parameters : dict
+            Others of the monitor.
+
+        Returns
+        -------
+        GoalMonitor
+            With the model's constraints, positive class, and classes and decisions or arms.
+        """
+        while (inner := getattr(model, "best_estimator_", None)) is not None:
+            model = inner
+        if hasattr(model, "steps"):
+            return cls.of(model.steps[-1][1], **parameters)
+        goals = flatten_constraints(getattr(model, "constraints", None))
+        if not goals:
+            raise ValueError(f"{type(model).__name__} has no constraints to watch: pass goals.")
+        for name in ("decisions_", "classes_", "arms_"):
+            if "labels" not in parameters and hasattr(model, name):
+                parameters["labels"] = getattr(model, name)
+        parameters.setdefault("pos_label", getattr(model, "pos_label", None))
+        monitor = cls(goals, **parameters)
+        monitor._classes = list(map(plain, getattr(model, "classes_", ())))
+        if monitor.pos_label is None and len(monitor._classes) == 2:
+            monitor.pos_label = monitor._classes[1]
+        return monitor
+
+    def update(
+        self,
+        decided: ArrayLike,
+        y_true: ArrayLike | None = None,
+        *,
+        attributes: Any = None,
+        time: Any = None,
+        id: Any = None,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        outcomes: Any = None,
+    ) -> None:
+        """Count rows that were decided.
+
+        Parameters
+        ----------
+        decided : array-like of shape (n_rows,)
+            Predictions, decisions or actions.
+        y_true : array-like of shape (n_rows,), default=None
+            Labels as far as they are known; missing ones may follow by `update_labels`.
+        attributes : DataFrame or dict of arrays, default=None
+            Columns that goals and `by` name.
+        time : datetime, number or array of these, default=None
+            When rows were decided, in seconds since 1970 or datetimes; None is now.
+        id : array-like of shape (n_rows,), default=None
+            Names of rows whose labels come later.
+        groups : array-like of shape (n_rows,), default=None
+            Rows of one value are dependent, as those of one person: those in one period count as
+            one, by their mean.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Such as one over the probability that the label is looked for. At most its end of
+            `ranges`.
+        outcomes : DataFrame or dict of arrays, default=None
+            Columns of `skbandit.rates.outcome`; missing values do not count.
+
+        Raises
+        ------
+        ValueError
+            If a decision or label is not among `labels`, a value is outside of `ranges`, or a
+            column is missing. Then no row counts.
+
+        Warns
+        -----
+        UserWarning
+            If ids are repeated, which count once, or times are in the future.
+        """
+        n = len(np.asarray(decided, dtype=object))
+        at = self._times(time, n)
+        table = Columns.read(attributes, None, n).frame
+        if outcomes is not None:
+            table = table.assign(**Columns.read(outcomes, None, n, "outcomes").frame)
+        people = labels_of_groups(groups, n)
+        weight = None
+        if sample_weight is not None:
+            weight = check_row_weights(sample_weight, n, "sample_weight") if n else np.zeros(0)
+        rows = pd.DataFrame({"decided": pd.Series(np.asarray(decided, object), dtype=object)})
+        rows["label"] = pd.Series([None] * n if y_true is None else _listed(y_true), dtype=object)
+        rows["time"], rows["id"] = at, None if id is None else pd.Series(_listed(id), dtype=object)
+        rows["person"] = None if people is None else people.to_numpy(dtype=object)
+        rows["weight"] = weight
+        if id is not None:
+            again = rows["id"].duplicated() | rows["id"].isin(list(self._open))
+            if again.any():
+                warn(
+                    f"{again.sum()} of {n} ids are repeated, such as {rows['id'][again].iloc[0]!r}:"
+                    " the first row of each counts.",
+                    UserWarning,
+                )
+                rows, table = rows[~again.to_numpy()], table[~again.to_numpy()]
+        self._take(rows.reset_index(drop=True), table.reset_index(drop=True), arrival=None)
+
+    def update_labels(self, id: Any, y_true: ArrayLike, *, time: Any = None) -> None:
+        """Count labels of rows that were decided before.
+
+        Parameters
+        ----------
+        id : array-like of shape (n_labels,)
+            As in `update`.
+        y_true : array-like of shape (n_labels,)
+            Missing ones are left out.
+        time : datetime, number or array of these, default=None
+            When they came; None is now.
+
+        Warns
+        -----
+        UserWarning
+            If ids are unknown, repeated, or were labeled or given up before: their labels are left
+            out. Or if labels came before their decisions: they count as of the decision.
+        """
+        ids, labels = _listed(id), _listed(y_true)
+        if len(ids) != len(labels):
+            raise ValueError(f"y_true has {len(labels)} entries for {len(ids)} ids.")
+        at = self._times(time, len(ids))
+        self._expire(float(at.max(initial=-np.inf)))
+        first: dict[Any, tuple[Any, float]] = {}
+        for name, label, when in zip(ids, labels, at.tolist(), strict=True):
+            if label is not None and name in self._open and name not in first:
+                first[name] = label, when
+        strange = sum(label is not None for label in labels) - len(first)
+        if strange:
+            warn(
+                f"{strange} of {len(ids)} ids are unknown, repeated, or were labeled before: their "
+                "labels are left out.",
+                UserWarning,
+            )
+        early = [i for i, (_, when) in first.items() if when < self._open[i]["time"] - CLOCK_ERROR]
+        if early:
+            warn(
+                f"{len(early)} labels came before their decisions, such as that of id "
+                f"{early[0]!r}: they count as of the decision.",
+                UserWarning,
+            )
+        if first:
+            records = [self._open[name] | {"label": label} for name, (label, _) in first.items()]
+            arrival = [max(when, self._open[name]["time"]) for name, (_, when) in first.items()]
+            self._take(*_as_rows(records), arrival=np.array(arrival))
+            for name in first:
+                del self._open[name]
+
+    def _times(self, time: Any, n: int) -> np.ndarray:
+        """Seconds since 1970 of each row."""
+        if time is None:
+            return np.full(n, clock.time())
+        single = isinstance(time, str) or np.ndim(time) == 0
+        values = [pd.Timestamp(time)] if isinstance(time, str) else [time] if single else time
+        at = read_times(values, 1 if single else n) if n else np.zeros(0)
+        at = np.broadcast_to(at, n).astype(float)
+        if np.abs(at).max(initial=0.0) > LATEST:
+            raise ValueError(f"time {at[np.abs(at).argmax()]:g} is not in seconds since 1970.")
+        ahead = at.max(initial=-np.inf) - clock.time()
+        if ahead > CLOCK_ERROR:
+            warn(
+                f"times are up to {pd.Timedelta(ahead, 's')} in the future: check that they are in "
+                "seconds since 1970, or datetimes, which are read in UTC without a time zone.",
+                UserWarning,
+            )
+        return at
+
+    def _expire(self, now: float) -> None:
+        """Count rows as failures whose time for a label has passed."""
+        self._now = max(self._now, now)
+        if self.within is None:
+            return
+        late = [i for i, row in self._open.items() if row["time"] + self.within < self._now]
+        if late:
+            rows, table = _as_rows([self._open[name] for name in late])
+            self._take(rows, table, arrival=rows["time"].to_numpy() + self.within, failed=True)
+            for name in late:
+                del self._open[name]
+
+    def _take(
+        self,
+        rows: pd.DataFrame,
+        table: pd.DataFrame,
+        *,
+        arrival: np.ndarray | None,
+        failed: bool = False,
+    ) -> None:
+        """Count rows; with `arrival` the labels of rows that were counted before."""
+        if not len(rows):
+            return
+        first = arrival is None
+        if first:
+            self._expire(float(rows["time"].max()))
+        when = rows["time"].to_numpy(dtype=float) if arrival is None else arrival
+        period = np.floor(when / self.period).astype(np.int64)
+        of_decision = np.floor(rows["time"].to_numpy(dtype=float) / self.period).astype(np.int64)
+        classes, decisions = self._with_labels(rows)
+        data, decided = self._data(rows, table, classes, decisions)
+        weighted = rows["weight"].notna().any()
+        person = rows["person"].to_numpy() if rows["person"].notna().any() else None
+        new, places = Counts(), data.train.columns
+        for number, unit in enumerate(self._units):
+            if not (first or unit.needs_label):
+                continue
+            columns = places.several([*unit.columns, *self.by], repr(unit.atom))
+            where = places_of(columns, unit.columns, self.by, period)
+            largest = 1.0
+            for name in [unit.atom.weight, "sample_weight" if weighted else None]:
+                largest *= self._largest(name) if name else 1.0
+            counted = unit.counted and not weighted and unit.atom.weight is None
+            for of in unit.classes(data):
+                share, weight = self._shares(unit, of, data, decided, failed)
+                if weight.max(initial=0.0) > largest:
+                    raise ValueError(
+                        f"{unit.atom!r}: a weight of {weight.max():g} is above its end in ranges=."
+                    )
+                new.add(number, of, share, weight / largest, where, counted=counted, person=person)
+            seen = unit.selected(data)
+            labeled = seen & (failed | (data.train.label != MISSING)) & unit.needs_label
+            made = decided, data.decisions
+            if first:
+                new.add_seen(number, where, seen, made, 0)
+            else:
+                where = places_of(columns, unit.columns, self.by, of_decision)
+            new.add_seen(number, where, labeled, made, 1)
+        if first:
+            self._keep_open(rows, table)
+        self._classes, self._decisions = classes, decisions
+        self._counts.absorb(new)
+        if person is not None:
+            self._counts.close(int(period.max()))
+
+    def _shares(
+        self, unit: Unit, of: Any, data: Data, decided: np.ndarray, failed: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Shares and weights of a unit; of rows without a label, those of the worst one."""
+        if not failed:
+            return unit.shares(of, data, decided)
+        bad = -1.0 if unit.atom.kind.greater_is_better else 1.0
+        best, share, weight = np.full(len(decided), -np.inf), *np.zeros((2, len(decided)))
+        for code in range(len(data.classes)):
+            train = Rows(data.train.columns, np.full(len(decided), code), data.train.weight)
+            x, w = unit.shares(of, _with(data, train), decided)
+            harm = np.where(w > 0, bad * (x - 0.5), 0.0)
+            worse = harm > best
+            best, share, weight = (
+                np.where(worse, new, old) for new, old in ((harm, best), (x, share), (w, weight))
+            )
+        return share, weight
+
+    def _largest(self, name: str) -> float:
+        if name not in self.ranges:
+            raise ValueError(
+                f"rows are weighted by {name!r}: pass ranges={{{name!r}: (0, largest possible "
+                "weight)}."
+            )
+        return self.ranges[name][1]
+
+    def _with_labels(self, rows: pd.DataFrame) -> tuple[list[Any], list[Any]]:
+        """Classes and decisions so far, with those of new rows."""
+        if rows["decided"].isna().any():
+            raise ValueError("decided has missing values: every row needs a decision.")
+        parts = [self._classes, self._decisions]
+        merged = []
+        for part, name in zip(parts, ("label", "decided"), strict=True):
+            new = [plain(label) for label in distinct(rows[name], name)]
+            merged.append([*part, *(label for label in new if label not in part)])
+        strange = [x for x in [*merged[0], *merged[1]] if self.labels and x not in self.labels]
+        if strange:
+            raise ValueError(
+                f"there is {strange[0]!r}, not among labels=[{first_few(self.labels or ())}]."
+            )
+        return merged[0], merged[1]
+
+    def _data(
+        self, rows: pd.DataFrame, table: pd.DataFrame, classes: list[Any], decisions: list[Any]
+    ) -> tuple[Data, np.ndarray]:
+        """Rows as rates read them, and the codes of their decisions."""
+        every = list(dict.fromkeys([*classes, *decisions]))
+        if len(every) <= 2 or not classes:
+            classes = every
+        others = [label for label in every if label not in classes]
+        positive = self._positive(every)
+        weight = rows["weight"].to_numpy(dtype=float)
+        weight = np.where(np.isnan(weight), 1.0, weight)
+        unlabeled = Rows(Columns.read(table, None, len(rows)), np.full(len(rows), MISSING), weight)
+        data = Data(unlabeled, None, positive, classes, others, self.labels is not None)
+        if data.closed:
+            check_classes([atom for unit in self._units for _, atom in unit.terms], data)
+        codes = [encode_classes(rows[name], data.decisions, name) for name in ("decided", "label")]
+        return _with(data, Rows(unlabeled.columns, codes[1], weight)), codes[0]
+
+    def _positive(self, labels: list[Any]) -> Any:
+        """The positive class; one of two labels if either may be it."""
+        if self.pos_label is not None:
+            return self.pos_label
+        numbers = [label for label in labels if not isinstance(label, str)]
+        if numbers and positive_is_known(numbers):
+            return 1
+        atoms = [unit.atom for unit in self._units if unit.counted]
+        needed = [atom for atom in atoms if atom.needs_pos_label]
+        if needed:
+            raise ValueError(
+                f"{needed[0]!r} is the rate of one class, and the labels are "
+                f"[{first_few(labels)}]: choose it with pos_label=."
+            )
+        return labels[0] if labels else None
+
+    def _keep_open(self, rows: pd.DataFrame, table: pd.DataFrame) -> None:
+        """Keep what the labels of rows will need."""
+        waiting = (rows["id"].notna() & rows["label"].isna()).to_numpy()
+        if not waiting.any() or not any(unit.needs_label for unit in self._units):
+            return
+        atoms = [atom for unit in self._units if unit.needs_label for _, atom in unit.terms]
+        names = columns_of_selections(atoms, Columns.read(table, None, len(table)))
+        columns = list(table.columns) if names is None else [*names, *self.by]
+        columns += [name for atom in atoms for name in (atom.weight, atom.amount) if name]
+        kept = table[list(dict.fromkeys(columns))][waiting]
+        values = kept.astype(object).to_dict("records")
+        for row, part in zip(rows[waiting].to_dict("records"), values, strict=True):
+            record = {name: plain(row[name]) for name in ("decided", "time", "person", "weight")}
+            attributes = {str(name): plain(value) for name, value in part.items()}
+            self._open[plain(row["id"])] = record | {"attributes": attributes}
+
+    def merge(self, others: GoalMonitor | Iterable[GoalMonitor]) -> GoalMonitor:
+        """Add what monitors of other servers counted.
+
+        Parameters
+        ----------
+        others : GoalMonitor or iterable of these
+            Of the same goals and settings, each of other rows.
+
+        Returns
+        -------
+        GoalMonitor
+            A new one; these are not changed.
+        """
+        others = [others] if isinstance(others, GoalMonitor) else list(others)
+        total = GoalMonitor.from_dict(self.to_dict(), goals=self.goals)
+        for other in others:
+            mine, theirs = (monitor._settings() for monitor in (self, other))
+            for name, value in mine.items():
+                if theirs[name] != value:
+                    raise ValueError(
+                        f"the monitors differ in {name}: {value!r:.200} and {theirs[name]!r:.200}."
+                    )
+            twice = sorted(map(str, total._open.keys() & other._open.keys()))
+            if twice:
+                raise ValueError(f"id {twice[0]!r} waits for its label in two monitors.")
+            total._counts.absorb(other._counts)
+            total._open |= other._open
+            for known, more in (
+                (total._classes, other._classes), (total._decisions, other._decisions)
+            ):  # fmt: skip
+                known += [label for label in more if label not in known]
+            total._now = max(total._now, other._now)
+        periods = total._counts.periods
+        if periods:
+            total._counts.close(periods[-1])
+        return total
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "goals": [[goal.text, goal.name] for goal in self.goals],
+            "false_alarms": self.false_alarms,
+            "by": list(self.by),
+            "pos_label": self.pos_label,
+            "labels": None if self.labels is None else list(self.labels),
+            "within": self.within,
+            "period": self.period,
+            "ranges": {name: list(pair) for name, pair in self.ranges.items()},
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The state as JSON.
+
+        Returns
+        -------
+        dict
+            Settings and counts, without any row. Under "open", rows that wait for a label and
+            people of the last period.
+        """
+        require_json([self.pos_label, *self._classes, *self._decisions], "labels")
+        for name, row in self._open.items():
+            require_json([name, row["person"]], "id or groups")
+            require_json(row["attributes"], "attributes")
+        for part in (self._counts.rows, self._counts.seen, self._counts.amounts):
+            for _, _, group, by in part:
+                require_json([*group, *by], "a group")
+        return {
+            "skbandit.GoalMonitor": VERSION,
+            "settings": self._settings(),
+            "classes": list(self._classes),
+            "decisions": list(self._decisions),
+            "now": None if self._now == -np.inf else self._now,
+            "counts": self._counts.to_list(),
+            "open": {
+                "rows": [[name, dict(row)] for name, row in self._open.items()],
+                "people": self._counts.people_to_list(),
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any], *, goals: Any = None) -> GoalMonitor:
+        """Read the result of `to_dict`.
+
+        Parameters
+        ----------
+        d : dict
+            Possibly read from JSON. Nothing in it is evaluated but goals, as `skbandit.rates` has
+            them.
+        goals : list of constraints, default=None
+            The same goals, needed if one has a function as `where`.
+
+        Returns
+        -------
+        GoalMonitor
+
+        Raises
+        ------
+        ValueError
+            If it is not what a monitor of this version saves.
+        """
+        if not isinstance(d, Mapping) or d.get("skbandit.GoalMonitor") != VERSION:
+            raise ValueError(f"this is no GoalMonitor of version {VERSION}: {d!r:.80}.")
+        try:
+            settings = dict(d["settings"])
+            texts = settings.pop("goals")
+            if goals is None:
+                read = [(read_goal(text), name) for text, name in texts]
+                goals = [goal if name is None else goal.named(name) for goal, name in read]
+            monitor = cls(goals, **settings)
+            if monitor._settings()["goals"] != [list(pair) for pair in texts]:
+                raise ValueError("the goals are others.")
+            monitor._classes, monitor._decisions = list(d["classes"]), list(d["decisions"])
+            monitor._now = -np.inf if d["now"] is None else finite(d["now"], "now")
+            rows, people = d["open"]["rows"], d["open"]["people"]
+            monitor._open = {name: dict(row) for name, row in rows}
+            for row in monitor._open.values():
+                finite(row["time"], "time")
+                row["decided"], row["person"], row["weight"], dict(row["attributes"])
+            monitor._counts = Counts.from_list(d["counts"], people)
+            n_units = len(monitor._units)
+            for table in vars(monitor._counts).values():
+                if any(not 0 <= key[0] < n_units for key in table):
+                    raise ValueError("counts are of other goals.")
+        except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
+            raise ValueError(f"this is not what a GoalMonitor saves: {error!r}.") from error
+        return monitor
+
+    def report(self, by: str | Sequence[str] | None = None) -> pd.DataFrame:
+        """Report what is known of each goal.
+
+        Parameters
+        ----------
+        by : str or list of str, default=None
+            The columns `by` of the monitor: rows of their groups only. None is for all that is
+            watched.
+
+        Returns
+        -------
+        DataFrame
+            A row per goal and group or pair.
+
+            - `goal`, and `on`: its group or pair, or "all".
+            - `n_rows`: decisions that the value is about; `n_labeled`: those whose label is known,
+              missing if none is needed.
+            - `value`, and `ci_low` and `ci_high`, between which it is with a confidence of 1 -
+              `false_alarms` at all times.
+            - `bound`.
+            - `verdict`: "violated" (an alarm, which stays), "met" (the interval is), "undecided",
+              or "unknown" if labels of some decisions never come.
+            - `since`: the beginning of the period since when a violated goal is violated.
+            - `note`: why it is unknown, or what to do.
+        """
+        wanted = (by,) if isinstance(by, str) else tuple(by or ())
+        if wanted and wanted != self.by:
+            raise ValueError(f"by={by!r} must be by={list(self.by)} of the monitor.")
+        lines = self._lines()
+        rows = [self._row(*line) for line in lines if line[0].by or not wanted]
+        begun = {line.claim for line, _ in lines}
+        rows += [
+            {
+                "goal": claim.constraint.label,
+                "on": ALL,
+                "n_rows": 0,
+                "bound": claim.constraint.bound,
+            }
+            | {"verdict": "undecided", "note": "no row counts in it yet"}
+            for claim in self._claims
+            if claim not in begun
+        ]
+        columns = [
+            "goal", "on", "n_rows", "n_labeled", "value", "ci_low", "ci_high", "bound", "verdict",
+            "since", "note",
+        ]  # fmt: skip
+        numbers = ["value", "ci_low", "ci_high", "bound"]
+        types = dict.fromkeys(numbers, "float64") | {
+            "n_rows": "int64",
+            "n_labeled": "Int64",
+            "since": "datetime64[ns]",
+        }
+        return pd.DataFrame(rows, columns=columns).astype(types)
+
+    def _lines(self) -> list[tuple[Line, float]]:
+        """All that is watched, with the evidence that an alarm needs."""
+        if not self._decisions:
+            return []
+        empty = pd.DataFrame({"decided": [], "label": [], "weight": []}, dtype=object)
+        data, _ = self._data(empty, pd.DataFrame(), self._classes, self._decisions)
+        watched = Watched(self._units, self._claims, self._counts, data)
+        lines = watched.lines()
+        return list(zip(lines, watched.thresholds(lines, self.false_alarms), strict=True))
+
+    def _row(self, line: Line, threshold: float) -> dict[str, Any]:
+        claim = line.claim
+        bound, sign = claim.constraint.bound, claim.sign
+        value, (low, high) = line.sum.value(), line.sum.interval(self.false_alarms)
+        since: Any = pd.NaT
+        note, verdict = line.unknown, "undecided"
+        if (alarm := line.sum.alarm(bound, sign, threshold)) is not None:
+            since, verdict = self._start(alarm[1]), "violated"
+            note = f"refit, or reprice, on rows since {since:%Y-%m-%d}; then begin a new monitor"
+        elif line.unknown:
+            verdict, value, low, high = "unknown", np.nan, np.nan, np.nan
+        elif sign * ((low if sign > 0 else high) - bound) >= 0:
+            verdict = "met"
+        return {
+            "goal": claim.constraint.label,
+            "on": line.on,
+            "n_rows": int(line.n_rows),
+            "n_labeled": pd.NA if np.isnan(line.n_labeled) else int(line.n_labeled),
+            "value": value,
+            "ci_low": low,
+            "ci_high": high,
+            "bound": bound,
+            "verdict": verdict,
+            "since": since,
+            "note": note,
+        }
+
+    def history(self, goal: str | None = None, on: str | None = None) -> pd.DataFrame:
+        """Report a goal at the end of each period, on all rows until then.
+
+        Parameters
+        ----------
+        goal, on : str, default=None
+            As in `report`; None is the first there.
+
+        Returns
+        -------
+        DataFrame
+            A row per period: its beginning as `time`, `value`, `ci_low`, `ci_high`, `bound`, and
+            whether there was an `alarm` by then.
+        """
+        lines = [
+            (line, threshold)
+            for line, threshold in self._lines()
+            if goal in (None, line.claim.constraint.label) and on in (None, line.on)
+        ]
+        if not lines:
+            raise ValueError(f"no row counts in goal={goal!r} on={on!r}: see report().")
+        (line, threshold), rows = lines[0], []
+        bound, sign = line.claim.constraint.bound, line.claim.sign
+        alarm = line.sum.alarm(bound, sign, threshold)
+        for number in range(len(self._counts.periods)):
+            sums = line.sum.until(number + 1)
+            low, high = sums.interval(self.false_alarms)
+            raised = alarm is not None and alarm[0] <= number
+            rows.append((self._start(number), sums.value(), low, high, bound, raised))
+        columns = ["time", "value", "ci_low", "ci_high", "bound", "alarm"]
+        table = pd.DataFrame(rows, columns=columns)
+        table.attrs = {"goal": line.claim.constraint.label, "on": line.on}
+        return table
+
+    def _start(self, number: int) -> pd.Timestamp:
+        """Beginning of one of the periods of which anything is known."""
+        return pd.Timestamp(self._counts.periods[number] * self.period, unit="s")
+
+
+def _with(data: Data, train: Rows) -> Data:
+    return replace(data, train=train)
+
+
+def _listed(values: Any) -> list[Any]:
+    """Plain scalars, None where they are missing."""
+    return [plain(value) for value in values]
+
+
+def _as_rows(records: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Kept rows as `update` makes them."""
+    rows = pd.DataFrame(
+        {
+            name: pd.Series([record.get(name) for record in records], dtype=object)
+            for name in ("decided", "label", "person", "weight")
+        }
+    )
+    rows["time"] = [float(record["time"]) for record in records]
+    attributes = [record["attributes"] for record in records]
+    return rows, pd.DataFrame(attributes, index=range(len(records))).infer_objects()
+
+
+def _seconds(value: Any, name: str) -> float:
+    """A length of time in seconds; a number is of seconds."""
+    if isinstance(value, int | float | np.number):
+        return finite(value, name)
+    try:
+        return float(pd.Timedelta(value).total_seconds())
+    except ValueError as error:
+        raise ValueError(
+            f"{name}={value!r} is no length of time, such as '1D', '60D' or seconds ({error})."
+        ) from error

@@ -1,0 +1,216 @@
+"""What is watched: each goal on each of its groups, with the evidence that an alarm needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+from typing import Any
+
+import numpy as np
+
+from skbandit.evaluation._monitor._counts import Counts, Key
+from skbandit.evaluation._monitor._evidence import Sum, Term
+from skbandit.evaluation._monitor._units import Claim, Piece, Unit
+from skbandit.evaluation._rate_report import ALL
+from skbandit.measure import Data
+from skbandit.rates._kinds import ClassSlot, Slot
+
+NEVER = 0.01
+"""Chance of no label below which labels of a decision are said never to come."""
+
+SURE = 0.999
+"""Share of labels above which it counts as this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A goal on a group or pair: a row of the report.
+
+    Attributes
+    ----------
+    claim : Claim
+    on : str
+    by : tuple
+        Group of `by`; empty for all rows.
+    sum : Sum
+    n_rows, n_labeled : float
+        Decisions that count, and those with a label; nan if none is needed.
+    unknown : str
+        Why the value cannot be known; "" if it can.
+    first : int
+        Number of the first period with rows.
+    """
+
+    claim: Claim
+    on: str
+    by: tuple[Any, ...]
+    sum: Sum
+    n_rows: float
+    n_labeled: float
+    unknown: str
+    first: int
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """Counts, and what they are of."""
+
+    units: Sequence[Unit]
+    claims: Sequence[Claim]
+    counts: Counts
+    data: Data
+
+    def lines(self) -> list[Line]:
+        """All lines, goal by goal, those of all rows first."""
+        parts = [line for claim in self.claims for line in self._lines(claim)]
+        return sorted(parts, key=lambda line: (line.claim.goal, bool(line.by)))
+
+    def thresholds(self, lines: Sequence[Line], false_alarms: float) -> list[float]:
+        """Logarithms of the evidence that alarms need, so that all are false at most so often.
+
+        Each goal has the same part of the error. Half of it is for groups of `by`, if there are.
+        Of what has groups, those that begin in the n-th of the periods in which any begin share
+        1/(n (n + 1)).
+        """
+        n_goals = 1 + max(claim.goal for claim in self.claims)
+        split = {line.claim.goal for line in lines if line.by}
+        shares = []
+        for line in lines:
+            alike = [
+                other.first
+                for other in lines
+                if other.claim.goal == line.claim.goal and bool(other.by) == bool(line.by)
+            ]
+            share = alike.count(line.first)
+            if line.by or line.claim.rate.is_form:
+                rank = sorted(set(alike)).index(line.first) + 1
+                share *= rank * (rank + 1)
+            shares.append(share * n_goals * (2 if line.claim.goal in split else 1))
+        return np.log(np.array(shares) / false_alarms).tolist()
+
+    def _lines(self, claim: Claim) -> Iterator[Line]:
+        rate, pieces = claim.rate, claim.pieces
+        joint = " / " if rate.denominator is not None else " - "
+        known: dict[Key, None] = {}
+        for piece in pieces:
+            known |= dict.fromkeys(key for key in self.counts.seen if key[0] == piece.unit)
+        for by in sorted({key[3] for key in known}, key=_order):
+            groups: list[tuple[Any, ...]] = [()]
+            if (grouped := rate.grouped_by) is not None:
+                members = sorted({k[2] for k in known if k[3] == by and k[2]}, key=_order)
+                groups = list(permutations(members, grouped[1]))
+            classes: list[tuple[Any, ...]] = [()]
+            if (several := rate.over_classes) is not None:
+                slot, size = several
+                labels = [
+                    x for x in slot.labels(self.data.classes, self.data.decisions)
+                    if x is not None and x in self.data.decisions
+                ]  # fmt: skip
+                classes = list(permutations(labels, size))
+            cells = [cell for cell in product(classes, groups) if self._has_rows(pieces, cell, by)]
+            if rate.summary == "mean" and cells:
+                spread = [(_scaled(piece, len(cells)), *cell) for cell in cells for piece in pieces]
+                yield self._line(claim, spread, "", by)
+                continue
+            for of, group in cells:
+                names = [
+                    joint.join(", ".join(map(str, g)) for g in group),
+                    joint.join(map(str, of)),
+                ]
+                filled = [(piece, of, group) for piece in pieces]
+                yield self._line(claim, filled, ", ".join(filter(None, names)), by)
+
+    def _key(self, piece: Piece, of: Any, group: Any, by: tuple[Any, ...]) -> Key:
+        atom = self.units[piece.unit].atom
+        label = of[piece.of] if isinstance(atom.of, ClassSlot) else None
+        member = group[piece.group] if isinstance(atom.group, Slot) else ()
+        return piece.unit, label, member, by
+
+    def _has_rows(self, pieces: Sequence[Piece], cell: Any, by: tuple[Any, ...]) -> bool:
+        of, group = cell
+        return all(self._covered(self._key(piece, of, group, by)) for piece in pieces)
+
+    def _covered(self, key: Key) -> dict[tuple[int, Any], list[float]]:
+        """Rows seen, by period and decision, of decisions that can count."""
+        seen = self.counts.seen.get((key[0], None, *key[2:]), {})
+        counts = np.flatnonzero(self.units[key[0]].denominator(key[1], self.data).any(axis=0))
+        inside = {self.data.decisions[k] for k in counts.tolist()}
+        return {place: numbers for place, numbers in seen.items() if place[1] in inside}
+
+    def _line(
+        self, claim: Claim, filled: Sequence[tuple[Piece, Any, Any]], on: str, by: tuple[Any, ...]
+    ) -> Line:
+        periods = self.counts.periods
+        keys = [self._key(piece, of, group, by) for piece, of, group in filled]
+        terms = []
+        for key in keys:
+            unit = self.units[key[0]]
+            of_f1 = unit.atom.kind.name == "f1"
+            terms.append(Term(self.counts.tally(key, periods), unit.low, unit.high, of_f1))
+        apart = all(self._apart(a, b) for k, a in enumerate(keys) for b in keys[:k])
+        total = Sum(
+            tuple(terms),
+            np.array([piece.above for piece, *_ in filled]),
+            np.array([piece.below for piece, *_ in filled]),
+            claim.constant,
+            claim.rest,
+            apart,
+        )
+        seen = [(key, self._covered(key)) for key in dict.fromkeys(keys)]
+        with_label = [(key, part) for key, part in seen if self.units[key[0]].needs_label]
+        n_rows, n_labeled = _in_groups(seen, 0), _in_groups(with_label, 1)
+        unknown = next(filter(None, (self._why_unknown(*entry) for entry in with_label)), "")
+        first = max((min((p for p, _ in part), default=0) for _, part in seen), default=0)
+        names = ", ".join(filter(None, [on, *map(str, by)])) or ALL
+        n_labels = float(n_labeled) if with_label else np.nan
+        return Line(claim, names, by, total, float(n_rows), n_labels, unknown, first)
+
+    def _apart(self, a: Key, b: Key) -> bool:
+        """Whether no row can count in both."""
+        first, second = (self.units[key[0]] for key in (a, b))
+        if first.columns == second.columns and a[2] != b[2]:
+            return True
+        kinds = [unit.atom.kind.compares_with for unit in (first, second)]
+        if "reference" in kinds:
+            return False
+        below = [self.units[key[0]].denominator(key[1], self.data) for key in (a, b)]
+        return not (below[0] & below[1]).any()
+
+    def _why_unknown(self, key: Key, covered: dict[tuple[int, Any], list[float]]) -> str:
+        """Which decision's labels never come, though those of others of the same time do."""
+        seen = self.counts.seen[key[0], None, *key[2:]]
+        shares: dict[int, list[float]] = {}
+        for (period, _), (rows, labeled) in seen.items():
+            total = shares.setdefault(period, [0.0, 0.0])
+            total[0], total[1] = total[0] + rows, total[1] + labeled
+        for decision in dict.fromkeys(d for _, d in covered):
+            places = {p: numbers for (p, d), numbers in covered.items() if d == decision}
+            if any(labeled for _, labeled in places.values()):
+                continue
+            chance = 0.0
+            for period, (rows, _) in places.items():
+                others, labeled = shares[period][0] - rows, shares[period][1]
+                if others > 0:
+                    chance += rows * np.log(1.0 - min(labeled / others, SURE))
+            if chance < np.log(NEVER):
+                return f"cannot be known: no label for rows decided {decision!r}"
+        return ""
+
+
+def _in_groups(parts: Sequence[tuple[Key, dict[Any, list[float]]]], column: int) -> float:
+    """Rows of all groups, of which those of all rows, (), are one."""
+    totals: dict[tuple[Any, ...], float] = {}
+    for key, part in parts:
+        total = sum(numbers[column] for numbers in part.values())
+        totals[key[2]] = max(total, totals.get(key[2], 0.0))
+    return totals.get((), sum(totals.values()))
+
+
+def _scaled(piece: Piece, n: int) -> Piece:
+    return Piece(piece.unit, piece.above / n, piece.below / n, piece.group, piece.of)
+
+
+def _order(values: tuple[Any, ...]) -> list[tuple[bool, Any]]:
+    """Numbers in order before texts."""
+    return [(isinstance(x, str), x if isinstance(x, str) else float(x)) for x in values]

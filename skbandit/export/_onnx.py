@@ -1,0 +1,430 @@
+"""ONNX graphs of constrained classifiers: the inner model's own, and the rule behind it.
+
+The inner model, with the steps of Pipelines, is converted by skl2onnx. What follows is in float64:
+recalibration, the product with the table of costs of the row's group, and the least of them; or the
+threshold of the group, for two classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
+from skbandit.constrained._linear import BaseRampClassifier
+from skbandit.constrained.rules._recalibrate import SMALLEST
+from skbandit.measure import Columns
+from skbandit.utils._sklearn_compat import count_rows, import_optional
+from skbandit.utils._validation import shortened
+
+OPSET = 17
+"""Of the operators; each runtime since 2022 has it."""
+
+
+@dataclass
+class Graph:
+    """Nodes that are added to one another.
+
+    Attributes
+    ----------
+    nodes, inputs, initializers : list
+        In ONNX's own types.
+    """
+
+    nodes: list[Any] = field(default_factory=list)
+    inputs: dict[str, Any] = field(default_factory=dict)
+    initializers: list[Any] = field(default_factory=list)
+    domains: dict[str, int] = field(default_factory=lambda: {"": OPSET})
+
+    def add(self, operator: str, *inputs: Any, domain: str = "", **attributes: Any) -> str:
+        """Add a node, of the names of inputs or of constants; return the name of its output."""
+        helper = import_optional("onnx.helper", "to_onnx")
+        name = f"rule_{len(self.nodes)}"
+        names = [part if isinstance(part, str) else self.constant(part) for part in inputs]
+        self.nodes.append(
+            helper.make_node(operator, names, [name], domain=domain, name=name, **attributes)
+        )
+        if domain:
+            self.domains.setdefault(domain, 3)
+        return name
+
+    def constant(self, values: Any) -> str:
+        """Add an array."""
+        helper = import_optional("onnx.numpy_helper", "to_onnx")
+        name = f"constant_{len(self.initializers)}"
+        values = np.asarray(values)
+        self.initializers.append(
+            helper.from_array(values.astype(object) if values.dtype.kind == "U" else values, name)
+        )
+        return name
+
+    def include(self, model: Any, prefix: str, output: int) -> str:
+        """Add the graph of an inner model with its own names; return that of one of its outputs."""
+        compose = import_optional("onnx.compose", "to_onnx")
+        model = compose.add_prefix(model, prefix, rename_inputs=False)
+        self.nodes += model.graph.node
+        self.initializers += model.graph.initializer
+        self.inputs |= {entry.name: entry for entry in model.graph.input}
+        for domain in model.opset_import:
+            self.domains[domain.domain] = max(domain.version, self.domains.get(domain.domain, 1))
+        return str(model.graph.output[output].name)
+
+
+def to_onnx(model: Any, X: Any, *, attributes: Any = None) -> Any:
+    """Convert a fitted constrained classifier to an ONNX graph.
+
+    Parameters
+    ----------
+    model : ConstrainedThreshold, ConstrainedReduction, ConstrainedRampClassifier, RampClassifier,
+            Pipeline that ends with one, or search
+        Fitted.
+    X : {array-like, DataFrame}
+        Some rows, for the types of the inputs. An array is one input ``X`` of float32, and each
+        column of a DataFrame is an input of its name: float32, int64, bool or text.
+    attributes : DataFrame or dict of arrays, default=None
+        The same of the columns `by`, unless X has them; each is an input, too.
+
+    Returns
+    -------
+    onnx.ModelProto
+        With one output, ``decision``: what `predict` returns. A row of a group that `predict` would
+        refuse is an error there, too. Missing text is "", and missing numbers are nan.
+
+    Raises
+    ------
+    ImportError
+        If skl2onnx is not installed: ``pip install "skbandit[onnx]"``.
+    ValueError
+        If the model, or a part of it, has no converter.
+
+    See Also
+    --------
+    check : Compares the graph with the model.
+
+    Notes
+    -----
+    Most converters of skl2onnx compute in float32, as their inputs are. So a decision may differ
+    where two are as good up to about 1e-6.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skbandit import ConstrainedThreshold
+    >>> from skbandit.export import check, to_onnx
+    >>> from skbandit.rates import each, error_rate, recall
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = ConstrainedThreshold(
+    ...     LogisticRegression(max_iter=1000), error_rate(), each(recall, of="classes") >= 0.8
+    ... ).fit(X, y)
+    >>> graph = to_onnx(model, X)
+    >>> [output.name for output in graph.graph.output]
+    ['decision']
+    >>> len(check(graph, model, X))
+    0
+    """
+    helper = import_optional("onnx.helper", "to_onnx")
+    types = import_optional("onnx", "to_onnx").TensorProto
+    steps, rule = _parts(model)
+    check_is_fitted(rule)
+    graph = Graph()
+    index = _group_index(graph, rule, X, attributes)
+    decision = _decided(graph, rule, steps, X, index)
+    labels = np.asarray(getattr(rule, "decisions_", rule.classes_))
+    if labels.dtype.kind in "OUST":
+        labels, kind = labels.astype(str), types.STRING
+    elif labels.dtype.kind == "b":
+        kind = types.BOOL
+    else:
+        whole = labels.dtype.kind in "iu"
+        labels, kind = labels.astype(np.int64 if whole else float), types.DOUBLE
+        kind = types.INT64 if whole else kind
+    name = graph.add("Gather", labels, decision, axis=0)
+    graph.nodes.append(helper.make_node("Identity", [name], ["decision"]))
+    body = helper.make_graph(
+        graph.nodes,
+        "skbandit",
+        list(graph.inputs.values()),
+        [helper.make_tensor_value_info("decision", kind, [None])],
+        graph.initializers,
+    )
+    imports = [helper.make_opsetid(name, version) for name, version in graph.domains.items()]
+    made = helper.make_model(body, opset_imports=imports, producer_name="skbandit", ir_version=8)
+    import_optional("onnx.checker", "to_onnx").check_model(made)
+    return made
+
+
+def check(onnx: Any, model: Any, X: Any, *, attributes: Any = None) -> pd.DataFrame:
+    """Compare the decisions of an ONNX graph with those of the model that it was made of.
+
+    Parameters
+    ----------
+    onnx : onnx.ModelProto or bytes
+        As `to_onnx` returns it, or as read from a file.
+    model : estimator
+    X, attributes : object
+        Rows, as `to_onnx` and `predict` take them.
+
+    Returns
+    -------
+    DataFrame
+        The rows that differ: `row`, `model`, `onnx`, and `margin`, by which the decision of the
+        model is better than the second best: of expected costs, or of scores.
+
+    Raises
+    ------
+    ImportError
+        If onnxruntime is not installed: ``pip install "skbandit[onnx]"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbandit import ConstrainedRampClassifier
+    >>> from skbandit.export import check, to_onnx
+    >>> X = np.random.default_rng(0).normal(size=(200, 2)).astype(np.float32)
+    >>> model = ConstrainedRampClassifier().fit(X, X[:, 0] > 0)
+    >>> graph = to_onnx(model, X)
+    >>> check(graph, model, X).columns.tolist()
+    ['row', 'model', 'onnx', 'margin']
+    """
+    runtime = import_optional("onnxruntime", "check")
+    content = onnx if isinstance(onnx, bytes) else onnx.SerializeToString()
+    session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    feed = {entry.name: _fed(entry, X, attributes) for entry in session.get_inputs()}
+    decided = session.run(None, feed)[0]
+    steps, rule = _parts(model)
+    given = {} if attributes is None else {"attributes": attributes}
+    inner = steps.transform(X) if steps is not None else X
+    predicted = np.asarray(rule.predict(inner, **given))
+    differ = np.flatnonzero(predicted.astype(decided.dtype) != decided)
+    table = pd.DataFrame({"row": differ, "model": predicted[differ], "onnx": decided[differ]})
+    if not len(differ):
+        return table.assign(margin=np.zeros(0))
+    if isinstance(rule, BaseRampClassifier) or rule._classes.of_two:
+        margin = np.abs(rule.decision_function(inner, **given))
+    else:
+        costs = np.sort(rule.expected_costs(inner, **given).to_numpy(), axis=1)
+        margin = costs[:, 1] - costs[:, 0]
+    return table.assign(margin=margin[differ])
+
+
+def _parts(model: Any) -> tuple[Pipeline | None, Any]:
+    """The steps before the rule, and the rule."""
+    while (inner := getattr(model, "best_estimator_", None)) is not None:
+        model = inner
+    steps = None
+    if isinstance(model, Pipeline):
+        steps, model = (model[:-1] if len(model.steps) > 1 else None), model.steps[-1][1]
+    if not isinstance(model, BaseRampClassifier | ConstrainedThreshold | ConstrainedReduction):
+        raise ValueError(
+            f"{type(model).__name__} has no converter: pass a ConstrainedThreshold, "
+            "ConstrainedReduction, ConstrainedRampClassifier or RampClassifier, or a Pipeline that "
+            "ends with one."
+        )
+    return steps, model
+
+
+def _decided(graph: Graph, rule: Any, steps: Pipeline | None, X: Any, index: str | None) -> str:
+    """The places of decisions."""
+    if isinstance(rule, BaseRampClassifier):
+        linear = LogisticRegression()
+        linear.coef_, linear.intercept_ = np.reshape(rule.coef_, (1, -1)), np.zeros(1)
+        linear.intercept_ += rule.intercept_
+        linear.classes_, linear.n_features_in_ = np.array([0, 1]), linear.coef_.shape[1]
+        score = _response(graph, linear, steps, X, "decision_function", "inner_")
+        return _above(graph, score, 0.0)
+    method = rule.response_method_
+    if method not in ("predict_proba", "decision_function"):
+        raise ValueError(f"{type(rule).__name__} learns costs of decisions: it has no converter.")
+    inner = rule.estimators_ if isinstance(rule, ConstrainedReduction) else [rule.estimator_]
+    each = [
+        _by_decision(graph, rule, estimator, steps, X, f"inner{k}_")
+        for k, estimator in enumerate(inner)
+    ]
+    score = each[0]
+    if len(each) > 1:
+        score = graph.add("Mul", graph.add("Sum", *each), np.array(1.0 / len(each)))
+    if rule._classes.of_two:
+        sign = rule._classes.orientation
+        fallback = vars(rule).get("threshold_", np.nan)
+        if index is None:
+            return _above(graph, score, sign * fallback)
+        thresholds = sign * np.asarray(rule._group_thresholds, dtype=float)
+        if rule.unseen != "error":
+            thresholds = np.append(thresholds, sign * fallback)
+        return _above(graph, score, graph.add("Gather", thresholds, index, axis=0))
+    if rule._unknown_groups is not None:
+        score = _joint(graph, rule, steps, X, score)
+    if (recalibration := rule._recalibration) is not None:
+        constants: Any = recalibration.constants
+        known = constants if rule._grouping is None or rule.unseen != "error" else constants[:-1]
+        constants = known[-1:] if index is None else graph.add("Gather", known, index, axis=0)
+        clipped = graph.add("Clip", score, np.array(SMALLEST), np.array(1.0))
+        logits = graph.add("Div", graph.add("Log", clipped), np.array(recalibration.temperature))
+        score = graph.add("Softmax", graph.add("Add", logits, constants), axis=1)
+    tables = rule._tables_of_costs()
+    if index is None:
+        costs = graph.add("MatMul", score, tables.reshape(-1, tables.shape[2]))
+    else:
+        if rule.unseen != "error":
+            tables = np.concatenate([tables, rule._tables_of_unseen()])
+        of_row = graph.add("Gather", tables, index, axis=0)
+        row = graph.add("Unsqueeze", score, np.array([1]))
+        costs = graph.add("Squeeze", graph.add("MatMul", row, of_row), np.array([1]))
+    return graph.add("ArgMin", costs, axis=1, keepdims=0)
+
+
+def _above(graph: Graph, score: str, threshold: Any) -> str:
+    """1 where scores are above a threshold, else 0."""
+    part = threshold if isinstance(threshold, str) else np.array(float(threshold))
+    above = graph.add("Greater", score, part)
+    return graph.add("Cast", above, to=import_optional("onnx", "to_onnx").TensorProto.INT64)
+
+
+def _by_decision(
+    graph: Graph, rule: Any, estimator: Any, steps: Pipeline | None, X: Any, prefix: str
+) -> str:
+    """The signed score of two classes, (n,), or probabilities of all decisions, (n, D)."""
+    score = _response(graph, estimator, steps, X, rule.response_method_, prefix)
+    if rule.response_method_ == "decision_function":
+        return score
+    labels = np.asarray(estimator.classes_).tolist()
+    if rule._classes.of_two:
+        sign = np.zeros((len(labels), 1))
+        sign[labels.index(rule._classes.positive)] = rule._classes.orientation
+        return graph.add("Reshape", graph.add("MatMul", score, sign), np.array([-1]))
+    decisions = rule.decisions_.tolist()
+    place = np.array([[float(label == decision) for decision in decisions] for label in labels])
+    return graph.add("MatMul", score, place)
+
+
+def _joint(graph: Graph, rule: Any, steps: Pipeline | None, X: Any, of_label: str) -> str:
+    """Probabilities of groups that are unknown and labels: see `UnknownGroups.joint`."""
+    unknown = rule._unknown_groups
+    n_groups, D = unknown.n_groups, len(rule.decisions_)
+    fitted = rule.group_estimator_
+    score = _response(graph, fitted, steps, X, rule.response_method_, "groups_")
+    place = np.zeros((len(fitted.classes_), n_groups * D))
+    place[np.arange(len(fitted.classes_)), np.asarray(fitted.classes_, dtype=int)] = 1.0
+    strata = graph.add("Reshape", graph.add("MatMul", score, place), np.array([-1, n_groups, D]))
+    total = graph.add("ReduceSum", strata, np.array([1]), keepdims=1)
+    positive = graph.add("Greater", total, np.array(0.0))
+    divisor = graph.add("Where", positive, total, np.array(1.0))
+    share = graph.add("Div", strata, divisor)
+    share = graph.add("Where", positive, share, np.array(1.0 / n_groups))
+    joint = graph.add("Mul", graph.add("Unsqueeze", of_label, np.array([1])), share)
+    return graph.add("Reshape", joint, np.array([-1, n_groups * D]))
+
+
+def _response(
+    graph: Graph, estimator: Any, steps: Pipeline | None, X: Any, method: str, prefix: str
+) -> str:
+    """Probabilities (n, K), or scores (n,), of an inner model behind the steps, in float64."""
+    skl2onnx = import_optional("skl2onnx", "to_onnx")
+    before = [] if steps is None else steps.steps
+    whole = Pipeline([*before, ("model", estimator)])
+    last = estimator
+    while isinstance(last, Pipeline):
+        last = last.steps[-1][1]
+    options = {"zipmap": False} if hasattr(last, "predict_proba") else {}
+    if method == "decision_function":
+        options["raw_scores"] = True
+    try:
+        model = skl2onnx.to_onnx(
+            whole,
+            initial_types=_input_types(X),
+            options={id(last): options},
+            target_opset={"": OPSET, "ai.onnx.ml": 3},
+        )
+    except Exception as error:  # of whatever type a converter raises
+        raise ValueError(
+            f"{type(last).__name__}, or a step before it, has no converter in skl2onnx that works "
+            f"for {method}: {shortened(str(error), 200)}"
+        ) from error
+    name = graph.include(model, prefix, output=1)
+    score = graph.add("Cast", name, to=import_optional("onnx", "to_onnx").TensorProto.DOUBLE)
+    if method == "predict_proba":
+        return score
+    # of two classes, converters return one column, or one for each class
+    columns = graph.add("Reshape", score, np.array([0, -1]))
+    return graph.add("Gather", columns, np.array(-1), axis=1)
+
+
+def _input_types(X: Any) -> list[tuple[str, Any]]:
+    """Names and types of the inputs."""
+    types = import_optional("skl2onnx.common.data_types", "to_onnx")
+    if not hasattr(X, "columns"):
+        return [("X", types.FloatTensorType([None, np.shape(X)[1]]))]
+    frame = Columns.read(X, None, count_rows(X), "X").frame
+    made = {"f": types.FloatTensorType, "i": types.Int64TensorType, "b": types.BooleanTensorType}
+    return [
+        (str(name), made.get(_kind(frame[name]), types.StringTensorType)([None, 1]))
+        for name in frame
+    ]
+
+
+def _kind(column: pd.Series) -> str:
+    """F for floats, i for whole numbers, b for booleans, s for anything else."""
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return "b"
+    if pd.api.types.is_integer_dtype(column.dtype):
+        return "i"
+    return "f" if pd.api.types.is_float_dtype(column.dtype) else "s"
+
+
+def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None:
+    """The place of each row's group; one past the last if it is unknown. None without `by`."""
+    grouping = getattr(rule, "_grouping", None)
+    if grouping is None:
+        return None
+    helper = import_optional("onnx.helper", "to_onnx")
+    types = import_optional("onnx", "to_onnx").TensorProto
+    table = Columns.read(attributes, X, count_rows(X)).several(list(grouping.columns), "by")
+    some = any(None in group for group in grouping.groups)  # a group of rows with any missing value
+    groups = [group for group in grouping.groups if None not in group]
+    masks, missing = [], []
+    for place, name in enumerate(grouping.columns):
+        kind = _kind(table[name])
+        of_kind = {"f": types.FLOAT, "i": types.INT64, "b": types.BOOL}.get(kind, types.STRING)
+        graph.inputs[name] = helper.make_tensor_value_info(name, of_kind, [None, 1])
+        values = np.array([[group[place] for group in groups]], dtype=object)
+        if kind == "s":
+            texts = [*dict.fromkeys(values[0].astype(str)), ""]
+            column = graph.add(
+                "LabelEncoder", name, domain="ai.onnx.ml", keys_strings=texts,
+                values_int64s=list(range(len(texts))), default_int64=-1,
+            )  # fmt: skip
+            codes = np.array([[texts.index(str(value)) for value in values[0]]], dtype=np.int64)
+            missing.append(graph.add("Equal", column, np.array([[len(texts) - 1]])))
+        else:
+            column = graph.add("Cast", name, to=types.DOUBLE)
+            codes = values.astype(np.float32 if kind == "f" else float).astype(float)
+            missing.append(graph.add("IsNaN", column))
+        masks.append(graph.add("Equal", column, codes))
+    inside, lacking = masks[0], missing[0]
+    for mask, more in zip(masks[1:], missing[1:], strict=True):
+        inside, lacking = graph.add("And", inside, mask), graph.add("Or", lacking, more)
+    true = graph.add("Or", lacking, graph.add("Not", lacking))
+    padded = graph.add("Concat", *([inside, lacking, true] if some else [inside, true]), axis=1)
+    # the first group that is the row's, or one past the last
+    return graph.add("ArgMax", graph.add("Cast", padded, to=types.INT32), axis=1, keepdims=0)
+
+
+def _fed(entry: Any, X: Any, attributes: Any) -> np.ndarray:
+    """The values of one input."""
+    framed = hasattr(X, "columns")
+    if entry.name == "X" and not framed:
+        return np.asarray(X, dtype=np.float32)
+    column = Columns.read(attributes, X, count_rows(X)).get(entry.name, entry.name)
+    if "string" in entry.type:
+        values = column.astype(object).where(column.notna(), "").astype(str).to_numpy(object)
+    else:
+        kinds = {"tensor(int64)": np.int64, "tensor(bool)": np.bool_}
+        values = column.to_numpy(dtype=kinds.get(entry.type, np.float32))
+    return values.reshape(-1, 1)

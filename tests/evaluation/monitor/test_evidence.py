@@ -1,0 +1,215 @@
+"""Evidence: what it is, that it seldom alarms while a claim holds, and soon when it does not."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from skbandit.evaluation._guaranteed import WeightedShares
+from skbandit.evaluation._monitor._evidence import Sum, Tally, Term, log_evidence
+from tests.tiers import first
+
+ALARM = np.log(20)
+
+
+def tally(successes, trials):
+    return Tally(np.asarray(successes, float), np.asarray(trials, float))
+
+
+def rate(successes, trials, **kind):
+    return Sum((Term(tally(successes, trials), **kind),), np.ones(1), np.zeros(1))
+
+
+def ratio(Sa, na, Sb, nb):
+    terms = Term(tally(Sa, na)), Term(tally(Sb, nb))
+    return Sum(terms, np.array([1.0, 0.0]), np.array([0.0, 1.0]), 0.0, 0.0)
+
+
+def difference(Sa, na, Sb, nb, apart=True):
+    terms = Term(tally(Sa, na)), Term(tally(Sb, nb))
+    return Sum(terms, np.array([1.0, -1.0]), np.zeros(2), apart=apart)
+
+
+# --- the mixture -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "S, n, b",
+    [
+        *[(0, 0, 0.3), (3, 10, 0.5), (60, 100, 0.8), (0, 5, 0.2), (5, 5, 0.2), (799, 1000, 0.8)],
+        *[(79_000, 100_000, 0.8), (10, 1000, 0.8), (21, 40, 0.5), (2, 3, 0.999)],
+    ],
+)
+def test_evidence_is_the_mixture(S, n, b):
+    with mpmath.workdps(30):
+        S_, F, b_ = mpmath.mpf(S), mpmath.mpf(n - S), mpmath.mpf(b)
+
+        def part(angle):  # t = b sin^2(angle), which takes the singularity of the prior away
+            t = b_ * mpmath.sin(angle) ** 2
+            likelihood = (t / b_) ** S_ * ((1 - t) / (1 - b_)) ** F
+            return likelihood * mpmath.cos(angle) / mpmath.sqrt(1 - t)
+
+        peak = mpmath.asin(mpmath.sqrt(min(S / max(n, 1) / b, 1)))
+        points = sorted({mpmath.mpf(0), peak, mpmath.pi / 2})
+        narrow = [p + k * mpmath.mpf(8) / mpmath.sqrt(n + 1) for p in points for k in (-1, 1)]
+        points = sorted({p for p in [*points, *narrow] if 0 <= p <= mpmath.pi / 2})
+        integral = mpmath.quad(part, points)
+        prior = mpmath.quad(lambda a: mpmath.cos(a) / mpmath.sqrt(1 - b_ * mpmath.sin(a) ** 2),
+                            [0, mpmath.pi / 2])  # fmt: skip
+        expected = float(mpmath.log(integral / prior))
+    assert float(log_evidence(S, n, b)) == pytest.approx(expected, rel=1e-10, abs=1e-10)
+
+
+@pytest.mark.parametrize("S", [799_960_000, 799_990_000, 800_000_000])
+def test_evidence_of_many_rows(S):
+    n, b = 10**9, mpmath.mpf("0.8")
+    with mpmath.workdps(40):
+        half = mpmath.mpf("0.5")
+        # the Beta distribution is normal up to 1e-5 here, and far above its mean 1 up to 1e-9
+        x = mpmath.mpf(S)
+        spread = mpmath.sqrt(x * (n - x) / mpmath.mpf(n) ** 3)
+        mean = x / n
+        log_density = lambda t: (x - half) * mpmath.log(t) + (n - x - half) * mpmath.log(1 - t)  # noqa: E731
+        top = log_density(mean)
+        end = min(b, mean + 12 * spread)
+        start = mean - 12 * spread
+        area = mpmath.quad(
+            lambda t: mpmath.exp(log_density(t) - top), mpmath.linspace(start, end, 9)
+        )
+        prior = 2 * mpmath.asin(mpmath.sqrt(b))
+        value = top + mpmath.log(area) - mpmath.log(prior)
+        expected = float(value - x * mpmath.log(b) - (n - x) * mpmath.log(1 - b))
+    assert float(log_evidence(S, n, 0.8)) == pytest.approx(expected, rel=1e-9, abs=1e-6)
+
+
+def test_evidence_is_a_martingale_at_the_bound():
+    # the mean of the next value is the value, so that no way of stopping gains
+    S, n = np.arange(0, 31)[:, None], np.arange(0, 31)
+    inside = n >= S
+    for b in (0.1, 0.5, 0.93):
+        e = np.exp(log_evidence(np.minimum(S, n), n, b))
+        after = b * np.exp(log_evidence(np.minimum(S, n) + 1, n + 1, b))
+        after += (1 - b) * np.exp(log_evidence(np.minimum(S, n), n + 1, b))
+        np.testing.assert_allclose(after[inside], e[inside], rtol=1e-9)
+
+
+def test_evidence_grows_with_the_claim():
+    bounds = np.linspace(0, 1, 401)
+    for S, n in [(0, 0), (0, 3), (3, 3), (7, 50), (900, 1000), (5_000, 10**6)]:
+        log_e = log_evidence(S, n, bounds)
+        assert (np.diff(log_e[np.isfinite(log_e)]) > -1e-7).all()
+
+
+# --- sums --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "Sa, na, Sb, nb", [(60, 300, 210, 700), (600, 3000, 2100, 7000), (0, 30, 210, 700)]
+)
+def test_evidence_of_a_ratio_is_below_its_infimum(Sa, na, Sb, nb):
+    rho = np.linspace(1e-4, 1 - 1e-4, 100_001)
+    infimum = (log_evidence(Sa, na, 0.8 * rho) + log_evidence(nb - Sb, nb, 1 - rho)).min()
+    log_e = ratio([Sa], [na], [Sb], [nb]).against(0.8, 1.0, 0, 1)
+    assert infimum - 0.5 < log_e <= infimum
+
+
+def test_dependent_rates_have_the_geometric_mean():
+    apart, together = (difference([60], [300], [210], [700], apart=x) for x in (True, False))
+    assert together.against(-0.02, 1.0, 0, 1) == pytest.approx(apart.against(-0.02, 1.0, 0, 1) / 2)
+
+
+@pytest.mark.parametrize("claim", [rate([60], [100]), rate([60], [100], of_f1=True),
+                                   difference([60], [300], [210], [700])])  # fmt: skip
+def test_interval_ends_where_evidence_begins(claim):
+    low, high = claim.interval(0.05)
+    assert low < claim.value() < high
+    assert claim.against(high, 1.0, 0, 1) == pytest.approx(np.log(40), abs=1e-6)
+    assert claim.against(low, -1.0, 0, 1) == pytest.approx(np.log(40), abs=1e-6)
+
+
+def test_f1_is_a_share():
+    assert rate([60], [100], of_f1=True).value() == pytest.approx(2 * 60 / (2 * 60 + 40))
+
+
+# --- alarms ------------------------------------------------------------------------------
+
+
+def alarms(make, bound, n, seed, threshold=ALARM):
+    rng = np.random.default_rng(seed)
+    return np.mean([make(rng).alarm(bound, 1.0, threshold) is not None for _ in range(n)])
+
+
+def at_bound(rng, T=60):
+    n = rng.poisson(15, T)
+    return rate(rng.binomial(n, 0.8), n)
+
+
+def drifting(rng, T=60):
+    n = rng.poisson(15, T) + 40 * (rng.random(T) < 0.1)  # unequal periods
+    return rate(rng.binomial(n, 0.8 + 0.1 * np.sin(np.arange(T) / 5) ** 2), n)
+
+
+def adversary(rng, T=60):
+    """At the bound while evidence grows, and above it otherwise: an adversary sees the past."""
+    S, n = np.zeros(T), np.full(T, 12.0)
+    for t in range(T):
+        before = S[:t].sum() / max(n[:t].sum(), 1)
+        S[t] = rng.binomial(12, 0.8 if before < 0.8 else 0.85)
+    return rate(S, n)
+
+
+def shares(rng, T=40):
+    parts = [rng.beta(2, 8, 15) for _ in range(T)]
+    amounts = tuple(WeightedShares.of(np.ones(15), x) for x in parts)
+    term = Term(Tally(np.zeros(T), np.zeros(T), amounts))
+    return Sum((term,), np.ones(1), np.zeros(1))
+
+
+@pytest.mark.parametrize(
+    "make, bound",
+    [(at_bound, 0.8), (drifting, 0.8), (adversary, 0.8), (shares, 0.2)],
+)
+@pytest.mark.parametrize("n", first(1, [100, 2000]))
+def test_false_alarms_of_one_rate(make, bound, n):
+    allowed = 0.05 + 3 * np.sqrt(0.05 * 0.95 / n)
+    assert alarms(make, bound, n, seed=1) <= allowed
+
+
+@pytest.mark.parametrize("rho", first(2, [0.1, 0.9, 0.3, 0.5, 0.7]))
+@pytest.mark.parametrize("n", first(1, [40, 500]))
+def test_false_alarms_of_ratios_and_differences(rho, n):
+    def groups(rng, factor, shift, make):
+        na, nb = rng.poisson(20, 40), rng.poisson(40, 40)
+        return make(rng.binomial(na, factor * rho - shift), na, rng.binomial(nb, rho), nb)
+
+    allowed = 0.05 + 3 * np.sqrt(0.05 * 0.95 / n)
+    assert alarms(lambda rng: groups(rng, 0.8, 0, ratio), 0.8, n, 2) <= allowed
+    assert alarms(lambda rng: groups(rng, 1, 0.05, difference), -0.05, n, 3) <= allowed
+
+
+@pytest.mark.parametrize("day, late", [(5, 60), (120, 90)])
+def test_falls_are_seen(day, late):
+    rng, delays, since = np.random.default_rng(4), [], []
+    for _ in range(20):
+        n = rng.poisson(20, 240)
+        S = rng.binomial(n, np.where(np.arange(240) < day, 0.83, 0.72))
+        alarm = rate(S, n).alarm(0.8, 1.0, ALARM)
+        delays.append(np.inf if alarm is None else alarm[0] - day)
+        since.append(-1 if alarm is None else alarm[1])
+    assert 0 <= np.median(delays) <= late
+    assert abs(np.median(since) - day) <= 10
+
+
+def test_ratio_that_falls_is_seen():
+    rng = np.random.default_rng(5)
+    na, nb = rng.poisson(60, 200), rng.poisson(140, 200)
+    kept = np.where(np.arange(200) < 100, 0.9, 0.6)
+    claim = ratio(rng.binomial(na, 0.3 * kept), na, rng.binomial(nb, 0.3), nb)
+    period, since = claim.alarm(0.8, 1.0, ALARM)
+    assert 100 < period < 180 and abs(since - 100) <= 15
+
+
+def test_an_alarm_stays():
+    n = np.full(100, 30.0)
+    S = np.where(np.arange(100) < 20, 15.0, 30.0)
+    alarm = rate(S, n).alarm(0.8, 1.0, ALARM)
+    assert alarm == rate(S[:20], n[:20]).alarm(0.8, 1.0, ALARM) and alarm[0] < 20

@@ -1,0 +1,521 @@
+"""GoalMonitor: counts are those of reports, in any order; late labels; persons; JSON."""
+
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skbandit import ConstrainedThreshold
+from skbandit.bandit import ConstrainedPolicy
+from skbandit.datasets import make_bandit_log
+from skbandit.evaluation import GoalMonitor, rate_report
+from skbandit.evaluation._monitor._units import read_goal
+from skbandit.rates import (
+    accuracy,
+    any_of,
+    churn,
+    confusion,
+    cost,
+    difference,
+    each,
+    error_rate,
+    f1,
+    g_mean_at_least,
+    mean,
+    negative_rate,
+    outcome,
+    positive_rate,
+    precision,
+    ratio,
+    recall,
+    worst,
+)
+
+T0 = pd.Timestamp("2026-03-01")
+DAY = pd.Timedelta("1D")
+
+GOALS = [
+    recall() >= 0.8,
+    precision("age > 30") >= 0.8,
+    f1() >= 0.8,
+    abs(positive_rate() - 0.5) <= 0.05,
+    each(recall, by="sex") >= 0.8,
+    worst(accuracy, by="sex") >= 0.8,
+    ratio(positive_rate, by="sex") >= 0.8,
+    difference(error_rate, by="sex") <= 0.05,
+    mean(recall, of="classes") >= 0.8,
+    each(recall, by="sex") >= recall() - 0.05,
+    confusion(1, 0) <= 0.2,
+    churn("before") <= 0.4,
+    cost({0: {0: 0, 1: 1}, 1: {0: 5, 1: 0}}) <= 1,
+    cost({0: 0, 1: "amount"}) <= 1.5,
+    recall(weight="amount") >= 0.8,
+    positive_rate("sex == 'F'") >= 0.8 * positive_rate("sex == 'M'") - 0.05,
+]
+RANGES = {"amount": (0, 5)}
+N = 1200
+
+
+def stream(seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, N)
+    decided = np.where(rng.random(N) < 0.12, 1 - y, y)
+    table = pd.DataFrame({"sex": rng.choice(["F", "M"], N), "age": rng.integers(20, 60, N)})
+    table["before"] = np.where(rng.random(N) < 0.3, 1 - decided, decided)
+    table["amount"] = rng.integers(0, 6, N).astype(float)
+    return decided, y, table, T0 + DAY * np.sort(rng.integers(0, 8, N))
+
+
+def watch(goals=GOALS, **parameters):
+    return GoalMonitor(goals, ranges=RANGES, **parameters)
+
+
+def update(monitor, rows, part=slice(None), **more):
+    decided, y, table, time = rows
+    monitor.update(decided[part], y[part], attributes=table.iloc[part], time=time[part], **more)
+
+
+# --- counts ------------------------------------------------------------------------------
+
+
+def test_values_are_those_of_a_report():
+    rows = stream()
+    monitor = watch()
+    update(monitor, rows)
+    decided, y, table, _ = rows
+    expected = rate_report(y, decided, GOALS, attributes=table)
+    report = monitor.report()
+    np.testing.assert_allclose(report["value"], expected["value"], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(report["bound"], expected["bound"], atol=1e-12)
+    assert (report["ci_low"] <= report["value"]).all()
+    assert (report["value"] <= report["ci_high"]).all()
+    # at all times, intervals are wider than for one look, but for costs, of which there are none
+    simple = report["goal"].str.match(r"^(recall\(\)|f1|precision)")
+    wider = report["ci_high"] - report["ci_low"] > expected["ci_high"] - expected["ci_low"]
+    assert wider[simple.to_numpy()].all()
+
+
+def test_rows_in_one_call_or_several_servers_or_one_by_one():
+    rows = stream()
+    once = watch()
+    update(once, rows)
+    server = np.random.default_rng(1).integers(0, 3, N)
+    parts = [watch() for _ in range(3)]
+    for k, part in enumerate(parts):
+        for half in (slice(0, N // 2), slice(N // 2, N)):
+            update(part, rows, np.flatnonzero(server[half] == k) + (half.start or 0))
+    for order in ([0, 1, 2], [2, 0, 1]):
+        merged = parts[order[0]].merge(parts[k] for k in order[1:])
+        pd.testing.assert_frame_equal(merged.report(), once.report(), check_exact=True)
+    few, single = watch(GOALS[:8]), watch(GOALS[:8])
+    update(few, rows, slice(0, 40))
+    for k in range(40):
+        update(single, rows, [k])
+    pd.testing.assert_frame_equal(single.report(), few.report(), check_exact=True)
+
+
+def test_json_round_trip():
+    rows = stream()
+    monitor = watch(by="sex", within="30D", labels=[0, 1])
+    update(monitor, rows)
+    decided, _, table, time = rows
+    monitor.update(
+        decided[:5], attributes=table[:5], time=time[-1], id=[f"i{k}" for k in range(5)],
+        groups=list("aabbc"),
+    )  # fmt: skip
+    text = json.dumps(monitor.to_dict(), allow_nan=False)
+    again = GoalMonitor.from_dict(json.loads(text))
+    assert again.to_dict() == monitor.to_dict()
+    pd.testing.assert_frame_equal(again.report(), monitor.report(), check_exact=True)
+    again.update_labels(["i1"], [1], time=time[-1])
+    assert len(again.to_dict()["open"]["rows"]) == 4
+    closed = json.dumps({k: v for k, v in monitor.to_dict().items() if k != "open"})
+    assert "i1" not in closed and "before" not in closed.replace("churn('before')", "")
+
+
+def test_groups_of_by():
+    rows = stream()
+    monitor = watch([recall() >= 0.8, each(precision, by="sex") >= 0.5], by="sex")
+    update(monitor, rows)
+    report = monitor.report()
+    assert report["on"].tolist() == ["all", "F", "M", "F", "M"]
+    assert monitor.report(by="sex")["on"].tolist() == ["F", "M"]
+    decided, y, table, _ = rows
+    women = (table["sex"] == "F").to_numpy()
+    expected = recall().value(y[women], decided[women])
+    assert report["value"][1] == pytest.approx(expected)
+    with pytest.raises(ValueError, match="of the monitor"):
+        monitor.report(by="age")
+
+
+def test_a_goal_without_rows_is_there():
+    monitor = GoalMonitor([recall() >= 0.8, positive_rate() <= 0.5])
+    assert monitor.report()["n_rows"].tolist() == [0, 0]
+    monitor.update([0, 1], time=T0)
+    report = monitor.report()
+    assert report["verdict"].tolist() == ["undecided"] * 2 and report["n_labeled"][0] == 0
+    assert report["n_labeled"].isna().tolist() == [False, True]
+
+
+def test_a_billion_rows():
+    monitor = GoalMonitor([recall() >= 0.8, positive_rate() <= 0.5])
+    d = monitor.to_dict()
+    d["classes"] = d["decisions"] = [0, 1]
+    for unit, S in ((0, 799_980_000), (1, 500_200_000)):
+        d["counts"].append(["rows", [unit, None, [], []], [[20_000, [S, 10**9]]]])
+        d["counts"].append(["seen", [unit, None, [], []], [[[20_000, 1], [10**9, 10**9]]]])
+    report = GoalMonitor.from_dict(d).report()
+    assert report["verdict"].tolist() == ["undecided", "violated"]
+    width = report["ci_high"] - report["ci_low"]
+    assert (width < 2e-4).all() and (width > 5e-5).all()
+
+
+# --- alarms ------------------------------------------------------------------------------
+
+
+def test_an_alarm_names_goal_group_and_day():
+    rng = np.random.default_rng(0)
+    day = np.repeat(np.arange(60), 60)
+    table = pd.DataFrame({"site": rng.choice(["n", "s"], len(day))})
+    y = rng.integers(0, 2, len(day))
+    slips = (table["site"] == "s").to_numpy() & (day >= 30) & (rng.random(len(day)) < 0.4)
+    decided = np.where(slips | (rng.random(len(day)) < 0.05), 1 - y, y)
+    monitor = GoalMonitor([each(recall, by="site") >= 0.85, precision() >= 0.5])
+    monitor.update(decided, y, attributes=table, time=T0 + DAY * day)
+    report = monitor.report().set_index("on")
+    assert report["verdict"].to_dict() == {"n": "met", "s": "violated", "all": "met"}
+    assert abs((report["since"]["s"] - T0).days - 30) <= 4
+    assert "refit" in report["note"]["s"] and report["since"].isna()["n"]
+    history = monitor.history("each(recall, by='site') >= 0.85", "s")
+    assert len(history) == 60 and history["alarm"].iloc[-1]
+    assert not history["alarm"].iloc[:30].any()
+
+
+def test_false_alarms_over_all_goals():
+    alarms = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        n = 10 * 60
+        y = rng.integers(0, 2, n)
+        decided = np.where(rng.random(n) < 0.2, 1 - y, y)
+        table = {"site": rng.choice(list("abcd"), n)}
+        goals = [each(recall, by="site") >= 0.8, difference(recall, by="site") <= 0.02]
+        monitor = GoalMonitor(goals, by=None)
+        monitor.update(decided, y, attributes=table, time=T0 + DAY * np.repeat(np.arange(10), 60))
+        alarms += (monitor.report()["verdict"] == "violated").any()
+    assert alarms <= 2
+
+
+# --- labels ------------------------------------------------------------------------------
+
+
+def test_late_labels_count_when_they_come():
+    monitor = GoalMonitor([recall() >= 0.8, precision() >= 0.5, positive_rate() <= 0.9])
+    monitor.update([1, 0, 1, 1], id=[1, 2, 3, 4], time=T0)
+    assert monitor.report()["n_labeled"][:2].tolist() == [0, 0]
+    monitor.update_labels([1, 2, 3], [1, 1, 0], time=T0 + 60 * DAY)
+    report = monitor.report()
+    np.testing.assert_allclose(report["value"], [1 / 2, 1 / 2, 3 / 4])
+    assert report["n_rows"].tolist() == [4, 3, 4]
+    assert report["n_labeled"].tolist()[:2] == [3, 2]
+    at_once = GoalMonitor(recall() >= 0.8)
+    at_once.update([1, 0, 1], [1, 1, 0], time=T0 + 60 * DAY)
+    late = GoalMonitor(recall() >= 0.8)
+    late.update([1, 0, 1], id=[1, 2, 3], time=T0)
+    late.update_labels([1, 2, 3], [1, 1, 0], time=T0 + 60 * DAY)
+    assert late._counts.rows == at_once._counts.rows
+
+
+def test_strange_labels_warn_with_their_number():
+    monitor = GoalMonitor(recall() >= 0.8)
+    monitor.update([1, 0], id=["a", "b"], time=T0)
+    with pytest.warns(UserWarning, match="2 of 3 ids are unknown, repeated"):
+        monitor.update_labels(["a", "a", "x"], [1, 0, 1], time=T0)
+    with pytest.warns(UserWarning, match="1 of 1 ids"):
+        monitor.update_labels(["a"], [0], time=T0)
+    with pytest.warns(UserWarning, match="came before their decisions"):
+        monitor.update_labels(["b"], [1], time=T0 - DAY)
+    assert monitor.report()["value"][0] == 0.5
+    assert monitor._counts.periods == [(T0 - pd.Timestamp(0)).days]
+
+
+def test_repeated_ids_count_once():
+    monitor = GoalMonitor(positive_rate() <= 0.9)
+    labeled = GoalMonitor(recall() >= 0.5)
+    for watcher in (monitor, labeled):
+        with pytest.warns(UserWarning, match="1 of 3 ids are repeated"):
+            watcher.update([1, 1, 0], id=["a", "a", "b"], time=T0)
+    assert monitor.report()["n_rows"][0] == 2
+    with pytest.warns(UserWarning, match="ids are repeated"):
+        labeled.update([1], id=["a"], time=T0)
+    assert labeled.report()["n_rows"][0] == 2
+
+
+def test_labels_that_do_not_come_in_time_are_failures():
+    goals = [accuracy() >= 0.5, error_rate() <= 0.5, precision() >= 0.5, recall() >= 0.5]
+    monitor = GoalMonitor(goals, within="10D")
+    monitor.update([1, 1, 0, 0], id=list("abcd"), time=T0)
+    monitor.update_labels(["a", "c"], [1, 0], time=T0 + DAY)
+    monitor.update([1], id=["e"], time=T0 + 12 * DAY)
+    # b is no success, d is a miss
+    np.testing.assert_allclose(monitor.report()["value"], [2 / 4, 2 / 4, 1 / 2, 1 / 2])
+    with pytest.warns(UserWarning, match="1 of 1 ids"):
+        monitor.update_labels(["b"], [1], time=T0 + 12 * DAY)
+
+
+def test_labels_that_never_come_are_no_number():
+    rng = np.random.default_rng(0)
+    decided = rng.choice(["granted", "refused"], 200)
+    y = np.where(decided == "granted", rng.choice(["granted", "refused"], 200), None)
+    goals = [accuracy() >= 0.2, precision(of="granted") >= 0.2, positive_rate(of="refused") <= 0.9]
+    monitor = GoalMonitor(goals)
+    monitor.update(decided, y, time=T0)
+    report = monitor.report()
+    assert report["verdict"].tolist() == ["unknown", "met", "met"]
+    assert report.loc[0, ["value", "ci_low", "ci_high"]].isna().all()
+    assert report["note"][0] == "cannot be known: no label for rows decided 'refused'"
+    # while none has come, all may still come
+    waits = GoalMonitor(goals)
+    waits.update(decided, id=range(200), time=T0)
+    assert waits.report()["verdict"].tolist() == ["undecided", "undecided", "met"]
+
+
+def test_sampled_labels_are_weighted():
+    rng = np.random.default_rng(0)
+    n = 20_000
+    y, odd = rng.integers(0, 2, n), rng.random(n) < 0.5
+    decided = np.where(rng.random(n) < np.where(odd, 0.4, 0.1), 1 - y, y)
+    chance = np.where(odd, 0.1, 0.5)
+    label = np.where(rng.random(n) < chance, y, None)
+    monitor = GoalMonitor(error_rate() <= 0.3, ranges={"sample_weight": (0, 10)})
+    monitor.update(decided, label, sample_weight=1 / chance, time=T0)
+    report = monitor.report()
+    assert abs(report["value"][0] - 0.25) < 0.02
+    assert report["ci_low"][0] < 0.25 < report["ci_high"][0]
+    with pytest.raises(ValueError, match="sample_weight"):
+        GoalMonitor(recall() >= 0.5).update([1], [1], sample_weight=[2.0])
+    with pytest.raises(ValueError, match="above its end in ranges"):
+        monitor.update([1], [1], sample_weight=[11.0])
+
+
+def test_rows_of_a_person_count_as_one():
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(100), 20)
+    bad = np.repeat(rng.random(100) < 0.3, 20)
+    decided = (~bad).astype(int)
+    y = np.ones(2000, dtype=int)
+    apart, together = GoalMonitor(recall() >= 0.8), GoalMonitor(recall() >= 0.8)
+    apart.update(decided, y, time=T0)
+    for part in (slice(0, 990), slice(990, 2000)):
+        together.update(decided[part], y[part], time=T0, groups=person[part])
+    (of_rows,), (of_people,) = (m.report().to_dict("records") for m in (apart, together))
+    assert of_rows["value"] == pytest.approx(of_people["value"])
+    assert of_rows["verdict"] == "violated" and of_people["verdict"] == "undecided"
+    saved = GoalMonitor.from_dict(json.loads(json.dumps(together.to_dict())))
+    saved.update([1], [1], time=T0 + DAY, groups=["x"])
+    assert len(saved.to_dict()["open"]["people"][0][1]) == 1
+
+
+# --- of policies and models --------------------------------------------------------------
+
+
+def test_outcomes_and_spends():
+    n = 400
+    action = np.tile(["email", "none"], n // 2)
+    complaint = np.where(np.arange(n) % 20 == 0, 1.0, np.where(np.arange(n) % 3, 0.0, np.nan))
+    goals = [
+        outcome("complaint") <= 0.1,
+        cost({"email": 1.0, "none": 0.0}) <= 0.4,
+        positive_rate(of="email") <= 0.9,
+    ]
+    monitor = GoalMonitor(goals, ranges={"complaint": (0, 1)})
+    monitor.update(action, time=T0, outcomes={"complaint": complaint})
+    report = monitor.report()
+    expected = [np.nanmean(complaint), 0.5, 0.5]
+    np.testing.assert_allclose(report["value"], expected, atol=1e-6)
+    assert report["verdict"].tolist()[1:] == ["violated", "met"]
+    assert report["n_labeled"].isna().all()
+    with pytest.raises(ValueError, match="outside of its range"):
+        monitor.update(["email"], time=T0, outcomes={"complaint": [2.0]})
+    with pytest.raises(ValueError, match="pass ranges="):
+        GoalMonitor(outcome("complaint") <= 0.1)
+
+
+def test_of_a_classifier():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = np.where(X[:, 0] + rng.normal(size=400) > 0, "yes", "no")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    model = ConstrainedThreshold(
+        LogisticRegression(), error_rate(), recall() >= 0.7, pos_label="yes", cv=3
+    )
+    model = make_pipeline(StandardScaler(), model).fit(X, y)
+    monitor = GoalMonitor.of(model, false_alarms=0.1)
+    assert monitor.labels == ("no", "yes") and monitor.pos_label == "yes"
+    monitor.update(model.predict(X), y, time=T0)
+    assert monitor.report()["value"][0] == recall().value(y, model.predict(X), pos_label="yes")
+    with pytest.raises(ValueError, match="no constraints to watch"):
+        GoalMonitor.of(LogisticRegression())
+
+
+def test_of_a_policy():
+    log = make_bandit_log(1500, n_arms=3, random_state=0)
+    policy = ConstrainedPolicy(constraints=[positive_rate(of=0) <= 0.3]).fit(log.X, log.y)
+    monitor = GoalMonitor.of(policy)
+    monitor.update(policy.predict(log.X), time=T0)
+    assert monitor.report()["value"][0] == np.mean(policy.predict(log.X) == 0)
+
+
+# --- input -------------------------------------------------------------------------------
+
+
+def test_a_class_that_nobody_declared():
+    monitor = GoalMonitor([recall() >= 0.5, error_rate() <= 0.5], labels=[0, 1])
+    monitor.update([0, 1], [0, 1], time=T0)
+    before = monitor.to_dict()
+    with pytest.raises(ValueError, match=r"there is 'review', not among labels=\[0, 1\]"):
+        monitor.update([0, "review"], [0, 1], time=T0)
+    assert monitor.to_dict() == before
+    free = GoalMonitor([recall() >= 0.5, error_rate() <= 0.5])
+    free.update([0, 1], [0, 1], time=T0)
+    free.update([1, "review"], [0, 1], time=T0)
+    np.testing.assert_allclose(free.report()["value"], [1 / 2, 2 / 4])
+
+
+def test_clocks():
+    monitor = GoalMonitor(positive_rate() <= 0.5)
+    with pytest.warns(UserWarning, match="in the future"):
+        monitor.update([1], time="2099-01-01")
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match="not in seconds since 1970"):
+        monitor.update([1], time=[1.7e12])
+    with pytest.raises(ValueError, match="missing"):
+        monitor.update([1], time=[pd.NaT])
+    monitor.update([0, 1], time=[1.7e9 + 86400, 1.7e9])  # not in order
+    monitor.update([1])
+    assert len(monitor._counts.periods) == 4
+
+
+def test_rows_that_cannot_count_are_refused():
+    monitor = GoalMonitor(each(recall, by="sex") >= 0.5)
+    with pytest.raises(ValueError, match="unknown column 'sex'"):
+        monitor.update([1], [1], time=T0)
+    with pytest.raises(ValueError, match="every row needs a decision"):
+        monitor.update([None], [1], attributes={"sex": ["F"]}, time=T0)
+    with pytest.raises(ValueError, match="choose it with pos_label="):
+        monitor.update(["x"], ["y"], attributes={"sex": ["F"]}, time=T0)
+    assert monitor.to_dict()["counts"] == []
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"goals": []}, "no constraints"),
+        ({"goals": recall()}, "not a constraint"),
+        ({"false_alarms": 0}, "between 0 and 1"),
+        ({"period": "fortnight"}, "no length of time"),
+        ({"period": 0}, "must be positive"),
+    ],
+)
+def test_parameters(parameters, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        GoalMonitor(**{"goals": recall() >= 0.5} | parameters)
+
+
+def test_monitors_of_other_goals_do_not_merge():
+    with pytest.raises(ValueError, match="differ in goals"):
+        GoalMonitor(recall() >= 0.5).merge(GoalMonitor(recall() >= 0.6))
+    a, b = GoalMonitor(recall() >= 0.5), GoalMonitor(recall() >= 0.5)
+    for monitor in (a, b):
+        monitor.update([1], id=["same"], time=T0)
+    with pytest.raises(ValueError, match="in two monitors"):
+        a.merge(b)
+
+
+# --- JSON from elsewhere -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        *GOALS,
+        *g_mean_at_least(0.8),
+        ratio(recall, by=["sex", "age"]) >= 0.8,
+        precision(of=any_of("a", "b")) >= 0.5,
+        mean(f1, of=["a", "b"]) >= 0.5,
+        negative_rate({"sex": ["F", "M"]}, weight="amount") / 2 >= -0.25,
+        recall() / recall("x") >= 0.5,
+    ],
+    ids=str,
+)
+def test_goals_are_read_as_they_are_written(goal):
+    again = read_goal(goal.text)
+    assert again.text == goal.text and again.bound == goal.bound
+    assert [atom.key for atom in again.rate.atoms] == [atom.key for atom in goal.rate.atoms]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').mkdir('evil')",
+        "recall(lambda table: table) >= 0.5",
+        "recall.__class__ >= 0.5",
+        "[recall() >= 0.5 for _ in 'a']",
+        "recall() >= 0.5 >= 0.1",
+        "recall()",
+        "(" * 500,
+        "abs(-1) >= 2",
+        "9**9**9 >= recall()",
+    ],
+)
+def test_other_text_is_not_evaluated(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    d = GoalMonitor(recall() >= 0.5).to_dict()
+    d["settings"]["goals"] = [[text, None]]
+    with pytest.raises(ValueError, match="goal"):
+        GoalMonitor.from_dict(d)
+    assert not os.listdir(tmp_path)
+
+
+def saved():
+    monitor = watch([recall() >= 0.5, recall(weight="amount") >= 0.5])
+    update(monitor, stream())
+    monitor.update([1], attributes={"amount": [1.0]}, time=T0, id=["a"], groups=["p"])
+    return json.loads(json.dumps(monitor.to_dict()))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda d: d.clear(),
+        lambda d: d.update({"skbandit.GoalMonitor": 2}),
+        lambda d: d.pop("counts"),
+        lambda d: d["settings"].update(nope=1),
+        lambda d: d["settings"].update(false_alarms=2),
+        lambda d: d["counts"].append(["rows", [0, None, [], []], [[1, [5, 3]]]]),
+        lambda d: d["counts"].append(["rows", [0, None, [], []], [[1, [-1, 3]]]]),
+        lambda d: d["counts"].append(["rows", [9, None, [], []], [[1, [1, 3]]]]),
+        lambda d: d["counts"].append(["rows", [0, None, [], []], [[1, [1, float("inf")]]]]),
+        lambda d: d["counts"].append(["__class__", [0, None, [], []], []]),
+        lambda d: d["counts"].append(["amounts", [0, None, [], []], [[1, [[3], [[1]]]]]]),
+        lambda d: d["open"]["rows"].append(["b", {"time": "x"}]),
+        lambda d: d["open"].update(rows=3),
+    ],
+)
+def test_other_json_is_refused(spoil):
+    d = saved()
+    GoalMonitor.from_dict(d)
+    spoil(d)
+    with pytest.raises(ValueError):
+        GoalMonitor.from_dict(d)
+
+
+def test_values_that_json_does_not_hold_are_named():
+    monitor = GoalMonitor(each(positive_rate, by="day") <= 0.5)
+    monitor.update([1], attributes={"day": [T0]}, time=T0)
+    with pytest.raises(TypeError, match="JSON does not hold"):
+        monitor.to_dict()

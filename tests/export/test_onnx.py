@@ -1,0 +1,174 @@
+"""Graphs decide as models do, except where two decisions are as good."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+
+from skbandit import ConstrainedRampClassifier, ConstrainedThreshold
+from skbandit.constrained import ConstrainedReduction
+from skbandit.rates import each, error_rate, positive_rate, recall
+from tests.tiers import first
+
+pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+from skbandit.export import check, to_onnx
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of converters, and of few rows
+
+W = np.random.default_rng(1).normal(size=(6, 4))
+LEAST = 1e-5
+
+
+def draw(n, k, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6)).astype(np.float32)
+    return X, np.array(list("abcd"))[(X @ W[:, :k] + rng.gumbel(size=(n, k))).argmax(axis=1)]
+
+
+def table(X):
+    frame = pd.DataFrame(X, columns=list("pqrstu"))
+    return frame.assign(site=np.array(["n", "s", "w"])[(X[:, 0] > 0) + 1 * (X[:, 1] > 1)])
+
+
+def assert_same(model, X, **rows):
+    few = {name: value[:4] for name, value in rows.items()}
+    graph = to_onnx(model, X[:4], **few)
+    different = check(graph.SerializeToString(), model, X, **rows)
+    assert (different["margin"] < LEAST).all()
+    assert len(different) <= len(X) / 1000
+
+
+MODELS = {
+    "logistic": LogisticRegression(),
+    "forest": RandomForestClassifier(15, max_depth=6, random_state=0),
+    "boosting": GradientBoostingClassifier(n_estimators=8, random_state=0),
+    "pipeline": make_pipeline(
+        make_column_transformer((StandardScaler(), list("pqrstu")), (OneHotEncoder(), ["site"])),
+        LogisticRegression(),
+    ),
+}
+GOALS = {2: [recall(of="a") >= 0.6], 3: [each(recall, of="classes") >= 0.4]}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("n", first(1, [2000, 20_000]))
+def test_threshold(name, k, n):
+    (X, y), (new, _) = draw(900, k, 0), draw(n, k, 1)
+    if name == "pipeline":
+        X, new = table(X), table(new)
+    model = ConstrainedThreshold(MODELS[name], error_rate(), GOALS[k], pos_label="a", cv=3)
+    assert_same(model.fit(X, y), new)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_other_decisions(k):
+    (X, y), (new, _) = draw(900, k, 0), draw(3000, k, 1)
+    goals = [*GOALS[k], positive_rate(of="review") <= 0.1]
+    model = ConstrainedThreshold(
+        LogisticRegression(), error_rate(), goals, other_decisions=["review"], pos_label="a", cv=3
+    )
+    assert_same(model.fit(X, y), new)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("unseen", ["error", "overall"])
+def test_groups(k, unseen):
+    (X, y), (new, _) = draw(1500, k, 0), draw(3000, k, 1)
+    goal = each(recall(of="a"), by="site") >= 0.5
+    model = ConstrainedThreshold(
+        MODELS["forest"], error_rate(), [goal, *GOALS[k]], by="site", unseen=unseen,
+        pos_label="a", cv=3,
+    )  # fmt: skip
+    model.fit(X, y, attributes=table(X)[["site"]])
+    sites = table(new)[["site"]]
+    assert_same(model, new, attributes=sites)
+    graph = to_onnx(model, new[:4], attributes=sites[:4])
+    sites = sites.assign(site="elsewhere")
+    if unseen == "overall":
+        assert (check(graph, model, new, attributes=sites)["margin"] < LEAST).all()
+    else:
+        from onnxruntime import InferenceSession
+
+        session = InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+        feed = {"X": new[:2], "site": np.array([["elsewhere"], ["n"]], dtype=object)}
+        with pytest.raises(Exception, match="out of data bounds"):
+            session.run(None, feed)
+
+
+def test_groups_of_two_columns_with_missing_values():
+    (X, y), (new, _) = draw(2000, 3, 0), draw(3000, 3, 1)
+
+    def columns(rows):
+        flag = (np.arange(len(rows)) % 2).astype(float)
+        return table(rows)[["site"]].assign(flag=np.where(np.arange(len(rows)) % 50, flag, np.nan))
+
+    by = ["site", "flag"]
+    model = ConstrainedThreshold(
+        LogisticRegression(), error_rate(), [each(recall(of="a"), by=by) >= 0.3], by=by, cv=3
+    ).fit(X, y, attributes=columns(X))
+    assert_same(model, new, attributes=columns(new))
+
+
+def test_groups_that_predictions_do_not_know():
+    (X, y), (new, _) = draw(1500, 3, 0), draw(3000, 3, 1)
+    goal = each(recall(of="a"), by="site") >= 0.5
+    model = ConstrainedThreshold(MODELS["forest"], error_rate(), goal, cv=3)
+    assert_same(model.fit(X, y, attributes=table(X)[["site"]]), new)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ConstrainedThreshold(LinearSVC(), error_rate(), recall() >= 0.6, pos_label="a", cv=3),
+        ConstrainedThreshold(
+            LogisticRegression(), error_rate(), recall() >= 0.6, pos_label="b", cv=3,
+            response_method="decision_function",
+        ),
+        ConstrainedReduction(LogisticRegression(), error_rate(), recall() >= 0.6, pos_label="a"),
+        make_pipeline(
+            StandardScaler(),
+            ConstrainedRampClassifier(error_rate(), recall() >= 0.6, pos_label="a", cv=2),
+        ),
+    ],
+    ids=["svc", "scores", "reduction", "ramp"],
+)  # fmt: skip
+def test_other_rules(model):
+    (X, y), (new, _) = draw(600, 2, 0), draw(3000, 2, 1)
+    assert_same(model.fit(X, y), new)
+
+
+def test_whole_numbers_as_labels():
+    X, y = draw(600, 2, 0)
+    model = ConstrainedThreshold(LogisticRegression(), error_rate(), recall() >= 0.6, cv=3)
+    assert_same(model.fit(X, (y == "a").astype(int)), X)
+
+
+def test_a_difference_is_found():
+    (X, y), (new, _) = draw(600, 2, 0), draw(500, 2, 1)
+    model = ConstrainedThreshold(LogisticRegression(), error_rate(), GOALS[2], pos_label="a", cv=3)
+    graph = to_onnx(model.fit(X, y), X[:2])
+    model.threshold_ += 0.1
+    table = check(graph, model, new)
+    assert len(table) and (table["margin"] <= 0.1 + 1e-6).all()
+    assert (table["model"] != table["onnx"]).all()
+
+
+def test_models_without_converter_are_named():
+    X, y = draw(300, 2, 0)
+    with pytest.raises(ValueError, match="KNeighborsClassifier has no converter"):
+        to_onnx(KNeighborsClassifier().fit(X, y), X)
+
+    class Own(LogisticRegression):
+        pass
+
+    model = ConstrainedThreshold(Own(), error_rate(), GOALS[2], pos_label="a", cv=3).fit(X, y)
+    with pytest.raises(ValueError, match=r"Own.* has no converter in skl2onnx"):
+        to_onnx(model, X)
