@@ -123,7 +123,7 @@ class ActionMeasure:
         """The correction of predictions for the logged rows, by models that do not know these."""
         logged = replace(self, batch_size=None)(decided)
         means = replace(self, outcomes=predicted, events=None)(decided).means
-        of_outcomes = [any(atom.kind == OUTCOME for _, atom in one) for one in self.goals.sums]
+        of_outcomes = [any(atom.kind == OUTCOME for _, atom in terms) for terms in self.goals.sums]
         return Correction(
             {
                 atom.key: logged.means[atom.key] - means[atom.key]

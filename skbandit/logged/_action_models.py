@@ -13,7 +13,7 @@ from sklearn.linear_model import RidgeCV
 from skbandit.logged._off_policy_classifier import RewardsByClassifier
 from skbandit.logs import (
     ArmEvents,
-    ArmModels,
+    RewardsByArm,
     halves_if_common,
     halves_of_rows,
     range_of,
@@ -39,7 +39,7 @@ class FittedActions:
 
     Attributes
     ----------
-    models : ArmModels, or selector with `predict_costs`
+    models : RewardsByArm, or selector with `predict_costs`
     ends : (float, float)
         Smallest and largest value that they were fitted to.
     """
@@ -50,7 +50,7 @@ class FittedActions:
     @property
     def shown(self) -> Any:
         """The selector, or the list with the models of the actions."""
-        return self.models.by_arm if isinstance(self.models, ArmModels) else self.models
+        return self.models.by_arm if isinstance(self.models, RewardsByArm) else self.models
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,11 @@ class ActionModels:
         model = self._model(X)
         events = ArmEvents(X, row, arm, values, row_weight, len(self.arms), NAME)
         half = None
-        if like is not None and isinstance(like.models, ArmModels):
+        if like is not None and isinstance(like.models, RewardsByArm):
             half = halves_of_rows(events) if like.models.common else None
         elif self.estimator is not None and np.isnan(table).mean() >= MOSTLY:
             half = halves_if_common(model, events)
-        return FittedActions(ArmModels.fitted(model, events, half), ends)
+        return FittedActions(RewardsByArm.fitted(model, events, half), ends)
 
     def _model(self, X: Any) -> Any:
         """The model of one action."""
@@ -108,7 +108,7 @@ class ActionModels:
         return within_range(self._predicted(fitted, X), fitted.ends)
 
     def _predicted(self, fitted: FittedActions, X: Any) -> np.ndarray:
-        if isinstance(fitted.models, ArmModels):
+        if isinstance(fitted.models, RewardsByArm):
             return fitted.models.predicted(X, NAME)
         predictions = np.full((count_rows(X), len(self.arms)), np.nan)
         predictions[:, self.with_events] = np.asarray(fitted.models.predict_costs(X), dtype=float)

@@ -19,7 +19,7 @@ HALVES = 2
 CLEAR = 1.0
 """Standard errors by which a common part must predict other rows better to be used."""
 
-FAR, WILD = 1.0, 5.0
+CLIPPED_FROM, WILD = 1.0, 5.0
 """Widths of the range of rewards beyond it, from which on a prediction is clipped, and told."""
 
 # Where rewards depend on the context much in the same way whatever is chosen, each model of an arm
@@ -70,7 +70,7 @@ class ArmEvents:
 
 
 @dataclass(frozen=True)
-class ArmModels:
+class RewardsByArm:
     """Fitted models.
 
     Attributes
@@ -85,7 +85,7 @@ class ArmModels:
     common: list[Any]
 
     @classmethod
-    def fitted(cls, model: Any, events: ArmEvents, half: np.ndarray | None = None) -> ArmModels:
+    def fitted(cls, model: Any, events: ArmEvents, half: np.ndarray | None = None) -> RewardsByArm:
         """Fitted to events; with a common part if the half of each row of X is given."""
         common: list[Any] = []
         if half is not None:
@@ -145,10 +145,10 @@ def halves_if_common(model: Any, events: ArmEvents) -> np.ndarray | None:
             return None
         train, test = events.take(~here), events.take(here)
         at, X = (np.arange(len(test.arm)), test.arm), rows_of(events.X, test.row)
-        models = ArmModels.fitted(model, train)
+        models = RewardsByArm.fitted(model, train)
         if any(_is_linear(fitted) for fitted in models.by_arm):
             return None
-        with_common = ArmModels.fitted(model, train, quarter)
+        with_common = RewardsByArm.fitted(model, train, quarter)
         alone, shared = (fitted.predicted(X)[at] for fitted in (models, with_common))
         gain[here] = (test.reward - alone) ** 2 - (test.reward - shared) ** 2
     gain = np.nan_to_num(gain if events.weight is None else gain * events.weight)
@@ -178,7 +178,7 @@ def within_range(
     low, high = ends
     away = np.nan_to_num(np.maximum(low - predicted, predicted - high))
     width = (high - low) * (1 + 1e-9) + 1e-9 * max(abs(low), abs(high))
-    far = away > FAR * width
+    far = away > CLIPPED_FROM * width
     if not far.any():
         return predicted
     worst = np.unravel_index(int(away.argmax()), away.shape)

@@ -400,7 +400,7 @@ def _rewards_by_id(
         )
     if repeated:
         key, pair = repeated[0]
-        both = " and ".join(f"{one}" + f" at {at:.15g} s" * timed for one, at in pair)
+        both = " and ".join(f"{reward}" + f" at {at:.15g} s" * timed for reward, at in pair)
         message = f"id {key!r} has several rewards, such as {both}"
         cure = "repeats='sum' adds them, and repeats='last' takes the last one."
         if repeats == "error":

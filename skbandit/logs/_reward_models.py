@@ -11,7 +11,7 @@ from sklearn.utils import indexable
 
 from skbandit.logs._arm_models import (
     ArmEvents,
-    ArmModels,
+    RewardsByArm,
     halves_if_common,
     range_of,
     within_range,
@@ -89,7 +89,7 @@ def cross_fitted_rewards(
         if not seen.any():
             raise ValueError("cv has a fold without events to train on: choose fewer folds.")
         training = events.take(seen)
-        q = ArmModels.fitted(model, training, half).predicted(rows_of(X, test))
+        q = RewardsByArm.fitted(model, training, half).predicted(rows_of(X, test))
         q = np.where(np.isnan(q), np.average(reward[seen], weights=weight[seen]), q)
         predicted[test] = within_range(q, range_of(training.reward), test)
     return predicted

@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from skbandit.logs import (
     ArmEvents,
-    ArmModels,
+    RewardsByArm,
     cross_fitted_rewards,
     halves_if_common,
     halves_of_rows,
@@ -44,7 +44,7 @@ def test_models_of_arms_learn_what_the_halves_leave():
     common = [Ridge().fit(events.X[half != k], events.reward[half != k]) for k in (0, 1)]
     others = np.choose(half, [model.predict(events.X) for model in common])
     expected = (common[0].predict(X) + common[1].predict(X)) / 2
-    predicted = ArmModels.fitted(Ridge(), events, half).predicted(X)
+    predicted = RewardsByArm.fitted(Ridge(), events, half).predicted(X)
     for arm in range(3):
         own = events.arm == arm
         model = Ridge().fit(events.X[own], (events.reward - others)[own])
@@ -111,7 +111,7 @@ def test_where_there_is_nothing_in_common():
         *(getattr(events, name) for name in ("X", "row", "arm")), events.row % 2, None, 3
     )
     assert halves_if_common(LogisticRegression(), binary) is None
-    q = ArmModels.fitted(LinearRegression(), events.take(events.arm > 0)).predicted(events.X[:4])
+    q = RewardsByArm.fitted(LinearRegression(), events.take(events.arm > 0)).predicted(events.X[:4])
     assert np.isnan(q[:, 0]).all() and np.isfinite(q[:, 1:]).all()
 
 
@@ -123,12 +123,12 @@ def test_weights_and_sparse_contexts():
     weighted = ArmEvents(events.X, events.row, events.arm, events.reward, weight, 3)
     rows = np.repeat(np.arange(400), weight)
     model, X = LinearRegression(), events.X[:9]
-    expected = ArmModels.fitted(model, events.take(rows), half).predicted(X)
-    np.testing.assert_allclose(ArmModels.fitted(model, weighted, half).predicted(X), expected)
+    expected = RewardsByArm.fitted(model, events.take(rows), half).predicted(X)
+    np.testing.assert_allclose(RewardsByArm.fitted(model, weighted, half).predicted(X), expected)
     sparse = ArmEvents(
         csr_matrix(events.X), *(weighted.row, weighted.arm, weighted.reward, weight), 3
     )
-    found = ArmModels.fitted(model, sparse, half).predicted(X)
+    found = RewardsByArm.fitted(model, sparse, half).predicted(X)
     np.testing.assert_allclose(found, expected, atol=1e-4)  # by an iterative solver
 
 
