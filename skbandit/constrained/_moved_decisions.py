@@ -87,10 +87,8 @@ OF_ONE_FIT = (
 
 def _has_scores(self: MovedDecisionsMixin) -> bool:
     if len(self.other_decisions):
-        raise AttributeError(
-            f"{type(self).__name__} with other_decisions has no decision_function: use "
-            "expected_costs."
-        )
+        what = f"{type(self).__name__} with other_decisions has no decision_function"
+        raise AttributeError(f"{what}: use expected_costs.")
     return True
 
 
@@ -355,8 +353,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         if isinstance(criterion, CostCriterion):
             warn_of_costly_level(goals, criterion, signed, choice)
             warn_of_other_rule(self.constraint_report_, goals)
-        free = choice.level if limits is None else None
-        self._warn_of_weak_fit(goals, decided, plain, free)
+        self._warn_of_weak_fit(goals, decided, plain, choice.level if limits is None else None)
 
     def _why_not(
         self,
@@ -688,10 +685,9 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
 
     def _shifts(self, codes: np.ndarray | None) -> Any:
         """What turns scores into decisions: nan for rows of an unknown group in training."""
-        fallback = vars(self).get("threshold_", np.nan)
-        thresholds = (
-            fallback if codes is None else np.append(self._group_thresholds, fallback)[codes]
-        )  # UNKNOWN: -1
+        thresholds: Any = vars(self).get("threshold_", np.nan)
+        if codes is not None:
+            thresholds = np.append(self._group_thresholds, thresholds)[codes]  # UNKNOWN: -1
         return -self._classes.orientation * thresholds
 
     @property

@@ -263,8 +263,9 @@ def _decided(graph: Graph, rule: Any, steps: Pipeline | None, X: Any, index: str
         score = _joint(graph, rule, steps, X, score)
     if (recalibration := rule._recalibration) is not None:
         constants: Any = recalibration.constants
-        known = constants if rule._grouping is None or rule.unseen != "error" else constants[:-1]
-        constants = known[-1:] if index is None else graph.add("Gather", known, index, axis=0)
+        is_last_used = rule._grouping is None or rule.unseen != "error"
+        used = constants if is_last_used else constants[:-1]
+        constants = used[-1:] if index is None else graph.add("Gather", used, index, axis=0)
         clipped = graph.add("Clip", score, np.array(SMALLEST), np.array(1.0))
         logits = graph.add("Div", graph.add("Log", clipped), np.array(recalibration.temperature))
         score = graph.add("Softmax", graph.add("Add", logits, constants), axis=1)
@@ -386,7 +387,9 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
     helper = import_optional("onnx.helper", "to_onnx")
     types = import_optional("onnx", "to_onnx").TensorProto
     table = Columns.read(attributes, X, count_rows(X)).several(list(grouping.columns), "by")
-    some = any(None in group for group in grouping.groups)  # a group of rows with any missing value
+    has_blank = any(
+        None in group for group in grouping.groups
+    )  # a group of rows with any missing value
     groups = [group for group in grouping.groups if None not in group]
     masks, missing = [], []
     for place, name in enumerate(grouping.columns):
@@ -411,7 +414,9 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
     for mask, more in zip(masks[1:], missing[1:], strict=True):
         inside, lacking = graph.add("And", inside, mask), graph.add("Or", lacking, more)
     true = graph.add("Or", lacking, graph.add("Not", lacking))
-    padded = graph.add("Concat", *([inside, lacking, true] if some else [inside, true]), axis=1)
+    padded = graph.add(
+        "Concat", *([inside, lacking, true] if has_blank else [inside, true]), axis=1
+    )
     # the first group that is the row's, or one past the last
     return graph.add("ArgMax", graph.add("Cast", padded, to=types.INT32), axis=1, keepdims=0)
 

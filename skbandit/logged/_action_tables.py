@@ -166,6 +166,15 @@ def doubly_robust_of_log(
     return table
 
 
+def doubly_robust_of_all(
+    y: Any, log: Log, predicted: Mapping[str, np.ndarray], arms: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The same for several outcomes, by name."""
+    return {
+        name: doubly_robust_of_log(y, log, name, table, arms) for name, table in predicted.items()
+    }
+
+
 def read_action_log(
     y: Any, n: int, available: Any, columns: Mapping[str, Any] | None, X: Any
 ) -> Log | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,39 +22,37 @@ from skbandit.logged._action_tables import (
     LoggedOutcomes,
     arms_of_table,
     costs_of_slates,
-    doubly_robust_of_log,
+    doubly_robust_of_all,
     read_action_log,
     read_costs,
     tables_of_log,
 )
 from skbandit.logged._policy_models import Contexts, PolicyModels
+from skbandit.logged._policy_report import report_on
 from skbandit.logged._policy_rule import rule_at_level, warn_of_rule, why_infeasible
-from skbandit.logged._unknown_groups import EstimatedGroups, EstimatedRows, in_known_groups
+from skbandit.logged._unknown_groups import EstimatedRows, find_unknown, in_known_groups
 from skbandit.logs import Log, align_rows, columns_of, holds_slates, read_mask
 from skbandit.measure import (
     MISSING,
     Columns,
     Data,
     Rows,
-    columns_of_selections,
     flatten_constraints,
     numbers_of_goals,
     read_objective,
     satisfied,
-    verdicts,
     warn_of_groups,
 )
 from skbandit.prices._actions import ActionProblem, stacked
 from skbandit.prices._calibrate import representative
 from skbandit.prices._dual import Prices, ShadowPrices, dropped_prices
-from skbandit.prices._levels import level_of, weak_level
+from skbandit.prices._levels import level_of
 from skbandit.rates import Constraint, Rate, outcome
 from skbandit.utils._fitted_rows import (
     SHARE_TOLD,
     events_of_log,
     fitted_rows,
     share_fitted,
-    warn_of_fitted_rows,
 )
 from skbandit.utils._fitting import atomic_fit, plain_state, restored_state
 from skbandit.utils._folds import SEED, folds_of_rows
@@ -66,12 +63,11 @@ from skbandit.utils._sklearn_compat import (
     feature_names,
     fit_context,
 )
-from skbandit.utils._trials import groups_of_both, of_several_rows, read_groups
+from skbandit.utils._trials import groups_of_both, of_several_rows
 from skbandit.utils._validation import (
     check_level,
     check_row_weights,
     first_few,
-    in_memory,
     refuse_lazy,
     warn,
     warn_if_reordered,
@@ -357,13 +353,9 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         )
         warn_if_reordered(tables)
         warn_if_reordered(tables_extra)
-        read = self._read_outcomes(X, y, align_rows(available, X), attributes, sample_weight)
-        logged, log, outcomes_of = read
-        traffic = logged
-        if X_extra is not None:
-            traffic = self._read_traffic(X_extra, attributes_extra, available_extra)
-        elif available_extra is not None:
-            raise ValueError("available_extra is of the rows of X_extra: pass these, too.")
+        given = X, y, align_rows(available, X), attributes, sample_weight
+        logged, log, outcomes_of = self._read_outcomes(*given)
+        traffic = self._read_traffic(*extra[:3], logged)
         weight = logged.rows.weight
         codes = groups_of_both(groups, (X, y), groups_extra, X_extra, weight > 0)
         goals = self._goals = self._bound_goals(log, outcomes_of, traffic.rows)
@@ -394,15 +386,14 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
         robust, events = {}, None
         if log is not None:
-            for name, predicted in held_out.items():
-                robust[name] = doubly_robust_of_log(outcomes_of, log, name, predicted, self._arms)
+            robust = doubly_robust_of_all(outcomes_of, log, held_out, self._arms)
             events = LoggedOutcomes.of(outcomes_of, log, goals.bounded_outcomes, self._arms)
         if goals.objective:
             alone = goals.without_sums()
             costs = alone.problem(logged.rows, robust, None, logged.mask, self.n_select).base
         else:
             costs = np.where(np.isnan(tables[COST]), held_out[COST], tables[COST])
-        dependent, group = codes[0], codes[0] if X_extra is None else codes[1]
+        dependent, group = codes[0], codes[X_extra is not None]
         if of_several_rows(dependent) is None and of_several_rows(group) is None:
             dependent = group = None  # rows are independent
         measured = MeasuredCosts(goals.declared, costs, on_logged, unseen, dependent)
@@ -420,7 +411,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             group,
             events,
         )
-        unknown, estimated = self._find_unknown(logged, fold)
+        rows, atoms = logged.rows, goals.bounded
+        unknown, estimated = find_unknown(atoms, rows, logged.X, self.estimator, fold)
         self._unknown = self._correction = None  # of the closest policy, in an error
         self._conclude(problem, measure, measured, held_out)
         self._unknown = unknown
@@ -444,6 +436,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         validate_data(self, X, skip_check_array=True)
         n = count_rows(X)
         weight = check_row_weights(sample_weight, n, "sample_weight")
+        weight = weight / weight[weight > 0].mean()  # the models' penalties have no unit
         rows = Rows(Columns.read(attributes, X, n), np.full(n, MISSING), weight)
         if holds_slates(y, self.columns):
             y, available = costs_of_slates(y, n, available, self.columns)
@@ -459,8 +452,14 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         self._has_pools = not mask.all()
         return Contexts(X, rows, mask), log, y
 
-    def _read_traffic(self, X_extra: Any, attributes_extra: Any, available_extra: Any) -> Contexts:
-        """Rows without outcomes."""
+    def _read_traffic(
+        self, X_extra: Any, attributes_extra: Any, available_extra: Any, logged: Contexts
+    ) -> Contexts:
+        """Rows without outcomes, or those of the log."""
+        if X_extra is None and available_extra is not None:
+            raise ValueError("available_extra is of the rows of X_extra: pass these, too.")
+        if X_extra is None:
+            return logged
         if feature_names(X_extra) is not None and not hasattr(self, "feature_names_in_"):
             raise ValueError(
                 "X_extra has column names and X has none, so X was transformed and X_extra was "
@@ -523,18 +522,6 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
     ) -> ActionProblem:
         """The problem in contexts, by what is predicted; see `PolicyModels`."""
         return self._models.problem(self._goals, contexts, predicted, self.n_select, estimated)
-
-    def _find_unknown(
-        self, logged: Contexts, fold: np.ndarray
-    ) -> tuple[EstimatedGroups | None, EstimatedRows | None]:
-        """Groups that goals name and X lacks, which predictions may not know either."""
-        rows = logged.rows
-        named = columns_of_selections(self._goals.bounded, rows.columns) or ()
-        columns = [name for name in named if name not in rows.columns.X.columns]
-        unknown = EstimatedGroups.find(columns, rows, self.estimator)
-        if unknown is None:
-            return None, None
-        return unknown.estimated_out_of_fold(rows, logged.X, fold)
 
     def _conclude_without_groups(
         self, expected: ActionProblem, final: ActionProblem, measure: ActionMeasure
@@ -600,7 +587,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         counted = problem.rows(np.flatnonzero(problem.weight > 0))
 
         rule, z = rule_at_level(problem, measure, self.confidence_level)
-        warn_of_rule(problem, measure, rule, self._models.spread, None if is_default else z)
+        warn_of_rule(problem, measure, rule, self._models.spread, z, is_default)
         attained = measure(rule.decided)
         if held_out is not None and goals.bounded_outcomes:
             self._correction = measure.corrected(rule.decided, held_out)
@@ -619,8 +606,6 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         self._objective_row = measured.row(rule.prices, rule.moved)
         self.confidence_level_ = level_of(z) if rule.feasible else np.nan
         self.feasible_ = rule.feasible
-        if is_default and (weak := weak_level(self.confidence_level_, "more rows or X_extra")):
-            warn(weak, UserWarning)
         if not rule.feasible:
             raise InfeasibleConstraintsError(
                 f"{why_infeasible(counted, self.constraint_report_, goals, self.confidence_level)}"
@@ -678,49 +663,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_level(confidence_level)
-        X, y, attributes = map(in_memory, (X, y, attributes))
-        tables = X, y
-        bounded = self._goals.bounded_outcomes
-        log = (
-            None
-            if y is None
-            else read_action_log(y, count_rows(X), align_rows(available, X), self.columns, X)
-        )
-        if bounded and log is None:
-            raise ValueError(f"outcome({bounded[0]!r}) is known from a log only: pass it as y.")
-        if log is not None and bounded:
-            fitted = getattr(self, "_fitted_rows", None)
-            warn_of_fitted_rows(share_fitted(fitted, X, *events_of_log(log)))
-        if log is not None and log.pools is not None:
-            sets, set_of_event = log.available_sets()
-            available = [sets[k] for k in set_of_event.tolist()]
-        self._check_pools(available, "available")
-        rows, mask = self._read_new(X, available, attributes)
-        weight = check_row_weights(sample_weight, len(rows), "sample_weight")
-        rows, predicted = replace(rows, weight=weight), self._models.predicted(X)
-        outcomes, events = {}, None
-        if log is not None:
-            events = LoggedOutcomes.of(y, log, bounded, self._arms)
-            for name in bounded:
-                outcomes[name] = doubly_robust_of_log(y, log, name, predicted[name], self._arms)
-        problem = self._problem(Contexts(X, rows, mask), predicted)
-        # groups are those of these rows
-        declared = self._goals.declared, flatten_constraints(self.constraints)
-        goals = ActionGoals.bind(*declared, rows, self._goals.arms)
-        measured = goals.problem(rows, predicted, problem.base, mask, self.n_select)
-        at = np.arange(len(rows)), problem.weight
-        group = of_several_rows(read_groups(groups, len(rows), *tables))
-        measure = ActionMeasure(goals, measured, *at, outcomes, None, None, group, events)
-        plain = measure(problem.unconstrained())
-        attained = measure(problem.decide(Prices(np.ones(1), self.multipliers_)))
-        table = measure.report(attained, plain, confidence_level)
-        of_fit = {(goal.label, goal.text): k for k, goal in enumerate(self._goals.constraints)}
-        names = [(goal.label, goal.text) for goal in goals.constraints]  # labels may be alike
-        place = np.array([of_fit.get(name, -1) for name in names], dtype=int)
-        for name, values in (("multiplier", self.multipliers_), ("price", self._dropped)):
-            table[name] = np.append(values, np.nan)[place]  # of groups that the fit had not
-        ends = table[["ci_low", "ci_high"]].to_numpy()
-        return table.assign(verdict=verdicts(ends, goals.declared_bound, goals.sign))
+        given = X, y, attributes, available, sample_weight, groups
+        return report_on(self, *given, confidence_level)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "multipliers_")

@@ -13,7 +13,7 @@ from skbandit.logged._action_measure import ActionMeasure
 from skbandit.prices._actions import ActionProblem
 from skbandit.prices._calibrate import TOLERANCE, PricedRule, at_best_level, calibrated
 from skbandit.prices._dual import Prices, conflicting, enough_to_relax
-from skbandit.prices._levels import costly_level, level_of, levels_to_try
+from skbandit.prices._levels import costly_level, level_of, levels_to_try, weak_level
 from skbandit.prices._promised import promised, without_margins
 from skbandit.utils._validation import warn
 
@@ -49,9 +49,10 @@ def warn_of_rule(
     measure: ActionMeasure,
     rule: PricedRule,
     spread: float,
-    z: float | None,
+    z: float,
+    is_default: bool,
 ) -> None:
-    """Warn if noise decides for many rows, or if margins take a large part of what is earned.
+    """Warn if noise decides for many rows, of a weak level, or of margins that cost much.
 
     Parameters
     ----------
@@ -60,8 +61,10 @@ def warn_of_rule(
     rule : PricedRule
     spread : float
         Of the noise that breaks ties.
-    z : float or None
-        Normal quantile of a level that was asked for.
+    z : float
+        Normal quantile of the level.
+    is_default : bool
+        Whether nobody asked for it.
     """
     if spread and rule.prices.goals.any():
         cost, n_select = np.sort(problem.row_costs(rule.prices), axis=1), problem.n_select
@@ -73,7 +76,12 @@ def warn_of_rule(
                 "few leaves does, or actions are alike, as those without rewards.",
                 UserWarning,
             )
-    if z is None or z == 0:
+    if is_default:
+        level = level_of(z) if rule.feasible else np.nan
+        if weak := weak_level(level, "more rows or X_extra"):
+            warn(weak, UserWarning)
+        return
+    if z == 0:
         return
     other = without_margins(problem, rule, lambda: _rule_at(problem, measure, 0.0, rule.prices))
     if other is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit.logged._action_models import ActionModels
-from skbandit.measure import Columns, Rows, atom_weights
+from skbandit.measure import Columns, Rows, atom_weights, columns_of_selections
 from skbandit.rates._kinds import Atom, Member
 from skbandit.utils._fitting import plain_state, restored_state
 from skbandit.utils._validation import first_few, warn
@@ -128,6 +128,16 @@ class EstimatedGroups:
         return EstimatedRows(
             replace(rows, columns=Columns(attributes, rows.columns.X)), self.groups, share
         )
+
+
+def find_unknown(
+    atoms: Sequence[Atom], rows: Rows, X: Any, estimator: Any, fold: np.ndarray
+) -> tuple[EstimatedGroups | None, EstimatedRows | None]:
+    """Groups that goals name and X lacks, which predictions may not know either."""
+    named = columns_of_selections(atoms, rows.columns) or ()
+    columns = [name for name in named if name not in rows.columns.X.columns]
+    unknown = EstimatedGroups.find(columns, rows, estimator)
+    return (None, None) if unknown is None else unknown.estimated_out_of_fold(rows, X, fold)
 
 
 def _learner_of_groups(estimator: Any) -> Any:

@@ -19,7 +19,6 @@ import pandas as pd
 
 from skbandit.measure._atoms import atom_amounts, atom_weights, refuse_outcomes
 from skbandit.measure._columns import (
-    MISSING,
     MOST_SHOWN,
     Columns,
     Data,
@@ -28,6 +27,7 @@ from skbandit.measure._columns import (
     UnknownColumnError,
     columns_of_condition,
 )
+from skbandit.measure._labels import MISSING
 from skbandit.measure._values import on_given_rows, read_measured
 from skbandit.rates._expression import Rate
 from skbandit.rates._kinds import Atom, Slot

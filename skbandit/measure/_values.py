@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils import check_consistent_length
 
 from skbandit.exceptions import EmptyRateError
 from skbandit.measure._atoms import (
@@ -18,10 +19,93 @@ from skbandit.measure._atoms import (
     rows_of_atom,
     warn_of_strangers,
 )
-from skbandit.measure._columns import Data, either_label, read_predictions
+from skbandit.measure._columns import Columns, Data, Rows
+from skbandit.measure._labels import (
+    MISSING,
+    as_python,
+    check_pos_label,
+    distinct,
+    either_label,
+    in_order,
+    warn_of_blank,
+)
 from skbandit.rates._expression import AbsoluteRate, Rate, has_slots
 from skbandit.rates._kinds import Atom, ClassSlot, Member, On, Slot, value_text
-from skbandit.utils._validation import warn
+from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._trials import read_groups
+from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
+
+SCORES = "y_pred holds scores ({}): pass labels, as of predict()."
+
+
+def read_predictions(
+    y_true: Any,
+    y_pred: Any,
+    attributes: Any,
+    sample_weight: Any,
+    pos_label: Any,
+    X: Any = None,
+    by: Any = None,
+    labels: Any = None,
+    groups: Any = None,
+) -> tuple[Data, np.ndarray]:
+    """Validate predictions: one dataset, and the code of each prediction.
+
+    `labels` are all that may occur; None is for those that do.
+    """
+    n = count_rows(y_pred)
+    warn_if_reordered(
+        {
+            "X": X,
+            "y_true": y_true,
+            "y_pred": y_pred,
+            "attributes": attributes,
+            "sample_weight": sample_weight,
+            "by": by,
+        }
+    )
+    check_consistent_length(y_pred, y_true)
+    seen = [] if y_true is None else distinct(y_true, "y_true")
+    if len(np.shape(y_pred)) == 2 and np.shape(y_pred)[1] == 2:
+        raise ValueError(SCORES.format("one column per class"))
+    decisions = list(dict.fromkeys(map(as_python, [*seen, *distinct(y_pred, "y_pred")])))
+    if len(decisions) > 2 or pos_label is None:
+        for label in decisions[len(seen) :]:
+            if isinstance(label, float | np.floating) and label % 1:
+                raise ValueError(SCORES.format(f"such as {label:.3g}"))
+    warn_of_blank(decisions, "y")
+    closed, others = labels is not None, []
+    classes = decisions[: len(seen)] or decisions
+    if labels is not None:
+        every = list(dict.fromkeys(map(as_python, labels)))
+        if unknown := [label for label in decisions if label not in every]:
+            raise ValueError(
+                f"y has [{first_few(unknown)}], not among labels=[{first_few(every)}]."
+            )
+        decisions = every
+        if len(every) > 2:
+            decisions = in_order([x for x in every if x in classes] or every)
+            others = [x for x in every if x not in decisions]
+    elif len(decisions) > 2:
+        more = [x for x in decisions if x not in classes]
+        apart = bool(seen) and not set(classes) & set(distinct(y_pred, "y_pred"))
+        if apart or any(isinstance(x, int | float) for x in more):
+            raise ValueError(
+                f"y_true has labels [{first_few(classes)}], and y_pred has [{first_few(more)}]: "
+                "encode both alike, or pass all labels as labels= if other decisions are meant."
+            )
+        decisions, others = in_order(classes), in_order(more)
+    check_pos_label(decisions, pos_label)
+    weight = check_row_weights(sample_weight, n, "sample_weight")
+    unlabeled = Rows(Columns.read(attributes, X, n), np.full(n, MISSING), weight)
+    data = Data(unlabeled, None, pos_label, decisions, others, closed)
+    predicted = data.encode(y_pred, "y_pred")
+    if (predicted == MISSING).any():
+        raise ValueError("y_pred has missing values: every row needs a prediction.")
+    if y_true is not None:
+        data = replace(data, train=replace(unlabeled, label=data.encode(y_true, "y_true")))
+    dependent = read_groups(groups, n, X, y_true, y_pred, attributes)
+    return replace(data, dependent=dependent), predicted.astype(float)
 
 
 def measure(

@@ -23,7 +23,7 @@ SHARE_TOLD = 0.2
 MOST_REPEATED = 0.05
 """Share of repeated rows in a fit beyond which new rows may equal fitted ones by chance."""
 
-AT_ONCE = 2**20
+VALUES_AT_ONCE = 2**20
 """Entries that are hashed at a time."""
 
 FittedRows = tuple[str, np.ndarray]
@@ -94,7 +94,7 @@ def _hashes(X: Any, values: tuple[np.ndarray, ...]) -> np.ndarray | None:
     """64 bits per row, in blocks, as the hashes of entries take much memory."""
     try:
         n, width = count_rows(X), int(np.prod(np.shape(X)[1:])) or 1
-        size = max(AT_ONCE // width, 1)
+        size = max(VALUES_AT_ONCE // width, 1)
         blocks = [slice(start, start + size) for start in range(0, n, size)]
         hashes = np.concatenate([hashes_of_contexts(rows_of(X, rows)) for rows in blocks])
         for number, entries in enumerate(values, 2):

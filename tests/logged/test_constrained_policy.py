@@ -1048,3 +1048,16 @@ def test_the_correction_is_what_the_log_has_beyond_predictions():
     assert again.constraint_report_["value"][0] == pytest.approx(expected)
     assert again.constraint_report_["value"][1] == pytest.approx((chosen == 0).mean())
     assert again.constraint_report_["value"][0] == pytest.approx(before[0], abs=0.03)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 0.3, 1e6])
+def test_the_unit_of_weights_changes_nothing(unit):
+    """Not even where a penalty of the models is of the size of the weights."""
+    rng = np.random.default_rng(3)
+    features, weight = rng.normal(size=(200, 4)), rng.exponential(size=200)
+    costs = pd.DataFrame(features @ rng.normal(size=(4, 3)) + rng.normal(size=(200, 3)))
+    policy = ConstrainedPolicy(Ridge(50.0), None, positive_rate(of=1) <= 0.2, confidence_level=0.7)
+    expected = clone(policy).fit(features, costs, sample_weight=weight)
+    policy.fit(features, costs, sample_weight=unit * weight)
+    np.testing.assert_array_equal(policy.predict(features), expected.predict(features))
+    np.testing.assert_allclose(policy.multipliers_, expected.multipliers_, rtol=1e-6)

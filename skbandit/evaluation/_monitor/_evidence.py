@@ -298,14 +298,14 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class EvidenceCurve:
     """Evidence of one rate in one window, against at least (or at most) each of several values."""
 
     values: np.ndarray
     log_e: np.ndarray
 
     @classmethod
-    def of(cls, term: Term, start: int, end: int, upward: bool) -> Curve:
+    def of(cls, term: Term, start: int, end: int, upward: bool) -> EvidenceCurve:
         """Evaluate it, against at least each value if `upward`; the claims grow along the curve."""
         tally = term.tally if upward else term.tally.mirrored
         share, variance = (x[0, start] for x in tally.moments(np.array([end])))
@@ -390,9 +390,9 @@ class Sum:
         c, b = self._claim(bound, sign)
         return self._dual(self._curves(c, start, end), c, b, self._error(c, start, end))
 
-    def _curves(self, c: np.ndarray, start: int, end: int) -> list[Curve]:
+    def _curves(self, c: np.ndarray, start: int, end: int) -> list[EvidenceCurve]:
         pairs = zip(self.terms, c, strict=True)
-        return [Curve.of(term, start, end, bool(ci >= 0)) for term, ci in pairs]
+        return [EvidenceCurve.of(term, start, end, bool(ci >= 0)) for term, ci in pairs]
 
     def _error(self, c: np.ndarray, start: int, end: int) -> float:
         """Standard error of the sum."""
@@ -401,7 +401,9 @@ class Sum:
         variance = np.array([term.tally.moments(ends)[1][0, start] for term in self.terms])
         return float(np.sqrt(((c * scale) ** 2 * variance).sum()))
 
-    def _dual(self, curves: Sequence[Curve], c: np.ndarray, b: float, error: float) -> float:
+    def _dual(
+        self, curves: Sequence[EvidenceCurve], c: np.ndarray, b: float, error: float
+    ) -> float:
         slopes = SLOPES / error
         lost = sum(
             curve.conjugate(slopes * ci) for curve, ci in zip(curves, c, strict=True) if ci != 0
@@ -489,7 +491,7 @@ class Sum:
         def odds(q: float) -> float:  # values from 0 on
             return value * q / (1.0 - q) if value > 0 else q / (1.0 - q)
 
-        curves: dict[bytes, list[Curve]] = {}
+        curves: dict[bytes, list[EvidenceCurve]] = {}
 
         def evidence(q: float) -> float:
             bound = odds(q if sign > 0 else 1.0 - q)

@@ -489,8 +489,7 @@ class GoalMonitor:
                     raise ValueError(
                         f"the monitors differ in {name}: {value!r:.200} and {theirs[name]!r:.200}."
                     )
-            twice = sorted(map(str, total._open.keys() & other._open.keys()))
-            if twice:
+            if twice := sorted(map(str, total._open.keys() & other._open.keys())):
                 raise ValueError(f"id {twice[0]!r} waits for its label in two monitors.")
             total._counts.absorb(other._counts)
             total._open |= other._open

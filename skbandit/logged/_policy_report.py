@@ -1,0 +1,77 @@
+"""A policy's report on any rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.logged._action_goals import ActionGoals
+from skbandit.logged._action_measure import ActionMeasure
+from skbandit.logged._action_tables import LoggedOutcomes, doubly_robust_of_all, read_action_log
+from skbandit.logged._policy_models import Contexts
+from skbandit.logs import align_rows
+from skbandit.measure import flatten_constraints, verdicts
+from skbandit.prices._dual import Prices
+from skbandit.utils._fitted_rows import events_of_log, share_fitted, warn_of_fitted_rows
+from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._trials import of_several_rows, read_groups
+from skbandit.utils._validation import check_row_weights, in_memory
+
+
+def report_on(
+    policy: Any,
+    X: Any,
+    y: Any,
+    attributes: Any,
+    available: Any,
+    sample_weight: Any,
+    groups: Any,
+    confidence_level: float,
+) -> pd.DataFrame:
+    """See `ConstrainedPolicy.constraint_report`; `policy` is fitted."""
+    X, y, attributes = map(in_memory, (X, y, attributes))
+    tables = X, y
+    bounded = policy._goals.bounded_outcomes
+    log = (
+        None
+        if y is None
+        else read_action_log(y, count_rows(X), align_rows(available, X), policy.columns, X)
+    )
+    if bounded and log is None:
+        raise ValueError(f"outcome({bounded[0]!r}) is known from a log only: pass it as y.")
+    if log is not None and bounded:
+        fitted = getattr(policy, "_fitted_rows", None)
+        warn_of_fitted_rows(share_fitted(fitted, X, *events_of_log(log)))
+    if log is not None and log.pools is not None:
+        sets, set_of_event = log.available_sets()
+        available = [sets[k] for k in set_of_event.tolist()]
+    policy._check_pools(available, "available")
+    rows, mask = policy._read_new(X, available, attributes)
+    weight = check_row_weights(sample_weight, len(rows), "sample_weight")
+    rows, predicted = replace(rows, weight=weight), policy._models.predicted(X)
+    outcomes, events = {}, None
+    if log is not None:
+        events = LoggedOutcomes.of(y, log, bounded, policy._arms)
+        of_bounded = {name: predicted[name] for name in bounded}
+        outcomes = doubly_robust_of_all(y, log, of_bounded, policy._arms)
+    problem = policy._problem(Contexts(X, rows, mask), predicted)
+    # groups are those of these rows
+    declared = policy._goals.declared, flatten_constraints(policy.constraints)
+    goals = ActionGoals.bind(*declared, rows, policy._goals.arms)
+    measured = goals.problem(rows, predicted, problem.base, mask, policy.n_select)
+    at = np.arange(len(rows)), problem.weight
+    group = of_several_rows(read_groups(groups, len(rows), *tables))
+    measure = ActionMeasure(goals, measured, *at, outcomes, None, None, group, events)
+    plain = measure(problem.unconstrained())
+    attained = measure(problem.decide(Prices(np.ones(1), policy.multipliers_)))
+    table = measure.report(attained, plain, confidence_level)
+    of_fit = {(goal.label, goal.text): k for k, goal in enumerate(policy._goals.constraints)}
+    names = [(goal.label, goal.text) for goal in goals.constraints]  # labels may be alike
+    place = np.array([of_fit.get(name, -1) for name in names], dtype=int)
+    for name, values in (("multiplier", policy.multipliers_), ("price", policy._dropped)):
+        table[name] = np.append(values, np.nan)[place]  # of groups that the fit had not
+    ends = table[["ci_low", "ci_high"]].to_numpy()
+    return table.assign(verdict=verdicts(ends, goals.declared_bound, goals.sign))
