@@ -32,7 +32,7 @@ TOLERANCE = 1e-9
 ROUNDS, PUSHES = 6, 8
 """Rounds in which the moved bounds settle, and rounds more that move only those still missed."""
 
-HALVINGS, MUCH_WORSE = 8, 0.01
+MOVE_HALVINGS, MUCH_WORSE = 8, 0.01
 """Bisections of how far bounds are moved, and share by which the objective of the rule inside may
 be worse than that of the nearest rule outside without them."""
 
@@ -216,7 +216,7 @@ def _between(
     to outside and back.
     """
     inside = best
-    for _ in range(HALVINGS):
+    for _ in range(MOVE_HALVINGS):
         if best.objective - nearest.objective <= MUCH_WORSE * abs(best.objective):
             break
         moved = 0.5 * (inside.moved + nearest.moved)
