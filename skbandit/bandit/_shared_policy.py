@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._arm_keys import new_keys
 from skbandit.bandit._events import EncodedLog, Events
-from skbandit.bandit._posterior_policy import PosteriorPolicy
+from skbandit.bandit._policy import PosteriorPolicy
 from skbandit.bandit._state import (
     FORGETTING,
     LINKS,
