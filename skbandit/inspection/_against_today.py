@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from skbandit.inspection import _page
 from skbandit.inspection._report_lines import ESTIMATES, estimates_table
 from skbandit.logged._action_tables import REWARD, outcome_of_log
 from skbandit.logs import Log, columns_of
-from skbandit.measure import Rows, atom_weights, flatten_constraints
+from skbandit.measure import Columns, Rows, atom_weights, flatten_constraints
 from skbandit.rates import Rate
 from skbandit.rates._kinds import OUTCOME, SPENT
 from skbandit.utils._sklearn_compat import count_rows
@@ -27,12 +27,32 @@ from skbandit.utils._trials import read_groups
 from skbandit.utils._validation import warn_if_reordered
 
 if TYPE_CHECKING:
-    from skbandit.inspection._save_report import Case
     from skbandit.logged._action_goals import ActionGoals
 
 TODAY = "today's rule"
 
 Section = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What the user passed: `fitted` is the last step of `model`, `rows` are X as it sees them."""
+
+    model: Any
+    fitted: Any
+    X: Any
+    rows: Any
+    y: Any
+    attributes: Any
+    columns: Columns
+    groups: pd.DataFrame | None
+    dependent: Any = None
+    today: Any = None
+
+    @property
+    def dependence(self) -> dict[str, Any]:
+        """The groups of dependent rows, as an argument, if there are any."""
+        return {} if self.dependent is None else {"groups": self.dependent}
 
 
 def decisions_of(today: Any, X: Any, attributes: Any) -> np.ndarray:

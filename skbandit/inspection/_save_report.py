@@ -9,7 +9,7 @@ import platform
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
@@ -27,7 +27,13 @@ from skbandit.constrained import constraint_report
 from skbandit.evaluation import rate_report
 from skbandit.evaluation._rate_report import parts_of_rows, read_verdicts, sum_up
 from skbandit.inspection import _page
-from skbandit.inspection._against_today import TODAY, decisions_of, goals_of_both, value_of_both
+from skbandit.inspection._against_today import (
+    TODAY,
+    Case,
+    decisions_of,
+    goals_of_both,
+    value_of_both,
+)
 from skbandit.inspection._report_lines import of_goals
 from skbandit.logs import columns_of, holds_slates, is_log
 from skbandit.measure import Columns, flatten_constraints, read_objective
@@ -196,27 +202,6 @@ def _replace_file(path: Path, content: bytes) -> None:
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
-
-
-@dataclass(frozen=True)
-class Case:
-    """What the user passed: `fitted` is the last step of `model`, `rows` are X as it sees them."""
-
-    model: Any
-    fitted: Any
-    X: Any
-    rows: Any
-    y: Any
-    attributes: Any
-    columns: Columns
-    groups: pd.DataFrame | None
-    dependent: Any = None
-    today: Any = None
-
-    @property
-    def dependence(self) -> dict[str, Any]:
-        """The groups of dependent rows, as an argument, if there are any."""
-        return {} if self.dependent is None else {"groups": self.dependent}
 
 
 def _of_classifier(case: Case) -> list[Section]:
