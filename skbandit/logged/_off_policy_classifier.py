@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import ClassifierTags, get_tags, indexable
@@ -42,7 +43,7 @@ from skbandit.utils._sklearn_compat import (
     fit_weighted,
     rows_of,
 )
-from skbandit.utils._trials import read_groups
+from skbandit.utils._trials import labels_of_groups
 from skbandit.utils._validation import (
     as_contexts,
     check_not_masked,
@@ -356,7 +357,8 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         )
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         available = align_rows(available, X)
-        group = None if groups is None else read_groups(groups, count_rows(X), X, y)
+        labels_of_rows = labels_of_groups(groups, count_rows(X), X, y)
+        group = None if labels_of_rows is None else pd.factorize(labels_of_rows)[0]
         (X,) = indexable(X)
         contexts, X = X, self._check_features(X, reset=True)
         labels_only = reward is None and column_names(y) is None
