@@ -71,13 +71,14 @@ class Correction:
 
     Attributes
     ----------
-    means : dict of atom's key to float
-        The outcomes less the predictions, which decisions choose where they are low by luck.
+    means : list of lists of float
+        The outcomes less the predictions, which decisions choose where they are low by luck; by
+        goal and term, 0 of others than outcomes.
     errors, least : ndarray of shape (m,)
         Of the outcomes, as in `MeasuredActions`; 0 of goals without outcomes.
     """
 
-    means: dict[Any, float]
+    means: list[list[float]]
     errors: np.ndarray
     least: np.ndarray
 
@@ -125,11 +126,13 @@ class ActionMeasure:
         means = replace(self, outcomes=predicted, events=None)(decided).means
         of_outcomes = [any(atom.kind == OUTCOME for _, atom in terms) for terms in self.goals.sums]
         return Correction(
-            {
-                atom.key: logged.means[atom.key] - means[atom.key]
-                for atom in self.goals.bounded
-                if atom.kind == OUTCOME
-            },
+            [
+                [
+                    logged.means[atom.key] - means[atom.key] if atom.kind == OUTCOME else 0.0
+                    for _, atom in terms
+                ]
+                for terms in self.goals.sums
+            ],
             np.where(of_outcomes, logged.errors, 0.0),
             np.where(of_outcomes, logged.least, 0.0),
         )
@@ -138,9 +141,11 @@ class ActionMeasure:
         """A problem by predictions, with bounds that their correction leaves."""
         if self.correction is None:
             return problem
-        means = self.correction.means
-        sums = (sum(c * means.get(a.key, 0.0) for c, a in terms) for terms in self.goals.sums)
-        return problem.tightened(np.array(list(sums)))
+        by_goal = zip(self.goals.sums, self.correction.means, strict=True)
+        moved = [
+            sum(c * mean for (c, _), mean in zip(*of_goal, strict=True)) for of_goal in by_goal
+        ]
+        return problem.tightened(np.array(moved))
 
     def __call__(self, decided: np.ndarray) -> MeasuredActions:
         """Values and standard errors of all goals."""
@@ -148,13 +153,15 @@ class ActionMeasure:
         value, errors, means = np.zeros(m), np.zeros(m), dict[Any, float]()
         n_rows, effective = np.full(m, np.inf), np.full(m, np.inf)
         certain, least, clusters = self.certain, np.zeros(m), []
-        correction = self.correction or Correction({}, np.zeros(m), np.zeros(m))
+        none = [[0.0] * len(terms) for terms in self.goals.sums]
+        correction = self.correction or Correction(none, np.zeros(m), np.zeros(m))
         n_known = int((problem.weight > 0).sum())
         for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.goals, strict=True)):
             influence, extra, rare = np.zeros(len(decided)), 0.0, 0.0
             sizes, scale = np.zeros(len(decided)), 0.0
             folds = np.zeros(0 if self.fold is None else int(self.fold.max()) + 1)
-            for (c, atom), (_, use) in zip(terms, uses, strict=True):
+            of_terms = zip(terms, uses, correction.means[k], strict=True)
+            for (c, atom), (_, use), missed in of_terms:
                 unseen = 0.0
                 if atom.kind == OUTCOME:
                     weight, used = self.weight * use.rate, np.zeros(len(decided))
@@ -170,7 +177,7 @@ class ActionMeasure:
                 n_rows[k] = min(n_rows[k], np.count_nonzero(weight))
                 effective[k] = min(effective[k], _kish(weight))
                 mean = float(weight @ used) / total
-                means[atom.key] = mean + correction.means.get(atom.key, 0.0)
+                means[atom.key] = mean + missed
                 value[k] += c * means[atom.key]
                 influence += c * weight * (used - mean) / total
                 # a share of 0 or 1 is not known without error: one row more differs

@@ -559,7 +559,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
     def _mask(self, available: Any, n: int) -> np.ndarray:
         """Which actions each row may get."""
-        given = read_mask(available, self._arms, n)
+        given = read_mask(available, self._arms, n, unknown=None)
         if given is None:
             return np.ones((n, len(self._arms)), dtype=bool)
         mask = np.asarray(given.toarray() if hasattr(given, "toarray") else given, dtype=bool)

@@ -383,7 +383,7 @@ def read_mask(
     available: Any,
     labels: np.ndarray,
     n_rows: int,
-    unknown: Literal["error", "ignore"] | None = None,
+    unknown: Literal["error", "ignore"] | None = "error",
 ) -> Any:
     """Read `available` into a mask over ads.
 
@@ -395,8 +395,8 @@ def read_mask(
         Known ads, in the order of the columns to return.
     n_rows : int
         Required number of rows.
-    unknown : {"error", "ignore"} or None, default=None
-        The parameter `unknown_ads`; None is for those without it, which raise errors. Whether a
+    unknown : {"error", "ignore"} or None, default="error"
+        The parameter `unknown_ads`; None is for policies, which lack it and raise errors. Whether a
         named table must have exactly the columns `labels`, and collections only these
         labels; or other ads are left out, and ads without a column are not available.
 

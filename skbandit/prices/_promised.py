@@ -168,4 +168,6 @@ def without_margins(
         return None
     other = search()
     gained = rule.objective - other.objective
-    return other if other.feasible and gained > LARGE_PART * (earned + gained) else None
+    if not other.feasible or gained <= TOLERANCE:
+        return None
+    return other if gained > LARGE_PART * (earned + gained) else None

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 
 from skbandit.utils._folds import hashes_of_contexts
 from skbandit.utils._sklearn_compat import count_rows, rows_of
@@ -93,6 +94,7 @@ def _digest(hashes: np.ndarray) -> str:
 def _hashes(X: Any, values: tuple[np.ndarray, ...]) -> np.ndarray | None:
     """64 bits per row, in blocks, as the hashes of entries take much memory."""
     try:
+        X = X.tocsr() if issparse(X) else X
         n, width = count_rows(X), int(np.prod(np.shape(X)[1:])) or 1
         size = max(VALUES_AT_ONCE // width, 1)
         blocks = [slice(start, start + size) for start in range(0, n, size)]

@@ -40,6 +40,9 @@ def visits(seed=0, sites=SITES, per=VISITS, harm=0.0):
 X, LOG = visits()
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:The objective is .* without margins")
+
+
 def fitted(goals, X=X, log=LOG, level=None, groups=None, **given):
     policy = ConstrainedPolicy(None, None, goals, confidence_level=level, random_state=0)
     return policy.fit(X, log, groups=groups, **given)

@@ -349,7 +349,7 @@ def test_unknown_ads_of_a_selector():
     ads = label_array("abc")
     rows = [("a", "new"), ("b",), ("new",), ("c", "a")]
     refuses(r"row 0 names unknown ads: 'new'; .*'c'.*ignore", read_mask, rows, ads, 4, "error")
-    refuses(r"row 0 names unknown actions: 'new'; .*Leave them out", read_mask, rows, ads, 4)
+    refuses(r"row 0 names unknown actions: 'new'; .*Leave them out", read_mask, rows, ads, 4, None)
     expected = [[1, 0, 0], [0, 1, 0], [0, 0, 0], [1, 0, 1]]
     np.testing.assert_array_equal(read_mask(rows, ads, 4, "ignore").toarray(), expected)
     # c was retired and d is new
