@@ -15,6 +15,12 @@ from skbandit.constrained._goals import Goals
 from skbandit.constrained._moved_decisions import MovedDecisionsMixin
 from skbandit.constrained._report import level_reached, missed, missed_by_costs
 from skbandit.constrained.fits._fit_rows import prefix_error_with_extra, read_prefit
+from skbandit.constrained.fits._partitions import (
+    columns_read,
+    computed,
+    from_partitions,
+    is_partitioned,
+)
 from skbandit.constrained.fits._weighted_fits import USUAL, OutOfFold, Prefit, responses, stacked
 from skbandit.constrained.rounds._rounds import Criterion
 from skbandit.constrained.rules._advice import why_no_costs
@@ -61,7 +67,8 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         are stratified, rows are assigned to them in random order, and copies or the rows of one of
         the `groups` share a fold. Of a generator or iterable, a row may be tested at most once;
         rows that are never tested do not count in any rate. With "prefit", the fitted
-        `estimator` scores X, which should be rows that it has not seen.
+        `estimator` scores X, which should be rows that it has not seen; X and what goes with it may
+        be collections of Dask, of which scores are computed partition by partition.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         The scores. "auto" is `predict_proba` if available, else `decision_function`.
     pos_label : label, default=None
@@ -309,12 +316,22 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             pos_label=self.pos_label,
             others=self.other_decisions,
         )
+        parts, declared = X, self._declared()
+        if is_partitioned(X):
+            if metadata["X_extra"] is not None:
+                raise TypeError("X_extra cannot be combined with Dask collections: pass one table.")
+            y, metadata = computed({"y": y})["y"], computed(metadata)
+            rates = declared.objective, *(goal.rate for goal in declared.constraints)
+            X, _ = from_partitions(X, columns_read(rates, self.by, X))
         rows = self._read_rows(X, y, metadata, read)
-        goals, group = self._declared().bind(rows.data), self._find_groups(rows.data)
-        method = self._response_method(self.estimator)
+        goals, group = declared.bind(rows.data), self._find_groups(rows.data)
+        method, scores = self._response_method(self.estimator), None
+        if is_partitioned(parts):
+            respond = partial(responses, self.estimator, method=method, classes=rows.classes)
+            _, scores = from_partitions(parts, [], respond)
         with prefix_error_with_extra():
             X_all = stacked(rows.X, rows.X_extra)
-        fits = Prefit(self.estimator, X_all, method, rows.classes)
+        fits = Prefit(self.estimator, X_all, method, rows.classes, scores)
         self._choose(fits, goals, rows.data, group)
 
     def _splitter(self, unit: np.ndarray) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -27,6 +28,13 @@ from skbandit.constrained.fits._fit_rows import (
     read_rows,
     stack_rows,
     with_dependent,
+)
+from skbandit.constrained.fits._partitions import (
+    columns_read,
+    computed,
+    from_partitions,
+    is_partitioned,
+    known_or,
 )
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.measure import (
@@ -194,7 +202,8 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Rows.
+            Rows. Of a DataFrame or array of Dask, scores are computed partition by partition, and
+            only these and the columns that goals name come to the client.
         y : array-like of shape (n_samples,), default=None
             Labels; None or missing entries are unlabeled.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -232,7 +241,16 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         check_is_fitted(self)
         check_level(confidence_level)
         extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
-        both, data = self._read(X, y, sample_weight, attributes, extra, self._both_scores)
+        read = self._both_scores
+        if is_partitioned(X):
+            y, sample_weight, attributes, groups = computed(
+                {"y": y, "weight": sample_weight, "attributes": attributes, "groups": groups}
+            ).values()
+            rates = [goal.rate for goal in self._declared_constraints]
+            named = columns_read(rates, getattr(self, "by", None), X)
+            X, scores = from_partitions(X, named, self._both_scores)
+            read = partial(known_or, X, scores, self._both_scores)
+        both, data = self._read(X, y, sample_weight, attributes, extra, read)
         if y is not None:
             warn_of_fitted_rows(share_fitted(self._fitted_rows, X, data.train.label))
         data = with_dependent(data, groups, (X, y), groups_extra, X_extra)

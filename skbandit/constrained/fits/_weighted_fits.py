@@ -511,12 +511,16 @@ class OutOfFold:
 
 @dataclass(frozen=True)
 class Prefit:
-    """A fitted classifier in the place of `OutOfFold`: its scores of rows that it has not seen."""
+    """A fitted classifier in the place of `OutOfFold`: its scores of rows that it has not seen.
+
+    `known_scores` are those that were computed before.
+    """
 
     estimator: Any
     X: Any
     method: str
     classes: Classes
+    known_scores: np.ndarray | None = None
 
     def fold_of_rows(self, n: int) -> np.ndarray:
         """Parts of n rows by which others are recalibrated."""
@@ -528,6 +532,8 @@ class Prefit:
 
     def scores(self, task: Task | None = None) -> tuple[np.ndarray, Any]:
         """Scores of all rows, and the classifier."""
+        if self.known_scores is not None:
+            return self.known_scores, self.estimator
         return responses(self.estimator, self.X, self.method, self.classes), self.estimator
 
 
