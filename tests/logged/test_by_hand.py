@@ -1,0 +1,147 @@
+"""Reports and fits of policies against values by hand: weights, actions, ratios, batches."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+
+from skbandit.bandit import ConstrainedPolicy
+from skbandit.rates import cost, outcome, positive_rate
+
+RNG = np.random.default_rng(11)
+N = 600
+X = RNG.normal(size=(N, 2))
+WEIGHT = np.where(np.arange(N) % 3 == 0, 0.0, RNG.exponential(size=N))
+COSTS = pd.DataFrame({"a": -X[:, 0], "b": -0.5 * X[:, 1], "c": np.zeros(N)})
+COSTS += 0.1 * RNG.normal(size=COSTS.shape)
+CAP = positive_rate(of="a") <= 0.3
+
+
+class Column(RegressorMixin, BaseEstimator):
+    """Predicts minus a column, or 0, whatever it is fitted to: no model is out of fold."""
+
+    def fit(self, X, y, sample_weight=None):
+        slope = X.T @ (y - y.mean()) / len(y)
+        self.column_ = int(np.argmax(np.abs(slope)))
+        self.sign_ = np.sign(slope[self.column_]) * (np.abs(slope).max() > 0.2)
+        return self
+
+    def predict(self, X):
+        return self.sign_ * X[:, self.column_]
+
+
+POLICY = ConstrainedPolicy(Column(), None, CAP, confidence_level=0.5, random_state=0).fit(X, COSTS)
+
+
+def error_of(weight, used):
+    """Standard error of a weighted mean, with one row of Kish's number more."""
+    w = weight / weight.sum()
+    kish = 1 / (w**2).sum()
+    step = np.ptp(used[weight > 0]) / kish
+    return np.sqrt((w**2 * (used - w @ used) ** 2).sum() + step**2)
+
+
+@pytest.mark.parametrize("weight", [WEIGHT, 1e3 * WEIGHT, np.ones(N)], ids=["w", "1000 w", "1"])
+def test_a_report_counts_weights(weight):
+    chosen = (POLICY.predict(X) == "a").astype(float)
+    (row,) = POLICY.constraint_report(X, sample_weight=weight).to_dict("records")
+    assert row["value"] == pytest.approx(np.average(chosen, weights=weight))
+    wide = 1.959963985 * error_of(weight, chosen)
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx(
+        (row["value"] - wide, row["value"] + wide)
+    )
+    assert row["n_rows"] == (weight > 0).sum()
+    assert row["effective_n"] == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+
+
+def test_a_share_of_0_may_be_one_row():
+    """Without variation, the error is the step of one row."""
+    costs = COSTS.assign(a=9.0)
+    policy = ConstrainedPolicy(None, None, CAP, confidence_level=0.5).fit(X, costs)
+    (row,) = policy.constraint_report(X).to_dict("records")
+    assert (row["value"], row["ci_high"]) == pytest.approx((0.0, 1.959963985 / N))
+
+
+def test_an_arm_of_rows_without_weight_is_never_taken():
+    action = np.where(WEIGHT == 0, "c", np.where(np.arange(N) % 2, "a", "b"))
+    log = pd.DataFrame({"action": action, "reward": 5.0 * (action == "c"), "propensity": 1 / 3})
+    with pytest.warns(UserWarning, match=r"No event has the actions \['c'\]"):
+        policy = ConstrainedPolicy(None, None, CAP, confidence_level=0.5)
+        policy.fit(X, log, sample_weight=WEIGHT)
+    assert set(policy.predict(X)) <= {"a", "b"}
+
+
+def test_rows_without_weight_change_nothing():
+    """Neither prices nor levels, with batches, too."""
+    kept = WEIGHT > 0
+    for batch_size in (None, 100):
+        policy = clone(POLICY).set_params(confidence_level=0.8, batch_size=batch_size)
+        whole = clone(policy).fit(X, COSTS, sample_weight=WEIGHT)
+        part = clone(policy).fit(X[kept], COSTS[kept], sample_weight=WEIGHT[kept])
+        margin = [one.constraint_report_["margin"][0] for one in (whole, part)]
+        assert margin[0] == pytest.approx(margin[1], rel=0.25)  # folds differ
+        assert whole.constraint_report_["n_rows"][0] == kept.sum()
+
+
+@pytest.mark.parametrize("batch_size", [None, 50, 600])
+def test_a_batch_has_the_noise_of_its_own_rows(batch_size):
+    """Variance is that of the mean, times 1 + n / batch_size; extra rows have no folds."""
+    policy = clone(POLICY).set_params(confidence_level=0.8, batch_size=batch_size)
+    (row,) = policy.fit(X, COSTS, X_extra=X).constraint_report_.to_dict("records")
+    variance = row["value"] * (1 - row["value"]) / N + 1 / N**2
+    times = 1 if batch_size is None else 1 + N / batch_size
+    assert row["margin"] == pytest.approx(0.8416212336 * np.sqrt(variance * times))
+
+
+def test_units_are_of_all_actions_of_a_row():
+    """Two actions use twice what one may: a bound between the two sizes is no warning."""
+    spend = cost({"a": 1.0, "b": 0.5, "c": 0.5})
+    ConstrainedPolicy(None, None, spend <= 15, n_select=2).fit(X, COSTS)
+    with pytest.warns(UserWarning, match="the bound is .* times what the costliest"):
+        ConstrainedPolicy(None, None, spend <= 15, n_select=1).fit(X, COSTS)
+
+
+def test_a_ratio_by_hand():
+    """Of two shares: value, and its error by the delta method."""
+    goal = positive_rate(of="a") / positive_rate(of="b") <= 2.0
+    policy = ConstrainedPolicy(Column(), None, goal, confidence_level=0.5, random_state=0)
+    policy.fit(X, COSTS)
+    chosen = policy.predict(X)
+    p, q = np.mean(chosen == "a"), np.mean(chosen == "b")
+    (row,) = policy.constraint_report(X).to_dict("records")
+    assert row["value"] == pytest.approx(p / q)
+    residual = (chosen == "a") - 2.0 * (chosen == "b")  # at the bound, as the goal is a sum
+    steps = 1.0 + 2.0**2
+    error = np.sqrt(residual.var() / N + steps / N**2) / q
+    assert row["ci_high"] - row["value"] == pytest.approx(1.959963985 * error, rel=1e-6)
+
+
+def test_the_objectives_interval_by_hand():
+    """Of a table of costs that are known: the error of the mean cost of the decisions."""
+    policy = clone(POLICY).fit(X, COSTS, sample_weight=WEIGHT)
+    report = policy.objective_report_.iloc[0]
+    chosen = policy.predict(X)
+    cost_of = COSTS.to_numpy()[np.arange(N), COSTS.columns.get_indexer(chosen)]
+    w = WEIGHT / WEIGHT.sum()
+    assert report["value"] == pytest.approx(w @ cost_of)
+    middle = (report["ci_low"] + report["ci_high"]) / 2
+    assert middle == pytest.approx(report["cross_fitted"])
+    error = np.sqrt((w**2 * (cost_of - w @ cost_of) ** 2).sum())
+    assert report["ci_high"] - middle == pytest.approx(1.959963985 * error, rel=0.05)
+
+
+def test_an_outcome_of_a_log_by_hand():
+    """Doubly robust, weighted: the mean and the error over events."""
+    action = RNG.choice(["a", "b", "c"], N)
+    log = pd.DataFrame({"action": action, "reward": X[:, 0] * (action == "a"), "propensity": 1 / 3})
+    log["harm"] = 0.1 + 0.2 * RNG.random(N) * (action == "a")
+    policy = ConstrainedPolicy(None, None, outcome("harm") <= 0.18, confidence_level=0.5)
+    policy.fit(X, log)
+    (row,) = policy.constraint_report(X, log, sample_weight=WEIGHT).to_dict("records")
+    decided, predicted = policy.predict(X), policy._models.predicted(X)["harm"]
+    column = policy.arms_.tolist().index
+    taken = predicted[np.arange(N), [column(arm) for arm in decided]]
+    same = decided == action
+    taken = taken + np.where(same, 3.0 * (log["harm"] - taken), 0.0)
+    w = WEIGHT / WEIGHT.sum()
+    assert row["value"] == pytest.approx(w @ taken)
