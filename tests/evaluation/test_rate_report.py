@@ -556,3 +556,21 @@ def test_a_report_counts_each_row_of_a_group_once(monkeypatch):
     assert len(report) == 61
     # in all rows and in those of a group; labels x predictions x groups
     assert sum(lengths) <= 2 * (2 * 2 * 60)
+
+
+# --- intervals of sizes ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("shift", "straddles"), [(0, True), (4, True), (40, False), (-40, False)])
+def test_the_interval_of_a_size_includes_0_where_its_sign_is_open(shift, straddles):
+    """|d| of two shares: the ends of d, folded at 0."""
+    group = np.repeat(["a", "b"], 200)
+    predicted = np.concatenate([np.arange(200) < 80 + shift, np.arange(200) < 80]).astype(int)
+    signed = positive_rate("g == 'a'") - positive_rate("g == 'b'")
+    given = {"attributes": pd.DataFrame({"g": group})}
+    (row,) = rate_report(predicted, predicted, signed, **given).to_dict("records")
+    (size,) = rate_report(predicted, predicted, abs(signed), **given).to_dict("records")
+    low, high = sorted([abs(row["ci_low"]), abs(row["ci_high"])])
+    assert (row["ci_low"] < 0 < row["ci_high"]) == straddles
+    assert size["value"] == pytest.approx(abs(row["value"]))
+    assert (size["ci_low"], size["ci_high"]) == pytest.approx((0.0 if straddles else low, high))

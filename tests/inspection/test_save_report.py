@@ -23,7 +23,7 @@ from skbandit.constrained import (
     constraint_report,
 )
 from skbandit.evaluation import off_policy_value, rate_report
-from skbandit.inspection import save_report
+from skbandit.inspection import _save_report, save_report
 from skbandit.inspection._report_lines import number_text
 from skbandit.rates import (
     confusion,
@@ -389,3 +389,19 @@ def test_a_phone_and_paper(policy, threshold, tmp_path):
         assert sizes and all(
             abs(float(w) - 595.3) < 1 and abs(float(h) - 841.9) < 1 for w, h in sizes
         )
+
+
+def test_the_fingerprint_of_a_table_knows_names_values_and_order():
+    """And nothing of the index."""
+    table = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", None]})
+    same = [table.copy(), table.set_axis([5, 6, 7])]
+    others = [
+        table.rename(columns={"a": "c"}),
+        table[["b", "a"]],
+        table.iloc[::-1].reset_index(drop=True),
+        table.assign(a=[1.0, 2.0, 3.5]),
+        table.iloc[:2],
+    ]
+    prints = [_save_report._fingerprint(frame) for frame in [table, *same, *others]]
+    assert len(set(prints[:3])) == 1
+    assert len(set(prints)) == 1 + len(others)
