@@ -26,7 +26,7 @@ from skbandit.constrained._goals import Declared
 from skbandit.constrained.paper._mm import majorize_minimize
 from skbandit.constrained.paper._problem import Point, compile_problem
 from skbandit.constrained.paper._registry import choose_solver
-from skbandit.measure._columns import MISSING, Columns, Data, Rows
+from skbandit.measure import MISSING, Columns, Data, Rows
 from skbandit.rates import Constraint, Rate, churn, error_rate, false_positive_rate, recall
 
 SIZES, FEATURES = (131_840, 53_877, 68_892), 30_000
