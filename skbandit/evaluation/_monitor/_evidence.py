@@ -8,7 +8,7 @@ where J is Beta(1/2, 1/2) restricted to t < b. Under every process whose conditi
 a success is at least b, each likelihood ratio in (1) is a nonnegative supermartingale that starts
 at 1, and so is their mixture: P(e is ever at least 1/a) <= a (Ville 1939). Nothing is assumed of
 how rows follow each other, nor of when one looks. (1) increases in b: the derivative in b of its
-integrand, at t = bu, is nonnegative for each u.
+integrand, at t = b u, is nonnegative for each u.
 
 Of a sum of rates c_1 r_1 + c_2 r_2 + ... >= b it is known that some values s_i of the rates satisfy
 it, so that r_i >= s_i where c_i > 0 and r_i <= s_i elsewhere. The evidence is the infimum over all
