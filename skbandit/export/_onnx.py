@@ -81,9 +81,9 @@ def to_onnx(model: Any, X: Any, *, attributes: Any = None) -> Any:
 
     Parameters
     ----------
-    model : ConstrainedThreshold, ConstrainedReduction, ConstrainedRampClassifier, RampClassifier,
-            Pipeline that ends with one, or search
-        Fitted.
+    model : classifier with constraints, or Pipeline or search that ends with one
+        A fitted `ConstrainedThreshold`, `ConstrainedReduction`, `ConstrainedRampClassifier` or
+        `RampClassifier`.
     X : {array-like, DataFrame}
         Some rows, for the types of the inputs. An array is one input ``X`` of float32, and each
         column of a DataFrame is an input of its name: float32, int64, bool or text.
