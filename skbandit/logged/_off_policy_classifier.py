@@ -357,10 +357,10 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         )
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         available = align_rows(available, X)
-        labels_of_rows = labels_of_groups(groups, count_rows(X), X, y)
-        group = None if labels_of_rows is None else pd.factorize(labels_of_rows)[0]
         (X,) = indexable(X)
         contexts, X = X, self._check_features(X, reset=True)
+        labels_of_rows = labels_of_groups(groups, count_rows(X), contexts, y)
+        group = None if labels_of_rows is None else pd.factorize(labels_of_rows)[0]
         labels_only = reward is None and column_names(y) is None
         if labels_only:
             y, reward = count_actions(y)

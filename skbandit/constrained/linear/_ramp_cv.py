@@ -288,7 +288,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         }
         told = fit_task(self, X, y, sample_weight)
         with told as step_done, atomic_fit(self) as draft, one_blas_thread():
-            groups = labels_of_groups(groups, count_rows(X), X, y)
+            if groups is not None:
+                groups = labels_of_groups(groups, count_rows(X), X, y)
             dependent = groups, groups_extra
             design, goals = draft._read_training(
                 X, y, sample_weight, attributes, dependent, **extra
@@ -309,7 +310,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         """Train directions for these bounds; fit nothing else."""
         self._validate_params()
         with one_blas_thread(), silenced():  # a fit for these bounds will warn
-            groups = labels_of_groups(groups, count_rows(X), X, y)
+            if groups is not None:
+                groups = labels_of_groups(groups, count_rows(X), X, y)
             dependent = groups, groups_extra
             design, goals = self._read_training(X, y, dependent=dependent, **rows)
             options = self._options(design, goals, groups, lambda _: None)
@@ -326,7 +328,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     ) -> Self:
         """Fit, with directions trained for other bounds, too."""
         with atomic_fit(self) as draft, one_blas_thread():
-            groups = labels_of_groups(groups, count_rows(X), X, y)
+            if groups is not None:
+                groups = labels_of_groups(groups, count_rows(X), X, y)
             dependent = groups, groups_extra
             design, goals = draft._read_training(X, y, dependent=dependent, **rows)
             options = draft._options(design, goals, groups, lambda _: None)
