@@ -95,7 +95,7 @@ def test_the_judge_tells_our_errors_from_others(monkeypatch):
     monkeypatch.setattr(pd, "factorize", fails)
     with pytest.raises(ValueError, match="inside a dependency") as caught:
         recall().value([0, 1], [0, 1])
-    assert "_columns.py" in blame(caught.value)
+    assert "_labels.py" in blame(caught.value)
     monkeypatch.setattr(pd, "factorize", lambda values: (1, 2, 3))
     with pytest.raises(ValueError, match="unpack") as caught:
         recall().value([0, 1], [0, 1])

@@ -61,10 +61,10 @@ def from_partitions(
 
 
 def known_or(
-    X: Any, known: np.ndarray, respond: Callable[[Any], np.ndarray], rows: Any
+    X: Any, of_X: np.ndarray, respond: Callable[[Any], np.ndarray], rows: Any
 ) -> np.ndarray:
-    """Responses to some rows: those that are known if the rows are X."""
-    return known if rows is X else respond(rows)
+    """Responses to some rows: those that were computed before if the rows are X."""
+    return of_X if rows is X else respond(rows)
 
 
 def _answer(
