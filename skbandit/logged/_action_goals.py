@@ -175,13 +175,6 @@ class ActionGoals:
         """1 for <= and -1 for >=, shape (m,)."""
         return np.array([1.0 if goal.sense == "<=" else -1.0 for goal in self.constraints])
 
-    def as_declared(self, objective: float) -> float:
-        """The objective as users declared it, from the sum of which lower is better."""
-        if self.declared is None:
-            return objective
-        sign = -1.0 if self.declared.greater_is_better else 1.0
-        return sign * objective + self.declared.constant
-
     def without_sums(self) -> ActionGoals:
         """Only the objective."""
         return replace(self, constraints=(), sums=(), bound=np.zeros(0), room=np.zeros(0))
@@ -286,6 +279,14 @@ class ActionGoals:
 def _outcomes_of(atoms: Sequence[Atom]) -> list[str]:
     """Columns of the log that atoms are of, once each."""
     return list(dict.fromkeys(str(atom.amount) for atom in atoms if atom.kind == OUTCOME))
+
+
+def as_declared(objective: Rate | None, value: Any) -> Any:
+    """The objective as users declared it, from the sum of which lower is better."""
+    if objective is None:
+        return value
+    sign = -1.0 if objective.greater_is_better else 1.0
+    return sign * value + objective.constant
 
 
 def prices_by_selection(goals: ActionGoals, multipliers: np.ndarray) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.logged._action_goals import ROUNDING, ActionGoals, amounts_by_arm
+from skbandit.logged._action_goals import ROUNDING, ActionGoals, amounts_by_arm, as_declared
 from skbandit.logged._action_tables import LoggedOutcomes
 from skbandit.measure import parts_of_goals, satisfied
 from skbandit.prices._actions import ActionProblem, Use
@@ -336,9 +336,7 @@ class MeasuredCosts:
         """Mean and standard error, times what few groups widen its interval by."""
         finite = np.where(np.isfinite(self.costs), self.costs, 0.0)
         value = (finite * decided).sum(axis=1)
-        if self.objective is not None:
-            sign = -1.0 if self.objective.greater_is_better else 1.0
-            value = sign * value + self.objective.constant
+        value = as_declared(self.objective, value)
         weight = self.final.weight
         mean = float(weight @ value)
         influence = weight * (value - mean)

@@ -375,9 +375,10 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         # shares and spends are those of the final models; outcomes are of decisions for rows that
         # took no part in the models, which else would choose their luckiest rows
         final = held_out if log is None else models.predicted(logged.X)
-        models = self._models = models.with_noise_of(goals, logged, final, self.n_select)
+        without_noise = models.problem(goals, logged, final, self.n_select)
+        models = self._models = models.with_ties_of(without_noise)
         self.estimator_ = next((fitted.shown for fitted in models.fitted.values()), None)
-        today = on_logged = self._problem(logged, final)
+        today = on_logged = models.with_noise(without_noise, logged.X)
         unseen = on_logged if log is None else self._problem(logged, held_out)
         if X_extra is not None:
             final = models.predicted(traffic.X)

@@ -59,16 +59,16 @@ class PolicyModels:
             for name, models in self.fitted.items()
         }
 
-    def with_noise_of(
-        self,
-        goals: ActionGoals,
-        contexts: Contexts,
-        predicted: dict[str, np.ndarray],
-        n_select: int,
-    ) -> PolicyModels:
-        """The same with the noise that these contexts need."""
-        base = replace(self, spread=0.0).problem(goals, contexts, predicted, n_select).base
-        return replace(self, spread=spread_of_noise(base[:, self.learner.with_events]))
+    def with_ties_of(self, problem: ActionProblem) -> PolicyModels:
+        """The same with the noise that a problem without noise needs."""
+        return replace(self, spread=spread_of_noise(problem.base[:, self.learner.with_events]))
+
+    def with_noise(self, problem: ActionProblem, X: Any) -> ActionProblem:
+        """A problem in contexts X whose ties are broken."""
+        base = problem.base
+        if self.spread:
+            base = base + noise_of_rows(X, base.shape[1], self.spread)
+        return problem.with_objective(base, np.zeros(1))
 
     def problem(
         self,
@@ -92,7 +92,4 @@ class PolicyModels:
             )
         rows = contexts.rows if estimated is None else estimated
         problem = goals.problem(rows, predicted, costs, allowed, n_select)
-        base = problem.base
-        if self.spread:
-            base = base + noise_of_rows(contexts.X, base.shape[1], self.spread)
-        return problem.with_objective(base, np.zeros(1))
+        return self.with_noise(problem, contexts.X)

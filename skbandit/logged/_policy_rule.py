@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from skbandit.logged._action_goals import ActionGoals
+from skbandit.logged._action_goals import ActionGoals, as_declared
 from skbandit.logged._action_measure import ActionMeasure
 from skbandit.prices._actions import ActionProblem
 from skbandit.prices._calibrate import TOLERANCE, PricedRule, at_best_level, calibrated
@@ -85,8 +85,8 @@ def warn_of_rule(
         return
     other = without_margins(problem, rule, lambda: _rule_at(problem, measure, 0.0, rule.prices))
     if other is not None:
-        as_declared = measure.goals.as_declared
-        figures = as_declared(rule.objective), as_declared(other.objective)
+        objective = measure.goals.declared
+        figures = (as_declared(objective, of_rule.objective) for of_rule in (rule, other))
         warn(costly_level(level_of(z), *figures), UserWarning)
 
 
