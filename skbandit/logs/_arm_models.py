@@ -172,8 +172,8 @@ def within_range(
 ) -> np.ndarray:
     """Predictions of which those far outside of the range of rewards are clipped to it.
 
-    So does a linear model predict for a context far from all others. With the numbers of rows, wild
-    ones are told.
+    A linear model predicts them for a context far from all others. If the numbers of the rows are
+    passed, a warning names the row of a wild one.
     """
     low, high = ends
     away = np.nan_to_num(np.maximum(low - predicted, predicted - high))

@@ -56,7 +56,7 @@ CEILING = 1e-6
 """Slack of a rule whose prices are at the ceiling."""
 
 LARGE_PART = 0.2
-"""Part of what decisions earn without margins, beyond which the price of a level is told."""
+"""Part of what decisions earn without margins: a level that costs more is warned of."""
 
 P = TypeVar("P", bound=Problem)
 

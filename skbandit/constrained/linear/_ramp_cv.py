@@ -288,14 +288,9 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         }
         told = fit_task(self, X, y, sample_weight)
         with told as step_done, atomic_fit(self) as draft, one_blas_thread():
-            if groups is not None:
-                groups = labels_of_groups(groups, count_rows(X), X, y)
-            dependent = groups, groups_extra
-            design, goals = draft._read_training(
-                X, y, sample_weight, attributes, dependent, **extra
-            )
-            options = draft._options(design, goals, groups, step_done)
-            draft._choose(design, goals, options, Candidates())
+            rows = {"sample_weight": sample_weight, "attributes": attributes, **extra}
+            problem = draft._read_problem(X, y, groups, groups_extra, rows, step_done)
+            draft._choose(*problem, Candidates())
         return self
 
     def _train(
@@ -310,12 +305,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         """Train directions for these bounds; fit nothing else."""
         self._validate_params()
         with one_blas_thread(), silenced():  # a fit for these bounds will warn
-            if groups is not None:
-                groups = labels_of_groups(groups, count_rows(X), X, y)
-            dependent = groups, groups_extra
-            design, goals = self._read_training(X, y, dependent=dependent, **rows)
-            options = self._options(design, goals, groups, lambda _: None)
-            candidates.train(design, goals, options)
+            problem = self._read_problem(X, y, groups, groups_extra, rows, lambda _: None)
+            candidates.train(*problem)
 
     def _choose_among(
         self,
@@ -328,13 +319,24 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     ) -> Self:
         """Fit, with directions trained for other bounds, too."""
         with atomic_fit(self) as draft, one_blas_thread():
-            if groups is not None:
-                groups = labels_of_groups(groups, count_rows(X), X, y)
-            dependent = groups, groups_extra
-            design, goals = draft._read_training(X, y, dependent=dependent, **rows)
-            options = draft._options(design, goals, groups, lambda _: None)
-            draft._choose(design, goals, options, candidates)
+            problem = draft._read_problem(X, y, groups, groups_extra, rows, lambda _: None)
+            draft._choose(*problem, candidates)
         return self
+
+    def _read_problem(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any,
+        groups_extra: Any,
+        rows: dict[str, Any],
+        step_done: Callable[[str], None],
+    ) -> tuple[Any, Goals, CrossFitOptions]:
+        """Design, goals and options of a fit; `rows` are its other arguments, by name."""
+        if groups is not None:
+            groups = labels_of_groups(groups, count_rows(X), X, y)
+        design, goals = self._read_training(X, y, dependent=(groups, groups_extra), **rows)
+        return design, goals, self._options(design, goals, groups, step_done)
 
     def _choose(
         self, design: Any, goals: Goals, options: CrossFitOptions, candidates: Candidates
