@@ -8,15 +8,17 @@ import pandas as pd
 from skbandit.constrained._goals import Declared, Goals
 from skbandit.constrained.paper._problem import compile_problem
 from skbandit.constrained.rules._limits import SeparateLimits
-from skbandit.measure._bind import (
+from skbandit.measure import (
+    Columns,
+    Data,
+    Rows,
     bind_constraints,
     bind_objective,
     expand,
     flatten_constraints,
     objective_rates,
+    score_limits,
 )
-from skbandit.measure._columns import Columns, Data, Rows
-from skbandit.measure._score_limits import score_limits
 
 
 def sample(seed, n=40, d=3, noise=0.5, above=0.2):

@@ -20,10 +20,17 @@ from skbandit.constrained.linear._cross_fit import Candidates
 from skbandit.constrained.rules._candidates import RATE_TOL, best_threshold
 from skbandit.constrained.rules._limits import allowed_error
 from skbandit.exceptions import InfeasibleConstraintsError
-from skbandit.measure._bind import bind_constraints, bind_rate, expand, flatten_constraints
-from skbandit.measure._columns import Columns, Data, Rows
-from skbandit.measure._forms import LinearFractionalForms
-from skbandit.measure._score_limits import interval
+from skbandit.measure import (
+    Columns,
+    Data,
+    LinearFractionalForms,
+    Rows,
+    bind_constraints,
+    bind_rate,
+    expand,
+    flatten_constraints,
+    interval,
+)
 from skbandit.rates import (
     churn,
     each,

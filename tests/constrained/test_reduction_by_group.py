@@ -14,7 +14,7 @@ from skbandit.constrained._goals import Declared
 from skbandit.constrained.rounds._rounds import Criterion, Round, best_round
 from skbandit.constrained.rules._groups import RuleSearch
 from skbandit.exceptions import InfeasibleConstraintsError
-from skbandit.measure._score_limits import score_limits
+from skbandit.measure import score_limits
 from skbandit.prices._levels import LEVELS, VIOLATION_COST, quantile_of
 from skbandit.rates import (
     difference,

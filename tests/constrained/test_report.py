@@ -12,8 +12,7 @@ from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained._report import missed, report_table, with_margins
 from skbandit.constrained.fits._fit_rows import read_rows
-from skbandit.measure._bind import bind_constraints, expand
-from skbandit.measure._columns import Data
+from skbandit.measure import Data, bind_constraints, expand
 from skbandit.rates import (
     churn,
     difference,

@@ -30,7 +30,7 @@ from skbandit.constrained.rounds._rounds import Criterion
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.evaluation import RateScorer, rate_report, to_model_card
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
-from skbandit.measure._columns import Columns, Data, Rows
+from skbandit.measure import Columns, Data, Rows
 from skbandit.rates import (
     any_of,
     churn,

@@ -24,7 +24,7 @@ from skbandit.evaluation import OffPolicyScorer, off_policy_value, to_model_card
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.logged._action_tables import doubly_robust
 from skbandit.logged._unknown_groups import EstimatedRows
-from skbandit.measure._columns import Columns, Rows
+from skbandit.measure import Columns, Rows
 from skbandit.rates import (
     any_of,
     cost,

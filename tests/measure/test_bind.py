@@ -11,9 +11,17 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, assume, given, settings
 
 from skbandit import rates
-from skbandit.measure._bind import bind_constraints, bind_rate, expand
-from skbandit.measure._columns import Columns, Data, Rows
-from skbandit.measure._forms import LinearFractionalForms, nonnegative_rows, weight_rows
+from skbandit.measure import (
+    Columns,
+    Data,
+    LinearFractionalForms,
+    Rows,
+    bind_constraints,
+    bind_rate,
+    expand,
+    nonnegative_rows,
+    weight_rows,
+)
 from tests.rates.tables import make_data
 
 LINEAR = [

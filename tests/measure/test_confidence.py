@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, norm
 
-from skbandit.measure._bind import bind_rate
-from skbandit.measure._columns import Columns, Data, Rows
+from skbandit.measure import Columns, Data, Rows, bind_rate, count, interval
 from skbandit.measure._confidence import clopper_pearson, wilson_score
-from skbandit.measure._score_limits import interval
-from skbandit.measure._values import Cell, count, fill
+from skbandit.measure._values import Cell, fill
 from skbandit.rates import (
     churn,
     difference,

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from skbandit.measure._bind import bind_constraints, expand, flatten_constraints
-from skbandit.measure._score_limits import interval
+from skbandit.measure import bind_constraints, expand, flatten_constraints, interval
 from skbandit.rates import (
     churn,
     each,

@@ -5,9 +5,17 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, norm
 
-from skbandit.measure._bind import bind_constraints, expand, flatten_constraints
-from skbandit.measure._columns import Columns, Data, Rows
-from skbandit.measure._score_limits import interval, reached_quantiles, score_limits
+from skbandit.measure import (
+    Columns,
+    Data,
+    Rows,
+    bind_constraints,
+    expand,
+    flatten_constraints,
+    interval,
+    reached_quantiles,
+    score_limits,
+)
 from skbandit.rates import (
     churn,
     difference,

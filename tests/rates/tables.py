@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skbandit.measure._columns import Columns, Data, Rows
+from skbandit.measure import Columns, Data, Rows
 
 
 def make_rows(label, weight=None, **columns):

@@ -9,8 +9,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from skbandit import rates
-from skbandit.measure._bind import bind_constraints, expand, flatten_constraints
-from skbandit.measure._columns import Columns, Data, Rows
+from skbandit.measure import Columns, Data, Rows, bind_constraints, expand, flatten_constraints
 from skbandit.rates import (
     Constraint,
     churn,

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 
-from skbandit.measure._bind import bind_constraints, expand
-from skbandit.measure._columns import Data
+from skbandit.measure import Data, bind_constraints, expand
 from skbandit.rates import (
     churn,
     difference,

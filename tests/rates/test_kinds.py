@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skbandit import rates
-from skbandit.measure._score_limits import interval
+from skbandit.measure import interval
 from skbandit.rates._expression import atom_rate
 from skbandit.rates._kinds import KINDS, Atom, Kind
 from tests.rates.tables import make_data

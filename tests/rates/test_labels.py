@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skbandit.measure._labels import check_pos_label, distinct, encode
+from skbandit.measure import distinct, encode
+from skbandit.measure._labels import check_pos_label
 from skbandit.rates import churn, recall
 
 pl = pytest.importorskip("polars", reason="polars is not installed")

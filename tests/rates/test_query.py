@@ -18,7 +18,7 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skbandit.measure._columns import Columns
+from skbandit.measure import Columns
 from skbandit.rates import positive_rate
 from skbandit.rates._query import MAX_DEPTH, MAX_LENGTH, Query, QueryError
 

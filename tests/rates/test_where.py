@@ -9,8 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 from skbandit import ConstrainedReduction, ConstrainedThreshold
 from skbandit.evaluation import rate_report_blocks
-from skbandit.measure._bind import bind_rate
-from skbandit.measure._columns import Columns
+from skbandit.measure import Columns, bind_rate
 from skbandit.rates import positive_rate, recall
 from tests.rates.tables import make_data
 

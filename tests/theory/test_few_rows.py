@@ -10,8 +10,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from skbandit.constrained._goals import Declared
-from skbandit.measure._columns import Columns, Data, Rows
-from skbandit.measure._score_limits import score_limits
+from skbandit.measure import Columns, Data, Rows, score_limits
 from skbandit.rates import error_rate, recall
 from tests.tiers import first
 

@@ -14,10 +14,17 @@ from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.rules._candidates import ThresholdSearch, best_threshold
-from skbandit.measure._bind import bind_constraints, bind_rate, expand, flatten_constraints
-from skbandit.measure._columns import Columns, Data, Rows
-from skbandit.measure._forms import LinearFractionalForms
-from skbandit.measure._score_limits import score_limits
+from skbandit.measure import (
+    Columns,
+    Data,
+    LinearFractionalForms,
+    Rows,
+    bind_constraints,
+    bind_rate,
+    expand,
+    flatten_constraints,
+    score_limits,
+)
 from skbandit.rates import (
     each,
     error_rate,

@@ -20,7 +20,7 @@ from skbandit.constrained.fits._weighted_fits import (
     WeightedTask,
     stacked,
 )
-from skbandit.measure._columns import Columns, Rows
+from skbandit.measure import Columns, Rows
 from skbandit.utils._sklearn_compat import weight_parameter
 
 RNG = np.random.default_rng(0)

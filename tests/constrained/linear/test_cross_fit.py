@@ -14,7 +14,7 @@ from skbandit.constrained.linear import _cross_fit, _folds
 from skbandit.constrained.linear._directions import FEW_COLUMNS, fit_logistic
 from skbandit.constrained.linear._folds import assign_to_folds, rows_to_fit
 from skbandit.constrained.solvers import AugmentedLagrangianSolver
-from skbandit.measure._columns import Columns, Data, Rows
+from skbandit.measure import Columns, Data, Rows
 from skbandit.rates import difference, false_positive_rate, positive_rate, ratio, recall
 from skbandit.utils._folds import folds_of_classes
 from tests.tiers import first

@@ -9,7 +9,7 @@ from skbandit.constrained.rules._choose import (
     choose,
     nearest_to_default,
 )
-from skbandit.measure._columns import Data, Rows
+from skbandit.measure import Data, Rows
 from skbandit.rates import error_rate, f1, positive_rate, recall
 from tests.constrained.rules.test_choose import GOALS, Z, bound, made
 from tests.tiers import first

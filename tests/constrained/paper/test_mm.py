@@ -26,7 +26,7 @@ from skbandit.constrained.solvers import (
     Solution,
     SolverError,
 )
-from skbandit.measure._columns import Columns, Data, Rows
+from skbandit.measure import Columns, Data, Rows
 from skbandit.rates import (
     difference,
     error_rate,

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from skbandit.constrained.paper._mm import majorize_minimize
 from skbandit.constrained.paper._problem import Point, ramp
 from skbandit.constrained.solvers import CvxpySolver
-from skbandit.measure._forms import nonnegative_rows
+from skbandit.measure import nonnegative_rows
 from skbandit.rates import (
     accuracy,
     error_rate,

@@ -20,8 +20,7 @@ from skbandit.constrained.rounds._multipliers import (
     rules_of_curve,
 )
 from skbandit.constrained.rules._curve import Curve
-from skbandit.measure._columns import Columns, Data, Rows
-from skbandit.measure._score_limits import score_limits
+from skbandit.measure import Columns, Data, Rows, score_limits
 from skbandit.rates import error_rate, f1, positive_rate, precision, recall, worst
 from tests.constrained.rules.test_choose import bound, made
 from tests.problems import bound_to_rows

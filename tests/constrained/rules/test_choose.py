@@ -9,8 +9,7 @@ from skbandit.constrained._goals import Declared
 from skbandit.constrained.rules import _candidates
 from skbandit.constrained.rules._candidates import ThresholdSearch
 from skbandit.constrained.rules._choose import choose, objective_scale
-from skbandit.measure._columns import Columns, Data, Rows
-from skbandit.measure._score_limits import score_limits
+from skbandit.measure import Columns, Data, Rows, score_limits
 from skbandit.prices._levels import (
     LEVELS,
     VIOLATION_COST,

@@ -16,8 +16,7 @@ from skbandit.constrained.paper._tolerances import RATE_TOL
 from skbandit.constrained.rules._candidates import best_threshold
 from skbandit.constrained.rules._groups import GroupSearch
 from skbandit.constrained.rules._limits import SharedRisk
-from skbandit.measure._columns import Columns, Data, Rows
-from skbandit.measure._score_limits import score_limits
+from skbandit.measure import Columns, Data, Rows, score_limits
 from skbandit.rates import (
     difference,
     each,

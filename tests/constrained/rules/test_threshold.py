@@ -11,8 +11,7 @@ from skbandit.constrained.paper._tolerances import FEASIBLE, RATE_TOL, USELESS
 from skbandit.constrained.paper._train import TrainingOptions, train
 from skbandit.constrained.rules._candidates import Threshold, best_threshold
 from skbandit.constrained.solvers import CvxpySolver
-from skbandit.measure._bind import bind_constraints, expand, flatten_constraints
-from skbandit.measure._columns import Columns, Data, Rows
+from skbandit.measure import Columns, Data, Rows, bind_constraints, expand, flatten_constraints
 from skbandit.rates import (
     error_rate,
     f1,
