@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from skbandit.constrained._goals import Declared, Goals
-from skbandit.constrained.paper._problem import compile_problem
-from skbandit.constrained.rules._limits import SeparateLimits
+from skbandit.constrained.paper import compile_problem
+from skbandit.constrained.rules import SeparateLimits
 from skbandit.measure import (
     Columns,
     Data,

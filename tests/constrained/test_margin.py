@@ -16,9 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.constrained._report import missed, report_table, with_margins
-from skbandit.constrained.linear._cross_fit import Candidates
-from skbandit.constrained.rules._candidates import RATE_TOL, best_threshold
-from skbandit.constrained.rules._limits import allowed_error
+from skbandit.constrained.linear import Candidates
+from skbandit.constrained.rules import RATE_TOL, allowed_error, best_threshold
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.measure import (
     Columns,

@@ -11,11 +11,11 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.rounds._rounds import Criterion, Round, best_round
-from skbandit.constrained.rules._groups import RuleSearch
+from skbandit.constrained.rounds import Criterion, Round, best_round
+from skbandit.constrained.rules import RuleSearch
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.measure import score_limits
-from skbandit.prices._levels import LEVELS, VIOLATION_COST, quantile_of
+from skbandit.prices import LEVELS, VIOLATION_COST, quantile_of
 from skbandit.rates import (
     difference,
     error_rate,

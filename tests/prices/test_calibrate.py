@@ -5,9 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from skbandit.prices._calibrate import calibrated
-from skbandit.prices._dual import DecisionProblem
-from skbandit.prices._promised import LESS, promised
+from skbandit.prices import LESS, DecisionProblem, calibrated, promised
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron
 
-from skbandit.prices._dual import (
+from skbandit.prices import (
     DecisionProblem,
     attainable,
     best_prices,

@@ -8,14 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from skbandit.prices._search import (
-    Family,
-    Outcomes,
-    Search,
-    best_rule,
-    prove_conflict,
-    representatives,
-)
+from skbandit.prices import Family, Outcomes, Search, best_rule, prove_conflict, representatives
 from tests.tiers import examples, first
 
 

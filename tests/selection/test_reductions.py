@@ -19,16 +19,21 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skbandit import SetSelectClassifier
 from skbandit.selection import PopularitySetSelector, logged_costs
-from skbandit.selection.reductions._all_pairs import AllPairs, learn_all_pairs
-from skbandit.selection.reductions._filter_tree import FilterTree, learn_filter_tree
-from skbandit.selection.reductions._pairwise import PlayedPairs, crossed, learn_pairwise
-from skbandit.selection.reductions._registry import (
+from skbandit.selection.reductions import (
+    NO_AD,
     REDUCTIONS,
     WITH_COSTS,
+    AllPairs,
+    Examples,
+    FilterTree,
+    PlayedPairs,
     bind_learner,
+    crossed,
     default_learner,
+    learn_all_pairs,
+    learn_filter_tree,
+    learn_pairwise,
 )
-from skbandit.selection.reductions._rule import NO_AD, Examples
 from tests.tiers import examples, first
 from tests.worlds import LEARNER, lowest, masks, population, refuses
 

@@ -28,8 +28,7 @@ from skbandit.selection._rounds import (
     settle_rounds,
     train_rounds,
 )
-from skbandit.selection.reductions._registry import REDUCTIONS
-from skbandit.selection.reductions._rule import NO_AD
+from skbandit.selection.reductions import NO_AD, REDUCTIONS
 from tests.tiers import first
 from tests.worlds import refuses, warns
 

@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
-from skbandit.selection.reductions._filter_tree import learn_filter_tree
+from skbandit.selection.reductions import learn_filter_tree
 from tests.tiers import first
 from tests.worlds import LEARNER, lowest, masks, population, refuses
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.rules._candidates import ThresholdSearch, best_threshold
+from skbandit.constrained.rules import ThresholdSearch, best_threshold
 from skbandit.measure import (
     Columns,
     Data,

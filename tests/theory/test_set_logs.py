@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from skbandit.selection._rounds import MASKED, run_rounds
-from skbandit.selection.reductions._filter_tree import FilterTree
-from skbandit.selection.reductions._rule import LowestCost
+from skbandit.selection.reductions import FilterTree, LowestCost
 from tests.tiers import first
 
 

@@ -29,7 +29,7 @@ from skbandit.selection._rounds import (
     replace_duplicates,
     run_rounds,
 )
-from skbandit.selection.reductions._rule import NO_AD
+from skbandit.selection.reductions import NO_AD
 
 ALARM = 1e-4
 

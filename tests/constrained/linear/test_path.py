@@ -14,9 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier, ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained import ConstraintPath, RampClassifier, constraint_path
-from skbandit.constrained.linear import _cross_fit, _path
-from skbandit.constrained.linear._cross_fit import Candidates
-from skbandit.constrained.linear._path import with_bound
+from skbandit.constrained.linear import Candidates, _cross_fit, _path, with_bound
 from skbandit.rates import (
     accuracy,
     churn,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from skbandit.constrained.paper._interface import hinge
+from skbandit.constrained.paper import hinge
 from skbandit.constrained.solvers import (
     ConvexProblem,
     CvxpySolver,

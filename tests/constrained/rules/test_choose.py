@@ -6,17 +6,9 @@ import pytest
 from scipy.stats import norm
 
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.rules import _candidates
-from skbandit.constrained.rules._candidates import ThresholdSearch
-from skbandit.constrained.rules._choose import choose, objective_scale
+from skbandit.constrained.rules import ThresholdSearch, _candidates, choose, objective_scale
 from skbandit.measure import Columns, Data, Rows, score_limits
-from skbandit.prices._levels import (
-    LEVELS,
-    VIOLATION_COST,
-    best_quantile,
-    level_of,
-    quantile_of,
-)
+from skbandit.prices import LEVELS, VIOLATION_COST, best_quantile, level_of, quantile_of
 from skbandit.rates import (
     difference,
     error_rate,
