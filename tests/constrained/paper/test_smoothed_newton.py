@@ -1,4 +1,4 @@
-"""Smoothed Newton alone; see test_second_order for both second-order solvers."""
+"""Smoothed Newton alone; see test_solvers for both second-order solvers."""
 
 import numpy as np
 import pytest
