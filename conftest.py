@@ -33,8 +33,10 @@ THEORY = ROOT / "tests" / "theory"
 LONG_PAGES = {
     ROOT / "docs" / page
     for page in (
+        "how_to/after_the_first_day.md",
         "how_to/constraints.md",
         "how_to/cvxpy.md",
+        "how_to/export.md",
         "how_to/selection.md",
         "user_guide/any_learner.md",
         "user_guide/budgets.md",
@@ -47,8 +49,8 @@ LONG_PAGES = {
 """Pages whose examples fit for seconds: thorough."""
 
 TIERS = ("default", "thorough", "all")
-MAX_EXAMPLES = {"default": 20, "thorough": 200, "all": 200}
-"""Examples per Hypothesis test, unless the test sets its own number."""
+MAX_EXAMPLES = {"default": 20, "thorough": 100, "all": 200}
+"""Examples per Hypothesis test, unless the test sets its own number; all of them run at night."""
 
 
 def pytest_addoption(parser):

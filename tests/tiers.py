@@ -15,7 +15,7 @@ def first(n, values):
 
 
 def examples(n):
-    """Settings of a Hypothesis test whose examples are slow: n in the thorough tier.
+    """Settings of a Hypothesis test whose examples are slow: n at night, half in the thorough tier.
 
     In the default tier a tenth of them, at least 3. Other tests have the number of conftest.py.
     """

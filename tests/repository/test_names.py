@@ -159,13 +159,17 @@ def classes_of_one_name(trees):
             yield f"{name}: {', '.join(sorted(at))}"
 
 
+@pytest.fixture(scope="module")
+def trees():
+    return {
+        path.relative_to(ROOT): ast.parse(path.read_text("utf-8")) for path in ROOT.rglob("*.py")
+    }
+
+
 @pytest.mark.parametrize(
     "check", [no_nouns, late_constants, of_several_values, classes_of_one_name]
 )
-def test_a_name_says_what_it_holds_and_means_one_thing(check):
-    trees = {
-        path.relative_to(ROOT): ast.parse(path.read_text("utf-8")) for path in ROOT.rglob("*.py")
-    }
+def test_a_name_says_what_it_holds_and_means_one_thing(check, trees):
     assert list(check(trees)) == []
 
 

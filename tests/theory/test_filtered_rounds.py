@@ -15,7 +15,7 @@ from tests.theory.test_set_rounds import Arbitrary
 from tests.tiers import first
 
 
-@pytest.mark.parametrize("seed", first(20, range(300)))
+@pytest.mark.parametrize("seed", first(20, range(100)))
 def test_duplicates_are_paid_for_in_regret(seed):
     """In round k, a duplicate has regret b - f_(1) of the ads not chosen, at least b - f_(k).
 

@@ -16,7 +16,7 @@ class Predictions:
         return self.g
 
 
-@pytest.mark.parametrize("seed", first(10, range(200)))
+@pytest.mark.parametrize("seed", first(10, range(100)))
 def test_masked_rounds_over_regression_are_direct_regression(seed):
     """The same sets, and so the bound of direct regression, without the square root of m."""
     rng = np.random.default_rng(seed)
@@ -68,7 +68,7 @@ def matches_of(allowed, answers, order):
     return field[0], played
 
 
-@pytest.mark.parametrize("seed", first(10, range(300)))
+@pytest.mark.parametrize("seed", first(10, range(100)))
 def test_the_offset_tree_in_masked_rounds(seed):
     """m times the tree's regret, whatever the logger, the answers and the order of the leaves."""
     rng = np.random.default_rng(seed)
