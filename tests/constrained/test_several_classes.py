@@ -410,15 +410,15 @@ def test_several_goals_that_bind_share_the_risk():
 @pytest.mark.thorough
 @pytest.mark.parametrize(("n_classes", "n"), [(3, 600), (10, 2000)])
 def test_levels_are_kept_on_new_rows(n_classes, n):
-    """Level .9 of floors within reach, 40 populations' rows each.
+    """Level .9 of floors within reach, 24 populations' rows each.
 
-    If the level were .85 exactly, fewer than 28 of 40 would be kept in one of 150 runs.
+    If the level were .85 exactly, fewer than 17 of 24 would be kept in one of 50 runs.
     """
     n_kept = n_fits = 0
     shares = np.geomspace(1, 5, n_classes)
-    for seed in range(40):
+    for seed in range(24):
         X, y = make_classification(
-            n + 20_000, n_features=20, n_informative=10, n_classes=n_classes,
+            n + 10_000, n_features=20, n_informative=10, n_classes=n_classes,
             n_clusters_per_class=1, weights=shares / shares.sum(), random_state=seed,
         )  # fmt: skip
         model = LogisticRegression(max_iter=1000).fit(X[:n], y[:n])
@@ -434,7 +434,7 @@ def test_levels_are_kept_on_new_rows(n_classes, n):
         predicted = clf.predict(X[n:])
         values = [one.rate.value(y[n:], predicted) - one.bound for one in goals]
         n_kept, n_fits = n_kept + (min(values) >= 0), n_fits + 1
-    assert n_fits >= 25
+    assert n_fits >= 15
     assert n_kept >= 0.7 * n_fits
 
 

@@ -201,11 +201,11 @@ def test_slates_that_prefer_an_arm():
 def test_alarms_about_uniform_logs():
     """At most 1% by the union bound; Freedman's inequality leaves a tenth of that."""
     alarms = 0
-    for seed in range(1000):
+    for seed in range(500):
         rng = np.random.default_rng(seed)
         n, n_arms = int(rng.choice([50, 300, 1000])), int(rng.choice([2, 5, 30]))
         X = pd.DataFrame(rng.normal(size=(n, 5)))
         X["level"], X["heavy"] = rng.choice([*"xyz"], n), rng.exponential(size=n) ** 3
         y = pd.DataFrame({"action": rng.integers(n_arms, size=n), "reward": 0.0})
         alarms += noticed(X, y)
-    assert alarms <= 10
+    assert alarms <= 5

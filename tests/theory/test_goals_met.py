@@ -2,8 +2,8 @@
 
 Rows are normal given their label and group, so the rates of a linear rule are known exactly. All
 seeds are fixed. For other seeds each comparison with a binomial count fails an implementation
-that keeps its level with probability 1e-4 at most. A level holds approximately (directions and
-thresholds are chosen among many); 60 runs tell a level of .9 from one of .65 nine times in ten.
+that keeps its level with probability 1e-3 at most. A level holds approximately (directions and
+thresholds are chosen among many); 30 runs tell a level of .9 from one of .65 two times in three.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.rates import difference, each, false_positive_rate, positive_rate, recall
 
-ALARM = 1e-4
+ALARM = 1e-3
 N, D, SHARES = 1000, 10, (0.5, 0.3)
 """Rows, columns, and the share of positives in groups 0 and 1, which are equally large."""
 
@@ -109,14 +109,14 @@ def test_the_population_is_what_it_says():
 @pytest.mark.parametrize("name", GOALS)
 @pytest.mark.parametrize("make", [ramp, threshold])
 def test_goals_hold_as_often_as_the_level_says(make, name):
-    assert times_met(make(0.9), name, 40) >= binom.ppf(ALARM, 40, 0.9)
+    assert times_met(make(0.9), name, 30) >= binom.ppf(ALARM, 30, 0.9)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", GOALS)
 def test_goals_hold_more_often_than_not_by_default(name):
     """0.8 is asked for, less where it is too dear: .6 at least."""
-    assert times_met(ramp(None), name, 40) >= binom.ppf(ALARM, 40, 0.6)
+    assert times_met(ramp(None), name, 30) >= binom.ppf(ALARM, 30, 0.6)
 
 
 @pytest.mark.thorough

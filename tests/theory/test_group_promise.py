@@ -35,7 +35,7 @@ def population_recall(thresholds):
     return 1 - ndtr(thresholds - SHIFT - 1.5)
 
 
-def allowed(n_runs, error, false_alarm=1e-4):
+def allowed(n_runs, error, false_alarm=1e-3):
     """Failures that a promise with this error has in n_runs, but with this probability."""
     return binom.ppf(1 - false_alarm, n_runs, error)
 
@@ -44,7 +44,7 @@ def allowed(n_runs, error, false_alarm=1e-4):
 @pytest.mark.parametrize("n", [300, 1200])
 def test_recall_of_every_group_by_exact_limits(n):
     """Three limits, each at 1 - .1/3, monotone in the threshold of its own group."""
-    rng, runs, failures = np.random.default_rng(n), 100, 0
+    rng, runs, failures = np.random.default_rng(n), 60, 0
     goals = each(recall, by="g") >= 0.7
     for _ in range(runs):
         X, y, table = drawn(rng, n)
@@ -60,7 +60,7 @@ def test_recall_of_every_group_by_exact_limits(n):
 @pytest.mark.thorough
 def test_parity_by_score_limits_is_near_its_level():
     """Pairs that nearly bind share the error; the choice of thresholds costs a little."""
-    rng, runs, failures = np.random.default_rng(0), 60, 0
+    rng, runs, failures = np.random.default_rng(0), 40, 0
     goals = difference(positive_rate, by="g") <= 0.1
     for _ in range(runs):
         X, y, table = drawn(rng, 1500)

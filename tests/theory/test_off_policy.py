@@ -131,14 +131,19 @@ def test_doubly_robust_estimates_vary_least(link):
 WRONG_MODEL = DummyRegressor(strategy="constant", constant=-3.0)
 
 
+@functools.cache
+def by_a_wrong_model():
+    return estimates(doubly_robust, "linear", reward_model=WRONG_MODEL, cv=2)
+
+
 def test_doubly_robust_by_its_propensities():
     """The reward model may be anything."""
-    mean, _, truth = estimates(doubly_robust, "linear", reward_model=WRONG_MODEL, cv=2)
+    mean, _, truth = by_a_wrong_model()
     assert unbiased(mean - truth)
 
 
 def test_a_good_reward_model_lowers_the_spread():
-    mean, _, truth = estimates(doubly_robust, "linear", reward_model=WRONG_MODEL, cv=2)
+    mean, _, truth = by_a_wrong_model()
     good, _, _ = estimates_by_all("linear")["dr"]
     assert less_variable(good - truth, mean - truth)
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import skbandit
+from skbandit import GLMUCBPolicy
 from skbandit.utils import _code_folder, _compiled
 from skbandit.utils._code_folder import (
     UNUSED_DAYS,
@@ -341,20 +342,17 @@ def test_the_folder_for_caches(platform, environment, expected, monkeypatch):
 
 
 STEP = """
-import json, sys
+import json, pickle, sys
+from pathlib import Path
 import numpy as np
-from skbandit import GLMUCBPolicy
-from skbandit.bandit.links import logistic
-policy = GLMUCBPolicy(ucb="U1", mean="M1", random_state=0)
-X, actions = np.eye(4), [0, 1, 0, 1]
-policy.fit(X, actions, reward=[1.0, 0.0, 1.0, 1.0])
+policy = pickle.loads(Path(sys.argv[1]).with_name("policy").read_bytes())
 assert sys.modules["skbandit"].__file__.startswith(sys.argv[1])
-print(json.dumps(policy.decision_function(X).tolist()))
+print(json.dumps(policy.decision_function(np.eye(4)).tolist()))
 """
 
 
 def run_in(target, cache):
-    """Scores of a policy with the package installed in `target`."""
+    """Scores of the policy with the package installed in `target`."""
     environment = os.environ | {"PYTHONPATH": str(target), "NUMBA_CACHE_DIR": str(cache)}
     run = subprocess.run(
         [sys.executable, "-c", STEP, str(target)],
@@ -374,6 +372,9 @@ def test_an_upgrade_leaves_no_old_code_in_use(tmp_path):
     pytest.importorskip("hatchling", reason="hatchling is not installed")
     root = Path(skbandit.__file__).parents[1]
     target, cache = tmp_path / "site", tmp_path / "cache"
+    policy = GLMUCBPolicy(ucb="U1", mean="M1", random_state=0)
+    policy.fit(np.eye(4), [0, 1, 0, 1], reward=[1.0, 0.0, 1.0, 1.0])
+    (tmp_path / "policy").write_bytes(pickle.dumps(policy))  # scores alone are compiled anew
     outputs = []
     for version in ("old", "new"):
         source = tmp_path / version

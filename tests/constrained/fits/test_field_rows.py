@@ -116,7 +116,7 @@ def test_a_level_is_kept_for_people_with_equal_features():
     rng, kept = np.random.default_rng(0), 0
     X_new, y_new = people(20_000, rng)
     for _ in range(20):
-        forest = RandomForestClassifier(60, random_state=0)
+        forest = RandomForestClassifier(20, random_state=0)
         clf = ConstrainedThreshold(forest, false_positive_rate(), recall() >= 0.7)
         clf.set_params(confidence_level=0.9).fit(*people(3000, rng))
         kept += recall().value(y_new, clf.predict(X_new)) >= 0.7
