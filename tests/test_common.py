@@ -84,18 +84,15 @@ ESTIMATORS = [  # one of each class
 
 VARIANTS = [
     ConstrainedRampClassifier(),
-    RampClassifier(constraints=[error_rate() <= 0.6], init="zeros", solver="newton"),
-    ConstrainedRampClassifier(constraints=[error_rate() <= 0.6], solver="newton"),
-    ConstrainedRampClassifier(constraints=[error_rate() <= 0.6, accuracy() >= 0.1]),
-    RampClassifier(accuracy(), threshold=False),
-    ConstrainedThreshold(LogisticRegression(max_iter=1000), cv=3),
-    ConstrainedThreshold(RidgeClassifier(), cv=3),
+    RampClassifier(accuracy(), [error_rate() <= 0.6], init="zeros"),
+    ConstrainedRampClassifier(
+        constraints=[error_rate() <= 0.6, accuracy() >= 0.1], solver="newton"
+    ),
     ConstrainedThreshold(
         RidgeClassifier(), accuracy(), [error_rate() <= 0.6, accuracy() >= 0.1], cv=3
     ),
-    ConstrainedReduction(LogisticRegression(max_iter=1000), accuracy(), cv=3),
     ConstrainedReduction(
-        RidgeClassifier(), constraints=[error_rate() <= 0.6, accuracy() >= 0.1], cv=3
+        RidgeClassifier(), accuracy(), [error_rate() <= 0.6, accuracy() >= 0.1], cv=3
     ),
     # four ads: normal equations, one regressor for all, one for each
     WidenedRegression(n_select=3),

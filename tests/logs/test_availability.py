@@ -236,10 +236,6 @@ def as_rows(mask, labels):
     return [[label for label, flag in zip(labels, row, strict=True) if flag] for row in mask]
 
 
-def as_index(labels):
-    return pd.Index(labels, dtype=object, tupleize_cols=False)
-
-
 def pools_of(available, labels, n_rows=4):
     codes = {label: k for k, label in enumerate(labels)}
     pools = read_pools(available, n_rows, codes)

@@ -214,7 +214,7 @@ def recalls(level, times, make):
 
 
 def test_a_threshold_on_out_of_fold_scores():
-    times = 100
+    times = 60
 
     def make(level):
         return ConstrainedThreshold(
