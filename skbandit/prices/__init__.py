@@ -6,9 +6,6 @@
 Tests take names from here, so that files may change behind the door.
 """
 
-from skbandit.prices._actions import ActionProblem as ActionProblem
-from skbandit.prices._actions import Use as Use
-from skbandit.prices._actions import Uses as Uses
 from skbandit.prices._calibrate import calibrated as calibrated
 from skbandit.prices._dual import DecisionProblem as DecisionProblem
 from skbandit.prices._dual import attainable as attainable

@@ -5,15 +5,8 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron
 
-from skbandit.prices import (
-    ActionProblem,
-    DecisionProblem,
-    Use,
-    Uses,
-    attainable,
-    best_prices,
-    conflicting,
-)
+from skbandit.prices._actions import ActionProblem, Use, Uses
+from skbandit.prices._dual import DecisionProblem, attainable, best_prices, conflicting
 
 
 def random_problem(seed, n=60, D=5, n_select=1):
