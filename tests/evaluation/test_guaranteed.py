@@ -25,9 +25,6 @@ from skbandit.exceptions import ReplayCoverageWarning
 from tests.tiers import first
 from tests.worlds import Greedy, ips, logged, refuses, snips, uniform_log
 
-ALARM = 1e-4
-
-
 # --- limits as theorems ------------------------------------------------------------------
 
 
@@ -146,10 +143,10 @@ def test_coverage(draw, p, n):
 def test_coverage_at_all_times_at_once(draw, p):
     """A gambler looks at the interval after 1, 2, 4, ... events, and stops when it misses.
 
-    At 80%, 200 logs would show more than 69 failures with probability 1e-6.
+    At 80%, 100 logs would show more than 34 failures with probability 3e-4.
     """
     failures = 0
-    for seed in range(200):
+    for seed in range(100):
         reward, weight, largest = draw(p)(np.random.default_rng(seed), 4096)
         total, start, missed = None, 0, False
         for end in 2 ** np.arange(2, 13):
@@ -159,7 +156,7 @@ def test_coverage_at_all_times_at_once(draw, p):
             low, high = total.interval(0.8)
             missed |= not low <= p <= high
         failures += missed
-    assert failures <= 69
+    assert failures <= 34
 
 
 def reinforced(rng, n):
