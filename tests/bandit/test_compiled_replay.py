@@ -105,14 +105,17 @@ def log():
     return (log.X.to_numpy() > 0).astype(float), log.y
 
 
-@pytest.mark.parametrize(
-    "options",
-    first(1, [
-        {}, {"deployment_share": 0.3, "acceptance": 0.2, "subsample": 0.9, "max_accepted": 60},
-        {"rule": "predict"}, {"learn": False},
-    ]), ids=str,
-)  # fmt: skip
-@pytest.mark.parametrize("name", first(len(QUICK), dict.fromkeys(QUICK) | POLICIES))
+OPTIONS = [
+    {"deployment_share": 0.3, "acceptance": 0.2, "subsample": 0.9, "max_accepted": 60},
+    {"rule": "predict"},
+    {"learn": False},
+]
+NAMES = list(dict.fromkeys(QUICK) | POLICIES)
+CASES = [(name, {}) for name in NAMES] + [(name, OPTIONS[k % 3]) for k, name in enumerate(NAMES)]
+"""Each policy as it is and with one of the options in turn."""
+
+
+@pytest.mark.parametrize(("name", "options"), first(len(QUICK), CASES), ids=str)
 def test_identical(name, options, log):
     fast, slow = (
         replay(kind(**{"random_state": 3} | POLICIES[name][2]), *log, random_state=1, **options)

@@ -180,7 +180,7 @@ FORMS.append(difference(recall() - false_positive_rate(), by="g"))
 @pytest.mark.filterwarnings(
     "ignore:Fewer than 20 rows", "ignore::sklearn.exceptions.UndefinedMetricWarning"
 )
-@pytest.mark.parametrize("seed", first(1, [1, 0, *range(2, 300)]))
+@pytest.mark.parametrize("seed", first(1, [1, 0, *range(2, 100)]))
 def test_every_value_is_in_its_interval(seed):
     """All rates, differences and ratios of all pairs of groups, of small tables."""
     rng = np.random.default_rng(seed)

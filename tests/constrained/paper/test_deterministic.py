@@ -98,7 +98,7 @@ def test_training_from_zero_is_the_run_of_the_paper():
 
 
 @pytest.mark.parametrize("alpha", first(1, [0.01, 0.1]))
-@pytest.mark.parametrize("seed", first(1, [413, *range(400, 413), *range(414, 452)]))
+@pytest.mark.parametrize("seed", first(1, [413, *range(400, 413), *range(414, 426)]))
 def test_precision_ends_at_a_rule_though_the_ramp_runs_out_of_positives(seed, alpha):
     """The ramp's precision is best where hardly any is left: there it is 0/0 but for rounding."""
     rng = np.random.default_rng(seed)
