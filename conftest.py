@@ -33,11 +33,11 @@ THEORY = ROOT / "tests" / "theory"
 LONG_PAGES = {
     ROOT / "docs" / page
     for page in (
-        "how_to/after_the_first_day.md",
         "how_to/constraints.md",
         "how_to/cvxpy.md",
         "how_to/export.md",
         "how_to/selection.md",
+        "how_to/after_the_first_day.md",
         "user_guide/any_learner.md",
         "user_guide/budgets.md",
         "user_guide/egregious.md",
