@@ -188,7 +188,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights, in the objective, in every constraint, and in the training of
-            `estimator` if its `fit` accepts them.
+            `estimator` if its `fit` accepts them. Their unit matters to a penalty of `estimator`
+            alone, which gets them as they are.
         attributes : DataFrame with n_samples rows, or dict of arrays, default=None
             Columns that constraints name and the model need not see. Columns of X, if it is
             a DataFrame, can be named too. Cross-validation slices a DataFrame.

@@ -321,7 +321,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             table with one column per arm, an array's in the order of their labels. None is all
             arms of the log.
         sample_weight : array-like of shape (n_events,), default=None
-            Number of events that each one counts for.
+            Weights of the events, in any unit.
         groups : array-like of shape (n_events,), default=None
             Events of one value, such as a person, are dependent and share a fold of the reward
             models. None makes each event independent.
@@ -376,6 +376,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         if log.propensity is None and not labels_only:
             check_uniform(log, X)
         weight = check_row_weights(sample_weight, len(log), "sample_weight")
+        weight = weight / weight[weight > 0].mean()  # penalties and shrinkage have no unit
         labels, action = log.arms, log.action.astype(np.intp)
         allowed = log.available_mask(len(labels))
         # equal rewards would all be predicted
