@@ -23,6 +23,7 @@ from skbandit.logs import (
     count_actions,
     cross_fitted_rewards,
     dr_costs,
+    expected_reward,
     find_dependence_of_pools,
     ips_costs,
     label_array,
@@ -128,7 +129,7 @@ class RewardsByClassifier(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         if self.classifier_ is None:
             return np.full(count_rows(X), self.lowest_)
-        return self.lowest_ + self.range_ * self.classifier_.predict_proba(X)[:, 1]
+        return self.lowest_ + self.range_ * expected_reward(self.classifier_, X)
 
 
 def _inner_has(method: str) -> Callable[[Any], bool]:
