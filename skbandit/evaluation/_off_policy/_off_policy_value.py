@@ -22,12 +22,17 @@ from skbandit.logs import (
     column_names,
     cross_fitted_rewards,
     expected_reward,
+    range_of,
     read_block,
     sum_over_blocks,
+    within_range,
 )
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._trials import labels_of_groups, read_groups, warn_of_few_groups
 from skbandit.utils._validation import as_labels, warn
+
+SHOWS_RANGE = 100
+"""Events of a block from which on its rewards show their range."""
 
 
 def off_policy_value(
@@ -319,7 +324,8 @@ def off_policy_blocks(
         For the doubly robust methods: a regressor (or a classifier with predict_proba) per arm
         label, or one object with ``predict_reward(X)`` and `arms_`, such as a `GLMUCBPolicy`. It
         must be fitted in advance, to events outside this log: cross-fitting would take a second
-        pass. "dr" is unbiased whatever the model predicts. None omits these methods.
+        pass. "dr" is unbiased whatever the model predicts; predictions far outside of the range of
+        the block's rewards are clipped to it, with a warning. None omits these methods.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
     reward : str, default=None
@@ -460,6 +466,9 @@ class _Task:
         if evaluated.of_arms is not None:
             check_block_arms(evaluated.log, self.arms)
         q = None if self.reward_model is None else _predict_rewards(self.reward_model, X, evaluated)
+        if q is not None and (self.reward_range is not None or len(y) >= SHOWS_RANGE):
+            low, high = self.reward_range or range_of(evaluated.log.reward)
+            q = within_range(q, (low, high), np.arange(len(q))) if low < high else q
         return LogSums.of(evaluated.events(q), self.reward_range, group=group)
 
 

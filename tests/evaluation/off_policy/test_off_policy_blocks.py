@@ -195,6 +195,24 @@ def test_dask_reads_parquet(tmp_path):
     assert_same(off_policy_blocks(policy, dd.read_parquet(tmp_path), features=features), expected)
 
 
+@pytest.mark.parametrize("wild", [1e6, -1e12])
+@pytest.mark.parametrize("of_arms", [True, False])
+def test_a_wild_context_is_told_and_moves_no_estimate(wild, of_arms):
+    """Its prediction is clipped to the range of the block's rewards, as in memory."""
+    far = X.copy()
+    far.iloc[7, 0] = wild
+    model = dict.fromkeys(range(4), MODEL) if of_arms else POLICY
+    if not of_arms:  # whose predictions are not probabilities
+        model = GLMUCBPolicy(link="linear", random_state=0).fit(LOG.X[:1000], LOG.y[:1000])
+    given = {"reward_model": model, "arms": range(4)}
+    chosen = GLMUCBPolicy(random_state=0).fit(LOG.X[:1000], LOG.y[:1000])
+    wanted = off_policy_blocks(chosen, [(X, Y)], **given)
+    with pytest.warns(UserWarning, match="row 7: a model predicts .* clipped"):
+        estimates = off_policy_blocks(chosen, [(far, Y)], **given)
+    for name, estimate in estimates.items():
+        assert abs(estimate.mean_reward - wanted[name].mean_reward) < 0.02, name
+
+
 @pytest.mark.parametrize("most", [2**16, 500])
 def test_ids_in_several_blocks_are_told(monkeypatch, most):
     """Of the least hashes, which are the same in any order of the blocks, all repeats count."""
