@@ -5,9 +5,18 @@ import math
 import os
 from pathlib import Path
 
-FOLDER = Path(os.environ.get("SERVICE_FOLDER", "service_data"))
 STATE = "policy.joblib"
 N_FEATURES = 2
+
+
+def read_folder(text):
+    """Folder of the database and the state, which need not be there yet."""
+    folder = Path(text)
+    if not text.strip() or (folder.exists() and not folder.is_dir()):
+        raise SystemExit(f"SERVICE_FOLDER is {text!r}: it must be the path of a folder.")
+    if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+        raise SystemExit(f"SERVICE_FOLDER is {text!r}: this process may not write there.")
+    return folder
 
 
 def read_within(text):
@@ -31,6 +40,7 @@ def read_arms(text):
     return arms
 
 
+FOLDER = read_folder(os.environ.get("SERVICE_FOLDER", "service_data"))
 WITHIN = read_within(os.environ.get("SERVICE_WITHIN", "600"))
 ARMS = read_arms(os.environ.get("SERVICE_ARMS", "a,b,c"))
 

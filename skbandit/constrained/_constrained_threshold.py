@@ -30,7 +30,7 @@ from skbandit.constrained.rules._limits import SharedRisk
 from skbandit.measure import Data
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._folds import FOLDS, default_folds
-from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, available_if
+from skbandit.utils._sklearn_compat import HasMethods, HasScores, Interval, StrOptions, available_if
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -259,7 +259,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [
             HasMethods(["fit", "predict_proba"]),
-            HasMethods(["fit", "decision_function"]),
+            HasScores(),
         ],
         "objective": "no_validation",
         "constraints": "no_validation",

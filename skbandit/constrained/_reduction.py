@@ -37,7 +37,13 @@ from skbandit.measure import RATE_TOL, Data, satisfied
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import report_progress, seed_for, seeded
 from skbandit.utils._folds import FEW_FOLDS, FOLDS, default_folds
-from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, weight_parameter
+from skbandit.utils._sklearn_compat import (
+    HasMethods,
+    HasScores,
+    Interval,
+    StrOptions,
+    weight_parameter,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,7 +212,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [
             HasMethods(["fit", "predict_proba"]),
-            HasMethods(["fit", "decision_function"]),
+            HasScores(),
             HasMethods(["fit", "predict_indicator"]),
         ],
         "objective": "no_validation",

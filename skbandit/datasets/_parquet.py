@@ -26,7 +26,7 @@ __all__ = ["read_parquet_log"]
 
 Block = TypeVar("Block")
 
-_COLUMN_NAMES = ("action", "reward", "propensity", "timestamp", "available")
+_COLUMN_NAMES = ("action", "reward", "propensity", "timestamp", "available", "id")
 
 TABLE_ROWS = 500_000
 """Rows of a table of `read_parquet_tables`: fewer take longer, more need more memory."""
@@ -65,7 +65,8 @@ def read_parquet_log(
 
         - ``X``: DataFrame of the features.
         - ``y``: DataFrame of ``action``, ``reward`` and, if present, ``propensity``,
-          ``timestamp`` and ``available``, which holds tuples of labels.
+          ``timestamp``, ``available``, which holds tuples of labels, and ``id``, by which events
+          that occur twice are told.
 
     Raises
     ------
@@ -113,6 +114,8 @@ def read_parquet_log(
         raise ValueError(f"features contains column {twice[0]!r} twice.")
     renamed = _read_names(names)
     columns = {name: renamed.get(name, name) for name in _COLUMN_NAMES}
+    if columns["id"] in features:
+        del columns["id"]
     opened = _open_dataset(source, "source")
     _check_columns(opened.schema, features, columns, as_labels(renamed.values(), "names"))
     present = {name: column for name, column in columns.items() if column in opened.schema.names}

@@ -23,6 +23,7 @@ from skbandit.logs import (
     count_actions,
     cross_fitted_rewards,
     dr_costs,
+    expected_reward,
     find_dependence_of_pools,
     ips_costs,
     label_array,
@@ -128,7 +129,7 @@ class RewardsByClassifier(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         if self.classifier_ is None:
             return np.full(count_rows(X), self.lowest_)
-        return self.lowest_ + self.range_ * self.classifier_.predict_proba(X)[:, 1]
+        return self.lowest_ + self.range_ * expected_reward(self.classifier_, X)
 
 
 def _inner_has(method: str) -> Callable[[Any], bool]:
@@ -321,7 +322,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             table with one column per arm, an array's in the order of their labels. None is all
             arms of the log.
         sample_weight : array-like of shape (n_events,), default=None
-            Number of events that each one counts for.
+            Weights of the events, in any unit.
         groups : array-like of shape (n_events,), default=None
             Events of one value, such as a person, are dependent and share a fold of the reward
             models. None makes each event independent.
@@ -376,6 +377,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         if log.propensity is None and not labels_only:
             check_uniform(log, X)
         weight = check_row_weights(sample_weight, len(log), "sample_weight")
+        weight = weight / weight[weight > 0].mean()  # penalties and shrinkage have no unit
         labels, action = log.arms, log.action.astype(np.intp)
         allowed = log.available_mask(len(labels))
         # equal rewards would all be predicted

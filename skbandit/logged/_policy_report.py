@@ -18,7 +18,7 @@ from skbandit.prices._dual import Prices
 from skbandit.utils._fitted_rows import events_of_log, share_fitted, warn_of_fitted_rows
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._trials import of_several_rows, read_groups
-from skbandit.utils._validation import check_row_weights, in_memory
+from skbandit.utils._validation import check_row_weights, in_memory, warn_if_reordered
 
 
 def report_on(
@@ -34,6 +34,7 @@ def report_on(
     """See `ConstrainedPolicy.constraint_report`; `policy` is fitted."""
     X, y, attributes = map(in_memory, (X, y, attributes))
     tables = X, y
+    warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
     bounded = policy._goals.bounded_outcomes
     log = (
         None

@@ -32,6 +32,7 @@ from skbandit.logs._arms import read_mask as read_mask
 from skbandit.logs._arms import read_pools as read_pools
 from skbandit.logs._blocks import ReplayRequest as ReplayRequest
 from skbandit.logs._blocks import ReplaysLogs as ReplaysLogs
+from skbandit.logs._blocks import SeenIds as SeenIds
 from skbandit.logs._blocks import as_blocks as as_blocks
 from skbandit.logs._blocks import check_block_arms as check_block_arms
 from skbandit.logs._blocks import noting as noting

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 
-from skbandit.logs._log import Log, columns_of
+from skbandit.logs._log import Log, columns_of, ids_of
 from skbandit.utils._exact import exact_table
 from skbandit.utils._sklearn_compat import import_optional
-from skbandit.utils._validation import method_that_loads
+from skbandit.utils._validation import method_that_loads, warn
 
 _IN_BLOCK = "In block {}, counted from 0."
+
+MOST_IDS = 2**16
+"""Ids that are compared between blocks: those of the least hashes, wherever they occur."""
 
 
 def as_blocks(blocks: Any) -> Iterable[Any]:
@@ -176,6 +180,42 @@ def noting(note: str) -> Iterator[None]:
     except Exception as error:
         error.add_note(note)
         raise
+
+
+@dataclass(frozen=True)
+class SeenIds:
+    """Ids of events and in how many blocks each occurs; those of disjoint blocks add up.
+
+    The least hashes so far include the least ones of all blocks, so that these are counted in all.
+    """
+
+    hashes: np.ndarray  # sorted, MOST_IDS at most
+    n_blocks: np.ndarray
+
+    @classmethod
+    def of(cls, y: Any) -> SeenIds:
+        """The ids of one block; repeats within it are told by `warn_of_repeats`."""
+        text = ids_of(y).to_numpy(dtype=object)
+        hashes = np.unique(pd.util.hash_array(text, categorize=False))[:MOST_IDS]
+        return cls(hashes, np.ones(len(hashes), dtype=np.int64))
+
+    def __add__(self, other: SeenIds) -> SeenIds:
+        hashes, place = np.unique(np.append(self.hashes, other.hashes), return_inverse=True)
+        n_blocks = np.zeros(len(hashes), dtype=np.int64)
+        np.add.at(n_blocks, place, np.append(self.n_blocks, other.n_blocks))
+        return SeenIds(hashes[:MOST_IDS], n_blocks[:MOST_IDS])
+
+    def warn(self, function: str) -> None:
+        """Warn of ids that occur in several blocks."""
+        n_repeated = int((self.n_blocks > 1).sum())
+        if n_repeated:
+            warn(
+                f"{function}: {n_repeated:,} of {len(self.hashes):,} ids that were compared occur "
+                f"in several blocks, up to {self.n_blocks.max():,}, as if a file were read twice, "
+                "and their events count again. Leave out copies; if ids are of people, rename the "
+                "column.",
+                UserWarning,
+            )
 
 
 @dataclass(frozen=True)

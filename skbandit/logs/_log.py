@@ -72,7 +72,9 @@ def column_names(y: Any) -> list[Any] | None:
     """Column names of a table, dict or structured array; None if it has no named columns."""
     if isinstance(y, Mapping):
         return list(y)
-    names = getattr(y, "columns", None)
+    names = getattr(y, "column_names", None)  # of pyarrow, whose columns are arrays
+    if names is None:
+        names = getattr(y, "columns", None)
     if names is None:
         names = getattr(getattr(y, "dtype", None), "names", None)
     return None if names is None else list(names)
@@ -326,12 +328,17 @@ def read_log(
     return Log(label_array(codes), action, rewards, propensities, pools, times)
 
 
+def ids_of(y: Any) -> pd.Series:
+    """The ids of a log's events as text, by row; of rows and logs without ids, none."""
+    values = y["id"] if "id" in (column_names(y) or []) else []
+    values = values.to_numpy() if hasattr(values, "to_numpy") else list(values)
+    ids = pd.Series(values, dtype=object)
+    return ids[ids.notna()].map(repr)  # of lists, too, and 1 is not True
+
+
 def warn_of_repeats(y: Any) -> None:
     """Warn of choices that occur twice in a log, by its column of ids, if it has one."""
-    if "id" not in (column_names(y) or []):
-        return
-    ids = pd.Series(list(y["id"]), dtype=object)
-    ids = ids[ids.notna()].map(repr)  # of lists, too, and 1 is not True
+    ids = ids_of(y)
     copies = ids[ids.duplicated()]
     if len(copies):
         first = ids.index[ids == copies.iloc[0]][0]
@@ -368,8 +375,12 @@ def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
     if not np.isfinite(numbers.sum()):  # fast; but a sum of finite numbers may overflow
         bad = np.flatnonzero(~np.isfinite(numbers))
         if len(bad):
-            value = "missing" if np.isnan(numbers[bad[0]]) else f"{numbers[bad[0]]}"
-            raise ValueError(f"{name} is {value} on row {bad[0]}.")
+            if not np.isnan(numbers[bad[0]]):
+                raise ValueError(f"{name} is {numbers[bad[0]]} on row {bad[0]}.")
+            raise ValueError(
+                f"{name} is missing on row {bad[0]}. Leave out the rows whose {name} is not known "
+                "yet: all columns of a row are learned together."
+            )
     return numbers
 
 

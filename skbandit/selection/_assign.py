@@ -428,6 +428,11 @@ def _read_counts(counts: Any, ads: np.ndarray, name: str, absent: float) -> np.n
     """Numbers of rows in the order of `ads`, `absent` where there is no bound."""
     if counts is None:
         return np.full(len(ads), absent)
+    if getattr(counts, "ndim", 1) == 2:
+        raise ValueError(
+            f"{name} is a table of shape {counts.shape}: pass one number per ad, such as a column "
+            "of it as a Series with the labels of the ads, or a dict."
+        )
     if hasattr(counts, "items"):
         by_label = {plain_labels([label])[0]: number for label, number in counts.items()}
         if len(by_label) < len(counts):

@@ -302,9 +302,12 @@ def check_n_outputs(fitted: Any, X: Any, n_outputs: int) -> None:
 
 
 def check_n_classes(fitted: Any, n_classes: int) -> None:
-    """Require that a classifier knows the classes 0, 1, ... it was passed; frozen ones need not."""
+    """Require that a classifier knows the classes 0, 1, ... it was passed, in any order.
+
+    Frozen ones need not.
+    """
     classes = np.asarray(getattr(fitted, "classes_", range(n_classes))).tolist()
-    if classes != list(range(n_classes)):
+    if len(classes) != n_classes or set(classes) != set(range(n_classes)):
         raise ValueError(
             f"{type(fitted).__name__} has the classes {first_few(classes)}, but its fit was passed "
             f"{first_few(range(n_classes))}: pass a learner that is not fitted yet."

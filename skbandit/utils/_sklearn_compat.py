@@ -32,6 +32,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
+    "HasScores",
     "Interval",
     "LinearClassifierMixin",
     "StrOptions",
@@ -48,6 +49,19 @@ __all__ = [
     "takes_weights",
     "weight_parameter",
 ]
+
+
+class HasScores(HasMethods):
+    """Require `fit` and `decision_function`; the message names ensembles that can have scores."""
+
+    def __init__(self) -> None:
+        super().__init__(["fit", "decision_function"])
+
+    def __str__(self) -> str:
+        return (
+            f"{super().__str__()} (a StackingClassifier has scores with final_estimator="
+            "LogisticRegression(), a VotingClassifier with voting='soft')"
+        )
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Method]:

@@ -181,7 +181,7 @@ def labels_of_groups(
     n_rows : int
     *tables : object
         The rows as passed by the user: a Series with the labels of the first pandas object among
-        them is put in its order.
+        them is put in its order, with a warning if that is another one.
     name : str
         Name of the parameter.
 
@@ -199,6 +199,13 @@ def labels_of_groups(
     if isinstance(groups, pd.Series) and framed and not groups.index.equals(framed[0].index):
         index, wanted = groups.index, framed[0].index
         if index.is_unique and wanted.is_unique and (rows := index.get_indexer(wanted)).min() >= 0:
+            moved = int(np.flatnonzero(rows != np.arange(n_rows))[0])
+            warn(
+                f"{name} has the row labels of the other tables in a different order (row {moved} "
+                f"is labeled {index[moved]} and {wanted[moved]}), and was put in theirs. If the "
+                f"labels do not identify the rows, pass {name}.to_numpy().",
+                UserWarning,
+            )
             groups = groups.iloc[rows]
         else:
             warn_if_reordered({"X": framed[0], name: groups})

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from skbandit.datasets import make_bandit_log, read_parquet_log
+from skbandit.evaluation import off_policy_blocks
 from tests.tiers import first
 from tests.worlds import refuses
 
@@ -47,6 +48,24 @@ def test_everything_comes_back(tmp_path, block_size, row_group_size):
     expected = LOG.y[["action", "reward", "propensity", "timestamp", "available"]]
     pd.testing.assert_frame_equal(y, expected.reset_index(drop=True))
     assert all(block.y.index.equals(pd.RangeIndex(len(block.y))) for block in blocks)
+
+
+@pytest.mark.parametrize("name", ["id", "event"])
+def test_ids_are_read_and_told_if_they_repeat(tmp_path, name):
+    """Of events in one file, and of those in two; a feature of this name is no id."""
+    ids = np.arange(2500)
+    for k, shift in enumerate((0, 2000)):
+        part = table(**{name: ids + shift})
+        pq.write_table(part, tmp_path / f"{k}.parquet")
+    names = None if name == "id" else {"id": name}
+    read = lambda features: read_parquet_log(tmp_path, features, names=names)  # noqa: E731
+    assert whole(read(FEATURES))[1]["id"].tolist() == [*ids, *(ids + 2000)]
+    assert "id" not in whole(read([*FEATURES, name]))[1]
+    logged = LOG.y["propensity"]
+    said = "off_policy_blocks: 500 of 4,500 ids that were compared occur in several blocks"
+    blocks = (block.y.assign(pi=logged) for block in read([]))
+    with pytest.warns(UserWarning, match=said):
+        off_policy_blocks("pi", blocks)
 
 
 def test_equal_pools_are_one_object(tmp_path):

@@ -238,7 +238,8 @@ def test_a_series_has_the_order_of_x():
     log, person = LOG.set_axis(rows.index), pd.Series(PERSON, index=rows.index)
     moved = person.sample(frac=1, random_state=0)
     for tables in ((rows, log), (None, log), (rows.to_numpy(), log)):
-        given = off_policy_value(TABLE, *tables, groups=moved)
+        with pytest.warns(UserWarning, match="groups has the row labels .* different order"):
+            given = off_policy_value(TABLE, *tables, groups=moved)
         assert given.standard_error == (
             off_policy_value(TABLE, *tables, groups=PERSON).standard_error
         )

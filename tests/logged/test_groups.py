@@ -149,9 +149,14 @@ def test_few_groups_and_one():
 def test_a_series_has_the_order_of_x():
     rows = X.set_axis([f"r{k}" for k in range(N)])
     log, site = LOG.set_axis(rows.index), pd.Series(SITE, index=rows.index)
-    given = fitted(CAP, rows, log, 0.9, site.sample(frac=1, random_state=0))
+    moved = site.sample(frac=1, random_state=0)
+    with pytest.warns(UserWarning, match="groups has the row labels .* different order"):
+        given = fitted(CAP, rows, log, 0.9, moved)
     wanted = fitted(CAP, level=0.9, groups=SITE).constraint_report_
     pd.testing.assert_frame_equal(given.constraint_report_, wanted)
+    weight = pd.Series(1.0 + SITE, index=rows.index)
+    for passed in ({"y": log.iloc[::-1]}, {"y": log, "sample_weight": weight.iloc[::-1]}):
+        warns("same row labels in different orders", given.constraint_report, rows, **passed)
 
 
 @pytest.mark.parametrize("groups", [None, SITE])

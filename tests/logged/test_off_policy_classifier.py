@@ -105,12 +105,29 @@ def test_dr_of_constant_predictions_is_shifted_ips():
 @pytest.mark.parametrize("method", METHODS)
 def test_weights_count_events(method):
     options = {"estimator": DecisionTreeClassifier(max_depth=3, random_state=0), "method": method}
+    options |= {"shrinkage": 50.0}  # "auto" depends on the number of rows
     options |= {"reward_model": DummyRegressor(strategy="constant", constant=0.3)}
     times = np.random.default_rng(0).integers(0, 3, 3000)
     rows = np.repeat(np.arange(3000), times)
     one = OffPolicyClassifier(**options).fit(LOG.X, LOG.y, sample_weight=times)
     other = OffPolicyClassifier(**options).fit(LOG.X.iloc[rows], LOG.y.iloc[rows])
     assert one.predict_proba(LOG.X) == pytest.approx(other.predict_proba(LOG.X))
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("unit", [1e3, 1e-3, 1e6])
+def test_weights_have_no_unit(unit, method, binary):
+    """Penalties, shrinkage and rewards predicted are those of weights that are 1 on average."""
+    weight = np.random.default_rng(1).uniform(0.5, 2, 3000)
+    weight[::7] = 0.0
+    log = LOG.y if binary else LOG.y.assign(reward=LOG.y["reward"] + LOG.X.iloc[:, 0].abs())
+    classifier = LogisticRegression(C=0.01)
+    one, other = (
+        OffPolicyClassifier(classifier, method, random_state=0).fit(LOG.X, log, sample_weight=w)
+        for w in (weight, weight * unit)
+    )
+    assert one.predict_proba(LOG.X) == pytest.approx(other.predict_proba(LOG.X), rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,12 @@ def run_tables(tables, folder):
         assert tables.row(name, 600, 3, min(n_classes, 3))["CPU s"] > 0
 
 
+def run_uplift(uplift, folder):
+    kind = uplift.Kind(300, 3, uplift.RIDGE, uplift.lines, more_goals=True)
+    found = {row["method"]: row["excess of the worst goal, %"] for row in uplift.rows(kind, 0)}
+    assert found["X-learner, ranked"] > found["ConstrainedPolicy"]
+
+
 def run_waits(waits, folder):
     assert waits.seconds(list(waits.WAYS)[:1])
 

@@ -428,6 +428,18 @@ def test_a_time_that_cannot_be_is_refused(parts, text):
         parts.settings.read_within(text)
 
 
+def test_a_folder_that_cannot_be_is_refused(parts, tmp_path, monkeypatch):
+    """An empty setting would be the present folder, whatever that is."""
+    (tmp_path / "file").write_text("")
+    for text in ("", " ", str(tmp_path / "file")):
+        with pytest.raises(SystemExit, match=f"SERVICE_FOLDER is {text!r}: .* path of a folder"):
+            parts.settings.read_folder(text)
+    assert parts.settings.read_folder(str(tmp_path / "new")) == tmp_path / "new"
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(SystemExit, match="may not write there"):
+        parts.settings.read_folder(str(tmp_path))
+
+
 @pytest.mark.parametrize("text", ["", "a,,b", "a,b,a"])
 def test_arms_that_cannot_be_are_refused(parts, text):
     with pytest.raises(SystemExit, match="it must name arms"):

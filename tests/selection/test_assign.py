@@ -326,6 +326,9 @@ def test_a_cost_that_is_unknown():
 
 
 def test_an_ad_has_one_capacity():
+    for name in ("capacity", "minimum"):
+        with pytest.raises(ValueError, match=rf"{name} is a table of shape \(1, 1\): .* Series"):
+            assign(pd.DataFrame({"a": [1.0]}), **{name: pd.DataFrame({"n": [1]}, index=["a"])})
     with pytest.raises(ValueError, match="capacity names an ad twice"):
         assign(pd.DataFrame({"a": [1.0]}), capacity=pd.Series([1, 2], index=["a", "a"]))
 

@@ -155,7 +155,7 @@ def test_weights_that_go_with_the_outcome():
 
 @pytest.mark.parametrize("name", ["threshold", "reduction", "ramp", "rate_report"])
 def test_groups_are_aligned_and_must_not_be_missing(name):
-    """A Series in another order gives the same result, and a row without a group is named."""
+    """A Series in another order is put in that of X and told; a row without a group is named."""
     rng = np.random.default_rng(5)
     X = pd.DataFrame(rng.normal(size=(240, 2)), index=rng.permutation(240))
     X["person"] = np.repeat(np.arange(60), 4)
@@ -178,7 +178,12 @@ def test_groups_are_aligned_and_must_not_be_missing(name):
         )
         return clf.constraint_report_
 
-    shuffled = report(persons.sample(frac=1, random_state=0))
+    with pytest.warns(
+        UserWarning, match="groups has the row labels .* in a different order"
+    ) as told:
+        shuffled = report(persons.sample(frac=1, random_state=0))
+    texts = [str(warning.message) for warning in told]
+    assert sum("in a different order" in text for text in texts) == 1 + (name != "rate_report")
     pd.testing.assert_frame_equal(shuffled, report(persons))
     with pytest.raises(ValueError, match="groups is missing in row 3: give each row a group"):
         report(persons.where(np.arange(240) != 3))

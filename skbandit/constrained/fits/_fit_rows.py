@@ -26,7 +26,7 @@ from skbandit.measure import (
     warn_of_blank,
 )
 from skbandit.utils._sklearn_compat import feature_names
-from skbandit.utils._trials import groups_of_both
+from skbandit.utils._trials import groups_of_both, labels_of_groups
 from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
 
 EXTRA = ("X_extra", "y_extra", "attributes_extra", "sample_weight_extra")
@@ -313,6 +313,8 @@ class FitRows:
     classes : Classes
     data : Data
         What rates are measured on.
+    groups : Series of n rows, or None
+        Labels of the groups of dependent rows, in the order of X.
     """
 
     X: Any
@@ -320,6 +322,7 @@ class FitRows:
     X_extra: Any
     classes: Classes
     data: Data
+    groups: pd.Series | None
 
     @classmethod
     def read(
@@ -354,9 +357,9 @@ class FitRows:
             read_X=lambda rows: indexable(rows)[0],
         )
         data = classes.data(train, extra)
-        dependent = metadata["groups"], (given, y_given), metadata["groups_extra"]
-        data = with_dependent(data, *dependent, metadata["X_extra"])
-        return cls(X, y, X_extra, classes, data)
+        groups = labels_of_groups(metadata["groups"], len(label), given, y_given)
+        data = with_dependent(data, groups, (), metadata["groups_extra"], metadata["X_extra"])
+        return cls(X, y, X_extra, classes, data, groups)
 
     def require_both_classes(self) -> None:
         """Require rows of both classes with positive weight."""

@@ -30,7 +30,7 @@ from skbandit.measure import (
     positive_is_known,
 )
 from skbandit.utils._trials import labels_of_groups
-from skbandit.utils._validation import check_row_weights, finite, first_few, warn
+from skbandit.utils._validation import check_row_weights, finite, first_few, warn, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -223,7 +223,10 @@ class GoalMonitor:
         table = Columns.read(attributes, None, n).frame
         if outcomes is not None:
             table = table.assign(**Columns.read(outcomes, None, n, "outcomes").frame)
-        people = labels_of_groups(groups, n)
+        tables = {"decided": decided, "y_true": y_true, "attributes": attributes, "time": time}
+        tables |= {"id": id, "sample_weight": sample_weight, "outcomes": outcomes}
+        warn_if_reordered(tables)
+        people = labels_of_groups(groups, n, decided, y_true, attributes)
         weight = None
         if sample_weight is not None:
             weight = check_row_weights(sample_weight, n, "sample_weight") if n else np.zeros(0)
@@ -261,6 +264,7 @@ class GoalMonitor:
             If ids are unknown, repeated, or were labeled or given up before: their labels are left
             out. Or if labels came before their decisions: they count as of the decision.
         """
+        warn_if_reordered({"id": id, "y_true": y_true, "time": time})
         ids, labels = _listed(id), _listed(y_true)
         if len(ids) != len(labels):
             raise ValueError(f"y_true has {len(labels)} entries for {len(ids)} ids.")

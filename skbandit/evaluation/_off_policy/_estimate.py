@@ -213,7 +213,9 @@ def shortcoming(sums: EventSums) -> str:
     if abs(sums.mean_weight - 1) > _FAR * sums.mean_weight_error:
         return (
             f"the mean weight is {sums.mean_weight:.3f} ± {sums.mean_weight_error:.3f}, expected "
-            "1: the propensities are wrong, or the policy chooses arms that were never logged."
+            "1: the propensities are wrong, or the policy chooses arms that were never logged. "
+            "(If only a share of the events was kept, and the propensities are multiplied by it, "
+            "it is one over that share: method='snips' is then right.)"
         )
     return ""
 

@@ -17,16 +17,22 @@ from skbandit.evaluation._off_policy._target_policy import EvaluatedLog, are_flo
 from skbandit.evaluation._policy_protocol import name_block_columns
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
+    SeenIds,
     check_block_arms,
     column_names,
     cross_fitted_rewards,
     expected_reward,
+    range_of,
     read_block,
     sum_over_blocks,
+    within_range,
 )
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._trials import labels_of_groups, read_groups, warn_of_few_groups
 from skbandit.utils._validation import as_labels, warn
+
+SHOWS_RANGE = 100
+"""Events of a block from which on its rewards show their range."""
 
 
 def off_policy_value(
@@ -318,7 +324,8 @@ def off_policy_blocks(
         For the doubly robust methods: a regressor (or a classifier with predict_proba) per arm
         label, or one object with ``predict_reward(X)`` and `arms_`, such as a `GLMUCBPolicy`. It
         must be fitted in advance, to events outside this log: cross-fitting would take a second
-        pass. "dr" is unbiased whatever the model predicts. None omits these methods.
+        pass. "dr" is unbiased whatever the model predicts; predictions far outside of the range of
+        the block's rewards are clipped to it, with a warning. None omits these methods.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
     reward : str, default=None
@@ -349,7 +356,8 @@ def off_policy_blocks(
     ReplayCoverageWarning
         As in `off_policy_value`.
     UserWarning
-        If `groups` are few, as in `off_policy_value`.
+        If `groups` are few, as in `off_policy_value`, or ids of a column ``id`` occur in several
+        blocks, of which 65,536 are compared.
 
     See Also
     --------
@@ -390,14 +398,27 @@ def off_policy_blocks(
     columns = name_block_columns(policy, columns, reward)
     bounds = read_range(reward_range)
     task = _Task(policy, features, arms, reward_model, rule, columns, bounds, groups)
-    total = sum_over_blocks(task, blocks, "off_policy_blocks")
-    if total is None:
+    of_blocks = sum_over_blocks(task, blocks, "off_policy_blocks")
+    if of_blocks is None:
         raise ValueError("blocks contains no event.")
+    of_blocks.ids.warn("off_policy_blocks")
+    total = of_blocks.sums
     if total.n_groups is not None:
         warn_of_few_groups(total.n_groups)
     if message := total.shortcoming or total.outside:
         warn(f"off_policy_blocks: {message}", ReplayCoverageWarning)
     return total.estimates()
+
+
+@dataclass(frozen=True)
+class _OfBlocks:
+    """What is known of some blocks."""
+
+    sums: LogSums
+    ids: SeenIds
+
+    def __add__(self, other: _OfBlocks) -> _OfBlocks:
+        return _OfBlocks(self.sums + other.sums, self.ids + other.ids)
 
 
 @dataclass(frozen=True)
@@ -413,10 +434,10 @@ class _Task:
     reward_range: Range | None
     groups: str | None
 
-    def __call__(self, block: Any) -> LogSums | None:
-        """Sums over the events of a block; None if it has none."""
+    def __call__(self, block: Any) -> _OfBlocks | None:
+        """Sums over the events of a block, and their ids; None if it has none."""
         X, y = read_block(block, self.features, self.columns)
-        return self._sums(X, y) if len(y) else None
+        return _OfBlocks(self._sums(X, y), SeenIds.of(y)) if len(y) else None
 
     def _sums(self, X: Any, y: Any) -> LogSums:
         given, named = self.policy, isinstance(self.policy, str)
@@ -445,6 +466,9 @@ class _Task:
         if evaluated.of_arms is not None:
             check_block_arms(evaluated.log, self.arms)
         q = None if self.reward_model is None else _predict_rewards(self.reward_model, X, evaluated)
+        if q is not None and (self.reward_range is not None or len(y) >= SHOWS_RANGE):
+            low, high = self.reward_range or range_of(evaluated.log.reward)
+            q = within_range(q, (low, high), np.arange(len(q))) if low < high else q
         return LogSums.of(evaluated.events(q), self.reward_range, group=group)
 
 

@@ -33,6 +33,7 @@ from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     Codes,
     Log,
+    SeenIds,
     as_blocks,
     check_block_arms,
     code_labels,
@@ -117,7 +118,8 @@ def replay_blocks(
     ReplayCoverageWarning
         As in `replay`.
     UserWarning
-        As in `replay`.
+        As in `replay`, or if ids of a column ``id`` occur in several blocks, of which 65,536 are
+        compared.
 
     See Also
     --------
@@ -160,7 +162,7 @@ def replay_blocks(
     (seed,) = seeds_of_runs(random_state, 1)
     streams = Streams.of(seed)
     kept = _KeptSoFar()
-    replayed, latest = None, -np.inf
+    replayed, latest, seen = None, -np.inf, SeenIds.of(None)
     for number, block in enumerate(as_blocks(blocks)):
         with noting(f"In block {number}, counted from 0."):
             X, y = read_block(block, features, columns)
@@ -170,6 +172,7 @@ def replay_blocks(
             if replayed is None:
                 options.check_policy(last)
                 replayed = prepared_copy(last, streams, keep_seed=True)
+            seen += SeenIds.of(y)
             X, log = _read_block(replayed, X, y, arms, columns)
             if bounds is not None:
                 check_range(log.reward, bounds)
@@ -184,6 +187,7 @@ def replay_blocks(
             break
     if replayed is None or kept.totals is None:
         raise ValueError("blocks contains no event.")
+    seen.warn("replay_blocks")
     metadata = ReplayMetadata(
         label_array(kept.codes),
         kept.totals,

@@ -15,7 +15,12 @@ from typing import Any
 import numpy as np
 
 from skbandit.selection._cost_models import PerAdModels
-from skbandit.selection.reductions._rule import ConstantPrediction, LowestCost, fit_binary
+from skbandit.selection.reductions._rule import (
+    ConstantPrediction,
+    LowestCost,
+    fit_binary,
+    probability_of_1,
+)
 from skbandit.utils._fitting import in_parallel
 
 
@@ -37,7 +42,7 @@ class CostFromProbability:
 
     def predict(self, X: Any) -> np.ndarray:
         """Expected costs, (n,)."""
-        good = self.classifier.predict_proba(X)[:, 1]
+        good = probability_of_1(self.classifier, X)
         return self.high - good * (self.high - self.low)
 
 

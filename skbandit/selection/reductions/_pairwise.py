@@ -27,7 +27,7 @@ from skbandit.selection._cost_models import check_learns, check_n_classes, weigh
 from skbandit.selection._costs import append_columns
 from skbandit.selection._ridge import Linear
 from skbandit.selection.reductions._all_pairs import AllPairs
-from skbandit.selection.reductions._rule import CostSensitiveRule, LowestCost
+from skbandit.selection.reductions._rule import CostSensitiveRule, LowestCost, probability_of_1
 from skbandit.utils._sklearn_compat import LinearClassifierMixin
 
 MAX_PAIRS, MAX_ENTRIES = 200_000, 2 * 10**7
@@ -97,7 +97,7 @@ class PlayedPairs(AllPairs):
         """Preference for the first of each pair; the two orders need not agree."""
         pairs = append_columns(X[row], difference)
         if hasattr(self.classifier, "predict_proba"):
-            return self.classifier.predict_proba(pairs)[:, 1]
+            return probability_of_1(self.classifier, pairs)
         return np.asarray(self.classifier.predict(pairs), dtype=float)
 
 

@@ -253,6 +253,17 @@ def test_repeated_ids_count_once():
     assert labeled.report()["n_rows"][0] == 2
 
 
+@pytest.mark.parametrize("name", ["y_true", "attributes", "id", "sample_weight", "groups"])
+def test_rows_in_another_order_are_told(name):
+    rows = pd.DataFrame({"y_true": [1, 1, 0], "id": list("abc"), "sample_weight": 1.0})
+    rows["groups"] = list("ppq")
+    passed = dict(rows) | {"attributes": rows[["id"]]}
+    passed[name] = passed[name].iloc[::-1]
+    monitor = GoalMonitor(recall() >= 0.8, ranges={"sample_weight": (0, 1)})
+    with pytest.warns(UserWarning, match=f"{name} .* different order"):
+        monitor.update(rows["y_true"], **passed)
+
+
 def test_labels_that_do_not_come_in_time_are_failures():
     goals = [accuracy() >= 0.5, error_rate() <= 0.5, precision() >= 0.5, recall() >= 0.5]
     monitor = GoalMonitor(goals, within="10D")

@@ -17,7 +17,7 @@ from sklearn.utils import Bunch
 
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import off_policy_blocks, off_policy_value
+from skbandit.evaluation import off_policy_blocks, off_policy_value, replay_blocks
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.tiers import examples
 from tests.worlds import cut, refuses
@@ -193,6 +193,43 @@ def test_dask_reads_parquet(tmp_path):
     assert_same(streamed, expected)
     features = list(log.X.columns)
     assert_same(off_policy_blocks(policy, dd.read_parquet(tmp_path), features=features), expected)
+
+
+@pytest.mark.parametrize("wild", [1e6, -1e12])
+@pytest.mark.parametrize("of_arms", [True, False])
+def test_a_wild_context_is_told_and_moves_no_estimate(wild, of_arms):
+    """Its prediction is clipped to the range of the block's rewards, as in memory."""
+    far = X.copy()
+    far.iloc[7, 0] = wild
+    model = dict.fromkeys(range(4), MODEL) if of_arms else POLICY
+    if not of_arms:  # whose predictions are not probabilities
+        model = GLMUCBPolicy(link="linear", random_state=0).fit(LOG.X[:1000], LOG.y[:1000])
+    given = {"reward_model": model, "arms": range(4)}
+    chosen = GLMUCBPolicy(random_state=0).fit(LOG.X[:1000], LOG.y[:1000])
+    wanted = off_policy_blocks(chosen, [(X, Y)], **given)
+    with pytest.warns(UserWarning, match="row 7: a model predicts .* clipped"):
+        estimates = off_policy_blocks(chosen, [(far, Y)], **given)
+    for name, estimate in estimates.items():
+        assert abs(estimate.mean_reward - wanted[name].mean_reward) < 0.02, name
+
+
+@pytest.mark.parametrize("most", [2**16, 500])
+def test_ids_in_several_blocks_are_told(monkeypatch, most):
+    """Of the least hashes, which are the same in any order of the blocks, all repeats count."""
+    monkeypatch.setattr("skbandit.logs._blocks.MOST_IDS", most)
+    log = Y.assign(id=[f"event {k}" for k in range(len(Y))])
+    parts = [(X[a:b], log[a:b]) for a, b in [(0, 1500), (1500, 3000), (3000, 4000)]]
+    assert_same(off_policy_blocks(POLICY, parts, arms=range(4)), in_memory(model=None))
+    hashes = pd.util.hash_array(log["id"].map(repr).to_numpy(dtype=object))
+    compared = np.sort(hashes)[:most]
+    n_repeated = np.isin(compared, hashes[:1500]).sum()
+    said = f"{n_repeated:,} of {len(compared):,} ids that were compared .* blocks, up to 3,"
+    for order in ([0, 1, 0, 2, 0], [2, 0, 0, 1, 0]):
+        with pytest.warns(UserWarning, match=f"off_policy_blocks: {said}"):
+            off_policy_blocks(POLICY, [parts[k] for k in order], arms=range(4))
+    with pytest.warns(UserWarning, match=f"replay_blocks: {said}"):
+        untimed = [(A, y.drop(columns="timestamp")) for A, y in parts]
+        replay_blocks(POLICY, [untimed[k] for k in (0, 1, 0, 2, 0)], acceptance=0.1, arms=range(4))
 
 
 def test_a_log_that_says_too_little():

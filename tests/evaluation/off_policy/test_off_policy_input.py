@@ -488,7 +488,7 @@ def test_one_wild_context_does_not_decide(method, wild):
 
 
 def test_estimates_outside_of_the_range_of_rewards_are_told():
-    """In blocks, where models come fitted, as predictions are clipped in memory."""
+    """In blocks that are too small to show it; predictions of others are clipped to it."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"x": rng.normal(size=500)})
     y = pd.DataFrame({"action": rng.choice(["a", "b"], 500), "propensity": 0.5})
@@ -498,4 +498,6 @@ def test_estimates_outside_of_the_range_of_rewards_are_told():
     policy = GLMUCBPolicy(random_state=0).fit(X[4:], y[4:])
     message = "off_policy_blocks: 'dr' estimates .* where rewards are from 0 to 1"
     models = {"arms": ["a", "b"], "reward_model": {"a": model, "b": model}, "rule": "predict"}
-    warns(message, off_policy_blocks, policy, [(X, y)], warning=ReplayCoverageWarning, **models)
+    small = [(X[k : k + 50], y[k : k + 50]) for k in range(0, 500, 50)]
+    warns(message, off_policy_blocks, policy, small, warning=ReplayCoverageWarning, **models)
+    warns("row 3: .* is clipped", off_policy_blocks, policy, [(X, y)], **models)
