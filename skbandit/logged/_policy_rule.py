@@ -52,7 +52,7 @@ def warn_of_rule(
     z: float,
     is_default: bool,
 ) -> None:
-    """Warn if noise decides for many rows, of a weak level, or of margins that cost much.
+    """Warn if noise decides, of a weak level, of amounts that one event has, or of dear margins.
 
     Parameters
     ----------
@@ -83,6 +83,14 @@ def warn_of_rule(
         return
     if z == 0:
         return
+    for name, amounts in measure.amounts.items():
+        warn(
+            f"One event has {amounts.largest:.0%} of all {name!r}, so that its like may be missing "
+            "from the log: margins take amounts as lognormal, by which their mean may be up to "
+            f"{amounts.factor(z):.2g} times as large. Cap the amounts, or bound how often they "
+            "occur, for goals that so many rows can tell.",
+            UserWarning,
+        )
     other = without_margins(problem, rule, lambda: _rule_at(problem, measure, 0.0, rule.prices))
     if other is not None:
         objective = measure.goals.declared
