@@ -237,6 +237,30 @@ class ActionMeasure:
             objective, excess, errors, means, n_rows, effective, least, clusters, skewness, heavy
         )
 
+    def sums(self, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What decisions of some rows, which stand for all, add to each excess, and constants.
+
+        See `skbandit.prices._action_search.MeasuredSums`.
+        """
+        problem, D = self.problem, self.problem.base.shape[1]
+        constant, added = -self.goals.bound, np.zeros((len(self.goals.sums), len(kept), D))
+        place = np.full(len(problem.base), -1)
+        place[self.logged] = np.arange(len(self.logged))
+        is_logged = place[kept] >= 0
+        for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.goals, strict=True)):
+            for n, ((c, atom), (_, use)) in enumerate(zip(terms, uses, strict=True)):
+                use = use.rows(kept)
+                if atom.kind == OUTCOME:
+                    weight, amount = self.weight[kept] * use.rate, np.zeros((len(kept), D))
+                    amount[is_logged] = self.outcomes[str(atom.amount)][place[kept[is_logged]]]
+                else:
+                    weight, amount = problem.weight[kept] * use.rate, use.amount
+                if (total := weight.sum()) > 0:
+                    added[k] += c * weight[:, None] / total * amount
+                if self.correction is not None:
+                    constant[k] += c * self.correction.means[k][n]
+        return added, constant
+
     def _trials(self, weight: np.ndarray) -> float:
         """Kish's number of rows, or of groups of them."""
         return _kish(weight if self.group is None else np.bincount(self.group, weight))

@@ -10,8 +10,9 @@ import pandas as pd
 
 from skbandit.logged._action_goals import ActionGoals, as_declared
 from skbandit.logged._action_measure import ActionMeasure
+from skbandit.prices._action_search import searched
 from skbandit.prices._actions import ActionProblem
-from skbandit.prices._calibrate import TOLERANCE, PricedRule, at_best_level, calibrated
+from skbandit.prices._calibrate import TOLERANCE, PricedRule, at_best_level
 from skbandit.prices._dual import Prices, conflicting, enough_to_relax
 from skbandit.prices._levels import costly_level, level_of, levels_to_try, weak_level
 from skbandit.prices._promised import promised, without_margins
@@ -34,9 +35,9 @@ def _rule_at(
 ) -> PricedRule:
     """The rule at a normal quantile."""
     if z > 0 and measure.endless:
-        return replace(calibrated(problem, measure, start), slack=-np.inf)
+        return replace(searched(problem, measure), slack=-np.inf)
     if z == 0:
-        return calibrated(problem, measure, start)
+        return searched(problem, measure)
     rule = promised(problem, measure, z, start)
     # no price tells decisions apart in outcomes predicted to be the same
     equal, measured = problem.reach == 0, measure(rule.decided)

@@ -62,6 +62,9 @@ MOST_ROWS, FEWEST_ROWS, MOST_COSTS = 2000, 1000, 30_000
 MOST_SUMS = 3e7
 """Numbers of running sums on all rows beyond which rules are compared there, not moved."""
 
+LARGE_TABLE = 200_000
+"""Numbers that rows add to sums from which on the best rule alone is moved on all rows."""
+
 UNDEFINED, HIGHEST = 1e3, 1e3
 """Excess where a value is undefined, and objective that stands for any higher one."""
 
@@ -93,9 +96,11 @@ class Outcomes:
     judge: Judge
 
     def sums(self, decided: np.ndarray) -> np.ndarray:
-        """S of decisions (N,)."""
+        """S of decisions (N,), or of several per row (N, n_select)."""
         S, K, D = self.table.shape
-        places = np.bincount(self.kind * D + decided, self.weight, K * D)
+        places = ((self.kind * D).reshape(-1, 1) + decided.reshape(len(decided), -1)).ravel()
+        weight = np.repeat(self.weight, len(places) // max(len(decided), 1))
+        places = np.bincount(places, weight, K * D)
         return self.table.reshape(S, -1) @ places + self.constant
 
     def rows(self, kept: np.ndarray, weight: np.ndarray) -> Outcomes:
@@ -115,11 +120,14 @@ class Family:
         B.
     free : ndarray of bool, shape (P,)
         Coefficients that may be negative.
+    n_select : int
+        Number of decisions per row, those of the lowest costs.
     """
 
     strata: np.ndarray | csr_array
     tables: np.ndarray
     free: np.ndarray
+    n_select: int = 1
 
     def costs(self, theta: np.ndarray) -> np.ndarray:
         """L, shape (F, D)."""
@@ -128,6 +136,12 @@ class Family:
     def row_costs(self, theta: np.ndarray) -> np.ndarray:
         """Cost of each decision for each row, shape (N, D)."""
         return np.asarray(self.strata @ self.costs(theta))
+
+    def decide(self, cost: np.ndarray) -> np.ndarray:
+        """The decisions of the lowest costs, (N, n_select), or (N,) of one."""
+        if self.n_select == 1:
+            return np.asarray(cost.argmin(axis=1))
+        return np.argsort(cost, axis=1, kind="stable")[:, : self.n_select]
 
     def rows(self, kept: np.ndarray) -> Family:
         """The rules of some rows."""
@@ -218,7 +232,7 @@ class Search:
 
     def at(self, theta: np.ndarray) -> Trial:
         """The rule of some coefficients."""
-        decided = self.family.row_costs(theta).argmin(axis=1)
+        decided = self.family.decide(self.family.row_costs(theta))
         return self._keep(theta, *self.outcomes.judge(self.outcomes.sums(decided)[:, None]), 0)
 
     def _keep(self, theta: np.ndarray, objective: np.ndarray, excess: np.ndarray, k: int) -> Trial:
@@ -252,7 +266,7 @@ class Search:
         ]  # how far backward and forward no coefficient changes its sign
         move = np.tensordot(delta, family.tables, 1)
         columns = np.flatnonzero(np.abs(move).max(axis=0) > 0)
-        if len(columns) == 1:
+        if len(columns) == family.n_select == 1:
             slope = np.asarray(family.strata @ move[:, columns[0]])
             steps, sums = self._one_decision(cost, int(columns[0]), slope, -ends[0], ends[1])
         else:
@@ -320,7 +334,7 @@ class Search:
         self, cost: np.ndarray, slope: np.ndarray, low: float, high: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Steps in (low, high) and sums there: the lower envelopes, forward and backward."""
-        start = self.outcomes.sums(cost.argmin(axis=1))[:, None]
+        start = self.outcomes.sums(self.family.decide(cost))[:, None]
         parts = []
         for sign, end in ((1.0, high), (-1.0, -low)):
             if end > 0:
@@ -331,21 +345,32 @@ class Search:
     def _ray(
         self, cost: np.ndarray, slope: np.ndarray, end: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Steps in (0, end) and changes of the sums."""
-        at = cost.argmin(axis=1)
-        rows = np.flatnonzero(slope[np.arange(len(slope)), at] - slope.min(axis=1) > TINY)
-        c, slope, at = cost[rows], slope[rows], at[rows]
+        """Steps in (0, end) and changes of the sums.
+
+        The next change of a row is where a decision that is not taken becomes as cheap as one that
+        is.
+        """
+        k, D = self.family.n_select, cost.shape[1]
+        taken = self.family.decide(cost).reshape(len(cost), k)
+        falls = np.take_along_axis(slope, taken, 1).max(axis=1) - slope.min(axis=1) > TINY
+        rows = np.flatnonzero(falls)
+        c, slope, taken = cost[rows], slope[rows], taken[rows]
         parts = []
         while len(rows):
             r = np.arange(len(rows))
-            fall = slope[r, at][:, None] - slope
-            s = np.full_like(c, np.inf)
-            np.divide(c - c[r, at][:, None], fall, out=s, where=fall > TINY)
-            to = s.argmin(axis=1)
-            s = s[r, to]
+            s = np.full((len(rows), k, D), np.inf)
+            fall = np.take_along_axis(slope, taken, 1)[:, :, None] - slope[:, None, :]
+            gap = c[:, None, :] - np.take_along_axis(c, taken, 1)[:, :, None]
+            if k > 1:
+                fall[r[:, None, None], np.arange(k)[:, None], taken[:, None, :]] = 0.0
+            np.divide(gap, fall, out=s, where=fall > TINY)
+            pair = s.reshape(len(rows), -1).argmin(axis=1)
+            place, to = pair // D, pair % D
+            s, was = s[r, place, to], taken[r, place]
             going = s < end
-            parts.append((s[going], rows[going], at[going], to[going]))
-            rows, at, c, slope = rows[going], to[going], c[going], slope[going]
+            parts.append((s[going], rows[going], was[going], to[going]))
+            taken[r, place] = to
+            rows, taken, c, slope = rows[going], taken[going], c[going], slope[going]
         if not sum(len(s) for s, *_ in parts):
             return np.zeros(0), np.zeros((len(self.outcomes.table), 0))
         s, rows, was, to = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -370,18 +395,34 @@ class Search:
         per_sum = (merits[1:] - merits[0]) / scale
         value = np.tensordot(per_sum, outcomes.table, 1)  # (K, D)
         cost = cost - cost.min(axis=1, keepdims=True)
-        gap = np.partition(cost, 1, axis=1)[:, 1]
+        gap = self._gap(cost)
         tau = max(float(np.quantile(gap, share)), 1e-9 * (1.0 + float(gap.max())))
         near = np.flatnonzero(gap < 6.0 * tau)
-        pi = np.exp(-cost[near] / tau)
-        pi /= pi.sum(axis=1, keepdims=True)
+        pi = self._softened(cost[near], tau)
         gain = value[outcomes.kind[near]]
-        gain = pi * (gain - (pi * gain).sum(axis=1, keepdims=True)) * outcomes.weight[near, None]
+        gain = pi * (gain - (pi * gain).sum(axis=1, keepdims=True) / pi.sum(axis=1, keepdims=True))
+        gain *= outcomes.weight[near, None]
         by_table = np.asarray(family.strata[near].T @ gain) / tau  # minus the gradient by L
         toward = np.tensordot(family.tables, by_table, 2)
         toward *= np.maximum(tau * self.unit, 0.3 * np.abs(theta)) ** 2
         toward[~family.free & (theta <= 0) & (toward < 0)] = 0.0
         return toward
+
+    def _gap(self, cost: np.ndarray) -> np.ndarray:
+        """How much cheaper the last decision taken is than the first that is not."""
+        n = self.family.n_select
+        ends = np.partition(cost, (n - 1, n), axis=1)
+        return np.asarray(ends[:, n] - ends[:, n - 1])
+
+    def _softened(self, cost: np.ndarray, tau: float) -> np.ndarray:
+        """Shares of decisions near the margin; of one, those of a softmin of the costs."""
+        n = self.family.n_select
+        if n == 1:
+            pi = np.exp(-cost / tau)
+            return pi / pi.sum(axis=1, keepdims=True)
+        ends = np.partition(cost, (n - 1, n), axis=1)
+        from_margin = np.abs(cost - 0.5 * (ends[:, [n - 1]] + ends[:, [n]]))
+        return 1.0 / (2.0 + 2.0 * np.cosh(np.minimum(from_margin / tau, 500.0)))
 
     def descend(self, point: Trial, merit: Merit, rounds: int) -> tuple[Trial, Merit]:
         """Minimize the merit for some rounds; its multipliers follow what is missed."""
@@ -464,7 +505,8 @@ def best_rule(
         merit = replace(merit, inside=0.5 / N)
         points = [every.at(theta) for theta in (few.best.theta, *starts)]
         if N * len(outcomes.table) <= MOST_SUMS:
-            for point in sorted(points, key=merit.of)[:LAST_STARTS]:
+            n_starts = LAST_STARTS if outcomes.table.size < LARGE_TABLE else 1
+            for point in sorted(points, key=merit.of)[:n_starts]:
                 merit = every.descend(point, merit, LAST_ROUNDS)[1]
             every.sweep()
             for _ in range(EXTRA_TURNS):
@@ -480,9 +522,9 @@ def best_rule(
 
 
 def constant_rules(family: Family) -> Iterable[np.ndarray]:
-    """Coefficients of the last D tables, constant costs, by which all rows are decided alike."""
+    """Coefficients of free tables, constant costs, by which all rows are decided alike."""
     P, D = len(family.tables), family.tables.shape[2]
-    return -np.eye(P)[P - D :]
+    return -np.eye(P)[P - D :][family.free[P - D :]]
 
 
 def merged(family: Family, outcomes: Outcomes) -> tuple[Family, Outcomes]:
@@ -504,6 +546,9 @@ def representatives(
     Rare kinds are complete.
     """
     counts = np.bincount(kind)
+    if (counts > 0).sum() > most:  # each row is of its own kind
+        kept = np.linspace(0, len(kind) - 1, most).astype(int)
+        return kept, weight[kept] * (weight.sum() / weight[kept].sum())
     low, high = 1, len(kind)
     while high - low > 1:
         middle = (low + high) // 2
