@@ -199,12 +199,13 @@ def with_objective(outcomes: Outcomes, objective: Callable[[np.ndarray], np.ndar
     return replace(outcomes, judge=judge)
 
 
-def minimizing(outcomes: Outcomes, k: int) -> Outcomes:
-    """The excess of goal k as the objective, under the other goals."""
+def minimizing(outcomes: Outcomes, members: np.ndarray, unit: np.ndarray) -> Outcomes:
+    """The largest excess of some goals, in their units, as the objective, under the others."""
 
     def judge(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         excess = outcomes.judge(sums)[1]
-        return excess[k], np.delete(excess, k, axis=0)
+        largest = (excess[members] * unit[:, None]).max(axis=0)
+        return largest, np.delete(excess, members, axis=0)
 
     return replace(outcomes, judge=judge)
 
