@@ -478,6 +478,18 @@ def test_goals_that_are_not_met_together():
     assert not error.value.closest_.feasible_
 
 
+@pytest.mark.parametrize("objective", [precision(of="melanoma"), f1(of="melanoma")])
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_what_a_ratio_leaves_open_is_decided_by_the_error_rate(objective, level):
+    """Also of rounds that make it linear at other decisions: no class takes all other rows."""
+    clf = fitted(objective, recall(of="melanoma") >= 0.3, confidence_level=level)
+    decided, plain = clf.predict(X[TEST]), LOGISTIC.fit(X[TRAIN], Y[TRAIN]).predict(X[TEST])
+    among = (decided != "melanoma") & (plain != "melanoma")
+    assert (
+        np.mean(decided[among] != Y[TEST][among]) < np.mean(plain[among] != Y[TEST][among]) + 0.02
+    )
+
+
 @pytest.mark.parametrize("level", [0.5, 0.9])
 def test_goals_of_several_groups_are_relaxed_as_wholes(level):
     """No group's bound is enough alone; proposals are tried without the margin of a level."""
