@@ -21,7 +21,8 @@ augmented Lagrangian of what is measured (Hestenes 1969; Powell 1969),
 
 one coefficient after the other, and once per round along minus its gradient, for which decisions
 are softened; then mu_k becomes max(0, mu_k + rho e_k). Sums of decisions are not convex in theta,
-so rounds begin at several rules. Every line also reports its best point by goals, then objective.
+so rounds begin at several rules, and the best one is kicked: it climbs again from random changes.
+Every line also reports its best point by goals, then objective.
 
 **What holds.** The result is never worse, on these rows, than any rule that was looked at: all
 starts, every constant decision, and each point of each line. It need not be the best of all rules.
@@ -55,6 +56,10 @@ FIRST_ROUNDS, MORE_ROUNDS, LAST_ROUNDS, LAST_STARTS = 2, 4, 3, 2
 
 EXTRA_TURNS = 3
 """Turns of as many rounds on all rows while goals are missed."""
+
+KICKED, KICK_SIZES, KICKS, KICK_WORK = 0.4, (0.3, 1.0), (3, 12), 3e5
+"""Share of the best rule's coefficients that are changed at random, and by how much, before each is
+swept again; how often at least and at most, and coefficients of rows for which this is."""
 
 LINES, FEWEST_LINES = 0.34, 4
 """Share of the coefficients that a round moves alone, those of the largest gradient, and fewest."""
@@ -343,9 +348,8 @@ class Search:
         steps, change = self._running(place, rows, was, to, high)
         first = float(place.min())
         before_first = 0.5 * (first + max(low, first - abs(first) - 1.0))
-        start = self.outcomes.sums(decided)
-        none = np.zeros((len(change), 1))
-        return [(np.array([before_first]), start, none), (steps, start, change)]
+        change = np.hstack([np.zeros((len(change), 1)), change])
+        return [(np.append(before_first, steps), self.outcomes.sums(decided), change)]
 
     def _all_decisions(
         self, cost: np.ndarray, slope: np.ndarray, low: float, high: float
@@ -434,15 +438,31 @@ class Search:
                 break
         return point, merit
 
-    def sweep(self) -> None:
-        """Move each coefficient of the best rule alone to the best point of its line."""
-        assert self.best is not None
-        cost = self.family.row_costs(self.best.theta)
+    def climb(self, point: Trial) -> None:
+        """Move each coefficient of a rule alone to the best point of its line."""
+        cost = self.family.row_costs(point.theta)
         for delta in np.diag(self.unit):
-            before = self.best
-            self.line(before.theta, delta, cost)
-            if self.best is not before:
-                cost = self.family.row_costs(self.best.theta)
+            moved = self.line(point.theta, delta, cost)
+            if moved is not None and moved.better_than(point):
+                point, cost = moved, self.family.row_costs(moved.theta)
+
+    def sweep(self) -> None:
+        """Climb from the best rule."""
+        assert self.best is not None
+        self.climb(self.best)
+
+    def kick(self) -> None:
+        """Climb from random changes of the best rule: lines end where single moves gain nothing."""
+        assert self.best is not None
+        random, free, unit = np.random.default_rng(0), self.family.free, self.unit
+        fewest, most = KICKS
+        count = int(KICK_WORK / (len(self.outcomes.kind) * len(unit)))
+        for k in range(min(max(count, fewest), most)):
+            size = KICK_SIZES[k % len(KICK_SIZES)]
+            noise = size * random.normal(size=len(unit)) * (random.random(len(unit)) < KICKED)
+            theta = self.best.theta
+            scaled = np.maximum(theta, 0.02 * unit * (noise != 0)) * np.exp(noise)
+            self.climb(self.at(np.where(free, theta + 0.1 * noise * unit, scaled)))
 
 
 def best_rule(
@@ -490,6 +510,7 @@ def best_rule(
         few.sweep()
         if few.best is before:
             break
+    few.kick()
     assert few.best is not None
     if few is not every:
         merit = replace(merit, inside=0.5 / N)

@@ -343,7 +343,7 @@ class CostSearch:
         )
 
     def _settled(self, objective: np.ndarray) -> np.ndarray:
-        """Tables that leave nothing open: errors decide, at a low cost, what the objective does not.
+        """Tables that leave nothing open: errors decide, at a low cost, where nothing else does.
 
         Other decisions cost 1 for labels without rows, where no row says what they cost.
         """
@@ -495,7 +495,9 @@ class CostSearch:
             excess = np.concatenate([rates, fewest[:, None] - low]) / unit[:, None]
             value = value.sum(axis=0) if goals.adds else value.max(axis=0)
             value = value + ERROR_COST * self.unit * wrong[0]
-            return np.nan_to_num(value, nan=np.inf), np.nan_to_num(excess, nan=UNDEFINED)
+            value[np.isnan(value)] = np.inf
+            excess[np.isnan(excess)] = UNDEFINED
+            return value, excess
 
         outcomes = Outcomes(kind, table, self.weight, np.concatenate(constants), judge)
         return family, outcomes, unit[:m]
@@ -602,7 +604,7 @@ class CostSearch:
 
 def _quotients(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """Ratios of sums, nan where the divisor is 0."""
-    return np.divide(above, below, out=np.full_like(above, np.nan), where=below > TINY)
+    return above / np.where(below > TINY, below, np.nan)
 
 
 def kinds_of(
