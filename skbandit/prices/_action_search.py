@@ -45,9 +45,9 @@ MOST_COSTS, FEWEST_ROWS = 100_000, 2000
 BARRED = 1e3
 """What a decision costs that a row may not get, in units of the objective's costs."""
 
-STARTS, N_RANDOM, SMALL, N_OF_SMALL = (0.1, 1.0, 10.0), 4, 10_000, 16
-"""Prices of all goals alike at which searches begin, in units of the objective's costs, number of
-random ones, and number of these for fewer costs of rows than `SMALL`."""
+STARTS, N_RANDOM = (0.1, 1.0, 10.0), 4
+"""Prices of all goals alike at which searches begin, in units of the objective's costs, and number
+of random ones."""
 
 
 class MeasuredSums(Protocol):
@@ -107,8 +107,7 @@ def _starts(
     size = np.array([np.ptp(table, axis=1) @ problem.weight for table in family.tables])
     unit = np.divide(size[0], size[1:], out=np.zeros(len(size) - 1), where=size[1:] > 0)
     random = np.random.default_rng(0)
-    n_random = N_OF_SMALL if problem.base.size < SMALL else N_RANDOM
-    at_random = 10.0 ** random.uniform(-2, 1, (n_random, len(unit)))
+    at_random = 10.0 ** random.uniform(-2, 1, (N_RANDOM, len(unit)))
     at_random *= random.random(at_random.shape) < 0.7
     prices = [rules[0].prices.goals, rules[-2].prices.goals]
     prices += [x * unit for x in (*STARTS, *at_random)]
