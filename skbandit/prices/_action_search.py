@@ -121,7 +121,8 @@ def _expected(
     few = representative(problem)
     pairs, of_a_row = opposed_goals(few), np.minimum(problem.reach, 1.0) / len(problem.base)
     moved = np.zeros(len(problem.bound))
-    prices, rules, smoothing = without_prices(problem), list[PricedRule](), SMOOTHING
+    prices, rules = without_prices(problem), list[PricedRule]()
+    smoothing: tuple[float, ...] = SMOOTHING
     for count in range(MOVES + PUSHES):
         prices = net_prices(best_prices(few.tightened(moved), prices, smoothing)[0], pairs)
         rule, smoothing = _rule_of(problem, measure, prices), SMOOTHING[-1:]

@@ -90,9 +90,9 @@ def test_a_looser_bound_never_hurts(seed):
         for factor in (0.8, 0.9, 1.0, 1.2, 1.5):
             bounds = np.array([0.2, 1.2, 0.2])
             bounds[k] *= factor
-            rule = searched(*posed(seed, bounds=bounds))
-            objectives.append(rule.objective if rule.feasible else np.inf)
-        assert all(later <= was + 0.003 for was, later in zip(objectives, objectives[1:]))
+            rule = searched(*posed(seed, noise=0.5, bounds=bounds))
+            objectives.append(rule.objective if rule.feasible else 9.0)
+        assert (np.diff(objectives) <= 0.003).all()
 
 
 @pytest.mark.parametrize("n_select", [1, 2])
