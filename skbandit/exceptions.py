@@ -73,7 +73,8 @@ class InfeasibleConstraintsError(ValueError):
         The fitted estimator with the smallest violation; the attribute `closest_`.
     proven : bool, default=False
         The attribute `proven`: whether there is a proof, on the training rows, that no rule of the
-        estimator's kind meets the constraints. Otherwise none was found.
+        estimator's kind meets the constraints as measured, without the margin of a level.
+        Otherwise none was found.
 
     Examples
     --------

@@ -398,7 +398,8 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             unsure = "There may be some that were not tried."
             none = f"Found no {what} that {meet} the constraints together: {why}. {unsure}"
             return none, False
-        return f"No {what} {meet} the constraints together: {why}.", True
+        as_measured = criterion.search(scores).best()  # else it is the level that is out of reach
+        return f"No {what} {meet} the constraints together: {why}.", not as_measured.feasible
 
     @available_if(_estimator_has("predict_proba"))
     def predict_proba(self, X: Any, *, attributes: Any = None) -> np.ndarray:

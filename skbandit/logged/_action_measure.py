@@ -19,6 +19,7 @@ from skbandit.prices._calibrate import representative
 from skbandit.prices._dual import SMOOTHING, Prices, at_ceiling, best_prices
 from skbandit.rates import Rate
 from skbandit.rates._kinds import OUTCOME, Atom
+from skbandit.utils._skewed_means import Amounts, skewed_quantile, third_cumulant
 from skbandit.utils._trials import Dependence, dependence
 
 LEVEL = 0.95
@@ -40,29 +41,40 @@ class MeasuredActions:
     effective: np.ndarray
     least: np.ndarray  # what one event more may change outcomes by
     clusters: list[Dependence]
+    skewness: np.ndarray  # of the values' errors
+    heavy: list[list[tuple[float, Amounts]]]  # outcomes of which few are large, and their means
     tables: None = None
 
     def margin(self, z: float) -> np.ndarray:
-        """So many standard errors, and no less than the rule of three: see `_wide`."""
-        return self._wide(z, self.errors, self.least)
+        """What values may be larger by, at a normal quantile."""
+        return self._wide(z, 1)
 
-    def wide(self, z: float, divisor: np.ndarray) -> np.ndarray:
-        """The same of values that are divided; nan without an end."""
-        wide = self._wide(z, self.errors / divisor, self.least / divisor)
-        return np.where(np.isinf(wide), np.nan, wide)
+    def ends(self, z: float, sign: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What values that are declared with a sign may be lower and higher by; nan without end."""
+        lower, higher = self._wide(z, -1), self._wide(z, 1)
+        below, above = np.where(sign > 0, [lower, higher], [higher, lower])
+        return np.where(np.isinf(below), np.nan, below), np.where(np.isinf(above), np.nan, above)
 
-    def _wide(self, z: float, errors: np.ndarray, least: np.ndarray) -> np.ndarray:
+    def _wide(self, z: float, way: int) -> np.ndarray:
         """Errors times a quantile, or what a rare event may add that none or few rows had.
 
         Of n independent rows without an event, a rate of -log(tail)/n or more is as improbable as
-        the tail: the rule of three. Few groups have the quantiles of Student's t.
+        the tail: the rule of three. Few groups have the quantiles of Student's t. Of amounts of
+        which few are large, see `skbandit.utils._skewed_means`. `way` is 1 upwards, -1 downwards.
         """
         if z <= 0:
-            return z * errors
+            return z * self.errors
         tail = float(ndtr(-z))
         few = np.array([_few(of_goal, tail) for of_goal in self.clusters])
-        few = np.where(errors == 0, 1.0, few)
-        return np.maximum(z * errors * few, -float(log_ndtr(-z)) * least)
+        few = np.where(self.errors == 0, 1.0, few)
+        wide = self.errors * few * skewed_quantile(z, way * self.skewness)
+        of_tail = np.array(
+            [
+                sum(max(way * mean, 0.0) * (amounts.factor(z) - 1.0) for mean, amounts in terms)
+                for terms in self.heavy
+            ]
+        )
+        return np.maximum(np.maximum(wide, of_tail), -float(log_ndtr(-z)) * self.least)
 
 
 @dataclass(frozen=True)
@@ -74,13 +86,14 @@ class Correction:
     means : list of lists of float
         The outcomes less the predictions, which decisions choose where they are low by luck; by
         goal and term, 0 of others than outcomes.
-    errors, least : ndarray of shape (m,)
+    errors, least, skewness : ndarray of shape (m,)
         Of the outcomes, as in `MeasuredActions`; 0 of goals without outcomes.
     """
 
     means: list[list[float]]
     errors: np.ndarray
     least: np.ndarray
+    skewness: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -135,6 +148,7 @@ class ActionMeasure:
             ],
             np.where(of_outcomes, logged.errors, 0.0),
             np.where(of_outcomes, logged.least, 0.0),
+            np.where(of_outcomes, logged.skewness, 0.0),
         )
 
     def tightened(self, problem: ActionProblem) -> ActionProblem:
@@ -154,7 +168,8 @@ class ActionMeasure:
         n_rows, effective = np.full(m, np.inf), np.full(m, np.inf)
         certain, least, clusters = self.certain, np.zeros(m), []
         none = [[0.0] * len(terms) for terms in self.goals.sums]
-        correction = self.correction or Correction(none, np.zeros(m), np.zeros(m))
+        correction = self.correction or Correction(none, np.zeros(m), np.zeros(m), np.zeros(m))
+        skewness, heavy = np.zeros(m), [list[tuple[float, Amounts]]() for _ in range(m)]
         n_known = int((problem.weight > 0).sum())
         for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.goals, strict=True)):
             influence, extra, rare = np.zeros(len(decided)), 0.0, 0.0
@@ -179,6 +194,8 @@ class ActionMeasure:
                 mean = float(weight @ used) / total
                 means[atom.key] = mean + missed
                 value[k] += c * means[atom.key]
+                if atom.kind == OUTCOME and (amounts := self.amounts.get(str(atom.amount))):
+                    heavy[k].append((c * means[atom.key], amounts))
                 influence += c * weight * (used - mean) / total
                 # a share of 0 or 1 is not known without error: one row more differs
                 change = c * max(np.ptp(used[weight > 0]), _step(use)) / self._trials(weight)
@@ -199,18 +216,50 @@ class ActionMeasure:
             between = 0.0
             if self.fold is not None:  # the final model is not that of a fold
                 between = max(folds.var(ddof=1) - len(folds) * variance, 0.0)
+            of_amounts = any(atom.amount is not None for _, atom in terms)
+            third = third_cumulant(influence, self.group) if of_amounts else 0.0
             if self.batch_size is not None:
                 variance *= 1.0 + n_known / self.batch_size
+                third *= 1.0 + (n_known / self.batch_size) ** 2
             errors[k] = np.sqrt(variance + between + correction.errors[k] ** 2)
+            third += correction.skewness[k] * correction.errors[k] ** 3
+            skewness[k] = third / errors[k] ** 3 if errors[k] > 0 else 0.0
             barred = self.goals.room[k] > 0 and value[k] <= self.goals.bound[k] + ROUNDING
             if certain[k] or barred:
                 errors[k] = least[k] = 0.0
+                heavy[k].clear()
             if barred:
                 value[k] = self.goals.bound[k] - self.goals.room[k]  # as the dual has it
         base = np.where(decided, problem.base, 0.0).sum(axis=1)
         objective = float(problem.weight @ base)
         excess, n_rows = value - self.goals.bound, n_rows.astype(int)
-        return MeasuredActions(objective, excess, errors, means, n_rows, effective, least, clusters)
+        return MeasuredActions(
+            objective, excess, errors, means, n_rows, effective, least, clusters, skewness, heavy
+        )
+
+    def sums(self, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What decisions of some rows, which stand for all, add to each excess, and constants.
+
+        See `skbandit.prices._action_search.MeasuredSums`.
+        """
+        problem, D = self.problem, self.problem.base.shape[1]
+        constant, added = -self.goals.bound, np.zeros((len(self.goals.sums), len(kept), D))
+        place = np.full(len(problem.base), -1)
+        place[self.logged] = np.arange(len(self.logged))
+        is_logged = place[kept] >= 0
+        for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.goals, strict=True)):
+            for n, ((c, atom), (_, use)) in enumerate(zip(terms, uses, strict=True)):
+                use = use.rows(kept)
+                if atom.kind == OUTCOME:
+                    weight, amount = self.weight[kept] * use.rate, np.zeros((len(kept), D))
+                    amount[is_logged] = self.outcomes[str(atom.amount)][place[kept[is_logged]]]
+                else:
+                    weight, amount = problem.weight[kept] * use.rate, use.amount
+                if (total := weight.sum()) > 0:
+                    added[k] += c * weight[:, None] / total * amount
+                if self.correction is not None:
+                    constant[k] += c * self.correction.means[k][n]
+        return added, constant
 
     def _trials(self, weight: np.ndarray) -> float:
         """Kish's number of rows, or of groups of them."""
@@ -224,6 +273,13 @@ class ActionMeasure:
         matched[self.logged] = weight[self.logged] * self.events.matches(decided[self.logged])
         step = self.events.unseen(str(atom.amount), matched[self.logged] > 0)
         return step / (self._trials(matched) if matched.any() else 1.0)
+
+    @cached_property
+    def amounts(self) -> dict[str, Amounts]:
+        """The logged outcomes of which few are large."""
+        values = {} if self.events is None else self.events.values
+        heavy = {name: Amounts.heavy(value) for name, value in values.items()}
+        return {name: amounts for name, amounts in heavy.items() if amounts is not None}
 
     @cached_property
     def endless(self) -> bool:
@@ -248,7 +304,7 @@ class ActionMeasure:
     ) -> pd.DataFrame:
         """One row per constraint; `plain` is of decisions without constraints."""
         (value, divisor), goals = self.values(measured), self.goals.constraints
-        wide = measured.wide(float(ndtri(0.5 + 0.5 * confidence_level)), divisor)
+        below, above = measured.ends(float(ndtri(0.5 + 0.5 * confidence_level)), self.goals.sign)
         slack = self.goals.sign * (self.goals.declared_bound - value)
         table = pd.DataFrame(
             {
@@ -257,8 +313,8 @@ class ActionMeasure:
                 "effective_n": measured.effective,
                 "bound": self.goals.declared_bound,
                 "value": value,
-                "ci_low": value - wide,
-                "ci_high": value + wide,
+                "ci_low": value - below / divisor,
+                "ci_high": value + above / divisor,
                 "unconstrained": self.values(plain)[0],
                 "slack": slack,
                 "satisfied": satisfied(slack, measured.n_rows > 0),

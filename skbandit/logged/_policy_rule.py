@@ -10,8 +10,9 @@ import pandas as pd
 
 from skbandit.logged._action_goals import ActionGoals, as_declared
 from skbandit.logged._action_measure import ActionMeasure
+from skbandit.prices._action_search import searched
 from skbandit.prices._actions import ActionProblem
-from skbandit.prices._calibrate import TOLERANCE, PricedRule, at_best_level, calibrated
+from skbandit.prices._calibrate import TOLERANCE, PricedRule, at_best_level
 from skbandit.prices._dual import Prices, conflicting, enough_to_relax
 from skbandit.prices._levels import costly_level, level_of, levels_to_try, weak_level
 from skbandit.prices._promised import promised, without_margins
@@ -34,9 +35,9 @@ def _rule_at(
 ) -> PricedRule:
     """The rule at a normal quantile."""
     if z > 0 and measure.endless:
-        return replace(calibrated(problem, measure, start), slack=-np.inf)
+        return replace(searched(problem, measure), slack=-np.inf)
     if z == 0:
-        return calibrated(problem, measure, start)
+        return searched(problem, measure)
     rule = promised(problem, measure, z, start)
     # no price tells decisions apart in outcomes predicted to be the same
     equal, measured = problem.reach == 0, measure(rule.decided)
@@ -52,7 +53,7 @@ def warn_of_rule(
     z: float,
     is_default: bool,
 ) -> None:
-    """Warn if noise decides for many rows, of a weak level, or of margins that cost much.
+    """Warn if noise decides, of a weak level, of amounts that one event has, or of dear margins.
 
     Parameters
     ----------
@@ -83,6 +84,14 @@ def warn_of_rule(
         return
     if z == 0:
         return
+    for name, amounts in measure.amounts.items():
+        warn(
+            f"One event has {amounts.largest:.0%} of all {name!r}, so that its like may be missing "
+            "from the log: margins take amounts as lognormal, by which their mean may be up to "
+            f"{amounts.factor(z):.2g} times as large. Cap the amounts, or bound how often they "
+            "occur, for goals that so many rows can tell.",
+            UserWarning,
+        )
     other = without_margins(problem, rule, lambda: _rule_at(problem, measure, 0.0, rule.prices))
     if other is not None:
         objective = measure.goals.declared

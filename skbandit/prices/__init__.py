@@ -1,13 +1,19 @@
-"""Prices of goals: the dual of choosing one decision per row, and rules that meet goals measured.
+"""Prices of goals: the dual of choosing decisions per row, and rules that meet goals as measured.
 
 - `_dual`: multipliers of goals, and which goals cannot hold together; a function of arrays.
-- `_calibrate`: bounds are moved until the rule meets the goals where they are measured.
+- `_search`: the best rule as measured, of classes; `_action_search`: of a policy's actions.
+- `_promised`: bounds moved for a level; `_levels`: which level is best.
+- `_calibrate`: what rules are, and the choice of one at a level.
 
 Tests take names from here, so that files may change behind the door.
 """
 
-from skbandit.prices._calibrate import calibrated as calibrated
+from skbandit.prices._action_search import searched as searched
+from skbandit.prices._actions import ActionProblem as ActionProblem
+from skbandit.prices._actions import Use as Use
+from skbandit.prices._actions import Uses as Uses
 from skbandit.prices._dual import DecisionProblem as DecisionProblem
+from skbandit.prices._dual import Prices as Prices
 from skbandit.prices._dual import attainable as attainable
 from skbandit.prices._dual import best_prices as best_prices
 from skbandit.prices._dual import conflicting as conflicting

@@ -46,8 +46,12 @@ LESS, LEAST_AIM = (1.6, 1.45, 1.3, 1.0, 0.7, 0.4), 1.3
 """Margins that are tried in turn where prices run to their ceiling, and the least that need no
 test."""
 
-BIAS_ROUNDS, MARGIN_ROUNDS = 3, 3
-"""Rounds that find the bias, and rounds in which the margins of the rule settle."""
+BIAS_ROUNDS, MARGIN_ROUNDS, SETTLING_ROUNDS = 3, 3, 6
+"""Rounds that find the bias, rounds in which the margins of the rule settle, and rounds more by
+half steps for those that go back and forth."""
+
+NEARLY = 0.8
+"""Part of what a bound should be moved by that is near enough."""
 
 ERRORS = 2.0
 """Standard errors of a measured value that its expectation may be off by chance."""
@@ -107,12 +111,15 @@ def _aimed(
     prices = without_prices(problem) if start is None else start
     prices = best_prices(few, prices, SMOOTHING if start is None else SMOOTHING[-1:])[0]
     moved, bias, wanted = (np.zeros(m) for _ in range(3))
-    for count in range(BIAS_ROUNDS + MARGIN_ROUNDS + 1):
+    for count in range(BIAS_ROUNDS + MARGIN_ROUNDS + SETTLING_ROUNDS + 1):
         tightened = problem.tightened(moved)
         decided = tightened.decide(prices)
         measured = measure(decided)
         margin = measured.margin(z)
-        if count == BIAS_ROUNDS + MARGIN_ROUNDS:
+        aimed = bias + aim * margin
+        short = (moved < NEARLY * aimed) & (measured.excess > -NEARLY * aimed)
+        last = BIAS_ROUNDS + MARGIN_ROUNDS + (SETTLING_ROUNDS if short.any() else 0)
+        if count >= last:
             break
         if measured.tables is not None:
             problem = problem.with_objective(*measured.tables)
@@ -121,15 +128,16 @@ def _aimed(
             gap = measured.excess - few.excess(few.tightened(moved).decide(prices))
             noise = ERRORS * margin / z
             bias = np.nan_to_num(np.sign(gap) * np.maximum(np.abs(gap) - noise, 0.0))
-            moved = bias + margin
-        else:
-            moved = bias + aim * margin
-        wanted = moved
+            wanted = bias + margin
+        elif count < BIAS_ROUNDS + MARGIN_ROUNDS:
+            wanted = bias + aim * margin
+        else:  # what is decided less has a smaller margin, and is decided again
+            wanted = 0.5 * (moved + aimed)
         moved = move_apart(wanted, problem.bound, pairs)
         prices = net_prices(best_prices(few.tightened(moved), prices, SMOOTHING[-1:])[0], pairs)
     missed = np.where(np.isnan(measured.excess), np.inf, measured.excess)
     # two bounds on one value, such as a small gap, may leave no place inside
-    limited = bool((wanted - moved > TOLERANCE).any())
+    limited = bool((wanted - moved > TOLERANCE).any() or short.any())
     if aim < LEAST_AIM or limited:
         missed = missed + margin
     slack = -float(missed.max(initial=-np.inf))

@@ -21,7 +21,8 @@ augmented Lagrangian of what is measured (Hestenes 1969; Powell 1969),
 
 one coefficient after the other, and once per round along minus its gradient, for which decisions
 are softened; then mu_k becomes max(0, mu_k + rho e_k). Sums of decisions are not convex in theta,
-so rounds begin at several rules. Every line also reports its best point by goals, then objective.
+so rounds begin at several rules, and the best one is kicked: it climbs again from random changes.
+Every line also reports its best point by goals, then objective.
 
 **What holds.** The result is never worse, on these rows, than any rule that was looked at: all
 starts, every constant decision, and each point of each line. It need not be the best of all rules.
@@ -40,6 +41,9 @@ from scipy.sparse import csr_array
 Judge = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Takes sums (S, C) of C rules; returns their objectives (C,) and excesses (m, C)."""
 
+Part = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Steps of C points of a line, sums (S,) before, and changes of those that change, at each."""
+
 SOFTENED = (0.3, 0.1, 0.03)
 """Shares of rows whose two lowest costs are nearer than the softening, one per round in turn."""
 
@@ -53,6 +57,10 @@ FIRST_ROUNDS, MORE_ROUNDS, LAST_ROUNDS, LAST_STARTS = 2, 4, 3, 2
 EXTRA_TURNS = 3
 """Turns of as many rounds on all rows while goals are missed."""
 
+KICKED, KICK_SIZES, KICKS, KICK_WORK = 0.4, (0.3, 1.0), (3, 12), 3e5
+"""Share of the best rule's coefficients that are changed at random, and by how much, before each is
+swept again; how often at least and at most, and coefficients of rows for which this is."""
+
 LINES, FEWEST_LINES = 0.34, 4
 """Share of the coefficients that a round moves alone, those of the largest gradient, and fewest."""
 
@@ -61,6 +69,12 @@ MOST_ROWS, FEWEST_ROWS, MOST_COSTS = 2000, 1000, 30_000
 
 MOST_SUMS = 3e7
 """Numbers of running sums on all rows beyond which rules are compared there, not moved."""
+
+LARGE_TABLE = 200_000
+"""Numbers that rows add to sums from which on the best rule alone is moved on all rows."""
+
+BLOCK = 2048
+"""Points of a line that are judged at once: their sums stay in the processor's cache."""
 
 UNDEFINED, HIGHEST = 1e3, 1e3
 """Excess where a value is undefined, and objective that stands for any higher one."""
@@ -93,9 +107,11 @@ class Outcomes:
     judge: Judge
 
     def sums(self, decided: np.ndarray) -> np.ndarray:
-        """S of decisions (N,)."""
+        """S of decisions (N,), or of several per row (N, n_select)."""
         S, K, D = self.table.shape
-        places = np.bincount(self.kind * D + decided, self.weight, K * D)
+        places = ((self.kind * D).reshape(-1, 1) + decided.reshape(len(decided), -1)).ravel()
+        weight = np.repeat(self.weight, len(places) // max(len(decided), 1))
+        places = np.bincount(places, weight, K * D)
         return self.table.reshape(S, -1) @ places + self.constant
 
     def rows(self, kept: np.ndarray, weight: np.ndarray) -> Outcomes:
@@ -115,11 +131,14 @@ class Family:
         B.
     free : ndarray of bool, shape (P,)
         Coefficients that may be negative.
+    n_select : int
+        Number of decisions per row, those of the lowest costs.
     """
 
     strata: np.ndarray | csr_array
     tables: np.ndarray
     free: np.ndarray
+    n_select: int = 1
 
     def costs(self, theta: np.ndarray) -> np.ndarray:
         """L, shape (F, D)."""
@@ -128,6 +147,12 @@ class Family:
     def row_costs(self, theta: np.ndarray) -> np.ndarray:
         """Cost of each decision for each row, shape (N, D)."""
         return np.asarray(self.strata @ self.costs(theta))
+
+    def decide(self, cost: np.ndarray) -> np.ndarray:
+        """The decisions of the lowest costs, (N, n_select), or (N,) of one."""
+        if self.n_select == 1:
+            return np.asarray(cost.argmin(axis=1))
+        return np.argsort(cost, axis=1, kind="stable")[:, : self.n_select]
 
     def rows(self, kept: np.ndarray) -> Family:
         """The rules of some rows."""
@@ -193,12 +218,13 @@ def with_objective(outcomes: Outcomes, objective: Callable[[np.ndarray], np.ndar
     return replace(outcomes, judge=judge)
 
 
-def minimizing(outcomes: Outcomes, k: int) -> Outcomes:
-    """The excess of goal k as the objective, under the other goals."""
+def minimizing(outcomes: Outcomes, members: np.ndarray, unit: np.ndarray) -> Outcomes:
+    """The largest excess of some goals, in their units, as the objective, under the others."""
 
     def judge(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         excess = outcomes.judge(sums)[1]
-        return excess[k], np.delete(excess, k, axis=0)
+        largest = (excess[members] * unit[:, None]).max(axis=0)
+        return largest, np.delete(excess, members, axis=0)
 
     return replace(outcomes, judge=judge)
 
@@ -215,10 +241,11 @@ class Search:
         self._live = np.flatnonzero(outcomes.table.any(axis=(1, 2)))
         self._changing = np.ascontiguousarray(outcomes.table[self._live])
         self._changing = self._changing.reshape(len(self._live), -1)
+        self._ranked: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def at(self, theta: np.ndarray) -> Trial:
         """The rule of some coefficients."""
-        decided = self.family.row_costs(theta).argmin(axis=1)
+        decided = self.family.decide(self.family.row_costs(theta))
         return self._keep(theta, *self.outcomes.judge(self.outcomes.sums(decided)[:, None]), 0)
 
     def _keep(self, theta: np.ndarray, objective: np.ndarray, excess: np.ndarray, k: int) -> Trial:
@@ -252,15 +279,16 @@ class Search:
         ]  # how far backward and forward no coefficient changes its sign
         move = np.tensordot(delta, family.tables, 1)
         columns = np.flatnonzero(np.abs(move).max(axis=0) > 0)
-        if len(columns) == 1:
+        if len(columns) == family.n_select == 1:
             slope = np.asarray(family.strata @ move[:, columns[0]])
-            steps, sums = self._one_decision(cost, int(columns[0]), slope, -ends[0], ends[1])
+            parts = self._one_decision(cost, int(columns[0]), slope, -ends[0], ends[1])
         else:
             slope = np.asarray(family.strata @ move)
-            steps, sums = self._all_decisions(cost, slope, -ends[0], ends[1])
-        if not len(steps):
+            parts = self._all_decisions(cost, slope, -ends[0], ends[1])
+        if not parts:
             return None
-        objective, excess = self.outcomes.judge(sums)
+        steps = np.concatenate([s for s, *_ in parts])
+        objective, excess = self._judged(parts)
         missed = np.maximum(excess - TINY, 0.0).sum(axis=0)
 
         def point(k: int) -> Trial:
@@ -272,10 +300,23 @@ class Search:
         first = point(int(least[objective[least].argmin()]))
         return first if merit is None else point(int(merit(objective, excess).argmin()))
 
+    def _judged(self, parts: list[Part]) -> tuple[np.ndarray, np.ndarray]:
+        """Objectives and excesses at all points of a line, block by block."""
+        objectives, excesses = [], []
+        for _, start, change in parts:
+            for at in range(0, change.shape[1], BLOCK):
+                few = change[:, at : at + BLOCK]
+                sums = np.repeat(start[:, None], few.shape[1], axis=1)
+                sums[self._live] += few
+                objective, excess = self.outcomes.judge(sums)
+                objectives.append(objective)
+                excesses.append(excess)
+        return np.concatenate(objectives), np.hstack(excesses)
+
     def _running(
         self, s: np.ndarray, rows: np.ndarray, was: np.ndarray, to: np.ndarray, end: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Steps between breakpoints s, and what the sums have changed by there."""
+        """Steps between breakpoints s, and what the live sums have changed by there."""
         outcomes, D = self.outcomes, self.outcomes.table.shape[2]
         order = np.argsort(s, kind="stable")
         s, rows, was, to = s[order], rows[order], was[order], to[order]
@@ -286,20 +327,28 @@ class Search:
         np.cumsum(change, axis=1, out=change)
         # rows with equal breakpoints move together
         last = np.append(s[1:] > s[:-1] + 1e-9 * (1.0 + np.abs(s[:-1])), True)
-        s = s[last]
-        sums = np.zeros((len(outcomes.table), len(s)))
-        sums[self._live] = change[:, last]
+        if not last.all():
+            s, change = s[last], change[:, last]
         after = np.append(s[1:], min(end, s[-1] + abs(s[-1]) + 1.0))
-        return 0.5 * (s + after), sums
+        return 0.5 * (s + after), change
+
+    def _others(self, cost: np.ndarray, j: int) -> np.ndarray:
+        """The decision of least cost besides j, of each row."""
+        if self._ranked is None or self._ranked[0] is not cost:
+            first, r = cost.argmin(axis=1), np.arange(len(cost))
+            least = cost[r, first]
+            cost[r, first] = np.inf
+            self._ranked = cost, first, cost.argmin(axis=1)
+            cost[r, first] = least
+        _, first, second = self._ranked
+        return np.where(first == j, second, first)
 
     def _one_decision(
         self, cost: np.ndarray, j: int, slope: np.ndarray, low: float, high: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Steps in (low, high) and sums there, where the cost of decision j alone moves."""
-        costs = cost.copy()
-        costs[:, j] = np.inf
-        other = costs.argmin(axis=1)
-        gap = costs[np.arange(len(costs)), other] - cost[:, j]
+    ) -> list[Part]:
+        """Points in (low, high), where the cost of decision j alone moves."""
+        other = self._others(cost, j)
+        gap = cost[np.arange(len(cost)), other] - cost[:, j]
         moving = np.abs(slope) > TINY
         place = np.divide(gap, slope, out=np.zeros_like(gap), where=moving)
         before = np.where(slope > 0, place > low, place <= low)  # decided as j at low
@@ -307,47 +356,58 @@ class Search:
         decided = np.where(np.where(moving, before, (gap > 0) | tie), j, other)
         rows = np.flatnonzero(moving & (place > low) & (place < high))
         if not len(rows):
-            return np.zeros(0), np.zeros((len(self.outcomes.table), 0))
-        falls, same = slope[rows] < 0, np.full(len(rows), j)
-        was, to = np.where(falls, other[rows], same), np.where(falls, same, other[rows])
-        steps, sums = self._running(place[rows], rows, was, to, high)
-        first = float(place[rows].min())
+            return []
+        place, falls = place[rows], slope[rows] < 0
+        was, to = np.where(falls, other[rows], j), np.where(falls, j, other[rows])
+        steps, change = self._running(place, rows, was, to, high)
+        first = float(place.min())
         before_first = 0.5 * (first + max(low, first - abs(first) - 1.0))
-        start = self.outcomes.sums(decided)[:, None]
-        return np.append(before_first, steps), np.hstack([start, start + sums])
+        change = np.hstack([np.zeros((len(change), 1)), change])
+        return [(np.append(before_first, steps), self.outcomes.sums(decided), change)]
 
     def _all_decisions(
         self, cost: np.ndarray, slope: np.ndarray, low: float, high: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Steps in (low, high) and sums there: the lower envelopes, forward and backward."""
-        start = self.outcomes.sums(cost.argmin(axis=1))[:, None]
+    ) -> list[Part]:
+        """Points in (low, high): the lower envelopes, forward and backward."""
+        start = self.outcomes.sums(self.family.decide(cost))
         parts = []
         for sign, end in ((1.0, high), (-1.0, -low)):
             if end > 0:
-                steps, sums = self._ray(cost, sign * slope, end)
-                parts.append((sign * steps, start + sums))
-        return np.concatenate([s for s, _ in parts]), np.hstack([sums for _, sums in parts])
+                steps, change = self._ray(cost, sign * slope, end)
+                parts.append((sign * steps, start, change))
+        return [part for part in parts if len(part[0])]
 
     def _ray(
         self, cost: np.ndarray, slope: np.ndarray, end: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Steps in (0, end) and changes of the sums."""
-        at = cost.argmin(axis=1)
-        rows = np.flatnonzero(slope[np.arange(len(slope)), at] - slope.min(axis=1) > TINY)
-        c, slope, at = cost[rows], slope[rows], at[rows]
+        """Steps in (0, end) and changes of the live sums.
+
+        The next change of a row is where a decision that is not taken becomes as cheap as one that
+        is.
+        """
+        k, D = self.family.n_select, cost.shape[1]
+        taken = self.family.decide(cost).reshape(len(cost), k)
+        falls = np.take_along_axis(slope, taken, 1).max(axis=1) - slope.min(axis=1) > TINY
+        rows = np.flatnonzero(falls)
+        c, slope, taken = cost[rows], slope[rows], taken[rows]
         parts = []
         while len(rows):
             r = np.arange(len(rows))
-            fall = slope[r, at][:, None] - slope
-            s = np.full_like(c, np.inf)
-            np.divide(c - c[r, at][:, None], fall, out=s, where=fall > TINY)
-            to = s.argmin(axis=1)
-            s = s[r, to]
+            s = np.full((len(rows), k, D), np.inf)
+            fall = np.take_along_axis(slope, taken, 1)[:, :, None] - slope[:, None, :]
+            gap = c[:, None, :] - np.take_along_axis(c, taken, 1)[:, :, None]
+            if k > 1:
+                fall[r[:, None, None], np.arange(k)[:, None], taken[:, None, :]] = 0.0
+            np.divide(gap, fall, out=s, where=fall > TINY)
+            pair = s.reshape(len(rows), -1).argmin(axis=1)
+            place, to = pair // D, pair % D
+            s, was = s[r, place, to], taken[r, place]
             going = s < end
-            parts.append((s[going], rows[going], at[going], to[going]))
-            rows, at, c, slope = rows[going], to[going], c[going], slope[going]
+            parts.append((s[going], rows[going], was[going], to[going]))
+            taken[r, place] = to
+            rows, taken, c, slope = rows[going], taken[going], c[going], slope[going]
         if not sum(len(s) for s, *_ in parts):
-            return np.zeros(0), np.zeros((len(self.outcomes.table), 0))
+            return np.zeros(0), np.zeros((len(self._live), 0))
         s, rows, was, to = (np.concatenate(part) for part in zip(*parts, strict=True))
         return self._running(s, rows, was, to, end)
 
@@ -370,18 +430,34 @@ class Search:
         per_sum = (merits[1:] - merits[0]) / scale
         value = np.tensordot(per_sum, outcomes.table, 1)  # (K, D)
         cost = cost - cost.min(axis=1, keepdims=True)
-        gap = np.partition(cost, 1, axis=1)[:, 1]
+        gap = self._gap(cost)
         tau = max(float(np.quantile(gap, share)), 1e-9 * (1.0 + float(gap.max())))
         near = np.flatnonzero(gap < 6.0 * tau)
-        pi = np.exp(-cost[near] / tau)
-        pi /= pi.sum(axis=1, keepdims=True)
+        pi = self._softened(cost[near], tau)
         gain = value[outcomes.kind[near]]
-        gain = pi * (gain - (pi * gain).sum(axis=1, keepdims=True)) * outcomes.weight[near, None]
+        gain = pi * (gain - (pi * gain).sum(axis=1, keepdims=True) / pi.sum(axis=1, keepdims=True))
+        gain *= outcomes.weight[near, None]
         by_table = np.asarray(family.strata[near].T @ gain) / tau  # minus the gradient by L
         toward = np.tensordot(family.tables, by_table, 2)
         toward *= np.maximum(tau * self.unit, 0.3 * np.abs(theta)) ** 2
         toward[~family.free & (theta <= 0) & (toward < 0)] = 0.0
         return toward
+
+    def _gap(self, cost: np.ndarray) -> np.ndarray:
+        """How much cheaper the last decision taken is than the first that is not."""
+        n = self.family.n_select
+        ends = np.partition(cost, (n - 1, n), axis=1)
+        return np.asarray(ends[:, n] - ends[:, n - 1])
+
+    def _softened(self, cost: np.ndarray, tau: float) -> np.ndarray:
+        """Shares of decisions near the margin; of one, those of a softmin of the costs."""
+        n = self.family.n_select
+        if n == 1:
+            pi = np.exp(-cost / tau)
+            return pi / pi.sum(axis=1, keepdims=True)
+        ends = np.partition(cost, (n - 1, n), axis=1)
+        from_margin = np.abs(cost - 0.5 * (ends[:, [n - 1]] + ends[:, [n]]))
+        return 1.0 / (2.0 + 2.0 * np.cosh(np.minimum(from_margin / tau, 500.0)))
 
     def descend(self, point: Trial, merit: Merit, rounds: int) -> tuple[Trial, Merit]:
         """Minimize the merit for some rounds; its multipliers follow what is missed."""
@@ -403,15 +479,31 @@ class Search:
                 break
         return point, merit
 
-    def sweep(self) -> None:
-        """Move each coefficient of the best rule alone to the best point of its line."""
-        assert self.best is not None
-        cost = self.family.row_costs(self.best.theta)
+    def climb(self, point: Trial) -> None:
+        """Move each coefficient of a rule alone to the best point of its line."""
+        cost = self.family.row_costs(point.theta)
         for delta in np.diag(self.unit):
-            before = self.best
-            self.line(before.theta, delta, cost)
-            if self.best is not before:
-                cost = self.family.row_costs(self.best.theta)
+            moved = self.line(point.theta, delta, cost)
+            if moved is not None and moved.better_than(point):
+                point, cost = moved, self.family.row_costs(moved.theta)
+
+    def sweep(self) -> None:
+        """Climb from the best rule."""
+        assert self.best is not None
+        self.climb(self.best)
+
+    def kick(self) -> None:
+        """Climb from random changes of the best rule: lines end where single moves gain nothing."""
+        assert self.best is not None
+        random, free, unit = np.random.default_rng(0), self.family.free, self.unit
+        fewest, most = KICKS
+        count = int(KICK_WORK / (len(self.outcomes.kind) * len(unit)))
+        for k in range(min(max(count, fewest), most)):
+            size = KICK_SIZES[k % len(KICK_SIZES)]
+            noise = size * random.normal(size=len(unit)) * (random.random(len(unit)) < KICKED)
+            theta = self.best.theta
+            scaled = np.maximum(theta, 0.02 * unit * (noise != 0)) * np.exp(noise)
+            self.climb(self.at(np.where(free, theta + 0.1 * noise * unit, scaled)))
 
 
 def best_rule(
@@ -459,12 +551,14 @@ def best_rule(
         few.sweep()
         if few.best is before:
             break
+    few.kick()
     assert few.best is not None
     if few is not every:
         merit = replace(merit, inside=0.5 / N)
         points = [every.at(theta) for theta in (few.best.theta, *starts)]
         if N * len(outcomes.table) <= MOST_SUMS:
-            for point in sorted(points, key=merit.of)[:LAST_STARTS]:
+            n_starts = LAST_STARTS if outcomes.table.size < LARGE_TABLE else 1
+            for point in sorted(points, key=merit.of)[:n_starts]:
                 merit = every.descend(point, merit, LAST_ROUNDS)[1]
             every.sweep()
             for _ in range(EXTRA_TURNS):
@@ -480,9 +574,9 @@ def best_rule(
 
 
 def constant_rules(family: Family) -> Iterable[np.ndarray]:
-    """Coefficients of the last D tables, constant costs, by which all rows are decided alike."""
+    """Coefficients of free tables, constant costs, by which all rows are decided alike."""
     P, D = len(family.tables), family.tables.shape[2]
-    return -np.eye(P)[P - D :]
+    return -np.eye(P)[P - D :][family.free[P - D :]]
 
 
 def merged(family: Family, outcomes: Outcomes) -> tuple[Family, Outcomes]:
@@ -504,6 +598,9 @@ def representatives(
     Rare kinds are complete.
     """
     counts = np.bincount(kind)
+    if (counts > 0).sum() > most:  # each row is of its own kind
+        kept = np.linspace(0, len(kind) - 1, most).astype(int)
+        return kept, weight[kept] * (weight.sum() / weight[kept].sum())
     low, high = 1, len(kind)
     while high - low > 1:
         middle = (low + high) // 2

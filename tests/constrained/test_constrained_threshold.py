@@ -17,6 +17,7 @@ from sklearn.model_selection import (
     ShuffleSplit,
     StratifiedKFold,
 )
+from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 from skbandit.constrained import ConstrainedThreshold
@@ -342,3 +343,21 @@ def test_not_fitted():
         ConstrainedThreshold(RATE).predict(X)
     with pytest.raises(NotFittedError):
         ConstrainedThreshold(clone(RATE).fit(X, Y), cv="prefit").predict_proba(X)
+
+
+@pytest.mark.parametrize("by", [None, "site"])
+@pytest.mark.parametrize(("level", "bounds"), [(0.95, (0.85, 0.15)), (0.5, (0.95, 0.05))])
+def test_a_level_out_of_reach_is_no_proof(level, bounds, by):
+    """What rates meet as measured is possible: only a level is missed."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [200, 100])
+    X = rng.normal(size=(300, 2)) + 1.5 * y[:, None]
+    people = {"site": np.where(np.arange(300) % 2, "a", "b")}
+    goals = [recall() >= bounds[0], false_positive_rate() <= bounds[1]]
+    clf = ConstrainedThreshold(GaussianNB(), error_rate(), goals, confidence_level=level, by=by)
+    with pytest.raises(InfeasibleConstraintsError) as error:
+        clf.fit(X, y, attributes=people)
+    possible = level > 0.5
+    assert error.value.proven is not possible
+    if possible:
+        clf.set_params(confidence_level=0.5).fit(X, y, attributes=people)

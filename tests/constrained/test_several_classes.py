@@ -478,6 +478,41 @@ def test_goals_that_are_not_met_together():
     assert not error.value.closest_.feasible_
 
 
+@pytest.mark.parametrize("objective", [precision(of="melanoma"), f1(of="melanoma")])
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_what_a_ratio_leaves_open_is_decided_by_the_error_rate(objective, level):
+    """Also of rounds that make it linear at other decisions: no class takes all other rows."""
+    clf = fitted(objective, recall(of="melanoma") >= 0.3, confidence_level=level)
+    decided, plain = clf.predict(X[TEST]), LOGISTIC.fit(X[TRAIN], Y[TRAIN]).predict(X[TEST])
+    among = (decided != "melanoma") & (plain != "melanoma")
+    assert (
+        np.mean(decided[among] != Y[TEST][among]) < np.mean(plain[among] != Y[TEST][among]) + 0.02
+    )
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_goals_of_several_groups_are_relaxed_as_wholes(level):
+    """No group's bound is enough alone; proposals are tried without the margin of a level."""
+    rng = np.random.default_rng(1)
+    y, g = rng.integers(0, 3, 600), rng.integers(0, 2, 600)
+    rows = np.column_stack([y, 1.5 * g + (y == 2)]) + rng.normal(size=(600, 2))
+    names, people = np.array(["x", "y", "z"])[y], {"g": np.array(["a", "b"])[g]}
+    floors = each(recall, of="classes") >= 0.55
+    clf = ConstrainedThreshold(
+        GaussianNB(), None, [floors, worst(error_rate, by="g") <= 0.3], confidence_level=level
+    )
+    at = "" if level == 0.5 else " at confidence_level=0.5"
+    proposed = (
+        rf"enough{at} to relax one of them: worst\(error_rate, by='g'\) <= 0.3 to ([0-9.]+)\."
+    )
+    with pytest.raises(InfeasibleConstraintsError, match=proposed) as error:
+        clf.fit(rows, names, attributes=people)
+    bound = float(re.search(proposed, str(error.value))[1])
+    goals = [floors, worst(error_rate, by="g") <= bound]
+    clf.set_params(constraints=goals, confidence_level=0.5)
+    assert clf.fit(rows, names, attributes=people).feasible_
+
+
 @pytest.mark.thorough
 def test_what_is_called_impossible_is_proven():
     """Each class for more than half of the rows: impossible, whatever is decided."""

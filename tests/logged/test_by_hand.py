@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.dummy import DummyRegressor
 
 from skbandit.bandit import ConstrainedPolicy
 from skbandit.rates import cost, outcome, positive_rate
@@ -145,3 +146,32 @@ def test_an_outcome_of_a_log_by_hand():
     taken = taken + np.where(same, 3.0 * (log["harm"] - taken), 0.0)
     w = WEIGHT / WEIGHT.sum()
     assert row["value"] == pytest.approx(w @ taken)
+
+
+def test_a_margin_of_losses_of_which_few_are_large():
+    """Of a policy that never calls, by hand: the transformed quantile or the lognormal mean."""
+    rng = np.random.default_rng(4)
+    action = np.where(np.arange(N) % 2 == 0, "call", "none")
+    loss = np.where(rng.random(N) < 0.1, np.exp(2.0 * rng.normal(size=N)), 0.0)
+    log = pd.DataFrame({"action": action, "reward": 0.0, "loss": loss, "propensity": 0.5})
+    log.loc[log["action"] == "none", "reward"] = 1.0
+    policy = ConstrainedPolicy(
+        DummyRegressor(),
+        None,
+        outcome("loss") <= 8 * loss.mean(),
+        confidence_level=0.9,
+        random_state=0,
+    )
+    with pytest.warns(UserWarning, match="One event has .*'loss'.*lognormal"):
+        policy.fit(X, log)
+    assert (policy.predict(X) == "none").all()
+    (row,) = policy.constraint_report_.to_dict("records")
+    amounts = loss[loss > 0]
+    s2, n = np.log(amounts).var(ddof=1), len(amounts)
+    limit = (
+        np.log(amounts).mean()
+        + s2 / 2
+        + 1.2815515655 * np.sqrt((1 + s2) / n + s2**2 / (2 * (n - 1)))
+    )
+    assert row["margin"] == pytest.approx(row["value"] * (np.exp(limit) / amounts.mean() - 1))
+    assert row["ci_high"] - row["value"] > 1.2 * (row["value"] - row["ci_low"])

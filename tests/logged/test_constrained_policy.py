@@ -883,7 +883,8 @@ def test_a_level_that_costs_much_is_told():
     assert without - value > 0.2 * (without - reward.mean())
     half = ConstrainedPolicy(None, None, outcome("harm") <= 0.08, confidence_level=0.5)
     half.fit(features, log)  # without a warning
-    assert without == pytest.approx(half.objective_report_["value"][0], abs=0.02)
+    # as predicted, and as measured of 1,500 rewards
+    assert without == pytest.approx(half.objective_report_["value"][0], abs=0.04)
 
 
 def test_a_level_that_costs_little_is_not():

@@ -1,5 +1,6 @@
 """The search as measured, against brute force, a linear program, and what must not change it."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -124,6 +125,20 @@ def test_a_looser_bound_never_hurts(seed):
         objectives.append(point.objective if point.missed == 0 else np.inf)
     best = np.minimum.accumulate(objectives)
     assert (np.array(objectives) <= best + 0.003).all()
+
+
+@pytest.mark.parametrize(
+    ("seed", "floor", "least"), [(2, 0.93, 0.12), (3, 0.93, 0.12), (0, 0.8, 0.092)]
+)
+def test_coarse_probabilities_do_not_end_the_search(seed, floor, least):
+    """Shares of 20 trees: where single moves gain nothing, random changes of several do."""
+    family, outcomes = random_problem(seed, n=300, n_classes=5, n_goals=3, bounds=np.full(3, floor))
+    rng, flat = np.random.default_rng(seed), family.strata**0.6
+    trees = [rng.multinomial(20, np.clip(p / p.sum(), 0, 1)) for p in flat]
+    coarse = replace(family, strata=np.array(trees) / 20)
+    point, _ = best_rule(coarse, outcomes, starts_of(coarse, outcomes), 1.0)
+    assert point.missed == 0
+    assert point.objective <= least + 1e-9
 
 
 def test_copies_of_rows_are_weights():

@@ -98,6 +98,11 @@ def run_intervals(intervals, folder):
     intervals.row(next(iter(intervals.LOGS)), 0.02, 64, n_logs=5)
 
 
+def run_levels(levels, folder):
+    cell = levels.CELLS[0]
+    assert 0 <= levels.one(cell, levels.bounds_of(cell), 0)["violated"] <= 1
+
+
 def run_page(page, folder):
     boards = import_module("benchmarks._page_boards").BOARDS
     assert {"error", "rule kept"} < set(next(iter(boards["eighty_percent"].run(0.01))))

@@ -13,7 +13,7 @@ from skbandit.constrained._goals import Goals
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion, CostSearch, kinds_of
 from skbandit.exceptions import ConstrainedFitWarning
-from skbandit.measure import RATE_TOL
+from skbandit.measure import RATE_TOL, numbers_of_goals
 from skbandit.prices._levels import costly_level
 from skbandit.prices._promised import without_margins
 from skbandit.prices._search import best_rule, minimizing, prove_conflict
@@ -91,31 +91,52 @@ def is_proven(search: CostSearch) -> bool:
 def enough_to_relax(search: CostSearch, decided: np.ndarray) -> str:
     """A sentence on the bounds of which one is enough to relax, each as measured; maybe empty.
 
+    Of a goal of several groups or classes, the one that is missed by most is tried alone, and then
+    all together.
+
     Parameters
     ----------
     search : CostSearch
     decided : ndarray of int, shape (n,)
         By the rule that misses the goals by least.
     """
-    family, outcomes, unit = search.searched
     constraints = search.criterion.goals.constraints
-    n_constraints = len(constraints.bound)
-    excess = search.measure(decided).excess
-    missed = np.nan_to_num(excess[:n_constraints] / unit[:n_constraints], nan=np.inf)
+    m = len(constraints.bound)
+    excess = search.measure(decided).excess[:m]
+    missed = np.nan_to_num(excess / search.searched[2][:m], nan=np.inf)
     order = np.argsort(-missed, kind="stable")
+    number = numbers_of_goals(constraints.constraints)
     enough = []
-    for k in order[:MOST_TRIED]:
-        point, _ = best_rule(family, minimizing(outcomes, int(k)), search.starts(), 1.0)
-        if point.missed == 0:
-            sign, bound = constraints.sign[k], constraints.bound[k]
-            label = constraints.constraints[k].label
-            by = max(point.objective, 0.0) * unit[k]
-            if by > RATE_TOL:  # else only a level is missed
-                reached = rounded_outwards(float(bound + sign * by), float(sign))
-                enough.append(f"{label} to {reached:g}")
+    for k in list(dict.fromkeys(number[order].tolist()))[:MOST_TRIED]:
+        members = order[number[order] == k]
+        text = _relaxed(search, members[:1])
+        if not text and len(members) > 1:
+            text = _relaxed(search, members)
+        enough += [text] if text else []
     if not enough:
         return ""
-    return f" On these rows it is enough to relax one of them: {', or '.join(enough)}."
+    level = search.criterion.levels[-1]
+    at = f" at confidence_level={WITHOUT_MARGIN:g}" if level > WITHOUT_MARGIN else ""
+    return f" On these rows it is enough{at} to relax one of them: {', or '.join(enough)}."
+
+
+def _relaxed(search: CostSearch, members: np.ndarray) -> str:
+    """One goal, or all parts of one, with the bound that is met under the other goals; or empty."""
+    family, outcomes, unit = search.searched
+    constraints = search.criterion.goals.constraints
+    size = unit[members].max()
+    others = minimizing(outcomes, members, unit[members] / size)
+    point, _ = best_rule(family, others, search.starts(), 1.0)
+    by = max(point.objective, 0.0) * size
+    if point.missed > 0 or by <= RATE_TOL:  # others are missed, or only a level
+        return ""
+    constraint, sign = constraints.constraints[members[0]], constraints.sign[members]
+    label, bound = constraint.label, float(constraints.bound[members[0]])
+    if constraint.part is not None and len(members) > 1:
+        label = constraint.part[1]
+        if sign.min() < sign.max():  # the two sides of an absolute value
+            sign, bound = np.ones(1), abs(bound)
+    return f"{label} to {rounded_outwards(float(bound + sign[0] * by), float(sign[0])):g}"
 
 
 def rounded_outwards(bound: float, sign: float) -> float:
@@ -142,11 +163,12 @@ def never_named(goals: Goals, criterion: CostCriterion, probability: np.ndarray)
         if not np.isin(counted, rows).all():
             continue
         kept = np.searchsorted(rows, counted)
-        part = CostCriterion.of(others, WITHOUT_MARGIN, None, 1)
-        group = None if criterion.group is None else criterion.group[kept]
-        part = replace(
-            part, group=group, n_groups=criterion.n_groups, knows_group=criterion.knows_group
+        part = CostCriterion.of(others, criterion.levels[-1], None, 1)
+        group, fold = (
+            None if codes is None else codes[kept] for codes in (criterion.group, criterion.fold)
         )
+        known = {"n_groups": criterion.n_groups, "knows_group": criterion.knows_group}
+        part = replace(part, group=group, fold=fold, **known)
         if part.best_rule(probability[kept]).feasible:
             return (
                 f" {label!r} cannot be named so well, but the others hold if it never is: in place "

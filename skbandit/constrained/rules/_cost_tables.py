@@ -331,11 +331,7 @@ class CostSearch:
         guarded, fewest = self.guards
         tables = self.linear_objective(indicators(self.plain, self.criterion.n_decisions))
         if tables is None:
-            tables = self.objective[0], goals.objective.numerator_constant
-        tables = self._with_labels_without_rows(tables[0]), tables[1]
-        D = self.criterion.n_decisions
-        errors = np.tile(1.0 - np.eye(D), (self.strata.shape[1] // D, 1))
-        tables = tables[0] + ERROR_COST * self.unit * errors, tables[1]
+            tables = self._settled(self.objective[0]), goals.objective.numerator_constant
         return DecisionProblem(
             self.strata,
             self.weight,
@@ -346,16 +342,19 @@ class CostSearch:
             np.append(forms.denominator_constant, np.ones(len(fewest))),
         )
 
-    def _with_labels_without_rows(self, objective: np.ndarray) -> np.ndarray:
-        """Costs of 1 for other decisions, where no row says what they cost."""
+    def _settled(self, objective: np.ndarray) -> np.ndarray:
+        """Tables that leave nothing open: errors decide, at a low cost, where nothing else does.
+
+        Other decisions cost 1 for labels without rows, where no row says what they cost.
+        """
         D = self.criterion.n_decisions
-        without = np.asarray(self._members.sum(axis=0)).reshape(-1, D).sum(axis=0) == 0
-        if self.gain is not None or not without.any():
-            return objective
-        usual = (1.0 - np.eye(D)) * np.abs(objective).max(initial=0.0)
+        wrong = 1.0 - np.eye(D)
         tables = objective.reshape(len(objective), -1, D, D)
-        filled = np.where(without[:, None], usual, tables)
-        return filled.reshape(objective.shape)
+        without = np.asarray(self._members.sum(axis=0)).reshape(-1, D).sum(axis=0) == 0
+        if self.gain is None and without.any():
+            usual = wrong * np.abs(objective).max(initial=0.0)
+            tables = np.where(without[:, None], usual, tables)
+        return (tables + ERROR_COST * self.unit * wrong).reshape(objective.shape)
 
     @cached_property
     def objective(self) -> tuple[np.ndarray, np.ndarray]:
@@ -411,7 +410,7 @@ class CostSearch:
         linear = self.objective[0] - value[:, None, None] * self.objective[1]
         tables = (linear / below[:, None, None]).sum(axis=0)
         constant = forms.numerator_constant - value * forms.denominator_constant
-        return tables[None], np.array([(value + constant / below).sum()])
+        return self._settled(tables[None]), np.array([(value + constant / below).sum()])
 
     @cached_property
     def _members(self) -> csr_array:
@@ -496,7 +495,9 @@ class CostSearch:
             excess = np.concatenate([rates, fewest[:, None] - low]) / unit[:, None]
             value = value.sum(axis=0) if goals.adds else value.max(axis=0)
             value = value + ERROR_COST * self.unit * wrong[0]
-            return np.nan_to_num(value, nan=np.inf), np.nan_to_num(excess, nan=UNDEFINED)
+            value[np.isnan(value)] = np.inf
+            excess[np.isnan(excess)] = UNDEFINED
+            return value, excess
 
         outcomes = Outcomes(kind, table, self.weight, np.concatenate(constants), judge)
         return family, outcomes, unit[:m]
@@ -603,7 +604,7 @@ class CostSearch:
 
 def _quotients(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """Ratios of sums, nan where the divisor is 0."""
-    return np.divide(above, below, out=np.full_like(above, np.nan), where=below > TINY)
+    return above / np.where(below > TINY, below, np.nan)
 
 
 def kinds_of(

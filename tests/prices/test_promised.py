@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from skbandit.prices import LESS, DecisionProblem, calibrated, promised
+from skbandit.prices import LESS, DecisionProblem, promised
 
 
 @dataclass(frozen=True)
@@ -48,21 +48,16 @@ def with_floors(P, label, floors):
 
 
 @pytest.mark.parametrize("power", [0.3, 1.0, 3.0])
-@pytest.mark.parametrize("z", [0.0, 1.28])
-def test_goals_hold_as_measured_whatever_the_probabilities(power, z):
+def test_goals_hold_as_measured_whatever_the_probabilities(power):
     """Poor probabilities cost objective only: here by monotone maps, little."""
     P, label = classified(0, power)
     problem, measure = with_floors(P, label, [0.6, 0.6, 0.55])
-    rule = at_quantile(problem, measure, z)
+    rule = promised(problem, measure, 1.28)
     measured = measure(rule.decided)
     assert rule.feasible
     assert (measured.excess <= 0).all()
-    right = at_quantile(*with_floors(*classified(0, 1.0), [0.6, 0.6, 0.55]), z)
+    right = promised(*with_floors(*classified(0, 1.0), [0.6, 0.6, 0.55]), 1.28)
     assert rule.objective <= right.objective + 0.03
-
-
-def at_quantile(problem, measure, z):
-    return promised(problem, measure, z) if z > 0 else calibrated(problem, measure)
 
 
 def test_bounds_that_bind_are_moved_by_the_margins_of_the_rule():
@@ -80,7 +75,7 @@ def test_bounds_that_bind_are_moved_by_the_margins_of_the_rule():
 def test_a_higher_quantile_costs_more():
     P, label = classified(0, 1.0)
     problem, measure = with_floors(P, label, [0.6, 0.6, 0.55])
-    objectives = [at_quantile(problem, measure, z).objective for z in (0.0, 0.84, 1.28)]
+    objectives = [promised(problem, measure, z).objective for z in (0.5, 0.84, 1.28)]
     assert objectives[0] < objectives[1] < objectives[2]
 
 
@@ -100,52 +95,3 @@ def test_bounds_that_cannot_be_moved_so_far_are_tested():
     excess, margin = (lambda m: (m.excess, m.margin(1.28)))(measure(rule.decided))
     assert not rule.feasible or (excess + margin <= 1e-9).all()
     assert -rule.slack >= excess.max()
-
-
-def test_out_of_reach_is_the_closest():
-    P, label = classified(3, 1.0)
-    problem, measure = with_floors(P, label, [0.95, 0.95, 0.95])
-    rule = calibrated(problem, measure)
-    assert not rule.feasible
-    plain = measure(P.argmax(axis=1)).excess.max()
-    assert -rule.slack == pytest.approx(measure(rule.decided).excess.max())
-    assert -rule.slack < plain
-
-
-def test_ratios_of_underconfident_probabilities():
-    """The share of errors among the answered, with a decision that is no class."""
-    P, label = classified(4, 0.3)
-    n, K = P.shape
-    P = np.column_stack([P, np.zeros(n)])
-    answered, wrong = np.ones((4, 4)), 1 - np.eye(4)
-    answered[:, 3] = wrong[:, 3] = 0.0
-    others = np.zeros((4, 4))
-    others[:, 3] = 1.0
-    bound = 0.15
-    problem = DecisionProblem(
-        P,
-        np.full(n, 1 / n),
-        (1 - np.eye(4))[None],
-        np.zeros(1),
-        np.array([wrong - bound * answered, others]),
-        np.array([0.0, 0.6]),
-        np.array([answered, 0 * others]),
-        np.array([0.0, 1.0]),
-    )
-
-    def measure(decided):
-        taken = decided < K
-        error = np.mean(decided[taken] != label[taken]) if taken.any() else np.nan
-        excess = np.array([error - bound, np.mean(~taken) - 0.6])
-        return Measured(float(np.mean(decided != label)), excess, np.full(2, 0.01))
-
-    rule = calibrated(problem, measure)
-    assert rule.feasible
-    sure = np.sort(P.max(axis=1))[::-1]
-    hindsight = next(
-        share
-        for share in np.linspace(1, 0, 201)
-        if np.mean((P.argmax(axis=1) != label)[P.max(axis=1) >= sure[max(int(share * n) - 1, 0)]])
-        <= bound
-    )
-    assert np.mean(rule.decided < K) >= hindsight - 0.03

@@ -1,0 +1,179 @@
+"""The best rule of a policy, searched where its goals are measured.
+
+Decisions are those of the lowest predicted costs with prices for what they use: with the costs B_0
+and uses B_k of each row in the place of tables by stratum, that is the family of rules of
+`skbandit.prices._search`, each row its own stratum and kind. Searches begin at the dual's prices,
+for bounds as they are and moved by what predictions miss of the measured sums, and without prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+from scipy.sparse import eye_array
+
+from skbandit.prices._actions import ActionProblem
+from skbandit.prices._calibrate import (
+    TOLERANCE,
+    Measured,
+    PricedRule,
+    move_apart,
+    representative,
+)
+from skbandit.prices._dual import (
+    HIGHEST_MULTIPLIER,
+    SMOOTHING,
+    Prices,
+    at_ceiling,
+    best_prices,
+    net_prices,
+    opposed_goals,
+    without_prices,
+)
+from skbandit.prices._search import Family, Outcomes, best_rule
+
+MOVES, PUSHES = 6, 8
+"""Rounds in which bounds are moved by what predictions miss, and rounds more that move those still
+missed."""
+
+MOST_COSTS, FEWEST_ROWS = 100_000, 2000
+"""Costs of rows that stand for all while coefficients are searched, or rows if these are more."""
+
+BARRED = 1e3
+"""What a decision costs that a row may not get, in units of the objective's costs."""
+
+STARTS, N_RANDOM = (0.1, 1.0, 10.0), 4
+"""Prices of all goals alike at which searches begin, in units of the objective's costs, and number
+of random ones."""
+
+
+class MeasuredSums(Protocol):
+    """Measures decisions, which its goals are sums over."""
+
+    def __call__(self, decided: np.ndarray) -> Measured:
+        """What decisions (N, D) attain."""
+
+    def sums(self, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What decisions of some rows, for all, add to each excess, (m, n, D), and constants."""
+
+
+def searched(problem: ActionProblem, measure: MeasuredSums) -> PricedRule:
+    """The rule with the best objective found among those that meet the goals as measured.
+
+    Of many rows, some stand for all while coefficients are searched. What they miss of all rows is
+    added to their sums, at the best rule before; rules are compared as measured on all rows.
+
+    Parameters
+    ----------
+    problem : ActionProblem
+    measure : MeasuredSums
+
+    Returns
+    -------
+    PricedRule
+        Feasible, or the one that misses by least.
+    """
+    rules = _expected(problem, measure)
+    rules.append(_rule_of(problem, measure, without_prices(problem)))
+    best = rules[0]
+    for rule in rules:
+        best = rule if rule.better_than(best) else best
+    m, (N, D) = len(problem.bound), problem.base.shape
+    if not m:
+        return best
+    most = max(MOST_COSTS // D, FEWEST_ROWS)
+    kept = np.linspace(0, N - 1, most).astype(int) if N > most else np.arange(N)
+    few = problem.rows(kept)
+    family, outcomes = _family(few), _outcomes(few, *measure.sums(kept))
+    if N > most:
+        of_few = outcomes.sums(family.decide(family.row_costs(np.append(1.0, best.prices.goals))))
+        missed = np.append(0.0, measure(best.decided).excess - of_few[1:])
+        outcomes = replace(outcomes, constant=outcomes.constant + missed)
+    point, _ = best_rule(family, outcomes, _starts(few, family, rules), few.unit)
+    prices = Prices(np.ones(1), point.theta[1:] / max(point.theta[0], 1.0 / HIGHEST_MULTIPLIER))
+    for of_goals in (prices, net_prices(prices, opposed_goals(few))):
+        rule = _rule_of(problem, measure, of_goals)
+        best = rule if rule.better_than(best) else best
+    return best
+
+
+def _starts(
+    problem: ActionProblem, family: Family, rules: Sequence[PricedRule]
+) -> list[np.ndarray]:
+    """Prices of the first and last of some rules, of all goals alike, at random, of goals alone."""
+    size = np.array([np.ptp(table, axis=1) @ problem.weight for table in family.tables])
+    unit = np.divide(size[0], size[1:], out=np.zeros(len(size) - 1), where=size[1:] > 0)
+    random = np.random.default_rng(0)
+    at_random = 10.0 ** random.uniform(-2, 1, (N_RANDOM, len(unit)))
+    at_random *= random.random(at_random.shape) < 0.7
+    prices = [rules[0].prices.goals, rules[-2].prices.goals]
+    prices += [x * unit for x in (*STARTS, *at_random)]
+    return [*(np.append(1.0, x) for x in prices), np.append(0.0, unit)]
+
+
+def _expected(
+    problem: ActionProblem, measure: Callable[[np.ndarray], Measured]
+) -> list[PricedRule]:
+    """Rules of the dual, for bounds moved by what predictions miss of the measured sums."""
+    few = representative(problem)
+    pairs, of_a_row = opposed_goals(few), np.minimum(problem.reach, 1.0) / len(problem.base)
+    moved = np.zeros(len(problem.bound))
+    prices, rules = without_prices(problem), list[PricedRule]()
+    smoothing: tuple[float, ...] = SMOOTHING
+    for count in range(MOVES + PUSHES):
+        prices = net_prices(best_prices(few.tightened(moved), prices, smoothing)[0], pairs)
+        rule, smoothing = _rule_of(problem, measure, prices), SMOOTHING[-1:]
+        rules.append(rule)
+        if not prices.goals.any() or (rule.feasible and count >= MOVES):
+            break
+        excess = np.nan_to_num(measure(rule.decided).excess)
+        if count < MOVES:
+            moved = move_apart(excess - few.excess(few.decide(prices)), problem.bound, pairs)
+        else:
+            moved = move_apart(
+                moved + np.where(excess > 0, excess + of_a_row, 0.0), problem.bound, pairs
+            )
+        if at_ceiling(problem, prices):  # nothing met these bounds, and something may meet the next
+            prices, smoothing = without_prices(problem), SMOOTHING
+    return rules
+
+
+def _family(problem: ActionProblem) -> Family:
+    """Rules by multipliers of what each row's decisions use."""
+    N, _ = problem.base.shape
+    tables = np.stack([problem.base, *(problem.goals.table(goal) for goal in problem.goals)])
+    tables[0] = problem.decision_costs(without_prices(problem))
+    allowed = np.isfinite(tables[0])
+    # what a row may not get costs more than all else, at all prices
+    most = np.where(allowed, tables, -np.inf).max(axis=2)[..., None]
+    tables = np.where(allowed, tables, most)
+    tables[0][~allowed] += BARRED * max(problem.unit, TOLERANCE)
+    none_free = np.zeros(len(tables), dtype=bool)
+    return Family(eye_array(N, format="csr"), tables, none_free, problem.n_select)
+
+
+def _outcomes(problem: ActionProblem, added: np.ndarray, constant: np.ndarray) -> Outcomes:
+    """What decisions add to the objective and to the excesses, each row of its own kind."""
+    base = np.where(np.isfinite(problem.base), problem.base, 0.0) * problem.weight[:, None]
+
+    def judge(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return sums[0], sums[1:]
+
+    table = np.concatenate([base[None], np.where(np.isfinite(problem.base), added, 0.0)])
+    every = np.arange(len(base))
+    return Outcomes(every, table, np.ones(len(base)), np.append(0.0, constant), judge)
+
+
+def _rule_of(
+    problem: ActionProblem, measure: Callable[[np.ndarray], Measured], prices: Prices
+) -> PricedRule:
+    """The rule of some prices; bounds are moved by what predictions miss of it."""
+    decided = problem.decide(prices)
+    measured = measure(decided)
+    missed = np.where(np.isnan(measured.excess), np.inf, measured.excess)
+    moved = np.nan_to_num(measured.excess - problem.excess(decided))
+    slack = -float(missed.max(initial=-np.inf))
+    return PricedRule(prices, moved, problem.costs(prices), decided, measured.objective, slack)
