@@ -22,7 +22,7 @@ HALVES = 2
 CLEAR = 1.0
 """Standard errors by which a common part must predict other rows better to be used."""
 
-LINEAR = Ridge, RidgeCV, LinearRegression
+BY_COEFFICIENTS = Ridge, RidgeCV, LinearRegression
 """Models that predict by coefficients alone."""
 
 CLIPPED_FROM, WILD = 1.0, 5.0
@@ -146,7 +146,7 @@ def _expected(model: Any, X: Any, columns: np.ndarray | None) -> np.ndarray:
     They take most of the time of one row and many linear models.
     """
     *scalers, last = model if isinstance(model, Pipeline) else [model]
-    if columns is None or type(last) not in LINEAR or not _knows(model, X, columns):
+    if columns is None or type(last) not in BY_COEFFICIENTS or not _knows(model, X, columns):
         return expected_reward(model, X)
     if any(type(scaler) is not StandardScaler for scaler in scalers):
         return expected_reward(model, X)

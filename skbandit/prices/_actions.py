@@ -47,7 +47,8 @@ class Use:
         """Amounts that rows use at shares of decisions (N, D), shape (N,)."""
         if self.amount.ndim == 2:
             return np.einsum("ij,ij->i", self.amount, share)
-        amounts = share @ self.amount
+        at = np.flatnonzero(self.amount)
+        amounts = share[:, at] @ self.amount[at]
         return amounts if self.has is None else amounts * self.has
 
     def rows(self, kept: np.ndarray) -> Use:
