@@ -405,11 +405,11 @@ def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> tupl
         if correlation is not None:
             pairs.append(_Pair(a, b, (0, 0, 0, 0)))
             correlations.append(correlation)
-    distances = (
+    value, below, above = (
         np.concatenate([getattr(part.measured, name) for part in parts] or [np.zeros((0, 1))])
         for name in ("value", "below", "above")
     )
-    measured = MeasuredShares(*distances, np.array(correlations).reshape(-1, 1))
+    measured = MeasuredShares(value, below, above, np.array(correlations).reshape(-1, 1))
     signs, bounds = np.array([1.0, -1.0]), np.zeros(2)
     expressions = _expressions([rate, rate], signs, bounds, place)
     limits = ScoreLimits(NO_ROWS, np.zeros(0), (), tuple(pairs), *expressions)
