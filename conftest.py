@@ -33,6 +33,7 @@ THEORY = ROOT / "tests" / "theory"
 LONG_PAGES = {
     ROOT / "docs" / page
     for page in (
+        "how_to/cluster.md",
         "how_to/constraints.md",
         "how_to/cvxpy.md",
         "how_to/export.md",

@@ -158,10 +158,10 @@ def means(frame: pd.DataFrame) -> pd.DataFrame:
 
 def block(name: str) -> str:
     """What stands between the marks of a board, or of a published experiment."""
-    as_kept = name in ("check", "tables")
+    as_kept = name in ("check", "sizes", "tables")
     if as_kept or name.startswith("published_"):
         frame = results(name)
-        found = frame.round(2).astype(str) if as_kept else means(frame)
+        found = frame.round(2).astype(object).fillna("").astype(str) if as_kept else means(frame)
         lines = ["| " + " | ".join(found) + " |", "|---" * len(found.columns) + "|"]
         lines += ["| " + " | ".join(row) + " |" for row in found.to_numpy().tolist()]
         return "\n".join([header(name), "", *lines])

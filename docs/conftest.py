@@ -7,6 +7,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")  # no snippet waits for a window to b
 
 NEEDED = {
     "how_to/after_the_first_day.md": "matplotlib",
+    "how_to/cluster.md": "distributed",
     "how_to/export.md": "onnxruntime",
     "how_to/figures.md": "matplotlib",
     "how_to/large_logs.md": "pyarrow",

@@ -26,7 +26,7 @@ from skbandit.rates import Rate
 from skbandit.utils._fitted_rows import fitted_rows
 from skbandit.utils._fitting import report_progress
 from skbandit.utils._sklearn_compat import CallbackSupportMixin, StrOptions
-from skbandit.utils._validation import check_squares, explained_entries
+from skbandit.utils._validation import check_squares, explained_entries, refuse_lazy
 
 
 class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseEstimator):
@@ -70,6 +70,10 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         **extra: Any,
     ) -> tuple[Any, Goals]:
         """Validate the arguments of `fit`; return all rows, and the goals bound to them."""
+        refuse_lazy(
+            {"X": X, "y": y, "sample_weight": sample_weight, "attributes": attributes},
+            "; rate_report_blocks then reports rates of all rows",
+        )
         declared = Declared.read(self.objective, self.constraints)
         given, y_given, given_extra = X, y, Extra.read(**extra)
         refuse_missing_labels(y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -40,9 +41,11 @@ from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.measure import (
     BoundConstraints,
     Data,
+    UnknownColumnError,
     bind_constraints,
     expand,
     indicators,
+    merge_equal,
     numbers_of_goals,
     parts_of_goals,
     verdicts,
@@ -255,6 +258,14 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             warn_of_fitted_rows(share_fitted(self._fitted_rows, X, data.train.label))
         data = with_dependent(data, groups, (X, y), groups_extra, X_extra)
         decided, plain, expected = self._both_decided(both, data)
+        rates = [goal.rate for goal in self._declared_constraints]
+        others = {"plain": plain, "expected": expected}
+        table = pd.DataFrame({name: part for name, part in others.items() if part is not None})
+        with suppress(UnknownColumnError):  # its constraint is named below
+            data, decided, table = merge_equal(rates, data, decided, table)
+        plain, expected = (
+            None if part is None else table[name].to_numpy() for name, part in others.items()
+        )
         goals = bind_constraints(self._deciding(data, decided), data, allow_empty=True)
         table = self._report(decided, data, goals, plain, expected)
         table["on"] = [on.replace("train", "given") for on in table["on"]]

@@ -23,6 +23,7 @@ from skbandit.measure import (
     count,
     groups_behind,
     interval,
+    merge_equal,
     objective_rates,
     parts_of_goals,
     satisfied,
@@ -92,11 +93,12 @@ def report_table(
     """
     measured = goals.n_rows > 0
     values, effective = np.full(len(measured), np.nan), np.zeros(len(measured))
+    merged, decided = _merged(goals, data, positive)
     for k in np.flatnonzero(measured):
-        values[k], effective[k] = value_and_rows(goals.constraints[k].rate, data, positive)
+        values[k], effective[k] = value_and_rows(goals.constraints[k].rate, merged, decided)
     groups = np.zeros(len(measured), dtype=int)
     for k in np.flatnonzero(measured) if data.dependent is not None else ():
-        groups[k] = groups_behind(goals.constraints[k].rate, data, positive)
+        groups[k] = groups_behind(goals.constraints[k].rate, merged, decided)
     slack = goals.slack(values)
     table = pd.DataFrame(
         {
@@ -144,10 +146,18 @@ def add_intervals(
 ) -> pd.DataFrame:
     """Append columns ci_low and ci_high for the deterministic rule's values."""
     ends = np.full((len(table), 2), np.nan)
+    data, positive = _merged(goals, data, positive)
     for k, constraint in enumerate(goals.constraints):
         if not np.isnan(table["value"].iloc[k]):
             ends[k] = interval(constraint.rate, data, positive, level)
     return table.assign(ci_low=ends[:, 0], ci_high=ends[:, 1])
+
+
+def _merged(goals: BoundConstraints, data: Data, decided: np.ndarray) -> tuple[Data, np.ndarray]:
+    """Rows and decisions with equal rows merged, which constraints cannot tell apart."""
+    rates = [goals.constraints[k].rate for k in np.flatnonzero(goals.n_rows > 0)]
+    data, decided, _ = merge_equal(rates, data, decided, pd.DataFrame(index=range(len(data))))
+    return data, decided
 
 
 def objective_row(

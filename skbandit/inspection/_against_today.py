@@ -253,7 +253,7 @@ def _amounts(
     bound = replace(goals, arms=tuple(arms), scale=scale)
     total = np.full((n, len(arms)), rate.constant)
     for coefficient, use in bound.sum_of(rate.terms, rows, outcomes):
-        total += coefficient * use.table()
+        use.add_to(total, coefficient)
     return total
 
 

@@ -217,7 +217,7 @@ class ActionGoals:
             weight, rows = rows.units(atom), rows.rows
         else:
             weight = units(atom, rows)
-        by_arm = amounts_by_arm(atom, self.arms)
+        by_arm, amounts = amounts_by_arm(atom, self.arms), None
         if atom.kind == OUTCOME:
             assert atom.amount is not None
             by_arm = predicted[atom.amount]
@@ -230,8 +230,7 @@ class ActionGoals:
                     "others.",
                     UserWarning,
                 )
-            by_arm = amounts[:, None] * by_arm
-        return Use(weight * self.scale[atom.key], by_arm)
+        return Use(weight * self.scale[atom.key], by_arm, amounts)
 
     def sum_of(
         self,
@@ -255,7 +254,7 @@ class ActionGoals:
         base = np.zeros(shape) if costs is None else costs.copy()
         if costs is None:
             for c, use in self.sum_of(self.objective, rows, predicted):
-                base += c * use.table()
+                use.add_to(base, c)
         base[~allowed] = np.inf
         sums = tuple(self.sum_of(terms, rows, predicted) for terms in self.sums)
         given = rows.rows.weight if isinstance(rows, EstimatedRows) else rows.weight

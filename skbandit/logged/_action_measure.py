@@ -185,7 +185,7 @@ class ActionMeasure:
                     unseen = self._unseen(atom, weight, decided)
                 else:
                     weight = problem.weight * use.rate
-                    used = (use.amount * decided).sum(axis=1)
+                    used = use.taken(decided)
                 total = weight.sum()
                 if total <= 0:
                     raise EmptyRateError(f"{atom!r}: no rows of the log are selected.")
@@ -405,7 +405,9 @@ class MeasuredCosts:
 
 def _step(use: Use) -> float:
     """The least amount that one decision may change a row's use by."""
-    return min(float(np.abs(use.amount).max()), 1.0) if use.amount.ndim == 1 else 0.0
+    if use.amount.ndim == 2 or use.has is not None:
+        return 0.0
+    return min(float(np.abs(use.amount).max()), 1.0)
 
 
 def _few(of_goal: Dependence, tail: float) -> float:

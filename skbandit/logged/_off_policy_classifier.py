@@ -31,7 +31,7 @@ from skbandit.logs import (
     read_pools,
     snips_costs,
 )
-from skbandit.utils._examples import weighted_examples
+from skbandit.utils._examples import logistic_of_gains, weighted_examples
 from skbandit.utils._fitted_rows import SHARE_TOLD, events_of_log, fitted_rows, share_fitted
 from skbandit.utils._fitting import atomic_fit, standardized
 from skbandit.utils._sklearn_compat import (
@@ -77,10 +77,10 @@ DEFAULT_CLASSIFIER = LogisticRegression(max_iter=1000)
 # them count, as the smallest reward of a pool depends on the pool.
 
 
-def examples_of_rewards(
+def gains_of_rewards(
     rewards: np.ndarray, allowed: np.ndarray, row_weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Turn estimated rewards into examples.
+) -> np.ndarray:
+    """Turn estimated rewards into the weights of examples.
 
     Parameters
     ----------
@@ -93,16 +93,19 @@ def examples_of_rewards(
 
     Returns
     -------
-    tuple of three ndarray of shape (n_examples,)
-        Rows, arms, and positive weights. These add up to the weights of the rows, so that the
+    ndarray of shape (n_rows, n_arms)
+        What arms gain over the worst one. The sum is that of the weights of the rows, so that the
         strength of a classifier's penalty does not depend on the unit of the rewards.
     """
-    lowest = np.where(allowed, rewards, np.inf).min(axis=1)
-    excess = np.where(allowed, rewards - lowest[:, None], 0.0) * row_weight[:, None]
+    excess = np.where(allowed, rewards, np.inf)
+    excess -= excess.min(axis=1, keepdims=True)
+    excess[~allowed] = 0.0
     total = row_weight.sum()
     share = row_weight @ allowed / total if total > 0 else np.ones(allowed.shape[1])
-    excess = excess / np.where(share > 0, share, 1.0)
-    return weighted_examples(excess, total)
+    excess *= row_weight[:, None]
+    excess /= np.where(share > 0, share, 1.0)
+    sums = excess.sum()
+    return excess * (total / sums) if sums > 0 else excess
 
 
 class RewardsByClassifier(RegressorMixin, BaseEstimator):
@@ -417,8 +420,8 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
     def _learn(self, X: Any, rewards: np.ndarray, allowed: np.ndarray, weight: np.ndarray) -> None:
         """Fit the classifier to weighted examples."""
         classifier = self._classifier(X)
-        row, arm, weight = examples_of_rewards(rewards, allowed, weight)
-        arms = np.unique(arm)
+        gain = gains_of_rewards(rewards, allowed, weight)
+        arms = np.flatnonzero(gain.any(axis=0))
         if len(arms) == 0 and len(self._labels) > 1:
             cure = "." if self.method == "dr" else ', or 0. Subtract the smallest one, or use "dr".'
             raise ValueError(
@@ -428,7 +431,12 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         self._only = int(arms[0]) if len(arms) else 0
         self.estimator_ = None
         if len(arms) > 1:
-            self.estimator_ = fit_weighted(clone(classifier), rows_of(X, row), arm, weight)
+            numbers = np.arange(len(self._labels))
+            fitted = logistic_of_gains(classifier, X, gain, numbers, scaled_by_weight=True)
+            if fitted is None:
+                row, arm, weight = weighted_examples(gain)
+                fitted = fit_weighted(clone(classifier), rows_of(X, row), arm, weight)
+            self.estimator_ = fitted
 
     @property
     def arms_(self) -> np.ndarray:

@@ -164,7 +164,10 @@ def in_known_groups(
     unknown : EstimatedGroups or None
         What estimates those that rows lack.
     """
-    is_known, frame = np.ones(len(rows), dtype=bool), rows.columns.frame
+    is_known = np.ones(len(rows), dtype=bool)
+    if unknown is None and not groups:
+        return is_known
+    frame = rows.columns.frame
     if unknown is not None:
         if not set(unknown.columns) <= set(frame.columns):
             return ~is_known

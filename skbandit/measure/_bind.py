@@ -298,7 +298,7 @@ def bind_constraints(
         LinearFractionalForms.stack([binding[:2] for binding in bound], data.n_indicators),
         np.array([c.bound for c in constraints], dtype=float),
         np.array([1.0 if c.sense == "<=" else -1.0 for c in constraints]),
-        np.array([behind.sum() for *_, behind in bound], dtype=int),
+        np.array([data.count(behind) for *_, behind in bound], dtype=int),
     )
 
 

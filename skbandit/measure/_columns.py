@@ -458,7 +458,7 @@ class Data:
     def count(self, inside: np.ndarray) -> int:
         """Number of rows of a boolean mask."""
         merged = self.train.merged
-        return int(inside.sum() if merged is None else merged.n_rows[inside].sum())
+        return int(inside.sum() if merged is None else merged.n_rows[np.flatnonzero(inside)].sum())
 
     def effective(self, first: Atom, second: Atom, rows: np.ndarray) -> np.ndarray:
         """Product of the weights of two atoms over the sum of products that it stands for.

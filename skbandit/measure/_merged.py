@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -28,7 +29,7 @@ from skbandit.measure._columns import (
     columns_of_condition,
 )
 from skbandit.measure._labels import MISSING
-from skbandit.measure._values import on_given_rows, read_measured
+from skbandit.measure._values import read_measured
 from skbandit.rates._expression import Rate
 from skbandit.rates._kinds import Atom, Slot
 from skbandit.utils._exact import LARGEST_EXACT
@@ -189,11 +190,12 @@ class Reducer:
 
     rates: tuple[Rate, ...]
 
-    @property
+    @cached_property
     def atoms(self) -> dict[Any, Atom]:
-        """The atoms on given rows."""
-        atoms = (atom for rate in self.rates for atom in on_given_rows(rate).atoms)
-        return {atom.key: atom for atom in atoms}
+        """The atoms on given rows; pairs of groups share theirs."""
+        distinct = {atom.key: atom for rate in self.rates for atom in rate.atoms}
+        given = (replace(atom, on="train") for atom in distinct.values())
+        return {atom.key: atom for atom in given}
 
     @property
     def conditions(self) -> dict[Any, Atom]:
@@ -210,7 +212,7 @@ class Reducer:
         """Columns of groups and of reference predictions, and what names them."""
         contexts: dict[str, str] = {}
         for atom in self.atoms.values():
-            groups = atom.group.columns if isinstance(atom.group, Slot) else ()
+            groups = () if atom.group is None else atom.group.columns
             for name in filter(None, [*groups, atom.reference]):
                 contexts.setdefault(name, repr(atom))
         return contexts
@@ -368,8 +370,11 @@ def merge_equal(
 ) -> tuple[Data, np.ndarray, pd.DataFrame]:
     """One dataset, the codes of its decisions and a table of groups, with equal rows merged.
 
-    Rates, and groups of the table, cannot tell the rows apart that are merged.
+    Rates, and columns of the table, cannot tell the rows apart that are merged. Two datasets, and
+    merged rows, remain as they are.
     """
+    if data.extra is not None or data.train.merged is not None:
+        return data, decided, table
     reducer, rows = Reducer(tuple(rates)), data.train
     values = {name: rows.columns.get(name, at) for name, at in reducer.named_columns.items()}
     codes = rows.label, decided, data.dependent

@@ -51,6 +51,9 @@ all rates, but far too rarely at some (.53 instead of .8 of the times, of two tr
 USUAL_TAIL = 0.1
 """Tail of the limits whose widening by few groups stands for that of other levels."""
 
+NO_ROWS = csr_array((0, 0))
+"""Of limits at given decisions, whose sums are numbers."""
+
 LARGEST = 1e12
 """Search for the end of an interval of a ratio stops here; beyond it, the end is infinite."""
 
@@ -236,7 +239,8 @@ class ScoreLimits:
         below, above = (np.stack(parts) for parts in zip(*distances, strict=True))
         correlations = np.zeros((len(self.pairs), sums.shape[1]))
         for row, pair in zip(correlations, self.pairs, strict=True):
-            row[:] = self._correlation(pair, sums)
+            two = (self.shares[pair.first], sums), (self.shares[pair.second], sums)
+            row[:] = _correlation(*two, [sums[index] for index in pair.sums])
         return MeasuredShares(value, below, above, correlations)
 
     def slack_of(self, measured: MeasuredShares, which: np.ndarray | None = None) -> np.ndarray:
@@ -304,16 +308,6 @@ class ScoreLimits:
             low[few] = clopper_pearson(q[few], trials[few], float(ndtr(-z)))
         return low
 
-    def _correlation(self, pair: _Pair, sums: np.ndarray) -> np.ndarray:
-        """Correlation of two atoms' shares by the rows they share; shape (C,)."""
-        first, second = self.shares[pair.first], self.shares[pair.second]
-        (p, _), (q, _) = _share_of(first, sums), _share_of(second, sums)
-        both, of_first, of_second, either = (sums[index] for index in pair.sums)
-        covariance = both - q * of_first - p * of_second + p * q * either
-        spread = np.sqrt(_squares(first, sums, p) * _squares(second, sums, q))
-        correlation = np.divide(covariance, spread, out=np.zeros_like(spread), where=spread > 0)
-        return np.clip(correlation, -1.0, 1.0)
-
 
 def reached_quantiles(at_rates: np.ndarray, at_limits: np.ndarray, z: float) -> np.ndarray:
     """Normal quantile at which each limit meets its bound, from its slacks at 0 and at z > 0."""
@@ -356,6 +350,18 @@ def _share_of(share: _Share, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.clip(q, 0.0, 1.0), trials
 
 
+def _correlation(
+    first: tuple[_Share, np.ndarray], second: tuple[_Share, np.ndarray], of_both: Sequence[Any]
+) -> np.ndarray:
+    """Correlation of two atoms' shares, of their own sums, by the sums of a `_Pair`; shape (C,)."""
+    (p, _), (q, _) = _share_of(*first), _share_of(*second)
+    both, of_first, of_second, either = of_both
+    covariance = both - q * of_first - p * of_second + p * q * either
+    spread = np.sqrt(_squares(*first, p) * _squares(*second, q))
+    correlation = np.divide(covariance, spread, out=np.zeros_like(spread), where=spread > 0)
+    return np.clip(correlation, -1.0, 1.0)
+
+
 def _squares(share: _Share, sums: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Sum of w^2 (success - q)^2 over the trials."""
     total = (1.0 - 2.0 * q) * sums[share.squared_success] + q * q * sums[share.squared_trial]
@@ -387,24 +393,93 @@ def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> tupl
     if any(atom.amount is not None for atom in rate.atoms):  # no shares of trials
         return np.nan, np.nan
     tail = (1.0 - level) / 2.0
-    at = {atom.key: trials_at(atom, data, positive) for atom in rate.atoms}
-    effects = {key: effect for key, (_, effect) in at.items()}
-    if any(effect.groups <= 1.0 < effect.rows for effect in effects.values()):
+    atoms = {atom.key: atom for atom in rate.atoms}
+    exact_below = np.inf if len(atoms) == 1 else FEW_TRIALS
+    parts = [_AtDecisions.of(atom, data, positive, tail, exact_below) for atom in atoms.values()]
+    if any(part.effect.groups <= 1.0 < part.effect.rows for part in parts):
         return np.nan, np.nan  # nothing is known of how much groups differ
+    place = {key: index for index, key in enumerate(atoms)}
+    pairs, correlations = [], []
+    for a, b in _together([rate], place):
+        correlation = parts[a].correlation(parts[b], data)
+        if correlation is not None:
+            pairs.append(_Pair(a, b, (0, 0, 0, 0)))
+            correlations.append(correlation)
+    value, below, above = (
+        np.concatenate([getattr(part.measured, name) for part in parts] or [np.zeros((0, 1))])
+        for name in ("value", "below", "above")
+    )
+    measured = MeasuredShares(value, below, above, np.array(correlations).reshape(-1, 1))
     signs, bounds = np.array([1.0, -1.0]), np.zeros(2)
-
-    def counted(atom: Atom) -> Trials:
-        return at[atom.key][0]  # sums without cancellation
-
-    limits = _limits([rate, rate], signs, bounds, counted, data, len(data), effects, tail)
-    limits = limits.exact() if len(limits.shares) == 1 else replace(limits, exact_below=FEW_TRIALS)
-    z = -float(ndtri(tail))
-    measured = limits.measure(np.zeros((len(limits.constant), 1)), z)
+    expressions = _expressions([rate, rate], signs, bounds, place)
+    limits = ScoreLimits(NO_ROWS, np.zeros(0), (), tuple(pairs), *expressions)
     if rate.denominator is None:
         high, low = -limits.slack_of(measured)[:, 0]
     else:
         high, low = (_bound_without_slack(limits, measured, k) for k in range(2))
     return float(-low + 0.0), float(high + 0.0)  # -0.0 prints badly
+
+
+@dataclass(frozen=True)
+class _AtDecisions:
+    """An atom at given decisions, with limits at one level.
+
+    Attributes
+    ----------
+    atom : Atom
+    trials : Trials
+    effect : Dependence
+    wide : float
+        Factor of standard errors.
+    share : _Share
+    sums : ndarray of shape (S, 1)
+        Those of the share, without cancellation.
+    measured : MeasuredShares
+        Of shape (1, 1).
+    """
+
+    atom: Atom
+    trials: Trials
+    effect: Dependence
+    wide: float
+    share: _Share
+    sums: np.ndarray
+    measured: MeasuredShares
+
+    @classmethod
+    def of(
+        cls, atom: Atom, data: Data, positive: np.ndarray, tail: float, exact_below: float
+    ) -> _AtDecisions:
+        """Of merged rows, the same object each time: pairs of groups share their atoms."""
+        key = "limits", atom.key, id(positive), tail, exact_below
+        if key in data.counted:
+            counted: _AtDecisions = data.counted[key]
+            return counted
+        trials, effect = trials_at(atom, data, positive)
+        table, wide = _Sums(len(data)), min(effect.widening(tail), MOST_WIDENING)
+        share = _share_in(table, atom, trials, wide, data)
+        sums = np.array(table.constants)
+        none = np.zeros((0, 1)), np.zeros(0)
+        limits = ScoreLimits(NO_ROWS, sums, (share,), (), *none, *none, exact_below)
+        sums = sums[:, None]
+        measured = limits.measure(np.zeros_like(sums), -float(ndtri(tail)))
+        part = cls(atom, trials, effect, wide, share, sums, measured)
+        if data.train.merged is not None:
+            data.counted[key] = part
+        return part
+
+    def correlation(self, other: _AtDecisions, data: Data) -> float | None:
+        """With another atom, by the rows that both count; None without any."""
+        two, factor = (self.trials, other.trials), self.wide * other.wide
+        table, atoms = _Sums(len(data)), (self.atom, other.atom)
+        if data.dependent is not None:
+            of_both = _sums_by_group(table, two, atoms, factor, data)
+        else:
+            of_both = _sums_of_both(table, *two, factor, partial(data.effective, *atoms))
+        if of_both is None:
+            return None
+        parts = (self.share, self.sums), (other.share, other.sums)
+        return float(_correlation(*parts, [table.constants[index] for index in of_both])[0])
 
 
 def _bound_without_slack(limits: ScoreLimits, measured: MeasuredShares, k: int) -> float:
@@ -475,64 +550,39 @@ def score_limits(
     measured = np.flatnonzero(goals.n_rows > 0)
     rates = [goals.constraints[k].rate for k in measured]
     sign, bound = goals.sign[measured], goals.bound[measured]
-    effects = None
-    if decided is not None:
-        atoms = {atom.key: atom for rate in rates for atom in rate.atoms}
-        effects = {key: trials_at(atom, data, decided)[1] for key, atom in atoms.items()}
-    counted = partial(trials_of, data=data)
-    return _limits(rates, sign, bound, counted, data, data.n_indicators, effects, tail)
-
-
-def _limits(
-    rates: Sequence[Rate],
-    signs: np.ndarray,
-    bounds: np.ndarray,
-    counted: Callable[[Atom], Trials],
-    data: Data,
-    n: int,
-    effects: Mapping[Any, Dependence] | None = None,
-    tail: float = 0.5,
-) -> ScoreLimits:
-    """Limits of constraints ``sign * (rate - bound) <= 0`` over n indicators of decisions.
-
-    `counted` returns the trials of an atom, by decision or at given ones. `effects` are those of
-    dependent rows and unequal weights, by the keys of atoms; they leave fewer trials.
-    """
-    widening = {
-        key: min(effect.widening(tail), MOST_WIDENING) for key, effect in (effects or {}).items()
-    }
     atoms: dict[tuple[object, ...], Atom] = {}
     for rate in rates:
         atoms |= {atom.key: atom for atom in rate.atoms}
-    place = {key: index for index, key in enumerate(atoms)}
-    numbered, wide = list(atoms.values()), [widening.get(key, 1.0) for key in atoms]
+    place, numbered = {key: index for index, key in enumerate(atoms)}, list(atoms.values())
+    wide = np.ones(len(atoms))
+    if decided is not None:
+        effects = [trials_at(atom, data, decided)[1] for atom in numbered]
+        wide = np.array([min(effect.widening(tail), MOST_WIDENING) for effect in effects])
     together = _together(rates, place)
     paired = {number for pair in together for number in pair}
-    table, shares, kept = _Sums(n), [], dict[int, Trials]()
+    table, shares, kept = _Sums(data.n_indicators), [], dict[int, Trials]()
     for a, atom in enumerate(numbered):
-        trials = counted(atom)
-        size, squared = trials.weight, trials.weight**2 / data.effective(atom, atom, trials.rows)
-        squared = squared * wide[a] ** 2
-        won, square = trials.success * trials.size, trials.size**2
-        parts = (size, won), (size, trials.size), (squared, trials.success * square)
-        numbers = [
-            table.add(trials.rows, weight, trials.code, by_code)
-            for weight, by_code in (*parts, (squared, square))
-        ]
-        shares.append(_Share(atom.kind, *numbers))
+        trials = trials_of(atom, data)
+        shares.append(_share_in(table, atom, trials, wide[a], data))
         if a in paired:
             kept[a] = trials
     pairs = []
     for a, b in together:
-        factor, two = wide[a] * wide[b], (kept[a], kept[b])
-        if effects is not None and data.dependent is not None and kept[a].size.shape[1] == 1:
-            atom_pair = numbered[a], numbered[b]
-            sums = _sums_by_group(table, two, atom_pair, factor, data)
-        else:
-            pair_effective = partial(data.effective, numbered[a], numbered[b])
-            sums = _sums_of_both(table, *two, factor, pair_effective)
+        effective = partial(data.effective, numbered[a], numbered[b])
+        sums = _sums_of_both(table, kept[a], kept[b], wide[a] * wide[b], effective)
         pairs += [] if sums is None else [_Pair(a, b, sums)]
-    sizes = len(rates), len(atoms)
+    expressions = _expressions(rates, sign, bound, place)
+    return ScoreLimits(*table.stacked(), tuple(shares), tuple(pairs), *expressions)
+
+
+def _expressions(
+    rates: Sequence[Rate],
+    signs: np.ndarray,
+    bounds: np.ndarray,
+    place: Mapping[tuple[object, ...], int],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """`coefficients`, `offset`, `divisor` and `divisor_offset` of `ScoreLimits`."""
+    sizes = len(rates), len(place)
     coefficients, divisor = np.zeros(sizes), np.zeros(sizes)
     offset, divisor_offset = np.zeros(len(rates)), np.ones(len(rates))
     for k, (rate, sign, bound) in enumerate(zip(rates, signs, bounds, strict=True)):
@@ -543,17 +593,17 @@ def _limits(
             divisor_offset[k] = rate.denominator.constant
         coefficients[k] -= sign * bound * divisor[k]
         offset[k] -= sign * bound * divisor_offset[k]
-    rows, constant = table.stacked()
-    return ScoreLimits(
-        rows,
-        constant,
-        tuple(shares),
-        tuple(pairs),
-        coefficients,
-        offset,
-        divisor,
-        divisor_offset,
-    )
+    return coefficients, offset, divisor, divisor_offset
+
+
+def _share_in(table: _Sums, atom: Atom, trials: Trials, wide: float, data: Data) -> _Share:
+    """The sums of an atom's trials, added to a table."""
+    size, squared = trials.weight, trials.weight**2 / data.effective(atom, atom, trials.rows)
+    squared = squared * wide**2
+    won, square = trials.success * trials.size, trials.size**2
+    parts = (size, won), (size, trials.size), (squared, trials.success * square), (squared, square)
+    numbers = [table.add(trials.rows, weight, trials.code, by_code) for weight, by_code in parts]
+    return _Share(atom.kind, *numbers)
 
 
 def _together(rates: Sequence[Rate], place: dict[tuple[object, ...], int]) -> list[tuple[int, int]]:
@@ -617,7 +667,7 @@ def _sums_by_group(
 
 
 def _add_terms(
-    rate: Rate, factor: float, into: np.ndarray, place: dict[tuple[object, ...], int]
+    rate: Rate, factor: float, into: np.ndarray, place: Mapping[tuple[object, ...], int]
 ) -> None:
     for coefficient, atom in rate.terms:
         into[place[atom.key]] += factor * coefficient
@@ -628,7 +678,7 @@ class _Sums:
 
     def __init__(self, n: int) -> None:
         self._n = n
-        self._constants: list[float] = []
+        self.constants: list[float] = []
         self._coefs: list[csr_array | None] = []
         self._known: dict[tuple[float, bytes], int] = {}
 
@@ -650,10 +700,10 @@ class _Sums:
     def _number(self, constant: float, coef: csr_array | None, digest: bytes = b"") -> int:
         number = self._known.setdefault((constant, digest), len(self._coefs))
         if number == len(self._coefs):
-            self._constants.append(constant)
+            self.constants.append(constant)
             self._coefs.append(coef)
         return number
 
     def stacked(self) -> tuple[csr_array, np.ndarray]:
         """Rows and constants such that the sums are ``rows @ pi + constant``."""
-        return stacked(self._coefs, self._n), np.array(self._constants)
+        return stacked(self._coefs, self._n), np.array(self.constants)

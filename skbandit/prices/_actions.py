@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 
@@ -13,30 +14,47 @@ from skbandit.prices._dual import Prices, without_prices
 
 @dataclass(frozen=True)
 class Use:
-    """What decisions use of a resource: per unit of weight, row i uses ``rate[i] * amount[i, j]``.
+    """What decisions use of a resource: row i uses ``rate[i] * has[i] * amount[j]`` for decision j.
 
     Attributes
     ----------
     rate : ndarray of shape (N,)
         0 for rows that do not count.
     amount : ndarray of shape (D,) or (N, D)
+    has : ndarray of shape (N,), or None
+        What a row multiplies the amounts by; None is 1.
     """
 
     rate: np.ndarray
     amount: np.ndarray
+    has: np.ndarray | None = None
 
-    def table(self) -> np.ndarray:
-        """Uses of shape (N, D)."""
-        return self.rate[:, None] * self.amount
+    @property
+    def times(self) -> np.ndarray:
+        """What amounts are multiplied by in each row, shape (N,)."""
+        return self.rate if self.has is None else self.rate * self.has
 
-    def total(self, share: np.ndarray) -> float:
-        """What all rows use at shares of decisions (N, D), times weights."""
-        return float(self.rate @ np.einsum("ij,ij->i", self.amount, share))
+    def add_to(self, table: np.ndarray, coefficient: float) -> None:
+        """Add uses to those of a table (N, D)."""
+        times = coefficient * self.times
+        if self.amount.ndim == 2:
+            table += times[:, None] * self.amount
+            return
+        for j in np.flatnonzero(self.amount):
+            table[:, j] += times * self.amount[j]
+
+    def taken(self, share: np.ndarray) -> np.ndarray:
+        """Amounts that rows use at shares of decisions (N, D), shape (N,)."""
+        if self.amount.ndim == 2:
+            return np.einsum("ij,ij->i", self.amount, share)
+        at = np.flatnonzero(self.amount)
+        amounts = share[:, at] @ self.amount[at]
+        return amounts if self.has is None else amounts * self.has
 
     def rows(self, kept: np.ndarray) -> Use:
         """Some of the rows."""
         amount = self.amount if self.amount.ndim == 1 else self.amount[kept]
-        return Use(self.rate[kept], amount)
+        return Use(self.rate[kept], amount, None if self.has is None else self.has[kept])
 
 
 Sum = tuple[tuple[float, Use], ...]
@@ -60,26 +78,27 @@ class Uses:
         """What each decision uses, shape (N, D)."""
         uses = np.zeros(self.shape)
         for coefficient, use in goal:
-            uses += coefficient * use.table()
+            use.add_to(uses, coefficient)
         return uses
 
     @cached_property
     def by_stratum(self) -> tuple[np.ndarray, np.ndarray]:
-        """Uses whose amounts are the same in all rows, however many: rates and sums of amounts.
+        """Uses whose amounts are the same in all rows but for a factor, however many.
 
-        The R distinct rates have shape (N, R), and what the goals use of each (m, R, D).
+        The R distinct factors have shape (N, R), and what the goals use of each (m, R, D).
         """
-        places: dict[bytes, int] = {}
         fixed = [
-            (k, coefficient, use, places.setdefault(use.rate.tobytes(), len(places)))
+            (k, coefficient, use)
             for k, goal in enumerate(self)
             for coefficient, use in goal
             if use.amount.ndim == 1
         ]
+        places: dict[bytes, int] = {}
+        of_use = [places.setdefault(_digest(use.times), len(places)) for _, _, use in fixed]
         rates = np.zeros((self.shape[0], len(places)))
         amounts = np.zeros((len(self), len(places), self.shape[1]))
-        for k, coefficient, use, r in fixed:
-            rates[:, r] = use.rate
+        for (k, coefficient, use), r in zip(fixed, of_use, strict=True):
+            rates[:, r] = use.times
             amounts[k, r] += coefficient * use.amount
         return rates, amounts
 
@@ -194,7 +213,7 @@ class ActionProblem:
         weighted = share * self.weight[:, None]
         totals = np.tensordot(amounts, rates.T @ weighted, 2)
         for k, coefficient, use in self.goals.by_row:
-            totals[k] += coefficient * use.total(weighted)
+            totals[k] += coefficient * (use.rate @ use.taken(weighted))
         return totals
 
     def decision_costs(self, prices: Prices) -> np.ndarray:
@@ -254,6 +273,11 @@ class ActionProblem:
         return replace(self.with_goals(np.arange(len(self.bound)) != k), base=base)
 
 
+def _digest(values: np.ndarray) -> bytes:
+    """The same for equal values only."""
+    return blake2b(np.ascontiguousarray(values).data).digest()
+
+
 def lowest_entries(cost: np.ndarray, n_select: int) -> np.ndarray:
     """Which entries are the lowest of each row, the first among equals; bool."""
     chosen = np.zeros(cost.shape, dtype=bool)
@@ -276,7 +300,10 @@ def stacked(first: ActionProblem, others: ActionProblem) -> ActionProblem:
         amount = use.amount
         if use.amount.ndim > 1 or other.amount.ndim > 1:
             amount = np.concatenate([wide(use), wide(other)])
-        return Use(np.append(use.rate, other.rate), amount)
+        has = None
+        if use.has is not None and other.has is not None:
+            has = np.append(use.has, other.has)
+        return Use(np.append(use.rate, other.rate), amount, has)
 
     sums = tuple(
         tuple((c, both(use, other)) for (c, use), (_, other) in zip(mine, theirs, strict=True))

@@ -20,7 +20,7 @@ from skbandit.selection._costs import (
     to_dense,
 )
 from skbandit.selection._m_lowest import m_lowest
-from skbandit.utils._validation import first_few
+from skbandit.utils._validation import first_few, refuse_lazy
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -351,6 +351,7 @@ def assign(
            [...],
            [...]])
     """
+    refuse_lazy({"costs": costs, "available": available}, ". All rows must be known at once")
     table = read_cost_matrix(costs, name="costs", absent=np.inf)
     values = np.array(table.dense(), dtype=float)
     n, n_ads = values.shape

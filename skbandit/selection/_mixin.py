@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+PREDICTS = "; predict then takes one partition at a time"
+"""What a selector does with more rows than memory."""
+
 UNLIKE_SCALES = 1000.0
 """Quotient of the standard deviations of two features above which one penalty cannot suit both."""
 

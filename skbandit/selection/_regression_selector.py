@@ -26,12 +26,17 @@ from skbandit.selection._cost_models import (
     warn_of_separate_fits,
 )
 from skbandit.selection._costs import CostMatrix, check_every_ad_observed
-from skbandit.selection._mixin import CostModelMixin
+from skbandit.selection._mixin import PREDICTS, CostModelMixin
 from skbandit.selection._ridge import MAX_GRAM, Linear, NormalEquations, choose_penalty
 from skbandit.selection._stack import fit_stack
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, count_rows, fit_context
-from skbandit.utils._validation import check_squares, explained_entries, warn_if_reordered
+from skbandit.utils._validation import (
+    check_squares,
+    explained_entries,
+    refuse_lazy,
+    warn_if_reordered,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -210,6 +215,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _fit(self, X: Any, y: Any, available: Any, ad_features: Any, sample_weight: Any) -> None:
+        refuse_lazy({"X": X, "y": y, "available": available}, PREDICTS)
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
@@ -438,6 +444,7 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
         -------
         self : PopularitySetSelector
         """
+        refuse_lazy({"X": X, "y": y, "available": available}, PREDICTS)
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         with atomic_fit(self) as draft:
             _, costs, _, weight = draft._read_training(X, y, available, sample_weight)

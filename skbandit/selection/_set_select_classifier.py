@@ -19,7 +19,7 @@ from skbandit.selection._ad_features import AdFeatures, read_ad_features
 from skbandit.selection._cost_models import warn_of_separate_fits
 from skbandit.selection._costs import check_every_ad_observed, to_dense
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES, m_lowest
-from skbandit.selection._mixin import SetSelectorMixin, labeled_costs
+from skbandit.selection._mixin import PREDICTS, SetSelectorMixin, labeled_costs
 from skbandit.selection._rounds import (
     MASKED,
     PUBLISHED,
@@ -51,7 +51,7 @@ from skbandit.utils._sklearn_compat import (
     available_if,
     fit_context,
 )
-from skbandit.utils._validation import explained_entries, warn_if_reordered
+from skbandit.utils._validation import explained_entries, refuse_lazy, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -275,6 +275,7 @@ default="auto"
         sample_weight: Any,
         step_done: Callable[[str], None],
     ) -> None:
+        refuse_lazy({"X": X, "y": y, "available": available}, PREDICTS)
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         X, costs, allowed, weight = self._read_training(X, y, available, sample_weight)
         if self._reduction == "regression":

@@ -8,13 +8,16 @@ import pytest
 from scipy.stats import beta
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
+from sklearn.linear_model import LogisticRegression
 
-from skbandit import ConstrainedRampClassifier
+from skbandit import ConstrainedRampClassifier, ConstrainedThreshold
+from skbandit.constrained import _mixins, _report
 from skbandit.constrained._report import missed, report_table, with_margins
 from skbandit.constrained.fits._fit_rows import read_rows
 from skbandit.measure import Data, bind_constraints, expand
 from skbandit.rates import (
     churn,
+    cost,
     difference,
     each,
     error_rate,
@@ -366,3 +369,59 @@ def test_messages_name_the_bound_that_the_margin_leaves(constraint):
     needed = constraint.bound + margin if is_lower else constraint.bound - margin
     told = f"the bound {constraint.bound:.4g} becomes {needed:.4g}"
     assert told in missed(table, goals)
+
+
+@pytest.mark.parametrize("weights", [None, "sample_weight"])
+@pytest.mark.parametrize("groups", [None, "groups"])
+def test_a_report_on_merged_rows_is_that_on_each_row(monkeypatch, weights, groups):
+    """Equal rows are one: the same numbers, counted on a tenth of the rows or fewer."""
+    rng = np.random.default_rng(3)
+    X, y = make_classification(300, 4, n_informative=3, n_redundant=1, random_state=3)
+    table = pd.DataFrame(
+        {
+            "g": rng.integers(0, 4, 300),
+            "old": np.where(rng.random(300) < 0.9, y, 1 - y),
+            "size": rng.integers(1, 4, 300).astype(float),
+            "age": rng.normal(size=300),
+        }
+    )
+    goals = [
+        ratio(recall, by="g") >= 0.2,
+        each(positive_rate, by="g") - positive_rate() <= 0.6,
+        precision("age > 0", weight="size") >= 0.2,
+        churn("old") <= 0.8,
+        cost({0: {0: 0, 1: 2}, 1: {0: 1, 1: 0}}) <= 3,
+        f1() >= 0.2,
+    ]
+    options = {"attributes": table}
+    if weights:
+        options["sample_weight"] = rng.integers(1, 3, 300).astype(float)
+    if groups:
+        options["groups"] = rng.integers(0, 20, 300)
+
+    def reports():
+        clf = ConstrainedThreshold(LogisticRegression(), error_rate(), goals).fit(X, y, **options)
+        return clf.constraint_report_, clf.objective_report_, clf.constraint_report(X, y, **options)
+
+    merged = reports()
+    for module in (_mixins, _report):
+        monkeypatch.setattr(module, "merge_equal", lambda rates, *given: given)
+    for ours, one_by_one in zip(merged, reports(), strict=True):
+        pd.testing.assert_frame_equal(ours, one_by_one, rtol=1e-9, atol=1e-9)
+
+
+def test_a_report_counts_equal_rows_once(monkeypatch):
+    from skbandit.measure import _atoms
+
+    lengths, counted = [], _atoms._rows_of_atom
+    X, y = make_classification(2000, 4, random_state=0)
+    table = pd.DataFrame({"g": np.arange(2000) % 10})
+    goals = each(recall, by="g") >= 0.2
+    clf = ConstrainedRampClassifier(constraints=goals, solver="newton")
+    clf.fit(X[:500], y[:500], attributes=table[:500])
+    monkeypatch.setattr(
+        _atoms, "_rows_of_atom", lambda atom, data: lengths.append(len(data)) or counted(atom, data)
+    )
+    assert len(clf.constraint_report(X, y, attributes=table)) == 10
+    # labels x decisions x plain decisions x groups
+    assert max(lengths) <= 2 * 2 * 2 * 10

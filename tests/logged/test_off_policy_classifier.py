@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skbandit.bandit import OffPolicyClassifier, make_policy_pipeline
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import off_policy_blocks, replay
-from skbandit.logged._off_policy_classifier import RewardsByClassifier, examples_of_rewards
+from skbandit.logged._off_policy_classifier import RewardsByClassifier, gains_of_rewards
 from tests.tiers import first
 from tests.worlds import doubly_robust, ips, snips
 
@@ -320,20 +320,18 @@ def test_wrong_parameters():
 # Weighted examples: a calibrated classifier's most probable arm is the best one.
 
 
-def shares(examples, n_arms):
+def shares(rewards, allowed, weight):
     """What a calibrated classifier would learn where all contexts are equal."""
-    _, arm, weight = examples
-    return np.bincount(arm, weight, minlength=n_arms)
+    return gains_of_rewards(rewards, allowed, weight).sum(axis=0)
 
 
 def test_weighted_examples_by_hand():
     rewards = np.array([[3.0, 1.0, 2.0], [0.0, 0.0, 0.0], [-1.0, -4.0, 9.0]])
     allowed = np.array([[True, True, True], [True, True, True], [True, True, False]])
-    row, arm, weight = examples_of_rewards(rewards, allowed, np.array([1.0, 1.0, 2.0]))
+    gain = gains_of_rewards(rewards, allowed, np.array([1.0, 1.0, 2.0]))
     # arm 2 is available in half of the weight
-    assert row.tolist() == [0, 0, 2]
-    assert arm.tolist() == [0, 2, 0]
-    assert weight == pytest.approx(np.array([2.0, 2.0, 6.0]) * 4 / 10)
+    expected = np.array([[2.0, 0.0, 2.0], [0.0, 0.0, 0.0], [6.0, 0.0, 0.0]]) * 4 / 10
+    assert gain == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -342,12 +340,12 @@ def test_the_best_arm_has_the_largest_share_whatever_the_unit(seed):
     rewards = rng.normal(size=(200, 6)) + rng.normal(size=6)
     everywhere = np.ones((200, 6), dtype=bool)
     weight = rng.exponential(size=200)
-    found = shares(examples_of_rewards(rewards, everywhere, weight), 6)
+    found = shares(rewards, everywhere, weight)
     assert found.argmax() == (weight @ rewards).argmax()
     # shares differ as mean rewards do
     ratio = np.diff(found) / np.diff(weight @ rewards)
     assert ratio == pytest.approx(np.full(5, ratio[0]))
-    other = shares(examples_of_rewards(7 * rewards - 3, everywhere, weight), 6)
+    other = shares(7 * rewards - 3, everywhere, weight)
     assert other == pytest.approx(found)
     assert found.sum() == pytest.approx(weight.sum())
 
@@ -357,13 +355,13 @@ def test_arms_that_are_rarely_available_lose_nothing():
     allowed = np.ones((5000, 3), dtype=bool)
     allowed[:, 2] = rng.random(5000) < 0.2
     rewards = np.where(allowed, [[1.0, 0.0, 1.5]], np.nan)
-    found = shares(examples_of_rewards(rewards, allowed, np.ones(5000)), 3)
+    found = shares(rewards, allowed, np.ones(5000))
     assert found[2] / found[0] == pytest.approx(1.5)
 
 
 def test_no_weighted_examples():
-    row, _, weight = examples_of_rewards(np.ones((4, 2)), np.ones((4, 2), dtype=bool), np.ones(4))
-    assert len(row) == len(weight) == 0
+    gain = gains_of_rewards(np.ones((4, 2)), np.ones((4, 2), dtype=bool), np.ones(4))
+    assert not gain.any()
 
 
 def test_an_arm_without_examples_is_chosen_where_no_other_is_available():

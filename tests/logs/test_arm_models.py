@@ -1,11 +1,16 @@
 """What arms have in common is learned once, where this helps; wild predictions are clipped."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeCV
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from skbandit.logs import (
     ArmEvents,
@@ -49,6 +54,53 @@ def test_models_of_arms_learn_what_the_halves_leave():
         own = events.arm == arm
         model = Ridge().fit(events.X[own], (events.reward - others)[own])
         np.testing.assert_allclose(predicted[:, arm], expected + model.predict(X))
+
+
+FORMS = {
+    "array": np.asarray,
+    "float32": np.float32,
+    "frame": lambda X: pd.DataFrame(X, columns=list("abcdef")),
+    "frame of two types": lambda X: pd.DataFrame(X, columns=list("abcdef")).astype({"b": int}),
+    "integers": lambda X: np.round(10 * X).astype(int),
+    "sparse": csr_matrix,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "model",
+    [
+        Ridge(),
+        RidgeCV(),
+        make_pipeline(StandardScaler(with_mean=False), LinearRegression()),
+        make_pipeline(StandardScaler(with_std=False), StandardScaler(with_mean=False), Ridge()),
+        make_pipeline(MinMaxScaler(clip=True), RidgeCV()),
+        TREES,
+    ],
+    ids=repr,
+)
+def test_predictions_are_those_of_the_models_one_by_one(model, form):
+    if form == "sparse" and (
+        "with_std" in repr(model) or "MinMax" in repr(model) or model is TREES
+    ):
+        pytest.skip("refuses sparse contexts")
+    events = replace(logged(300, 0.0), X=FORMS[form](world(300, 0.0)[0] + 5.0))
+    models, X = RewardsByArm.fitted(model, events), FORMS[form](world(40, 0.0, 3)[0] + 5.0)
+    one_by_one = np.column_stack([fitted.predict(X) for fitted in models.by_arm])
+    near = 1e-4 if form == "float32" else 0.0  # scikit-learn rounds elsewhere, by version
+    np.testing.assert_allclose(models.predicted(X), one_by_one, rtol=near, atol=near)
+
+
+def test_columns_in_another_order_and_missing_values_are_refused_as_by_the_model():
+    events = replace(logged(300, 0.0), X=FORMS["frame"](world(300, 0.0)[0]))
+    models = RewardsByArm.fitted(make_pipeline(StandardScaler(), Ridge()), events)
+    X = events.X[:3]
+    with pytest.raises(ValueError, match="same order"):
+        models.predicted(X[list("bacdef")])
+    with pytest.raises(ValueError, match="contains NaN"):
+        models.predicted(X.where(X > X.min()))
+    with pytest.raises(ValueError, match="missing"):
+        models.predicted(X[["a", "b"]])
 
 
 @pytest.mark.parametrize("seed", range(3))

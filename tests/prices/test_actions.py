@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron
 
-from skbandit.prices._actions import ActionProblem, Use, Uses
-from skbandit.prices._dual import DecisionProblem, attainable, best_prices, conflicting
+from skbandit.prices._actions import ActionProblem, Use, Uses, stacked
+from skbandit.prices._dual import DecisionProblem, Prices, attainable, best_prices, conflicting
 
 
 def random_problem(seed, n=60, D=5, n_select=1):
@@ -113,3 +113,35 @@ def test_what_is_attainable():
     )
     np.testing.assert_array_equal(conflicting(problem), [0, 1])
     assert attainable(problem, 0) == pytest.approx(0.2, abs=1e-3)
+
+
+def test_a_column_of_the_rows_times_amounts_by_decision_is_a_table():
+    rng = np.random.default_rng(0)
+    n, D = 30, 4
+    rate, has = rng.uniform(size=(2, n))
+    by_decision = [np.eye(D)[1], np.array([0.0, 2.0, 0.0, -0.5])]
+    factors = [Use(rate, amount, has) for amount in by_decision]
+    tables = [Use(rate, has[:, None] * amount) for amount in by_decision]
+    base, weight = rng.normal(size=(n, D)), np.full(n, 1 / n)
+    short, full = (
+        ActionProblem(
+            base, weight, Uses((((1.0, a), (-2.0, b)), ((0.5, b),)), (n, D)), np.array([0.2, 0.1])
+        )
+        for a, b in (factors, tables)
+    )
+    kept = rng.permutation(n)[:20]
+    share = rng.dirichlet(np.ones(D), n)
+    prices = Prices(np.ones(1), np.array([0.7, 1.3]))
+    for ours, theirs, of_rows in (
+        (short, full, share),
+        (short.rows(kept), full.rows(kept), share[kept]),
+        (stacked(short, short), stacked(full, full), np.concatenate([share, share])),
+    ):
+        assert ours.row_costs(prices) == pytest.approx(theirs.row_costs(prices))
+        assert ours.used(of_rows) == pytest.approx(theirs.used(of_rows))
+        assert ours.reach == pytest.approx(theirs.reach)
+        for k in range(2):
+            mine, other = (goals.table(goals.sums[k]) for goals in (ours.goals, theirs.goals))
+            assert mine == pytest.approx(other)
+        for mine, other in zip(ours.goals.sums[0], theirs.goals.sums[0], strict=True):
+            assert mine[1].taken(of_rows) == pytest.approx(other[1].taken(of_rows))

@@ -139,6 +139,15 @@ def run_set_logs(set_logs, folder):
     assert set_logs.earned(0, 1.0)["full"] > 0.5
 
 
+def run_sizes(sizes, folder):
+    for part, (_, grown) in sizes.PARTS.items():
+        assert sizes.PARTS[part][0](sizes.Sizes(rows=300))
+        assert set(grown) <= vars(sizes.Sizes()).keys()
+    line = sizes.row("rate_report", "groups", 0.01)
+    assert line["up to"] >= 4
+    assert line["note"] == ""
+
+
 def run_steps(steps, folder):
     make, _ = next(iter(steps.TASKS.values()))
     make(census(), list(steps.GOALS[:2]), 1e-3)()

@@ -6,10 +6,12 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit import (
     ConstrainedPolicy,
+    ConstrainedRampClassifier,
     ConstrainedReduction,
     ConstrainedThreshold,
     GLMUCBPolicy,
     OffPolicyClassifier,
+    RegressionSetSelector,
 )
 from skbandit.bandit import PolicyPipeline
 from skbandit.datasets import make_bandit_log
@@ -22,7 +24,12 @@ from skbandit.evaluation import (
 )
 from skbandit.inspection import save_report
 from skbandit.rates import error_rate, outcome, positive_rate, recall
-from skbandit.selection import logged_costs
+from skbandit.selection import (
+    PopularitySetSelector,
+    SetSelectClassifier,
+    assign,
+    logged_costs,
+)
 from skbandit.utils._validation import method_that_loads
 
 pytestmark = pytest.mark.filterwarnings("ignore:Fewer than 20 rows")
@@ -54,6 +61,14 @@ CALLS = {
         lambda X, y, label: ConstrainedThreshold(LogisticRegression(), *GOALS).fit(X, label),
         "rate_report_blocks then reports",
     ),
+    "ramp": (
+        lambda X, y, label: ConstrainedRampClassifier(*GOALS).fit(X, label),
+        "rate_report_blocks then reports",
+    ),
+    "selector": (lambda X, y, label: RegressionSetSelector().fit(X, X), "one partition at a time"),
+    "popularity": (lambda X, y, label: PopularitySetSelector().fit(X, X), "one partition"),
+    "tree": (lambda X, y, label: SetSelectClassifier().fit(X, X), "one partition at a time"),
+    "assignment": (lambda X, y, label: assign(X), "All rows must be known at once"),
     "reduction": (
         lambda X, y, label: ConstrainedReduction(LogisticRegression(), *GOALS).fit(X, label),
         "rate_report_blocks then reports",

@@ -19,7 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skbandit.constrained.fits._fit_rows import Classes
 from skbandit.measure import MISSING, Rows
-from skbandit.utils._examples import weighted_examples
+from skbandit.utils._examples import logistic_of_gains, weighted_examples
 from skbandit.utils._fitting import in_parallel
 from skbandit.utils._folds import Splits, folds_of_extra
 from skbandit.utils._sklearn_compat import count_rows, params_of_rows, routes_weights, rows_of
@@ -211,8 +211,7 @@ class GainTask:
         self, rows: np.ndarray, classes: Classes
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Examples of decisions for some of the rows: see `weighted_examples`."""
-        gain = self.gain[rows]
-        row, decision, weight = weighted_examples(gain, float(gain.sum()))
+        row, decision, weight = weighted_examples(self.gain[rows])
         return rows[row], classes.decisions[decision], weight
 
 
@@ -257,6 +256,11 @@ class Learner:
             rows = rows[task.gain[rows].any(axis=1)]
             costs = pd.DataFrame(-task.gain[rows], columns=self.classes.decisions)
             return clone(self.estimator).fit(rows_of(X, rows), costs)
+        if isinstance(task, GainTask) and not self.params:
+            given = rows_of(X, rows), task.gain[rows], self.classes.decisions
+            fitted = logistic_of_gains(self.estimator, *given, scaled_by_weight=False)
+            if fitted is not None:
+                return fitted
         rows, labels, weight = task.examples(rows, self.classes)
         return self._fit(X, labels, rows, {self.weight_name: weight}, len(y))
 
