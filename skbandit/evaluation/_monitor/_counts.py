@@ -207,6 +207,7 @@ def _require(condition: bool, value: Any) -> None:
 def _key(entry: Any) -> Key:
     unit, of, group, by = entry
     _require(isinstance(unit, int) and isinstance(group, list) and isinstance(by, list), entry)
+    _require(None not in [*group, *by], entry)
     return unit, of, tuple(group), tuple(by)
 
 

@@ -27,13 +27,15 @@ e-detector: Shin, Ramdas & Rinaldo 2024).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import accumulate
 from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import betainc, gammaln, xlog1py
 
 from skbandit.evaluation._guaranteed import BETS, WeightedShares
@@ -65,7 +67,8 @@ SLACK = 1.0
 MOST_AT_ONCE = 200_000
 """Windows that are considered together."""
 
-BISECTIONS = 40
+SHARE_ERROR = 1e-12
+"""Of the ends of intervals."""
 
 
 def log_evidence(successes: ArrayLike, trials: ArrayLike, bound: ArrayLike) -> np.ndarray:
@@ -177,15 +180,16 @@ class Tally:
         counts = np.array([self.successes, self.trials], dtype=float)
         return np.concatenate([np.zeros((2, 1)), counts.cumsum(axis=1)], axis=1)
 
-    def until(self, end: int) -> Tally:
-        """The rows of the periods before `end`."""
-        return Tally(self.successes[:end], self.trials[:end], self.amounts[:end])
-
     def window(self, start: int, end: int) -> tuple[float, float, WeightedShares | None]:
         """Successes, trials and amounts of the periods from `start` to before `end`."""
         S, n = self.cumulative[:, end] - self.cumulative[:, start]
-        parts = [part for part in self.amounts[start:end] if part is not None]
-        return S, n, reduce(add, parts) if parts else None
+        return S, n, _total(self.amounts[start:end]) if start else self._totals[end]
+
+    @cached_property
+    def _totals(self) -> list[WeightedShares | None]:
+        """The amounts before each period."""
+        amounts = self.amounts or (None,) * len(self.trials)
+        return [None, *accumulate(amounts, lambda *parts: _total(parts))]
 
     def moments(self, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rate, and variance of its estimate, by end and start of a window, (n_ends, T)."""
@@ -236,6 +240,11 @@ class Tally:
             ]
             tables[bound] = np.cumsum([np.zeros(len(BETS)), *gains], axis=0)
         return tables[bound]
+
+
+def _total(parts: Iterable[WeightedShares | None]) -> WeightedShares | None:
+    present = [part for part in parts if part is not None]
+    return reduce(add, present) if present else None
 
 
 def _squares(part: WeightedShares) -> float:
@@ -354,14 +363,9 @@ class Sum:
         """Number of periods."""
         return len(self.terms[0].tally.trials)
 
-    def until(self, end: int) -> Sum:
-        """The claim on the rows of the periods before `end`."""
-        terms = tuple(replace(term, tally=term.tally.until(end)) for term in self.terms)
-        return replace(self, terms=terms)
-
-    def value(self) -> float:
-        """The value of all rows, nan if undefined."""
-        sums = np.array([term.tally.sums[:2, -1] for term in self.terms])
+    def value(self, end: int = -1) -> float:
+        """The value of all rows, or of those before a period; nan if undefined."""
+        sums = np.array([term.tally.sums[:2, end] for term in self.terms])
         if not (sums[:, 1] > 0).all():
             return np.nan
         rates = np.array([term.value(S / n) for term, (S, n) in zip(self.terms, sums, strict=True)])
@@ -460,15 +464,16 @@ class Sum:
             variance += (ci * (term.high - term.low)) ** 2 * error
         return np.maximum(b - total, 0.0) ** 2 / (2.0 * np.maximum(variance, 1e-300))
 
-    def interval(self, error: float) -> tuple[float, float]:
-        """Values that neither direction has evidence of 2/error against, over all rows."""
-        if np.isnan(value := self.value()):
+    def interval(self, error: float, end: int | None = None) -> tuple[float, float]:
+        """Values that neither direction has evidence of 2/error against, of rows before `end`."""
+        end = self.n_periods if end is None else end
+        if np.isnan(value := self.value(end)):
             return np.nan, np.nan
-        return self._end(value, -1.0, error), self._end(value, 1.0, error)
+        return self._limit(value, -1.0, error, end), self._limit(value, 1.0, error, end)
 
-    def _end(self, value: float, sign: float, error: float) -> float:
-        """The end of the interval from `value` on, upward if sign is 1."""
-        threshold, end = np.log(2.0 / error), self.n_periods
+    def _limit(self, value: float, sign: float, error: float, end: int) -> float:
+        """The limit of the interval from `value` on, upward if sign is 1."""
+        threshold = np.log(2.0 / error)
         if len(self.terms) == 1 and not self.below.any():
             (c,), (term,) = sign * self.above, self.terms
             tally = term.tally if c >= 0 else term.tally.mirrored
@@ -508,10 +513,13 @@ class Sum:
 
 def _largest(evidence: Callable[[float], float], threshold: float) -> float:
     """Largest share in [0, 1] against which the evidence, that grows, is below the threshold."""
-    low, high = 0.0, 1.0
-    if evidence(1.0 - 1e-12) < threshold:
+
+    def excess(share: float) -> float:
+        return float(np.clip(evidence(share) - threshold, -threshold, threshold))
+
+    if excess(1.0 - SHARE_ERROR) < 0:
         return 1.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if evidence(middle) < threshold else (low, middle)
-    return high
+    if excess(SHARE_ERROR) >= 0:
+        return SHARE_ERROR
+    root = brentq(excess, SHARE_ERROR, 1.0 - SHARE_ERROR, xtol=SHARE_ERROR)
+    return float(root) + SHARE_ERROR

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time as clock
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,14 +24,23 @@ from skbandit.measure import (
     Data,
     Rows,
     check_classes,
+    check_groups,
     columns_of_selections,
     distinct,
     encode_classes,
     flatten_constraints,
     positive_is_known,
+    refuse_alike,
 )
 from skbandit.utils._trials import labels_of_groups
-from skbandit.utils._validation import check_row_weights, finite, first_few, warn
+from skbandit.utils._validation import (
+    as_labels,
+    check_row_weights,
+    finite,
+    first_few,
+    warn,
+    warn_if_reordered,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -43,6 +53,9 @@ LATEST = 9e9
 
 VERSION = 1
 """Of the state as JSON."""
+
+LABELS_HAVE, ARE_TWO = "decided and y_true have", "which would be two labels"
+"""Of one label that is written in two ways."""
 
 
 class GoalMonitor:
@@ -136,6 +149,7 @@ class GoalMonitor:
         self._units, self._claims = read_claims(self.goals, self.ranges)
         self._counts = Counts()
         self._open: dict[Any, dict[str, Any]] = {}
+        self._past: dict[Any, float] = {}
         self._classes: list[Any] = []
         self._decisions: list[Any] = list(self.labels or ())
         self._now = -np.inf
@@ -197,7 +211,8 @@ class GoalMonitor:
         time : datetime, number or array of these, default=None
             When rows were decided, in seconds since 1970 or datetimes; None is now.
         id : array-like of shape (n_rows,), default=None
-            Names of rows whose labels come later. A name is remembered until its label comes.
+            Names of rows, each text or a number; rows that have none are never repeated. A name is
+            remembered until its label comes, and for two periods.
         groups : array-like of shape (n_rows,), default=None
             Rows of one value are dependent, as those of one person: those in one period count as
             one, by their mean.
@@ -218,7 +233,9 @@ class GoalMonitor:
         UserWarning
             If ids are repeated, which count once, or times are in the future.
         """
-        n = len(np.asarray(decided, dtype=object))
+        warn_if_reordered({"decided": decided, "y_true": y_true, "attributes": attributes})
+        choices = _listed(decided, "decided")
+        n = len(choices)
         at = self._times(time, n)
         table = Columns.read(attributes, None, n).frame
         if outcomes is not None:
@@ -227,13 +244,16 @@ class GoalMonitor:
         weight = None
         if sample_weight is not None:
             weight = check_row_weights(sample_weight, n, "sample_weight") if n else np.zeros(0)
-        rows = pd.DataFrame({"decided": pd.Series(np.asarray(decided, object), dtype=object)})
-        rows["label"] = pd.Series([None] * n if y_true is None else _listed(y_true), dtype=object)
-        rows["time"], rows["id"] = at, None if id is None else pd.Series(_listed(id), dtype=object)
+        rows = pd.DataFrame({"decided": pd.Series(choices, dtype=object)})
+        for column, name, values in (("label", "y_true", y_true), ("id", "id", id)):
+            given = [None] * n if values is None else _listed(values, name, n)
+            rows[column] = pd.Series(given, dtype=object)
+        rows["time"] = at
         rows["person"] = None if people is None else people.to_numpy(dtype=object)
         rows["weight"] = weight
         if id is not None:
-            again = rows["id"].duplicated() | rows["id"].isin(list(self._open))
+            again = rows["id"].duplicated() | rows["id"].map(self._knows)
+            again &= rows["id"].notna()
             if again.any():
                 warn(
                     f"{again.sum()} of {n} ids are repeated, such as {rows['id'][again].iloc[0]!r}:"
@@ -242,6 +262,22 @@ class GoalMonitor:
                 )
                 rows, table = rows[~again.to_numpy()], table[~again.to_numpy()]
         self._take(rows.reset_index(drop=True), table.reset_index(drop=True), arrival=None)
+        if id is not None:
+            self._forget([name for name in rows["id"] if name not in self._open], at.max())
+
+    def _knows(self, name: Any) -> bool:
+        """Whether a name is remembered."""
+        return name in self._open or name in self._past
+
+    def _forget(self, names: Iterable[Any], when: float) -> None:
+        """Keep names, of rows that are closed, for two more periods only."""
+        for name in names:
+            self._open.pop(name, None)
+            self._past.setdefault(name, when)
+        for name in list(self._past):  # oldest first
+            if self._past[name] >= self._now - 2 * self.period:
+                break
+            del self._past[name]
 
     def update_labels(self, id: Any, y_true: ArrayLike, *, time: Any = None) -> None:
         """Count labels of rows that were decided before.
@@ -261,9 +297,8 @@ class GoalMonitor:
             If ids are unknown, repeated, or were labeled or given up before: their labels are left
             out. Or if labels came before their decisions: they count as of the decision.
         """
-        ids, labels = _listed(id), _listed(y_true)
-        if len(ids) != len(labels):
-            raise ValueError(f"y_true has {len(labels)} entries for {len(ids)} ids.")
+        ids = _listed(id, "id")
+        labels = _listed(y_true, "y_true", len(ids))
         at = self._times(time, len(ids))
         self._expire(float(at.max(initial=-np.inf)))
         first: dict[Any, tuple[Any, float]] = {}
@@ -286,10 +321,9 @@ class GoalMonitor:
             )
         if first:
             records = [self._open[name] | {"label": label} for name, (label, _) in first.items()]
-            arrival = [max(when, self._open[name]["time"]) for name, (_, when) in first.items()]
-            self._take(*_as_rows(records), arrival=np.array(arrival))
-            for name in first:
-                del self._open[name]
+            late = [max(when, self._open[name]["time"]) for name, (_, when) in first.items()]
+            self._take(*_as_rows(records), arrival=(arrival := np.array(late)))
+            self._forget(first, float(arrival.max()))
 
     def _times(self, time: Any, n: int) -> np.ndarray:
         """Seconds since 1970 of each row."""
@@ -311,16 +345,15 @@ class GoalMonitor:
         return at
 
     def _expire(self, now: float) -> None:
-        """Count rows as failures whose time for a label has passed."""
-        self._now = max(self._now, now)
+        """Count rows as failures whose time for a label has passed, by no clock of the future."""
+        self._now = max(self._now, min(now, clock.time() + CLOCK_ERROR))
         if self.within is None:
             return
         late = [i for i, row in self._open.items() if row["time"] + self.within < self._now]
         if late:
             rows, table = _as_rows([self._open[name] for name in late])
             self._take(rows, table, arrival=rows["time"].to_numpy() + self.within, failed=True)
-            for name in late:
-                del self._open[name]
+            self._forget(late, self._now)
 
     def _take(
         self,
@@ -368,12 +401,23 @@ class GoalMonitor:
             else:
                 where = places_of(columns, unit.columns, self.by, of_decision)
             new.add_seen(number, where, labeled, made, 1)
+        self._check_groups(new)
         if first:
             self._keep_open(rows, table)
         self._classes, self._decisions = classes, decisions
         self._counts.absorb(new)
         if person is not None:
             self._counts.close(int(period.max()))
+
+    def _check_groups(self, new: Counts) -> None:
+        """Refuse groups by amounts, and one that is written in two ways."""
+        if new.seen.keys() <= self._counts.seen.keys():
+            return
+        keys = list(self._counts.seen | new.seen)
+        for number, unit in enumerate(self._units):
+            groups = dict.fromkeys(key[2] for key in keys if key[0] == number)
+            check_groups(unit.columns, groups, repr(unit.atom))
+        check_groups(self.by, dict.fromkeys(key[3] for key in keys if key[3]), "by")
 
     def _shares(
         self, unit: Unit, of: Any, data: Data, decided: np.ndarray, failed: bool
@@ -410,11 +454,13 @@ class GoalMonitor:
         for part, name in zip(parts, ("label", "decided"), strict=True):
             new = [plain(label) for label in distinct(rows[name], name)]
             merged.append([*part, *(label for label in new if label not in part)])
-        strange = [x for x in [*merged[0], *merged[1]] if self.labels and x not in self.labels]
+        every = list(dict.fromkeys([*merged[0], *merged[1]]))
+        strange = [x for x in every if self.labels and x not in self.labels]
         if strange:
             raise ValueError(
                 f"there is {strange[0]!r}, not among labels=[{first_few(self.labels or ())}]."
             )
+        refuse_alike(every, LABELS_HAVE, ARE_TWO)
         return merged[0], merged[1]
 
     def _data(
@@ -481,7 +527,7 @@ class GoalMonitor:
             A new one; these are not changed.
         """
         others = [others] if isinstance(others, GoalMonitor) else list(others)
-        total = GoalMonitor.from_dict(self.to_dict(), goals=self.goals)
+        total = deepcopy(self)
         for other in others:
             mine, theirs = (monitor._settings() for monitor in (self, other))
             for name, value in mine.items():
@@ -489,14 +535,20 @@ class GoalMonitor:
                     raise ValueError(
                         f"the monitors differ in {name}: {value!r:.200} and {theirs[name]!r:.200}."
                     )
-            if twice := sorted(map(str, total._open.keys() & other._open.keys())):
-                raise ValueError(f"id {twice[0]!r} waits for its label in two monitors.")
+            if twice := [name for name in (*other._open, *other._past) if total._knows(name)]:
+                raise ValueError(
+                    f"{len(twice)} rows are in two monitors, such as id {twice[0]!r}: send each "
+                    "row to one."
+                )
+            total._check_groups(other._counts)
             total._counts.absorb(other._counts)
             total._open |= other._open
+            total._past |= other._past
             for labels, more in (
                 (total._classes, other._classes), (total._decisions, other._decisions)
             ):  # fmt: skip
                 labels += [label for label in more if label not in labels]
+            refuse_alike({*total._classes, *total._decisions}, LABELS_HAVE, ARE_TWO)
             total._now = max(total._now, other._now)
         periods = total._counts.periods
         if periods:
@@ -534,14 +586,17 @@ class GoalMonitor:
             "open": {
                 "rows": [[name, dict(row)] for name, row in self._open.items()],
                 "people": self._counts.people_to_list(),
+                "past": list(map(list, self._past.items())),
             },
         }
         try:
-            json.dumps(d)
-        except TypeError as error:  # of a label, a group, an id or an attribute
+            same = json.loads(json.dumps(d, allow_nan=False)) == d
+        except (TypeError, ValueError) as error:  # of a label, a group, an id or an attribute
             raise TypeError(
-                f"pass text or numbers, as JSON does not hold others: {error}"
+                f"pass text or finite numbers, as JSON does not hold others: {error}"
             ) from error
+        if not same:
+            raise TypeError("pass text or finite numbers as ids and groups, not tuples.")
         return d
 
     @classmethod
@@ -576,10 +631,12 @@ class GoalMonitor:
             monitor = cls(goals, **settings)
             if monitor._settings()["goals"] != [list(pair) for pair in texts]:
                 raise ValueError("the goals are others.")
-            monitor._classes, monitor._decisions = list(d["classes"]), list(d["decisions"])
+            monitor._classes = as_labels(d["classes"], "classes")
+            monitor._decisions = as_labels(d["decisions"], "decisions")
             monitor._now = -np.inf if d["now"] is None else finite(d["now"], "now")
             rows, people = d["open"]["rows"], d["open"]["people"]
             monitor._open = {name: dict(row) for name, row in rows}
+            monitor._past = {name: finite(when, "past") for name, when in d["open"].get("past", ())}
             for row in monitor._open.values():
                 finite(row["time"], "time")
                 row["decided"], row["person"], row["weight"], dict(row["attributes"])
@@ -708,10 +765,10 @@ class GoalMonitor:
         bound, sign = line.claim.constraint.bound, line.claim.sign
         alarm = line.sum.alarm(bound, sign, threshold)
         for number in range(len(self._counts.periods)):
-            sums = line.sum.until(number + 1)
-            low, high = sums.interval(self.false_alarms)
+            value = line.sum.value(number + 1)
+            interval = line.sum.interval(self.false_alarms, number + 1)
             raised = alarm is not None and alarm[0] <= number
-            rows.append((self._start(number), sums.value(), low, high, bound, raised))
+            rows.append((self._start(number), value, *interval, bound, raised))
         columns = ["time", "value", "ci_low", "ci_high", "bound", "alarm"]
         table = pd.DataFrame(rows, columns=columns)
         table.attrs = {"goal": line.claim.constraint.label, "on": line.on}
@@ -722,9 +779,12 @@ class GoalMonitor:
         return pd.Timestamp(self._counts.periods[number] * self.period, unit="s")
 
 
-def _listed(values: Any) -> list[Any]:
-    """Plain scalars, None where they are missing."""
-    return [plain(value) for value in values]
+def _listed(values: Any, name: str, n: int | None = None) -> list[Any]:
+    """Plain scalars, one per row, None where they are missing."""
+    listed = [plain(value) for value in as_labels(values, name)]
+    if n not in (None, len(listed)):
+        raise ValueError(f"{name} has {len(listed)} entries for {n} rows.")
+    return listed
 
 
 def _as_rows(records: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -8,6 +8,7 @@ from itertools import permutations, product
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaln
 
 from skbandit.evaluation._monitor._counts import Counts, Key
 from skbandit.evaluation._monitor._evidence import Sum, Term
@@ -17,10 +18,7 @@ from skbandit.measure import Data
 from skbandit.rates._kinds import ClassSlot, Slot
 
 NEVER = 0.01
-"""Chance of no label below which labels of a decision are said never to come."""
-
-SURE = 0.999
-"""Share of labels above which it counts as this."""
+"""Chance of no label, if labels came for any decision alike, below which they never come."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +188,10 @@ class Watched:
                 continue
             chance = 0.0
             for period, (rows, _) in places.items():
-                others, labeled = shares[period][0] - rows, shares[period][1]
-                if others > 0:
-                    chance += rows * np.log(1.0 - min(labeled / others, SURE))
+                n, labeled = shares[period]
+                rest = n - rows - labeled
+                chance += gammaln([n - rows + 1, n - labeled + 1]).sum()
+                chance -= gammaln([rest + 1, n + 1]).sum()  # all labels are of other decisions
             if chance < np.log(NEVER):
                 return f"cannot be known: no label for rows decided {decision!r}"
         return ""

@@ -18,6 +18,9 @@ from skbandit.rates._kinds import OUTCOME, SPENT, Atom, Cells, ClassSlot, Slot
 
 Range = tuple[float, float]
 
+ROUNDING = 1e-9
+"""By which weighted amounts may be beyond their range, in units of it."""
+
 _READABLE: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -113,14 +116,15 @@ class Unit:
                 total[counted.rows] += c * share
         except EmptyRateError:
             return total, np.zeros(len(decided))
-        outside = (weight > 0) & ((total < self.low) | (total > self.high))
+        width = self.high - self.low
+        outside = (weight > 0) & (np.abs(total - self.low - width / 2) > width * (0.5 + ROUNDING))
         if outside.any():
             row = int(np.argmax(outside))
             raise ValueError(
                 f"{self.atom!r} is {total[row]:g} in row {row}, outside of its range "
                 f"({self.low:g}, {self.high:g}): correct ranges=, which is of all possible values."
             )
-        return (total - self.low) / (self.high - self.low), weight
+        return np.clip((total - self.low) / width, 0.0, 1.0), weight
 
 
 @dataclass(frozen=True, eq=False)
