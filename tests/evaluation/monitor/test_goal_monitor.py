@@ -473,7 +473,7 @@ def test_one_label_or_group_that_is_written_in_two_ways():
     with pytest.raises(ValueError, match="two labels"):
         monitor.merge(other)
     ages = {"site": ["3"] * 60, "age": np.linspace(20, 50.5, 60)}
-    with pytest.raises(ValueError, match="holds 6. different numbers"):
+    with pytest.raises(ValueError, match=r"holds \d+ different numbers"):
         monitor.update([1] * 60, [1] * 60, attributes=ages, time=T0)
     assert monitor.report()["n_rows"].tolist() == [1, 1]
 
