@@ -432,17 +432,27 @@ class Sum:
         size = 1 + MOST_AT_ONCE // max(self.n_periods, 1)
         for first in range(1, self.n_periods + 1, size):
             ends = np.arange(first, min(first + size, self.n_periods + 1))
-            inside = np.where(start < ends[:, None], weight, -np.inf)
-            likely = inside + self._likely(bound, sign, ends)
-            for k in np.flatnonzero(np.logaddexp.reduce(likely, axis=1) >= enough):
-                chosen = np.arange(ends[k])
+            for end in ends[self._total(bound, sign, ends, weight) >= enough]:
+                chosen = np.arange(end)
                 if len(self.terms) > 1:
-                    order = np.argsort(-likely[k, chosen], kind="stable")
+                    likely = self._likely(bound, sign, np.array([end]))[0] + weight
+                    order = np.argsort(-likely[chosen], kind="stable")
                     chosen = np.sort(order[:MOST_WINDOWS])
-                log_e = weight[chosen] + self._exactly(bound, sign, chosen, int(ends[k]))
+                log_e = weight[chosen] + self._exactly(bound, sign, chosen, int(end))
                 if np.logaddexp.reduce(log_e) >= threshold:
-                    return int(ends[k]) - 1, int(chosen[np.argmax(log_e)])
+                    return int(end) - 1, int(chosen[np.argmax(log_e)])
         return None
+
+    def _total(self, bound: float, sign: float, ends: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """About the most evidence of all windows together, by their end."""
+        if len(self.terms) == 1:
+            tally, share = self._single(bound, sign)
+            if tally.amounts and not tally.trials.any():
+                capital = tally._log_capital(share)
+                begun = np.logaddexp.accumulate(weight[:, None] - capital[:-1], axis=0)
+                return log_mixture(capital[ends] + begun[ends - 1])
+        inside = np.where(np.arange(self.n_periods) < ends[:, None], weight, -np.inf)
+        return np.logaddexp.reduce(inside + self._likely(bound, sign, ends), axis=1)
 
     def _exactly(self, bound: float, sign: float, start: np.ndarray, end: int) -> np.ndarray:
         """Evidence of windows with one end."""
