@@ -259,7 +259,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few streams")
     parser.add_argument("--keep", action="store_true", help="write results/watch.csv")
     options = parser.parse_args()
-    began, n = time.process_time(), 10 if options.quick else 200
+    began, n = time.process_time(), 10 if options.quick else 150
     frame = pd.DataFrame(rows(n))
     means = frame.groupby(["part", "method"], sort=False).mean(numeric_only=True)
     print(means.round(2).to_string())
