@@ -27,7 +27,7 @@ e-detector: Shin, Ramdas & Rinaldo 2024).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import accumulate
@@ -386,34 +386,38 @@ class Sum:
         share = term.share(b / c) if c else 0.0
         return (term.tally, share) if c >= 0 else (term.tally.mirrored, 1.0 - share)
 
-    def against(self, bound: float, sign: float, start: int, end: int) -> float:
-        """Evidence of one window against a value of at least (sign 1) or at most (-1) `bound`."""
+    def against(
+        self,
+        bound: float,
+        sign: float,
+        start: int,
+        end: int,
+        known: dict[bytes, list[EvidenceCurve]] | None = None,
+    ) -> float:
+        """Evidence of one window against a value of at least (sign 1) or at most (-1) `bound`.
+
+        What is `known` of its curves, by their directions, is not computed again.
+        """
         if len(self.terms) == 1:
             tally, share = self._single(bound, sign)
             return float(tally.against_each(np.array([share]), start, end)[0])
         c, b = self._claim(bound, sign)
-        return self._dual(self._curves(c, start, end), c, b, self._error(c, start, end))
-
-    def _curves(self, c: np.ndarray, start: int, end: int) -> list[EvidenceCurve]:
-        pairs = zip(self.terms, c, strict=True)
-        return [EvidenceCurve.of(term, start, end, bool(ci >= 0)) for term, ci in pairs]
-
-    def _error(self, c: np.ndarray, start: int, end: int) -> float:
-        """Standard error of the sum."""
-        scale = np.array([term.high - term.low for term in self.terms])
+        known, upward = {} if known is None else known, c >= 0
+        curves = known.get(upward.tobytes()) or [
+            EvidenceCurve.of(term, start, end, up)
+            for term, up in zip(self.terms, upward.tolist(), strict=True)
+        ]
+        known[upward.tobytes()] = curves
+        scale = np.array(
+            [ci * (term.high - term.low) for ci, term in zip(c, self.terms, strict=True)]
+        )
         ends = np.array([end])
         variance = np.array([term.tally.moments(ends)[1][0, start] for term in self.terms])
-        return float(np.sqrt(((c * scale) ** 2 * variance).sum()))
-
-    def _dual(
-        self, curves: Sequence[EvidenceCurve], c: np.ndarray, b: float, error: float
-    ) -> float:
-        slopes = SLOPES / error
+        slopes = SLOPES / float(np.sqrt((scale**2 * variance).sum()))
         lost = sum(
             curve.conjugate(slopes * ci) for curve, ci in zip(curves, c, strict=True) if ci != 0
         )
-        used = int((c != 0).sum())
-        return float((slopes * b - lost).max()) * (1.0 if self.apart else 1.0 / used)
+        return float((slopes * b - lost).max()) / (1 if self.apart else np.count_nonzero(c))
 
     def alarm(self, bound: float, sign: float, threshold: float) -> tuple[int, int] | None:
         """First period whose rows raise an alarm, and the period since when; None without.
@@ -477,48 +481,31 @@ class Sum:
     def interval(self, error: float, end: int | None = None) -> tuple[float, float]:
         """Values that neither direction has evidence of 2/error against, of rows before `end`."""
         end = self.n_periods if end is None else end
-        if np.isnan(value := self.value(end)):
+        if np.isnan(self.value(end)):
             return np.nan, np.nan
-        return self._limit(value, -1.0, error, end), self._limit(value, 1.0, error, end)
+        return self._limit(-1.0, error, end), self._limit(1.0, error, end)
 
-    def _limit(self, value: float, sign: float, error: float, end: int) -> float:
-        """The limit of the interval from `value` on, upward if sign is 1."""
-        threshold = np.log(2.0 / error)
-        if len(self.terms) == 1 and not self.below.any():
-            (c,), (term,) = sign * self.above, self.terms
-            tally = term.tally if c >= 0 else term.tally.mirrored
-            share = _largest(
-                lambda q: float(tally.against_each(np.array([q]), 0, end)[0]), threshold
-            )
-            rate = float(term.value(np.array(share if c >= 0 else 1.0 - share)))
-            return float(self.above[0] * rate + self.constant)
-        if not self.below.any():
-            c, _ = self._claim(0.0, sign)
-            slopes = SLOPES / self._error(c, 0, end)
-            pairs = zip(self._curves(c, 0, end), c, strict=True)
-            lost = sum(curve.conjugate(slopes * ci) for curve, ci in pairs if ci != 0)
-            needed = threshold * (1.0 if self.apart else float((c != 0).sum()))
-            highest = float(((needed + lost) / slopes).min())
-            values = [term.value(np.array([0.0, 1.0])) for term in self.terms]
-            most = sum(max(ci * v) for ci, v in zip(c, values, strict=True))
-            return sign * min(highest, float(most)) + self.constant
-
-        def odds(q: float) -> float:  # values from 0 on
-            return value * q / (1.0 - q) if value > 0 else q / (1.0 - q)
-
+    def _limit(self, sign: float, error: float, end: int) -> float:
+        """The upper limit of the interval if sign is 1, else the lower one."""
+        ends = np.array([term.value(np.array([0.0, 1.0])) for term in self.terms])
+        least, most = np.sort(self.above[:, None] * ends, axis=1).sum(axis=0) + self.constant
+        of_ratio = self.below.any()
         curves: dict[bytes, list[EvidenceCurve]] = {}
 
-        def evidence(q: float) -> float:
-            bound = odds(q if sign > 0 else 1.0 - q)
-            c, b = self._claim(bound, sign)
-            key = (c >= 0).tobytes()
-            if key not in curves:
-                curves[key] = self._curves(c, 0, end)
-            return self._dual(curves[key], c, b, self._error(c, 0, end))
+        def value(q: float) -> float:
+            if of_ratio:
+                return q / (1.0 - q) if least >= 0 else float(np.tan(np.pi * (q - 0.5)))
+            return least + (most - least) * q
 
-        share = _largest(evidence, threshold)
+        def evidence(q: float) -> float:
+            bound = value(q if sign > 0 else 1.0 - q)
+            return self.against(bound, sign, 0, end, curves)
+
+        share = _largest(evidence, np.log(2.0 / error))
         share = share if sign > 0 else 1.0 - share
-        return np.inf if share >= 1.0 - 1e-9 else odds(share)
+        if of_ratio and not 1e-9 < share < 1.0 - 1e-9:  # nothing is known of this end
+            return np.inf if share > 0.5 else 0.0 if least >= 0 else -np.inf
+        return float(value(share))
 
 
 def _largest(evidence: Callable[[float], float], threshold: float) -> float:

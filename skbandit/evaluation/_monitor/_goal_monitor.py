@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time as clock
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -15,7 +16,7 @@ import pandas as pd
 from skbandit.evaluation._guaranteed import read_range
 from skbandit.evaluation._monitor._counts import Counts, places_of, plain
 from skbandit.evaluation._monitor._lines import GoalLine, Watched
-from skbandit.evaluation._monitor._units import Unit, read_claims, read_goal
+from skbandit.evaluation._monitor._units import read_claims, read_goal
 from skbandit.evaluation._rate_report import ALL
 from skbandit.logs import read_times
 from skbandit.measure import (
@@ -51,11 +52,19 @@ CLOCK_ERROR = 60.0
 LATEST = 9e9
 """Seconds since 1970 that are no time of this kind; milliseconds are beyond."""
 
+REPORTED = (
+    "goal", "on", "n_rows", "n_labeled", "value", "ci_low", "ci_high", "bound", "verdict", "since",
+    "note",
+)  # fmt: skip
+"""Columns of a report."""
+
+TYPES = {"n_rows": "int64", "n_labeled": "Int64", "since": "datetime64[ns]"} | dict.fromkeys(
+    ("value", "ci_low", "ci_high", "bound"), "float64"
+)
+"""Of columns that are not text."""
+
 VERSION = 1
 """Of the state as JSON."""
-
-LABELS_HAVE, ARE_TWO = "decided and y_true have", "which would be two labels"
-"""Of one label that is written in two ways."""
 
 
 class GoalMonitor:
@@ -149,7 +158,7 @@ class GoalMonitor:
         self._units, self._claims = read_claims(self.goals, self.ranges)
         self._counts = Counts()
         self._open: dict[Any, dict[str, Any]] = {}
-        self._past: dict[Any, float] = {}
+        self._past: OrderedDict[Any, float] = OrderedDict()
         self._classes: list[Any] = []
         self._decisions: list[Any] = list(self.labels or ())
         self._now = -np.inf
@@ -251,19 +260,17 @@ class GoalMonitor:
         rows["time"] = at
         rows["person"] = None if people is None else people.to_numpy(dtype=object)
         rows["weight"] = weight
-        if id is not None:
-            again = rows["id"].duplicated() | rows["id"].map(self._knows)
-            again &= rows["id"].notna()
-            if again.any():
-                warn(
-                    f"{again.sum()} of {n} ids are repeated, such as {rows['id'][again].iloc[0]!r}:"
-                    " the first row of each counts.",
-                    UserWarning,
-                )
-                rows, table = rows[~again.to_numpy()], table[~again.to_numpy()]
-        self._take(rows.reset_index(drop=True), table.reset_index(drop=True), arrival=None)
-        if id is not None:
-            self._forget([name for name in rows["id"] if name not in self._open], at.max())
+        again = rows["id"].notna() & (rows["id"].duplicated() | rows["id"].map(self._knows))
+        if again.any():
+            warn(
+                f"{again.sum()} of {n} ids are repeated, such as {rows['id'][again].iloc[0]!r}: "
+                "the first row of each counts.",
+                UserWarning,
+            )
+        rows, table = (part[~again.to_numpy()].reset_index(drop=True) for part in (rows, table))
+        self._take(rows, table, arrival=None)
+        closed = (name for name in rows["id"].dropna() if name not in self._open)
+        self._forget(closed, float(at.max(initial=-np.inf)))
 
     def _knows(self, name: Any) -> bool:
         """Whether a name is remembered."""
@@ -274,10 +281,8 @@ class GoalMonitor:
         for name in names:
             self._open.pop(name, None)
             self._past.setdefault(name, when)
-        for name in list(self._past):  # oldest first
-            if self._past[name] >= self._now - 2 * self.period:
-                break
-            del self._past[name]
+        while self._past and next(iter(self._past.values())) < self._now - 2 * self.period:
+            self._past.popitem(last=False)
 
     def update_labels(self, id: Any, y_true: ArrayLike, *, time: Any = None) -> None:
         """Count labels of rows that were decided before.
@@ -301,18 +306,17 @@ class GoalMonitor:
         labels = _listed(y_true, "y_true", len(ids))
         at = self._times(time, len(ids))
         self._expire(float(at.max(initial=-np.inf)))
-        first: dict[Any, tuple[Any, float]] = {}
+        first: dict[Any, dict[str, Any]] = {}
         for name, label, when in zip(ids, labels, at.tolist(), strict=True):
             if label is not None and name in self._open and name not in first:
-                first[name] = label, when
-        strange = sum(label is not None for label in labels) - len(first)
-        if strange:
+                first[name] = self._open[name] | {"label": label, "came": when}
+        if strange := sum(label is not None for label in labels) - len(first):
             warn(
                 f"{strange} of {len(ids)} ids are unknown, repeated, or were labeled before: their "
                 "labels are left out.",
                 UserWarning,
             )
-        early = [i for i, (_, when) in first.items() if when < self._open[i]["time"] - CLOCK_ERROR]
+        early = [i for i, row in first.items() if row["came"] < row["time"] - CLOCK_ERROR]
         if early:
             warn(
                 f"{len(early)} labels came before their decisions, such as that of id "
@@ -320,9 +324,8 @@ class GoalMonitor:
                 UserWarning,
             )
         if first:
-            records = [self._open[name] | {"label": label} for name, (label, _) in first.items()]
-            late = [max(when, self._open[name]["time"]) for name, (_, when) in first.items()]
-            self._take(*_as_rows(records), arrival=(arrival := np.array(late)))
+            arrival = np.array([max(row["came"], row["time"]) for row in first.values()])
+            self._take(*_as_rows(list(first.values())), arrival=arrival)
             self._forget(first, float(arrival.max()))
 
     def _times(self, time: Any, n: int) -> np.ndarray:
@@ -372,8 +375,14 @@ class GoalMonitor:
         when = rows["time"].to_numpy(dtype=float) if arrival is None else arrival
         period = np.floor(when / self.period).astype(np.int64)
         of_decision = np.floor(rows["time"].to_numpy(dtype=float) / self.period).astype(np.int64)
-        classes, decisions = self._with_labels(rows)
+        if rows["decided"].isna().any():
+            raise ValueError("decided has missing values: every row needs a decision.")
+        classes, decisions = self._with_labels(
+            distinct(rows["label"], "label"), distinct(rows["decided"], "decided")
+        )
         data, decided = self._data(rows, table, classes, decisions)
+        if [classes, decisions] != [self._classes, self._decisions]:
+            self._begin(self._counts, data)
         weighted = rows["weight"].notna().any()
         person = rows["person"].to_numpy() if rows["person"].notna().any() else None
         new, places = Counts(), data.train.columns
@@ -387,7 +396,7 @@ class GoalMonitor:
                 largest *= self._largest(name) if name else 1.0
             counted = unit.counted and not weighted and unit.atom.weight is None
             for of in unit.classes(data):
-                share, weight = self._shares(unit, of, data, decided, failed)
+                share, weight = (unit.failures if failed else unit.shares)(of, data, decided)
                 if weight.max(initial=0.0) > largest:
                     raise ValueError(
                         f"{unit.atom!r}: a weight of {weight.max():g} is above its end in ranges=."
@@ -409,6 +418,20 @@ class GoalMonitor:
         if person is not None:
             self._counts.close(int(period.max()))
 
+    def _begin(self, counts: Counts, data: Data) -> None:
+        """Count rows so far for the classes that are new, of which they are not."""
+        if self._decisions:
+            before = self._known(self._classes, self._decisions)
+            for number, unit in enumerate(self._units):
+                for label in unit.classes(data):
+                    if label not in unit.classes(before):
+                        counts.begin(number, label)
+
+    def _known(self, classes: list[Any], decisions: list[Any]) -> Data:
+        """No rows, with these classes and decisions."""
+        empty = pd.DataFrame({"decided": [], "label": [], "weight": []}, dtype=object)
+        return self._data(empty, pd.DataFrame(), classes, decisions)[0]
+
     def _check_groups(self, new: Counts) -> None:
         """Refuse groups by amounts, and one that is written in two ways."""
         if new.seen.keys() <= self._counts.seen.keys():
@@ -419,24 +442,6 @@ class GoalMonitor:
             check_groups(unit.columns, groups, repr(unit.atom))
         check_groups(self.by, dict.fromkeys(key[3] for key in keys if key[3]), "by")
 
-    def _shares(
-        self, unit: Unit, of: Any, data: Data, decided: np.ndarray, failed: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Shares and weights of a unit; of rows without a label, those of the worst one."""
-        if not failed:
-            return unit.shares(of, data, decided)
-        bad = -1.0 if unit.atom.kind.greater_is_better else 1.0
-        best, share, weight = np.full(len(decided), -np.inf), *np.zeros((2, len(decided)))
-        for code in range(len(data.classes)):
-            train = Rows(data.train.columns, np.full(len(decided), code), data.train.weight)
-            x, w = unit.shares(of, replace(data, train=train), decided)
-            harm = np.where(w > 0, bad * (x - 0.5), 0.0)
-            worse = harm > best
-            best, share, weight = (
-                np.where(worse, new, old) for new, old in ((harm, best), (x, share), (w, weight))
-            )
-        return share, weight
-
     def _largest(self, name: str) -> float:
         if name not in self.ranges:
             raise ValueError(
@@ -445,22 +450,20 @@ class GoalMonitor:
             )
         return self.ranges[name][1]
 
-    def _with_labels(self, rows: pd.DataFrame) -> tuple[list[Any], list[Any]]:
+    def _with_labels(
+        self, classes: Iterable[Any], decisions: Iterable[Any]
+    ) -> tuple[list[Any], list[Any]]:
         """Classes and decisions so far, with those of new rows."""
-        if rows["decided"].isna().any():
-            raise ValueError("decided has missing values: every row needs a decision.")
-        parts = [self._classes, self._decisions]
-        merged = []
-        for part, name in zip(parts, ("label", "decided"), strict=True):
-            new = [plain(label) for label in distinct(rows[name], name)]
-            merged.append([*part, *(label for label in new if label not in part)])
-        every = list(dict.fromkeys([*merged[0], *merged[1]]))
-        strange = [x for x in every if self.labels and x not in self.labels]
-        if strange:
+        merged = [
+            list(dict.fromkeys([*part, *map(plain, new)]))
+            for part, new in ((self._classes, classes), (self._decisions, decisions))
+        ]
+        every = list(dict.fromkeys(merged[0] + merged[1]))
+        if strange := [x for x in every if self.labels and x not in self.labels]:
             raise ValueError(
                 f"there is {strange[0]!r}, not among labels=[{first_few(self.labels or ())}]."
             )
-        refuse_alike(every, LABELS_HAVE, ARE_TWO)
+        refuse_alike(every, "decided and y_true have", "which would be two labels")
         return merged[0], merged[1]
 
     def _data(
@@ -485,16 +488,16 @@ class GoalMonitor:
         """The positive class; one of two labels if either may be it."""
         if self.pos_label is not None:
             return self.pos_label
-        numbers = [label for label in labels if not isinstance(label, str)]
-        if numbers and positive_is_known(numbers):
+        if (numbers := {x for x in labels if not isinstance(x, str)}) and positive_is_known(
+            numbers
+        ):
             return 1
-        atoms = [unit.atom for unit in self._units if unit.counted]
-        needed = [atom for atom in atoms if atom.needs_pos_label]
-        if needed:
-            raise ValueError(
-                f"{needed[0]!r} is the rate of one class, and the labels are "
-                f"[{first_few(labels)}]: choose it with pos_label=."
-            )
+        for unit in self._units:
+            if unit.counted and unit.atom.needs_pos_label:
+                raise ValueError(
+                    f"{unit.atom!r} is the rate of one class, and the labels are "
+                    f"[{first_few(labels)}]: choose it with pos_label=."
+                )
         return labels[0] if labels else None
 
     def _keep_open(self, rows: pd.DataFrame, table: pd.DataFrame) -> None:
@@ -530,25 +533,25 @@ class GoalMonitor:
         total = deepcopy(self)
         for other in others:
             mine, theirs = (monitor._settings() for monitor in (self, other))
-            for name, value in mine.items():
-                if theirs[name] != value:
-                    raise ValueError(
-                        f"the monitors differ in {name}: {value!r:.200} and {theirs[name]!r:.200}."
-                    )
+            for name in [name for name in mine if mine[name] != theirs[name]][:1]:
+                raise ValueError(
+                    f"the monitors differ in {name}: {mine[name]!r:.200} and {theirs[name]!r:.200}."
+                )
             if twice := [name for name in (*other._open, *other._past) if total._knows(name)]:
                 raise ValueError(
                     f"{len(twice)} rows are in two monitors, such as id {twice[0]!r}: send each "
                     "row to one."
                 )
+            labels = total._with_labels(other._classes, other._decisions)
             total._check_groups(other._counts)
-            total._counts.absorb(other._counts)
+            theirs = deepcopy(other._counts)
+            if labels[1]:
+                total._begin(total._counts, data := total._known(*labels))
+                other._begin(theirs, data)
+            total._counts.absorb(theirs)
             total._open |= other._open
             total._past |= other._past
-            for labels, more in (
-                (total._classes, other._classes), (total._decisions, other._decisions)
-            ):  # fmt: skip
-                labels += [label for label in more if label not in labels]
-            refuse_alike({*total._classes, *total._decisions}, LABELS_HAVE, ARE_TWO)
+            total._classes, total._decisions = labels
             total._now = max(total._now, other._now)
         periods = total._counts.periods
         if periods:
@@ -582,10 +585,10 @@ class GoalMonitor:
             "classes": list(self._classes),
             "decisions": list(self._decisions),
             "now": None if self._now == -np.inf else self._now,
-            "counts": self._counts.to_list(),
+            "counts": self._counts.to_list(["rows", "seen", "amounts"]),
             "open": {
                 "rows": [[name, dict(row)] for name, row in self._open.items()],
-                "people": self._counts.people_to_list(),
+                "people": self._counts.to_list(["people"]),
                 "past": list(map(list, self._past.items())),
             },
         }
@@ -636,11 +639,12 @@ class GoalMonitor:
             monitor._now = -np.inf if d["now"] is None else finite(d["now"], "now")
             rows, people = d["open"]["rows"], d["open"]["people"]
             monitor._open = {name: dict(row) for name, row in rows}
-            monitor._past = {name: finite(when, "past") for name, when in d["open"].get("past", ())}
+            past = d["open"].get("past", ())
+            monitor._past.update((name, finite(when, "past")) for name, when in past)
             for row in monitor._open.values():
                 finite(row["time"], "time")
                 row["decided"], row["person"], row["weight"], dict(row["attributes"])
-            monitor._counts = Counts.from_list(d["counts"], people)
+            monitor._counts = Counts.from_list([*d["counts"], *people])
             n_units = len(monitor._units)
             for table in vars(monitor._counts).values():
                 if any(not 0 <= key[0] < n_units for key in table):
@@ -679,36 +683,17 @@ class GoalMonitor:
             raise ValueError(f"by={by!r} must be by={list(self.by)} of the monitor.")
         lines = self._lines()
         rows = [self._row(*line) for line in lines if line[0].by or not wanted]
+        empty = {"on": ALL, "n_rows": 0, "verdict": "undecided", "note": "no row counts in it yet"}
         begun = {line.claim for line, _ in lines}
-        rows += [
-            {
-                "goal": claim.constraint.label,
-                "on": ALL,
-                "n_rows": 0,
-                "bound": claim.constraint.bound,
-            }
-            | {"verdict": "undecided", "note": "no row counts in it yet"}
-            for claim in self._claims
-            if claim not in begun
-        ]
-        columns = [
-            "goal", "on", "n_rows", "n_labeled", "value", "ci_low", "ci_high", "bound", "verdict",
-            "since", "note",
-        ]  # fmt: skip
-        numbers = ["value", "ci_low", "ci_high", "bound"]
-        types = dict.fromkeys(numbers, "float64") | {
-            "n_rows": "int64",
-            "n_labeled": "Int64",
-            "since": "datetime64[ns]",
-        }
-        return pd.DataFrame(rows, columns=columns).astype(types)
+        for goal in [claim.constraint for claim in self._claims if claim not in begun]:
+            rows.append({"goal": goal.label, "bound": goal.bound} | empty)
+        return pd.DataFrame(rows, columns=list(REPORTED)).astype(TYPES)
 
     def _lines(self) -> list[tuple[GoalLine, float]]:
         """All that is watched, with the evidence that an alarm needs."""
         if not self._decisions:
             return []
-        empty = pd.DataFrame({"decided": [], "label": [], "weight": []}, dtype=object)
-        data, _ = self._data(empty, pd.DataFrame(), self._classes, self._decisions)
+        data = self._known(self._classes, self._decisions)
         watched = Watched(self._units, self._claims, self._counts, data)
         lines = watched.lines()
         return list(zip(lines, watched.thresholds(lines, self.false_alarms), strict=True))

@@ -100,12 +100,7 @@ class Watched:
                 groups = list(permutations(members, grouped[1]))
             classes: list[tuple[Any, ...]] = [()]
             if (several := rate.over_classes) is not None:
-                slot, size = several
-                labels = [
-                    x for x in slot.labels(self.data.classes, self.data.decisions)
-                    if x is not None and x in self.data.decisions
-                ]  # fmt: skip
-                classes = list(permutations(labels, size))
+                classes = list(permutations(self._classes(pieces), several[1]))
             cells = [cell for cell in product(classes, groups) if self._has_rows(pieces, cell, by)]
             if rate.summary == "mean" and cells:
                 spread = [(_scaled(piece, len(cells)), *cell) for cell in cells for piece in pieces]
@@ -118,6 +113,11 @@ class Watched:
                 ]
                 filled = [(piece, of, group) for piece in pieces]
                 yield self._line(claim, filled, ", ".join(filter(None, names)), by)
+
+    def _classes(self, pieces: Sequence[Piece]) -> list[Any]:
+        """The classes of a form."""
+        of = [self.units[piece.unit].classes(self.data) for piece in pieces]
+        return next((labels[1:] for labels in of if len(labels) > 1), [])
 
     def _key(self, piece: Piece, of: Any, group: Any, by: tuple[Any, ...]) -> Key:
         atom = self.units[piece.unit].atom

@@ -22,6 +22,7 @@ from skbandit.rates import (
     each,
     error_rate,
     f1,
+    false_positive_rate,
     g_mean_at_least,
     mean,
     negative_rate,
@@ -114,6 +115,44 @@ def test_rows_in_one_call_or_several_servers_or_one_by_one():
     for k in range(40):
         update(single, rows, [k])
     pd.testing.assert_frame_equal(single.report(), few.report(), check_exact=True)
+
+
+LATER = [
+    each(positive_rate, of="decisions") <= 0.9,
+    each(false_positive_rate, of="classes") <= 0.9,
+    mean(recall, of="classes") >= 0.1,
+    ratio(negative_rate, of="classes") >= 0.1,
+]
+
+
+@pytest.mark.parametrize("people", [False, True])
+def test_a_class_that_comes_later_counts_from_the_beginning(people):
+    decided = np.array(list("ab" * 10 + "cacb" * 5))
+    y = np.array(list("aabb" * 5 + "cbac" * 5))
+    site = pd.DataFrame({"site": np.tile(["n", "s", "s"], 14)[:40]})
+    who = np.arange(40) // 2
+    parts = [slice(0, 20), slice(20, 30), slice(30, 40)]
+
+    def counted(monitor, *rows):
+        for part in rows:
+            groups = who[part] if people else None
+            monitor.update(decided[part], y[part], attributes=site[part], time=T0, groups=groups)
+        return monitor
+
+    once, several, *servers = (GoalMonitor(LATER, by="site") for _ in range(5))
+    expected = counted(once, slice(0, 40)).report()
+    on_all = expected[expected["on"].isin(list("abc"))].iloc[:3]
+    np.testing.assert_allclose(on_all["value"], [0.375, 0.375, 0.25])
+    counted(several, *parts)
+    for k, server in enumerate(servers):
+        counted(server, parts[k])
+    restored = [GoalMonitor.from_dict(json.loads(json.dumps(m.to_dict()))) for m in servers]
+    for order in ([0, 1, 2], [2, 1, 0]):
+        merged = restored[order[0]].merge(restored[k] for k in order[1:])
+        for monitor in (several, merged):
+            report = monitor.report().sort_values(["goal", "on"], ignore_index=True)
+            wanted = expected.sort_values(["goal", "on"], ignore_index=True)
+            pd.testing.assert_frame_equal(report, wanted, rtol=1e-9)  # sums in another order
 
 
 def test_json_round_trip():
@@ -364,8 +403,9 @@ def test_rows_of_a_person_count_as_one():
     assert of_rows["value"] == pytest.approx(of_people["value"])
     assert of_rows["verdict"] == "violated" and of_people["verdict"] == "undecided"
     saved = GoalMonitor.from_dict(json.loads(json.dumps(together.to_dict())))
+    assert saved.to_dict() == together.to_dict()
     saved.update([1], [1], time=T0 + DAY, groups=["x"])
-    assert len(saved.to_dict()["open"]["people"][0][1]) == 1
+    assert len(saved.to_dict()["open"]["people"][0][2]) == 1
 
 
 # --- of policies and models --------------------------------------------------------------
