@@ -16,9 +16,9 @@ import pandas as pd
 from skbandit.evaluation._guaranteed import read_range
 from skbandit.evaluation._monitor._counts import Counts, places_of, plain
 from skbandit.evaluation._monitor._lines import GoalLine, Watched
+from skbandit.evaluation._monitor._rows import CLOCK_ERROR, as_rows, listed, read_when, seconds
 from skbandit.evaluation._monitor._units import read_claims, read_goal
 from skbandit.evaluation._rate_report import ALL
-from skbandit.logs import read_times
 from skbandit.measure import (
     MISSING,
     Columns,
@@ -45,12 +45,6 @@ from skbandit.utils._validation import (
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-CLOCK_ERROR = 60.0
-"""Seconds by which clocks may differ."""
-
-LATEST = 9e9
-"""Seconds since 1970 that are no time of this kind; milliseconds are beyond."""
 
 REPORTED = (
     "goal", "on", "n_rows", "n_labeled", "value", "ci_low", "ci_high", "bound", "verdict", "since",
@@ -149,8 +143,8 @@ class GoalMonitor:
         self.by = (by,) if isinstance(by, str) else tuple(by or ())
         self.pos_label = plain(pos_label)
         self.labels = None if labels is None else tuple(map(plain, np.asarray(labels, object)))
-        self.within = None if within is None else _seconds(within, "within")
-        self.period = _seconds(period, "period")
+        self.within = None if within is None else seconds(within, "within")
+        self.period = seconds(period, "period")
         if not self.period > 0:
             raise ValueError(f"period={period!r} must be positive.")
         bounds = {name: read_range(pair) for name, pair in (ranges or {}).items()}
@@ -243,9 +237,9 @@ class GoalMonitor:
             If ids are repeated, which count once, or times are in the future.
         """
         warn_if_reordered({"decided": decided, "y_true": y_true, "attributes": attributes})
-        choices = _listed(decided, "decided")
+        choices = listed(decided, "decided")
         n = len(choices)
-        at = self._times(time, n)
+        at = read_when(time, n)
         table = Columns.read(attributes, None, n).frame
         if outcomes is not None:
             table = table.assign(**Columns.read(outcomes, None, n, "outcomes").frame)
@@ -255,7 +249,7 @@ class GoalMonitor:
             weight = check_row_weights(sample_weight, n, "sample_weight") if n else np.zeros(0)
         rows = pd.DataFrame({"decided": pd.Series(choices, dtype=object)})
         for column, name, values in (("label", "y_true", y_true), ("id", "id", id)):
-            given = [None] * n if values is None else _listed(values, name, n)
+            given = [None] * n if values is None else listed(values, name, n)
             rows[column] = pd.Series(given, dtype=object)
         rows["time"] = at
         rows["person"] = None if people is None else people.to_numpy(dtype=object)
@@ -302,9 +296,9 @@ class GoalMonitor:
             If ids are unknown, repeated, or were labeled or given up before: their labels are left
             out. Or if labels came before their decisions: they count as of the decision.
         """
-        ids = _listed(id, "id")
-        labels = _listed(y_true, "y_true", len(ids))
-        at = self._times(time, len(ids))
+        ids = listed(id, "id")
+        labels = listed(y_true, "y_true", len(ids))
+        at = read_when(time, len(ids))
         self._expire(float(at.max(initial=-np.inf)))
         first: dict[Any, dict[str, Any]] = {}
         for name, label, when in zip(ids, labels, at.tolist(), strict=True):
@@ -325,27 +319,8 @@ class GoalMonitor:
             )
         if first:
             arrival = np.array([max(row["came"], row["time"]) for row in first.values()])
-            self._take(*_as_rows(list(first.values())), arrival=arrival)
+            self._take(*as_rows(list(first.values())), arrival=arrival)
             self._forget(first, float(arrival.max()))
-
-    def _times(self, time: Any, n: int) -> np.ndarray:
-        """Seconds since 1970 of each row."""
-        if time is None:
-            return np.full(n, clock.time())
-        single = isinstance(time, str) or np.ndim(time) == 0
-        values = [pd.Timestamp(time)] if isinstance(time, str) else [time] if single else time
-        at = read_times(values, 1 if single else n) if n else np.zeros(0)
-        at = np.broadcast_to(at, n).astype(float)
-        if np.abs(at).max(initial=0.0) > LATEST:
-            raise ValueError(f"time {at[np.abs(at).argmax()]:g} is not in seconds since 1970.")
-        ahead = at.max(initial=-np.inf) - clock.time()
-        if ahead > CLOCK_ERROR:
-            warn(
-                f"times are up to {pd.Timedelta(ahead, 's')} in the future: check that they are in "
-                "seconds since 1970, or datetimes, which are read in UTC without a time zone.",
-                UserWarning,
-            )
-        return at
 
     def _expire(self, now: float) -> None:
         """Count rows as failures whose time for a label has passed, by no clock of the future."""
@@ -354,7 +329,7 @@ class GoalMonitor:
             return
         late = [i for i, row in self._open.items() if row["time"] + self.within < self._now]
         if late:
-            rows, table = _as_rows([self._open[name] for name in late])
+            rows, table = as_rows([self._open[name] for name in late])
             self._take(rows, table, arrival=rows["time"].to_numpy() + self.within, failed=True)
             self._forget(late, self._now)
 
@@ -762,36 +737,3 @@ class GoalMonitor:
     def _start(self, number: int) -> pd.Timestamp:
         """Beginning of one of the periods of which anything is known."""
         return pd.Timestamp(self._counts.periods[number] * self.period, unit="s")
-
-
-def _listed(values: Any, name: str, n: int | None = None) -> list[Any]:
-    """Plain scalars, one per row, None where they are missing."""
-    listed = [plain(value) for value in as_labels(values, name)]
-    if n not in (None, len(listed)):
-        raise ValueError(f"{name} has {len(listed)} entries for {n} rows.")
-    return listed
-
-
-def _as_rows(records: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Kept rows as `update` makes them."""
-    rows = pd.DataFrame(
-        {
-            name: pd.Series([record.get(name) for record in records], dtype=object)
-            for name in ("decided", "label", "person", "weight")
-        }
-    )
-    rows["time"] = [float(record["time"]) for record in records]
-    attributes = [record["attributes"] for record in records]
-    return rows, pd.DataFrame(attributes, index=range(len(records))).infer_objects()
-
-
-def _seconds(value: Any, name: str) -> float:
-    """A length of time in seconds; a number is of seconds."""
-    if isinstance(value, int | float | np.number):
-        return finite(value, name)
-    try:
-        return float(pd.Timedelta(value).total_seconds())
-    except ValueError as error:
-        raise ValueError(
-            f"{name}={value!r} is no length of time, such as '1D', '60D' or seconds ({error})."
-        ) from error
