@@ -712,7 +712,8 @@ class GoalMonitor:
         -------
         DataFrame
             A row per period: its beginning as `time`, `value`, `ci_low`, `ci_high`, `bound`, and
-            whether there was an `alarm` by then.
+            whether there was an `alarm` by then. ``attrs["since"]`` is since when the goal is
+            violated.
         """
         lines = [
             (line, threshold)
@@ -731,7 +732,8 @@ class GoalMonitor:
             rows.append((self._start(number), value, *interval, bound, raised))
         columns = ["time", "value", "ci_low", "ci_high", "bound", "alarm"]
         table = pd.DataFrame(rows, columns=columns)
-        table.attrs = {"goal": line.claim.constraint.label, "on": line.on}
+        since = None if alarm is None else self._start(alarm[1])
+        table.attrs = {"goal": line.claim.constraint.label, "on": line.on, "since": since}
         return table
 
     def _start(self, number: int) -> pd.Timestamp:
