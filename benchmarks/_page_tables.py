@@ -27,10 +27,8 @@ DIGITS = {
     "cpu s": 2, "fit s": 3, "men / women": 2, "women / men": 2, "goals met": 2, "rule kept": 2,
     "µs per event": 2, "µs per choice": 1, "µs per row": 1, "choices a second": 0, "median ms": 1,
     "99% ms": 1, "regret": 4, "counts as %": 0, "% of regret": 1,
-    "false alarms at the bound": 2, **{
-        f"{what} {day}": digits for day in (5, 180)
-        for what, digits in (("false before", 2), ("days, fall on", 0), ("never, fall on", 2))
-    },
+    "false alarms at the bound": 2,
+    "days, fall on 5": 0, "never, fall on 5": 2, "days, fall on 180": 0, "never, fall on 180": 2,
     "constraints met": 2, "share met": 2, "refused": 2,
 }  # fmt: skip
 """Decimals of a measure; else three."""

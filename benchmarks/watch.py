@@ -4,9 +4,9 @@
 
 Streams of 365 days with 20 rows a day, or 40 of a campaign, and 30 and 70 of two groups. At the
 bound a goal holds for the whole year, and any alarm is false. Falls are from inside the goal to
-outside of it, on day 5 or 180: printed is the share of false alarms before it, the days until the
-alarm, or until the end of the year without one, and the share of years without one. Every rule sees
-the same rows at the end of each day, and alarms once.
+outside of it, on day 5 or 180: printed are the days until the alarm, or until the end of the year
+without one, and the share of years without one, of the years without an alarm before the fall.
+Every rule sees the same rows at the end of each day, and alarms once.
 
 "tuned" rules know what no user knows, the size of the fall, and have a limit by simulation that
 gives 5 % of false alarms in a year at the bound.
@@ -148,14 +148,14 @@ def as_rows(sums: Day) -> tuple[np.ndarray, np.ndarray]:
 
 
 RULES: dict[str, Callable[[Day], float]] = {
-    "test of the day's rows, daily": partial(tested, 1, 1),
-    "test of all rows so far, daily": partial(tested, DAYS, 1),
-    "interval of the last 30 days, daily": partial(tested, 30, 1),
-    "test of the day's rows, Bonferroni": partial(tested, 1, DAYS),
-    "test of all rows so far, Bonferroni": partial(tested, DAYS, DAYS),
-    "interval of the last 30 days, Bonferroni": partial(tested, 30, DAYS),
-    "weekly rate below the bound": partial(weekly, 0.0),
-    "weekly rate .1 below the bound": partial(weekly, 0.1),
+    "the day's rows, daily": partial(tested, 1, 1),
+    "all rows so far, daily": partial(tested, DAYS, 1),
+    "the last 30 days, daily": partial(tested, 30, 1),
+    "the day's rows, Bonferroni": partial(tested, 1, DAYS),
+    "all rows so far, Bonferroni": partial(tested, DAYS, DAYS),
+    "the last 30 days, Bonferroni": partial(tested, 30, DAYS),
+    "the last week beyond the bound": partial(weekly, 0.0),
+    "the last week .1 beyond the bound": partial(weekly, 0.1),
     "ADWIN": adwin,
     "CUSUM, tuned to this fall": tuned_cusum,
 }
@@ -186,10 +186,10 @@ def two_groups(seed: int, of_rate: np.ndarray) -> Iterator[tuple[str, float]]:
         spread = np.sqrt(np.maximum(1 / a - 1 / (n + 1) + 1 / b - 1 / (m + 1), 0))
         away = np.log(a / (n + 1) / (b / (m + 1))) + norm.ppf(1 - ERROR / tests / 2) * spread
         rows = "all rows so far" if days == DAYS else f"the last {days} days"
-        name = f"interval of {rows}, {'daily' if tests == 1 else 'Bonferroni'}"
+        name = f"{rows}, {'daily' if tests == 1 else 'Bonferroni'}"
         yield name, _first(away < np.log(BOUND))
     (a, n), (b, m) = (_window(sums, 7) for sums in groups)
-    yield "weekly ratio below the bound", _first((a * m < BOUND * b * n) & (np.arange(DAYS) >= 6))
+    yield "the last week beyond the bound", _first((a * m < BOUND * b * n) & (np.arange(DAYS) >= 6))
 
 
 def campaign(seed: int, rate: np.ndarray) -> Iterator[tuple[str, float]]:
@@ -208,14 +208,14 @@ def campaign(seed: int, rate: np.ndarray) -> Iterator[tuple[str, float]]:
         error = np.sqrt(np.maximum(Q / n - (S / n) ** 2, 0) / n)
         low = S / n - norm.ppf(1 - ERROR / tests) * error
         rows = "all rows so far" if days == DAYS else f"the last {days} days"
-        yield f"test of {rows}, {'daily' if tests == 1 else 'Bonferroni'}", _first(low > 1.0)
+        yield f"{rows}, {'daily' if tests == 1 else 'Bonferroni'}", _first(low > 1.0)
     S, n = _window((sums[1], sums[0]), 7)
-    yield "weekly mean above the budget", _first((S > n) & (np.arange(DAYS) >= 6))
+    yield "the last week beyond the bound", _first((S > n) & (np.arange(DAYS) >= 6))
 
 
 WORLDS = {
     "one rate": (one_rate, BOUND, INSIDE, OUTSIDE),
-    "one rate, small fall": (one_rate, None, INSIDE, SMALL),
+    "one rate, small fall": (one_rate, BOUND, INSIDE, SMALL),
     "80 % rule": (two_groups, 0.8, 0.9, 0.65),
     "budget": (campaign, 0.5, 0.45, 0.58),
 }
@@ -229,7 +229,7 @@ def rows(n: int) -> Iterator[dict[str, Any]]:
     """A row a world, stream and rule."""
     day = np.arange(DAYS)
     for world, (run, bound, inside, outside) in WORLDS.items():
-        for change in (None, 5, 180) if bound else (5, 180):
+        for change in (None, 5, 180):
             path = np.full(DAYS, bound)
             if change is not None:
                 path = np.where(day < change, inside, outside)
@@ -243,7 +243,6 @@ def rows(n: int) -> Iterator[dict[str, Any]]:
                     late = np.nan if false else min(DAYS if np.isnan(alarm) else alarm, DAYS)
                     never = np.nan if false else float(np.isnan(alarm))
                     yield row | {
-                        f"false before {change}": float(false),
                         f"days, fall on {change}": late - change,
                         f"never, fall on {change}": never,
                     }
@@ -259,7 +258,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few streams")
     parser.add_argument("--keep", action="store_true", help="write results/watch.csv")
     options = parser.parse_args()
-    began, n = time.process_time(), 10 if options.quick else 150
+    began, n = time.process_time(), 10 if options.quick else 120
     frame = pd.DataFrame(rows(n))
     means = frame.groupby(["part", "method"], sort=False).mean(numeric_only=True)
     print(means.round(2).to_string())

@@ -54,6 +54,15 @@ class Graph:
             self.domains.setdefault(domain, 3)
         return name
 
+    def cast(self, name: str, kind: str) -> str:
+        """Add a node that converts to a type of ONNX."""
+        return self.add("Cast", name, to=getattr(_types(), kind))
+
+    def rename(self, name: str, new: str) -> None:
+        """Give an output another name."""
+        helper = import_optional("onnx.helper", "to_onnx")
+        self.nodes.append(helper.make_node("Identity", [name], [new]))
+
     def constant(self, values: Any) -> str:
         """Add an array."""
         helper = import_optional("onnx.numpy_helper", "to_onnx")
@@ -67,9 +76,8 @@ class Graph:
     def column(self, name: Any, values: pd.Series) -> str:
         """Add a column as an input."""
         helper = import_optional("onnx.helper", "to_onnx")
-        types = import_optional("onnx", "to_onnx").TensorProto
-        kinds = {"f": types.FLOAT, "i": types.INT64, "b": types.BOOL, "s": types.STRING}
-        kind = kinds[_kind(values)]
+        names = {"f": "FLOAT", "i": "INT64", "b": "BOOL", "s": "STRING"}
+        kind = getattr(_types(), names[_kind(values)])
         self.inputs[str(name)] = helper.make_tensor_value_info(str(name), kind, [None, 1])
         return str(name)
 
@@ -83,11 +91,8 @@ class Graph:
         if joined is None:
             self.inputs |= {entry.name: entry for entry in model.graph.input}
         else:
-            helper = import_optional("onnx.helper", "to_onnx")
-            to = import_optional("onnx", "to_onnx").TensorProto.FLOAT
-            parts = [self.add("Cast", self.column(name, joined[name]), to=to) for name in joined]
-            whole = self.add("Concat", *parts, axis=1)
-            self.nodes.append(helper.make_node("Identity", [whole], [model.graph.input[0].name]))
+            parts = [self.cast(self.column(name, joined[name]), "FLOAT") for name in joined]
+            self.rename(self.add("Concat", *parts, axis=1), model.graph.input[0].name)
         self.nodes += model.graph.node
         self.initializers += model.graph.initializer
         for domain in model.opset_import:
@@ -149,7 +154,6 @@ def to_onnx(model: Any, X: Any, *, attributes: Any = None) -> Any:
     0
     """
     helper = import_optional("onnx.helper", "to_onnx")
-    types = import_optional("onnx", "to_onnx").TensorProto
     steps, rule = _parts(model)
     check_is_fitted(rule)
     graph = Graph()
@@ -157,20 +161,18 @@ def to_onnx(model: Any, X: Any, *, attributes: Any = None) -> Any:
     decision = _decided(graph, rule, steps, X, index)
     labels = np.asarray(getattr(rule, "decisions_", rule.classes_))
     if labels.dtype.kind in "OUST":
-        labels, kind = labels.astype(str), types.STRING
-    elif labels.dtype.kind == "b":
-        kind = types.BOOL
+        labels, kind = labels.astype(str), "STRING"
+    elif labels.dtype.kind in "iu":
+        labels, kind = labels.astype(np.int64), "INT64"
     else:
-        whole = labels.dtype.kind in "iu"
-        labels, kind = labels.astype(np.int64 if whole else float), types.DOUBLE
-        kind = types.INT64 if whole else kind
-    name = graph.add("Gather", labels, decision, axis=0)
-    graph.nodes.append(helper.make_node("Identity", [name], ["decision"]))
+        kind = "BOOL" if labels.dtype.kind == "b" else "DOUBLE"
+        labels = labels if kind == "BOOL" else labels.astype(float)
+    graph.rename(graph.add("Gather", labels, decision, axis=0), "decision")
     body = helper.make_graph(
         graph.nodes,
         "skbandit",
         list(graph.inputs.values()),
-        [helper.make_tensor_value_info("decision", kind, [None])],
+        [helper.make_tensor_value_info("decision", getattr(_types(), kind), [None])],
         graph.initializers,
     )
     imports = [helper.make_opsetid(name, version) for name, version in graph.domains.items()]
@@ -231,6 +233,10 @@ def check(onnx: Any, model: Any, X: Any, *, attributes: Any = None) -> pd.DataFr
         costs = np.sort(rule.expected_costs(inner, **given).to_numpy(), axis=1)
         margin = costs[:, 1] - costs[:, 0]
     return table.assign(margin=margin[differ])
+
+
+def _types() -> Any:
+    return import_optional("onnx", "to_onnx").TensorProto
 
 
 def _parts(model: Any) -> tuple[Pipeline | None, Any]:
@@ -304,7 +310,7 @@ def _above(graph: Graph, score: str, threshold: Any) -> str:
     """1 where scores are above a threshold, else 0."""
     part = threshold if isinstance(threshold, str) else np.array(float(threshold))
     above = graph.add("Greater", score, part)
-    return graph.add("Cast", above, to=import_optional("onnx", "to_onnx").TensorProto.INT64)
+    return graph.cast(above, "INT64")
 
 
 def _by_decision(
@@ -362,7 +368,11 @@ def _response(
     if hasattr(X, "columns"):
         frame = Columns.read(X, None, count_rows(X), "X").frame
     joined = frame
-    if frame is None or hasattr(first, "transformers") or "s" in map(_kind, map(frame.get, frame)):
+    if (
+        frame is None
+        or hasattr(first, "transformers")
+        or "s" in [_kind(frame[name]) for name in frame]
+    ):
         joined = None
     try:
         model = skl2onnx.to_onnx(
@@ -377,7 +387,7 @@ def _response(
             f"for {method}: {shortened(str(error), 200)}"
         ) from error
     name = graph.include(model, prefix, joined)
-    score = graph.add("Cast", name, to=import_optional("onnx", "to_onnx").TensorProto.DOUBLE)
+    score = graph.cast(name, "DOUBLE")
     if method == "predict_proba":
         return score
     # of two classes, converters return one column, or one for each class
@@ -411,7 +421,6 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
     grouping = getattr(rule, "_grouping", None)
     if grouping is None:
         return None
-    types = import_optional("onnx", "to_onnx").TensorProto
     if "X" in grouping.columns and not hasattr(X, "columns"):
         raise ValueError("by='X' is the name of the array of features, too: rename the column.")
     table = Columns.read(attributes, X, count_rows(X)).several(list(grouping.columns), "by")
@@ -432,7 +441,7 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
             codes = np.array([[texts.index(str(value)) for value in values[0]]], dtype=np.int64)
             missing.append(graph.add("Equal", column, np.array([[len(texts) - 1]])))
         else:
-            column = graph.add("Cast", name, to=types.DOUBLE)
+            column = graph.cast(name, "DOUBLE")
             missing.append(graph.add("IsNaN", column))
             codes = values.astype(np.float32 if kind == "f" else float).astype(float)
             if kind == "i" and all(isinstance(value, int) for value in values[0]):
@@ -446,7 +455,7 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
         "Concat", *([inside, lacking, true] if has_blank else [inside, true]), axis=1
     )
     # the first group that is the row's, or one past the last
-    return graph.add("ArgMax", graph.add("Cast", padded, to=types.INT32), axis=1, keepdims=0)
+    return graph.add("ArgMax", graph.cast(padded, "INT32"), axis=1, keepdims=0)
 
 
 def _fed(entry: Any, X: Any, attributes: Any) -> np.ndarray:

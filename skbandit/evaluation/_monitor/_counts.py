@@ -97,9 +97,10 @@ class Counts:
 
     def begin(self, unit: int, of: Any) -> None:
         """Count the rows so far for a class that comes now."""
-        for tables in (self.rows, self.amounts, self.people):
-            for key in [key for key in tables if key[:2] == (unit, None)]:
-                tables[unit, of, *key[2:]] = dict(tables[key])
+        every: list[dict[Key, Any]] = [self.rows, self.amounts, self.people]
+        for table in every:
+            for key in [key for key in table if key[:2] == (unit, None)]:
+                table[unit, of, *key[2:]] = dict(table[key])
 
     def close(self, period: int) -> None:
         """Turn the people of periods before this one into shares, one each."""

@@ -20,9 +20,11 @@ Rates over common rows are not independent. Of theirs, the geometric mean takes 
 product, as it is at most the arithmetic mean, which is evidence, too. A ratio r_1/r_2 >= k is
 r_1 - k r_2 >= 0.
 
-One such process has a long memory. The sum over all periods j of 1/((j+1)(j+2)) times the evidence
-of the rows since j is again a supermartingale, and reacts to a change after a long good time (an
-e-detector: Shin, Ramdas & Rinaldo 2024).
+One such process has a long memory. The sum over all periods j of w_j times the evidence of the rows
+since j is again a supermartingale if the weights sum to at most 1, and reacts to a change after a
+long good time (an e-detector: Shin, Ramdas & Rinaldo 2024). Half of the weight is that of the first
+period, whose rows also tell of changes soon after. The other half is spread over all periods so
+that those of the first years have about as much.
 """
 
 from __future__ import annotations
@@ -63,6 +65,9 @@ MOST_WINDOWS = 6
 
 SLACK = 1.0
 """How far the approximate evidence of a sum may be below what an alarm needs to be computed."""
+
+MANY_PERIODS = 50.0
+"""Number from which on the weight of a period as the beginning of a change falls."""
 
 MOST_AT_ONCE = 200_000
 """Windows that are considered together."""
@@ -256,6 +261,14 @@ def _squares(part: WeightedShares) -> float:
     return size / max(share * (1.0 - share), 1e-12)
 
 
+def log_weights(n_periods: int) -> np.ndarray:
+    """Logarithms of the weights of periods as the beginning of a change."""
+    left = 0.5 / np.sqrt(1.0 + np.arange(n_periods + 1) / MANY_PERIODS)
+    weight = left[:-1] - left[1:]
+    weight[:1] += 0.5
+    return np.log(weight)
+
+
 def log_mixture(log_capital_of_bets: np.ndarray) -> np.ndarray:
     """Logarithm of the mean over bets, the last axis."""
     return np.logaddexp.reduce(log_capital_of_bets, axis=-1) - np.log(len(BETS))
@@ -430,8 +443,7 @@ class Sum:
         threshold : float
             Logarithm of the evidence that is needed.
         """
-        start = np.arange(self.n_periods)
-        weight = -np.log((start + 1.0) * (start + 2.0))
+        weight = log_weights(self.n_periods)
         enough = threshold - (SLACK if len(self.terms) > 1 else 0.0)
         size = 1 + MOST_AT_ONCE // max(self.n_periods, 1)
         for first in range(1, self.n_periods + 1, size):

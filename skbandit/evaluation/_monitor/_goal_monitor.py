@@ -463,9 +463,8 @@ class GoalMonitor:
         """The positive class; one of two labels if either may be it."""
         if self.pos_label is not None:
             return self.pos_label
-        if (numbers := {x for x in labels if not isinstance(x, str)}) and positive_is_known(
-            numbers
-        ):
+        numbers = [label for label in labels if not isinstance(label, str)]
+        if numbers and positive_is_known(numbers):
             return 1
         for unit in self._units:
             if unit.counted and unit.atom.needs_pos_label:
@@ -519,11 +518,11 @@ class GoalMonitor:
                 )
             labels = total._with_labels(other._classes, other._decisions)
             total._check_groups(other._counts)
-            theirs = deepcopy(other._counts)
+            more = deepcopy(other._counts)
             if labels[1]:
                 total._begin(total._counts, data := total._known(*labels))
-                other._begin(theirs, data)
-            total._counts.absorb(theirs)
+                other._begin(more, data)
+            total._counts.absorb(more)
             total._open |= other._open
             total._past |= other._past
             total._classes, total._decisions = labels
