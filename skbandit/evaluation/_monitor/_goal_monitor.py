@@ -57,7 +57,7 @@ TYPES = {"n_rows": "int64", "n_labeled": "Int64", "since": "datetime64[ns]"} | d
 )
 """Of columns that are not text."""
 
-VERSION = 1
+VERSION = 2
 """Of the state as JSON."""
 
 

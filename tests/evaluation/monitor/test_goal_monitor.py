@@ -630,7 +630,7 @@ def saved():
     "spoil",
     [
         lambda d: d.clear(),
-        lambda d: d.update({"skbandit.GoalMonitor": 2}),
+        lambda d: d.update({"skbandit.GoalMonitor": 1}),
         lambda d: d.pop("counts"),
         lambda d: d["settings"].update(nope=1),
         lambda d: d["settings"].update(false_alarms=2),
