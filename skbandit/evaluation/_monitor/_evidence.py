@@ -405,22 +405,22 @@ class Sum:
         sign: float,
         start: int,
         end: int,
-        known: dict[bytes, list[EvidenceCurve]] | None = None,
+        store: dict[bytes, list[EvidenceCurve]] | None = None,
     ) -> float:
         """Evidence of one window against a value of at least (sign 1) or at most (-1) `bound`.
 
-        What is `known` of its curves, by their directions, is not computed again.
+        Its curves, by their directions, are taken from a `store` and added to it.
         """
         if len(self.terms) == 1:
             tally, share = self._single(bound, sign)
             return float(tally.against_each(np.array([share]), start, end)[0])
         c, b = self._claim(bound, sign)
-        known, upward = {} if known is None else known, c >= 0
-        curves = known.get(upward.tobytes()) or [
+        store, upward = {} if store is None else store, c >= 0
+        curves = store.get(upward.tobytes()) or [
             EvidenceCurve.of(term, start, end, up)
             for term, up in zip(self.terms, upward.tolist(), strict=True)
         ]
-        known[upward.tobytes()] = curves
+        store[upward.tobytes()] = curves
         scale = np.array(
             [ci * (term.high - term.low) for ci, term in zip(c, self.terms, strict=True)]
         )

@@ -21,7 +21,7 @@ Range = tuple[float, float]
 NO_CLASS = "\0"
 """A class that no row has, and so what rows count for one that comes later."""
 
-ROUNDING = 1e-9
+OVERSHOOT = 1e-9
 """By which weighted amounts may be beyond their range, in units of it."""
 
 _READABLE: dict[type[ast.AST], Callable[..., Any]] = {
@@ -121,7 +121,7 @@ class Unit:
         except EmptyRateError:
             return total, np.zeros(len(decided))
         width = self.high - self.low
-        outside = (weight > 0) & (np.abs(total - self.low - width / 2) > width * (0.5 + ROUNDING))
+        outside = (weight > 0) & (np.abs(total - self.low - width / 2) > width * (0.5 + OVERSHOOT))
         if outside.any():
             row = int(np.argmax(outside))
             raise ValueError(
