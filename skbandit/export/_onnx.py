@@ -54,6 +54,15 @@ class Graph:
             self.domains.setdefault(domain, 3)
         return name
 
+    def cast(self, name: str, kind: str) -> str:
+        """Add a node that converts to a type of ONNX."""
+        return self.add("Cast", name, to=getattr(_types(), kind))
+
+    def rename(self, name: str, new: str) -> None:
+        """Give an output another name."""
+        helper = import_optional("onnx.helper", "to_onnx")
+        self.nodes.append(helper.make_node("Identity", [name], [new]))
+
     def constant(self, values: Any) -> str:
         """Add an array."""
         helper = import_optional("onnx.numpy_helper", "to_onnx")
@@ -64,16 +73,31 @@ class Graph:
         )
         return name
 
-    def include(self, model: Any, prefix: str, output: int) -> str:
-        """Add the graph of an inner model with its own names; return that of one of its outputs."""
+    def column(self, name: Any, values: pd.Series) -> str:
+        """Add a column as an input."""
+        helper = import_optional("onnx.helper", "to_onnx")
+        names = {"f": "FLOAT", "i": "INT64", "b": "BOOL", "s": "STRING"}
+        kind = getattr(_types(), names[_kind(values)])
+        self.inputs[str(name)] = helper.make_tensor_value_info(str(name), kind, [None, 1])
+        return str(name)
+
+    def include(self, model: Any, prefix: str, joined: pd.DataFrame | None) -> str:
+        """Add the graph of an inner model; return the name of its second output.
+
+        Its inputs are of the same names, or one, of the joined columns of numbers.
+        """
         compose = import_optional("onnx.compose", "to_onnx")
-        model = compose.add_prefix(model, prefix, rename_inputs=False)
+        model = compose.add_prefix(model, prefix, rename_inputs=joined is not None)
+        if joined is None:
+            self.inputs |= {entry.name: entry for entry in model.graph.input}
+        else:
+            parts = [self.cast(self.column(name, joined[name]), "FLOAT") for name in joined]
+            self.rename(self.add("Concat", *parts, axis=1), model.graph.input[0].name)
         self.nodes += model.graph.node
         self.initializers += model.graph.initializer
-        self.inputs |= {entry.name: entry for entry in model.graph.input}
         for domain in model.opset_import:
             self.domains[domain.domain] = max(domain.version, self.domains.get(domain.domain, 1))
-        return str(model.graph.output[output].name)
+        return str(model.graph.output[1].name)
 
 
 def to_onnx(model: Any, X: Any, *, attributes: Any = None) -> Any:
@@ -130,7 +154,6 @@ def to_onnx(model: Any, X: Any, *, attributes: Any = None) -> Any:
     0
     """
     helper = import_optional("onnx.helper", "to_onnx")
-    types = import_optional("onnx", "to_onnx").TensorProto
     steps, rule = _parts(model)
     check_is_fitted(rule)
     graph = Graph()
@@ -138,20 +161,18 @@ def to_onnx(model: Any, X: Any, *, attributes: Any = None) -> Any:
     decision = _decided(graph, rule, steps, X, index)
     labels = np.asarray(getattr(rule, "decisions_", rule.classes_))
     if labels.dtype.kind in "OUST":
-        labels, kind = labels.astype(str), types.STRING
-    elif labels.dtype.kind == "b":
-        kind = types.BOOL
+        labels, kind = labels.astype(str), "STRING"
+    elif labels.dtype.kind in "iu":
+        labels, kind = labels.astype(np.int64), "INT64"
     else:
-        whole = labels.dtype.kind in "iu"
-        labels, kind = labels.astype(np.int64 if whole else float), types.DOUBLE
-        kind = types.INT64 if whole else kind
-    name = graph.add("Gather", labels, decision, axis=0)
-    graph.nodes.append(helper.make_node("Identity", [name], ["decision"]))
+        kind = "BOOL" if labels.dtype.kind == "b" else "DOUBLE"
+        labels = labels if kind == "BOOL" else labels.astype(float)
+    graph.rename(graph.add("Gather", labels, decision, axis=0), "decision")
     body = helper.make_graph(
         graph.nodes,
         "skbandit",
         list(graph.inputs.values()),
-        [helper.make_tensor_value_info("decision", kind, [None])],
+        [helper.make_tensor_value_info("decision", getattr(_types(), kind), [None])],
         graph.initializers,
     )
     imports = [helper.make_opsetid(name, version) for name, version in graph.domains.items()]
@@ -212,6 +233,10 @@ def check(onnx: Any, model: Any, X: Any, *, attributes: Any = None) -> pd.DataFr
         costs = np.sort(rule.expected_costs(inner, **given).to_numpy(), axis=1)
         margin = costs[:, 1] - costs[:, 0]
     return table.assign(margin=margin[differ])
+
+
+def _types() -> Any:
+    return import_optional("onnx", "to_onnx").TensorProto
 
 
 def _parts(model: Any) -> tuple[Pipeline | None, Any]:
@@ -285,7 +310,7 @@ def _above(graph: Graph, score: str, threshold: Any) -> str:
     """1 where scores are above a threshold, else 0."""
     part = threshold if isinstance(threshold, str) else np.array(float(threshold))
     above = graph.add("Greater", score, part)
-    return graph.add("Cast", above, to=import_optional("onnx", "to_onnx").TensorProto.INT64)
+    return graph.cast(above, "INT64")
 
 
 def _by_decision(
@@ -336,10 +361,23 @@ def _response(
     options = {"zipmap": False} if hasattr(last, "predict_proba") else {}
     if method == "decision_function":
         options["raw_scores"] = True
+    first: Any = whole
+    while isinstance(first, Pipeline):
+        first = first.steps[0][1]
+    frame = None
+    if hasattr(X, "columns"):
+        frame = Columns.read(X, None, count_rows(X), "X").frame
+    joined = frame
+    if (
+        frame is None
+        or hasattr(first, "transformers")
+        or "s" in [_kind(frame[name]) for name in frame]
+    ):
+        joined = None
     try:
         model = skl2onnx.to_onnx(
             whole,
-            initial_types=_input_types(X),
+            initial_types=_input_types(X, frame if joined is None else None),
             options={id(last): options},
             target_opset={"": OPSET, "ai.onnx.ml": 3},
         )
@@ -348,8 +386,8 @@ def _response(
             f"{type(last).__name__}, or a step before it, has no converter in skl2onnx that works "
             f"for {method}: {shortened(str(error), 200)}"
         ) from error
-    name = graph.include(model, prefix, output=1)
-    score = graph.add("Cast", name, to=import_optional("onnx", "to_onnx").TensorProto.DOUBLE)
+    name = graph.include(model, prefix, joined)
+    score = graph.cast(name, "DOUBLE")
     if method == "predict_proba":
         return score
     # of two classes, converters return one column, or one for each class
@@ -357,12 +395,11 @@ def _response(
     return graph.add("Gather", columns, np.array(-1), axis=1)
 
 
-def _input_types(X: Any) -> list[tuple[str, Any]]:
-    """Names and types of the inputs."""
+def _input_types(X: Any, frame: pd.DataFrame | None) -> list[tuple[str, Any]]:
+    """Names and types of the inputs: columns, or one of all numbers."""
     types = import_optional("skl2onnx.common.data_types", "to_onnx")
-    if not hasattr(X, "columns"):
+    if frame is None:
         return [("X", types.FloatTensorType([None, np.shape(X)[1]]))]
-    frame = Columns.read(X, None, count_rows(X), "X").frame
     made = {"f": types.FloatTensorType, "i": types.Int64TensorType, "b": types.BooleanTensorType}
     return [
         (str(name), made.get(_kind(frame[name]), types.StringTensorType)([None, 1]))
@@ -384,8 +421,8 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
     grouping = getattr(rule, "_grouping", None)
     if grouping is None:
         return None
-    helper = import_optional("onnx.helper", "to_onnx")
-    types = import_optional("onnx", "to_onnx").TensorProto
+    if "X" in grouping.columns and not hasattr(X, "columns"):
+        raise ValueError("by='X' is the name of the array of features, too: rename the column.")
     table = Columns.read(attributes, X, count_rows(X)).several(list(grouping.columns), "by")
     has_blank = any(
         None in group for group in grouping.groups
@@ -393,9 +430,7 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
     groups = [group for group in grouping.groups if None not in group]
     masks, missing = [], []
     for place, name in enumerate(grouping.columns):
-        kind = _kind(table[name])
-        of_kind = {"f": types.FLOAT, "i": types.INT64, "b": types.BOOL}.get(kind, types.STRING)
-        graph.inputs[name] = helper.make_tensor_value_info(name, of_kind, [None, 1])
+        kind = _kind(table[graph.column(name, table[name])])
         values = np.array([[group[place] for group in groups]], dtype=object)
         if kind == "s":
             texts = [*dict.fromkeys(values[0].astype(str)), ""]
@@ -406,9 +441,11 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
             codes = np.array([[texts.index(str(value)) for value in values[0]]], dtype=np.int64)
             missing.append(graph.add("Equal", column, np.array([[len(texts) - 1]])))
         else:
-            column = graph.add("Cast", name, to=types.DOUBLE)
-            codes = values.astype(np.float32 if kind == "f" else float).astype(float)
+            column = graph.cast(name, "DOUBLE")
             missing.append(graph.add("IsNaN", column))
+            codes = values.astype(np.float32 if kind == "f" else float).astype(float)
+            if kind == "i" and all(isinstance(value, int) for value in values[0]):
+                column, codes = name, values.astype(np.int64)  # of any number of digits
         masks.append(graph.add("Equal", column, codes))
     inside, lacking = masks[0], missing[0]
     for mask, more in zip(masks[1:], missing[1:], strict=True):
@@ -418,7 +455,7 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
         "Concat", *([inside, lacking, true] if has_blank else [inside, true]), axis=1
     )
     # the first group that is the row's, or one past the last
-    return graph.add("ArgMax", graph.add("Cast", padded, to=types.INT32), axis=1, keepdims=0)
+    return graph.add("ArgMax", graph.cast(padded, "INT32"), axis=1, keepdims=0)
 
 
 def _fed(entry: Any, X: Any, attributes: Any) -> np.ndarray:
@@ -426,7 +463,9 @@ def _fed(entry: Any, X: Any, attributes: Any) -> np.ndarray:
     framed = hasattr(X, "columns")
     if entry.name == "X" and not framed:
         return np.asarray(X, dtype=np.float32)
-    column = Columns.read(attributes, X, count_rows(X)).get(entry.name, entry.name)
+    columns = Columns.read(attributes, X, count_rows(X))
+    name = next((x for x in (X if framed else ()) if str(x) == entry.name), entry.name)
+    column = columns.get(name, entry.name)
     if "string" in entry.type:
         values = column.astype(object).where(column.notna(), "").astype(str).to_numpy(object)
     else:

@@ -37,6 +37,8 @@ class GoalMonitorDisplay:
         The bound.
     alarm_ : matplotlib Line2D or None
         The time of the alarm, if there was one.
+    since_ : matplotlib Polygon or Rectangle, or None
+        The periods whose rows raised it, which the value on all rows may hide.
 
     See Also
     --------
@@ -107,17 +109,21 @@ class GoalMonitorDisplay:
         axes = _style.get_axes(ax, "GoalMonitorDisplay.plot")
         table = self.history
         time, ends = table["time"], (table["ci_low"], table["ci_high"])
-        self.interval_ = axes.fill_between(
-            time, *ends, color=_style.BLUE, alpha=0.2, linewidth=0, label="interval at all times"
-        )
+        single = len(table) == 1  # a point, which has no line
+        band = {"color": _style.BLUE, "alpha": 0.2, "linewidth": 6 if single else 0}
+        style |= {"marker": "o"} if single else {}
+        self.interval_ = axes.fill_between(time, *ends, label="interval at all times", **band)
         (self.line_,) = axes.plot(time, table["value"], **style)
         self.bound_ = axes.axhline(
             table["bound"].iloc[0], color=_style.DARK, linestyle="--", linewidth=1, label="bound"
         )
-        self.alarm_ = None
+        self.alarm_ = self.since_ = None
         if table["alarm"].any():
             at = time[table["alarm"]].iloc[0]
             self.alarm_ = axes.axvline(at, color=_style.VERMILLION, linewidth=1.3, label="alarm")
+            if (since := table.attrs.get("since")) is not None:
+                shade = {"color": _style.VERMILLION, "alpha": 0.1, "linewidth": 0}
+                self.since_ = axes.axvspan(since, at, label="violated since", **shade)
         on = table.attrs.get("on", "all")
         title = table.attrs.get("goal", "") + ("" if on == "all" else f", {on}")
         axes.set_ylabel(_style.wrap(title))

@@ -28,7 +28,9 @@ from skbandit.measure._columns import Columns as Columns
 from skbandit.measure._columns import Data as Data
 from skbandit.measure._columns import Rows as Rows
 from skbandit.measure._columns import UnknownColumnError as UnknownColumnError
+from skbandit.measure._columns import check_groups as check_groups
 from skbandit.measure._columns import columns_of_condition as columns_of_condition
+from skbandit.measure._columns import refuse_alike as refuse_alike
 from skbandit.measure._confidence import groups_behind as groups_behind
 from skbandit.measure._confidence import trials_of as trials_of
 from skbandit.measure._forms import RATE_TOL as RATE_TOL

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -498,16 +498,7 @@ class Data:
                     f"{context}: the values of by={list(columns)} must be hashable to be groups "
                     f"({error}); make them strings or tuples."
                 ) from error
-        for name, of_groups in zip(columns, zip(*combinations, strict=True), strict=False):
-            numbers = {value for value in of_groups if isinstance(value, float)}
-            if len(numbers) > MANY_GROUPS:
-                raise ValueError(
-                    f"{context}: column {name!r} holds {len(numbers)} different numbers, and each "
-                    "would be a group. Bin it with pandas.cut, or select rows by a condition such "
-                    f"as {f'{name} > {np.median([*numbers]):.3g}'!r}; numbers that are names of "
-                    "groups should be strings or integers."
-                )
-            _refuse_alike(name, of_groups, context)
+        check_groups(columns, combinations, context)
         orders = [_order_of([rows.columns.get(c, context) for rows, _ in parts]) for c in columns]
         places = {
             group: [order.get(value, value) for order, value in zip(orders, group, strict=True)]
@@ -546,8 +537,24 @@ class Data:
         return int(missing.sum())
 
 
-def _refuse_alike(name: str, values: Collection[Any], context: str) -> None:
-    """Refuse values that are one group to a reader: 1 and "1", or times with and without a zone."""
+def check_groups(
+    columns: Sequence[str], combinations: Iterable[tuple[Any, ...]], context: str
+) -> None:
+    """Refuse groups by amounts, and those that are one group to a reader."""
+    for name, of_groups in zip(columns, zip(*combinations, strict=True), strict=False):
+        numbers = {value for value in of_groups if isinstance(value, float)}
+        if len(numbers) > MANY_GROUPS:
+            raise ValueError(
+                f"{context}: column {name!r} holds {len(numbers)} different numbers, and each "
+                "would be a group. Bin it with pandas.cut, or select rows by a condition such "
+                f"as {f'{name} > {np.median([*numbers]):.3g}'!r}; numbers that are names of "
+                "groups should be strings or integers."
+            )
+        refuse_alike(of_groups, f"{context}: column {name!r} holds", "which would be two groups")
+
+
+def refuse_alike(values: Collection[Any], context: str, why: str) -> None:
+    """Refuse values that are one to a reader: 1 and "1", or times with and without a zone."""
     written: dict[str, Any] = {}
     pairs = []
     for value in values:
@@ -560,7 +567,4 @@ def _refuse_alike(name: str, values: Collection[Any], context: str) -> None:
         pairs, cure = [(zones[True], zones[False])], "convert it, as by dt.tz_localize"
     if pairs:
         first, second = pairs[0]
-        raise ValueError(
-            f"{context}: column {name!r} holds {first!r} and {second!r}, which would be two "
-            f"groups: {cure}."
-        )
+        raise ValueError(f"{context} {first!r} and {second!r}, {why}: {cure}.")

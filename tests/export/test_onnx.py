@@ -145,6 +145,57 @@ def test_other_rules(model):
     assert_same(model.fit(X, y), new)
 
 
+def numbers(X, dtype=float):
+    return pd.DataFrame(np.round(8 * X), columns=list("pqrstu")).astype(dtype)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        numbers,
+        lambda X: numbers(X, int),
+        lambda X: numbers(X).assign(r=X[:, 2] > 0, s=(9 * X[:, 3]).astype("int8")),
+        lambda X: numbers(X).set_axis(range(6), axis=1),
+        lambda X: numbers(X).rename(columns={"p": "a name"}),
+    ],
+    ids=["floats", "ints", "mixed", "numbers as names", "spaces"],
+)
+@pytest.mark.parametrize("scaled", [False, True])
+def test_tables_of_numbers(make, scaled):
+    (X, y), (new, _) = draw(600, 2, 0), draw(2000, 2, 1)
+    model = ConstrainedThreshold(
+        LogisticRegression(C=0.01), error_rate(), GOALS[2], pos_label="a", cv=3
+    )
+    model = make_pipeline(StandardScaler(), model) if scaled else model
+    names = [entry.name for entry in to_onnx(model.fit(make(X), y), make(X)).graph.input]
+    assert names == [str(name) for name in make(X)]
+    assert_same(model, make(new))
+
+
+def test_table_of_numbers_of_which_one_is_the_group():
+    (X, y), (new, _) = draw(900, 2, 0), draw(2000, 2, 1)
+    first, second = (numbers(part).assign(k=(part[:, 0] > 0) * 1) for part in (X, new))
+    ramp = ConstrainedRampClassifier(error_rate(), recall() >= 0.6, pos_label="a", cv=2)
+    by = ConstrainedThreshold(
+        LogisticRegression(C=0.01), error_rate(), GOALS[2], by="k", pos_label="a", cv=3
+    )
+    for model in (ramp, by):
+        assert_same(model.fit(first, y), second)
+
+
+def test_groups_that_are_long_numbers():
+    (X, y), (new, _) = draw(900, 2, 0), draw(2000, 2, 1)
+    first, second = (pd.DataFrame({"k": 2**53 + (part[:, 0] > 0)}) for part in (X, new))
+    model = ConstrainedThreshold(
+        LogisticRegression(), error_rate(), GOALS[2], by="k", pos_label="a", cv=3
+    ).fit(X, y, attributes=first)
+    assert model.thresholds_.nunique() == 2
+    assert_same(model, new, attributes=second)
+    with pytest.raises(ValueError, match="by='X' is the name of the array"):
+        model = model.set_params(by="X").fit(X, y, attributes=first.set_axis(["X"], axis=1))
+        to_onnx(model, X, attributes=first.set_axis(["X"], axis=1))
+
+
 def test_whole_numbers_as_labels():
     X, y = draw(600, 2, 0)
     model = ConstrainedThreshold(LogisticRegression(), error_rate(), recall() >= 0.6, cv=3)

@@ -22,9 +22,18 @@ def test_the_goal_that_is_chosen_is_drawn():
     calm, alarmed = (GoalMonitorDisplay.from_monitor(monitor, on=on) for on in ("n", "s"))
     history = monitor.history(on="s")
     np.testing.assert_array_equal(alarmed.line_.get_ydata(), history["value"])
-    assert calm.alarm_ is None
+    assert calm.alarm_ is None and calm.since_ is None
+    since = monitor.report().set_index("on").loc["s", "since"]
+    assert alarmed.since_.get_x() == alarmed.ax_.convert_xunits(since)
     assert alarmed.alarm_.get_xdata()[0] == history["time"][history["alarm"]].iloc[0]
     assert alarmed.bound_.get_ydata()[0] == 0.4
     assert alarmed.ax_.get_ylabel().endswith("s")
     with pytest.raises(ValueError, match="no row counts in"):
         GoalMonitorDisplay.from_monitor(monitor, on="elsewhere")
+
+
+def test_one_period_is_seen():
+    monitor = GoalMonitor(positive_rate() <= 0.4)
+    monitor.update([0, 1, 0], time="2026-03-01")
+    display = GoalMonitorDisplay.from_monitor(monitor)
+    assert display.line_.get_marker() == "o" and display.interval_.get_linewidth()[0] > 0

@@ -173,6 +173,11 @@ def run_waits(waits, folder):
     assert waits.seconds(list(waits.WAYS)[:1])
 
 
+def run_watch(watch, folder):
+    alarms = dict(watch.campaign(0, np.full(watch.DAYS, 0.9)))
+    assert alarms["GoalMonitor"] < 30
+
+
 def run_wide(wide, folder):
     wide.row(60, 100, 1.0)
 

@@ -95,6 +95,13 @@ class Counts:
         table = self.amounts.setdefault(key, {})
         table[period] = table[period] + shares if period in table else shares
 
+    def begin(self, unit: int, of: Any) -> None:
+        """Count the rows so far for a class that comes now."""
+        every: list[dict[Key, Any]] = [self.rows, self.amounts, self.people]
+        for table in every:
+            for key in [key for key in table if key[:2] == (unit, None)]:
+                table[unit, of, *key[2:]] = dict(table[key])
+
     def close(self, period: int) -> None:
         """Turn the people of periods before this one into shares, one each."""
         for key, people in self.people.items():
@@ -141,62 +148,45 @@ class Counts:
             for period, more in shares.items():
                 mine[period] = mine[period] + more if period in mine else more
 
-    def to_list(self) -> list[Any]:
-        """As JSON, without people: [name, key, [place, numbers], ...]."""
+    def to_list(self, names: Sequence[str]) -> list[Any]:
+        """Some of the tables as JSON: [name, key, [[place, numbers], ...]]."""
         entries: list[Any] = []
-        for name in ("rows", "seen"):
-            for key, table in getattr(self, name).items():
+        for name in names:
+            for (unit, of, *groups), table in getattr(self, name).items():
                 places = [
-                    [list(place) if isinstance(place, tuple) else place, numbers]
+                    [list(place) if isinstance(place, tuple) else place, _plain_numbers(numbers)]
                     for place, numbers in table.items()
                 ]
-                entries.append([name, _listed(key), places])
-        for key, shares in self.amounts.items():
-            places = [
-                [period, [np.asarray(part).tolist() for part in vars(summary).values()]]
-                for period, summary in shares.items()
-            ]
-            entries.append(["amounts", _listed(key), places])
+                if places:
+                    entries.append([name, [unit, of, *map(list, groups)], places])
         return entries
 
-    def people_to_list(self) -> list[Any]:
-        """The open people as JSON."""
-        return [
-            [_listed(key), [[*place, *numbers] for place, numbers in table.items()]]
-            for key, table in self.people.items()
-            if table
-        ]
-
     @classmethod
-    def from_list(cls, entries: Any, people: Any) -> Counts:
-        """Read the results of `to_list` and `people_to_list`; anything else is a ValueError."""
+    def from_list(cls, entries: Any) -> Counts:
+        """Read the results of `to_list`; anything else is a ValueError."""
         counts = cls()
         for name, key, places in entries:
-            _require(name in ("rows", "seen", "amounts"), name)
+            _require(name in vars(counts), name)
             table = getattr(counts, name).setdefault(_key(key), {})
             for place, numbers in places:
-                if name == "amounts":
-                    table[_period(place)] = _shares(numbers)
-                elif name == "rows":
-                    table[_period(place)] = _pair(numbers)
-                    _require(numbers[0] <= numbers[1], numbers)
+                if name in ("rows", "amounts"):
+                    place = _period(place)
                 else:
-                    table[_period(place[0]), place[1]] = _pair(numbers)
-        for key, places in people:
-            of_people = counts.people.setdefault(_key(key), {})
-            for period, who, *numbers in places:
-                of_people[_period(period), who] = _pair(numbers)
-                _require(numbers[0] <= numbers[1], numbers)
+                    place = _period(place[0]), place[1]
+                table[place] = _shares(numbers) if name == "amounts" else _pair(numbers)
+                _require(name not in ("rows", "people") or numbers[0] <= numbers[1], numbers)
         return counts
+
+
+def _plain_numbers(numbers: Any) -> list[Any]:
+    if isinstance(numbers, list):
+        return numbers
+    return [np.asarray(part).tolist() for part in vars(numbers).values()]
 
 
 def _add(table: dict[Any, list[float]], place: Hashable, numbers: list[float]) -> None:
     before = table.get(place, [0.0, 0.0])
     table[place] = [before[0] + numbers[0], before[1] + numbers[1]]
-
-
-def _listed(key: Key) -> list[Any]:
-    return [key[0], key[1], list(key[2]), list(key[3])]
 
 
 def _require(condition: bool, value: Any) -> None:
@@ -207,6 +197,7 @@ def _require(condition: bool, value: Any) -> None:
 def _key(entry: Any) -> Key:
     unit, of, group, by = entry
     _require(isinstance(unit, int) and isinstance(group, list) and isinstance(by, list), entry)
+    _require(None not in [*group, *by], entry)
     return unit, of, tuple(group), tuple(by)
 
 

@@ -20,20 +20,24 @@ Rates over common rows are not independent. Of theirs, the geometric mean takes 
 product, as it is at most the arithmetic mean, which is evidence, too. A ratio r_1/r_2 >= k is
 r_1 - k r_2 >= 0.
 
-One such process has a long memory. The sum over all periods j of 1/((j+1)(j+2)) times the evidence
-of the rows since j is again a supermartingale, and reacts to a change after a long good time (an
-e-detector: Shin, Ramdas & Rinaldo 2024).
+One such process has a long memory. The sum over all periods j of w_j times the evidence of the rows
+since j is again a supermartingale if the weights sum to at most 1, and reacts to a change after a
+long good time (an e-detector: Shin, Ramdas & Rinaldo 2024). Half of the weight is that of the first
+period, whose rows also tell of changes soon after. The other half is spread over all periods so
+that those of the first years have about as much.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import accumulate
 from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import betainc, gammaln, xlog1py
 
 from skbandit.evaluation._guaranteed import BETS, WeightedShares
@@ -62,10 +66,14 @@ MOST_WINDOWS = 6
 SLACK = 1.0
 """How far the approximate evidence of a sum may be below what an alarm needs to be computed."""
 
+MANY_PERIODS = 50.0
+"""Number from which on the weight of a period as the beginning of a change falls."""
+
 MOST_AT_ONCE = 200_000
 """Windows that are considered together."""
 
-BISECTIONS = 40
+SHARE_ERROR = 1e-12
+"""Of the ends of intervals."""
 
 
 def log_evidence(successes: ArrayLike, trials: ArrayLike, bound: ArrayLike) -> np.ndarray:
@@ -177,15 +185,16 @@ class Tally:
         counts = np.array([self.successes, self.trials], dtype=float)
         return np.concatenate([np.zeros((2, 1)), counts.cumsum(axis=1)], axis=1)
 
-    def until(self, end: int) -> Tally:
-        """The rows of the periods before `end`."""
-        return Tally(self.successes[:end], self.trials[:end], self.amounts[:end])
-
     def window(self, start: int, end: int) -> tuple[float, float, WeightedShares | None]:
         """Successes, trials and amounts of the periods from `start` to before `end`."""
         S, n = self.cumulative[:, end] - self.cumulative[:, start]
-        parts = [part for part in self.amounts[start:end] if part is not None]
-        return S, n, reduce(add, parts) if parts else None
+        return S, n, _total(self.amounts[start:end]) if start else self._totals[end]
+
+    @cached_property
+    def _totals(self) -> list[WeightedShares | None]:
+        """The amounts before each period."""
+        amounts = self.amounts or (None,) * len(self.trials)
+        return [None, *accumulate(amounts, lambda *parts: _total(parts))]
 
     def moments(self, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rate, and variance of its estimate, by end and start of a window, (n_ends, T)."""
@@ -238,6 +247,11 @@ class Tally:
         return tables[bound]
 
 
+def _total(parts: Iterable[WeightedShares | None]) -> WeightedShares | None:
+    present = [part for part in parts if part is not None]
+    return reduce(add, present) if present else None
+
+
 def _squares(part: WeightedShares) -> float:
     """Variance of a sum of weighted shares, in units of that of as many successes."""
     count, w, ws = part.totals
@@ -245,6 +259,14 @@ def _squares(part: WeightedShares) -> float:
     gap = ws / w - share
     size = float((w**2 / count * gap**2).sum())
     return size / max(share * (1.0 - share), 1e-12)
+
+
+def log_weights(n_periods: int) -> np.ndarray:
+    """Logarithms of the weights of periods as the beginning of a change."""
+    left = 0.5 / np.sqrt(1.0 + np.arange(n_periods + 1) / MANY_PERIODS)
+    weight = left[:-1] - left[1:]
+    weight[:1] += 0.5
+    return np.log(weight)
 
 
 def log_mixture(log_capital_of_bets: np.ndarray) -> np.ndarray:
@@ -354,14 +376,9 @@ class Sum:
         """Number of periods."""
         return len(self.terms[0].tally.trials)
 
-    def until(self, end: int) -> Sum:
-        """The claim on the rows of the periods before `end`."""
-        terms = tuple(replace(term, tally=term.tally.until(end)) for term in self.terms)
-        return replace(self, terms=terms)
-
-    def value(self) -> float:
-        """The value of all rows, nan if undefined."""
-        sums = np.array([term.tally.sums[:2, -1] for term in self.terms])
+    def value(self, end: int = -1) -> float:
+        """The value of all rows, or of those before a period; nan if undefined."""
+        sums = np.array([term.tally.sums[:2, end] for term in self.terms])
         if not (sums[:, 1] > 0).all():
             return np.nan
         rates = np.array([term.value(S / n) for term, (S, n) in zip(self.terms, sums, strict=True)])
@@ -382,34 +399,38 @@ class Sum:
         share = term.share(b / c) if c else 0.0
         return (term.tally, share) if c >= 0 else (term.tally.mirrored, 1.0 - share)
 
-    def against(self, bound: float, sign: float, start: int, end: int) -> float:
-        """Evidence of one window against a value of at least (sign 1) or at most (-1) `bound`."""
+    def against(
+        self,
+        bound: float,
+        sign: float,
+        start: int,
+        end: int,
+        store: dict[bytes, list[EvidenceCurve]] | None = None,
+    ) -> float:
+        """Evidence of one window against a value of at least (sign 1) or at most (-1) `bound`.
+
+        Its curves, by their directions, are taken from a `store` and added to it.
+        """
         if len(self.terms) == 1:
             tally, share = self._single(bound, sign)
             return float(tally.against_each(np.array([share]), start, end)[0])
         c, b = self._claim(bound, sign)
-        return self._dual(self._curves(c, start, end), c, b, self._error(c, start, end))
-
-    def _curves(self, c: np.ndarray, start: int, end: int) -> list[EvidenceCurve]:
-        pairs = zip(self.terms, c, strict=True)
-        return [EvidenceCurve.of(term, start, end, bool(ci >= 0)) for term, ci in pairs]
-
-    def _error(self, c: np.ndarray, start: int, end: int) -> float:
-        """Standard error of the sum."""
-        scale = np.array([term.high - term.low for term in self.terms])
+        store, upward = {} if store is None else store, c >= 0
+        curves = store.get(upward.tobytes()) or [
+            EvidenceCurve.of(term, start, end, up)
+            for term, up in zip(self.terms, upward.tolist(), strict=True)
+        ]
+        store[upward.tobytes()] = curves
+        scale = np.array(
+            [ci * (term.high - term.low) for ci, term in zip(c, self.terms, strict=True)]
+        )
         ends = np.array([end])
         variance = np.array([term.tally.moments(ends)[1][0, start] for term in self.terms])
-        return float(np.sqrt(((c * scale) ** 2 * variance).sum()))
-
-    def _dual(
-        self, curves: Sequence[EvidenceCurve], c: np.ndarray, b: float, error: float
-    ) -> float:
-        slopes = SLOPES / error
+        slopes = SLOPES / float(np.sqrt((scale**2 * variance).sum()))
         lost = sum(
             curve.conjugate(slopes * ci) for curve, ci in zip(curves, c, strict=True) if ci != 0
         )
-        used = int((c != 0).sum())
-        return float((slopes * b - lost).max()) * (1.0 if self.apart else 1.0 / used)
+        return float((slopes * b - lost).max()) / (1 if self.apart else np.count_nonzero(c))
 
     def alarm(self, bound: float, sign: float, threshold: float) -> tuple[int, int] | None:
         """First period whose rows raise an alarm, and the period since when; None without.
@@ -422,23 +443,32 @@ class Sum:
         threshold : float
             Logarithm of the evidence that is needed.
         """
-        start = np.arange(self.n_periods)
-        weight = -np.log((start + 1.0) * (start + 2.0))
+        weight = log_weights(self.n_periods)
         enough = threshold - (SLACK if len(self.terms) > 1 else 0.0)
         size = 1 + MOST_AT_ONCE // max(self.n_periods, 1)
         for first in range(1, self.n_periods + 1, size):
             ends = np.arange(first, min(first + size, self.n_periods + 1))
-            inside = np.where(start < ends[:, None], weight, -np.inf)
-            likely = inside + self._likely(bound, sign, ends)
-            for k in np.flatnonzero(np.logaddexp.reduce(likely, axis=1) >= enough):
-                chosen = np.arange(ends[k])
+            for end in ends[self._total(bound, sign, ends, weight) >= enough]:
+                chosen = np.arange(end)
                 if len(self.terms) > 1:
-                    order = np.argsort(-likely[k, chosen], kind="stable")
+                    likely = self._likely(bound, sign, np.array([end]))[0] + weight
+                    order = np.argsort(-likely[chosen], kind="stable")
                     chosen = np.sort(order[:MOST_WINDOWS])
-                log_e = weight[chosen] + self._exactly(bound, sign, chosen, int(ends[k]))
+                log_e = weight[chosen] + self._exactly(bound, sign, chosen, int(end))
                 if np.logaddexp.reduce(log_e) >= threshold:
-                    return int(ends[k]) - 1, int(chosen[np.argmax(log_e)])
+                    return int(end) - 1, int(chosen[np.argmax(log_e)])
         return None
+
+    def _total(self, bound: float, sign: float, ends: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """About the most evidence of all windows together, by their end."""
+        if len(self.terms) == 1:
+            tally, share = self._single(bound, sign)
+            if tally.amounts and not tally.trials.any():
+                capital = tally._log_capital(share)
+                begun = np.logaddexp.accumulate(weight[:, None] - capital[:-1], axis=0)
+                return log_mixture(capital[ends] + begun[ends - 1])
+        inside = np.where(np.arange(self.n_periods) < ends[:, None], weight, -np.inf)
+        return np.logaddexp.reduce(inside + self._likely(bound, sign, ends), axis=1)
 
     def _exactly(self, bound: float, sign: float, start: np.ndarray, end: int) -> np.ndarray:
         """Evidence of windows with one end."""
@@ -460,58 +490,45 @@ class Sum:
             variance += (ci * (term.high - term.low)) ** 2 * error
         return np.maximum(b - total, 0.0) ** 2 / (2.0 * np.maximum(variance, 1e-300))
 
-    def interval(self, error: float) -> tuple[float, float]:
-        """Values that neither direction has evidence of 2/error against, over all rows."""
-        if np.isnan(value := self.value()):
+    def interval(self, error: float, end: int | None = None) -> tuple[float, float]:
+        """Values that neither direction has evidence of 2/error against, of rows before `end`."""
+        end = self.n_periods if end is None else end
+        if np.isnan(self.value(end)):
             return np.nan, np.nan
-        return self._end(value, -1.0, error), self._end(value, 1.0, error)
+        return self._limit(-1.0, error, end), self._limit(1.0, error, end)
 
-    def _end(self, value: float, sign: float, error: float) -> float:
-        """The end of the interval from `value` on, upward if sign is 1."""
-        threshold, end = np.log(2.0 / error), self.n_periods
-        if len(self.terms) == 1 and not self.below.any():
-            (c,), (term,) = sign * self.above, self.terms
-            tally = term.tally if c >= 0 else term.tally.mirrored
-            share = _largest(
-                lambda q: float(tally.against_each(np.array([q]), 0, end)[0]), threshold
-            )
-            rate = float(term.value(np.array(share if c >= 0 else 1.0 - share)))
-            return float(self.above[0] * rate + self.constant)
-        if not self.below.any():
-            c, _ = self._claim(0.0, sign)
-            slopes = SLOPES / self._error(c, 0, end)
-            pairs = zip(self._curves(c, 0, end), c, strict=True)
-            lost = sum(curve.conjugate(slopes * ci) for curve, ci in pairs if ci != 0)
-            needed = threshold * (1.0 if self.apart else float((c != 0).sum()))
-            highest = float(((needed + lost) / slopes).min())
-            values = [term.value(np.array([0.0, 1.0])) for term in self.terms]
-            most = sum(max(ci * v) for ci, v in zip(c, values, strict=True))
-            return sign * min(highest, float(most)) + self.constant
-
-        def odds(q: float) -> float:  # values from 0 on
-            return value * q / (1.0 - q) if value > 0 else q / (1.0 - q)
-
+    def _limit(self, sign: float, error: float, end: int) -> float:
+        """The upper limit of the interval if sign is 1, else the lower one."""
+        ends = np.array([term.value(np.array([0.0, 1.0])) for term in self.terms])
+        least, most = np.sort(self.above[:, None] * ends, axis=1).sum(axis=0) + self.constant
+        of_ratio = self.below.any()
         curves: dict[bytes, list[EvidenceCurve]] = {}
 
-        def evidence(q: float) -> float:
-            bound = odds(q if sign > 0 else 1.0 - q)
-            c, b = self._claim(bound, sign)
-            key = (c >= 0).tobytes()
-            if key not in curves:
-                curves[key] = self._curves(c, 0, end)
-            return self._dual(curves[key], c, b, self._error(c, 0, end))
+        def value(q: float) -> float:
+            if of_ratio:
+                return q / (1.0 - q) if least >= 0 else float(np.tan(np.pi * (q - 0.5)))
+            return least + (most - least) * q
 
-        share = _largest(evidence, threshold)
+        def evidence(q: float) -> float:
+            bound = value(q if sign > 0 else 1.0 - q)
+            return self.against(bound, sign, 0, end, curves)
+
+        share = _largest(evidence, np.log(2.0 / error))
         share = share if sign > 0 else 1.0 - share
-        return np.inf if share >= 1.0 - 1e-9 else odds(share)
+        if of_ratio and not 1e-9 < share < 1.0 - 1e-9:  # nothing is known of this end
+            return np.inf if share > 0.5 else 0.0 if least >= 0 else -np.inf
+        return float(value(share))
 
 
 def _largest(evidence: Callable[[float], float], threshold: float) -> float:
     """Largest share in [0, 1] against which the evidence, that grows, is below the threshold."""
-    low, high = 0.0, 1.0
-    if evidence(1.0 - 1e-12) < threshold:
+
+    def excess(share: float) -> float:
+        return float(np.clip(evidence(share) - threshold, -threshold, threshold))
+
+    if excess(1.0 - SHARE_ERROR) < 0:
         return 1.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if evidence(middle) < threshold else (low, middle)
-    return high
+    if excess(SHARE_ERROR) >= 0:
+        return SHARE_ERROR
+    root = brentq(excess, SHARE_ERROR, 1.0 - SHARE_ERROR, xtol=SHARE_ERROR)
+    return float(root) + SHARE_ERROR

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time as clock
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,34 +16,48 @@ import pandas as pd
 from skbandit.evaluation._guaranteed import read_range
 from skbandit.evaluation._monitor._counts import Counts, places_of, plain
 from skbandit.evaluation._monitor._lines import GoalLine, Watched
-from skbandit.evaluation._monitor._units import Unit, read_claims, read_goal
+from skbandit.evaluation._monitor._rows import CLOCK_ERROR, as_rows, listed, read_when, seconds
+from skbandit.evaluation._monitor._units import read_claims, read_goal
 from skbandit.evaluation._rate_report import ALL
-from skbandit.logs import read_times
 from skbandit.measure import (
     MISSING,
     Columns,
     Data,
     Rows,
     check_classes,
+    check_groups,
     columns_of_selections,
     distinct,
     encode_classes,
     flatten_constraints,
     positive_is_known,
+    refuse_alike,
 )
 from skbandit.utils._trials import labels_of_groups
-from skbandit.utils._validation import check_row_weights, finite, first_few, warn, warn_if_reordered
+from skbandit.utils._validation import (
+    as_labels,
+    check_row_weights,
+    finite,
+    first_few,
+    warn,
+    warn_if_reordered,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-CLOCK_ERROR = 60.0
-"""Seconds by which clocks may differ."""
+REPORTED = (
+    "goal", "on", "n_rows", "n_labeled", "value", "ci_low", "ci_high", "bound", "verdict", "since",
+    "note",
+)  # fmt: skip
+"""Columns of a report."""
 
-LATEST = 9e9
-"""Seconds since 1970 that are no time of this kind; milliseconds are beyond."""
+TYPES = {"n_rows": "int64", "n_labeled": "Int64", "since": "datetime64[ns]"} | dict.fromkeys(
+    ("value", "ci_low", "ci_high", "bound"), "float64"
+)
+"""Of columns that are not text."""
 
-VERSION = 1
+VERSION = 2
 """Of the state as JSON."""
 
 
@@ -127,8 +143,8 @@ class GoalMonitor:
         self.by = (by,) if isinstance(by, str) else tuple(by or ())
         self.pos_label = plain(pos_label)
         self.labels = None if labels is None else tuple(map(plain, np.asarray(labels, object)))
-        self.within = None if within is None else _seconds(within, "within")
-        self.period = _seconds(period, "period")
+        self.within = None if within is None else seconds(within, "within")
+        self.period = seconds(period, "period")
         if not self.period > 0:
             raise ValueError(f"period={period!r} must be positive.")
         bounds = {name: read_range(pair) for name, pair in (ranges or {}).items()}
@@ -136,6 +152,7 @@ class GoalMonitor:
         self._units, self._claims = read_claims(self.goals, self.ranges)
         self._counts = Counts()
         self._open: dict[Any, dict[str, Any]] = {}
+        self._past: OrderedDict[Any, float] = OrderedDict()
         self._classes: list[Any] = []
         self._decisions: list[Any] = list(self.labels or ())
         self._now = -np.inf
@@ -197,7 +214,8 @@ class GoalMonitor:
         time : datetime, number or array of these, default=None
             When rows were decided, in seconds since 1970 or datetimes; None is now.
         id : array-like of shape (n_rows,), default=None
-            Names of rows whose labels come later. A name is remembered until its label comes.
+            Names of rows, each text or a number; rows that have none are never repeated. A name is
+            remembered until its label comes, and for two periods.
         groups : array-like of shape (n_rows,), default=None
             Rows of one value are dependent, as those of one person: those in one period count as
             one, by their mean.
@@ -218,8 +236,10 @@ class GoalMonitor:
         UserWarning
             If ids are repeated, which count once, or times are in the future.
         """
-        n = len(np.asarray(decided, dtype=object))
-        at = self._times(time, n)
+        warn_if_reordered({"decided": decided, "y_true": y_true, "attributes": attributes})
+        choices = listed(decided, "decided")
+        n = len(choices)
+        at = read_when(time, n)
         table = Columns.read(attributes, None, n).frame
         if outcomes is not None:
             table = table.assign(**Columns.read(outcomes, None, n, "outcomes").frame)
@@ -230,21 +250,36 @@ class GoalMonitor:
         weight = None
         if sample_weight is not None:
             weight = check_row_weights(sample_weight, n, "sample_weight") if n else np.zeros(0)
-        rows = pd.DataFrame({"decided": pd.Series(np.asarray(decided, object), dtype=object)})
-        rows["label"] = pd.Series([None] * n if y_true is None else _listed(y_true), dtype=object)
-        rows["time"], rows["id"] = at, None if id is None else pd.Series(_listed(id), dtype=object)
+        rows = pd.DataFrame({"decided": pd.Series(choices, dtype=object)})
+        for column, name, values in (("label", "y_true", y_true), ("id", "id", id)):
+            given = [None] * n if values is None else listed(values, name, n)
+            rows[column] = pd.Series(given, dtype=object)
+        rows["time"] = at
         rows["person"] = None if people is None else people.to_numpy(dtype=object)
         rows["weight"] = weight
-        if id is not None:
-            again = rows["id"].duplicated() | rows["id"].isin(list(self._open))
-            if again.any():
-                warn(
-                    f"{again.sum()} of {n} ids are repeated, such as {rows['id'][again].iloc[0]!r}:"
-                    " the first row of each counts.",
-                    UserWarning,
-                )
-                rows, table = rows[~again.to_numpy()], table[~again.to_numpy()]
-        self._take(rows.reset_index(drop=True), table.reset_index(drop=True), arrival=None)
+        again = rows["id"].notna() & (rows["id"].duplicated() | rows["id"].map(self._knows))
+        if again.any():
+            warn(
+                f"{again.sum()} of {n} ids are repeated, such as {rows['id'][again].iloc[0]!r}: "
+                "the first row of each counts.",
+                UserWarning,
+            )
+        rows, table = (part[~again.to_numpy()].reset_index(drop=True) for part in (rows, table))
+        self._take(rows, table, arrival=None)
+        closed = (name for name in rows["id"].dropna() if name not in self._open)
+        self._forget(closed, float(at.max(initial=-np.inf)))
+
+    def _knows(self, name: Any) -> bool:
+        """Whether a name is remembered."""
+        return name in self._open or name in self._past
+
+    def _forget(self, names: Iterable[Any], when: float) -> None:
+        """Keep names, of rows that are closed, for two more periods only."""
+        for name in names:
+            self._open.pop(name, None)
+            self._past.setdefault(name, when)
+        while self._past and next(iter(self._past.values())) < self._now - 2 * self.period:
+            self._past.popitem(last=False)
 
     def update_labels(self, id: Any, y_true: ArrayLike, *, time: Any = None) -> None:
         """Count labels of rows that were decided before.
@@ -265,23 +300,21 @@ class GoalMonitor:
             out. Or if labels came before their decisions: they count as of the decision.
         """
         warn_if_reordered({"id": id, "y_true": y_true, "time": time})
-        ids, labels = _listed(id), _listed(y_true)
-        if len(ids) != len(labels):
-            raise ValueError(f"y_true has {len(labels)} entries for {len(ids)} ids.")
-        at = self._times(time, len(ids))
+        ids = listed(id, "id")
+        labels = listed(y_true, "y_true", len(ids))
+        at = read_when(time, len(ids))
         self._expire(float(at.max(initial=-np.inf)))
-        first: dict[Any, tuple[Any, float]] = {}
+        first: dict[Any, dict[str, Any]] = {}
         for name, label, when in zip(ids, labels, at.tolist(), strict=True):
             if label is not None and name in self._open and name not in first:
-                first[name] = label, when
-        strange = sum(label is not None for label in labels) - len(first)
-        if strange:
+                first[name] = self._open[name] | {"label": label, "came": when}
+        if strange := sum(label is not None for label in labels) - len(first):
             warn(
                 f"{strange} of {len(ids)} ids are unknown, repeated, or were labeled before: their "
                 "labels are left out.",
                 UserWarning,
             )
-        early = [i for i, (_, when) in first.items() if when < self._open[i]["time"] - CLOCK_ERROR]
+        early = [i for i, row in first.items() if row["came"] < row["time"] - CLOCK_ERROR]
         if early:
             warn(
                 f"{len(early)} labels came before their decisions, such as that of id "
@@ -289,42 +322,20 @@ class GoalMonitor:
                 UserWarning,
             )
         if first:
-            records = [self._open[name] | {"label": label} for name, (label, _) in first.items()]
-            arrival = [max(when, self._open[name]["time"]) for name, (_, when) in first.items()]
-            self._take(*_as_rows(records), arrival=np.array(arrival))
-            for name in first:
-                del self._open[name]
-
-    def _times(self, time: Any, n: int) -> np.ndarray:
-        """Seconds since 1970 of each row."""
-        if time is None:
-            return np.full(n, clock.time())
-        single = isinstance(time, str) or np.ndim(time) == 0
-        values = [pd.Timestamp(time)] if isinstance(time, str) else [time] if single else time
-        at = read_times(values, 1 if single else n) if n else np.zeros(0)
-        at = np.broadcast_to(at, n).astype(float)
-        if np.abs(at).max(initial=0.0) > LATEST:
-            raise ValueError(f"time {at[np.abs(at).argmax()]:g} is not in seconds since 1970.")
-        ahead = at.max(initial=-np.inf) - clock.time()
-        if ahead > CLOCK_ERROR:
-            warn(
-                f"times are up to {pd.Timedelta(ahead, 's')} in the future: check that they are in "
-                "seconds since 1970, or datetimes, which are read in UTC without a time zone.",
-                UserWarning,
-            )
-        return at
+            arrival = np.array([max(row["came"], row["time"]) for row in first.values()])
+            self._take(*as_rows(list(first.values())), arrival=arrival)
+            self._forget(first, float(arrival.max()))
 
     def _expire(self, now: float) -> None:
-        """Count rows as failures whose time for a label has passed."""
-        self._now = max(self._now, now)
+        """Count rows as failures whose time for a label has passed, by no clock of the future."""
+        self._now = max(self._now, min(now, clock.time() + CLOCK_ERROR))
         if self.within is None:
             return
         late = [i for i, row in self._open.items() if row["time"] + self.within < self._now]
         if late:
-            rows, table = _as_rows([self._open[name] for name in late])
+            rows, table = as_rows([self._open[name] for name in late])
             self._take(rows, table, arrival=rows["time"].to_numpy() + self.within, failed=True)
-            for name in late:
-                del self._open[name]
+            self._forget(late, self._now)
 
     def _take(
         self,
@@ -343,8 +354,14 @@ class GoalMonitor:
         when = rows["time"].to_numpy(dtype=float) if arrival is None else arrival
         period = np.floor(when / self.period).astype(np.int64)
         of_decision = np.floor(rows["time"].to_numpy(dtype=float) / self.period).astype(np.int64)
-        classes, decisions = self._with_labels(rows)
+        if rows["decided"].isna().any():
+            raise ValueError("decided has missing values: every row needs a decision.")
+        classes, decisions = self._with_labels(
+            distinct(rows["label"], "label"), distinct(rows["decided"], "decided")
+        )
         data, decided = self._data(rows, table, classes, decisions)
+        if [classes, decisions] != [self._classes, self._decisions]:
+            self._begin(self._counts, data)
         weighted = rows["weight"].notna().any()
         person = rows["person"].to_numpy() if rows["person"].notna().any() else None
         new, places = Counts(), data.train.columns
@@ -358,7 +375,7 @@ class GoalMonitor:
                 largest *= self._largest(name) if name else 1.0
             counted = unit.counted and not weighted and unit.atom.weight is None
             for of in unit.classes(data):
-                share, weight = self._shares(unit, of, data, decided, failed)
+                share, weight = (unit.failures if failed else unit.shares)(of, data, decided)
                 if weight.max(initial=0.0) > largest:
                     raise ValueError(
                         f"{unit.atom!r}: a weight of {weight.max():g} is above its end in ranges=."
@@ -372,6 +389,7 @@ class GoalMonitor:
             else:
                 where = places_of(columns, unit.columns, self.by, of_decision)
             new.add_seen(number, where, labeled, made, 1)
+        self._check_groups(new)
         if first:
             self._keep_open(rows, table)
         self._classes, self._decisions = classes, decisions
@@ -379,23 +397,29 @@ class GoalMonitor:
         if person is not None:
             self._counts.close(int(period.max()))
 
-    def _shares(
-        self, unit: Unit, of: Any, data: Data, decided: np.ndarray, failed: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Shares and weights of a unit; of rows without a label, those of the worst one."""
-        if not failed:
-            return unit.shares(of, data, decided)
-        bad = -1.0 if unit.atom.kind.greater_is_better else 1.0
-        best, share, weight = np.full(len(decided), -np.inf), *np.zeros((2, len(decided)))
-        for code in range(len(data.classes)):
-            train = Rows(data.train.columns, np.full(len(decided), code), data.train.weight)
-            x, w = unit.shares(of, replace(data, train=train), decided)
-            harm = np.where(w > 0, bad * (x - 0.5), 0.0)
-            worse = harm > best
-            best, share, weight = (
-                np.where(worse, new, old) for new, old in ((harm, best), (x, share), (w, weight))
-            )
-        return share, weight
+    def _begin(self, counts: Counts, data: Data) -> None:
+        """Count rows so far for the classes that are new, of which they are not."""
+        if self._decisions:
+            before = self._known(self._classes, self._decisions)
+            for number, unit in enumerate(self._units):
+                for label in unit.classes(data):
+                    if label not in unit.classes(before):
+                        counts.begin(number, label)
+
+    def _known(self, classes: list[Any], decisions: list[Any]) -> Data:
+        """No rows, with these classes and decisions."""
+        empty = pd.DataFrame({"decided": [], "label": [], "weight": []}, dtype=object)
+        return self._data(empty, pd.DataFrame(), classes, decisions)[0]
+
+    def _check_groups(self, new: Counts) -> None:
+        """Refuse groups by amounts, and one that is written in two ways."""
+        if new.seen.keys() <= self._counts.seen.keys():
+            return
+        keys = list(self._counts.seen | new.seen)
+        for number, unit in enumerate(self._units):
+            groups = dict.fromkeys(key[2] for key in keys if key[0] == number)
+            check_groups(unit.columns, groups, repr(unit.atom))
+        check_groups(self.by, dict.fromkeys(key[3] for key in keys if key[3]), "by")
 
     def _largest(self, name: str) -> float:
         if name not in self.ranges:
@@ -405,20 +429,20 @@ class GoalMonitor:
             )
         return self.ranges[name][1]
 
-    def _with_labels(self, rows: pd.DataFrame) -> tuple[list[Any], list[Any]]:
+    def _with_labels(
+        self, classes: Iterable[Any], decisions: Iterable[Any]
+    ) -> tuple[list[Any], list[Any]]:
         """Classes and decisions so far, with those of new rows."""
-        if rows["decided"].isna().any():
-            raise ValueError("decided has missing values: every row needs a decision.")
-        parts = [self._classes, self._decisions]
-        merged = []
-        for part, name in zip(parts, ("label", "decided"), strict=True):
-            new = [plain(label) for label in distinct(rows[name], name)]
-            merged.append([*part, *(label for label in new if label not in part)])
-        strange = [x for x in [*merged[0], *merged[1]] if self.labels and x not in self.labels]
-        if strange:
+        merged = [
+            list(dict.fromkeys([*part, *map(plain, new)]))
+            for part, new in ((self._classes, classes), (self._decisions, decisions))
+        ]
+        every = list(dict.fromkeys(merged[0] + merged[1]))
+        if strange := [x for x in every if self.labels and x not in self.labels]:
             raise ValueError(
                 f"there is {strange[0]!r}, not among labels=[{first_few(self.labels or ())}]."
             )
+        refuse_alike(every, "decided and y_true have", "which would be two labels")
         return merged[0], merged[1]
 
     def _data(
@@ -446,13 +470,12 @@ class GoalMonitor:
         numbers = [label for label in labels if not isinstance(label, str)]
         if numbers and positive_is_known(numbers):
             return 1
-        atoms = [unit.atom for unit in self._units if unit.counted]
-        needed = [atom for atom in atoms if atom.needs_pos_label]
-        if needed:
-            raise ValueError(
-                f"{needed[0]!r} is the rate of one class, and the labels are "
-                f"[{first_few(labels)}]: choose it with pos_label=."
-            )
+        for unit in self._units:
+            if unit.counted and unit.atom.needs_pos_label:
+                raise ValueError(
+                    f"{unit.atom!r} is the rate of one class, and the labels are "
+                    f"[{first_few(labels)}]: choose it with pos_label=."
+                )
         return labels[0] if labels else None
 
     def _keep_open(self, rows: pd.DataFrame, table: pd.DataFrame) -> None:
@@ -485,22 +508,28 @@ class GoalMonitor:
             A new one; these are not changed.
         """
         others = [others] if isinstance(others, GoalMonitor) else list(others)
-        total = GoalMonitor.from_dict(self.to_dict(), goals=self.goals)
+        total = deepcopy(self)
         for other in others:
             mine, theirs = (monitor._settings() for monitor in (self, other))
-            for name, value in mine.items():
-                if theirs[name] != value:
-                    raise ValueError(
-                        f"the monitors differ in {name}: {value!r:.200} and {theirs[name]!r:.200}."
-                    )
-            if twice := sorted(map(str, total._open.keys() & other._open.keys())):
-                raise ValueError(f"id {twice[0]!r} waits for its label in two monitors.")
-            total._counts.absorb(other._counts)
+            for name in [name for name in mine if mine[name] != theirs[name]][:1]:
+                raise ValueError(
+                    f"the monitors differ in {name}: {mine[name]!r:.200} and {theirs[name]!r:.200}."
+                )
+            if twice := [name for name in (*other._open, *other._past) if total._knows(name)]:
+                raise ValueError(
+                    f"{len(twice)} rows are in two monitors, such as id {twice[0]!r}: send each "
+                    "row to one."
+                )
+            labels = total._with_labels(other._classes, other._decisions)
+            total._check_groups(other._counts)
+            more = deepcopy(other._counts)
+            if labels[1]:
+                total._begin(total._counts, data := total._known(*labels))
+                other._begin(more, data)
+            total._counts.absorb(more)
             total._open |= other._open
-            for labels, more in (
-                (total._classes, other._classes), (total._decisions, other._decisions)
-            ):  # fmt: skip
-                labels += [label for label in more if label not in labels]
+            total._past |= other._past
+            total._classes, total._decisions = labels
             total._now = max(total._now, other._now)
         periods = total._counts.periods
         if periods:
@@ -534,18 +563,21 @@ class GoalMonitor:
             "classes": list(self._classes),
             "decisions": list(self._decisions),
             "now": None if self._now == -np.inf else self._now,
-            "counts": self._counts.to_list(),
+            "counts": self._counts.to_list(["rows", "seen", "amounts"]),
             "open": {
                 "rows": [[name, dict(row)] for name, row in self._open.items()],
-                "people": self._counts.people_to_list(),
+                "people": self._counts.to_list(["people"]),
+                "past": list(map(list, self._past.items())),
             },
         }
         try:
-            json.dumps(d)
-        except TypeError as error:  # of a label, a group, an id or an attribute
+            same = json.loads(json.dumps(d, allow_nan=False)) == d
+        except (TypeError, ValueError) as error:  # of a label, a group, an id or an attribute
             raise TypeError(
-                f"pass text or numbers, as JSON does not hold others: {error}"
+                f"pass text or finite numbers, as JSON does not hold others: {error}"
             ) from error
+        if not same:
+            raise TypeError("pass text or finite numbers as ids and groups, not tuples.")
         return d
 
     @classmethod
@@ -580,14 +612,17 @@ class GoalMonitor:
             monitor = cls(goals, **settings)
             if monitor._settings()["goals"] != [list(pair) for pair in texts]:
                 raise ValueError("the goals are others.")
-            monitor._classes, monitor._decisions = list(d["classes"]), list(d["decisions"])
+            monitor._classes = as_labels(d["classes"], "classes")
+            monitor._decisions = as_labels(d["decisions"], "decisions")
             monitor._now = -np.inf if d["now"] is None else finite(d["now"], "now")
             rows, people = d["open"]["rows"], d["open"]["people"]
             monitor._open = {name: dict(row) for name, row in rows}
+            past = d["open"].get("past", ())
+            monitor._past.update((name, finite(when, "past")) for name, when in past)
             for row in monitor._open.values():
                 finite(row["time"], "time")
                 row["decided"], row["person"], row["weight"], dict(row["attributes"])
-            monitor._counts = Counts.from_list(d["counts"], people)
+            monitor._counts = Counts.from_list([*d["counts"], *people])
             n_units = len(monitor._units)
             for table in vars(monitor._counts).values():
                 if any(not 0 <= key[0] < n_units for key in table):
@@ -626,36 +661,17 @@ class GoalMonitor:
             raise ValueError(f"by={by!r} must be by={list(self.by)} of the monitor.")
         lines = self._lines()
         rows = [self._row(*line) for line in lines if line[0].by or not wanted]
+        empty = {"on": ALL, "n_rows": 0, "verdict": "undecided", "note": "no row counts in it yet"}
         begun = {line.claim for line, _ in lines}
-        rows += [
-            {
-                "goal": claim.constraint.label,
-                "on": ALL,
-                "n_rows": 0,
-                "bound": claim.constraint.bound,
-            }
-            | {"verdict": "undecided", "note": "no row counts in it yet"}
-            for claim in self._claims
-            if claim not in begun
-        ]
-        columns = [
-            "goal", "on", "n_rows", "n_labeled", "value", "ci_low", "ci_high", "bound", "verdict",
-            "since", "note",
-        ]  # fmt: skip
-        numbers = ["value", "ci_low", "ci_high", "bound"]
-        types = dict.fromkeys(numbers, "float64") | {
-            "n_rows": "int64",
-            "n_labeled": "Int64",
-            "since": "datetime64[ns]",
-        }
-        return pd.DataFrame(rows, columns=columns).astype(types)
+        for goal in [claim.constraint for claim in self._claims if claim not in begun]:
+            rows.append({"goal": goal.label, "bound": goal.bound} | empty)
+        return pd.DataFrame(rows, columns=list(REPORTED)).astype(TYPES)
 
     def _lines(self) -> list[tuple[GoalLine, float]]:
         """All that is watched, with the evidence that an alarm needs."""
         if not self._decisions:
             return []
-        empty = pd.DataFrame({"decided": [], "label": [], "weight": []}, dtype=object)
-        data, _ = self._data(empty, pd.DataFrame(), self._classes, self._decisions)
+        data = self._known(self._classes, self._decisions)
         watched = Watched(self._units, self._claims, self._counts, data)
         lines = watched.lines()
         return list(zip(lines, watched.thresholds(lines, self.false_alarms), strict=True))
@@ -699,7 +715,8 @@ class GoalMonitor:
         -------
         DataFrame
             A row per period: its beginning as `time`, `value`, `ci_low`, `ci_high`, `bound`, and
-            whether there was an `alarm` by then.
+            whether there was an `alarm` by then. ``attrs["since"]`` is since when the goal is
+            violated.
         """
         lines = [
             (line, threshold)
@@ -712,45 +729,16 @@ class GoalMonitor:
         bound, sign = line.claim.constraint.bound, line.claim.sign
         alarm = line.sum.alarm(bound, sign, threshold)
         for number in range(len(self._counts.periods)):
-            sums = line.sum.until(number + 1)
-            low, high = sums.interval(self.false_alarms)
+            value = line.sum.value(number + 1)
+            interval = line.sum.interval(self.false_alarms, number + 1)
             raised = alarm is not None and alarm[0] <= number
-            rows.append((self._start(number), sums.value(), low, high, bound, raised))
+            rows.append((self._start(number), value, *interval, bound, raised))
         columns = ["time", "value", "ci_low", "ci_high", "bound", "alarm"]
         table = pd.DataFrame(rows, columns=columns)
-        table.attrs = {"goal": line.claim.constraint.label, "on": line.on}
+        since = None if alarm is None else self._start(alarm[1])
+        table.attrs = {"goal": line.claim.constraint.label, "on": line.on, "since": since}
         return table
 
     def _start(self, number: int) -> pd.Timestamp:
         """Beginning of one of the periods of which anything is known."""
         return pd.Timestamp(self._counts.periods[number] * self.period, unit="s")
-
-
-def _listed(values: Any) -> list[Any]:
-    """Plain scalars, None where they are missing."""
-    return [plain(value) for value in values]
-
-
-def _as_rows(records: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Kept rows as `update` makes them."""
-    rows = pd.DataFrame(
-        {
-            name: pd.Series([record.get(name) for record in records], dtype=object)
-            for name in ("decided", "label", "person", "weight")
-        }
-    )
-    rows["time"] = [float(record["time"]) for record in records]
-    attributes = [record["attributes"] for record in records]
-    return rows, pd.DataFrame(attributes, index=range(len(records))).infer_objects()
-
-
-def _seconds(value: Any, name: str) -> float:
-    """A length of time in seconds; a number is of seconds."""
-    if isinstance(value, int | float | np.number):
-        return finite(value, name)
-    try:
-        return float(pd.Timedelta(value).total_seconds())
-    except ValueError as error:
-        raise ValueError(
-            f"{name}={value!r} is no length of time, such as '1D', '60D' or seconds ({error})."
-        ) from error

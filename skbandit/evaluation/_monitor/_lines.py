@@ -8,6 +8,7 @@ from itertools import permutations, product
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaln
 
 from skbandit.evaluation._monitor._counts import Counts, Key
 from skbandit.evaluation._monitor._evidence import Sum, Term
@@ -17,10 +18,7 @@ from skbandit.measure import Data
 from skbandit.rates._kinds import ClassSlot, Slot
 
 NEVER = 0.01
-"""Chance of no label below which labels of a decision are said never to come."""
-
-SURE = 0.999
-"""Share of labels above which it counts as this."""
+"""Chance of no label, if labels came for any decision alike, below which they never come."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +100,7 @@ class Watched:
                 groups = list(permutations(members, grouped[1]))
             classes: list[tuple[Any, ...]] = [()]
             if (several := rate.over_classes) is not None:
-                slot, size = several
-                labels = [
-                    x for x in slot.labels(self.data.classes, self.data.decisions)
-                    if x is not None and x in self.data.decisions
-                ]  # fmt: skip
-                classes = list(permutations(labels, size))
+                classes = list(permutations(self._classes(pieces), several[1]))
             cells = [cell for cell in product(classes, groups) if self._has_rows(pieces, cell, by)]
             if rate.summary == "mean" and cells:
                 spread = [(_scaled(piece, len(cells)), *cell) for cell in cells for piece in pieces]
@@ -120,6 +113,11 @@ class Watched:
                 ]
                 filled = [(piece, of, group) for piece in pieces]
                 yield self._line(claim, filled, ", ".join(filter(None, names)), by)
+
+    def _classes(self, pieces: Sequence[Piece]) -> list[Any]:
+        """The classes of a form."""
+        of = [self.units[piece.unit].classes(self.data) for piece in pieces]
+        return next((labels[1:] for labels in of if len(labels) > 1), [])
 
     def _key(self, piece: Piece, of: Any, group: Any, by: tuple[Any, ...]) -> Key:
         atom = self.units[piece.unit].atom
@@ -190,9 +188,10 @@ class Watched:
                 continue
             chance = 0.0
             for period, (rows, _) in places.items():
-                others, labeled = shares[period][0] - rows, shares[period][1]
-                if others > 0:
-                    chance += rows * np.log(1.0 - min(labeled / others, SURE))
+                n, labeled = shares[period]
+                rest = n - rows - labeled
+                chance += gammaln([n - rows + 1, n - labeled + 1]).sum()
+                chance -= gammaln([rest + 1, n + 1]).sum()  # all labels are of other decisions
             if chance < np.log(NEVER):
                 return f"cannot be known: no label for rows decided {decision!r}"
         return ""

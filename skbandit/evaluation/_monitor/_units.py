@@ -18,6 +18,12 @@ from skbandit.rates._kinds import OUTCOME, SPENT, Atom, Cells, ClassSlot, Slot
 
 Range = tuple[float, float]
 
+NO_CLASS = "\0"
+"""A class that no row has, and so what rows count for one that comes later."""
+
+OVERSHOOT = 1e-9
+"""By which weighted amounts may be beyond their range, in units of it."""
+
 _READABLE: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -66,18 +72,19 @@ class Unit:
         return self.atom.kind.compares_with == "label"
 
     def classes(self, data: Data) -> list[Any]:
-        """The classes that it has a rate of; [None] unless it is a form over them."""
-        of = self.atom.of
-        if not isinstance(of, ClassSlot):
+        """The classes that it has a rate of, and None: all rows, or a class that no row has."""
+        if not isinstance(of := self.atom.of, ClassSlot):
             return [None]
         labels = of.labels(data.classes, data.decisions)
-        return [label for label in labels if label is not None and label in data.decisions]
+        return [None, *(x for x in labels if x is not None and x in data.decisions)]
 
     def atoms(self, of: Any, data: Data) -> list[tuple[float, Atom]]:
         """Coefficients and atoms, of one class, without groups."""
+        if of is None:
+            of = NO_CLASS if isinstance(self.atom.of, ClassSlot) else self.atom.of
         atoms = []
         for c, atom in self.terms:
-            atom = replace(atom, group=None, of=atom.of if of is None else of)
+            atom = replace(atom, group=None, of=of)
             if atom.kind == OUTCOME:  # known of the decisions that were made
                 cells = Cells(frozenset((None, d) for d in data.decisions), (), data.decisions)
                 atom = replace(atom, kind=SPENT, cells=cells)
@@ -113,14 +120,29 @@ class Unit:
                 total[counted.rows] += c * share
         except EmptyRateError:
             return total, np.zeros(len(decided))
-        outside = (weight > 0) & ((total < self.low) | (total > self.high))
+        width = self.high - self.low
+        outside = (weight > 0) & (np.abs(total - self.low - width / 2) > width * (0.5 + OVERSHOOT))
         if outside.any():
             row = int(np.argmax(outside))
             raise ValueError(
                 f"{self.atom!r} is {total[row]:g} in row {row}, outside of its range "
                 f"({self.low:g}, {self.high:g}): correct ranges=, which is of all possible values."
             )
-        return (total - self.low) / (self.high - self.low), weight
+        return np.clip((total - self.low) / width, 0.0, 1.0), weight
+
+    def failures(self, of: Any, data: Data, decided: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Shares and weights as with the label that is worst for each row."""
+        bad = -1.0 if self.atom.kind.greater_is_better else 1.0
+        worst, share, weight = np.zeros((3, len(decided)))
+        for code in range(len(data.classes)):
+            rows = replace(data.train, label=np.full(len(decided), code))
+            x, w = self.shares(of, replace(data, train=rows), decided)
+            harm = 1.0 + np.where(w > 0, bad * (x - 0.5), 0.0)
+            worse = harm > worst
+            share, weight, worst = (
+                np.where(worse, new, old) for new, old in ((x, share), (w, weight), (harm, worst))
+            )
+        return share, weight
 
 
 @dataclass(frozen=True, eq=False)

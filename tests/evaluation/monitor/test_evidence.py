@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from skbandit.evaluation._guaranteed import WeightedShares
-from skbandit.evaluation._monitor._evidence import Sum, Tally, Term, log_evidence
+from skbandit.evaluation._monitor._evidence import Sum, Tally, Term, log_evidence, log_weights
 from tests.tiers import first
 
 ALARM = np.log(20)
@@ -126,8 +126,23 @@ def test_interval_ends_where_evidence_begins(claim):
     assert claim.against(low, -1.0, 0, 1) == pytest.approx(np.log(40), abs=1e-6)
 
 
+def test_interval_of_a_ratio_that_may_be_negative():
+    terms = tuple(Term(tally([S], [n])) for S, n in ((60, 300), (210, 700), (270, 1000)))
+    claim = Sum(terms, np.array([1.0, -1.0, 0.0]), np.array([0.0, 0.0, 1.0]), 0.0, 0.0)
+    low, high = claim.interval(0.05)
+    assert claim.value() == pytest.approx(-0.1 / 0.27) and low < claim.value() < high
+    assert claim.against(high, 1.0, 0, 1) == pytest.approx(np.log(40), abs=1e-6)
+    assert claim.against(low, -1.0, 0, 1) == pytest.approx(np.log(40), abs=1e-6)
+
+
 def test_f1_is_a_share():
     assert rate([60], [100], of_f1=True).value() == pytest.approx(2 * 60 / (2 * 60 + 40))
+
+
+def test_weights_of_beginnings_sum_to_one():
+    weight = np.exp(log_weights(10**6))
+    assert 0.99 < weight.sum() <= 1 and (np.diff(weight) < 0).all()
+    np.testing.assert_allclose(weight[:20], np.exp(log_weights(20)))
 
 
 # --- alarms ------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from skbandit.rates import (
     each,
     error_rate,
     f1,
+    false_positive_rate,
     g_mean_at_least,
     mean,
     negative_rate,
@@ -116,6 +117,44 @@ def test_rows_in_one_call_or_several_servers_or_one_by_one():
     pd.testing.assert_frame_equal(single.report(), few.report(), check_exact=True)
 
 
+LATER = [
+    each(positive_rate, of="decisions") <= 0.9,
+    each(false_positive_rate, of="classes") <= 0.9,
+    mean(recall, of="classes") >= 0.1,
+    ratio(negative_rate, of="classes") >= 0.1,
+]
+
+
+@pytest.mark.parametrize("people", [False, True])
+def test_a_class_that_comes_later_counts_from_the_beginning(people):
+    decided = np.array(list("ab" * 10 + "cacb" * 5))
+    y = np.array(list("aabb" * 5 + "cbac" * 5))
+    site = pd.DataFrame({"site": np.tile(["n", "s", "s"], 14)[:40]})
+    who = np.arange(40) // 2
+    parts = [slice(0, 20), slice(20, 30), slice(30, 40)]
+
+    def counted(monitor, *rows):
+        for part in rows:
+            groups = who[part] if people else None
+            monitor.update(decided[part], y[part], attributes=site[part], time=T0, groups=groups)
+        return monitor
+
+    once, several, *servers = (GoalMonitor(LATER, by="site") for _ in range(5))
+    expected = counted(once, slice(0, 40)).report()
+    on_all = expected[expected["on"].isin(list("abc"))].iloc[:3]
+    np.testing.assert_allclose(on_all["value"], [0.375, 0.375, 0.25])
+    counted(several, *parts)
+    for k, server in enumerate(servers):
+        counted(server, parts[k])
+    restored = [GoalMonitor.from_dict(json.loads(json.dumps(m.to_dict()))) for m in servers]
+    for order in ([0, 1, 2], [2, 1, 0]):
+        merged = restored[order[0]].merge(restored[k] for k in order[1:])
+        for monitor in (several, merged):
+            report = monitor.report().sort_values(["goal", "on"], ignore_index=True)
+            wanted = expected.sort_values(["goal", "on"], ignore_index=True)
+            pd.testing.assert_frame_equal(report, wanted, rtol=1e-9)  # sums in another order
+
+
 def test_json_round_trip():
     rows = stream()
     monitor = watch(by="sex", within="30D", labels=[0, 1])
@@ -191,6 +230,8 @@ def test_an_alarm_names_goal_group_and_day():
     history = monitor.history("each(recall, by='site') >= 0.85", "s")
     assert len(history) == 60 and history["alarm"].iloc[-1]
     assert not history["alarm"].iloc[:30].any()
+    ends = ["value", "ci_low", "ci_high"]
+    assert history.iloc[-1][ends].tolist() == report.loc["s", ends].tolist()
 
 
 def test_false_alarms_over_all_goals():
@@ -264,6 +305,39 @@ def test_rows_in_another_order_are_told(name):
         monitor.update(rows["y_true"], **passed)
 
 
+def test_ids_are_remembered_after_their_label():
+    now = pd.Timestamp.now("UTC").floor("1D")
+    monitor = GoalMonitor(accuracy() >= 0.5)
+    monitor.update([1, 0], id=["a", "b"], time=now - 60 * DAY)
+    monitor.update_labels(["a"], [1], time=now - 3 * DAY)
+    monitor.update([1], [1], id=["c"], time=now - 3 * DAY)  # its label is known at once
+    again = GoalMonitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
+    for watcher in (monitor, again):
+        with pytest.warns(UserWarning, match="3 of 3 ids are repeated, such as 'a'"):
+            watcher.update([1, 0, 1], [0, 0, 0], id=["a", "b", "c"], time=now - 3 * DAY)
+        assert watcher.report().loc[0, ["n_rows", "n_labeled", "value"]].tolist() == [3, 2, 1.0]
+    with pytest.raises(ValueError, match="3 rows are in two monitors, such as id 'b'"):
+        monitor.merge(again)
+    monitor.update([1], id=["d"], time=now)
+    monitor.update([1], [0], id=["e"], time=now)  # what is remembered is of bounded size
+    assert list(monitor._past) == ["e"]
+
+
+def test_rows_without_id_are_no_repeats():
+    monitor = GoalMonitor(accuracy() >= 0.5)
+    monitor.update([1, 1, 1, 0], [None, 1, 1, 1], id=["a", None, np.nan, None], time=T0)
+    assert monitor.report().loc[0, ["n_rows", "n_labeled"]].tolist() == [4, 3]
+    assert list(monitor._open) == ["a"]
+
+
+def test_a_clock_of_the_future_gives_up_no_label():
+    monitor = GoalMonitor(accuracy() >= 0.5, within="10D")
+    monitor.update([1] * 5, id=range(5), time=pd.Timestamp.now("UTC") - DAY)
+    with pytest.warns(UserWarning, match="in the future"):
+        monitor.update([1], id=["z"], time="2099-01-01")
+    assert len(monitor._open) == 6 and monitor.report()["n_labeled"][0] == 0
+
+
 def test_labels_that_do_not_come_in_time_are_failures():
     goals = [accuracy() >= 0.5, error_rate() <= 0.5, precision() >= 0.5, recall() >= 0.5]
     monitor = GoalMonitor(goals, within="10D")
@@ -287,6 +361,11 @@ def test_labels_that_never_come_are_no_number():
     assert report["verdict"].tolist() == ["unknown", "met", "met"]
     assert report.loc[0, ["value", "ci_low", "ci_high"]].isna().all()
     assert report["note"][0] == "cannot be known: no label for rows decided 'refused'"
+    # of 2 of 4 rows, labels are by chance of one decision: 1 in 6; of 5 of 10: 1 in 252
+    for n, verdict in ((2, "undecided"), (5, "unknown")):
+        few = GoalMonitor(accuracy() >= 0.2)
+        few.update([1] * n + [0] * n, [1] * n + [None] * n, time=T0)
+        assert few.report()["verdict"][0] == verdict
     # while none has come, all may still come
     waits = GoalMonitor(goals)
     waits.update(decided, id=range(200), time=T0)
@@ -311,6 +390,16 @@ def test_sampled_labels_are_weighted():
         monitor.update([1], [1], sample_weight=[11.0])
 
 
+def test_weighted_amounts_at_the_end_of_their_range():
+    monitor = GoalMonitor(
+        cost({0: 0, 1: "amount"}) <= 4, ranges={"amount": (0, 5), "sample_weight": (0, 5)}
+    )
+    weight = np.random.default_rng(0).uniform(0.1, 5, 200)
+    monitor.update([1] * 200, attributes={"amount": [5.0] * 200}, sample_weight=weight, time=T0)
+    report = monitor.report()
+    assert report["value"][0] == pytest.approx(5) and report["verdict"][0] == "violated"
+
+
 def test_rows_of_a_person_count_as_one():
     rng = np.random.default_rng(0)
     person = np.repeat(np.arange(100), 20)
@@ -325,8 +414,9 @@ def test_rows_of_a_person_count_as_one():
     assert of_rows["value"] == pytest.approx(of_people["value"])
     assert of_rows["verdict"] == "violated" and of_people["verdict"] == "undecided"
     saved = GoalMonitor.from_dict(json.loads(json.dumps(together.to_dict())))
+    assert saved.to_dict() == together.to_dict()
     saved.update([1], [1], time=T0 + DAY, groups=["x"])
-    assert len(saved.to_dict()["open"]["people"][0][1]) == 1
+    assert len(saved.to_dict()["open"]["people"][0][2]) == 1
 
 
 # --- of policies and models --------------------------------------------------------------
@@ -396,6 +486,54 @@ def test_a_class_that_nobody_declared():
     free.update([0, 1], [0, 1], time=T0)
     free.update([1, "review"], [0, 1], time=T0)
     np.testing.assert_allclose(free.report()["value"], [1 / 2, 2 / 4])
+
+
+@pytest.mark.parametrize(
+    "columns, message",
+    [
+        ({"y_true": [1]}, "y_true has 1 entries for 3 rows"),
+        ({"y_true": [1, 0, 1, 0]}, "y_true has 4 entries for 3 rows"),
+        ({"id": ["a", "b"]}, "id has 2 entries for 3 rows"),
+        ({"id": "abc"}, "id must be a list of labels, got 'abc'"),
+        ({"y_true": 1}, "y_true must be a list of labels, got 1"),
+        ({"time": [T0, T0]}, "2 entries for 3"),
+    ],
+)
+def test_rows_are_as_many_in_each_column(columns, message):
+    monitor = GoalMonitor(accuracy() >= 0.5)
+    with pytest.raises((TypeError, ValueError), match=message):
+        monitor.update([1, 0, 1], **columns)
+    assert monitor.report()["n_rows"][0] == 0
+
+
+def test_one_label_or_group_that_is_written_in_two_ways():
+    monitor = GoalMonitor(each(accuracy, by="site") >= 0.5, by="age")
+
+    def more(decided=1, y=1, site="3", age=30):
+        monitor.update([decided], [y], attributes={"site": [site], "age": [age]}, time=T0)
+
+    more()
+    with pytest.raises(ValueError, match="1 and '1', which would be two labels"):
+        more(decided="1")
+    with pytest.raises(ValueError, match="'site' holds '3' and 3, which would be two groups"):
+        more(site=3)
+    with pytest.raises(ValueError, match="'age' holds 30 and '30', which would be two groups"):
+        more(age="30")
+    other = GoalMonitor(each(accuracy, by="site") >= 0.5, by="age")
+    other.update(["1"], ["1"], attributes={"site": ["3"], "age": [30]}, time=T0)
+    with pytest.raises(ValueError, match="two labels"):
+        monitor.merge(other)
+    ages = {"site": ["3"] * 60, "age": np.linspace(20, 50.5, 60)}
+    with pytest.raises(ValueError, match=r"holds \d+ different numbers"):
+        monitor.update([1] * 60, [1] * 60, attributes=ages, time=T0)
+    assert monitor.report()["n_rows"].tolist() == [1, 1]
+
+
+def test_columns_in_another_order_warn():
+    decided = pd.Series([0, 1], index=["a", "b"])
+    monitor = GoalMonitor(accuracy() >= 0.5)
+    with pytest.warns(UserWarning, match="in different orders"):
+        monitor.update(decided, decided[::-1], time=T0)
 
 
 def test_clocks():
@@ -503,7 +641,7 @@ def saved():
     "spoil",
     [
         lambda d: d.clear(),
-        lambda d: d.update({"skbandit.GoalMonitor": 2}),
+        lambda d: d.update({"skbandit.GoalMonitor": 1}),
         lambda d: d.pop("counts"),
         lambda d: d["settings"].update(nope=1),
         lambda d: d["settings"].update(false_alarms=2),
@@ -515,6 +653,9 @@ def saved():
         lambda d: d["counts"].append(["amounts", [0, None, [], []], [[1, [[3], [[1]]]]]]),
         lambda d: d["open"]["rows"].append(["b", {"time": "x"}]),
         lambda d: d["open"].update(rows=3),
+        lambda d: d["open"].update(past=[["a", "x"]]),
+        lambda d: d.update(classes=[[1]]),
+        lambda d: d["counts"].append(["seen", [0, None, [None], []], [[[1, 1], [1, 1]]]]),
     ],
 )
 def test_other_json_is_refused(spoil):
@@ -529,4 +670,8 @@ def test_values_that_json_does_not_hold_are_named():
     monitor = GoalMonitor(each(positive_rate, by="day") <= 0.5)
     monitor.update([1], attributes={"day": [T0]}, time=T0)
     with pytest.raises(TypeError, match="JSON does not hold"):
+        monitor.to_dict()
+    monitor = GoalMonitor(accuracy() >= 0.5)
+    monitor.update([1], id=[("a", 1)], time=T0)
+    with pytest.raises(TypeError, match="not tuples"):
         monitor.to_dict()

@@ -1,0 +1,73 @@
+"""Rows as they are passed to a monitor, and as they wait for their labels."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.evaluation._monitor._counts import plain
+from skbandit.logs import read_times
+from skbandit.utils._validation import as_labels, finite, warn
+
+CLOCK_ERROR = 60.0
+"""Seconds by which clocks may differ."""
+
+LATEST = 9e9
+"""Seconds since 1970 that are no time of this kind; milliseconds are beyond."""
+
+
+def read_when(time: Any, n: int) -> np.ndarray:
+    """Seconds since 1970 of each row."""
+    if time is None:
+        return np.full(n, clock.time())
+    single = isinstance(time, str) or np.ndim(time) == 0
+    values = [pd.Timestamp(time)] if isinstance(time, str) else [time] if single else time
+    at = read_times(values, 1 if single else n) if n else np.zeros(0)
+    at = np.broadcast_to(at, n).astype(float)
+    if np.abs(at).max(initial=0.0) > LATEST:
+        raise ValueError(f"time {at[np.abs(at).argmax()]:g} is not in seconds since 1970.")
+    ahead = at.max(initial=-np.inf) - clock.time()
+    if ahead > CLOCK_ERROR:
+        warn(
+            f"times are up to {pd.Timedelta(ahead, 's')} in the future: check that they are in "
+            "seconds since 1970, or datetimes, which are read in UTC without a time zone.",
+            UserWarning,
+        )
+    return at
+
+
+def listed(values: Any, name: str, n: int | None = None) -> list[Any]:
+    """Plain scalars, one per row, None where they are missing."""
+    listed = [plain(value) for value in as_labels(values, name)]
+    if n not in (None, len(listed)):
+        raise ValueError(f"{name} has {len(listed)} entries for {n} rows.")
+    return listed
+
+
+def as_rows(records: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Kept rows as `update` makes them."""
+    rows = pd.DataFrame(
+        {
+            name: pd.Series([record.get(name) for record in records], dtype=object)
+            for name in ("decided", "label", "person", "weight")
+        }
+    )
+    rows["time"] = [float(record["time"]) for record in records]
+    attributes = [record["attributes"] for record in records]
+    return rows, pd.DataFrame(attributes, index=range(len(records))).infer_objects()
+
+
+def seconds(value: Any, name: str) -> float:
+    """A length of time in seconds; a number is of seconds."""
+    if isinstance(value, int | float | np.number):
+        return finite(value, name)
+    try:
+        return float(pd.Timedelta(value).total_seconds())
+    except ValueError as error:
+        raise ValueError(
+            f"{name}={value!r} is no length of time, such as '1D', '60D' or seconds ({error})."
+        ) from error
