@@ -27,7 +27,7 @@ DIGITS = {
     "cpu s": 2, "fit s": 3, "men / women": 2, "women / men": 2, "goals met": 2, "rule kept": 2,
     "µs per event": 2, "µs per choice": 1, "µs per row": 1, "choices a second": 0, "median ms": 1,
     "99% ms": 1, "regret": 4, "counts as %": 0, "% of regret": 1,
-    "constraints met": 2, "share met": 2, "refused": 2, "% of the ideal gain": 1,
+    "constraints met": 2, "share met": 2, "refused": 2, "violated": 2, "% of the ideal gain": 1,
     "excess of the worst goal, %": 1, "false alarms at the bound": 2,
     "days, fall on 5": 0, "never, fall on 5": 2, "days, fall on 180": 0, "never, fall on 180": 2,
 }  # fmt: skip
@@ -166,7 +166,9 @@ def block(name: str) -> str:
         lines = ["| " + " | ".join(found) + " |", "|---" * len(found.columns) + "|"]
         lines += ["| " + " | ".join(row) + " |" for row in found.to_numpy().tolist()]
         return "\n".join([header(name), "", *lines])
-    if name in ("service", "horizons", "price", "classes", "budgets", "uplift", "watch"):
+    if name in (
+        "service", "horizons", "price", "classes", "levels", "budgets", "uplift", "watch",
+    ):  # fmt: skip
         return "\n".join([header(name), "", *table(name)]).rstrip()
     lines = [header(name) + left_out(name), "", *table(name)]
     lines += ["**Ahead of our default beyond chance** (95% intervals of paired differences):", ""]

@@ -7,10 +7,12 @@ for bounds moved inwards by a fixed multiple of each goal's margin at the level,
 
     moved_k = bias_k + 1.6 margin_k(z).                                                        (1)
 
-The bias is what expected rates miss of the measured ones beyond two standard errors. Measured
-values outside their bounds are refused. One margin stands for the noise of the labels, the rest for
-that of the probabilities, of the final model, which is not that of a fold, and of several goals at
-once: 1.6 was chosen by simulation, at a level of .9 (docs/benchmarks.md), not derived.
+The bias is what expected rates miss of the measured ones beyond two standard errors or, where the
+measured ones are worse, beyond what the caller believes probabilities by: about a class of few rows
+they may be wrong by as much as noise hides. Measured values outside their bounds are refused. One
+margin stands for the noise of the labels, the rest for that of the probabilities, of the final
+model, which is not that of a fold, and of several goals at once: 1.6 was chosen by simulation, at a
+level of .9 (docs/benchmarks.md), not derived.
 
 Where bounds cannot be moved so far, prices would run to their ceiling. They are moved less there;
 if by less than `LEAST_AIM` margins, or if two bounds on one value leave no place between them, each
@@ -70,6 +72,7 @@ def promised(
     measure: Callable[[np.ndarray], Measured],
     z: float,
     start: Prices | None = None,
+    believed: float = ERRORS,
 ) -> PricedRule:
     """The rule of (1).
 
@@ -82,6 +85,8 @@ def promised(
         Normal quantile of the level, positive.
     start : Prices or None
         Prices near the solution.
+    believed : float
+        Standard errors by which a measured value may be worse than its expectation by chance.
 
     Returns
     -------
@@ -90,7 +95,7 @@ def promised(
     """
     best: PricedRule | None = None
     for aim in LESS:
-        rule, limited = _aimed(problem, measure, z, start, aim)
+        rule, limited = _aimed(problem, measure, z, start, aim, believed)
         best = rule if rule.better_than(best) else best
         if rule.feasible or not limited:
             break
@@ -104,6 +109,7 @@ def _aimed(
     z: float,
     start: Prices | None,
     aim: float,
+    believed: float,
 ) -> tuple[PricedRule, bool]:
     """The rule of bounds moved by `aim` margins, and whether they could not be moved so far."""
     few = representative(problem)
@@ -126,7 +132,7 @@ def _aimed(
             few = few.with_objective(*measured.tables)
         if count < BIAS_ROUNDS:
             gap = measured.excess - few.excess(few.tightened(moved).decide(prices))
-            noise = ERRORS * margin / z
+            noise = np.where(gap > 0, believed, ERRORS) * margin / z
             bias = np.nan_to_num(np.sign(gap) * np.maximum(np.abs(gap) - noise, 0.0))
             wanted = bias + margin
         elif count < BIAS_ROUNDS + MARGIN_ROUNDS:

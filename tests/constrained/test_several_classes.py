@@ -3,6 +3,7 @@
 import pickle
 import re
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -47,6 +48,7 @@ from skbandit.rates import (
     worst,
 )
 from skbandit.selection import RegressionSetSelector, SetSelectClassifier
+from tests.tiers import first
 
 NAMES = np.array(["benign", "carcinoma", "melanoma"])
 N = 1500
@@ -476,6 +478,17 @@ def test_goals_that_are_not_met_together():
         others = [goal for goal in goals if goal.rate.text != relaxed.rate.text]
         assert fitted(None, [relaxed, *others], confidence_level=0.5).feasible_
     assert not error.value.closest_.feasible_
+
+
+@pytest.mark.parametrize("seed", first(1, [8, 39, 43]))
+def test_probabilities_are_not_believed_against_rates_of_a_rare_class(seed):
+    """Of boosted trees they expect twice the recall of 50 rows: the floor holds on new rows."""
+    levels = import_module("benchmarks.levels")
+    cell = next(
+        cell for cell in levels.CELLS if (cell.goals, cell.learner) == ("floors", "boosted")
+    )
+    fit = levels.one(cell, levels.bounds_of(cell), seed)
+    assert fit["kept"] == 1
 
 
 @pytest.mark.parametrize("objective", [precision(of="melanoma"), f1(of="melanoma")])

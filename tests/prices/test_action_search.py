@@ -1,4 +1,4 @@
-"""The search for a policy as measured, against random prices, a linear program, and tighter bounds."""
+"""Policies searched as measured, against random prices, a linear program and tighter bounds."""
 
 from dataclasses import dataclass
 
