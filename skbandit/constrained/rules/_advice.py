@@ -167,8 +167,8 @@ def never_named(goals: Goals, criterion: CostCriterion, probability: np.ndarray)
         group, fold = (
             None if codes is None else codes[kept] for codes in (criterion.group, criterion.fold)
         )
-        known = {"n_groups": criterion.n_groups, "knows_group": criterion.knows_group}
-        part = replace(part, group=group, fold=fold, **known)
+        part = replace(part, group=group, fold=fold, n_groups=criterion.n_groups)
+        part = replace(part, knows_group=criterion.knows_group)
         if part.best_rule(probability[kept]).feasible:
             return (
                 f" {label!r} cannot be named so well, but the others hold if it never is: in place "
