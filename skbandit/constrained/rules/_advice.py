@@ -163,12 +163,11 @@ def never_named(goals: Goals, criterion: CostCriterion, probability: np.ndarray)
         if not np.isin(counted, rows).all():
             continue
         kept = np.searchsorted(rows, counted)
-        part = CostCriterion.of(others, criterion.levels[-1], None, 1)
+        part = CostCriterion.of(others, criterion.levels[-1], None, criterion.n_groups)
         group, fold = (
             None if codes is None else codes[kept] for codes in (criterion.group, criterion.fold)
         )
-        part = replace(part, group=group, fold=fold, n_groups=criterion.n_groups)
-        part = replace(part, knows_group=criterion.knows_group)
+        part = replace(part, group=group, fold=fold, knows_group=criterion.knows_group)
         if part.best_rule(probability[kept]).feasible:
             return (
                 f" {label!r} cannot be named so well, but the others hold if it never is: in place "
