@@ -63,6 +63,9 @@ if TYPE_CHECKING:
 # Default classifier; cloned before use.
 DEFAULT_CLASSIFIER = LogisticRegression(max_iter=1000)
 
+MOST_EVENTS = 2**53
+"""Number of events beyond which weights are none: floats are no longer exact."""
+
 
 # Cost-sensitive classification by weighted examples, for any classifier that takes weights.
 #
@@ -325,7 +328,8 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             table with one column per arm, an array's in the order of their labels. None is all
             arms of the log.
         sample_weight : array-like of shape (n_events,), default=None
-            Weights of the events, in any unit.
+            Whole numbers without a common divisor are numbers of equal events. Other weights have
+            any unit: their mean counts as one event.
         groups : array-like of shape (n_events,), default=None
             Events of one value, such as a person, are dependent and share a fold of the reward
             models. None makes each event independent.
@@ -380,7 +384,8 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         if log.propensity is None and not labels_only:
             check_uniform(log, X)
         weight = check_row_weights(sample_weight, len(log), "sample_weight")
-        weight = weight / weight[weight > 0].mean()  # penalties and shrinkage have no unit
+        if not _are_counts(weight):
+            weight = weight / weight[weight > 0].mean()  # penalties and shrinkage have no unit
         labels, action = log.arms, log.action.astype(np.intp)
         allowed = log.available_mask(len(labels))
         # equal rewards would all be predicted
@@ -631,3 +636,9 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
 def _scores_classes(classifier: Any) -> bool:
     """Whether a classifier can choose among available classes."""
     return hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")
+
+
+def _are_counts(weight: np.ndarray) -> bool:
+    """Whether weights are numbers of equal events, so that repeated rows are the same."""
+    whole = bool((weight == np.floor(weight)).all() and weight.max() < MOST_EVENTS)
+    return whole and int(np.gcd.reduce(weight.astype(np.int64))) == 1

@@ -35,17 +35,17 @@ from skbandit.prices._dual import (
 )
 from skbandit.prices._search import Family, Outcomes, best_rule
 
-MOVES, PUSHES = 6, 8
+MOVED_ROUNDS, PUSHES = 6, 8
 """Rounds in which bounds are moved by what predictions miss, and rounds more that move those still
 missed."""
 
-MOST_COSTS, FEWEST_ROWS = 100_000, 2000
+SEARCHED_COSTS, SEARCHED_ROWS = 100_000, 2000
 """Costs of rows that stand for all while coefficients are searched, or rows if these are more."""
 
 BARRED = 1e3
 """What a decision costs that a row may not get, in units of the objective's costs."""
 
-STARTS, N_RANDOM = (0.1, 1.0, 10.0), 4
+ALIKE, N_RANDOM = (0.1, 1.0, 10.0), 4
 """Prices of all goals alike at which searches begin, in units of the objective's costs, and number
 of random ones."""
 
@@ -84,7 +84,7 @@ def searched(problem: ActionProblem, measure: MeasuredSums) -> PricedRule:
     m, (N, D) = len(problem.bound), problem.base.shape
     if not m:
         return best
-    most = max(MOST_COSTS // D, FEWEST_ROWS)
+    most = max(SEARCHED_COSTS // D, SEARCHED_ROWS)
     kept = np.linspace(0, N - 1, most).astype(int) if N > most else np.arange(N)
     few = problem.rows(kept)
     family, outcomes = _family(few), _outcomes(few, *measure.sums(kept))
@@ -110,7 +110,7 @@ def _starts(
     at_random = 10.0 ** random.uniform(-2, 1, (N_RANDOM, len(unit)))
     at_random *= random.random(at_random.shape) < 0.7
     prices = [rules[0].prices.goals, rules[-2].prices.goals]
-    prices += [x * unit for x in (*STARTS, *at_random)]
+    prices += [x * unit for x in (*ALIKE, *at_random)]
     return [*(np.append(1.0, x) for x in prices), np.append(0.0, unit)]
 
 
@@ -123,14 +123,14 @@ def _expected(
     moved = np.zeros(len(problem.bound))
     prices, rules = without_prices(problem), list[PricedRule]()
     smoothing: tuple[float, ...] = SMOOTHING
-    for count in range(MOVES + PUSHES):
+    for count in range(MOVED_ROUNDS + PUSHES):
         prices = net_prices(best_prices(few.tightened(moved), prices, smoothing)[0], pairs)
         rule, smoothing = _rule_of(problem, measure, prices), SMOOTHING[-1:]
         rules.append(rule)
-        if not prices.goals.any() or (rule.feasible and count >= MOVES):
+        if not prices.goals.any() or (rule.feasible and count >= MOVED_ROUNDS):
             break
         excess = np.nan_to_num(measure(rule.decided).excess)
-        if count < MOVES:
+        if count < MOVED_ROUNDS:
             moved = move_apart(excess - few.excess(few.decide(prices)), problem.bound, pairs)
         else:
             moved = move_apart(

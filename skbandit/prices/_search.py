@@ -73,7 +73,7 @@ MOST_SUMS = 3e7
 LARGE_TABLE = 200_000
 """Numbers that rows add to sums from which on the best rule alone is moved on all rows."""
 
-BLOCK = 2048
+JUDGED_AT_ONCE = 2048
 """Points of a line that are judged at once: their sums stay in the processor's cache."""
 
 UNDEFINED, HIGHEST = 1e3, 1e3
@@ -304,8 +304,8 @@ class Search:
         """Objectives and excesses at all points of a line, block by block."""
         objectives, excesses = [], []
         for _, start, change in parts:
-            for at in range(0, change.shape[1], BLOCK):
-                few = change[:, at : at + BLOCK]
+            for at in range(0, change.shape[1], JUDGED_AT_ONCE):
+                few = change[:, at : at + JUDGED_AT_ONCE]
                 sums = np.repeat(start[:, None], few.shape[1], axis=1)
                 sums[self._live] += few
                 objective, excess = self.outcomes.judge(sums)

@@ -24,7 +24,7 @@ import numpy as np
 SLIGHT = 1e-6
 """Skewness of a mean that changes no quantile."""
 
-LARGE_PART = 0.1
+HEAVY_PART = 0.1
 """Part of all amounts in one event from which on its like may be missing."""
 
 
@@ -82,7 +82,7 @@ class Amounts:
 
         Examples
         --------
-        >>> Amounts.heavy(np.array([0.0, 0.0, 1.0, 2.0, 30.0])).largest.round(2)
+        >>> round(Amounts.heavy(np.array([0.0, 0.0, 1.0, 2.0, 30.0])).largest, 2)
         0.91
         >>> Amounts.heavy(np.array([0.0, 1.0, 1.0, -1.0])) is None
         True
@@ -91,7 +91,7 @@ class Amounts:
         if len(amount) < 2 or (value.min() < 0 < value.max()) or np.ptp(amount) == 0:
             return None
         largest = float(amount.max() / amount.sum())
-        if largest < LARGE_PART:
+        if largest < HEAVY_PART:
             return None
         logs = np.log(amount)
         return cls(len(amount), largest, amount.mean(), logs.mean(), logs.var(ddof=1))
