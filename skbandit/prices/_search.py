@@ -273,10 +273,11 @@ class Search:
             None if no decision changes along the line.
         """
         family, bounded = self.family, ~self.family.free
-        ends = [
-            np.min(theta[falls] / np.abs(delta[falls]), initial=np.inf)
-            for falls in (bounded & (delta > 0), bounded & (delta < 0))
-        ]  # how far backward and forward no coefficient changes its sign
+        with np.errstate(over="ignore"):  # inf is far enough
+            ends = [
+                np.min(theta[falls] / np.abs(delta[falls]), initial=np.inf)
+                for falls in (bounded & (delta > 0), bounded & (delta < 0))
+            ]  # how far backward and forward no coefficient changes its sign
         move = np.tensordot(delta, family.tables, 1)
         columns = np.flatnonzero(np.abs(move).max(axis=0) > 0)
         if len(columns) == family.n_select == 1:
