@@ -42,6 +42,9 @@ missed."""
 SEARCHED_COSTS, SEARCHED_ROWS = 100_000, 2000
 """Costs of rows that stand for all while coefficients are searched, or rows if these are more."""
 
+SMALL_GAP = 1e-3
+"""What a better rule could gain at most, in units of the objective's costs, where none is sought."""
+
 BARRED = 1e3
 """What a decision costs that a row may not get, in units of the objective's costs."""
 
@@ -81,8 +84,11 @@ def searched(problem: ActionProblem, measure: MeasuredSums) -> PricedRule:
     best = rules[0]
     for rule in rules:
         best = rule if rule.better_than(best) else best
-    m, (N, D) = len(problem.bound), problem.base.shape
-    if not m:
+    (N, D), m = problem.base.shape, len(problem.bound)
+    # shares and spends are as predicted: the dual bounds what any rule may gain
+    certain = all(np.abs(rule.moved).max(initial=0.0) <= TOLERANCE for rule in rules)
+    gap = float(best.prices.goals @ np.maximum(problem.bound - problem.used(best.decided), 0.0))
+    if not m or (certain and best.feasible and gap <= SMALL_GAP * problem.unit):
         return best
     most = max(SEARCHED_COSTS // D, SEARCHED_ROWS)
     kept = np.linspace(0, N - 1, most).astype(int) if N > most else np.arange(N)
