@@ -5,12 +5,13 @@
 Parts and their sizes are in `PARTS`. A size grows fourfold until one call takes longer than the
 limit, and no less than twice. The slope is that of the logarithm of CPU seconds over the last
 growth: 1 is proportional. A part ends where a call would take `PATIENCE` seconds or `ROOM`
-megabytes.
+megabytes. With parts, `--keep` replaces their rows, and leaves the others as they are.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import sys
@@ -21,11 +22,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
-from benchmarks._kept import keep
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+
+from benchmarks._kept import is_kept, keep, results
 from benchmarks._measure import THREADS, measure
 from skbandit import (
     ConstrainedPolicy,
@@ -34,7 +41,9 @@ from skbandit import (
     ConstrainedThreshold,
     GLMUCBPolicy,
     OffPolicyClassifier,
+    RateScorer,
     RegressionSetSelector,
+    ReplayScorer,
     SetSelectClassifier,
     assign,
     constraint_report,
@@ -42,17 +51,30 @@ from skbandit import (
     rate_report,
     replay,
 )
-from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy
+from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy, make_policy_pipeline
 from skbandit.constrained import RampClassifier, constraint_path
+from skbandit.datasets import read_parquet_log, read_slate_log, read_vw_dsjson, read_yahoo_r6
 from skbandit.evaluation import (
     GoalMonitor,
+    OffPolicyScorer,
     off_policy_blocks,
     rate_report_blocks,
     replay_blocks,
+    replay_slates,
     slate_ips,
     slate_pseudo_inverse,
 )
-from skbandit.inspection import save_report
+from skbandit.export import to_onnx
+from skbandit.inspection import (
+    ArmSharesDisplay,
+    ConstraintReportDisplay,
+    GoalMonitorDisplay,
+    RateReportDisplay,
+    ReplayDisplay,
+    TradeoffDisplay,
+    save_report,
+)
+from skbandit.logs import join_rewards
 from skbandit.rates import cost, each, error_rate, positive_rate, ratio, recall
 from skbandit.selection import PopularitySetSelector, logged_costs
 
@@ -84,9 +106,13 @@ class Sizes:
     arms: int = 4
     items: int = 8
     blocks: int = 4
+    bounds: int = 2
 
 
-MOST = {"features": 1024, "classes": 64, "goals": 64, "groups": 64, "arms": 64, "items": 2048}
+MOST = {
+    "features": 1024, "classes": 64, "goals": 64, "groups": 64, "arms": 64, "items": 2048,
+    "bounds": 64,
+}  # fmt: skip
 """Sizes beyond which nobody goes, or that are refused, as pairs of more groups are."""
 
 Call = Callable[[], Any]
@@ -159,7 +185,7 @@ def path(s: Sizes) -> Call:
     """Fits at several bounds."""
     X, y, _, _ = labeled(s)
     clf = ConstrainedRampClassifier(error_rate(), recall() >= 0.5, solver="newton")
-    return lambda: constraint_path(clf, X, y, bounds=[0.5, 0.7])
+    return lambda: constraint_path(clf, X, y, bounds=np.linspace(0.5, 0.7, s.bounds))
 
 
 def report(s: Sizes) -> Call:
@@ -194,6 +220,89 @@ def monitor(s: Sizes) -> Call:
         daily.report()
 
     return run
+
+
+def late_labels(s: Sizes) -> Call:
+    """A hundred labels, one by one, while so many rows wait for theirs."""
+    _, y, groups, predicted = labeled(s)
+    names, day = np.arange(s.rows), np.datetime64("2026-03-01")
+    daily = GoalMonitor(goals_of(s), within="3650D")
+    daily.update(predicted, attributes=groups, time=day, id=names)
+    left = iter(range(s.rows))
+
+    def run() -> None:
+        for k in [next(left) for _ in range(100)]:
+            daily.update_labels(names[k : k + 1], y[k : k + 1], time=day)
+
+    return run
+
+
+def score(s: Sizes) -> Call:
+    """The score of a fitted classifier under goals."""
+    X, y, groups, _ = labeled(s)
+    clf = LogisticRegression(max_iter=50).fit(X[:1000], y[:1000])
+    scorer = RateScorer(error_rate(), goals_of(s))
+    return lambda: scorer.score(clf, X, y, attributes=groups)
+
+
+def graph(s: Sizes) -> Call:
+    """Thresholds, of groups if there are two classes, as a graph."""
+    X, y, groups, _ = labeled(s)
+    by = {"by": "g"} if s.classes == 2 else {}
+    clf = threshold(X, y, goals_of(s), **by).fit(X, y, attributes=groups)
+    return lambda: to_onnx(clf, X, attributes=groups if by else None)
+
+
+def drawn(display: Callable[[], Any]) -> Call:
+    """A figure, drawn and closed."""
+
+    def run() -> None:
+        display().figure_.canvas.draw()
+        plt.close("all")
+
+    return run
+
+
+def drawn_constraints(s: Sizes) -> Call:
+    """A report on goals."""
+    X, y, groups, _ = labeled(s)
+    clf = threshold(X, y, goals_of(s)).fit(X, y, attributes=groups)
+    table = constraint_report(clf, X, y, attributes=groups)
+    return drawn(lambda: ConstraintReportDisplay.from_report(table))
+
+
+def drawn_rates(s: Sizes) -> Call:
+    """A report on rates, by group."""
+    table = report(s)()
+    return drawn(lambda: RateReportDisplay.from_report(table))
+
+
+def drawn_path(s: Sizes) -> Call:
+    """Fits at several bounds."""
+    fits = path(s)()
+    return drawn(lambda: TradeoffDisplay.from_path(fits))
+
+
+def drawn_days(s: Sizes) -> Call:
+    """A goal over so many days."""
+    n = max(s.rows, 20 * s.blocks)
+    _, y, _, predicted = labeled(replace(s, rows=n))
+    days = np.datetime64("2006-03-01") + np.arange(n) * s.blocks // n
+    daily = GoalMonitor(recall() >= 0.2)
+    daily.update(predicted, y, time=days)
+    return drawn(lambda: GoalMonitorDisplay.from_monitor(daily))
+
+
+def drawn_shares(s: Sizes) -> Call:
+    """The arms of a log."""
+    _, log = logged(s)
+    return drawn(lambda: ArmSharesDisplay.from_log(log))
+
+
+def drawn_replay(s: Sizes) -> Call:
+    """The replay of a policy that learns."""
+    result = replayed(s)()
+    return drawn(lambda: ReplayDisplay.from_result(result))
 
 
 def costs_of(s: Sizes) -> tuple[np.ndarray, np.ndarray]:
@@ -310,6 +419,22 @@ def value_of_slates(estimate: Callable[..., Any]) -> Callable[[Sizes], Call]:
     return of_size
 
 
+def replayed_slates(s: Sizes) -> Call:
+    """The replay of a policy that learns from slates."""
+    X, log = slate_log(s)
+    return lambda: replay_slates(SlatePolicy(n_select=2, random_state=0), X, log)
+
+
+def long_table(s: Sizes) -> Call:
+    """Slates from a table with a row per item shown."""
+    X, log = slate_log(s)
+    parts = {"slate": np.repeat(np.arange(s.rows), 2), "position": np.tile([0, 1], s.rows)}
+    parts |= {name: np.concatenate(log[name].tolist()) for name in log}
+    table = pd.DataFrame(parts | {f"x{k}": X[:, k].repeat(2) for k in range(s.features)})
+    columns = {"slate": "slate", "item": "action", "position": "position", "reward": "reward"}
+    return lambda: read_slate_log(table, **columns)
+
+
 def value(s: Sizes) -> Call:
     """The value of a policy that does not learn."""
     X, log = logged(s)
@@ -340,6 +465,93 @@ def replayed_by_block(s: Sizes) -> Call:
     return lambda: replay_blocks(policy, blocks, acceptance=1 / s.arms, arms=range(s.arms))
 
 
+def scored(scorer: Any) -> Callable[[Sizes], Call]:
+    """The score of a fitted policy."""
+
+    def of_size(s: Sizes) -> Call:
+        X, log = logged(s)
+        policy = GLMUCBPolicy(random_state=0).fit(X[:1000], log[:1000])
+        return lambda: scorer.score(policy, X, log)
+
+    return of_size
+
+
+def pipeline(s: Sizes) -> Any:
+    """A policy that learns, behind a transformer."""
+    return make_policy_pipeline(StandardScaler(), GLMUCBPolicy(random_state=0))
+
+
+def visit_of_pipeline(s: Sizes) -> Call:
+    """A hundred choices for one row each, by a pipeline that learns."""
+    X, log = logged(replace(s, rows=50 * s.arms))
+    policy = pipeline(s).fit(X, log)
+    rows = [X[k : k + 1] for k in range(100)]
+    return lambda: [policy.select(row) for row in rows]
+
+
+def joined(s: Sizes) -> Call:
+    """Records of choices, with rewards."""
+    X, log = logged(s)
+    shared = {"available": [*range(s.arms)], "propensity": 1 / s.arms, "version": 0}
+    contexts, arms = X.to_dict("records"), log["action"].tolist()
+    choices = zip(contexts, arms, strict=True)
+    records = [
+        {"id": f"{k:032x}", "time": float(k), "context": context, "arm": arm, **shared}
+        for k, (context, arm) in enumerate(choices)
+    ]
+    ids = [record["id"] for record in records]
+    rewards = pd.DataFrame({"id": ids, "reward": log["reward"], "time": np.arange(s.rows) + 5.0})
+    given = {"within": 60, "missing": 0, "now": math.inf}
+    return lambda: join_rewards(records, rewards[::2], **given)
+
+
+def read_from(read: Callable[[Path, Sizes], Any], write: Callable[[Sizes, Path], None]) -> Any:
+    """Blocks of a log in a file, one after another."""
+
+    def of_size(s: Sizes) -> Call:
+        folder = TemporaryDirectory()  # removed with the call
+        write(s, path := Path(folder.name) / "log.parquet")
+
+        def run(_: Any = folder) -> None:
+            for _ in read(path, s):
+                pass
+
+        return run
+
+    return of_size
+
+
+def parquet(s: Sizes, path: Path) -> None:
+    """A log in Parquet."""
+    pd.concat(logged(s), axis=1).to_parquet(path)
+
+
+def dsjson(s: Sizes, path: Path) -> None:
+    """A log of Vowpal Wabbit."""
+    X, log = logged(s)
+    contexts, arms = X.to_dict("records"), log["action"].tolist()
+    actions = [{"_tag": f"a{k}"} for k in range(s.arms)]
+    with path.open("w", encoding="utf-8") as file:
+        for context, arm, reward in zip(contexts, arms, log["reward"], strict=True):
+            order = [arm + 1, *(k + 1 for k in range(s.arms) if k != arm)]
+            event = {
+                "_label_cost": -reward, "_label_probability": 1 / s.arms, "_label_Action": arm + 1,
+                "_labelIndex": arm, "a": order, "p": [1 / s.arms] * s.arms,
+                "c": {"User": context, "_multi": actions},
+            }  # fmt: skip
+            file.write(json.dumps(event) + "\n")
+
+
+def yahoo(s: Sizes, path: Path) -> None:
+    """A log in the format of Yahoo!'s R6B, whose pool changes every hundred events."""
+    _, log = logged(s)
+    with path.open("w", encoding="utf-8") as file:
+        for k, (arm, reward) in enumerate(zip(log["action"], log["reward"], strict=True)):
+            first = k // 100
+            pool = " ".join(f"|id-{first + other}" for other in range(s.arms))
+            file.write(f"{1317513291 + k} id-{first + arm} {reward:.0f} |user 1 9 11 {pool}\n")
+
+
 def log_blocks(X: pd.DataFrame, log: pd.DataFrame, n: int) -> list[tuple[Any, Any]]:
     """A log in so many parts."""
     size = math.ceil(len(X) / n)
@@ -364,13 +576,16 @@ PARTS: dict[str, tuple[Callable[[Sizes], Call], tuple[str, ...]]] = {
         ("rows", "groups"),
     ),
     "ConstrainedReduction": (fitted(reduction), ("rows", "features", "classes", "groups")),
-    "constraint_path": (path, ("rows", "features")),
+    "constraint_path": (path, ("rows", "features", "bounds")),
     "constraint_report": (report_of_classifier, ("rows", "goals", "groups")),
     "save_report": (page, ("rows", "groups")),
     "rate_report": (report, ("rows", "classes", "goals", "groups")),
     "rate_report, ratio": (pairs, ("rows", "groups")),
     "rate_report_blocks": (report_by_block, ("rows", "groups", "blocks")),
+    "RateScorer": (score, ("rows", "classes", "goals", "groups")),
     "GoalMonitor": (monitor, ("rows", "goals", "groups")),
+    "GoalMonitor.update_labels, 100 rows": (late_labels, ("rows",)),
+    "to_onnx": (graph, ("features", "classes", "groups")),
     "RegressionSetSelector": (selector(RegressionSetSelector), ("rows", "features", "items")),
     "RegressionSetSelector.predict": (chosen, ("rows", "items")),
     "SetSelectClassifier": (selector(SetSelectClassifier), ("rows", "features", "items")),
@@ -400,6 +615,28 @@ PARTS: dict[str, tuple[Callable[[Sizes], Call], tuple[str, ...]]] = {
     "slate_pseudo_inverse": (value_of_slates(slate_pseudo_inverse), ("rows", "items")),
     "replay": (replayed, ("rows", "arms")),
     "replay_blocks": (replayed_by_block, ("rows", "blocks")),
+    "replay_slates": (replayed_slates, ("rows", "items")),
+    "OffPolicyScorer": (scored(OffPolicyScorer()), ("rows", "arms")),
+    "ReplayScorer": (scored(ReplayScorer(random_state=0)), ("rows", "arms")),
+    "PolicyPipeline": (learned(pipeline), ("rows", "features", "arms")),
+    "PolicyPipeline.select, 100 rows": (visit_of_pipeline, ("features", "arms")),
+    "join_rewards": (joined, ("rows", "features", "arms")),
+    "read_parquet_log": (
+        read_from(lambda p, s: read_parquet_log(p, [f"x{k}" for k in range(s.features)]), parquet),
+        ("rows", "features"),
+    ),
+    "read_vw_dsjson": (
+        read_from(lambda p, s: read_vw_dsjson(p), dsjson),
+        ("rows", "features", "arms"),
+    ),
+    "read_yahoo_r6": (read_from(lambda p, s: read_yahoo_r6(p), yahoo), ("rows", "arms")),
+    "read_slate_log": (long_table, ("rows", "features")),
+    "ConstraintReportDisplay": (drawn_constraints, ("goals", "groups")),
+    "RateReportDisplay": (drawn_rates, ("goals", "groups")),
+    "TradeoffDisplay": (drawn_path, ("bounds",)),
+    "GoalMonitorDisplay, blocks are days": (drawn_days, ("blocks",)),
+    "ArmSharesDisplay": (drawn_shares, ("rows", "arms")),
+    "ReplayDisplay": (drawn_replay, ("rows",)),
 }
 """How each part is called, and with what it may grow."""
 
@@ -468,8 +705,12 @@ def main() -> None:
     for line in rows(options.parts or list(PARTS), options.limit):
         print(line, flush=True)
         lines.append(line)
-    if options.keep and not options.parts:
+    if options.keep:
         frame = pd.DataFrame(lines)
+        if options.parts and is_kept("sizes"):
+            kept = results("sizes")
+            frame = pd.concat([kept[~kept["part"].isin(options.parts)], frame])
+        frame = frame.sort_values("part", key=lambda part: part.map([*PARTS].index), kind="stable")
         keep("sizes", frame, frame["CPU s"].sum())
 
 

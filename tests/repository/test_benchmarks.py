@@ -140,6 +140,7 @@ def run_set_logs(set_logs, folder):
 
 
 def run_sizes(sizes, folder):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     for part, (_, grown) in sizes.PARTS.items():
         assert sizes.PARTS[part][0](sizes.Sizes(rows=300))
         assert set(grown) <= vars(sizes.Sizes()).keys()
