@@ -1,4 +1,4 @@
-"""Integers beyond 2**53 beside missing values: no table or list merges them."""
+"""Integers beyond 2**53 beside missing values, and times of a zone: no table changes them."""
 
 import numpy as np
 import pandas as pd
@@ -88,3 +88,17 @@ def test_columns():
     assert exact_table({"a": pd.Series([1, 2], index=[5, 6])})["a"].tolist() == [1, 2]
     small = exact_table(arrow([1, None], names=["x", None]))
     pd.testing.assert_frame_equal(small, pd.DataFrame({"shop": [1, np.nan], "names": ["x", None]}))
+
+
+@pytest.mark.parametrize("form", [arrow, polars])
+def test_times_of_a_zone_keep_it(form):
+    # half past eleven in London is half past twelve in Paris
+    times = pd.date_range("2024-01-01 11:30", periods=60, freq="min", tz="UTC")
+    times = times.tz_convert("Europe/Paris").to_pydatetime().tolist()
+    goal = positive_rate("shop >= '2024-01-01 13:00'") <= 1
+    table = form(times, y=[0, 1] * 30, p=[0, 1] * 30)
+    assert rate_report([0, 1] * 30, [0, 1] * 30, goal, attributes=table)["n_rows"].tolist() == [30]
+    naive = form([time.replace(tzinfo=None) for time in times[:2]], y=[0, 1], p=[0, 1])
+    for blocks in ([table[:2], naive], [naive, table[:2]]):
+        with pytest.raises(ValueError, match="time zone"):
+            rate_report_blocks(blocks, positive_rate(), y_true="y", y_pred="p", by="shop")
