@@ -111,6 +111,9 @@ def value_of_both(
     about = "the one that made the log." if today is None else "given, and estimated from the log."
     intro = _page.paragraph(f"{TODAY.capitalize()} is {about}", "soft")
     objective = None if goals is None else goals.declared
+    spends = _spends(case, objective)
+    for rate in [rate for _, rate in spends] + ([] if objective is None else [objective]):
+        _require_costs(rate, usual)
     name = ESTIMATES
     if goals is not None and objective is not None:
         name = ESTIMATES if repr(objective) == f"outcome({REWARD!r})" else repr(objective)
@@ -119,7 +122,7 @@ def value_of_both(
         log = replace(evaluated.log, reward=reward)
         evaluated, usual = replace(evaluated, log=log), replace(usual, log=log)
     body = intro + _values(name, evaluated, usual, group)
-    for spent, rate in _spends(case, objective):
+    for spent, rate in spends:
         assert goals is not None  # or there are none
         body += _less_spent(case, goals, (spent, rate), name, (evaluated, usual), group)
     decisions = _decisions(usual) if today is not None else evaluated.log.arms[evaluated.log.action]
@@ -200,6 +203,22 @@ def _spends(case: Case, objective: Rate | None) -> list[tuple[str, Rate]]:
         and rate.atoms
         and all(atom.kind == SPENT for atom in rate.atoms)
     ]
+
+
+def _require_costs(rate: Rate, usual: EvaluatedLog) -> None:
+    """Require that a table of costs has those of what the rule of today decides."""
+    log, times = usual.log, usual.of_arms
+    logged = np.bincount(log.action, minlength=len(log.arms))
+    sums = (logged if times is None else times.sum(axis=0)).tolist()
+    chosen = [arm for arm, total in zip(usual.arms, sums, strict=False) if total > 0]
+    for cells in [atom.cells for atom in rate.atoms if atom.kind == SPENT and atom.cells]:
+        lacking = [arm for arm in chosen if arm not in cells.decisions]
+        if cells.decisions and lacking:
+            raise ValueError(
+                f"cost: the table has no costs of the decision {lacking[0]!r} of {TODAY}; its "
+                f"decisions are {list(cells.decisions)}. Write it as there, or add its cost to "
+                "the goals and fit again."
+            )
 
 
 def _less_spent(

@@ -117,8 +117,8 @@ def save_report(
     TypeError
         If the model is of another kind.
     ValueError
-        If the cost of an ad that a selector chooses is not known, `y` is a log of slates, or
-        `today` has not one decision per row.
+        If the cost of an ad that a selector chooses is not known, or that of a decision of today's
+        rule, `y` is a log of slates, or `today` has not one decision per row.
 
     See Also
     --------

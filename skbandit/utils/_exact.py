@@ -49,7 +49,12 @@ def exact_column(values: Any) -> Any:
         listed, values = values.to_pylist() if missing else [], values.to_pandas().array
     elif hasattr(values, "null_count") and hasattr(values, "to_list"):  # of polars
         missing = bool(values.null_count()) and values.dtype.is_integer()
+        zone = getattr(values.dtype, "time_zone", None)
+        if str(values.dtype) == "Date":  # NumPy's are times to pandas
+            return pd.Series(values.to_list(), dtype=object).array
         listed, values = values.to_list() if missing else [], values.to_numpy()
+        if zone is not None:  # NumPy has instants only
+            return pd.Series(values).dt.tz_localize("UTC").dt.tz_convert(zone).array
     elif isinstance(values, list | tuple):
         missing = any(value is None or value is pd.NA for value in values)
         missing = missing and pd.api.types.infer_dtype(values, skipna=True) == "integer"

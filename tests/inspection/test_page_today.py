@@ -190,6 +190,20 @@ def test_probabilities_of_today(policy, tmp_path):
     assert f"today's rule {value:.3f} [" in text
 
 
+@pytest.mark.filterwarnings("ignore:the weights 1/propensity of arm 'Call'")
+@pytest.mark.parametrize("of_log", [False, True])
+def test_today_decides_nothing_without_a_cost(policy, tmp_path, of_log):
+    """What it spends there would count as 0."""
+    log, people = LOG[NEW], PEOPLE[NEW]
+    rule = None if of_log else np.where(X[NEW, 1] > 1, "Call", "none")
+    if of_log:
+        log = log.assign(action=np.where(np.arange(N) < 3, "Call", log["action"]))
+    message = "no costs of the decision 'Call' of today's rule; its decisions are"
+    path = tmp_path / "page.html"
+    refuses(message, save_report, policy, X[NEW], log, path, attributes=people, today=rule)
+    assert not path.exists()
+
+
 def test_a_policy_without_goals_against_another(tmp_path):
     log = LOG.assign(reward=1.0 * (LOG["reward"] > 0))
     model, today = (

@@ -1,4 +1,6 @@
-"""Integers beyond 2**53 beside missing values: no table or list merges them."""
+"""Integers beyond 2**53 beside missing values, and dates and times: no table changes them."""
+
+from datetime import date, datetime
 
 import numpy as np
 import pandas as pd
@@ -88,3 +90,33 @@ def test_columns():
     assert exact_table({"a": pd.Series([1, 2], index=[5, 6])})["a"].tolist() == [1, 2]
     small = exact_table(arrow([1, None], names=["x", None]))
     pd.testing.assert_frame_equal(small, pd.DataFrame({"shop": [1, np.nan], "names": ["x", None]}))
+
+
+@pytest.mark.parametrize("form", [arrow, polars])
+def test_times_of_a_zone_keep_it(form):
+    # half past eleven in London is half past twelve in Paris
+    times = pd.date_range("2024-01-01 11:30", periods=60, freq="min", tz="UTC")
+    times = times.tz_convert("Europe/Paris").to_pydatetime().tolist()
+    goal = positive_rate("shop >= '2024-01-01 13:00'") <= 1
+    table = form(times, y=[0, 1] * 30, p=[0, 1] * 30)
+    assert rate_report([0, 1] * 30, [0, 1] * 30, goal, attributes=table)["n_rows"].tolist() == [30]
+    naive = form([time.replace(tzinfo=None) for time in times[:2]], y=[0, 1], p=[0, 1])
+    for blocks in ([table[:2], naive], [naive, table[:2]]):
+        with pytest.raises(ValueError, match="time zone"):
+            rate_report_blocks(blocks, positive_rate(), y_true="y", y_pred="p", by="shop")
+
+
+@pytest.mark.parametrize("form", [arrow, polars])
+def test_dates_are_no_times(form):
+    days = [date(2024, 1, 1), date(2024, 2, 1), None] * 20
+    table = form(days, y=[0, 1] * 30, p=[0, 1] * 30)
+    goal = positive_rate("shop >= '2024-01-15'") <= 1
+    assert rate_report([0, 1] * 30, [0, 1] * 30, goal, attributes=table)["n_rows"].tolist() == [20]
+    options = {"y_true": "y", "y_pred": "p", "by": "shop"}
+    same = pd.DataFrame({"shop": days, "y": [0, 1] * 30, "p": [0, 1] * 30})
+    report = rate_report_blocks([table, same], positive_rate(), **options)
+    assert report["shop"].tolist() == ["all", days[0], days[1], "(missing)"]
+    times = form([datetime(2024, 1, 1, 5)] * 2, y=[0, 1], p=[0, 1])
+    for blocks in ([table, times], [times, table]):
+        with pytest.raises(ValueError, match="date values"):
+            rate_report_blocks(blocks, positive_rate(), **options)

@@ -13,7 +13,12 @@ from skbandit.evaluation._difference import EventParts
 from skbandit.evaluation._guaranteed import Range, read_range
 from skbandit.evaluation._off_policy._estimate import LogSums, OffPolicyEstimate, check_predictable
 from skbandit.evaluation._off_policy._sums import METHODS, Estimator
-from skbandit.evaluation._off_policy._target_policy import EvaluatedLog, are_floats, read_evaluated
+from skbandit.evaluation._off_policy._target_policy import (
+    ArmUse,
+    EvaluatedLog,
+    are_floats,
+    read_evaluated,
+)
 from skbandit.evaluation._policy_protocol import name_block_columns
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
@@ -132,8 +137,9 @@ def off_policy_value(
     -----
     ReplayCoverageWarning
         If the effective sample size is too small for a reliable estimate, or the mean weight is far
-        from its expectation 1, because the propensities are wrong or the policy chooses arms that
-        the log never does, or an estimate with predictions is outside of the range of rewards.
+        from its expectation 1, because the propensities are wrong, or at least 1% of the policy's
+        choices are arms that the log never has, or an estimate with predictions is outside of the
+        range of rewards.
     UserWarning
         If there are no propensities and the logged actions are not uniform, or fewer than 20
         groups; of one group there is no interval. If a prediction is five times as far from the
@@ -250,7 +256,7 @@ def _estimate(
     """The estimate by a method, given the predicted rewards of arms that it needs."""
     events = evaluated.events(q)
     sums = LogSums.of(events, bounds, {method: estimator}, group)
-    if message := sums.shortcoming or sums.outside:
+    if message := sums.shortcoming or ArmUse.of(evaluated).unlogged or sums.outside:
         warn(f"off_policy_value: {message}", ReplayCoverageWarning)
     estimate = sums.estimates()[method]
     if not np.isfinite(estimate.mean_reward):
@@ -405,7 +411,7 @@ def off_policy_blocks(
     total = of_blocks.sums
     if total.n_groups is not None:
         warn_of_few_groups(total.n_groups)
-    if message := total.shortcoming or total.outside:
+    if message := total.shortcoming or of_blocks.arms.unlogged or total.outside:
         warn(f"off_policy_blocks: {message}", ReplayCoverageWarning)
     return total.estimates()
 
@@ -415,10 +421,11 @@ class _OfBlocks:
     """What is known of some blocks."""
 
     sums: LogSums
+    arms: ArmUse
     ids: SeenIds
 
     def __add__(self, other: _OfBlocks) -> _OfBlocks:
-        return _OfBlocks(self.sums + other.sums, self.ids + other.ids)
+        return _OfBlocks(self.sums + other.sums, self.arms + other.arms, self.ids + other.ids)
 
 
 @dataclass(frozen=True)
@@ -437,9 +444,9 @@ class _Task:
     def __call__(self, block: Any) -> _OfBlocks | None:
         """Sums over the events of a block, and their ids; None if it has none."""
         X, y = read_block(block, self.features, self.columns)
-        return _OfBlocks(self._sums(X, y), SeenIds.of(y)) if len(y) else None
+        return _OfBlocks(*self._sums(X, y), SeenIds.of(y)) if len(y) else None
 
-    def _sums(self, X: Any, y: Any) -> LogSums:
+    def _sums(self, X: Any, y: Any) -> tuple[LogSums, ArmUse]:
         given, named = self.policy, isinstance(self.policy, str)
         names, group = column_names(y) or [], None
         if self.groups is not None:
@@ -469,7 +476,8 @@ class _Task:
         if q is not None and (self.reward_range is not None or len(y) >= SHOWS_RANGE):
             low, high = self.reward_range or range_of(evaluated.log.reward)
             q = within_range(q, (low, high), np.arange(len(q))) if low < high else q
-        return LogSums.of(evaluated.events(q), self.reward_range, group=group)
+        sums = LogSums.of(evaluated.events(q), self.reward_range, group=group)
+        return sums, ArmUse.of(evaluated)
 
 
 def _predict_rewards(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:

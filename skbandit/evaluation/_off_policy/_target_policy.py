@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,6 +45,9 @@ LARGEST_WEIGHT = 1e100
 
 # Rows may sum to 1, and probabilities exceed 1, within this rounding error.
 _SUM_TOLERANCE = 1e-6
+
+_MUCH = 0.01
+"""Share of a policy's choices that a warning is worth if no event shows what they earn."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,46 @@ class EvaluatedLog:
             largest_weight,
             q_logged,
             np.einsum("ij,ij->i", self.of_arms, q),
+        )
+
+
+@dataclass(frozen=True)
+class ArmUse:
+    """How often each arm is logged, and chosen by the evaluated policy; those of blocks add up."""
+
+    n_events: int
+    logged: Counter[Any]
+    chosen: Counter[Any]  # sums of probabilities
+
+    @classmethod
+    def of(cls, evaluated: EvaluatedLog) -> ArmUse:
+        """The arms of a log, and those chosen if their probabilities are known."""
+        log, arms, of_arms = evaluated.log, evaluated.arms, evaluated.of_arms
+        logged = np.bincount(log.action, minlength=len(log.arms)).tolist()
+        chosen = [] if of_arms is None else of_arms.sum(axis=0).tolist()
+        return cls(
+            len(log),
+            Counter(dict(zip(log.arms.tolist(), logged, strict=True))),
+            Counter(dict(zip(arms, chosen, strict=False))),
+        )
+
+    def __add__(self, other: ArmUse) -> ArmUse:
+        return ArmUse(
+            self.n_events + other.n_events, self.logged + other.logged, self.chosen + other.chosen
+        )
+
+    @property
+    def unlogged(self) -> str:
+        """What the policy chooses and the log has no event of; empty if that is hardly anything."""
+        new = {arm: times for arm, times in self.chosen.items() if times and not self.logged[arm]}
+        share = sum(new.values()) / max(self.n_events, 1)
+        if share < _MUCH:
+            return ""
+        return (
+            f"{share:.1%} of the policy's choices are arms that were never logged, "
+            f"{first_few(list(new))}: nothing is known of their rewards, and the estimate is of "
+            "the others. Is the label written as in the log, which has "
+            f"{first_few([arm for arm, times in self.logged.items() if times])}?"
         )
 
 

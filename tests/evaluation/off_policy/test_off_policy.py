@@ -1,6 +1,7 @@
 """Off-policy estimates: what the numbers are, whatever form policy and log are given in."""
 
 import copy
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import OffPolicyEstimate, off_policy_value, replay
+from skbandit.evaluation import OffPolicyEstimate, off_policy_blocks, off_policy_value, replay
 from skbandit.evaluation._off_policy._sums import (
     CONFIDENCE_WIDTH,
     METHODS,
@@ -258,9 +259,17 @@ def test_arms_that_the_policy_has_not():
     odd = rows % 2 == 1
     table.loc[~odd, "a"] = 0.0
     table["c"] = table["d"] = np.where(odd, 0, (1 - table["b"]) / 2)
-    assert ips(policy, X[rows], possible).mean_reward == pytest.approx(
-        ips(table, None, possible).mean_reward
-    )
+    with pytest.warns(ReplayCoverageWarning, match="13.2% .* never logged, 'd'"):
+        estimates = ips(policy, X[rows], possible), ips(table, None, possible)
+    assert estimates[0].mean_reward == pytest.approx(estimates[1].mean_reward)
+
+
+class Constant:
+    def __init__(self, arm):
+        self.arm = arm
+
+    def predict(self, X):
+        return np.full(len(X), self.arm)
 
 
 class Blind:
@@ -287,6 +296,26 @@ def test_snips_of_a_uniform_log_is_replay_without_learning():
     assert estimate.effective_sample_size == pytest.approx(replayed.n_accepted)
     assert estimate.lift == pytest.approx(replayed.lift)
     assert estimate.standard_error == pytest.approx(replayed.standard_error, rel=0.01)
+
+
+@pytest.mark.parametrize("n_new", [5, 6])
+def test_few_choices_that_the_log_has_not(n_new):
+    """The mean weight cannot tell 1% of them, and they earn nothing that is known."""
+    y = pd.DataFrame({"action": ["a", "b"] * 300, "reward": 1.0, "propensity": 0.5})
+    choices = np.repeat(["A", "a"], [n_new, 600 - n_new])
+    tables = [y.assign(here=1.0), y.assign(here=1.0)]
+    policy = Constant("a")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert snips(choices, None, y).mean_reward == 1
+        off_policy_blocks(policy, tables, features=["here"], arms=["a", "b"], rule="predict")
+        apart = [table[table["action"] == arm] for table, arm in zip(tables, "ab", strict=True)]
+        off_policy_blocks(policy, apart, features=["here"], arms=["a", "b"], rule="predict")
+    told = [str(warning.message) for warning in caught]
+    assert len(told) == (n_new == 6)
+    assert all("1.0% of the policy's choices" in text and "logged, 'A'" in text for text in told)
+    with pytest.warns(ReplayCoverageWarning, match="100.0% .* logged, 'z'|never chooses"):
+        off_policy_blocks(Constant("z"), tables, features=["here"], arms=["a", "b"], rule="predict")
 
 
 def test_arms_that_the_log_has_not():
