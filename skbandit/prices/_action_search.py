@@ -43,7 +43,7 @@ SEARCHED_COSTS, SEARCHED_ROWS = 100_000, 2000
 """Costs of rows that stand for all while coefficients are searched, or rows if these are more."""
 
 SMALL_GAP = 1e-3
-"""What a better rule could gain at most, in units of the objective's costs, where none is sought."""
+"""What a better rule may gain at most, in units of the objective's costs, where none is sought."""
 
 BARRED = 1e3
 """What a decision costs that a row may not get, in units of the objective's costs."""
