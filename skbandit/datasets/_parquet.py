@@ -192,15 +192,20 @@ def _open_dataset(source: Any, name: str) -> _Opened:
     if not paths or "" in paths:
         raise ValueError(f"{name} contains no file name.")
     files = [file for path in paths for file in _matching(path, name)]
+    # by default all columns of a file are buffered before the first batch, and kept to the end
+    unbuffered = datasets.ParquetFragmentScanOptions(pre_buffer=False)
+    by_row_group = datasets.ParquetFileFormat(default_fragment_scan_options=unbuffered)
     with _in_pyarrow(name):
         if alone and files == paths:
-            dataset = datasets.dataset(files[0], format="parquet")
+            dataset = datasets.dataset(files[0], format=by_row_group)
         else:
             parts = [
                 datasets.dataset(file, format="parquet").files if os.path.isdir(file) else [file]
                 for file in files
             ]
-            dataset = datasets.dataset([file for part in parts for file in part], format="parquet")
+            dataset = datasets.dataset(
+                [file for part in parts for file in part], format=by_row_group
+            )
     if not dataset.files:
         raise ValueError(f"{name}={files[0]!r} is a folder without files.")
     _refuse_repeats(dataset.files, name)

@@ -343,3 +343,15 @@ def test_a_file_that_is_named_twice_would_count_twice(tmp_path):
     link.symlink_to(file)
     for source in ([file, file], [tmp_path, file], [link, tmp_path]):
         refuses("0.parquet' 2 times: name it once", read_parquet_log, source, [])
+
+
+def test_a_file_is_never_in_memory_as_a_whole(tmp_path):
+    n, n_groups = 1_600_000, 40
+    values = np.random.default_rng(0).normal(size=(n, 4))
+    frame = pd.DataFrame(values, columns=["x0", "x1", "x2", "reward"]).assign(action=0)
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.Table.from_pandas(frame), path, row_group_size=n // n_groups)
+    before, most = pa.total_allocated_bytes(), 0
+    for _ in read_parquet_log(path, ["x0", "x1", "x2"], block_size=n // n_groups):
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert most < path.stat().st_size / 2
