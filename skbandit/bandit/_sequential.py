@@ -482,7 +482,7 @@ class SequentialPolicy(GuardedPolicy):
         tags = self.__sklearn_tags__().input_tags
         check_not_masked(X, "X")
         X = as_contexts(X)
-        with explained_entries(X, "the policy"):
+        with explained_entries(X, "the policy", numbers=True):
             X = validate_data(
                 self,
                 X,

@@ -77,7 +77,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         declared = Declared.read(self.objective, self.constraints)
         given, y_given, given_extra = X, y, Extra.read(**extra)
         refuse_missing_labels(y)
-        with explained_entries(X, type(self).__name__):
+        with explained_entries(X, type(self).__name__, numbers=True):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_squares(X)
         classes = Classes.read(y, self.pos_label)
@@ -160,7 +160,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         return float(self.intercept_[0])
 
     def _validated(self, X: Any) -> Any:
-        with explained_entries(X, type(self).__name__):
+        with explained_entries(X, type(self).__name__, numbers=True):
             return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
 
     def _linear(self, X: Any) -> np.ndarray:

@@ -275,7 +275,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             if not reset and self._are_numbers(X):
                 return X
             dtypes = [np.float64, np.float32]
-            with explained_entries(X, type(self).__name__):
+            with explained_entries(X, type(self).__name__, numbers=True):
                 X = validate_data(self, X, accept_sparse="csr", dtype=dtypes, reset=reset)
             if reset:
                 check_squares(X)

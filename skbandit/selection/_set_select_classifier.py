@@ -458,7 +458,7 @@ default="auto"
     def _read_X(self, X: Any, reset: bool) -> Any:
         """Check rows of numbers."""
         finite = not get_tags(self._learner()).input_tags.allow_nan
-        with explained_entries(X, type(self).__name__):
+        with explained_entries(X, type(self).__name__, numbers=True):
             return validate_data(
                 self,
                 X,

@@ -223,19 +223,24 @@ def as_contexts(X: Any) -> Any:
 
 
 @contextmanager
-def explained_entries(X: Any, consumer: str) -> Iterator[None]:
-    """Name strings, lists or missing values of X, and the cure, in the error that they cause."""
+def explained_entries(X: Any, consumer: str, *, numbers: bool = False) -> Iterator[None]:
+    """Name strings, lists or missing values of X, and the cure, in the error that they cause.
+
+    With `numbers`, X is read as such: times would be counts of a unit that a file may change.
+    """
     refuse_lazy({"X": X}, methods=["collect"])
+    dates = (
+        "X has dates{}: pass numbers, such as the days since one of them, or leave the column out."
+    )
+    if numbers and (times := _times_of(X)):
+        raise ValueError(dates.format(times[0]))
     try:
         yield
     except TypeError as error:
         at = _column_where(X, _has_dates)
         if not at:
             raise
-        raise ValueError(
-            f"X has dates{at}: pass numbers, such as the days since one of them, or leave the "
-            "column out."
-        ) from error
+        raise ValueError(dates.format(at)) from error
     except ValueError as error:
         reason, where = str(error), f"in a Pipeline with {consumer}"
         if consumer.endswith("Pipeline"):
@@ -259,6 +264,24 @@ def explained_entries(X: Any, consumer: str) -> Iterator[None]:
                 f"add_indicator=True) {where}."
             ) from error
         raise
+
+
+def _times_of(X: Any) -> list[str]:
+    """Where a table or an array has times by its types, for a message."""
+    if isinstance(X, pd.DataFrame):
+        types = [(name, dtype.kind in "mM") for name, dtype in X.dtypes.items()]
+    elif isinstance(X, np.ndarray):
+        return [""] if X.dtype.kind in "mM" else []
+    elif hasattr(X, "schema"):  # of polars or Arrow
+        arrow = hasattr(X, "column_names")
+        names, kinds = (X.column_names, X.schema.types) if arrow else (X.columns, X.dtypes)
+        types = [
+            (name, str(kind).lower().startswith(("date", "time", "duration")))
+            for name, kind in zip(names, kinds, strict=True)
+        ]
+    else:
+        return []
+    return [f" in the column {name!r}" for name, is_time in types if is_time]
 
 
 def _has_dates(column: pd.Series) -> bool:

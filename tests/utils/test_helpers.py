@@ -1,12 +1,22 @@
-"""What several packages share: atomic fits, progress, threads, optional packages, row weights."""
+"""What packages share: atomic fits, progress, threads, optional packages, row weights, dates."""
 
 import logging
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from skbandit import (
+    ConstrainedRampClassifier,
+    GLMUCBPolicy,
+    RegressionSetSelector,
+    SetSelectClassifier,
+)
+from skbandit.rates import recall
 from skbandit.utils import _fitting
 from skbandit.utils._fitting import atomic_fit, one_blas_thread, report_progress
 from skbandit.utils._sklearn_compat import import_optional
@@ -158,3 +168,32 @@ def test_numbers_of_any_kind_become_floats():
 def test_what_is_no_weight(values, message):
     with pytest.raises(ValueError, match=message):
         check_row_weights(values, 3, "w")
+
+
+# === Times alone are no numbers: their unit is that of a file, and may be another in the next ====
+
+LOGGED = pd.DataFrame({"action": ["a", "b"] * 50, "reward": [0.0, 1.0] * 50})
+ESTIMATORS = [
+    (GLMUCBPolicy(link="linear"), LOGGED),
+    (RegressionSetSelector(), pd.DataFrame({"a": np.arange(100.0), "b": 50.0})),
+    (SetSelectClassifier(LogisticRegression()), pd.DataFrame({"a": np.arange(100.0), "b": 50.0})),
+    (ConstrainedRampClassifier(constraints=recall() >= 0.5), np.arange(100) // 50),
+]
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+@pytest.mark.parametrize("estimator, y", ESTIMATORS)
+def test_times_are_no_numbers(estimator, y, unit):
+    times = pd.DataFrame({"at": pd.date_range("2024-01-01", periods=100, freq="h", unit=unit)})
+    waits = pd.DataFrame({"n": 1, "wait": times["at"] - times["at"][0]})
+    model = clone(estimator)
+    pl = pytest.importorskip("polars", reason="polars is not installed")
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    others = [(pl.from_pandas(waits), "wait"), (pa.Table.from_pandas(times), "at")]
+    for X, name in ((times, "at"), (waits, "wait"), (waits[["wait"]].to_numpy(), ""), *others):
+        with pytest.raises(ValueError, match=f"X has dates.*{name}.*: pass numbers"):
+            model.fit(X, y)
+    days = pd.DataFrame({"at": (times["at"] - times["at"][0]) / pd.Timedelta("1D")})
+    model.fit(days, y)
+    with pytest.raises(ValueError, match="X has dates in the column 'at'"):
+        model.predict(times)
