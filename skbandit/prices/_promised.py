@@ -122,8 +122,11 @@ def _aimed(
         decided = tightened.decide(prices)
         measured = measure(decided)
         margin = measured.margin(z)
+        expected = problem.excess(decided)
+        # what rows that stand for all miss of all rows is no noise, however small margins are
+        missing = np.nan_to_num(expected - few.excess(few.tightened(moved).decide(prices)))
         aimed = bias + aim * margin
-        short = (moved < NEARLY * aimed) & (measured.excess > -NEARLY * aimed)
+        short = (moved - missing < NEARLY * aimed) & (measured.excess > -NEARLY * aimed)
         last = BIAS_ROUNDS + MARGIN_ROUNDS + (SETTLING_ROUNDS if short.any() else 0)
         if count >= last:
             break
@@ -131,14 +134,14 @@ def _aimed(
             problem = problem.with_objective(*measured.tables)
             few = few.with_objective(*measured.tables)
         if count < BIAS_ROUNDS:
-            gap = measured.excess - few.excess(few.tightened(moved).decide(prices))
+            gap = measured.excess - expected
             noise = np.where(gap > 0, believed, ERRORS) * margin / z
             bias = np.nan_to_num(np.sign(gap) * np.maximum(np.abs(gap) - noise, 0.0))
-            wanted = bias + margin
+            wanted = bias + margin + missing
         elif count < BIAS_ROUNDS + MARGIN_ROUNDS:
-            wanted = bias + aim * margin
+            wanted = bias + aim * margin + missing
         else:  # what is decided less has a smaller margin, and is decided again
-            wanted = 0.5 * (moved + aimed)
+            wanted = 0.5 * (moved + aimed + missing)
         moved = move_apart(wanted, problem.bound, pairs)
         prices = net_prices(best_prices(few.tightened(moved), prices, SMOOTHING[-1:])[0], pairs)
     missed = np.where(np.isnan(measured.excess), np.inf, measured.excess)
