@@ -179,6 +179,7 @@ def test_all_constrained_classifiers(model, tmp_path):
     assert "Rates by group" not in text
 
 
+@pytest.mark.filterwarnings("ignore:Fewer than 20 rows")
 def test_several_classes_with_review(tmp_path):
     score = X["age"] + 0.7 * np.random.default_rng(1).normal(size=2 * N)
     y = np.array(["a", "b", "c"])[np.digitize(score, [-0.5, 0.5])]
