@@ -253,10 +253,11 @@ class ActionMeasure:
                 if atom.kind == OUTCOME:
                     weight, amount = self.weight[kept] * use.rate, np.zeros((len(kept), D))
                     amount[is_logged] = self.outcomes[str(atom.amount)][place[kept[is_logged]]]
+                    use = Use(weight, amount)
                 else:
-                    weight, amount = problem.weight[kept] * use.rate, use.amount
+                    weight = problem.weight[kept] * use.rate
                 if (total := weight.sum()) > 0:
-                    added[k] += c * weight[:, None] / total * amount
+                    replace(use, rate=weight / total).add_to(added[k], c)
                 if self.correction is not None:
                     constant[k] += c * self.correction.means[k][n]
         return added, constant

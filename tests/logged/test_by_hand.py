@@ -7,7 +7,8 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.dummy import DummyRegressor
 
 from skbandit.bandit import ConstrainedPolicy
-from skbandit.rates import cost, outcome, positive_rate
+from skbandit.logged import _policy_rule
+from skbandit.rates import cost, difference, outcome, positive_rate
 
 RNG = np.random.default_rng(11)
 N = 600
@@ -175,3 +176,37 @@ def test_a_margin_of_losses_of_which_few_are_large():
     )
     assert row["margin"] == pytest.approx(row["value"] * (np.exp(limit) / amounts.mean() - 1))
     assert row["ci_high"] - row["value"] > 1.2 * (row["value"] - row["ci_low"])
+
+
+@pytest.mark.parametrize("n_select", [1, 2])
+def test_what_is_searched_is_what_is_measured(n_select, monkeypatch):
+    """Sums of rows and decisions are the excess of any decisions: by column, by group, weighted."""
+    posed = {}
+
+    def searched(problem, measure):
+        posed.update(problem=problem, measure=measure)
+        return search(problem, measure)
+
+    search = _policy_rule.searched
+    monkeypatch.setattr(_policy_rule, "searched", searched)
+    rng = np.random.default_rng(3)
+    people = pd.DataFrame({"minutes": rng.exponential(size=N), "old": rng.integers(0, 2, N)})
+    goals = [
+        cost({"a": "minutes", "b": 0.5, "c": 0.0}) <= 0.6 * n_select,
+        difference(positive_rate, by="old", of=["a"]) <= 0.3,
+    ]
+    table, weight = COSTS, WEIGHT
+    if n_select == 1:
+        goals.append(outcome("harm") <= 0.3)
+        action = rng.choice(list("abc"), N)
+        table = pd.DataFrame({"action": action, "reward": rng.normal(size=N), "propensity": 1 / 3})
+        table, weight = table.assign(harm=rng.integers(0, 2, N) * 0.5), None
+    policy = ConstrainedPolicy(None, None, goals, n_select=n_select, confidence_level=0.5)
+    policy.fit(X, table, attributes=people, sample_weight=weight)
+    problem, measure = posed["problem"], posed["measure"]
+    added, constant = measure.sums(np.arange(len(problem.base)))
+    for _ in range(5):
+        order = rng.random(problem.base.shape).argsort(axis=1)
+        decided = order < n_select
+        excess = (added * decided).sum(axis=(1, 2)) + constant
+        np.testing.assert_allclose(excess, measure(decided).excess, atol=1e-12)
