@@ -80,7 +80,7 @@ def searched(problem: ActionProblem, measure: MeasuredSums) -> PricedRule:
         Feasible, or the one that misses by least.
     """
     rules = _expected(problem, measure)
-    rules.append(_rule_of(problem, measure, without_prices(problem)))
+    rules.append(_rule_of(problem, measure, without_prices(problem))[0])
     best = rules[0]
     for rule in rules:
         best = rule if rule.better_than(best) else best
@@ -101,7 +101,7 @@ def searched(problem: ActionProblem, measure: MeasuredSums) -> PricedRule:
     point, _ = best_rule(family, outcomes, _starts(few, family, rules), few.unit)
     prices = Prices(np.ones(1), point.theta[1:] / max(point.theta[0], 1.0 / HIGHEST_MULTIPLIER))
     for of_goals in (prices, net_prices(prices, opposed_goals(few))):
-        rule = _rule_of(problem, measure, of_goals)
+        rule, _ = _rule_of(problem, measure, of_goals)
         best = rule if rule.better_than(best) else best
     return best
 
@@ -131,11 +131,11 @@ def _expected(
     smoothing: tuple[float, ...] = SMOOTHING
     for count in range(MOVED_ROUNDS + PUSHES):
         prices = net_prices(best_prices(few.tightened(moved), prices, smoothing)[0], pairs)
-        rule, smoothing = _rule_of(problem, measure, prices), SMOOTHING[-1:]
+        (rule, measured), smoothing = _rule_of(problem, measure, prices), SMOOTHING[-1:]
         rules.append(rule)
         if not prices.goals.any() or (rule.feasible and count >= MOVED_ROUNDS):
             break
-        excess = np.nan_to_num(measure(rule.decided).excess)
+        excess = np.nan_to_num(measured.excess)
         if count < MOVED_ROUNDS:
             moved = move_apart(excess - few.excess(few.decide(prices)), problem.bound, pairs)
         else:
@@ -175,11 +175,12 @@ def _outcomes(problem: ActionProblem, added: np.ndarray, constant: np.ndarray) -
 
 def _rule_of(
     problem: ActionProblem, measure: Callable[[np.ndarray], Measured], prices: Prices
-) -> PricedRule:
-    """The rule of some prices; bounds are moved by what predictions miss of it."""
+) -> tuple[PricedRule, Measured]:
+    """The rule of some prices, whose bounds are moved by what predictions miss, and its sums."""
     decided = problem.decide(prices)
     measured = measure(decided)
     missed = np.where(np.isnan(measured.excess), np.inf, measured.excess)
     moved = np.nan_to_num(measured.excess - problem.excess(decided))
     slack = -float(missed.max(initial=-np.inf))
-    return PricedRule(prices, moved, problem.costs(prices), decided, measured.objective, slack)
+    costs = problem.costs(prices)
+    return PricedRule(prices, moved, costs, decided, measured.objective, slack), measured

@@ -1,9 +1,4 @@
-"""Rules that meet their goals where these are measured, at a confidence level.
-
-The probabilities of strata are estimates, and so are the rates that the dual expects. Its bounds
-are moved by what the expected rates miss of the measured ones, and by the margin of the level, in
-a few rounds; so goals hold whatever the quality of the probabilities, which cost objective only.
-"""
+"""Rules by prices, what they attain where goals are measured, and the choice of one at a level."""
 
 from __future__ import annotations
 
