@@ -13,6 +13,7 @@ bound are any functions of these sums; probabilities may be wrong without mislea
 **Exact lines.** Along theta + s delta the cost of each decision is linear in s, and that of the
 best one the lower envelope of D lines. Between its breakpoints nothing changes, so that with those
 of all rows sorted, S(s) is a running sum, and any function of S is minimized exactly over the line.
+Of many breakpoints of many sums, some are judged, evenly over the line, and all beside the best.
 
 **Merit.** Descent by goals first ends in corners where two goals bind. Lines therefore minimize the
 augmented Lagrangian of what is measured (Hestenes 1969; Powell 1969),
@@ -41,8 +42,8 @@ from scipy.sparse import csr_array
 Judge = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Takes sums (S, C) of C rules; returns their objectives (C,) and excesses (m, C)."""
 
-Part = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Steps of C points of a line, sums (S,) before, and changes of those that change, at each."""
+Judged = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Steps of points of a line, their objectives and their excesses."""
 
 SOFTENED = (0.3, 0.1, 0.03)
 """Shares of rows whose two lowest costs are nearer than the softening, one per round in turn."""
@@ -75,6 +76,10 @@ LARGE_TABLE = 200_000
 
 JUDGED_AT_ONCE = 2048
 """Points of a line that are judged at once: their sums stay in the processor's cache."""
+
+MOST_JUDGED, SPREAD_POINTS = 200_000, 256
+"""Sums at all points of a line beyond which points are judged in two steps, and points of the first
+step: evenly over the line, then each one beside the best of these."""
 
 UNDEFINED, HIGHEST = 1e3, 1e3
 """Excess where a value is undefined, and objective that stands for any higher one."""
@@ -185,6 +190,30 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Points of a line, between which decisions change.
+
+    Attributes
+    ----------
+    steps : ndarray of shape (C,)
+    start : ndarray of shape (S,)
+        Sums before any change.
+    made : ndarray of int, shape (C,)
+        How many of the M changes are made at each point.
+    was, to : ndarray of int, shape (M,)
+        Kind and decision of the row that changes, before and after, as one number.
+    weight : ndarray of shape (M,)
+    """
+
+    steps: np.ndarray
+    start: np.ndarray
+    made: np.ndarray
+    was: np.ndarray
+    to: np.ndarray
+    weight: np.ndarray
+
+
+@dataclass(frozen=True)
 class Merit:
     """(2), of objectives (C,) and excesses (m, C)."""
 
@@ -207,6 +236,13 @@ class Merit:
         step = self.rho * np.clip(point.excess + self.inside, -1.0, 1.0)
         rho = self.rho * (PENALTY_GROWTH if point.missed > 0 else 1.0)
         return replace(self, multipliers=np.maximum(0.0, self.multipliers + step), rho=rho)
+
+
+def _best(objective: np.ndarray, excess: np.ndarray) -> int:
+    """The point that misses goals by least, of those alike the one of the lowest objective."""
+    missed = np.maximum(excess - TINY, 0.0).sum(axis=0)
+    least = np.flatnonzero(missed <= missed.min() + TINY)
+    return int(least[objective[least].argmin()])
 
 
 def with_objective(outcomes: Outcomes, objective: Callable[[np.ndarray], np.ndarray]) -> Outcomes:
@@ -241,6 +277,7 @@ class Search:
         self._live = np.flatnonzero(outcomes.table.any(axis=(1, 2)))
         self._changing = np.ascontiguousarray(outcomes.table[self._live])
         self._changing = self._changing.reshape(len(self._live), -1)
+        self._nonzero: tuple[np.ndarray, np.ndarray] | None = None
         self._ranked: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def at(self, theta: np.ndarray) -> Trial:
@@ -288,50 +325,92 @@ class Search:
             parts = self._all_decisions(cost, slope, -ends[0], ends[1])
         if not parts:
             return None
-        steps = np.concatenate([s for s, *_ in parts])
-        objective, excess = self._judged(parts)
-        missed = np.maximum(excess - TINY, 0.0).sum(axis=0)
+        seen = [points for part in parts for points in self._judged(part, merit)]
+        steps, objective = (np.concatenate([points[k] for points in seen]) for k in (0, 1))
+        excess = np.hstack([points[2] for points in seen])
 
         def point(k: int) -> Trial:
             moved = theta + steps[k] * delta
             moved[bounded] = np.maximum(moved[bounded], 0.0)
             return self._keep(moved, objective, excess, k)
 
-        least = np.flatnonzero(missed <= missed.min() + TINY)
-        first = point(int(least[objective[least].argmin()]))
+        first = point(_best(objective, excess))
         return first if merit is None else point(int(merit(objective, excess).argmin()))
 
-    def _judged(self, parts: list[Part]) -> tuple[np.ndarray, np.ndarray]:
-        """Objectives and excesses at all points of a line, block by block."""
-        objectives, excesses = [], []
-        for _, start, change in parts:
-            for at in range(0, change.shape[1], JUDGED_AT_ONCE):
-                few = change[:, at : at + JUDGED_AT_ONCE]
-                sums = np.repeat(start[:, None], few.shape[1], axis=1)
-                sums[self._live] += few
-                objective, excess = self.outcomes.judge(sums)
-                objectives.append(objective)
-                excesses.append(excess)
-        return np.concatenate(objectives), np.hstack(excesses)
+    def _judged(self, part: Part, merit: Merit | None) -> list[Judged]:
+        """All points, or of many some that are spread over the line and those beside the best."""
+        n, before = len(part.steps), part.start[self._live]
+        if n * len(self._live) <= MOST_JUDGED:
+            return self._all_judged(part, 0, n, before)
+        spread = np.unique(np.linspace(0, n - 1, SPREAD_POINTS).astype(int))
+        sums = self._sums_at(part, spread)
+        judged = self.outcomes.judge(sums)
+        best = {_best(*judged)} if merit is None else {_best(*judged), int(merit(*judged).argmin())}
+        seen = [(part.steps[spread], *judged)]
+        for k in best:
+            first, last = spread[max(k - 1, 0)], spread[min(k + 1, len(spread) - 1)]
+            before = sums[self._live, max(k - 1, 0)]
+            seen += self._all_judged(part, first + 1, last + 1, before)
+        return seen
 
-    def _running(
-        self, s: np.ndarray, rows: np.ndarray, was: np.ndarray, to: np.ndarray, end: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Steps between breakpoints s, and what the live sums have changed by there."""
+    def _all_judged(self, part: Part, first: int, last: int, before: np.ndarray) -> list[Judged]:
+        """Each point from first to last, by the live sums at the point before the first."""
+        done = part.made[first - 1] if first else 0
+        here = slice(done, part.made[last - 1])
+        change = np.empty((len(self._live), here.stop - done + 1))
+        change[:, 0] = before
+        moved = change[:, 1:]
+        moved[:] = self._changing.take(part.to[here], axis=1)
+        moved -= self._changing.take(part.was[here], axis=1)
+        moved *= part.weight[here]
+        np.cumsum(change, axis=1, out=change)
+        seen = []
+        for at in range(first, last, JUDGED_AT_ONCE):
+            few = slice(at, min(at + JUDGED_AT_ONCE, last))
+            made = part.made[few] - done
+            sums = np.repeat(part.start[:, None], len(made), axis=1)
+            sums[self._live] = change[:, made]
+            seen.append((part.steps[few], *self.outcomes.judge(sums)))
+        return seen
+
+    def _sums_at(self, part: Part, points: np.ndarray) -> np.ndarray:
+        """Sums at some points, (S, len(points)), by those that each change touches."""
+        if self._nonzero is None:
+            most = (self._changing != 0).sum(axis=0).max()
+            which = np.argsort(self._changing == 0, axis=0, kind="stable")[:most].T
+            self._nonzero = which, np.take_along_axis(self._changing.T, which, 1)
+        which, values = self._nonzero
+        n = len(points)
+        after = np.searchsorted(part.made[points], np.arange(len(part.to)), side="right")
+        change = np.zeros(len(self._live) * n)
+        for sign, column in ((1.0, part.to), (-1.0, part.was)):
+            places = which[column] * n + after[:, None]
+            amounts = sign * values[column] * part.weight[:, None]
+            change += np.bincount(places.ravel(), amounts.ravel(), len(change))
+        sums = np.repeat(part.start[:, None], n, axis=1)
+        sums[self._live] += np.cumsum(change.reshape(-1, n), axis=1)
+        return sums
+
+    def _part(
+        self,
+        start: np.ndarray,
+        s: np.ndarray,
+        rows: np.ndarray,
+        was: np.ndarray,
+        to: np.ndarray,
+        end: float,
+    ) -> Part:
+        """Points between breakpoints s of rows."""
         outcomes, D = self.outcomes, self.outcomes.table.shape[2]
         order = np.argsort(s, kind="stable")
-        s, rows, was, to = s[order], rows[order], was[order], to[order]
-        base = outcomes.kind[rows] * D
-        change = self._changing.take(base + to, axis=1)
-        change -= self._changing.take(base + was, axis=1)
-        change *= outcomes.weight[rows]
-        np.cumsum(change, axis=1, out=change)
+        s, rows, base = s[order], rows[order], outcomes.kind[rows[order]] * D
         # rows with equal breakpoints move together
         last = np.append(s[1:] > s[:-1] + 1e-9 * (1.0 + np.abs(s[:-1])), True)
-        if not last.all():
-            s, change = s[last], change[:, last]
+        made = np.flatnonzero(last) + 1
+        s = s[last]
         after = np.append(s[1:], min(end, s[-1] + abs(s[-1]) + 1.0))
-        return 0.5 * (s + after), change
+        steps, weight = 0.5 * (s + after), outcomes.weight[rows]
+        return Part(steps, start, made, base + was[order], base + to[order], weight)
 
     def _others(self, cost: np.ndarray, j: int) -> np.ndarray:
         """The decision of least cost besides j, of each row."""
@@ -360,28 +439,27 @@ class Search:
             return []
         place, falls = place[rows], slope[rows] < 0
         was, to = np.where(falls, other[rows], j), np.where(falls, j, other[rows])
-        steps, change = self._running(place, rows, was, to, high)
+        part = self._part(self.outcomes.sums(decided), place, rows, was, to, high)
         first = float(place.min())
         before_first = 0.5 * (first + max(low, first - abs(first) - 1.0))
-        change = np.hstack([np.zeros((len(change), 1)), change])
-        return [(np.append(before_first, steps), self.outcomes.sums(decided), change)]
+        steps, made = np.append(before_first, part.steps), np.append(0, part.made)
+        return [replace(part, steps=steps, made=made)]
 
     def _all_decisions(
         self, cost: np.ndarray, slope: np.ndarray, low: float, high: float
     ) -> list[Part]:
         """Points in (low, high): the lower envelopes, forward and backward."""
         start = self.outcomes.sums(self.family.decide(cost))
-        parts = []
+        rays = []
         for sign, end in ((1.0, high), (-1.0, -low)):
-            if end > 0:
-                steps, change = self._ray(cost, sign * slope, end)
-                parts.append((sign * steps, start, change))
-        return [part for part in parts if len(part[0])]
+            ray = self._ray(start, cost, sign * slope, end) if end > 0 else None
+            rays += [] if ray is None else [replace(ray, steps=sign * ray.steps)]
+        return rays
 
     def _ray(
-        self, cost: np.ndarray, slope: np.ndarray, end: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Steps in (0, end) and changes of the live sums.
+        self, start: np.ndarray, cost: np.ndarray, slope: np.ndarray, end: float
+    ) -> Part | None:
+        """Points in (0, end), None if nothing changes there.
 
         The next change of a row is where a decision that is not taken becomes as cheap as one that
         is.
@@ -408,9 +486,9 @@ class Search:
             taken[r, place] = to
             rows, taken, c, slope = rows[going], taken[going], c[going], slope[going]
         if not sum(len(s) for s, *_ in parts):
-            return np.zeros(0), np.zeros((len(self._live), 0))
+            return None
         s, rows, was, to = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return self._running(s, rows, was, to, end)
+        return self._part(start, s, rows, was, to, end)
 
     def steepest(self, theta: np.ndarray, merit: Merit, share: float) -> np.ndarray:
         """Minus the merit's gradient in units of the coefficients, with softened decisions.

@@ -74,6 +74,23 @@ def test_a_line_is_searched_exactly(seed):
         assert not free.best.better_than(best)
 
 
+@pytest.mark.parametrize("k", [0, 1, 5])
+def test_of_many_points_those_beside_the_best_are_judged(k, monkeypatch):
+    """What a line reports is what it attains, and little is lost to judging all points."""
+    family, outcomes = random_problem(k, n=3000, n_classes=5, n_goals=4)
+    theta = np.where(family.free, 0.0, Search(family, outcomes).unit)
+    delta, cost = np.eye(len(theta))[k] - 0.3 * (k == 0), family.row_costs(theta)
+    exact = Search(family, outcomes).line(theta, delta, cost)
+    monkeypatch.setattr("skbandit.prices._search.MOST_JUDGED", 1000)
+    near = Search(family, outcomes).line(theta, delta, cost)
+    again = Search(family, outcomes).at(near.theta)
+    assert again.objective == pytest.approx(near.objective, abs=1e-12)
+    np.testing.assert_allclose(again.excess, near.excess, atol=1e-12)
+    assert not near.better_than(exact)
+    assert near.missed == pytest.approx(exact.missed, abs=0.002)
+    assert near.objective == pytest.approx(exact.objective, abs=0.01 if exact.missed else 0.002)
+
+
 @pytest.mark.parametrize("seed", first(2, range(12)))
 def test_no_simple_rule_is_better(seed):
     """Nor 2,000 random ones, the starts, and each constant decision."""
