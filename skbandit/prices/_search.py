@@ -464,23 +464,15 @@ class Search:
         The next change of a row is where a decision that is not taken becomes as cheap as one that
         is.
         """
-        k, D = self.family.n_select, cost.shape[1]
-        taken = self.family.decide(cost).reshape(len(cost), k)
+        taken = self.family.decide(cost).reshape(len(cost), self.family.n_select)
         falls = np.take_along_axis(slope, taken, 1).max(axis=1) - slope.min(axis=1) > TINY
         rows = np.flatnonzero(falls)
         c, slope, taken = cost[rows], slope[rows], taken[rows]
         parts = []
         while len(rows):
             r = np.arange(len(rows))
-            s = np.full((len(rows), k, D), np.inf)
-            fall = np.take_along_axis(slope, taken, 1)[:, :, None] - slope[:, None, :]
-            gap = c[:, None, :] - np.take_along_axis(c, taken, 1)[:, :, None]
-            if k > 1:
-                fall[r[:, None, None], np.arange(k)[:, None], taken[:, None, :]] = 0.0
-            np.divide(gap, fall, out=s, where=fall > TINY)
-            pair = s.reshape(len(rows), -1).argmin(axis=1)
-            place, to = pair // D, pair % D
-            s, was = s[r, place, to], taken[r, place]
+            s, place, to = _next_changes(c, slope, taken)
+            was = taken[r, place]
             going = s < end
             parts.append((s[going], rows[going], was[going], to[going]))
             taken[r, place] = to
@@ -650,6 +642,30 @@ def best_rule(
         every.at(theta)
     assert every.best is not None
     return every.best, merit.multipliers
+
+
+def _next_changes(
+    cost: np.ndarray, slope: np.ndarray, taken: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Steps (n,) to the next change of each row, which of its decisions leaves, and what comes.
+
+    Costs and slopes are of shape (n, D), decisions that are taken of shape (n, k).
+    """
+    (n, D), k = cost.shape, taken.shape[1]
+    r = np.arange(n)
+    if k == 1:
+        at = r * D + taken[:, 0]
+        fall = slope.take(at)[:, None] - slope
+        gap = cost - cost.take(at)[:, None]
+    else:
+        fall = np.take_along_axis(slope, taken, 1)[:, :, None] - slope[:, None, :]
+        gap = cost[:, None, :] - np.take_along_axis(cost, taken, 1)[:, :, None]
+        fall[r[:, None, None], np.arange(k)[:, None], taken[:, None, :]] = 0.0
+    s = np.full(fall.shape, np.inf)
+    np.divide(gap, fall, out=s, where=fall > TINY)
+    s = s.reshape(n, k * D)
+    pair = s.argmin(axis=1)
+    return s.take(r * (k * D) + pair), pair // D, pair % D
 
 
 def constant_rules(family: Family) -> Iterable[np.ndarray]:
