@@ -610,6 +610,6 @@ def _estimate(
     factor = weight / len(log)
     influence = earned - earned.mean()
     moments = evidence.clipping, evidence.variance
-    parts = EventParts.of(influence, factor, *moments, log, rewards, p, group)
+    parts = EventParts.of(log, rewards, p, group, influence, factor, *moments)
     of_groups = None if group is None else (GroupSums.of(group, zeros, earned, ones),)
     return replace(make_estimate(name, (sums,), spread=spread, groups=of_groups), parts=parts)
