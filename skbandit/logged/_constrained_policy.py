@@ -770,15 +770,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             traffic, predicted = Contexts(X, rows, mask), draft._models.predicted(X)
             problem = draft._problem(traffic, predicted)
             at = np.arange(len(rows)), problem.weight
-            measure = ActionMeasure(
-                draft._goals,
-                problem,
-                *at,
-                predicted,
-                draft.batch_size,
-                None,
-                correction=draft._correction,
-            )
+            given = draft._goals, problem, *at, predicted, draft.batch_size
+            measure = ActionMeasure(*given, correction=draft._correction)
             costs = MeasuredCosts(draft._goals.declared, problem.base, problem, None)
             draft._conclude(measure.tightened(problem), measure, costs)
             if draft._unknown is not None:
