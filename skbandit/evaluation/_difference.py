@@ -125,15 +125,19 @@ class EventParts:
 
     @classmethod
     def of(
-        cls, log: Log | SlateLog, reward: np.ndarray, propensity: Any, group: Any, *first: Any
+        cls,
+        first: tuple[np.ndarray, np.ndarray, Range, float],
+        log: Log | SlateLog,
+        reward: np.ndarray,
+        propensity: Any,
+        group: Any,
     ) -> EventParts:
         """The parts of an estimate from a log, whose arrays the user may change later.
 
         `first` are `influence`, `factor`, `bounds` and `variance`.
         """
         given = None if propensity is None else propensity.copy()
-        copies = {"reward": reward.copy(), "propensity": given, "group": group}
-        return cls(*first, arms=log.arms, action=log.action, **copies)
+        return cls(*first, log.arms, log.action, reward.copy(), given, group)
 
     def less(self, other: EventParts) -> tuple[float, Sides, float]:
         """Standard error, sides and freedom of the difference of two estimates from one log."""

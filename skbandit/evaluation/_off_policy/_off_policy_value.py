@@ -264,7 +264,8 @@ def _estimate(
     log = evaluated.log
     of_events = estimator.influence(events), estimator.factor(events)
     of_rewards = sums.evidence.clipping, estimator.variance(sums.evidence)
-    parts = EventParts.of(log, log.reward, log.propensity, group, *of_events, *of_rewards)
+    first = *of_events, *of_rewards
+    parts = EventParts.of(first, log, log.reward, log.propensity, group)
     return replace(estimate, parts=parts)
 
 
