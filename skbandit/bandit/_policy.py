@@ -79,6 +79,37 @@ class PosteriorPolicy(SequentialPolicy):
     _posterior: Any
     _offered: Offered | None = None
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "link": [StrOptions(set(LINKS))],
+        "alpha": [Interval(Real, 0, None, closed="left"), callable],
+        "exploration": [StrOptions(explorations_by("moments", "means"))],
+        "epsilon": [Interval(Real, 0, 1, closed="both")],
+        "prior_scale": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "noise_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "covariance": [StrOptions({"diagonal", "full"})],
+        "forgetting": [Interval(Real, 1e-3, 1, closed="both"), StrOptions({"auto"})],
+        "update_every": [
+            np.timedelta64,
+            Interval(Real, 0, None, closed="neither"),
+            str,
+            timedelta,
+            None,
+        ],
+        "columns": [dict, None],
+        "random_state": ["random_state"],
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def scale_weights_(self) -> np.ndarray:
+        """Weight of each prior scale by its evidence; the last may be of the model that forgets."""
+        check_is_fitted(self)
+        return self._posterior.share.copy()
+
     @property
     def n_updates_(self) -> np.ndarray:
         """Number of events learned per arm, of shape (n_arms,)."""
@@ -503,10 +534,7 @@ class GLMUCBPolicy(PosteriorPolicy):
     _posterior: Posterior
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "link": [StrOptions(set(LINKS))],
-        "alpha": [Interval(Real, 0, None, closed="left"), callable],
-        "exploration": [StrOptions(explorations_by("moments", "means"))],
-        "epsilon": [Interval(Real, 0, 1, closed="both")],
+        **PosteriorPolicy._parameter_constraints,
         "ucb": [StrOptions(set(UCBS))],
         "mean": [StrOptions(set(MEANS))],
         "prior_mean": [Real, "array-like", StrOptions({"adaptive", "auto"})],
@@ -515,23 +543,10 @@ class GLMUCBPolicy(PosteriorPolicy):
             "array-like",
             StrOptions({"adaptive", "scaled"}),
         ],
-        "prior_scale": [Interval(Real, 0, None, closed="neither"), "array-like"],
         "standardize": ["boolean", StrOptions({"scale"})],
-        "noise_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "covariance": [StrOptions({"diagonal", "full"})],
-        "forgetting": [Interval(Real, 1e-3, 1, closed="both"), StrOptions({"auto"})],
         "fit_intercept": ["boolean"],
         "arms": ["array-like", None],
         "new_arms": [StrOptions({"add", "error"})],
-        "update_every": [
-            np.timedelta64,
-            Interval(Real, 0, None, closed="neither"),
-            str,
-            timedelta,
-            None,
-        ],
-        "columns": [dict, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -577,11 +592,6 @@ class GLMUCBPolicy(PosteriorPolicy):
         self.columns = columns
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def __getstate__(self) -> dict[str, Any]:
         """State of a copy: its arrays are its own, too."""
         state = super().__getstate__()
@@ -610,12 +620,6 @@ class GLMUCBPolicy(PosteriorPolicy):
         """Posterior covariance of each arm's weights, or its diagonal; the constant's last."""
         check_is_fitted(self)
         return weight_covariance(self._posterior)
-
-    @property
-    def scale_weights_(self) -> np.ndarray:
-        """Weight of each prior scale by its evidence; the last may be of the model that forgets."""
-        check_is_fitted(self)
-        return self._posterior.share.copy()
 
     def _start(self) -> None:
         prior = read_prior(self, self.n_features_in_)

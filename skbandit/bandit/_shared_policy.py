@@ -17,10 +17,8 @@ from skbandit.bandit._events import EncodedLog, Events
 from skbandit.bandit._policy import PosteriorPolicy
 from skbandit.bandit._state import (
     FORGETTING,
-    LINKS,
     N_CHOICES,
     ChoiceRule,
-    explorations_by,
     read_rule,
     read_scales,
     unit_of_rewards,
@@ -167,27 +165,11 @@ class SharedGLMPolicy(PosteriorPolicy):
     _arm_units: Units | None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **PosteriorPolicy._parameter_constraints,
         "arm_features": [pd.DataFrame, None],
-        "link": [StrOptions(set(LINKS))],
-        "alpha": [Interval(Real, 0, None, closed="left"), callable],
-        "exploration": [StrOptions(explorations_by("moments", "means"))],
-        "epsilon": [Interval(Real, 0, 1, closed="both")],
-        "covariance": [StrOptions({"diagonal", "full"})],
         "prior_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"scaled"})],
-        "prior_scale": [Interval(Real, 0, None, closed="neither"), "array-like"],
         "own_variance": [Interval(Real, 0, None, closed="left")],
-        "noise_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "standardize": ["boolean"],
-        "forgetting": [Interval(Real, 1e-3, 1, closed="both"), StrOptions({"auto"})],
-        "update_every": [
-            np.timedelta64,
-            Interval(Real, 0, None, closed="neither"),
-            str,
-            timedelta,
-            None,
-        ],
-        "columns": [dict, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -248,11 +230,6 @@ class SharedGLMPolicy(PosteriorPolicy):
             state = {**state, "arm_features": frame.set_axis(columns, axis=1)}
         super().__setstate__(state)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     @property
     def arm_features_(self) -> pd.DataFrame:
         """Features of `arms_`, as they were given."""
@@ -285,12 +262,6 @@ class SharedGLMPolicy(PosteriorPolicy):
         return np.einsum("e,kei->ki", posterior.share, posterior.own_mean) @ as_given(
             posterior.units
         )
-
-    @property
-    def scale_weights_(self) -> np.ndarray:
-        """Weight of each prior scale by its evidence, of shape (n_scales,)."""
-        check_is_fitted(self)
-        return self._posterior.share.copy()
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

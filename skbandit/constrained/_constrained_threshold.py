@@ -349,9 +349,17 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             scores = self._find_unknown_groups(fits, goals, data, scores)
         signed = self._classes.orientation * scores
         working: Goals | None = goals
+        criterion: Criterion | CostCriterion
         while working is not None:
             goals = working
-            criterion = self._criterion(goals, group, fits, self._usual(scores))
+            plain = self._usual(scores)
+            if self._classes.of_two:
+                usual, n_groups = USUAL[fits.method], self._n_groups
+                settings = goals, self.confidence_level, usual, group, n_groups
+                criterion = Criterion.of(*settings, prefit=prefit, decided=plain)
+            else:
+                fold = fits.fold_of_rows(len(goals.data))
+                criterion = self._cost_criterion(goals, group, fold, plain)
             choice = criterion.best_rule(signed[goals.measured.rows])
             predicted = goals.predicted(choice.rule.decided)
             working = goals.widened(predicted) if choice.feasible else None
@@ -361,20 +369,6 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         self._conclude(
             choice, (scores, scores), train_scores, goals, data, group, criterion, prices
         )
-
-    def _criterion(
-        self,
-        goals: Goals,
-        group: np.ndarray | None,
-        fits: OutOfFold | Prefit,
-        plain: np.ndarray,
-    ) -> Criterion | CostCriterion:
-        """What thresholds, or tables of costs, are chosen by; `plain` are decisions without."""
-        if not self._classes.of_two:
-            return self._cost_criterion(goals, group, fits.fold_of_rows(len(goals.data)), plain)
-        settings = goals, self.confidence_level, USUAL[fits.method]
-        prefit = isinstance(fits, Prefit)
-        return Criterion.of(*settings, group, self._n_groups, prefit=prefit, decided=plain)
 
     def _why_not(
         self,

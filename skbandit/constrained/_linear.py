@@ -66,8 +66,8 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         y: Any,
         sample_weight: Any = None,
         attributes: Any = None,
+        extra: tuple[Any, ...] = (None, None, None, None),
         dependent: tuple[Any, Any] = (None, None),
-        **extra: Any,
     ) -> tuple[Any, Goals]:
         """Validate the arguments of `fit`; return all rows, and the goals bound to them."""
         refuse_lazy(
@@ -75,7 +75,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
             "; rate_report_blocks then reports rates of all rows",
         )
         declared = Declared.read(self.objective, self.constraints)
-        given, y_given, given_extra = X, y, Extra.read(**extra)
+        given, y_given, given_extra = X, y, Extra.read(*extra)
         refuse_missing_labels(y)
         with explained_entries(X, type(self).__name__, numbers=True):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
@@ -86,15 +86,12 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         label = (y == classes.positive).astype(np.int8)
         train_rows = read_rows(given, label, sample_weight, attributes, y=y_given)
         self._fitted_rows = fitted_rows(given, label)
+        named = hasattr(self, "feature_names_in_")
         X_extra, extra_rows = read_extra(
-            given_extra,
-            classes,
-            X_is_named=hasattr(self, "feature_names_in_"),
-            read_X=self._validated,
+            given_extra, classes, X_is_named=named, read_X=self._validated
         )
         data = classes.data(train_rows, extra_rows)
-        groups, groups_extra = dependent
-        data = with_dependent(data, groups, (given, y_given), groups_extra, extra.get("X_extra"))
+        data = with_dependent(data, dependent[0], (given, y_given), dependent[1], extra[0])
         declared.require_pos_label(classes, self.pos_label, data)
         factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
         return stack_rows(X, X_extra), declared.bind(data, factors)

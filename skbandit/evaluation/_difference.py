@@ -126,19 +126,18 @@ class EventParts:
     @classmethod
     def of(
         cls,
-        influence: np.ndarray,
-        factor: np.ndarray,
-        bounds: Range,
-        variance: float,
+        first: tuple[np.ndarray, np.ndarray, Range, float],
         log: Log | SlateLog,
         reward: np.ndarray,
         propensity: Any,
-        group: np.ndarray | None = None,
+        group: Any,
     ) -> EventParts:
-        """The parts of an estimate from a log, whose arrays the user may change later."""
+        """The parts of an estimate from a log, whose arrays the user may change later.
+
+        `first` are `influence`, `factor`, `bounds` and `variance`.
+        """
         given = None if propensity is None else propensity.copy()
-        arms, action, reward = log.arms, log.action, reward.copy()
-        return cls(influence, factor, bounds, variance, arms, action, reward, given, group)
+        return cls(*first, log.arms, log.action, reward.copy(), given, group)
 
     def less(self, other: EventParts) -> tuple[float, Sides, float]:
         """Standard error, sides and freedom of the difference of two estimates from one log."""

@@ -273,9 +273,8 @@ def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
     rate = on_given_rows(goal.rate if isinstance(goal, AbsoluteRate) else goal)
     cells = cells_of(rate, data, {"train"}, name)
     joint = " / " if rate.denominator is not None else " - "
-    for cell, cell_rate in zip(
-        cells, filled(rate, cells, data), strict=False
-    ):  # a mean is one of all
+    # a mean is one of all
+    for cell, cell_rate in zip(cells, filled(rate, cells, data), strict=False):
         label, part, of = name, "", ""
         if rate.is_form:
             part, of = cell.name(joint), cell.of(joint)

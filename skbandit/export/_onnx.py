@@ -364,16 +364,9 @@ def _response(
     first: Any = whole
     while isinstance(first, Pipeline):
         first = first.steps[0][1]
-    frame = None
-    if hasattr(X, "columns"):
-        frame = Columns.read(X, None, count_rows(X), "X").frame
-    joined = frame
-    if (
-        frame is None
-        or hasattr(first, "transformers")
-        or "s" in [_kind(frame[name]) for name in frame]
-    ):
-        joined = None
+    frame = Columns.read(X, None, count_rows(X), "X").frame if hasattr(X, "columns") else None
+    has_text = frame is not None and "s" in [_kind(frame[name]) for name in frame]
+    joined = None if has_text or hasattr(first, "transformers") else frame
     try:
         model = skl2onnx.to_onnx(
             whole,
@@ -424,9 +417,8 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
     if "X" in grouping.columns and not hasattr(X, "columns"):
         raise ValueError("by='X' is the name of the array of features, too: rename the column.")
     table = Columns.read(attributes, X, count_rows(X)).several(list(grouping.columns), "by")
-    has_blank = any(
-        None in group for group in grouping.groups
-    )  # a group of rows with any missing value
+    # a group of rows with any missing value
+    has_blank = any(None in group for group in grouping.groups)
     groups = [group for group in grouping.groups if None not in group]
     masks, missing = [], []
     for place, name in enumerate(grouping.columns):

@@ -19,7 +19,7 @@ from skbandit.inspection import _page
 from skbandit.inspection._report_lines import ESTIMATES, estimates_table
 from skbandit.logged._action_tables import REWARD, outcome_of_log
 from skbandit.logs import Log, columns_of
-from skbandit.measure import Columns, Rows, atom_weights, flatten_constraints
+from skbandit.measure import Columns, atom_weights, flatten_constraints
 from skbandit.rates import Rate
 from skbandit.rates._kinds import OUTCOME, SPENT
 from skbandit.utils._sklearn_compat import count_rows
@@ -234,14 +234,12 @@ def _less_spent(
     log = rules[0].log
     events = np.arange(len(log)), log.action
     certain = [_amounts(goals, rate, case, log, rule.arms) for rule in rules]
-    means = {"this policy": rules[0], TODAY: rules[1]}
-    rows = []
-    for (rule, of), amounts in zip(means.items(), certain, strict=True):
-        logged = replace(log, reward=amounts[events])
-        of_rule = replace(of, log=logged)
-        estimate = value_of_evaluated(of_rule, None if of.of_arms is None else amounts, group)
-        rows.append((rule, estimate))
-    spending = _as_report(dict(rows), spent)
+    means = {}
+    for who, rule, amounts in zip(("this policy", TODAY), rules, certain, strict=True):
+        of_rule = replace(rule, log=replace(log, reward=amounts[events]))
+        part = None if rule.of_arms is None else amounts
+        means[who] = value_of_evaluated(of_rule, part, group)
+    spending = _as_report(means, spent)
     spending["effective_n"] = spending["n_rows"]  # what is spent is known of every row
     sign = 1.0 if goals.declared is None or goals.declared.greater_is_better else -1.0
     net = replace(log, reward=log.reward - sign * certain[0][events])
@@ -268,14 +266,11 @@ def _amounts(
         for atom in rate.atoms
         if atom.kind == OUTCOME and atom.amount is not None
     }
-    scale = {atom.key: _share(atom, rows) for atom in rate.atoms}
+    total = rows.weight.sum()
+    # all rows over those that an atom counts
+    scale = {a.key: float(total / atom_weights(a, rows).sum()) for a in rate.atoms}
     bound = replace(goals, arms=tuple(arms), scale=scale)
-    total = np.full((n, len(arms)), rate.constant)
+    amounts = np.full((n, len(arms)), rate.constant)
     for coefficient, use in bound.sum_of(rate.terms, rows, outcomes):
-        use.add_to(total, coefficient)
-    return total
-
-
-def _share(atom: Any, rows: Rows) -> float:
-    """All rows over those that an atom counts."""
-    return float(rows.weight.sum() / atom_weights(atom, rows).sum())
+        use.add_to(amounts, coefficient)
+    return amounts

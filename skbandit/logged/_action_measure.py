@@ -128,7 +128,7 @@ class ActionMeasure:
     weight: np.ndarray
     outcomes: dict[str, np.ndarray]
     batch_size: int | None
-    fold: np.ndarray | None
+    fold: np.ndarray | None = None
     group: np.ndarray | None = None
     events: LoggedOutcomes | None = None
     correction: Correction | None = None

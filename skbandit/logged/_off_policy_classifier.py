@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -138,15 +137,9 @@ class RewardsByClassifier(RegressorMixin, BaseEstimator):
         return self.lowest_ + self.range_ * expected_reward(self.classifier_, X)
 
 
-def _inner_has(method: str) -> Callable[[Any], bool]:
-    """Check for a method of the classifier; its absence raises the classifier's own error."""
-
-    def check(policy: Any) -> bool:
-        inner = getattr(policy, "estimator_", None) or policy._classifier()
-        getattr(inner, method)
-        return True
-
-    return check
+def _has_probabilities(policy: Any) -> bool:
+    """Check for `predict_proba`; its absence raises the classifier's own error."""
+    return bool((getattr(policy, "estimator_", None) or policy._classifier()).predict_proba)
 
 
 class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
@@ -507,7 +500,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         chosen = self.predict(X, available=available)
         return (chosen, np.ones(len(chosen))) if return_proba else chosen
 
-    @available_if(_inner_has("predict_proba"))
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Return the classifier's probabilities that each arm is the best.
 

@@ -243,15 +243,13 @@ class ScoreLimits:
             row[:] = _correlation(*two, [sums[index] for index in pair.sums])
         return MeasuredShares(value, below, above, correlations)
 
-    def slack_of(self, measured: MeasuredShares, which: np.ndarray | None = None) -> np.ndarray:
-        """`slack` at predictions that were measured; of all constraints, or of some by number."""
-        which = np.arange(len(self.offset)) if which is None else which
-        coefficients, value = self.coefficients[which], measured.value
-        slack = -(self.offset[which, None] + coefficients @ value)
+    def slack_of(self, measured: MeasuredShares) -> np.ndarray:
+        """`slack` at predictions that were measured."""
+        slack = -(self.offset[:, None] + self.coefficients @ measured.value)
         if measured.below is not None:
-            distances = _distances(coefficients, measured, self.pairs)
-            slack -= distances if self.widening is None else self.widening[which, None] * distances
-        divisors = self.divisor[which] @ value + self.divisor_offset[which, None]
+            distances = _distances(self.coefficients, measured, self.pairs)
+            slack -= distances if self.widening is None else self.widening[:, None] * distances
+        divisors = self.divisor @ measured.value + self.divisor_offset[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(divisors > 0, slack / divisors, -np.inf)
 
@@ -524,10 +522,7 @@ def _bound_without_slack(limits: ScoreLimits, measured: MeasuredShares, k: int) 
 
 
 def score_limits(
-    goals: BoundConstraints,
-    data: Data,
-    decided: np.ndarray | None = None,
-    tail: float = USUAL_TAIL,
+    goals: BoundConstraints, data: Data, decided: np.ndarray | None = None
 ) -> ScoreLimits:
     """Limits of the constraints that were not skipped, in their order.
 
@@ -540,8 +535,6 @@ def score_limits(
     decided : ndarray of shape (n,) or None
         Codes of decisions, near those that limits are of, at which the effects of dependent rows
         and of unequal weights are found; None is for Kish's numbers of rows.
-    tail : float
-        Of the limits, for the widening by few groups.
 
     Returns
     -------
@@ -557,7 +550,7 @@ def score_limits(
     wide = np.ones(len(atoms))
     if decided is not None:
         effects = [trials_at(atom, data, decided)[1] for atom in numbered]
-        wide = np.array([min(effect.widening(tail), MOST_WIDENING) for effect in effects])
+        wide = np.array([min(effect.widening(USUAL_TAIL), MOST_WIDENING) for effect in effects])
     together = _together(rates, place)
     paired = {number for pair in together for number in pair}
     table, shares, kept = _Sums(data.n_indicators), [], dict[int, Trials]()

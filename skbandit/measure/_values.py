@@ -38,7 +38,8 @@ from skbandit.utils._validation import check_row_weights, first_few, warn, warn_
 SCORES = "y_pred holds scores ({}): pass labels, as of predict()."
 
 
-def read_predictions(
+def read_measured(
+    rates: Sequence[Rate],
     y_true: Any,
     y_pred: Any,
     attributes: Any,
@@ -49,21 +50,16 @@ def read_predictions(
     labels: Any = None,
     groups: Any = None,
 ) -> tuple[Data, np.ndarray]:
-    """Validate predictions: one dataset, and the code of each prediction.
+    """Validate predictions for some rates: one dataset, and the code of each prediction.
 
-    `labels` are all that may occur; None is for those that do.
+    The rates may need no positive class, and name known ones. `labels` are all that may occur; None
+    is for those that do.
     """
+    if pos_label is None and all(map(_needs_no_pos_label, rates)):
+        pos_label = either_label(y_pred if y_true is None else y_true)
     n = count_rows(y_pred)
-    warn_if_reordered(
-        {
-            "X": X,
-            "y_true": y_true,
-            "y_pred": y_pred,
-            "attributes": attributes,
-            "sample_weight": sample_weight,
-            "by": by,
-        }
-    )
+    tables = {"X": X, "y_true": y_true, "y_pred": y_pred, "attributes": attributes}
+    warn_if_reordered(tables | {"sample_weight": sample_weight, "by": by})
     check_consistent_length(y_pred, y_true)
     seen = [] if y_true is None else distinct(y_true, "y_true")
     if len(np.shape(y_pred)) == 2 and np.shape(y_pred)[1] == 2:
@@ -105,7 +101,9 @@ def read_predictions(
     if y_true is not None:
         data = replace(data, train=replace(unlabeled, label=data.encode(y_true, "y_true")))
     dependent = read_groups(groups, n, X, y_true, y_pred, attributes)
-    return replace(data, dependent=dependent), predicted.astype(float)
+    data = replace(data, dependent=dependent)
+    check_classes([atom for rate in rates for atom in rate.atoms], data)
+    return data, predicted.astype(float)
 
 
 def measure(
@@ -134,23 +132,6 @@ def measure(
     group_terms = replace(rate, terms=tuple((c, atom) for c, atom in rate.terms if has_slots(atom)))
     summary = rate.summary or ("min" if group_terms.greater_is_better else "max")
     return min(values) if summary == "min" else max(values)
-
-
-def read_measured(
-    rates: Sequence[Rate],
-    y_true: Any,
-    y_pred: Any,
-    attributes: Any,
-    sample_weight: Any,
-    pos_label: Any,
-    **more: Any,
-) -> tuple[Data, np.ndarray]:
-    """`read_predictions` for some rates: they may need no positive class, and name known ones."""
-    if pos_label is None and all(map(_needs_no_pos_label, rates)):
-        pos_label = either_label(y_pred if y_true is None else y_true)
-    data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label, **more)
-    check_classes([atom for rate in rates for atom in rate.atoms], data)
-    return data, positive
 
 
 def warn_of_unnamed(rates: Iterable[Rate], data: Data) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -125,11 +125,7 @@ class CostMatrix:
 
 
 def read_cost_matrix(
-    y: Any,
-    available: Any = None,
-    unknown_ads: Literal["error", "ignore"] = "error",
-    name: str = "y",
-    absent: float = np.nan,
+    y: Any, available: Any = None, name: str = "y", absent: float = np.nan
 ) -> CostMatrix:
     """Check a matrix of costs; costs of unavailable ads count as not observed.
 
@@ -139,8 +135,6 @@ def read_cost_matrix(
         Costs. The columns of a DataFrame name the ads; otherwise they are 0, 1, ...
     available : as for `skbandit.logs.read_mask`, default=None
         Which ads could be chosen.
-    unknown_ads : {"error", "ignore"}, default="error"
-        Treatment of ads of `available` that have no column in y.
     name : str, default="y"
         Name of the parameter.
     absent : float, default=nan
@@ -156,7 +150,7 @@ def read_cost_matrix(
     values = read_cost_values(y, labels, name, absent)
     ads = np.arange(values.shape[1]) if labels is None else labels
     costs = CostMatrix(values, None, ads)
-    return costs.where_available(read_mask(available, ads, values.shape[0], unknown_ads))
+    return costs.where_available(read_mask(available, ads, values.shape[0]))
 
 
 def check_every_ad_observed(costs: CostMatrix) -> None:

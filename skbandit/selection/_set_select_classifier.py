@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 def _has_costs(selector: SetSelectClassifier) -> bool:
     """Whether `selector` predicts costs; raise AttributeError otherwise."""
-    if selector._predicts_costs:
+    if selector._reduction in WITH_COSTS and selector.method == "masked":
         return True
     raise AttributeError(
         f"{type(selector).__name__} predicts costs only if its reduction does, in "
@@ -356,14 +356,9 @@ default="auto"
             n_choices = np.maximum(1, available.sum(axis=1) - self.n_select)
         else:
             n_choices = np.full(len(costs), self.n_rounds_)
+        given = X, costs, available, weight, n_choices, learn, self._settings.method
         return train_rounds(
-            X,
-            costs,
-            available,
-            weight,
-            n_choices,
-            learn,
-            self._settings.method,
+            *given,
             n_rounds=self.n_rounds_,
             mask_features_from=self._settings.mask_features_from,
             folds=folds,
@@ -413,10 +408,6 @@ default="auto"
     def _rounds_differ(self) -> bool:
         """Whether each round needs a fit of its own, whatever the reduction."""
         return self.method == "published"
-
-    @property
-    def _predicts_costs(self) -> bool:
-        return self._reduction in WITH_COSTS and self.method == "masked"
 
     @property
     def _largest_set(self) -> int:

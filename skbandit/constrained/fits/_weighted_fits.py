@@ -403,42 +403,15 @@ def _clipped_moments(scores: np.ndarray, weight: np.ndarray) -> tuple[float, flo
     return mean, float(np.sqrt(np.average((scores - mean) ** 2, weights=weight)))
 
 
-def cross_fitted_scores(
-    learner: Learner,
-    X: Any,
-    y: np.ndarray,
-    folds: Folds,
-    task: Task | None,
-    method: str,
-    scale: Scale | None,
-    n_jobs: int | None,
-) -> np.ndarray:
-    """Responses for stacked rows by models fitted without them; nan for rows never tested.
-
-    `scale` is that of the model fitted to all rows, if it is linear.
-    """
-    fold_scores = in_parallel(
-        (
-            partial(_fold_scores, learner, X, y, train, test, task, method, scale)
-            for train, test in folds.splits
-        ),
-        n_jobs,
-    )
-    scores = np.full((count_rows(X), *fold_scores[0].shape[1:]), np.nan)
-    for (_, test), of_fold in zip(folds.splits, fold_scores, strict=True):
-        scores[test] = of_fold
-    return scores
-
-
 def _fold_scores(
     learner: Learner,
     X: Any,
     y: np.ndarray,
-    train: np.ndarray,
-    test: np.ndarray,
     task: Task | None,
     method: str,
     scale: Scale | None,
+    train: np.ndarray,
+    test: np.ndarray,
 ) -> np.ndarray:
     if task is None and len(np.unique(y[train[train < len(y)]])) < 2:
         raise ValueError(
@@ -504,13 +477,16 @@ class OutOfFold:
 
     def _scores_of(self, task: Task | None) -> tuple[np.ndarray, Any]:
         linear = self.learner.classes.of_two and is_linear(self._plain)
-        fit = self.fitted(task) if linear else None
-        if fit is None:
-            scale = None
-        else:
+        fit, scale = self.fitted(task) if linear else None, None
+        if fit is not None:
             scale = Scale.of(fit, self.X, self.method, self.learner.classes, self.weight)
-        settings = self.method, scale, self.n_jobs
-        return cross_fitted_scores(self.learner, self.X, self.y, self.folds, task, *settings), fit
+        of_split = partial(_fold_scores, self.learner, self.X, self.y, task, self.method, scale)
+        splits = self.folds.splits
+        fold_scores = in_parallel((partial(of_split, *split) for split in splits), self.n_jobs)
+        scores = np.full((count_rows(self.X), *fold_scores[0].shape[1:]), np.nan)
+        for (_, test), of_fold in zip(splits, fold_scores, strict=True):
+            scores[test] = of_fold
+        return scores, fit
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from skbandit.constrained._goals import Goals, MeasuredGoals
-from skbandit.constrained.linear._directions import Directions, Mixture, standardize
+from skbandit.constrained.linear._directions import Mixture, standardize
 from skbandit.constrained.linear._folds import (
     PLAIN,
     CrossFitOptions,
@@ -155,7 +155,11 @@ class Candidates:
         limits = self._limits(goals, options).with_rows_of(self.limits)
         settings, names = _choice_settings(options), list(self.mixtures)
         if len(measured.rows) > 2 * SELECTION_ROWS:
-            names = _preselected(self.mixtures, directions, goals, settings)
+            # the plain direction, and the mixture that is best on a sample of the rows
+            part, mixtures = goals.sample(SELECTION_ROWS), self.mixtures
+            samples = {k: directions.out_of_fold(mixtures[k], part.measured.rows) for k in names}
+            best = choose(samples, part.measured, limits_at(part, None), **settings)
+            names = list(dict.fromkeys([PLAIN, best.name]))
             tighter = self.tighter
             names += [] if tighter is None or tighter.name in names else [tighter.name]
         for name in names:
@@ -245,23 +249,6 @@ def _choice_settings(options: CrossFitOptions) -> dict[str, Any]:
         "levels": levels_to_try(options.level),
         "thresholds": None if options.fit_intercept else np.zeros(1),
     }
-
-
-def _preselected(
-    mixtures: dict[str, Mixture],
-    directions: Directions,
-    goals: Goals,
-    settings: dict[str, Any],
-) -> list[str]:
-    """The plain direction, and the mixture that is best on a sample of the rows."""
-    part = goals.sample(SELECTION_ROWS)
-    measured = part.measured
-    limits = limits_at(part, None)
-    candidates = {
-        name: directions.out_of_fold(mixture, measured.rows) for name, mixture in mixtures.items()
-    }
-    best = choose(candidates, measured, limits, **settings)
-    return list(dict.fromkeys([PLAIN, best.name]))
 
 
 def _mixtures(names: tuple[str, ...]) -> list[Mixture]:

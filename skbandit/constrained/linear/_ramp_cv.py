@@ -280,62 +280,45 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             If 1 % of the rows or more are copies of others.
         """
         refuse_keywords(self, unknown)
-        extra = {
-            "X_extra": X_extra,
-            "y_extra": y_extra,
-            "attributes_extra": attributes_extra,
-            "sample_weight_extra": sample_weight_extra,
-        }
+        extra = X_extra, y_extra, attributes_extra, sample_weight_extra, groups_extra
         told = fit_task(self, X, y, sample_weight)
         with told as step_done, atomic_fit(self) as draft, one_blas_thread():
-            rows = {"sample_weight": sample_weight, "attributes": attributes, **extra}
-            problem = draft._read_problem(X, y, groups, groups_extra, rows, step_done)
-            draft._choose(*problem, Candidates())
+            rows = sample_weight, attributes, groups, *extra
+            draft._choose(*draft._read_problem(step_done, X, y, *rows), Candidates())
         return self
 
-    def _train(
-        self,
-        candidates: Candidates,
-        X: Any,
-        y: Any,
-        groups: Any = None,
-        groups_extra: Any = None,
-        **rows: Any,
-    ) -> None:
+    def _train(self, candidates: Candidates, X: Any, y: Any, **rows: Any) -> None:
         """Train directions for these bounds; fit nothing else."""
         self._validate_params()
         with one_blas_thread(), silenced():  # a fit for these bounds will warn
-            problem = self._read_problem(X, y, groups, groups_extra, rows, lambda _: None)
-            candidates.train(*problem)
+            candidates.train(*self._read_problem(lambda _: None, X, y, **rows))
 
-    def _choose_among(
-        self,
-        candidates: Candidates,
-        X: Any,
-        y: Any,
-        groups: Any = None,
-        groups_extra: Any = None,
-        **rows: Any,
-    ) -> Self:
+    def _choose_among(self, candidates: Candidates, X: Any, y: Any, **rows: Any) -> Self:
         """Fit, with directions trained for other bounds, too."""
         with atomic_fit(self) as draft, one_blas_thread():
-            problem = draft._read_problem(X, y, groups, groups_extra, rows, lambda _: None)
-            draft._choose(*problem, candidates)
+            draft._choose(*draft._read_problem(lambda _: None, X, y, **rows), candidates)
         return self
 
     def _read_problem(
         self,
+        step_done: Callable[[str], None],
         X: Any,
         y: Any,
-        groups: Any,
-        groups_extra: Any,
-        rows: dict[str, Any],
-        step_done: Callable[[str], None],
+        sample_weight: Any = None,
+        attributes: Any = None,
+        groups: Any = None,
+        X_extra: Any = None,
+        y_extra: Any = None,
+        attributes_extra: Any = None,
+        sample_weight_extra: Any = None,
+        groups_extra: Any = None,
     ) -> tuple[Any, Goals, CrossFitOptions]:
-        """Design, goals and options of a fit; `rows` are its other arguments, by name."""
+        """Design, goals and options of a fit with these arguments."""
         if groups is not None:
             groups = labels_of_groups(groups, count_rows(X), X, y)
-        design, goals = self._read_training(X, y, dependent=(groups, groups_extra), **rows)
+        extra = X_extra, y_extra, attributes_extra, sample_weight_extra
+        dependent = groups, groups_extra
+        design, goals = self._read_training(X, y, sample_weight, attributes, extra, dependent)
         return design, goals, self._options(design, goals, groups, step_done)
 
     def _choose(

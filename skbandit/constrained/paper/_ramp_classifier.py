@@ -273,14 +273,9 @@ class RampClassifier(BaseRampClassifier):
             If the randomized rule meets the constraints, but no single threshold does.
         """
         refuse_keywords(self, unknown)
-        extra = {
-            "X_extra": X_extra,
-            "y_extra": y_extra,
-            "attributes_extra": attributes_extra,
-            "sample_weight_extra": sample_weight_extra,
-        }
+        extra = X_extra, y_extra, attributes_extra, sample_weight_extra
         with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
-            design, goals = draft._read_training(X, y, sample_weight, attributes, **extra)
+            design, goals = draft._read_training(X, y, sample_weight, attributes, extra)
             draft._fit(design, goals, step_done)
         return self
 

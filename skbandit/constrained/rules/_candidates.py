@@ -186,13 +186,7 @@ class ThresholdSearch:
         """The slack of every rate at every threshold, shape (K, C)."""
         return self.slacks_at(0.0)
 
-    def slacks_at(
-        self,
-        z: float,
-        at: np.ndarray | None = None,
-        limits: ScoreLimits | None = None,
-        which: np.ndarray | None = None,
-    ) -> np.ndarray:
+    def slacks_at(self, z: float, at: np.ndarray | None = None) -> np.ndarray:
         """Slacks of limits at a normal quantile, shape (K, C).
 
         Parameters
@@ -201,19 +195,15 @@ class ThresholdSearch:
             Normal quantile; 0 is for the rates.
         at : ndarray of int or None
             Indices of the thresholds; None is for all.
-        limits : ScoreLimits or None
-            Those of other bounds on the same constraints; None is for `limits`.
-        which : ndarray of int or None
-            Indices of the constraints; None is for all.
         """
-        limits = self.limits if limits is None else limits
+        limits = self.limits
         if z not in self.measured and len(limits.shares) * len(self.curve.thresholds) <= KEPT:
             self.measured[z] = limits.measure(self._sums, z)
         if z in self.measured:
             values = self.measured[z] if at is None else self.measured[z].take(at)
         else:
             values = limits.measure(self._sums if at is None else self._sums[:, at], z)
-        return limits.slack_of(values, which)
+        return limits.slack_of(values)
 
     def quantiles(self, z: float, at: np.ndarray) -> np.ndarray:
         """Normal quantiles at which limits meet their bounds at some thresholds, shape (K, C)."""

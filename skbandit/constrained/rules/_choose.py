@@ -229,9 +229,8 @@ def nearest_to_default(
     if not np.isfinite(choice.rule.objective):  # 0/0: there is no noise to compare with
         return choice
     search = ThresholdSearch.of(scores, goals, limits)
-    thresholds = np.append(
-        search.curve.thresholds, usual
-    )  # the usual one itself, not only its neighbors
+    # the usual one itself, not only its neighbors
+    thresholds = np.append(search.curve.thresholds, usual)
     search = ThresholdSearch.of(scores, goals, limits, thresholds)
     error = _standard_errors(search, choice, weight)
     near = search.objective <= choice.rule.objective + NOISE * error + RATE_TOL

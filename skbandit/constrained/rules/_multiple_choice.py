@@ -408,9 +408,8 @@ class _Search:
 
     def _compress(self, box: _Box, left: list[np.ndarray]) -> _Box:
         """Forget the options that are in no better choice; only the best choice may use one."""
-        kept = [
-            np.union1d(low_left, [best]) for low_left, best in zip(left, self.best, strict=True)
-        ]  # the root's box starts at 0
+        # the root's box starts at 0
+        kept = [np.union1d(low, [best]) for low, best in zip(left, self.best, strict=True)]
         self.kept = [old[new] for old, new in zip(self.kept, kept, strict=True)]
         sets = tuple(
             options.subset(new) for options, new in zip(self.problem.sets, kept, strict=True)

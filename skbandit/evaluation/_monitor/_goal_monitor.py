@@ -236,16 +236,15 @@ class GoalMonitor:
         UserWarning
             If ids are repeated, which count once, or times are in the future.
         """
-        warn_if_reordered({"decided": decided, "y_true": y_true, "attributes": attributes})
+        tables = {"decided": decided, "y_true": y_true, "attributes": attributes, "time": time}
+        tables |= {"id": id, "sample_weight": sample_weight, "outcomes": outcomes}
+        warn_if_reordered(tables)
         choices = listed(decided, "decided")
         n = len(choices)
         at = read_when(time, n)
         table = Columns.read(attributes, None, n).frame
         if outcomes is not None:
             table = table.assign(**Columns.read(outcomes, None, n, "outcomes").frame)
-        tables = {"decided": decided, "y_true": y_true, "attributes": attributes, "time": time}
-        tables |= {"id": id, "sample_weight": sample_weight, "outcomes": outcomes}
-        warn_if_reordered(tables)
         people = labels_of_groups(groups, n, decided, y_true, attributes)
         weight = None
         if sample_weight is not None:

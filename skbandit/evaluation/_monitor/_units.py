@@ -29,7 +29,6 @@ _READABLE: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
-    ast.USub: operator.neg,
     ast.LtE: operator.le,
     ast.GtE: operator.ge,
 }
@@ -203,8 +202,6 @@ def read_claims(
             )
             if atom.cells is None:
                 terms = [(1.0, atom)]
-            elif len(terms) == 1:
-                terms, c = [(c, atom)], 1.0
             else:
                 c = 1.0
             unit = _unit([(k, _first(atom)) for k, atom in terms], ranges)

@@ -367,23 +367,17 @@ def _probabilities_of_policy(
                 f"expected {(len(log), len(arms))}, one column per arm of arms_, {arms}."
             )
         of_arms = _by_number(probabilities, arms, codes)
-        return _with_new_arms(of_arms, log.available_mask(len(codes)), arms, codes)
+        # divide the rest of each row equally among the available arms new to the policy
+        new = log.available_mask(len(codes)) & np.array([label not in set(arms) for label in codes])
+        count = new.sum(axis=1)
+        rest = np.where(count > 0, 1 - of_arms.sum(axis=1), 0.0).clip(min=0.0)
+        of_arms = of_arms + new * (rest / np.maximum(count, 1))[:, None]
+        return _check_sums(of_arms, "select_proba")
     if not hasattr(policy, rule):
         other = "predict" if rule == "select" else "select"
         raise ValueError(f"{name} has no {rule}: choose rule={other!r}.")
     choices = checked_choices(policy, rule, attributes)(X, available)
     return _of_labels(choices, len(log), codes, f"{name}.{rule}")
-
-
-def _with_new_arms(
-    of_arms: np.ndarray, available: np.ndarray, policy_arms: list[Any], codes: Codes
-) -> np.ndarray:
-    """Divide the rest of each row equally among the available arms new to the policy."""
-    new = available & np.array([label not in set(policy_arms) for label in codes])
-    count = new.sum(axis=1)
-    rest = np.where(count > 0, 1 - of_arms.sum(axis=1), 0.0).clip(min=0.0)
-    of_arms = of_arms + new * (rest / np.maximum(count, 1))[:, None]
-    return _check_sums(of_arms, "select_proba")
 
 
 def _probabilities_of_table(table: Any, columns: list[Any], n: int, codes: Codes) -> np.ndarray:
