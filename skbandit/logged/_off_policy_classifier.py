@@ -30,6 +30,7 @@ from skbandit.logs import (
     read_log,
     read_pools,
     snips_costs,
+    warn_without_pools,
 )
 from skbandit.utils._examples import logistic_of_gains, weighted_examples
 from skbandit.utils._fitted_rows import SHARE_TOLD, events_of_log, fitted_rows, share_fitted
@@ -388,6 +389,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             weight = weight / weight[weight > 0].mean()  # penalties and shrinkage have no unit
         labels, action = log.arms, log.action.astype(np.intp)
         allowed = log.available_mask(len(labels))
+        self._has_pools = not allowed.all()
         # equal rewards would all be predicted
         method = "ips" if labels_only else self.method
         depends = None if method == "dr" else find_dependence_of_pools(log, X)
@@ -467,7 +469,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         available : array-like, default=None
             Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
             rows, as in ``["a", "b"]``; or a boolean table with one column per arm. None makes all
-            of `arms_` available.
+            of `arms_` available, with a warning if some row of `fit` lacked an arm.
 
         Returns
         -------
@@ -475,6 +477,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             Arm labels. An arm unseen in `fit` is chosen only where no other is available.
         """
         check_is_fitted(self)
+        warn_without_pools(self, available)
         inner = self.estimator_
         codes, allowed = self._read_available(align_rows(available, X), count_rows(X))
         if available is None and inner is not None and not _scores_classes(inner):
@@ -526,6 +529,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             policy that explores.
         """
         check_is_fitted(self)
+        warn_without_pools(self, available)
         _, allowed = self._read_available(align_rows(available, X), count_rows(X))
         scores = self._scores(X)
         allowed = allowed[:, : scores.shape[1]]
