@@ -167,6 +167,21 @@ class Columns:
         names = columns_of_condition(where, self.frame.columns) or ()
         return {name: _first_values(self.get(name, context)) for name in names}
 
+    def local_times(self, where: Where) -> dict[str, datetime]:
+        """A time of each column that a condition may compare with times without an offset."""
+        if isinstance(where, str) and (
+            where in self.frame.columns or not Query.parse(where).is_local
+        ):
+            return {}
+        names = columns_of_condition(where, self.frame.columns)
+        columns = self.several(list(self.frame.columns) if names is None else names, "a condition")
+        times = {
+            name: next(iter(column.dropna()), None)
+            for name, column in columns.items()
+            if not pd.api.types.is_numeric_dtype(column.dtype)
+        }
+        return {name: time for name, time in times.items() if isinstance(time, datetime)}
+
 
 def _known_values(column: pd.Series) -> list[Any]:
     """The values that a column has, or could have as a category."""
