@@ -93,7 +93,7 @@ def name_block_columns(
 
 
 def check_not_learned(policy: Any, X: Any, log: Log) -> bool:
-    """Whether the policy was fitted to this very log, with a warning; its pools are checked, too."""
+    """Whether the policy was fitted to this very log, with a warning, as of pools it lacks."""
     warn_without_pools(policy, log.pools)
     learned = hasattr(policy, "_has_learned") and policy._has_learned(X, log)
     if learned:
