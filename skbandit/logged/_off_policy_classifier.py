@@ -25,6 +25,7 @@ from skbandit.logs import (
     dr_costs,
     expected_reward,
     find_dependence_of_pools,
+    finite_numbers,
     ips_costs,
     label_array,
     read_log,
@@ -54,6 +55,7 @@ from skbandit.utils._validation import (
     refuse_lazy,
     warn,
     warn_if_reordered,
+    warn_of_wild_row,
 )
 
 if TYPE_CHECKING:
@@ -421,6 +423,9 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             automatic = self.shrinkage == "auto"
             shrinkage = np.sqrt(weight.sum()) if automatic else float(self.shrinkage)
             rewards = -dr_costs(slates, -q, shrinkage)
+        numbers = None if method == "dr" or self.estimator is not None else finite_numbers(X)
+        if numbers is not None:
+            warn_of_wild_row(numbers, getattr(X, "columns", None))
         self._labels = labels
         self._learn(X, rewards, allowed, weight)
 

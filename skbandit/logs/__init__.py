@@ -11,6 +11,7 @@ for selectors, both after `align_rows`, which needs X as the user passed it.
 from skbandit.logs._arm_models import ArmEvents as ArmEvents
 from skbandit.logs._arm_models import RewardsByArm as RewardsByArm
 from skbandit.logs._arm_models import expected_reward as expected_reward
+from skbandit.logs._arm_models import finite_numbers as finite_numbers
 from skbandit.logs._arm_models import halves_if_common as halves_if_common
 from skbandit.logs._arm_models import halves_of_rows as halves_of_rows
 from skbandit.logs._arm_models import range_of as range_of
