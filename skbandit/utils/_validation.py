@@ -112,6 +112,19 @@ def check_squares(X: Any, name: str = "X") -> None:
         )
 
 
+def warn_of_blanks(labels: Iterable[Any], name: str) -> None:
+    """Warn of labels that are apart by blanks around them only."""
+    written: dict[str, str] = {}
+    for label in labels:
+        if isinstance(label, str) and (first := written.setdefault(label.strip(), label)) != label:
+            warn(
+                f"{name} has the labels {first!r} and {label!r}, which count as two: if they are "
+                "one, strip the blanks, as by str.strip().",
+                UserWarning,
+            )
+            return
+
+
 def warn_of_wild_row(X: Any, names: Sequence[Any] | None = None) -> None:
     """Warn of a row so far from all others that it sets the scale of a linear model.
 
