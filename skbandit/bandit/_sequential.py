@@ -41,6 +41,7 @@ from skbandit.utils._validation import (
     refuse_lazy,
     warn,
     warn_if_reordered,
+    warn_of_wild_row,
 )
 
 if TYPE_CHECKING:
@@ -556,6 +557,8 @@ class SequentialPolicy(GuardedPolicy):
         available = align_rows(available, X)
         X = self._rows(X)
         n_rows = X.shape[0]
+        if getattr(self, "standardize", False):
+            warn_of_wild_row(X, getattr(self, "feature_names_in_", None))
         if reward is None and column_names(y) is None:
             y, reward = count_actions(y)
             self._equal = None  # as this was said

@@ -26,7 +26,12 @@ from skbandit.rates import Rate
 from skbandit.utils._fitted_rows import fitted_rows
 from skbandit.utils._fitting import report_progress
 from skbandit.utils._sklearn_compat import CallbackSupportMixin, StrOptions
-from skbandit.utils._validation import check_squares, explained_entries, refuse_lazy
+from skbandit.utils._validation import (
+    check_squares,
+    explained_entries,
+    refuse_lazy,
+    warn_of_wild_row,
+)
 
 
 class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseEstimator):
@@ -80,6 +85,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         with explained_entries(X, type(self).__name__, numbers=True):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_squares(X)
+        warn_of_wild_row(X, getattr(self, "feature_names_in_", None))
         classes = Classes.read(y, self.pos_label)
         classes.require_two(type(self).__name__)
         self.classes_, self._positive = classes.labels, classes.positive

@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple, TypeVar
@@ -20,7 +20,7 @@ from sklearn.utils import Bunch
 from skbandit.logs import read_table
 from skbandit.utils._exact import exact_column
 from skbandit.utils._sklearn_compat import import_optional
-from skbandit.utils._validation import as_labels
+from skbandit.utils._validation import as_labels, warn
 
 __all__ = ["read_parquet_log"]
 
@@ -72,11 +72,17 @@ def read_parquet_log(
     ------
     ValueError
         If a column is missing in any file, holds values of another kind than in the files before
-        (such as text after numbers), or the content of a file cannot be read.
+        (such as text after numbers, or a feature's times of another time zone), or the content of
+        a file cannot be read.
     OSError
         If a file is missing, damaged or not a Parquet file.
     ImportError
         If pyarrow is not installed.
+
+    Warns
+    -----
+    UserWarning
+        If a file holds other values of a column than its folder, such as ``region=east``, says.
 
     See Also
     --------
@@ -121,7 +127,8 @@ def read_parquet_log(
     present = {name: column for name, column in columns.items() if column in opened.schema.names}
     names = list(dict.fromkeys([*features, *present.values()]))
     convert = partial(_block, features=features, columns=present)
-    return _read_batches(opened, names, int(block_size), {*features, *columns.values()}, convert)
+    shared = {*features, *columns.values()}
+    return _read_batches(opened, names, int(block_size), shared, convert, one_zone=features)
 
 
 def read_parquet_tables(
@@ -326,6 +333,7 @@ def _read_batches(
     block_size: int,
     shared: set[str],
     convert: Callable[[Any], Block],
+    one_zone: Sequence[str] = (),
 ) -> Iterator[Block]:
     """Yield the blocks; a separate generator, so that arguments are checked at the call."""
     options = {"batch_size": block_size, "batch_readahead": 1}
@@ -333,7 +341,7 @@ def _read_batches(
         options["fragment_readahead"] = 1
         parts = _tagged(opened.dataset.scanner(columns=columns, **options), opened, columns)
     else:
-        parts = _by_file(opened, columns, shared, options)
+        parts = _by_file(opened, columns, shared, one_zone, options)
     for place, batch in parts:
         with _in_pyarrow(place):
             batch.validate(full=True)  # else invalid UTF-8 would surface much later
@@ -405,7 +413,11 @@ def _changes(stored: Any, kind: Any) -> bool:
 
 
 def _by_file(
-    opened: _Opened, columns: list[str], shared: set[str], options: dict[str, int]
+    opened: _Opened,
+    columns: list[str],
+    shared: set[str],
+    one_zone: Sequence[str],
+    options: dict[str, int],
 ) -> Iterator[tuple[str, Any]]:
     """The batches of files, each in its own types, and their place."""
     compute = import_optional("pyarrow.compute", "reading Parquet files")
@@ -413,6 +425,7 @@ def _by_file(
     assert opened.folders is not None
     first = opened.dataset.files[0]
     before: dict[str, tuple[str, Any]] = {}  # file and type of the first values of each column
+    told: set[str] = set()
     for fragment in opened.dataset.get_fragments():
         file, n_rows = fragment.path, 0
         with _in_pyarrow(file):
@@ -438,15 +451,42 @@ def _by_file(
                 break
             for name in sorted(unseen):
                 if batch.column(name).null_count < len(batch):
-                    _note_type(name, file, batch.schema.field(name).type, before)
+                    kind = batch.schema.field(name).type
+                    _note_type(name, file, kind, before, name in one_zone)
                     unseen.remove(name)
+            for name in set(columns).intersection(physical.names, opened.folders[file]) - told:
+                if _warn_of_folder(file, name, opened.folders[file][name], batch.column(name)):
+                    told.add(name)
             if len(batch):
                 yield place, batch
                 n_rows += len(batch)
 
 
-def _note_type(name: str, file: str, kind: Any, before: dict[str, tuple[str, Any]]) -> None:
-    """Remember the type of a column's first values; require later ones of the same kind."""
+def _warn_of_folder(file: str, name: str, folder: Any, values: Any) -> bool:
+    """Warn if a folder names another value than the file holds; return whether it does."""
+    lib = import_optional("pyarrow.lib", "reading Parquet files")
+    for value in values.unique():
+        expected = lib.scalar(None if folder is None else str(folder))
+        with suppress(lib.ArrowException):  # a text that is no value of the type
+            expected = expected.cast(value.type)
+        if not value.equals(expected) and value.as_py() != folder:
+            warn(
+                f"{file}: column {name!r} holds {value.as_py()!r} where the folder is "
+                f"{name}={folder}: the file's values count. Rename its column if the folder's are "
+                "meant.",
+                UserWarning,
+            )
+            return True
+    return False
+
+
+def _note_type(
+    name: str, file: str, kind: Any, before: dict[str, tuple[str, Any]], one_zone: bool
+) -> None:
+    """Remember the type of a column's first values; require later ones of the same kind.
+
+    With `one_zone`, times must be of the same time zone, as what is local may be read of them.
+    """
     values = _kind_of_type(kind)
     if values is None:
         return
@@ -459,6 +499,12 @@ def _note_type(name: str, file: str, kind: Any, before: dict[str, tuple[str, Any
         raise ValueError(
             f"{file}: column {name!r} holds {values} ({kind}), and {expected} ({first}) in "
             f"{earlier}: convert it{cure}."
+        )
+    zone, of_first = getattr(plain, "tz", None), getattr(first, "tz", None)
+    if one_zone and zone != of_first:
+        raise ValueError(
+            f"{file}: feature {name!r} holds times of the zone {zone}, and of {of_first} in "
+            f"{earlier}, whose hours and days differ: convert it, as by dt.tz_convert."
         )
 
 

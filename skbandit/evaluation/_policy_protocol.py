@@ -19,6 +19,8 @@ A policy is any object with `select`, `predict` or both; the other members are o
   `partial_fit` then gets the usual names.
 - ``_has_learned(X, log)``: whether it was fitted to this very log, which makes estimates
   optimistic: a warning.
+- ``_has_pools``: whether some row of its fit lacked an arm, so that a log without `available` is
+  told: a warning.
 - ``random_state``: set on copies, so that runs differ and can be repeated.
 - ``_replay_log(request)``: a faster replay of its own, see `skbandit.logs.ReplaysLogs`. It returns
   what `replay_pass` returns, or None to decline, as a subclass that overrides a public method must.
@@ -32,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.logs import Log, plain_labels
+from skbandit.logs import Log, plain_labels, warn_without_pools
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import warn
 
@@ -91,7 +93,8 @@ def name_block_columns(
 
 
 def check_not_learned(policy: Any, X: Any, log: Log) -> bool:
-    """Whether the policy was fitted to this very log, with a warning."""
+    """Whether the policy was fitted to this very log, with a warning, as of pools it lacks."""
+    warn_without_pools(policy, log.pools)
     learned = hasattr(policy, "_has_learned") and policy._has_learned(X, log)
     if learned:
         warn(

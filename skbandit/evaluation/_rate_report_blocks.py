@@ -81,8 +81,9 @@ def rate_report_blocks(
     ------
     ValueError
         As in `rate_report`; a note names the block, and row numbers count within it. Also if a
-        block lacks a column, holds values of another kind than the blocks before, or if labels,
-        predictions and groups make more than a million combinations.
+        block lacks a column, holds values of another kind than the blocks before, or times of
+        another time zone for a condition on local times, or if labels, predictions and groups make
+        more than a million combinations.
 
     Warns
     -----

@@ -31,7 +31,15 @@ from skbandit.logged._policy_models import Contexts, PolicyModels
 from skbandit.logged._policy_report import report_on
 from skbandit.logged._policy_rule import rule_at_level, warn_of_rule, why_infeasible
 from skbandit.logged._unknown_groups import EstimatedRows, find_unknown, in_known_groups
-from skbandit.logs import Log, align_rows, columns_of, holds_slates, read_mask
+from skbandit.logs import (
+    POOLS_UNKNOWN,
+    Log,
+    align_rows,
+    columns_of,
+    holds_slates,
+    read_mask,
+    warn_without_pools,
+)
 from skbandit.measure import (
     MISSING,
     Columns,
@@ -469,11 +477,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
     def _check_pools(self, available: Any, name: str) -> None:
         """Require which actions rows may get if some row of the fit might not get all."""
         if available is None and self._has_pools:
-            raise ValueError(
-                "some rows of the fit could not get every action, and it is not known which rows "
-                f"can here: pass {name}=, labels per row or a boolean table. One of True "
-                "says that every row can get every action."
-            )
+            raise ValueError(POOLS_UNKNOWN.format(name))
 
     def _bound_goals(self, log: Log | None, y: Any, rows: Any) -> ActionGoals:
         """The goals over rows, checked."""
@@ -697,7 +701,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Contexts.
         available : array-like, default=None
-            Available actions: a boolean table with a column per action, or labels per row.
+            Available actions: a boolean table with a column per action, or labels per row. None
+            makes all of them available, with a warning if some row of `fit` lacked an action.
         attributes : DataFrame or dict of arrays, default=None
             Columns that constraints name, unless X has them.
 
@@ -707,6 +712,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             Labels, the best first.
         """
         check_is_fitted(self)
+        warn_without_pools(self, available)
         rows, mask = self._read_new(X, available, attributes)
         cost = self._priced(Contexts(X, rows, mask))
         if self.n_select == 1:

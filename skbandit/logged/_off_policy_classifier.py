@@ -24,11 +24,13 @@ from skbandit.logs import (
     dr_costs,
     expected_reward,
     find_dependence_of_pools,
+    finite_numbers,
     ips_costs,
     label_array,
     read_log,
     read_pools,
     snips_costs,
+    warn_without_pools,
 )
 from skbandit.utils._examples import logistic_of_gains, weighted_examples
 from skbandit.utils._fitted_rows import SHARE_TOLD, events_of_log, fitted_rows, share_fitted
@@ -52,6 +54,7 @@ from skbandit.utils._validation import (
     refuse_lazy,
     warn,
     warn_if_reordered,
+    warn_of_wild_row,
 )
 
 if TYPE_CHECKING:
@@ -381,6 +384,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             weight = weight / weight[weight > 0].mean()  # penalties and shrinkage have no unit
         labels, action = log.arms, log.action.astype(np.intp)
         allowed = log.available_mask(len(labels))
+        self._has_pools = not allowed.all()
         # equal rewards would all be predicted
         method = "ips" if labels_only else self.method
         depends = None if method == "dr" else find_dependence_of_pools(log, X)
@@ -412,6 +416,9 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             automatic = self.shrinkage == "auto"
             shrinkage = np.sqrt(weight.sum()) if automatic else float(self.shrinkage)
             rewards = -dr_costs(slates, -q, shrinkage)
+        numbers = None if method == "dr" or self.estimator is not None else finite_numbers(X)
+        if numbers is not None:
+            warn_of_wild_row(numbers, getattr(X, "columns", None))
         self._labels = labels
         self._learn(X, rewards, allowed, weight)
 
@@ -460,7 +467,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         available : array-like, default=None
             Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
             rows, as in ``["a", "b"]``; or a boolean table with one column per arm. None makes all
-            of `arms_` available.
+            of `arms_` available, with a warning if some row of `fit` lacked an arm.
 
         Returns
         -------
@@ -468,6 +475,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             Arm labels. An arm unseen in `fit` is chosen only where no other is available.
         """
         check_is_fitted(self)
+        warn_without_pools(self, available)
         inner = self.estimator_
         codes, allowed = self._read_available(align_rows(available, X), count_rows(X))
         if available is None and inner is not None and not _scores_classes(inner):
@@ -519,6 +527,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             policy that explores.
         """
         check_is_fitted(self)
+        warn_without_pools(self, available)
         _, allowed = self._read_available(align_rows(available, X), count_rows(X))
         scores = self._scores(X)
         allowed = allowed[:, : scores.shape[1]]

@@ -11,10 +11,12 @@ for selectors, both after `align_rows`, which needs X as the user passed it.
 from skbandit.logs._arm_models import ArmEvents as ArmEvents
 from skbandit.logs._arm_models import RewardsByArm as RewardsByArm
 from skbandit.logs._arm_models import expected_reward as expected_reward
+from skbandit.logs._arm_models import finite_numbers as finite_numbers
 from skbandit.logs._arm_models import halves_if_common as halves_if_common
 from skbandit.logs._arm_models import halves_of_rows as halves_of_rows
 from skbandit.logs._arm_models import range_of as range_of
 from skbandit.logs._arm_models import within_range as within_range
+from skbandit.logs._arms import POOLS_UNKNOWN as POOLS_UNKNOWN
 from skbandit.logs._arms import Codes as Codes
 from skbandit.logs._arms import Pools as Pools
 from skbandit.logs._arms import align_rows as align_rows
@@ -30,6 +32,7 @@ from skbandit.logs._arms import order_of_labels as order_of_labels
 from skbandit.logs._arms import plain_labels as plain_labels
 from skbandit.logs._arms import read_mask as read_mask
 from skbandit.logs._arms import read_pools as read_pools
+from skbandit.logs._arms import warn_without_pools as warn_without_pools
 from skbandit.logs._blocks import ReplayRequest as ReplayRequest
 from skbandit.logs._blocks import ReplaysLogs as ReplaysLogs
 from skbandit.logs._blocks import SeenIds as SeenIds

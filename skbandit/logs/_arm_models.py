@@ -108,10 +108,15 @@ class RewardsByArm:
         by_arm = [events.take(rows).fitted(model) if len(rows) else None for rows in of_arm]
         return cls(by_arm, common)
 
+    @property
+    def are_linear(self) -> bool:
+        """Whether some models have a coefficient for each feature."""
+        return any(map(_is_linear, self.by_arm))
+
     def predicted(self, X: Any, consumer: str = "the model of rewards") -> np.ndarray:
         """Rewards of all arms, (n, D); nan without a model."""
         q = np.full((count_rows(X), len(self.by_arm)), np.nan)
-        columns = _numbers(X)
+        columns = finite_numbers(X)
         with explained_entries(X, consumer):
             for arm, model in enumerate(self.by_arm):
                 if model is not None:
@@ -130,7 +135,7 @@ def expected_reward(model: Any, X: Any) -> np.ndarray:
     return model.predict_proba(X) @ np.asarray(model.classes_, dtype=float)
 
 
-def _numbers(X: Any) -> np.ndarray | None:
+def finite_numbers(X: Any) -> np.ndarray | None:
     """X as an array of finite numbers, if it is one: models then need not check it, one by one."""
     if issparse(X):
         return None
@@ -189,7 +194,7 @@ def halves_if_common(model: Any, events: ArmEvents) -> np.ndarray | None:
         train, test = events.take(~here), events.take(here)
         at, X = (np.arange(len(test.arm)), test.arm), rows_of(events.X, test.row)
         models = RewardsByArm.fitted(model, train)
-        if any(_is_linear(fitted) for fitted in models.by_arm):
+        if models.are_linear:
             return None
         with_common = RewardsByArm.fitted(model, train, quarter)
         alone, shared = (fitted.predicted(X)[at] for fitted in (models, with_common))

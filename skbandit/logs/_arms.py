@@ -36,6 +36,13 @@ _Rows = list[Any] | tuple[Any, ...]
 
 _CURE_OF_TABLES = "Pass a column for each that the fit has, and no others."
 
+POOLS_UNKNOWN = (
+    "some rows of the fit could not get every action, and it is not known which rows can here: "
+    "pass {}=, labels per row or a boolean table. One of True says that every row can get every "
+    "action."
+)
+"""What is said of rows without pools, if those of the fit had some."""
+
 _CURE = 'With unknown_ads="ignore", new ads are left out, and ads without a column are unavailable.'
 
 
@@ -274,6 +281,12 @@ def in_label_order(codes: Codes, pools: Pools, n_known: int = 0) -> tuple[Codes,
     ordered = {label: k for k, label in enumerate([*labels[:n_known], *order])}
     number = np.array([ordered[label] for label in labels], dtype=pools.arms.dtype)
     return ordered, pools.renumbered(number)
+
+
+def warn_without_pools(policy: Any, available: Any) -> None:
+    """Warn of rows that may get every action, if a policy was fitted to rows that could not."""
+    if available is None and getattr(policy, "_has_pools", False):
+        warn(f"{POOLS_UNKNOWN.format('available')} All are taken as available.", UserWarning)
 
 
 def align_rows(available: Any, X: Any) -> Any:

@@ -32,6 +32,7 @@ from skbandit.utils._validation import (
     warn,
     warn_if_reordered,
     warn_if_wrapped,
+    warn_of_blanks,
 )
 
 LOG_COLUMNS = ("action", "reward", "propensity", "available", "timestamp")
@@ -305,6 +306,8 @@ def read_log(
     labels = _distinct(arms)
     codes: Codes = {label: k for k, label in enumerate(labels)}
     action = code_labels(read["action"], codes)
+    if len(codes) > len(labels):
+        warn_of_blanks(codes, "action")
     n = len(action)
     if n_rows is not None and n != n_rows:
         raise ValueError(f"y has {n} events for {n_rows} rows of X.")

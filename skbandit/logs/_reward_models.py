@@ -12,13 +12,14 @@ from sklearn.utils import indexable
 from skbandit.logs._arm_models import (
     ArmEvents,
     RewardsByArm,
+    finite_numbers,
     halves_if_common,
     range_of,
     within_range,
 )
 from skbandit.utils._folds import splits_of_all_rows
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import warn
+from skbandit.utils._validation import warn, warn_of_wild_row
 
 
 def cross_fitted_rewards(
@@ -89,9 +90,13 @@ def cross_fitted_rewards(
         if not seen.any():
             raise ValueError("cv has a fold without events to train on: choose fewer folds.")
         training = events.take(seen)
-        q = RewardsByArm.fitted(model, training, half).predicted(rows_of(X, test))
+        fitted = RewardsByArm.fitted(model, training, half)
+        q = fitted.predicted(rows_of(X, test))
         q = np.where(np.isnan(q), np.average(reward[seen], weights=weight[seen]), q)
         predicted[test] = within_range(q, range_of(training.reward), test)
+    numbers = finite_numbers(X) if fitted.are_linear else None
+    if numbers is not None:
+        warn_of_wild_row(numbers, getattr(X, "columns", None))
     return predicted
 
 

@@ -35,7 +35,29 @@ def read_objective(objective: Any) -> Rate | AbsoluteRate:
             f"objective={objective!r} is not a rate: pass one such as skbandit.rates.recall(), "
             "with parentheses, or None for error_rate()."
         )
+    if isinstance(objective, Rate):
+        _check_sign(objective)
     return objective
+
+
+def _check_sign(objective: Rate) -> None:
+    """Refuse shares of decisions with a minus, unless something says whether many are good.
+
+    On their own they are minimized, so -positive_rate() would ask for many positives, where
+    -outcome(...) asks for little of an outcome.
+    """
+    signed = [(c, atom) for c, atom in objective.terms if c != 0]
+    if objective.over_pairs or not signed:
+        return
+    if any(c > 0 or atom.greater_is_better is not None for c, atom in signed):
+        return
+    share, name = repr(signed[0][1]), signed[0][1].kind.name
+    other = "negative_rate" if name == "positive_rate" else "positive_rate"
+    raise ValueError(
+        f"objective={objective} may ask for much or for little of {share}, as a share of decisions "
+        f"on its own is minimized: write {share} if it should be small, and "
+        f"{share.replace(name, other, 1)} if it should be large."
+    )
 
 
 def flatten_constraints(constraints: Any) -> list[Constraint]:

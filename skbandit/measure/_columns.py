@@ -167,6 +167,21 @@ class Columns:
         names = columns_of_condition(where, self.frame.columns) or ()
         return {name: _first_values(self.get(name, context)) for name in names}
 
+    def local_times(self, where: Where) -> dict[str, datetime]:
+        """A time of each column that a condition may compare with times without an offset."""
+        if isinstance(where, str) and (
+            where in self.frame.columns or not Query.parse(where).is_local
+        ):
+            return {}
+        names = columns_of_condition(where, self.frame.columns)
+        columns = self.several(list(self.frame.columns) if names is None else names, "a condition")
+        times = {
+            name: next(iter(column.dropna()), None)
+            for name, column in columns.items()
+            if not pd.api.types.is_numeric_dtype(column.dtype)
+        }
+        return {name: time for name, time in times.items() if isinstance(time, datetime)}
+
 
 def _known_values(column: pd.Series) -> list[Any]:
     """The values that a column has, or could have as a category."""
@@ -554,14 +569,15 @@ def check_groups(
 
 
 def refuse_alike(values: Collection[Any], context: str, why: str) -> None:
-    """Refuse values that are one to a reader: 1 and "1", or times with and without a zone."""
+    """Refuse values that are one to a reader: 1 and "1", "a" and "a ", or times but for a zone."""
     written: dict[str, Any] = {}
     pairs = []
     for value in values:
         text = str(float(value)) if isinstance(value, float | Decimal) else str(value)
-        pairs.append((written.setdefault(text, value), value))
+        pairs.append((written.setdefault(text.strip() or text, value), value))
     pairs = [(first, second) for first, second in pairs if first != second]
-    cure = "convert it to one type"
+    of_text = bool(pairs) and all(isinstance(value, str) for value in pairs[0])
+    cure = "strip it, as by str.strip()" if of_text else "convert it to one type"
     zones = {time.tzinfo is None: time for time in values if isinstance(time, datetime)}
     if len(zones) == 2:
         pairs, cure = [(zones[True], zones[False])], "convert it, as by dt.tz_localize"

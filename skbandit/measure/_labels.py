@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.utils import column_or_1d
 
 from skbandit.utils._exact import exact_column
-from skbandit.utils._validation import first_few, warn
+from skbandit.utils._validation import first_few, warn, warn_of_blanks
 
 MISSING = -1
 
@@ -97,8 +97,9 @@ def distinct(values: Any, name: str) -> list[Any]:
     return _factorized(values, name)[1]
 
 
-def warn_of_blank(labels: Iterable[Any], name: str) -> None:
-    """Warn of a label that is blank text, such as a missing one in a file."""
+def warn_of_blank(labels: Collection[Any], name: str) -> None:
+    """Warn of a label that is blank text, such as a missing one in a file, or is so around it."""
+    warn_of_blanks(labels, name)
     for label in labels:
         if isinstance(label, str) and not label.strip():
             warn(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
@@ -54,12 +55,15 @@ class MergedRows:
         in a column if it is ("amount", weight, column).
     named : list of dict
         For each condition, the first values of the columns that it names.
+    zones : dict of str to datetime
+        A time of each column that conditions compare with local times.
     """
 
     values: pd.DataFrame
     outcomes: np.ndarray
     sums: dict[tuple[Any, ...], np.ndarray]
     named: list[dict[str, list[Any]]]
+    zones: dict[str, datetime]
 
     def __add__(self, other: MergedRows) -> MergedRows:
         for name in self.values:
@@ -71,6 +75,15 @@ class MergedRows:
                     f"column {name!r} holds {new} values such as "
                     f"{other.values[name].dropna().tolist()[0]!r}, and {kind} values such as "
                     f"{self.values[name].dropna().tolist()[0]!r} in blocks before: {cure}."
+                )
+        for name in self.zones.keys() & other.zones.keys():
+            before, time = self.zones[name], other.zones[name]
+            if _offsets(before) != _offsets(time):
+                raise ValueError(
+                    f"column {name!r} has the time zone {time.tzinfo}, and {before.tzinfo} in "
+                    "blocks before, and a condition takes local times of each block as equal: "
+                    "convert it, as by dt.tz_convert, or write times with an offset, such as "
+                    "'2026-03-01T00:00Z'."
                 )
         parts = _with_one_order(self.values, other.values)
         # of two dtypes, integers could become floats, which merges large ones
@@ -90,6 +103,7 @@ class MergedRows:
                 }
                 for before, more in zip(self.named, other.named, strict=True)
             ],
+            other.zones | self.zones,
         )
         return both.merged().limited()
 
@@ -128,6 +142,12 @@ def _kind_of_values(column: pd.Series) -> str:
         zones = "with and without" if len(zoned) != 1 else "with" if zoned == {True} else "without"
         return f"{kind} ({zones} time zone)"
     return "numeric" if kind in numbers else kind
+
+
+def _offsets(time: datetime) -> list[timedelta | None]:
+    """What tells a time zone from others, whatever it is called: its offsets of a year."""
+    days = (time.replace(year=2025, month=month, day=1, tzinfo=None) for month in range(1, 13))
+    return [None if time.tzinfo is None else time.tzinfo.utcoffset(day) for day in days]
 
 
 def _with_one_order(*parts: pd.DataFrame) -> list[pd.DataFrame]:
@@ -240,7 +260,10 @@ class Reducer:
         outcomes = [weight > 0 for weight in weights.values()]
         outcomes += [rows.selected(atom) for atom in self.conditions.values()]
         named = [rows.values_in(atom) for atom in self.conditions.values()]
-        return MergedRows(values, np.column_stack(outcomes), sums, named).merged()
+        zones: dict[str, datetime] = {}
+        for atom in self.conditions.values():
+            zones |= rows.columns.local_times(atom.where)
+        return MergedRows(values, np.column_stack(outcomes), sums, named, zones).merged()
 
     def _check(self, atom: Atom, rows: Rows, values: pd.DataFrame) -> None:
         """Require valid weights and amounts in the rows that an atom counts."""

@@ -150,7 +150,8 @@ class Rate:
 
         Recall, accuracy, precision and the like are maximized; error rate, churn and the
         like are minimized. Positive and negative rates follow the other terms and are
-        minimized on their own (Problem 1 of Goh et al.). A divisor counts the other way round.
+        minimized on their own (Problem 1 of Goh et al.), and refused as an objective with a minus,
+        which may mean either. A divisor counts the other way round.
         A cost is minimized whatever the signs of its entries: what counts is the sign before the
         table. An expression of outcomes is maximized as it is written, so ``-outcome("lost")``
         asks for few losses; less outcomes, a cost is minimized. Over pairs of groups, the worst

@@ -139,6 +139,12 @@ class Query:
         """Whether it is one comparison by ==, which selects no row if no value is equal."""
         return isinstance(self.tree, ast.Compare) and isinstance(self.tree.ops[0], ast.Eq)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it holds a time without an offset, which is one of the zone of its column."""
+        texts = (getattr(node, "value", None) for node in ast.walk(self.tree))
+        return any(map(_is_local, texts))
+
     def texts(self) -> list[tuple[str, str]]:
         """Columns and the texts that they are said to be equal to, or among, or not.
 
@@ -435,6 +441,14 @@ def _parse_time(value: Any, kind: str, dtype: Any) -> Any:
     if parsed is pd.NaT:  # of ''
         raise ValueError
     return parsed
+
+
+def _is_local(value: Any) -> bool:
+    """Whether a text is a time without an offset."""
+    try:
+        return isinstance(value, str) and pd.Timestamp(value).tzinfo is None
+    except ValueError:
+        return False
 
 
 def _beside(side: Any, other: Any, kind: str) -> Any:

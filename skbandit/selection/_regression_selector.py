@@ -36,6 +36,7 @@ from skbandit.utils._validation import (
     explained_entries,
     refuse_lazy,
     warn_if_reordered,
+    warn_of_wild_row,
 )
 
 if TYPE_CHECKING:
@@ -279,6 +280,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
                 X = validate_data(self, X, accept_sparse="csr", dtype=dtypes, reset=reset)
             if reset:
                 check_squares(X)
+                warn_of_wild_row(X, getattr(self, "feature_names_in_", None))
             return X
         if getattr(X, "ndim", 2) == 1 and hasattr(self, "n_features_in_"):
             check_array(X)  # raises for a single row; 1-D texts have no features

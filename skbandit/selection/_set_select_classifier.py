@@ -51,7 +51,12 @@ from skbandit.utils._sklearn_compat import (
     available_if,
     fit_context,
 )
-from skbandit.utils._validation import explained_entries, refuse_lazy, warn_if_reordered
+from skbandit.utils._validation import (
+    explained_entries,
+    refuse_lazy,
+    warn_if_reordered,
+    warn_of_wild_row,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -450,7 +455,7 @@ default="auto"
         """Check rows of numbers."""
         finite = not get_tags(self._learner()).input_tags.allow_nan
         with explained_entries(X, type(self).__name__, numbers=True):
-            return validate_data(
+            X = validate_data(
                 self,
                 X,
                 reset=reset,
@@ -458,6 +463,9 @@ default="auto"
                 dtype=[np.float64, np.float32],
                 ensure_all_finite=finite,
             )
+        if reset and self.estimator is None:
+            warn_of_wild_row(X, getattr(self, "feature_names_in_", None))
+        return X
 
     def _choose(
         self, X: Any, available: np.ndarray | sp.csr_array | None, n_select: int

@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import date
@@ -26,6 +26,15 @@ _PASSED = {"skbandit", "sklearn", "joblib", "contextlib", "functools"}
 
 ROUNDING = 1e-12
 """By which a sum of probabilities may exceed 1."""
+
+FEWEST_ROWS = 20
+"""Rows below which none is said to be far from all others."""
+
+SAMPLED = 500
+"""Rows by which columns with a wild value are sought."""
+
+ALONE = 1000.0
+"""How many times as far from the median as all others a wild value is."""
 
 _OF_WORKERS = {"threading", "concurrent", "multiprocessing", "runpy"}
 """Packages that begin the stack of a joblib worker."""
@@ -101,6 +110,54 @@ def check_squares(X: Any, name: str = "X") -> None:
             f"{name} has entries as large as {np.abs(entries).max():g}, whose squares overflow: "
             "rescale them."
         )
+
+
+def warn_of_blanks(labels: Iterable[Any], name: str) -> None:
+    """Warn of labels that are apart by blanks around them only."""
+    written: dict[str, str] = {}
+    for label in labels:
+        if isinstance(label, str) and (first := written.setdefault(label.strip(), label)) != label:
+            warn(
+                f"{name} has the labels {first!r} and {label!r}, which count as two: if they are "
+                "one, strip the blanks, as by str.strip().",
+                UserWarning,
+            )
+            return
+
+
+def warn_of_wild_row(X: Any, names: Sequence[Any] | None = None) -> None:
+    """Warn of a row so far from all others that it sets the scale of a linear model.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_rows, n_features)
+        Finite numbers; a sparse matrix is not looked at.
+    names : sequence, default=None
+        Names of the columns.
+    """
+    if issparse(X) or len(X) < FEWEST_ROWS or not X.shape[1]:
+        return
+    rows = np.asarray(X)
+    some = rows[:: max(len(rows) // SAMPLED, 1)]
+    middle = np.median(some, axis=0)
+    usual = np.quantile(np.abs(some - middle), 0.99, axis=0, method="lower")
+    away = np.maximum(rows.max(axis=0) - middle, middle - rows.min(axis=0))
+    for column in np.flatnonzero(away > ALONE * usual).tolist():
+        distance = np.abs(rows[:, column] - middle[column])
+        farthest = distance[distance > 1e-9 * abs(middle[column])]  # others differ by rounding
+        few = min(max(len(farthest) // 100, 2), len(farthest))
+        farthest = np.sort(np.partition(farthest, len(farthest) - few)[len(farthest) - few :])
+        times = (farthest[1:] / farthest[:-1]).max(initial=0.0)
+        if times >= ALONE:
+            row = int(distance.argmax())
+            warn(
+                f"row {row}: column {column if names is None else names[column]!r} holds "
+                f"{rows[row, column]:.3g}, {times:.1g} times as far from the median as all but a "
+                "few rows. It sets the scale by which linear models see the others, whose "
+                "decisions suffer: check it for another unit, or drop the row.",
+                UserWarning,
+            )
+            return
 
 
 def finite(value: Any, name: str) -> float:

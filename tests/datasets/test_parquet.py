@@ -299,8 +299,52 @@ def test_folders_are_columns(tmp_path):
 def test_a_column_of_the_files_is_not_that_of_the_folder(tmp_path):
     (tmp_path / "x=7").mkdir()
     write(tmp_path / "x=7", action=ACTIONS, reward=ACTIONS, x=[[1, 2], [3, 4]])
-    X, _ = whole(read_parquet_log(tmp_path, ["x"]))
+    with pytest.warns(UserWarning, match="column 'x' holds 1 where the folder is x=7: the file's"):
+        X, _ = whole(read_parquet_log(tmp_path, ["x"]))
     assert X["x"].tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("folder", "values"),
+    [
+        ("07", ["07", "07"]),
+        ("7", ["7", "7"]),
+        ("7", [7.0, 7.0]),
+        ("7", pa.array(["7", "7"]).dictionary_encode()),
+        ("7", [Decimal("7.00"), Decimal("7.00")]),
+        ("True", [True, True]),
+        ("2026-01-02", pa.array([DAY, DAY], pa.date32())),
+        ("2026-01-02 06%3A00%3A00", [DAY, DAY]),
+        ("__HIVE_DEFAULT_PARTITION__", pa.nulls(2, pa.string())),
+    ],
+)
+def test_a_folder_may_say_what_its_files_hold(tmp_path, folder, values):
+    """As Spark and Dask can write both."""
+    (tmp_path / f"x={folder}").mkdir()
+    write(tmp_path / f"x={folder}", action=ACTIONS[:1], reward=ACTIONS[:1], x=[values])
+    X, _ = whole(read_parquet_log(tmp_path, ["x"]))  # a warning would be an error
+    assert X["x"].isna().all() or X["x"].nunique() == 1
+
+
+@pytest.mark.parametrize(
+    ("folder", "values", "told"), [("07", ["7", "07"], "'7'"), ("a", [None, "a"], None)]
+)
+def test_a_folder_that_says_something_else(tmp_path, folder, values, told):
+    (tmp_path / f"x={folder}").mkdir()
+    write(tmp_path / f"x={folder}", action=ACTIONS[:1], reward=ACTIONS[:1], x=[values])
+    with pytest.warns(UserWarning, match=f"column 'x' holds {told} where the folder is x={folder}"):
+        whole(read_parquet_log(tmp_path, ["x"]))
+
+
+def test_features_of_unlike_zones(tmp_path):
+    """The hour of an instant is that of its file's zone; times of events are instants."""
+    zones = [pa.array([DAY, DAY], pa.timestamp("us", zone)) for zone in ("UTC", "Europe/Berlin")]
+    folder = write(tmp_path, action=ACTIONS, reward=ACTIONS, timestamp=zones, t=zones)
+    refuses(
+        "feature 't' holds times of the zone Europe/Berlin, and of UTC in .*, as by dt.tz_convert",
+        lambda: whole(read_parquet_log(folder, ["t"])),
+    )
+    assert whole(read_parquet_log(folder, []))[1]["timestamp"].nunique() == 1
 
 
 def test_patterns(tmp_path):

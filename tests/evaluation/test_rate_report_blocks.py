@@ -28,7 +28,7 @@ from skbandit.rates import (
 )
 from skbandit.rates._kinds import KINDS
 from tests.tiers import first
-from tests.worlds import cut
+from tests.worlds import cut, refuses
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Fewer than 20 rows", "ignore::sklearn.exceptions.UndefinedMetricWarning"
@@ -397,6 +397,34 @@ def test_times_with_and_without_a_zone_are_no_groups_of_their_own():
             values_of(blocks)
     moved = zoned.assign(g=zoned["g"].dt.tz_convert("Europe/Berlin"))
     assert values_of([zoned, moved]) == {"all": 0.5, zoned["g"][0]: 0.5}
+
+
+def at_night(attributes):
+    return attributes["t"].dt.hour < 6
+
+
+@pytest.mark.parametrize("where", ["t < '2026-01-01 06:00'", at_night, {"t": "2026-01-01"}])
+def test_conditions_on_local_times_need_one_zone(tmp_path, where):
+    """Midnight in Berlin is of the day before in UTC: which rows counted depended on the block."""
+    frame = pytest.importorskip("dask.dataframe").from_map
+    times = pd.date_range("2026-01-01", periods=2, freq="12h", tz="Europe/Berlin")
+    berlin = pd.DataFrame({"p": [1, 0], "t": times})
+    utc = berlin.assign(t=berlin["t"].dt.tz_convert("UTC"))
+    goal = positive_rate(where)
+
+    def value(blocks):
+        return rate_report_blocks(blocks, goal, y_true="p", y_pred="p")["value"][0]
+
+    for parts in ((berlin, utc), (utc, berlin)):
+        for blocks in (parts, parquet(tmp_path, *parts), frame(lambda k, p=parts: p[k], [0, 1])):
+            refuses(
+                "column 't' has the time zone .* convert it, as by dt.tz_convert", value, blocks
+            )
+    twin = berlin["t"].dt.tz_convert("Europe/Vienna")  # whose local times are the same
+    unknown = berlin.assign(t=berlin["t"].where([False] * 2))
+    assert value([berlin, berlin.assign(t=twin), unknown]) == 1
+    goal = positive_rate("t < '2026-01-01 00:30+01:00'")
+    assert value([berlin, utc]) == 1 == value(parquet(tmp_path, berlin, utc))
 
 
 @pytest.mark.parametrize("goal", [recall() - recall(where="g == 'a'"), difference(recall, by="g")])

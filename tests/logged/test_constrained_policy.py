@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeRegressor
 from skbandit.bandit import ConstrainedPolicy, OffPolicyClassifier, make_policy_pipeline
 from skbandit.constrained import constraint_report
 from skbandit.datasets import load_open_bandit
-from skbandit.evaluation import OffPolicyScorer, off_policy_value, to_model_card
+from skbandit.evaluation import OffPolicyScorer, off_policy_value, replay, to_model_card
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.logged._action_tables import doubly_robust
 from skbandit.logged._unknown_groups import EstimatedRows
@@ -38,7 +38,7 @@ from skbandit.rates import (
     recall,
 )
 from skbandit.selection import RegressionSetSelector, assign
-from tests.worlds import refuses, warns
+from tests.worlds import refuses, uniform_log, warns
 
 ARMS = np.array(["call", "letter", "mail", "none"])
 TILT = np.random.default_rng(9).normal(size=(4, 4)) * 0.6
@@ -997,6 +997,25 @@ def test_new_traffic_has_pools_of_its_own(behind):
             rows, log, X_extra=traffic, available_extra=pools
         )
     policy.reprice(traffic, available=np.ones((6000, 3), dtype=bool))  # every row can, as said
+
+
+@pytest.mark.parametrize("policy", [ConstrainedPolicy(), OffPolicyClassifier()])
+def test_rows_without_pools_are_told_if_those_of_the_fit_had_some(policy):
+    """All rows were sent "call", which 60 % of them could not get, and values counted it."""
+    rows, log = log_with_pools()
+    new, pools, _ = with_pools(400, 53)
+    policy.fit(rows, log)
+    unknown, log_of_new = POOLED.format("available"), uniform_log(400, ("call", "mail", "none"))[1]
+    for method in (policy.predict, policy.select):
+        warns(unknown, method, new)
+        for known in (pools, np.ones((400, 3), dtype=bool), ["mail", "none"]):
+            method(new, available=known)  # a warning would be an error
+    if hasattr(policy, "predict_proba"):
+        warns(unknown, policy.predict_proba, new)
+    warns(unknown, off_policy_value, policy, new, log_of_new)
+    warns(unknown, replay, policy, new, log_of_new, learn=False)
+    off_policy_value(policy, new, log_of_new, available=[("call", "mail", "none")] * 400)
+    clone(policy).fit(new, log_of_new).predict(new)
 
 
 def harms(n, rng, arms=8):

@@ -1,6 +1,7 @@
 """Labels of arms keep their exact value: ids of 64 bits and more, and times of NumPy."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from skbandit.bandit._events import join_labels
 from skbandit.evaluation import off_policy_value, replay
 from skbandit.logs import join_rewards, label_array
 from skbandit.selection import logged_costs
+from tests.worlds import uniform_log
 
 # floats of 53 bits would make one of the last two
 HASHES = [17, 2**63 + 5, 2**63 + 9]
@@ -115,3 +117,15 @@ def test_times_of_numpy_are_those_of_pandas(unit):
     log = {"action": days[ARM], "reward": REWARD}
     value = off_policy_value(days[[2] * len(X)], X, log).mean_reward
     assert value == pytest.approx(REWARD[ARM == 2].mean())
+
+
+@pytest.mark.parametrize("use", [off_policy_value, replay, OffPolicyClassifier(), GLMUCBPolicy()])
+def test_actions_that_are_apart_by_blanks_are_told(use):
+    """As of a file with fixed widths: part of an action's events counted as of another one."""
+    rows, log = uniform_log(300)
+    log["action"] = log["action"].where(np.arange(300) % 3 > 0, log["action"] + " ")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*(actions were not chosen|kept|weight|too few)")
+        told = r"action has the labels '\w ?' and '\w ?', which count as two: .* str.strip"
+        with pytest.warns(UserWarning, match=told):
+            use.fit(rows, log) if hasattr(use, "fit") else use(["a"] * 300, rows, log)

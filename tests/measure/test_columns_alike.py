@@ -19,6 +19,7 @@ ALIKE = {
     "text and number": (["1", 1], "to one type"),
     "text and float": (["1.0", 1.0], "to one type"),
     "decimal and float": ([Decimal("1.10"), 1.1], "to one type"),
+    "blanks": (["F", "F "], "strip it, as by str.strip"),
     "times": ([DAY, ZONED], "by dt.tz_localize"),
     "times of different days": ([DAY, ZONED + pd.Timedelta(days=1)], "by dt.tz_localize"),
 }
@@ -40,7 +41,7 @@ def column(values):
 def test_values_that_read_alike_are_refused(name):
     values, cure = ALIKE[name]
     g, chosen = column(values), np.tile([1, 0], 30)
-    told = f"'g' holds .* and .*, which would be two groups: convert it.* {cure}"
+    told = f"'g' holds .* and .*, which would be two groups: .*{cure}"
     refuses(told, rate_report, None, chosen, positive_rate(), by=g)
     goal, options = each(positive_rate, by="g") >= 0.1, {"attributes": pd.DataFrame({"g": g})}
     refuses(told, rate_report, None, chosen, goal, **options)

@@ -9,6 +9,7 @@ from sklearn import metrics
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit import rates
+from skbandit.measure import read_objective
 from skbandit.rates import (
     accuracy,
     churn,
@@ -20,6 +21,7 @@ from skbandit.rates import (
     f1,
     false_negative_rate,
     false_positive_rate,
+    mean,
     negative_predictive_value,
     negative_rate,
     outcome,
@@ -29,6 +31,7 @@ from skbandit.rates import (
     recall,
     true_negative_rate,
 )
+from tests.worlds import refuses
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
@@ -256,6 +259,28 @@ def test_groups_that_cannot_be_measured():
 )
 def test_direction(rate, direction):
     assert rate.greater_is_better is direction
+
+
+def test_a_share_with_a_minus_asks_which_way():
+    """Of -positive_rate(of="call") alone, all were called; of -outcome("calls"), nobody is."""
+    for rate, small, large in [
+        (-positive_rate(of="call"), "positive_rate(of='call')", "negative_rate(of='call')"),
+        (1 - 2 * negative_rate(), "negative_rate()", "positive_rate()"),
+        (-mean(positive_rate, by="g"), "positive_rate()", "negative_rate()"),
+        (-(positive_rate() / positive_rate("g")), "positive_rate()", "negative_rate()"),
+    ]:
+        cure = re.escape(f"write {small} if it should be small, and {large} if it should be large")
+        refuses(f"objective={re.escape(repr(rate))} may ask .*: {cure}", read_objective, rate)
+    for rate in [
+        2 * positive_rate() + 1,
+        positive_rate("g") - positive_rate(),  # a gap, minimized as it is written
+        error_rate() - positive_rate(),
+        outcome("won") - positive_rate(of="call"),
+        -ratio(positive_rate, by="g"),
+        -difference(positive_rate, by="g"),
+        -recall(),
+    ]:
+        assert read_objective(rate) is rate
 
 
 def test_directions_that_disagree():

@@ -89,6 +89,13 @@ def _(folder):
     read_parquet_log(folder, ["no such column"])
 
 
+@example("skbandit.datasets.read_parquet_log", UserWarning)
+def _(folder):
+    (folder / "n=1").mkdir()
+    UNEVEN.assign(n=2).to_parquet(folder / "n=1" / "log.parquet")
+    list(read_parquet_log(folder, ["n"]))
+
+
 @example("skbandit.datasets.read_parquet_log", OSError)
 def _(folder):
     read_parquet_log(folder / "nowhere", ["x"])

@@ -170,9 +170,9 @@ class Counts:
             table = getattr(counts, name).setdefault(_key(key), {})
             for place, numbers in places:
                 if name in ("rows", "amounts"):
-                    place = _period(place)
+                    place = as_period(place)
                 else:
-                    place = _period(place[0]), place[1]
+                    place = as_period(place[0]), place[1]
                 table[place] = _shares(numbers) if name == "amounts" else _pair(numbers)
                 _require(name not in ("rows", "people") or numbers[0] <= numbers[1], numbers)
         return counts
@@ -201,7 +201,7 @@ def _key(entry: Any) -> Key:
     return unit, of, tuple(group), tuple(by)
 
 
-def _period(value: Any) -> int:
+def as_period(value: Any) -> int:
     _require(isinstance(value, int) and not isinstance(value, bool), value)
     return int(value)
 

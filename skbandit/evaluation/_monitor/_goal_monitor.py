@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation._guaranteed import read_range
-from skbandit.evaluation._monitor._counts import Counts, places_of, plain
+from skbandit.evaluation._monitor._counts import Counts, as_period, places_of, plain
 from skbandit.evaluation._monitor._lines import GoalLine, Watched
 from skbandit.evaluation._monitor._rows import CLOCK_ERROR, as_rows, listed, read_when, seconds
 from skbandit.evaluation._monitor._units import read_claims, read_goal
@@ -156,6 +156,7 @@ class GoalMonitor:
         self._classes: list[Any] = []
         self._decisions: list[Any] = list(self.labels or ())
         self._now = -np.inf
+        self._alarms: dict[tuple[str, str], tuple[int, int]] = {}
 
     @classmethod
     def of(cls, model: Any, **parameters: Any) -> GoalMonitor:
@@ -528,6 +529,7 @@ class GoalMonitor:
             total._counts.absorb(more)
             total._open |= other._open
             total._past |= other._past
+            total._alarms = other._alarms | total._alarms
             total._classes, total._decisions = labels
             total._now = max(total._now, other._now)
         periods = total._counts.periods
@@ -563,6 +565,7 @@ class GoalMonitor:
             "decisions": list(self._decisions),
             "now": None if self._now == -np.inf else self._now,
             "counts": self._counts.to_list(["rows", "seen", "amounts"]),
+            "alarms": [[*line, *periods] for line, periods in self._alarms.items()],
             "open": {
                 "rows": [[name, dict(row)] for name, row in self._open.items()],
                 "people": self._counts.to_list(["people"]),
@@ -618,6 +621,9 @@ class GoalMonitor:
             monitor._open = {name: dict(row) for name, row in rows}
             past = d["open"].get("past", ())
             monitor._past.update((name, finite(when, "past")) for name, when in past)
+            for goal, on, *periods in d.get("alarms", ()):
+                raised, since = map(as_period, periods)
+                monitor._alarms[str(goal), str(on)] = raised, since
             for row in monitor._open.values():
                 finite(row["time"], "time")
                 row["decided"], row["person"], row["weight"], dict(row["attributes"])
@@ -650,8 +656,9 @@ class GoalMonitor:
             - `value`, and `ci_low` and `ci_high`, between which it is with a confidence of 1 -
               `false_alarms` at all times.
             - `bound`.
-            - `verdict`: "violated" (an alarm, which stays), "met" (the interval is), "undecided",
-              or "unknown" if labels of some decisions never come.
+            - `verdict`: "violated" (an alarm; once reported it stays, even if rows of earlier
+              periods come late), "met" (the interval is), "undecided", or "unknown" if labels of
+              some decisions never come.
             - `since`: the beginning of the period since when a violated goal is violated.
             - `note`: why it is unknown, or what to do.
         """
@@ -681,9 +688,12 @@ class GoalMonitor:
         value, (low, high) = line.sum.value(), line.sum.interval(self.false_alarms)
         since: Any = pd.NaT
         note, verdict = line.unknown, "undecided"
-        if (alarm := line.sum.alarm(bound, sign, threshold)) is not None:
-            since, verdict = self._start(alarm[1]), "violated"
+        alarm, is_weaker = self._alarm(line, threshold)
+        if alarm is not None:
+            since, verdict = self._beginning(alarm[1]), "violated"
             note = f"refit, or reprice, on rows since {since:%Y-%m-%d}; then begin a new monitor"
+            if is_weaker:
+                note = f"reported before rows of earlier periods or other groups came; {note}"
         elif line.unknown:
             verdict, value, low, high = "unknown", np.nan, np.nan, np.nan
         elif sign * ((low if sign > 0 else high) - bound) >= 0:
@@ -701,6 +711,19 @@ class GoalMonitor:
             "since": since,
             "note": note,
         }
+
+    def _alarm(self, line: GoalLine, threshold: float) -> tuple[tuple[int, int] | None, bool]:
+        """The periods in and since which an alarm is raised, and whether it was reported only.
+
+        Whoever saw an alarm counts on it: rows that come late do not take it back.
+        """
+        claim, name = line.claim, (line.claim.constraint.label, line.on)
+        alarm = line.sum.alarm(claim.constraint.bound, claim.sign, threshold)
+        if alarm is None:
+            return self._alarms.get(name), name in self._alarms
+        raised, since = (self._counts.periods[number] for number in alarm)
+        self._alarms[name] = raised, since
+        return (raised, since), False
 
     def history(self, goal: str | None = None, on: str | None = None) -> pd.DataFrame:
         """Report a goal at the end of each period, on all rows until then.
@@ -725,19 +748,18 @@ class GoalMonitor:
         if not lines:
             raise ValueError(f"no row counts in goal={goal!r} on={on!r}: see report().")
         (line, threshold), rows = lines[0], []
-        bound, sign = line.claim.constraint.bound, line.claim.sign
-        alarm = line.sum.alarm(bound, sign, threshold)
-        for number in range(len(self._counts.periods)):
+        bound = line.claim.constraint.bound
+        alarm, _ = self._alarm(line, threshold)
+        for number, period in enumerate(self._counts.periods):
             value = line.sum.value(number + 1)
             interval = line.sum.interval(self.false_alarms, number + 1)
-            raised = alarm is not None and alarm[0] <= number
-            rows.append((self._start(number), value, *interval, bound, raised))
+            raised = alarm is not None and alarm[0] <= period
+            rows.append((self._beginning(period), value, *interval, bound, raised))
         columns = ["time", "value", "ci_low", "ci_high", "bound", "alarm"]
         table = pd.DataFrame(rows, columns=columns)
-        since = None if alarm is None else self._start(alarm[1])
+        since = None if alarm is None else self._beginning(alarm[1])
         table.attrs = {"goal": line.claim.constraint.label, "on": line.on, "since": since}
         return table
 
-    def _start(self, number: int) -> pd.Timestamp:
-        """Beginning of one of the periods of which anything is known."""
-        return pd.Timestamp(self._counts.periods[number] * self.period, unit="s")
+    def _beginning(self, period: int) -> pd.Timestamp:
+        return pd.Timestamp(period * self.period, unit="s")

@@ -214,6 +214,37 @@ def test_a_billion_rows():
 # --- alarms ------------------------------------------------------------------------------
 
 
+def test_an_alarm_that_was_reported_stays():
+    """Rows of earlier days that come late weaken its evidence: it was taken back in silence."""
+    rng = np.random.default_rng(0)
+    day = np.repeat(np.arange(40), 30)
+    found = (rng.random(len(day)) < np.where(day < 20, 0.85, 0.55)).astype(int)
+    seen, unseen = GoalMonitor(recall() >= 0.8), GoalMonitor(recall() >= 0.8)
+    for monitor in (seen, unseen):
+        monitor.update(found, np.ones(len(day)), time=T0 + DAY * day)
+    first = seen.report()
+    assert first["verdict"][0] == "violated" and abs((first["since"][0] - T0).days - 20) <= 4
+    late = [1] * 9000, [1] * 9000
+    days = T0 + DAY * np.repeat(np.arange(15, 40), 360)
+    for monitor in (seen, unseen):
+        monitor.update(*late, time=days)
+    assert unseen.report()["verdict"][0] == "met"
+    saved = GoalMonitor.from_dict(json.loads(json.dumps(seen.to_dict())))
+    for monitor in (seen, saved, unseen.merge(GoalMonitor(recall() >= 0.8)).merge(seen_only(seen))):
+        report = monitor.report()
+        assert report["verdict"][0] == "violated" and report["since"][0] == first["since"][0]
+        assert report["note"][0].startswith("reported before rows of earlier periods")
+        assert monitor.history()["alarm"].tolist() == seen.history()["alarm"].tolist()
+        assert monitor.history().attrs["since"] == first["since"][0]
+    assert 20 <= seen.history()["alarm"].argmax() < 40
+
+
+def seen_only(monitor):
+    """A monitor without rows that reported the same alarms."""
+    d = GoalMonitor(monitor.goals).to_dict() | {"alarms": monitor.to_dict()["alarms"]}
+    return GoalMonitor.from_dict(d)
+
+
 def test_an_alarm_names_goal_group_and_day():
     rng = np.random.default_rng(0)
     day = np.repeat(np.arange(60), 60)
