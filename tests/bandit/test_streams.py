@@ -204,13 +204,6 @@ def test_without_a_seed_numpy_draws_it_when_it_is_needed():
     assert choices(copies[1]) == first_time  # reproducible, as everywhere in scikit-learn
 
 
-def test_a_copy_learns_by_itself():
-    policy = random_policy(0)
-    before = policy.coef_
-    copy.copy(policy).partial_fit(X[:1], Y[:1])
-    np.testing.assert_array_equal(policy.coef_, before)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork, in a process with threads
 def test_forked_servers_draw_different_numbers():

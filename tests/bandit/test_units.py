@@ -366,34 +366,6 @@ def test_a_number_of_the_prior_or_noise_is_in_the_unit_of_the_reward(name, numbe
         policy.set_params(**{name: otherwise}).partial_fit(X[:1], arm[:1], reward=[1])
 
 
-def test_workers_merge_into_the_unit_of_all():
-    X, arm, r = log(n=2000)
-    settings = {"link": "linear", "covariance": "full", "prior_scale": 3.0, "random_state": 0}
-    base = GLMUCBPolicy(**settings).fit(X[:256], {"action": arm[:256], "reward": r[:256]})
-    workers = [pickle.loads(pickle.dumps(base)) for _ in range(2)]
-    for worker, rows in zip(workers, (slice(256, 1000), slice(1000, 2000)), strict=True):
-        worker.partial_fit(X[rows], {"action": arm[rows], "reward": r[rows]})
-    merged = base.merge(workers, base=base)
-    whole = GLMUCBPolicy(**settings).fit(X, {"action": arm, "reward": r})
-    np.testing.assert_allclose(merged.predict_reward(X), whole.predict_reward(X), atol=0.01)
-
-
-def test_the_best_of_five_arms_with_stars_is_found():
-    for exploration in ("ucb", "thompson", "squarecb", "epsilon_greedy"):
-        total = 0.0
-        for seed in range(2):
-            rng = np.random.default_rng(seed)
-            policy = GLMUCBPolicy(
-                "linear", exploration=exploration, arms=range(5), random_state=seed
-            )
-            for _ in range(100):
-                A = policy.select(np.zeros((10, 1)))
-                y = pd.DataFrame({"action": A, "reward": STARS[A] + rng.normal(size=10)})
-                policy.partial_fit(np.zeros((10, 1)), y)
-                total += STARS[A].mean() / 200
-        assert total > 3.85, exploration  # a uniform choice earns 3.6
-
-
 def test_a_slate_of_one_reward_has_no_running_unit():
     """The reward is that of a sum over arms."""
     rng = np.random.default_rng(0)

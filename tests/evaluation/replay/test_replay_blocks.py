@@ -261,11 +261,6 @@ def test_what_is_refused(blocks, options, error, message):
         replay_blocks(EpsilonGreedy(), blocks, **{"acceptance": 0.2} | options)
 
 
-def test_a_class_is_refused():
-    with pytest.raises(TypeError, match=r"pass EpsilonGreedy\(\.\.\.\)"):
-        replay_blocks(EpsilonGreedy, [changing_log(50)], acceptance=0.2)
-
-
 def test_a_horizon_longer_than_any_number():
     """The compiled pass counts in 64 bits."""
     X, y = changing_log(1000)

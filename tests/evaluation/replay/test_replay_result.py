@@ -119,11 +119,6 @@ def test_several_runs(terms, share):
     assert (high + low) / 2 == pytest.approx(result.mean_reward)
 
 
-def test_runs_count_as_one_where_they_agree():
-    once, thrice = (result_of(*[run(ONE)] * times) for times in (1, 3))
-    assert thrice.standard_error == pytest.approx(once.standard_error, rel=0.05)
-
-
 def test_equal_rewards_are_no_proof_of_no_spread():
     few, many = (result_of(run([0] * n), learns=False) for n in (10, 100))
     assert few.standard_error == pytest.approx(np.sqrt(0.2 / 10 / 10))
@@ -197,11 +192,6 @@ def test_a_run_without_events_is_left_out_of_the_mean():
     result = result_of(run(ONE), run([], n_events=60))
     assert result.mean_reward == 0.5
     assert result.runs["mean_reward"].isna().tolist() == [False, True]
-
-
-def test_lift_over_nothing():
-    assert np.isnan(result_of(run(ONE), logged_mean=0.0).lift)
-    assert "log's" not in repr(result_of(run(ONE), logged_mean=0.0))
 
 
 def test_repr():
