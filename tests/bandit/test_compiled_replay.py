@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 import skbandit.bandit
 from skbandit import GLMUCBPolicy
@@ -18,23 +19,9 @@ from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay, replay_blocks
 from tests.policies import PAPER
 from tests.tiers import first
-from tests.worlds import refuses, warns
+from tests.worlds import generic, refuses, warns
 
 # === The compiled replay decides as `select`, `predict` and `partial_fit` do, event by event ====
-
-
-class OneByOne(GLMUCBPolicy):
-    """The same policy, which as a subclass is replayed event by event."""
-
-    def select(self, X, *, available=None):
-        return super().select(X, available=available)
-
-
-class SharedOneByOne(SharedGLMPolicy):
-    """The same of a shared model."""
-
-    def select(self, X, *, available=None, arm_features=None):
-        return super().select(X, available=available, arm_features=arm_features)
 
 
 SETTINGS = {
@@ -85,8 +72,8 @@ SHARED = {
     "waiting": {"update_every": 500.0},
     "waiting, no features": {"update_every": "8min", "arm_features": None, "forgetting": 0.99},
 }
-POLICIES = {name: (GLMUCBPolicy, OneByOne, settings) for name, settings in SETTINGS.items()} | {
-    f"shared {name}": (SharedGLMPolicy, SharedOneByOne, {"arm_features": FEATURES} | settings)
+POLICIES = {name: GLMUCBPolicy(**{"random_state": 3} | kept) for name, kept in SETTINGS.items()} | {
+    f"shared {name}": SharedGLMPolicy(**{"random_state": 3, "arm_features": FEATURES} | settings)
     for name, settings in SHARED.items()
 }
 
@@ -103,21 +90,21 @@ def log():
 
 
 OPTIONS = [
-    {},
     {"deployment_share": 0.3, "acceptance": 0.2, "subsample": 0.9, "max_accepted": 60},
     {"rule": "predict"},
     {"learn": False},
 ]
 NAMES = list(dict.fromkeys(QUICK) | POLICIES)
-CASES = [(name, {}) for name in QUICK] + [(name, OPTIONS[k % 4]) for k, name in enumerate(NAMES)]
-"""The quick ones as they are, and each policy with one of the options in turn."""
+CASES = [(name, {}) for name in QUICK]
+CASES += zip(NAMES, 2 * OPTIONS + 20 * [*OPTIONS[:2], {}], strict=False)
+"""The quick ones as they are and with an option; then each policy once, as it learns."""
 
 
 @pytest.mark.parametrize(("name", "options"), first(len(QUICK), CASES), ids=str)
 def test_identical(name, options, log):
     fast, slow = (
-        replay(kind(**{"random_state": 3} | POLICIES[name][2]), *log, random_state=1, **options)
-        for kind in POLICIES[name][:2]
+        replay(policy, *log, random_state=1, **options)
+        for policy in (POLICIES[name], generic(POLICIES[name]))
     )
     assert fast.n_accepted > 20
     assert fast.history.equals(slow.history)
@@ -129,11 +116,9 @@ def test_identical(name, options, log):
 )
 def test_identical_from_a_fitted_policy(name, log):
     X, y = log
-    *kinds, settings = POLICIES[name]
     histories = []
-    for kind in kinds:
-        policy = kind(**{"random_state": 3} | settings).fit(X[:200], y[:200])
-        policy.select(X[:10])
+    for policy in (clone(POLICIES[name]), generic(POLICIES[name])):
+        policy.fit(X[:200], y[:200]).select(X[:10])
         before = policy.coef_.copy()
         histories.append(replay(policy, X[200:], y[200:], random_state=1).history)
         np.testing.assert_array_equal(policy.coef_, before)
@@ -334,7 +319,8 @@ def test_the_cost_follows_the_nonzero_entries(standardize):
     assert taken[20_000] < 10 * taken[500]
 
 
-@pytest.mark.parametrize("standardize", first(1, [True, "scale"]))
+@pytest.mark.thorough
+@pytest.mark.parametrize("standardize", [True, "scale"])
 def test_memory_of_wide_contexts(standardize):
     """2,000 rows x 20,000 features, 1% of them present: 320 MB if dense at once."""
     n, d, n_arms = 2000, 20_000, 3

@@ -124,6 +124,7 @@ def test_missing_values_if_the_estimator_takes_them(log):
     refuses("NaN", OraclePolicy(LinearRegression()).fit, holes, y)
 
 
+@pytest.mark.thorough
 def test_replay_and_search(log):
     X, y = log
     policy = OraclePolicy(DecisionTreeClassifier(min_samples_leaf=10), random_state=0)

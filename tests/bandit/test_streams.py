@@ -143,7 +143,7 @@ def test_a_batch_is_one_by_one_whatever_arms_are_new(name, labels):
     known = pd.DataFrame({"action": labels[:2] * 15, "reward": rng.integers(0, 2, 30)})
     fitted.fit(X[:30], known)
     for start in (fitted, BATCHES[name]):
-        for _ in range(5):
+        for _ in range(3):
             pools = [
                 tuple(labels[k] for k in rng.permutation(5)[: rng.integers(2, 6)]) for _ in range(6)
             ]

@@ -292,7 +292,7 @@ LEVELS = (0.1, 0.3, 0.5, 0.6, 0.8, 0.9, 0.95, 0.99)
 def test_intervals_are_nested_at_all_levels(rewards):
     """Chance alone may rule out every mean at low levels: then the interval is a point."""
     points = 0
-    for seed in range(15 if rewards == "rare" else 40):
+    for seed in range(10 if rewards == "rare" else 30):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(20, 400))
         q, pi = rng.choice([0.1, 0.5]), rng.choice([0.05, 0.3, 1.0])

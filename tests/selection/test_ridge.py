@@ -171,10 +171,7 @@ def penalty_problem(shape, n_ads=3, missing=0.0, seed=0):
         [
             ((10, 15), sp.csr_array, 0.0),
             ((20, 4), np.array, 0.3),
-            ((20, 4), np.array, 0.0),
-            ((20, 4), sp.csr_array, 0.0),
             ((20, 4), sp.csr_array, 0.3),
-            ((10, 15), np.array, 0.0),
             ((10, 15), np.array, 0.3),
             ((10, 15), sp.csr_array, 0.3),
         ],

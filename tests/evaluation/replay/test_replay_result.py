@@ -21,7 +21,6 @@ from skbandit.evaluation._replay._result import LogTotals, ReplayMetadata, Traje
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.inspection import RateReportDisplay
 from tests.policies import Always, EpsilonGreedy
-from tests.tiers import first
 
 # === ReplayResult: its figures by hand, its intervals, and what it says of itself ===============
 
@@ -237,7 +236,8 @@ def draw(rng, n):
     return log.assign(reward=log["action"] + rng.normal(size=n))
 
 
-@pytest.mark.parametrize("method", first(1, METHODS))
+@pytest.mark.thorough
+@pytest.mark.parametrize("method", METHODS)
 def test_off_policy_intervals_cover(method):
     rng, truth, covered, narrower = np.random.default_rng(0), (NEW - OLD) @ np.arange(3), [], []
     for _ in range(N_LOGS):
