@@ -361,18 +361,6 @@ def test_a_new_arm_of_a_shared_model_is_not_preferred(exploration):
     assert policy.predict_reward(DAY).mean(axis=0)[5] < f
 
 
-def test_merge_begins_new_arms_once():
-    """Two workers that learn one failure each of a new arm agree with a policy that learns both."""
-    base = known()
-    none = [[0.0, 0.0]]
-    workers = [copy.deepcopy(base).partial_fit(none, ["f"], reward=[0]) for _ in range(2)]
-    merged = base.merge(workers, base=base)
-    both = copy.deepcopy(base).partial_fit(np.zeros((2, 2)), ["f", "f"], reward=[0, 0])
-    np.testing.assert_allclose(
-        merged.decision_function(none)[0, 5], both.decision_function(none)[0, 5], rtol=0.02
-    )
-
-
 def test_labels_are_returned_as_they_are_offered():
     """Whatever equal ones this policy, or another one, was offered before."""
     a, b = (
@@ -415,16 +403,6 @@ def test_the_first_arms_start_from_the_prior():
         arm = policy.select([[1.0]])
         policy.partial_fit([[1.0]], {"action": arm, "reward": [0]})
     assert (policy.n_updates_ > 0).all()  # optimistic for rare rewards
-
-
-def test_a_better_new_arm_is_found():
-    for exploration in ("ucb", "thompson", "squarecb"):
-        policy, rng = known(exploration=exploration), np.random.default_rng(0)
-        for _ in range(15):
-            A = policy.select(DAY[:400], available=ALL)
-            rate = np.r_[RATES, 0.2][[ALL.index(arm) for arm in A]]
-            policy.partial_fit(DAY[:400], A, reward=(rng.random(400) < rate).astype(float))
-        assert (A == "f").mean() > 0.8, exploration
 
 
 def test_many_unknown_arms_are_chosen_among_fast():

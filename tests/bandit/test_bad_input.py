@@ -201,7 +201,7 @@ def test_a_log_of_slates_is_sent_to_its_policy(policy):
 
 
 @pytest.mark.parametrize("policy", ONE_ARM[:3], ids=lambda policy: type(policy).__name__)
-@pytest.mark.parametrize("arm", [103, np.int64(103), "a", np.array(103), pd.Timestamp(0)])
+@pytest.mark.parametrize("arm", [103, "a", np.array(103)])
 def test_scalars_for_one_event(policy, arm):
     with pytest.raises(TypeError, match=r"action must have one value per row, got .*: write \["):
         clone(policy).partial_fit(X[:1], {"action": arm, "reward": 1})

@@ -31,8 +31,7 @@ from skbandit.bandit.exploration._squarecb import (
     systematic_sample,
 )
 from skbandit.bandit.exploration._thompson import largest_draws_inclusion, probabilities
-from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import off_policy_value, replay, slate_ips
+from skbandit.evaluation import off_policy_value, slate_ips
 from tests.tiers import first
 
 # === Exploration rules on arrays, against brute force, simulation and their theorems ============
@@ -57,7 +56,7 @@ def test_ties_share_their_places():
     )
 
 
-@pytest.mark.parametrize("seed", first(1, range(5)))
+@pytest.mark.parametrize("seed", first(1, range(3)))
 @pytest.mark.parametrize("m", [1, 2, 5])
 def test_inclusion_of_the_largest_draws(seed, m):
     """Against 400,000 draws, within 5 standard errors and the stated .002."""
@@ -70,16 +69,6 @@ def test_inclusion_of_the_largest_draws(seed, m):
     share = counted / len(draws)
     np.testing.assert_allclose(found, share, atol=0.002 + 5 * 0.5 / np.sqrt(len(draws)))
     assert found.sum() == pytest.approx(m)
-
-
-def test_two_draws_have_a_closed_form():
-    found = largest_draws_inclusion((np.array([[0.4, 0.0]]), np.array([[0.3, 1.1]])), 1)
-    assert found[0, 0] == pytest.approx(stats.norm.cdf(0.4 / np.hypot(0.3, 1.1)), abs=5e-4)
-
-
-def test_equal_arms_are_included_equally():
-    found = largest_draws_inclusion((np.zeros((1, 200)), np.ones((1, 200))), 10)
-    np.testing.assert_allclose(found, 0.05, rtol=1e-9)
 
 
 def test_unavailable_arms_are_never_included():
@@ -115,7 +104,7 @@ def test_inverse_gaps_are_inverse_gaps(gamma):
             assert (level[row, ~inner] >= level[row, inner][0] - 1e-6 * gamma).all()
 
 
-@pytest.mark.parametrize("seed", first(1, range(5)))
+@pytest.mark.parametrize("seed", first(1, range(3)))
 def test_regret_of_inverse_gaps(seed):
     """The theorem of the file, for any predictions and any truth."""
     rng = np.random.default_rng(seed)
@@ -230,7 +219,7 @@ def integrated(m, s):
     return p / p.sum()
 
 
-@pytest.mark.parametrize("seed", first(8, range(100)))
+@pytest.mark.parametrize("seed", first(4, range(30)))
 def test_the_error_is_below_two_thousandths(seed):
     """Few and many arms, of equal and of very different widths, near and apart."""
     rng = np.random.default_rng(seed)
@@ -385,41 +374,6 @@ def test_rewards_that_overflow_are_greedy(alpha):
     assert set(np.unique(p)) <= {0.0, 1 / 3, 0.5, 1.0}
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert (p[np.arange(3), policy.select(far)] > 0).all()
-
-
-def regret_of_halves(alpha, n, seed=0):
-    """Expected regret of the first and of the second half of n rounds, in a linear world."""
-    rng = np.random.default_rng(seed)
-    coef = np.array([[0.6, 0.0], [0.0, 0.6], [-0.3, -0.3]])
-    X = rng.normal(size=(n, 2))
-    mean = X @ coef.T
-    noise = 0.3 * rng.normal(size=n)
-    policy = GLMUCBPolicy(
-        "linear", alpha, exploration="squarecb", arms=range(3), noise_variance=0.09, random_state=0
-    )
-    regret = np.empty(n)
-    for t in range(n):
-        arm = int(policy.select(X[t : t + 1])[0])
-        regret[t] = mean[t].max() - mean[t, arm]
-        policy.partial_fit(X[t : t + 1], [arm], reward=[mean[t, arm] + noise[t]])
-    return regret[: n // 2].sum(), regret[n // 2 :].sum()
-
-
-@pytest.mark.thorough
-def test_regret_is_sublinear():
-    """Exploring costs at most (K - 1)/γ per round, 2 α² (K - 1) √(n/K) in all; errors come on top.
-
-    So the second half should cost about √2 - 1 of the first: it was 0.4 to 0.6 with five seeds.
-    """
-    first, second = regret_of_halves(0.5**0.5, 3000)
-    assert second < 0.8 * first
-    assert first + second < 1.5 * (2 * 0.5 * 2 * np.sqrt(3000 / 3))
-
-
-def test_replay_earns_more_than_uniform_choices():
-    log = make_bandit_log(20_000, n_arms=4, n_features=3, base_rate=0.2, random_state=0)
-    policy = GLMUCBPolicy(alpha=0.5, exploration="squarecb", random_state=0)
-    assert replay(policy, log.X, log.y, random_state=0).lift > 1.2
 
 
 # === `select(return_proba=True)`: the same choices, and their probabilities =====================

@@ -54,16 +54,6 @@ def test_models_are_those_of_the_estimator(log):
         np.testing.assert_allclose(policy.predict_reward(X)[:, k], mixed, rtol=1e-10)
 
 
-def test_trees_learn_what_is_not_linear(log):
-    X, y = log
-    tree = OraclePolicy(DecisionTreeClassifier(min_samples_leaf=10), random_state=0).fit(X, y)
-    new = np.random.default_rng(1).uniform(-1, 1, size=(500, 2))
-    best = np.where(new.prod(axis=1) > 0, "a", "b")
-    assert (tree.predict(new) == best).mean() > 0.85
-    linear = OraclePolicy(LinearRegression()).fit(X, y)
-    assert (linear.predict(new) == best).mean() < 0.7
-
-
 def test_models_are_refitted_as_events_grow():
     rng = np.random.default_rng(0)
     policy, sizes = OraclePolicy(CountingMean()), []
@@ -134,6 +124,7 @@ def test_missing_values_if_the_estimator_takes_them(log):
     refuses("NaN", OraclePolicy(LinearRegression()).fit, holes, y)
 
 
+@pytest.mark.thorough
 def test_replay_and_search(log):
     X, y = log
     policy = OraclePolicy(DecisionTreeClassifier(min_samples_leaf=10), random_state=0)

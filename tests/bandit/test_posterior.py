@@ -99,10 +99,10 @@ def test_a_weight_is_a_power_of_the_likelihood(events):
 
 
 @pytest.mark.parametrize("link", first(1, ["linear", "logistic", "probit"]))
-def test_a_million_updates_leave_it_positive_definite(link):
+def test_many_updates_leave_it_positive_definite(link):
     """Correlated features of very different scales, and a wide prior."""
     rng = np.random.default_rng(1)
-    n, d = 1_000_000, 8
+    n, d = 300_000, 8
     X = rng.normal(size=(n, d)) @ (rng.normal(size=(d, d)) * np.logspace(-3, 3, d))
     r = (rng.random(n) < 0.05).astype(float)
     policy = GLMUCBPolicy(
@@ -162,17 +162,6 @@ def test_moments_of_a_full_covariance_are_its_quadratic_form(d):
     assert m == pytest.approx(x @ mean[0, 0], rel=1e-12)
     assert v == pytest.approx(x @ L @ L.T @ x, rel=1e-12)
     np.testing.assert_allclose(a, L.T @ x, rtol=1e-12)
-
-
-def test_forgetting_follows_drift():
-    rng = np.random.default_rng(0)
-    X = np.ones((4000, 1))
-    r = (rng.random(4000) < np.repeat([0.1, 0.6], 2000)).astype(float)
-    parameters = {"prior_variance": 10.0, "standardize": False, "fit_intercept": False}
-    fixed = GLMUCBPolicy(**parameters).fit(X, np.zeros(4000), reward=r)
-    drifting = GLMUCBPolicy(forgetting=0.98, **parameters).fit(X, np.zeros(4000), reward=r)
-    assert drifting.predict_reward([[1.0]])[0, 0] == pytest.approx(0.6, abs=0.12)
-    assert fixed.predict_reward([[1.0]])[0, 0] < 0.5
 
 
 def test_the_default_forgets_if_rewards_drift_and_only_then():
@@ -314,28 +303,6 @@ def test_auto_forgets_nothing_where_that_would_be_slow_or_misled(settings):
     )
     np.testing.assert_array_equal(auto.scale_weights_, lasting.scale_weights_)
     np.testing.assert_array_equal(auto.decision_function(X), lasting.decision_function(X))
-
-
-def test_equal_scales_decide_as_one():
-    X, action, reward = mixture_events(60)
-    three = GLMUCBPolicy("linear", prior_scale=[2, 2, 2]).fit(X, action, reward=reward)
-    one = GLMUCBPolicy("linear", prior_scale=2).fit(X, action, reward=reward)
-    np.testing.assert_allclose(three.scale_weights_, 1 / 3)
-    np.testing.assert_allclose(three.select_scores(X), one.select_scores(X), rtol=1e-12)
-    np.testing.assert_allclose(three.covariance_, one.covariance_, rtol=1e-12)
-
-
-@pytest.mark.parametrize("truth", [0.1, 10.0])
-def test_evidence_finds_the_scale(truth):
-    """Thirty arms whose weights are drawn from one of the priors."""
-    rng = np.random.default_rng(0)
-    n, d, n_arms = 6000, 4, 30
-    weights = rng.normal(size=(n_arms, d)) * np.sqrt(truth / d)
-    X, action = rng.normal(size=(n, d)), rng.integers(n_arms, size=n)
-    p = expit(np.einsum("ni,ni->n", X, weights[action]))
-    policy = GLMUCBPolicy(prior_scale=[0.1, 1.0, 10.0])
-    policy.fit(X, action, reward=(rng.random(n) < p).astype(float))
-    assert policy.scale_weights_[[0.1, 1.0, 10.0].index(truth)] > 0.99
 
 
 @pytest.mark.parametrize("evidence", [

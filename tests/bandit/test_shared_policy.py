@@ -24,7 +24,6 @@ from skbandit.bandit.shared._state import (
     running_units,
 )
 from skbandit.evaluation import ReplaySplit, off_policy_value, replay, replay_blocks
-from tests.bandit.test_compiled_replay import SharedOneByOne
 from tests.tiers import first
 from tests.worlds import refuses
 
@@ -102,21 +101,6 @@ def test_windows_wait(problem):
     refuses("earlier than", policy.partial_fit, X[:1], y[:1])
 
 
-def test_a_replay_hands_on_what_waits(problem):
-    """Blocks of a log carry the state of the policy from one to the next, windows included."""
-    X, y, Z = problem
-    histories = [
-        replay_blocks(
-            kind(Z, update_every=800.0, random_state=0),
-            ((X[k : k + 90], y[k : k + 90].assign(propensity=0.2)) for k in range(0, len(X), 90)),
-            acceptance=0.2, random_state=0,
-        ).history
-        for kind in (SharedGLMPolicy, SharedOneByOne)
-    ]  # fmt: skip
-    assert len(histories[0]) > 30
-    assert histories[0].equals(histories[1])
-
-
 def test_coefficients_are_for_features_as_given(problem):
     X, y, Z = problem
     policy = SharedGLMPolicy(Z).fit(X, y)
@@ -136,19 +120,6 @@ def test_units_do_not_matter(problem):
     )
 
 
-@pytest.mark.thorough
-def test_the_unit_of_the_reward_does_not_matter(problem):
-    """Linear rewards times a power of two: the same decisions, to the bit of scores."""
-    X, y, Z = problem
-    y = y.assign(reward=y["reward"] + np.sin(np.arange(len(y))))
-    for exploration in ("ucb", "squarecb"):
-        options = {"link": "linear", "exploration": exploration, "random_state": 0}
-        one = replay(SharedGLMPolicy(Z, **options), X, y, random_state=0)
-        large = y.assign(reward=y["reward"] * 1024)
-        many = replay(SharedGLMPolicy(Z, **options), X, large, random_state=0)
-        np.testing.assert_array_equal(many.history["event"], one.history["event"])
-
-
 def test_arms_with_equal_features_and_no_own_weights_are_one(problem):
     X, y, Z = problem
     double = pd.concat([Z, Z.set_axis([f"{name}'" for name in Z.index])])
@@ -157,20 +128,6 @@ def test_arms_with_equal_features_and_no_own_weights_are_one(problem):
     of_arm = dict(zip(policy.arms_, theta.T, strict=True))
     for name in Z.index:
         np.testing.assert_array_equal(of_arm[name], of_arm[f"{name}'"])
-
-
-def test_an_arm_never_seen_is_judged_by_its_features():
-    rng = np.random.default_rng(3)
-    Z = pd.DataFrame(rng.normal(size=(40, 3)))
-    X = rng.normal(size=(3000, 4))
-    B = rng.normal(size=(4, 3))
-    action = rng.integers(20, size=3000)  # arms from 20 on are never played
-    theta = X @ B @ Z.to_numpy().T
-    reward = (rng.random(3000) < 1 / (1 + np.exp(-theta[np.arange(3000), action]))).astype(float)
-    policy = SharedGLMPolicy(Z).fit(X, pd.DataFrame({"action": action, "reward": reward}))
-    new = rng.normal(size=(200, 4))
-    found = policy.decision_function(new)[:, 20:]
-    assert np.corrcoef(found.ravel(), (new @ B @ Z.to_numpy()[20:].T).ravel())[0, 1] > 0.95
 
 
 @pytest.mark.parametrize("every", [None, 35.0, 500.0, 5000.0])
@@ -232,16 +189,6 @@ def test_arms_described_later_are_as_if_known_from_the_start():
     late = SharedGLMPolicy(Z[:5], **options).fit(X, y).describe_arms(Z)
     np.testing.assert_allclose(late.select_scores(X), early.select_scores(X), rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(late.decision_function(X), early.decision_function(X), atol=1e-8)
-
-
-@pytest.mark.thorough
-def test_describing_more_arms_keeps_what_was_learned(problem):
-    """Scores of a diagonal model are kept, but for rounding, where units change."""
-    X, y, Z = problem
-    policy = SharedGLMPolicy(Z[:5], covariance="diagonal").fit(X[:100], y[:100])
-    before = policy.decision_function(X)
-    policy.describe_arms(Z).describe_arms((Z + 9).set_axis([f"new{k}" for k in range(len(Z))]))
-    np.testing.assert_allclose(policy.decision_function(X)[:, :5], before, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize(
@@ -388,20 +335,6 @@ def test_the_number_of_models_is_fixed_while_learning(problem):
     for changed in ({"prior_scale": 2}, {"link": "linear"}, {"forgetting": 1}):
         with pytest.raises(ValueError, match="models, but the policy has learned with 4: call fit"):
             copy.copy(policy).set_params(**changed).partial_fit(X[50:], y[50:])
-
-
-@pytest.mark.parametrize("link", ["logistic", "linear"])
-def test_arms_may_differ_in_ways_that_no_feature_tells(link):
-    """Two arms of equal features, each the better one for half of the contexts."""
-    rng = np.random.default_rng(1)
-    Z = pd.DataFrame({"z": [0.0, 0.0, 1.0]})
-    X, action = rng.normal(size=(600, 1)), rng.integers(3, size=600)
-    reward = ((X[:, 0] > 0) == (action == 0)).astype(float)
-    policy = SharedGLMPolicy(Z, link, random_state=0).fit(X, {"action": action, "reward": reward})
-    assert policy.predict([[2.0], [-2.0]], available=[(0, 1), (0, 1)]).tolist() == [0, 1]
-    same = SharedGLMPolicy(Z, link, own_variance=0.0).fit(X, {"action": action, "reward": reward})
-    theta = same.decision_function(X)
-    np.testing.assert_array_equal(theta[:, 0], theta[:, 1])
 
 
 # === The bilinear posterior is that of Bayesian regression on products of features ==============

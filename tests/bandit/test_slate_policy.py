@@ -17,7 +17,6 @@ from skbandit import GLMUCBPolicy
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy, make_policy_pipeline
 from skbandit.bandit._slate_policy import shares_of_slate_reward
 from skbandit.evaluation import replay_slates, slate_ips
-from tests.tiers import first
 from tests.worlds import refuses, warns
 
 RULES = ["thompson", "squarecb", "ucb", "epsilon_greedy", "greedy"]
@@ -170,21 +169,6 @@ def test_cascades_without_a_click_in_every_form(reward):
     np.testing.assert_array_equal(policy.predict_reward(X), expected.predict_reward(X))
 
 
-def test_what_was_not_looked_at_would_bias():
-    """Arm b is as good as arm a above it, and judged so unless unknown counts as 0."""
-    rng = np.random.default_rng(0)
-    n = 3000
-    X, slates = np.zeros((n, 1)), np.tile(["a", "b"], (n, 1))
-    clicks = (rng.random((n, 2)) < 0.5).astype(float)
-    first_only = clicks * (np.cumsum(clicks, axis=1) <= 1)
-    models = GLMUCBPolicy(standardize=False)
-    cascade = SlatePolicy(models, 2, feedback="cascade").fit(X, slates, first_only)
-    naive = SlatePolicy(models, 2).fit(X, slates, first_only)
-    # each estimate has a standard error of .013 at most
-    assert abs(cascade.predict_reward(X[:1])[0, 1] - 0.5) < 0.065
-    assert naive.predict_reward(X[:1])[0, 1] < 0.3
-
-
 def test_one_reward_is_divided_as_by_the_exact_posterior():
     """One event: means and variances of the joint Gaussian posterior of all shown arms."""
     mean, variance, noise, reward = np.array([0.3, -0.1, 0.5]), np.array([1.0, 0.2, 3.0]), 0.7, 2.0
@@ -207,25 +191,6 @@ def test_one_reward_per_slate_tells_arms_apart():
     found = policy.predict_reward(new)[:, [policy.arms_.tolist().index(arm) for arm in ARMS]]
     truth = 0.2 * new @ TASTE + np.linspace(0, 1, N_ARMS)
     assert np.sqrt(np.mean((found - truth) ** 2)) < 0.1 * truth.std()
-
-
-@pytest.mark.parametrize("feedback", ["semi_bandit", "cascade"])
-@pytest.mark.parametrize("rule", first(2, RULES[:3]))
-def test_policies_learn_live(feedback, rule):
-    """Against 1,200 made users: the last 30 slates are most of the way from random to best."""
-    rng = np.random.default_rng(0)
-    policy = SlatePolicy(GLMUCBPolicy(exploration=rule), feedback=feedback, random_state=0)
-    for _ in range(40):
-        X = rng.normal(size=(30, N_FEATURES))
-        slates = policy.select(X, available=ARMS)
-        policy.partial_fit(X, slates, clicks_of(X, slates, rng))
-    chance = expit(X @ TASTE - 1)
-    best = np.sort(chance, axis=1)[:, -3:].sum(axis=1).mean()
-    random = 3 * chance.mean()
-    number = np.array([[ARMS.index(arm) for arm in slate] for slate in policy.select(X)])
-    earned = np.take_along_axis(chance, number, axis=1).sum(axis=1).mean()
-    # inverse gap weighting goes on exploring longer than a draw from the posterior
-    assert (earned - random) / (best - random) > (0.75 if rule == "squarecb" else 0.85)
 
 
 @pytest.mark.parametrize("feedback", ["semi_bandit", "cascade", "slate"])

@@ -101,13 +101,13 @@ def test_readers_see_whole_states(covariance):
     reference = GLMUCBPolicy("linear", arms=["a", "b", "c"], **settings).partial_fit(x, first)
     policy.partial_fit(x, first)
     answers = {reference.decision_function(x)[0, 0]}
-    for _ in range(300):
+    for _ in range(100):
         reference.partial_fit(x, event)
         answers.add(reference.decision_function(x)[0, 0])
     done = threading.Event()
 
     def learn():
-        for _ in range(300):
+        for _ in range(100):
             policy.partial_fit(x, event)
         done.set()
 

@@ -85,7 +85,7 @@ def test_limits_move_as_they_should():
 
 # --- coverage ----------------------------------------------------------------------------
 
-MEANS = first(1, [0.001, 0.5, 0.05, 0.999])
+MEANS = first(1, [0.001, 0.5, 0.999])
 
 
 def misses_of(draw, truth, level, n_logs, n, bounds=(0.0, 1.0)):
@@ -126,37 +126,38 @@ def unequal_weights(p):
 
 @pytest.mark.parametrize("p", MEANS)
 @pytest.mark.parametrize("draw", [clicks_on_own, clicks_on_matches, unequal_weights])
-@pytest.mark.parametrize("n", first(1, [300, 30, 3000]))
+@pytest.mark.parametrize("n", first(1, [300, 30]))
 def test_coverage(draw, p, n):
-    """Each side misses with probability .05 at most; 60 logs or 300 at 90% cover.
+    """Each side misses with probability .05 at most.
 
-    More than 21 misses of 60 at a rate of .1 have probability 3e-8.
+    More than 12 misses of 30 at a rate of .1 have probability 2e-6.
     """
     if draw is unequal_weights and p > 0.5:
         p = 0.3
-    assert misses_of(draw(p), p, 0.9, 60, n) <= 21
+    assert misses_of(draw(p), p, 0.9, 30, n) <= 12
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("p", [0.001, 0.005, 0.05, 0.5, 0.999])
-@pytest.mark.parametrize("draw", [clicks_on_own, clicks_on_matches])
+@pytest.mark.parametrize(
+    ("draw", "p"), [(clicks_on_own, 0.001), (clicks_on_own, 0.5), (clicks_on_matches, 0.05)]
+)
 def test_coverage_at_all_times_at_once(draw, p):
-    """A gambler looks at the interval after 1, 2, 4, ... events, and stops when it misses.
+    """A gambler looks at the interval after 4, 16, 64, ... events, and stops when it misses.
 
-    At 80%, 100 logs would show more than 34 failures with probability 3e-4.
+    At 80%, 60 logs would show more than 23 failures with probability 3e-4.
     """
     failures = 0
-    for seed in range(100):
+    for seed in range(60):
         reward, weight, largest = draw(p)(np.random.default_rng(seed), 4096)
         total, start, missed = None, 0, False
-        for end in 2 ** np.arange(2, 13):
+        for end in 4 ** np.arange(1, 7):
             part = slice(start, end)
             evidence = RewardEvidence.of(reward[part], weight[part], (0.0, 1.0), largest)
             total, start = evidence if total is None else total + evidence, end
             low, high = total.interval(0.8)
             missed |= not low <= p <= high
         failures += missed
-    assert failures <= 34
+    assert failures <= 23
 
 
 def reinforced(rng, n):
@@ -291,7 +292,7 @@ LEVELS = (0.1, 0.3, 0.5, 0.6, 0.8, 0.9, 0.95, 0.99)
 def test_intervals_are_nested_at_all_levels(rewards):
     """Chance alone may rule out every mean at low levels: then the interval is a point."""
     points = 0
-    for seed in range(15 if rewards == "rare" else 40):
+    for seed in range(10 if rewards == "rare" else 30):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(20, 400))
         q, pi = rng.choice([0.1, 0.5]), rng.choice([0.05, 0.3, 1.0])

@@ -180,7 +180,7 @@ FORMS.append(difference(recall() - false_positive_rate(), by="g"))
 @pytest.mark.filterwarnings(
     "ignore:Fewer than 20 rows", "ignore::sklearn.exceptions.UndefinedMetricWarning"
 )
-@pytest.mark.parametrize("seed", first(1, [1, 0, *range(2, 100)]))
+@pytest.mark.parametrize("seed", first(1, [1, 0, *range(2, 30)]))
 def test_every_value_is_in_its_interval(seed):
     """All rates, differences and ratios of all pairs of groups, of small tables."""
     rng = np.random.default_rng(seed)
@@ -203,17 +203,6 @@ def test_every_value_is_in_its_interval(seed):
     assert (known["ci_low"] < known["ci_high"]).all()
 
 
-def test_precision_by_group_with_its_gap():
-    found = report(difference(precision, by="sex"), by="race")
-    for race, value in zip(found["race"][2:], found["value"][2:], strict=True):
-        first, second = (
-            precision_score(Y[here], P[here])
-            for here in (inside(race=race, sex="F"), inside(race=race, sex="M"))
-        )
-        assert abs(value) == pytest.approx(abs(first - second))
-    assert (found["ci_low"] < found["value"]).all() and (found["value"] < found["ci_high"]).all()
-
-
 def test_constraints():
     goals = [recall() >= 0.9, error_rate().__le__(0.9), abs(recall() - 0.7) <= 0.5]
     found = report(goals)
@@ -225,15 +214,6 @@ def test_constraints():
     assert found["satisfied"].tolist() == [False, True, True, True]
     with_groups = report(each(recall, by="sex") >= 0.1, by="race")
     assert len(with_groups) == 4 * 2
-
-
-def test_absolute_rates():
-    gap = difference_gap = recall({"sex": "F"}) - recall({"sex": "M"})
-    plain, absolute = (report(goal).iloc[0] for goal in (gap, abs(difference_gap)))
-    assert absolute["value"] == abs(plain["value"])
-    ends = sorted([abs(plain["ci_low"]), abs(plain["ci_high"])])
-    low = 0 if plain["ci_low"] <= 0 <= plain["ci_high"] else ends[0]
-    assert (absolute["ci_low"], absolute["ci_high"]) == (low, ends[1])
 
 
 def test_it_agrees_with_the_report_of_a_classifier():
@@ -442,11 +422,6 @@ def test_goals_of_a_classifier_are_counted_as_declared():
     for one in (clf, pickle.loads(pickle.dumps(clf))):
         assert summary(one.constraint_report_) == "All 3 goals are met."
         assert summary(one.constraint_report(X, Y, attributes=TABLE)) == "All 3 goals are met."
-
-
-def test_a_bound_per_group_of_a_report_is_one_goal():
-    found = report(recall() >= 0.5, by="sex")
-    assert len(found) == 3 and summary(found) == "The goal is met."
 
 
 def test_one_row_is_measured():

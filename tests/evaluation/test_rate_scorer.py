@@ -500,12 +500,3 @@ def test_tuned_thresholds_of_named_classes_with_routed_attributes():
         ).fit(X, names, attributes=pd.DataFrame({"sex": sex}))
     women = recall({"sex": "F"}).value(names, tuned.predict(X), {"sex": sex}, pos_label="yes")
     assert women >= 0.9 and tuned.best_threshold_ < 0.4
-
-
-def test_gaps_of_precision_are_scored():
-    y, answers = np.array([1, 0, 1, 1, 0, 0]), np.array([1, 1, 1, 1, 1, 0])
-    groups = {"g": list("aabbbb")}
-    gap = difference(precision, by="g")
-    assert score(RateScorer(gap), answers, y, attributes=groups) == pytest.approx(-1 / 6)
-    bounded = RateScorer(accuracy(), gap <= 0.1)
-    assert score(bounded, answers, y, attributes=groups) < 0

@@ -248,7 +248,7 @@ def test_pools_that_depend_on_the_context():
         assert caught[0].filename == __file__
 
 
-@pytest.mark.parametrize("seed", first(1, range(5)))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_little_exploration_of_nonlinear_rewards(seed):
     """A linear model of rewards sees no reason for arm 1, which pays at both ends."""
     rng = np.random.default_rng(seed)
@@ -424,11 +424,3 @@ def test_units_and_origins_of_features_do_not_matter(method):
     assert np.mean(chosen[0] == chosen[1]) > 0.99
     earned = mean[np.arange(n), chosen[1]].mean()
     assert earned > mean.max(axis=1).mean() - 0.1
-
-
-def test_a_pipeline_as_classifier():
-    X, log = LOG.X, LOG.y
-    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
-    policy = OffPolicyClassifier(pipeline, random_state=0).fit(X, log)
-    default = OffPolicyClassifier(random_state=0).fit(X, log)
-    assert np.mean(policy.predict(X) == default.predict(X)) > 0.99

@@ -117,32 +117,6 @@ def test_linear_models_learn_it_by_arm(seed):
     assert halves_if_common(Ridge(), ArmEvents(X, np.arange(1500), arm, reward, None, 4)) is None
 
 
-def test_it_predicts_better_out_of_fold():
-    events = logged(2000, 1.0)
-    truth, error = world(2000, 1.0)[1], {}
-    for name, action in (("shared", events.arm), ("alone", None)):
-        if action is None:  # without others, nothing is common
-            q = np.column_stack(
-                [
-                    cross_fitted_rewards(
-                        TREES,
-                        events.X,
-                        np.zeros(own.sum(), dtype=int),
-                        events.reward[own],
-                        1,
-                        row=np.flatnonzero(own),
-                        random_state=0,
-                    )[:, 0]
-                    for own in (events.arm == arm for arm in range(3))
-                ]
-            )
-        else:
-            q = cross_fitted_rewards(TREES, events.X, action, events.reward, 3, random_state=0)
-        between = q - q.mean(axis=1, keepdims=True)
-        error[name] = ((between - truth + truth.mean(axis=1, keepdims=True)) ** 2).mean()
-    assert error["shared"] < 0.8 * error["alone"]
-
-
 def test_a_row_does_not_see_its_own_reward_through_the_common_part():
     events = logged(600, 3.0)
     model = KNeighborsRegressor(10)

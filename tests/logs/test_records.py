@@ -193,31 +193,6 @@ def test_late_and_missing_rewards():
         refuses("within", join_rewards, records, rewards, within=wrong)
 
 
-def test_clicks_count_when_their_absence_does():
-    """Learned every minute from 60 visits of which 5 % click at once: predicted are 5 %."""
-    rng = np.random.default_rng(0)
-    policy = GLMUCBPolicy(arms=["a"], random_state=0)
-    waiting, clicks, seen = [], [], {"a": 0, "clicks": 0}
-    for minute in range(60):
-        at = 60.0 * minute
-        new = [policy.record([[0.0]], "a", 1.0) | {"time": at} for _ in range(60)]
-        clicks += [{"id": one["id"], "reward": 1, "time": at} for one in new if rng.random() < 0.05]
-        waiting += new
-        ids = {one["id"] for one in waiting}
-        own = [click for click in clicks if click["id"] in ids]
-        X, log = join_rewards(waiting, own, within=1800, missing=0, now=at)
-        assert log["timestamp"].tolist() == [one["time"] + 1800 for one in waiting[: len(log)]]
-        if len(log):
-            policy.partial_fit(X, log)
-            waiting = waiting[len(log) :]
-            seen = {"a": seen["a"] + len(log), "clicks": seen["clicks"] + log["reward"].sum()}
-    assert seen["a"] == 60 * 30  # those of the last half hour may still be clicked
-    assert policy.n_updates_.tolist() == [60 * 30]
-    rate = seen["clicks"] / seen["a"]
-    assert policy.predict_reward([[0.0]])[0, 0] == pytest.approx(rate, abs=0.01)
-    assert rate == pytest.approx(0.05, abs=0.015)
-
-
 @pytest.mark.parametrize(
     "rewards",
     [

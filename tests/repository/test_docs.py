@@ -171,20 +171,6 @@ def test_the_search_finds_pages_by_words_that_readers_use(words, page):
     assert f"! {words}" in entries.split(", ")
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
-def test_examples_begin_with_a_title(example):
-    """The gallery takes the title from there."""
-    assert re.match(r'"""\n(.+)\n=+\n\n', example.read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if page.endswith(".md")])
-def test_configuration_of_a_page_is_not_shown(page):
-    """Front matter is three lines or more, its fences alone in theirs."""
-    first = PAGES[page].split("\n", 1)[0]
-    assert not first.startswith("---") or first == "---"
-    assert "html_theme." not in PAGES[page].partition("\n---\n")[2] or first != "---"
-
-
 def test_goals_of_the_cheat_sheet_are_goals():
     """Each piece of code of its first two tables is a constraint, or a list of them."""
     tables = PAGES["cheat_sheet.md"].partition("## Where goals go")[0]

@@ -78,15 +78,6 @@ def test_names_in_comments_and_docstrings_exist():
     assert list(unknown(sources)) == []
 
 
-def test_names_that_do_not_exist_are_found():
-    sources = {
-        Path("a/_one.py"): "def _here(row):\n    '''`row`, `_here()` and `_one`, but `_gone`.'''",
-        Path("b/_two.py"): "# `_here`, `skbandit.no_such`, ``code``\nOTHER = {'key': 1}  # `key`",
-    }
-    found = [("a/_one.py", "_gone"), ("b/_two.py", "_here"), ("b/_two.py", "skbandit.no_such")]
-    assert list(unknown(sources)) == [(str(Path(path)), name) for path, name in found]
-
-
 def stored(tree):
     """Names that code assigns or defines, with their lines."""
     for node in ast.walk(tree):
@@ -171,21 +162,3 @@ def trees():
 )
 def test_a_name_says_what_it_holds_and_means_one_thing(check, trees):
     assert list(check(trees)) == []
-
-
-@pytest.mark.parametrize(
-    ("check", "faults"),
-    [
-        (no_nouns, ["a.py:2 one", "a.py:5 found"]),
-        (late_constants, ["a.py:3 LATE"]),
-        (of_several_values, ["SMALL: a.py:1, b.py:1"]),
-        (classes_of_one_name, ["Rule: a.py:6, b.py:3"]),
-    ],
-)
-def test_names_that_say_little_or_mean_two_things_are_found(check, faults):
-    sources = {
-        "a.py": "SMALL, MOST = 1, 2\ndef at(one): ...\nLATE = 3\nUSES: list = [at]\n"
-        "again = [at(found) for found in USES]\nclass Rule: ...\n",
-        "b.py": "SMALL = 2\nMOST = 2\nclass Rule: ...\nRULES = {'default': Rule()}\n",
-    }
-    assert list(check({path: ast.parse(source) for path, source in sources.items()})) == faults

@@ -1,7 +1,7 @@
 """Assignments of ads to rows and of ads to positions."""
 
 from fractions import Fraction
-from itertools import combinations, permutations, product
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,6 @@ from skbandit.datasets import make_set_selection
 from skbandit.selection import PopularitySetSelector, assign
 from skbandit.selection._assign import cheapest_flow
 from skbandit.selection._costs import read_position_weights
-from skbandit.selection._m_lowest import m_lowest
 from skbandit.selection._rounds import MASKED, run_rounds
 from tests.tiers import first
 from tests.worlds import refuses
@@ -36,7 +35,7 @@ def cheapest(costs, capacity, m, mask):
     return best
 
 
-@pytest.mark.parametrize("seed", first(8, range(20)))
+@pytest.mark.parametrize("seed", first(6, range(16)))
 def test_the_optimum_of_brute_force(seed):
     rng = np.random.default_rng(seed)
     n, n_ads = rng.integers(1, 5), rng.integers(2, 5)
@@ -82,7 +81,7 @@ def best_by_highs(costs, capacity, m, minimum=0, full=True):
     return (number, found.fun) if found.success else None
 
 
-@pytest.mark.parametrize("seed", first(3, range(20)))
+@pytest.mark.parametrize("seed", first(2, range(10)))
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_the_optimum_where_rows_make_room_in_chains(m, seed):
     """Rows see a few neighboring ads, and capacities leave no place free, so paths are long."""
@@ -125,7 +124,7 @@ def random_problem(rng):
     return costs, capacity, m, minimum
 
 
-@pytest.mark.parametrize("seed", first(4, range(20)))
+@pytest.mark.parametrize("seed", first(3, range(12)))
 @pytest.mark.parametrize("fill", [None, "none"])
 def test_minimum_and_fill_are_the_optimum_of_highs(fill, seed):
     rng = np.random.default_rng(seed)
@@ -151,7 +150,7 @@ def test_minimum_and_fill_are_the_optimum_of_highs(fill, seed):
     assert 0 < feasible
 
 
-@pytest.mark.parametrize("seed", first(4, range(20)))
+@pytest.mark.parametrize("seed", first(3, range(12)))
 def test_what_is_attainable_is_named(seed):
     """For one ad, and its minimum lowered to that is met."""
     rng = np.random.default_rng(seed)
@@ -242,7 +241,7 @@ def with_mixed_scales(kind, rng):
     return np.where(rng.random((4, 4)) < 0.3, 1e9, 1e-9 * costs)  # "forbidden" by a penalty
 
 
-@pytest.mark.parametrize("seed", first(3, range(15)))
+@pytest.mark.parametrize("seed", first(2, range(10)))
 @pytest.mark.parametrize("kind", ["scale per row", "outlier", "penalty"])
 def test_the_optimum_where_scales_mix(kind, seed):
     """The total in exact arithmetic, in which small costs count beside large ones."""
@@ -288,16 +287,6 @@ def test_labels_series_and_available():
     shifted = assign(costs + np.array([[0.0], [100.0]]), {"x": 1})  # a row's level is no matter
     np.testing.assert_array_equal(shifted, [["y"], ["x"]])
     np.testing.assert_array_equal(assign(sp.csr_array(costs.to_numpy()), [1, 2, 2]), [[1], [0]])
-
-
-def test_a_larger_capacity_is_never_dearer():
-    costs = np.random.default_rng(1).normal(size=(60, 5)) - np.arange(5)
-    totals = [
-        np.take_along_axis(costs, assign(costs, c, n_select=2), axis=1).sum()
-        for c in (24, 30, 40, 60)
-    ]
-    assert (np.diff(totals) <= 1e-9).all()
-    assert totals[0] > totals[-1]
 
 
 @pytest.mark.parametrize(
@@ -360,35 +349,6 @@ def falling(rng, m):
 # --- theory --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", first(5, range(25)))
-def test_the_cheapest_first_are_best_of_all_ordered_choices(seed):
-    rng = np.random.default_rng(seed)
-    n_ads = int(rng.integers(1, 6))
-    m = int(rng.integers(1, n_ads + 1))
-    f, w = rng.normal(size=n_ads), falling(rng, m)
-    brute = min(w @ f[list(order)] for order in permutations(range(n_ads), m))
-    np.testing.assert_allclose(w @ f[m_lowest(f[None].copy(), m)[0]], brute)
-
-
-@pytest.mark.parametrize("seed", first(5, range(25)))
-def test_regret_is_that_of_the_first_k_as_sets(seed):
-    """And so has the bound of regression, by weights w_k - w_{k+1}."""
-    rng = np.random.default_rng(seed)
-    n, n_ads = 30, int(rng.integers(2, 8))
-    m = int(rng.integers(1, n_ads + 1))
-    w = falling(rng, m)
-    f = rng.normal(size=(n, n_ads))
-    g = f + rng.normal(0, rng.random(), size=f.shape)
-    paid = np.take_along_axis(f, m_lowest(g.copy(), m), axis=1)
-    best = np.sort(f, axis=1)[:, :m]
-    regret = ((paid - best) @ w).mean()
-    steps = w - np.append(w[1:], 0.0)
-    np.testing.assert_allclose(regret, (np.cumsum(paid - best, axis=1) @ steps).mean())
-    k = np.arange(1, m + 1)
-    size = np.sqrt(2 * np.minimum(k, n_ads - k) * n_ads * ((g - f) ** 2).mean())
-    assert regret <= steps @ size + 1e-12
-
-
 class Arbitrary:
     """A classifier that ranks the ads of each row by fixed scores."""
 
@@ -402,7 +362,7 @@ class Arbitrary:
         return np.where(allowed, answers, np.inf).argmin(axis=1)
 
 
-@pytest.mark.parametrize("seed", first(5, range(25)))
+@pytest.mark.parametrize("seed", first(3, range(12)))
 def test_rounds_pay_their_regret_by_weight(seed):
     """sum_k w_k q_k, whatever the classifiers predict."""
     rng = np.random.default_rng(seed)

@@ -171,10 +171,7 @@ def penalty_problem(shape, n_ads=3, missing=0.0, seed=0):
         [
             ((10, 15), sp.csr_array, 0.0),
             ((20, 4), np.array, 0.3),
-            ((20, 4), np.array, 0.0),
-            ((20, 4), sp.csr_array, 0.0),
             ((20, 4), sp.csr_array, 0.3),
-            ((10, 15), np.array, 0.0),
             ((10, 15), np.array, 0.3),
             ((10, 15), sp.csr_array, 0.3),
         ],
@@ -224,7 +221,7 @@ def test_generalized_is_leave_one_out_of_rows_with_equal_leverages(monkeypatch):
     assert RegressionSetSelector().fit(X, F).alpha_ == exact
 
 
-@pytest.mark.parametrize("seed", first(1, range(4)))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 @pytest.mark.parametrize("n", [300, 1000])
 def test_the_penalty_is_the_noise_over_the_prior_variance(n, seed):
     """Bayes: w ~ N(0, tau^2), noise sigma^2; alpha = sigma^2 / tau^2 for any number of rows."""

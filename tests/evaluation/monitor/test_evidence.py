@@ -183,14 +183,14 @@ def shares(rng, T=40):
     "make, bound",
     [(at_bound, 0.8), (drifting, 0.8), (adversary, 0.8), (shares, 0.2)],
 )
-@pytest.mark.parametrize("n", first(1, [100, 1000]))
+@pytest.mark.parametrize("n", first(1, [100, 400]))
 def test_false_alarms_of_one_rate(make, bound, n):
     allowed = 0.05 + 3 * np.sqrt(0.05 * 0.95 / n)
     assert alarms(make, bound, n, seed=1) <= allowed
 
 
-@pytest.mark.parametrize("rho", first(2, [0.1, 0.9, 0.3, 0.5, 0.7]))
-@pytest.mark.parametrize("n", first(1, [40, 500]))
+@pytest.mark.parametrize("rho", first(2, [0.1, 0.9, 0.5]))
+@pytest.mark.parametrize("n", first(1, [40, 200]))
 def test_false_alarms_of_ratios_and_differences(rho, n):
     def groups(rng, factor, shift, make):
         na, nb = rng.poisson(20, 40), rng.poisson(40, 40)

@@ -106,7 +106,7 @@ def test_the_logging_policy_earned_what_was_logged(estimator):
         assert estimate.standard_error == pytest.approx(Y["reward"].std() / 20)
 
 
-@pytest.mark.parametrize("seed", first(1, range(5)))
+@pytest.mark.parametrize("seed", first(1, range(3)))
 def test_snips_keeps_to_the_range_and_moves_with_the_rewards(seed):
     X, y = logged(seed=seed)
     policy = Softmax(["a", "b", "c"], 3.0)
@@ -115,23 +115,6 @@ def test_snips_keeps_to_the_range_and_moves_with_the_rewards(seed):
     shifted = snips(policy, X, y.assign(reward=10 + 2 * y["reward"]))
     assert shifted.mean_reward == pytest.approx(10 + 2 * estimate.mean_reward)
     assert shifted.standard_error == pytest.approx(2 * estimate.standard_error)
-
-
-def test_ips_does_neither():
-    policy = Softmax(["a", "b", "c"], 3.0)
-    mean_weight = ips(policy, X, Y.assign(reward=1)).mean_reward
-    assert mean_weight != pytest.approx(1, abs=1e-4)  # of rewards that are all 1
-    shifted = ips(policy, X, Y.assign(reward=10 + Y["reward"]))
-    assert shifted.mean_reward == pytest.approx(10 * mean_weight + ips(policy, X, Y).mean_reward)
-
-
-def test_doubly_robust_of_predictions_that_are_constant_is_shifted_ips():
-    policy, c = Softmax(["a", "b", "c"]), Y["reward"].mean()
-    shifted = ips(policy, X, Y.assign(reward=Y["reward"] - c))
-    constant = DummyRegressor(strategy="constant", constant=c)
-    estimate = doubly_robust(policy, X, Y, reward_model=constant)
-    assert estimate.mean_reward == pytest.approx(c + shifted.mean_reward)
-    assert estimate.standard_error == pytest.approx(shifted.standard_error)
 
 
 def test_interval_lift_repr():
@@ -385,16 +368,6 @@ def test_many_parts_of_rewards_far_from_zero():
     assert parts[0].standard_error is np.nan
 
 
-def test_the_delta_method_agrees_with_leaving_events_out():
-    rng = np.random.default_rng(0)
-    reward, weight = rng.normal(size=500), rng.exponential(size=500)
-    sums = sums_of("snips", reward, weight)
-    total, weights = weight @ reward, weight.sum()
-    without = (total - weight * reward) / (weights - weight)
-    jackknife = np.sqrt(((without - without.mean()) ** 2).sum() * 499 / 500)
-    assert sums.standard_error == pytest.approx(jackknife, rel=0.02)
-
-
 def test_the_delta_method_of_self_normalized_corrections_agrees_with_leaving_events_out():
     rng = np.random.default_rng(1)
     reward, weight, q, q_policy = rng.normal(size=(4, 500))
@@ -479,52 +452,6 @@ def test_an_interval_is_no_narrower_than_what_is_known(method):
     assert (own_low, own_high) == (min(low, found.mean_reward), max(high, found.mean_reward))
 
 
-def test_without_a_limit_both_are_doubly_robust():
-    wanted = off_policy_value(POLICY, X, Y, method="dr", **OPTIONS)
-    for found in (
-        off_policy_value(POLICY, X, Y, **OPTIONS, method="switch_dr", threshold=np.inf),
-        off_policy_value(POLICY, X, Y, **OPTIONS, method="dr_shrinkage", shrinkage=np.inf),
-    ):
-        assert found.mean_reward == pytest.approx(wanted.mean_reward, rel=1e-14)
-        assert found.standard_error == pytest.approx(wanted.standard_error, rel=1e-14)
-
-
-def test_self_normalized_with_a_constant_prediction_is_snips():
-    wanted = off_policy_value(POLICY, X, Y)
-    constant = DummyRegressor(strategy="constant", constant=0.7)
-    found = off_policy_value(POLICY, X, Y, method="sndr", reward_model=constant)
-    assert found.mean_reward == pytest.approx(wanted.mean_reward)
-    assert found.standard_error == pytest.approx(wanted.standard_error)
-
-
-def few_large_weights(seed, bias=0.0):
-    """A policy whose weights are .5 or 500, and the predictions, which are right up to a bias."""
-    rng = np.random.default_rng(seed)
-    n = 2000
-    x = rng.integers(2, size=n)
-    p = np.where(x == 0, 0.001, 0.5)  # of arm 1
-    action = (rng.random(n) < p).astype(int)
-    reward = (rng.random(n) < 0.3).astype(float)
-    y = pd.DataFrame({"action": action, "reward": reward})
-    y["propensity"] = np.where(action == 1, p, 1 - p)
-    return x[:, None], y, DummyRegressor(strategy="constant", constant=0.3 + bias)
-
-
-@pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
-@pytest.mark.parametrize("method", ["switch_dr", "dr_shrinkage"])
-def test_few_large_weights(method):
-    errors = {"ips": [], method: []}
-    for seed in range(20):
-        X, y, model = few_large_weights(seed)
-        pi = np.full((len(X), 2), 0.5)
-        for name, options in (("ips", {}), (method, {"reward_model": model})):
-            found = off_policy_value(pi, X, y, method=name, **options)
-            errors[name].append(found.mean_reward - 0.3)
-    rms = {name: np.sqrt(np.mean(np.square(values))) for name, values in errors.items()}
-    # here 5 to 20 times as large
-    assert rms["ips"] > 3 * rms[method]
-
-
 def test_slope_keeps_what_agrees():
     error = np.array([0.3, 0.2, 0.1])
     assert slope(np.array([1.0, 1.05, 1.1]), error) == 2
@@ -575,8 +502,3 @@ def test_parameters_that_a_method_does_not_use(method, given):
         off_policy_value(POLICY, X, Y, method=method, **given)
     with pytest.raises(ValueError, match=r"method must be in \('snips', .*, got 'doubly_robust'"):
         off_policy_value(POLICY, X, Y, method="doubly_robust", **given)
-
-
-def test_probabilities_of_logged_actions_do_not_suffice():
-    with pytest.raises(ValueError, match="needs the probabilities of all arms"):
-        off_policy_value(np.full(400, 0.4), X, Y, method="switch_dr")

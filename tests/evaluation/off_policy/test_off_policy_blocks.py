@@ -13,7 +13,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import Bunch
 
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
@@ -138,13 +137,6 @@ def test_probabilities_in_a_column():
     assert_same(off_policy_blocks("wanted", blocks), in_memory(model=None))
 
 
-def test_pyarrow_tables():
-    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    batches = pa.Table.from_pandas(TABLE).to_batches(max_chunksize=800)
-    found = off_policy_blocks(POLICY, batches, features=FEATURES, arms=range(4))
-    assert_same(found, {name: all_in_memory()[name] for name in ("snips", "ips")})
-
-
 def test_dask_data_frame():
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
     options = {
@@ -175,24 +167,6 @@ def test_dask_data_frame_with_tuples():
     with dask.config.set({"dataframe.convert-string": False}):
         found = off_policy_blocks(policy, dd.from_pandas(table, npartitions=3), features=features)
     assert_same(found, in_memory(policy, log.X, log.y, model=None))
-
-
-def test_dask_reads_parquet(tmp_path):
-    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from skbandit.datasets import read_parquet_log
-
-    log = make_bandit_log(2000, n_arms=6, n_available=3, base_rate=0.3, random_state=0)
-    policy = GLMUCBPolicy(random_state=0).fit(log.X[:300], log.y[:300])
-    for number in range(4):
-        rows = slice(500 * number, 500 * number + 500)
-        part = pd.concat([log.X[rows], log.y[rows]], axis=1)
-        part.to_parquet(tmp_path / f"{number}.parquet")
-    expected = in_memory(policy, log.X, log.y, model=None)
-    streamed = off_policy_blocks(policy, read_parquet_log(tmp_path, log.X.columns, block_size=70))
-    assert_same(streamed, expected)
-    features = list(log.X.columns)
-    assert_same(off_policy_blocks(policy, dd.read_parquet(tmp_path), features=features), expected)
 
 
 @pytest.mark.parametrize("wild", [1e6, -1e12])
@@ -278,12 +252,6 @@ def test_which_block_is_wrong(on_dask):
     with pytest.raises(ValueError, match="row 500 has 2") as caught:
         off_policy_blocks(POLICY, blocks, features=FEATURES, arms=range(4))
     assert "In block 1, counted from 0." in caught.value.__notes__
-
-
-def test_one_block_is_no_list_of_blocks():
-    X, y = TABLE[FEATURES], TABLE.drop(columns=FEATURES)
-    with pytest.raises(TypeError, match=r"got Bunch: for a single block, pass \[block\]"):
-        off_policy_blocks(POLICY, Bunch(X=X, y=y), arms=range(4))
 
 
 def test_lazy_blocks_are_refused():

@@ -282,12 +282,6 @@ def test_labels_are_a_policy_for_every_estimator():
     )
 
 
-def test_labels_that_are_strings():
-    named = Y_LABELS.assign(action=np.array(["no", "yes"])[Y_LABELS["action"]])
-    for labels in (np.array(["no", "yes"])[BEST], np.array(["no", "yes"])[BEST].tolist()):
-        assert ips(labels, None, named) == ips(BEST, None, Y_LABELS)
-
-
 def test_floats_are_probabilities_of_the_logged_actions():
     pi = 0.1 + 0.8 * BEST
     of_logged = np.where(Y_LABELS["action"] == 1, pi, 1 - pi)
@@ -308,18 +302,6 @@ def test_floats_that_could_be_either(values):
     refuses(r"1\.0, 2\.0 are both arms", ips, BEST + 1.0, None, beyond)
     with pytest.raises(ValueError, match=r"0\.0, 1\.0 are both arms .* Categorical; .* table with"):
         ips(given[values], None, Y_LABELS)
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (lambda best: np.array(["0", "1"])[BEST], "none of the chosen labels, '1', '0', is an arm"),
-        (lambda best: BEST[:7], "7 labels of chosen arms for 20000 events"),
-        (lambda best: [None, *BEST[1:]], "label of the chosen arm is missing on row 0"),
-    ],
-)
-def test_labels_refused(labels, message):
-    refuses(message, ips, labels(BEST), None, Y_LABELS)
 
 
 def test_a_named_column_must_hold_floats():

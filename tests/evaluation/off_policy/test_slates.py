@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skbandit import GLMUCBPolicy, RegressionSetSelector
+from skbandit import GLMUCBPolicy
 from skbandit.bandit import SlatePolicy
 from skbandit.datasets import load_open_bandit
-from skbandit.evaluation import off_policy_value, replay_slates, slate_ips, slate_pseudo_inverse
+from skbandit.evaluation import replay_slates, slate_ips, slate_pseudo_inverse
 from skbandit.evaluation._off_policy._slates import weights_of_independent, weights_of_uniform
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.tiers import first
@@ -73,9 +73,7 @@ TRUTH = QUALITY[TARGET].sum()
 TRUTH_WITH_PLACES = (QUALITY[TARGET] * [1.0, 0.7, 0.2]).sum()
 
 
-@pytest.mark.parametrize(
-    ("seed", "n_logs"), first(1, [(0, 20), *((seed, 60) for seed in range(5))])
-)
+@pytest.mark.parametrize(("seed", "n_logs"), first(1, [(0, 20), (0, 60), (1, 60)]))
 def test_estimates_are_unbiased(seed, n_logs):
     """Means of 60 logs within 4.4 standard errors: a false alarm in 10,000 runs."""
     by_arm, by_slate = [], []
@@ -155,31 +153,6 @@ def test_policies_are_evaluated(rule):
     for found in (one, two):
         assert abs(found.mean_reward - truth) < 4.4 * found.standard_error
     assert one.standard_error < two.standard_error
-
-
-def test_selectors_are_policies():
-    slates, clicks = uniform_log(1000, 1)
-    X = np.random.default_rng(0).normal(size=(1000, 2))
-    costs = np.full((1000, N_ARMS), np.nan)
-    np.put_along_axis(costs, slates, -clicks, axis=1)
-    selector = RegressionSetSelector(n_select=M).fit(X[:500], costs[:500])
-    found = slate_ips(selector, X[500:], slates[500:], reward=clicks[500:], rule="predict")
-    same = slate_ips(selector.predict(X[500:]), None, slates[500:], reward=clicks[500:])
-    assert found.mean_reward == same.mean_reward
-
-
-def test_slates_of_one_are_single_arms():
-    """On the Open Bandit positions: the same figures as ips, without and with propensities."""
-    data = load_open_bandit("bts")
-    rng = np.random.default_rng(0)
-    y = data.y[["action", "reward", "propensity"]]
-    arms = np.unique(y["action"])
-    choices = rng.choice(arms, size=len(y))
-    one = slate_ips(choices[:, None], None, y)
-    other = off_policy_value(pd.Categorical(choices), None, y, method="ips")
-    assert one.mean_reward == pytest.approx(other.mean_reward, rel=1e-12)
-    assert one.standard_error == pytest.approx(other.standard_error, rel=1e-12)
-    assert one.effective_sample_size == pytest.approx(other.effective_sample_size)
 
 
 def slates_by_position(name):
@@ -324,11 +297,3 @@ def test_a_replay_of_slates_advances_the_clock():
     assert estimate.mean_reward == pytest.approx(2 * late.sum() / 900)
     with pytest.raises(ValueError, match="replay_slates needs events in order of time"):
         replay_slates(Clock(), np.zeros((900, 1)), log[::-1], learn=False)
-
-
-def test_slates_from_polars():
-    polars = pytest.importorskip("polars")
-    log = uniform_slates(["a", "b"])
-    table = polars.DataFrame({name: [list(row) for row in log[name]] for name in log})
-    found, expected = (slate_ips([["b"]] * 200, None, y).mean_reward for y in (table, log))
-    assert found == expected

@@ -407,28 +407,6 @@ def test_by_hand():
     assert (result.n_accepted, result.mean_reward) == (4, 0.75)
 
 
-def test_labels_that_are_tuples():
-    X, y = uniform_log(300, [0, 1])
-    arms = [("home", 1), ("home", 2)]
-    y["action"] = [arms[k] for k in y["action"]]
-    result = replay([arms[1]] * 300, X, y)
-    assert result.n_accepted == y["action"].tolist().count(arms[1])
-
-
-def test_a_policy_that_learns_is_compared_with_todays_rule():
-    """It earns 0.6 once it has learned, and today's rule, which is right in half of all, 0.4."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(6000, 1))
-    y = pd.DataFrame({"action": rng.choice(["a", "b"], 6000)})
-    best = np.where(X[:, 0] > 0, "b", "a")
-    y["reward"] = rng.random(6000) < np.where(y["action"] == best, 0.6, 0.2)
-    options = {"subsample": 0.5, "n_repeats": 10, "random_state": 0}
-    today = np.full(6000, "a")
-    gain = replay(GLMUCBPolicy(random_state=0), X, y, **options) - replay(today, X, y, **options)
-    low, high = gain.interval()
-    assert 0.12 < low < gain.mean_reward < high < 0.22
-
-
 def test_events_that_could_not_be_chosen_are_told():
     X, y = uniform_log(200)
     y.loc[100:, "action"] = np.random.default_rng(1).choice(["a", "c"], 100)

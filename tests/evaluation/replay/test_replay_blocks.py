@@ -87,7 +87,7 @@ def test_blocks_are_the_whole(told, options):
     policy = GLMUCBPolicy(**{"random_state": 3} | SETTINGS[told])
     whole = replay(policy, X, y, random_state=1, **options)
     assert whole.n_accepted > 20
-    for places in ([450], [1, 2, 100, 101, 400, 899], range(50, 900, 50)):
+    for places in ([1, 2, 100, 101, 400, 899], range(50, 900, 50)):
         options["acceptance"] = 0.2
         parts = replay_blocks(policy, cut(X, y, *places), random_state=1, **options)
         assert_same(parts, whole)
@@ -113,7 +113,7 @@ def test_any_cut_and_any_start(places, every, learned):
 
 @few
 @pytest.mark.parametrize(
-    "told", first(4, ["default", "waiting", "thompson", "growing", "adaptive"])
+    "told", first(2, ["default", "waiting", "thompson", "growing", "adaptive"])
 )
 def test_the_compiled_pass_leaves_what_was_learned(told, monkeypatch):
     """The copy that was replayed is as if it had chosen and learned event by event."""
@@ -170,17 +170,17 @@ def test_arms_of_the_log():
 
 @pytest.mark.filterwarnings("ignore:the policy has learned an event")
 def test_behind_transformers_and_forms_of_blocks():
-    log = make_bandit_log(2000, n_arms=3, random_state=0)
+    log = make_bandit_log(800, n_arms=3, random_state=0)
     pipeline = make_pipeline(StandardScaler(), GLMUCBPolicy(random_state=0))
     pipeline.fit(log.X[::-1], log.y[::-1].drop(columns="timestamp", errors="ignore"))
     whole = replay(pipeline, log.X, log.y)
     table = pd.concat([log.X, log.y], axis=1)
     names = list(log.X.columns)
     options = {"acceptance": 1 / 3, "arms": range(3)}
-    assert_same(replay_blocks(pipeline, cut(log.X, log.y, 999), **options), whole)
-    frames = (table[a : a + 400] for a in range(0, 2400, 400))  # the last is empty
+    assert_same(replay_blocks(pipeline, cut(log.X, log.y, 399), **options), whole)
+    frames = (table[a : a + 400] for a in range(0, 1200, 400))  # the last is empty
     assert_same(replay_blocks(pipeline, frames, features=names, **options), whole)
-    assert pipeline[-1].n_updates_.sum() == 2000  # a copy was replayed
+    assert pipeline[-1].n_updates_.sum() == 800  # a copy was replayed
     policy = EpsilonGreedy()
     slices = pl.DataFrame(table.to_dict("list")).iter_slices(300)
     whole = replay(policy, log.X, log.y)
@@ -259,11 +259,6 @@ def test_what_is_refused(blocks, options, error, message):
         blocks = [y]
     with pytest.raises(error, match=message):
         replay_blocks(EpsilonGreedy(), blocks, **{"acceptance": 0.2} | options)
-
-
-def test_a_class_is_refused():
-    with pytest.raises(TypeError, match=r"pass EpsilonGreedy\(\.\.\.\)"):
-        replay_blocks(EpsilonGreedy, [changing_log(50)], acceptance=0.2)
 
 
 def test_a_horizon_longer_than_any_number():

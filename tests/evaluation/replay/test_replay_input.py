@@ -217,17 +217,9 @@ def test_wrong_options(options, match):
     refuses(match, replay, EpsilonGreedy(), NOTHING, Y, **options)
 
 
-LOGS = {
+LOGS = {  # the reader is that of policies
     "propensity 0": (Y.assign(propensity=0.0), "row 0 has 0"),
-    "propensity above 1": (Y.assign(propensity=1.5), "row 0 has 1.5"),
-    "propensity nan": (Y.assign(propensity=[0.5] * 11 + [None]), "propensity is missing on row"),
-    "reward missing": (Y.assign(reward=[None] + [1] * 11), "reward is missing on row 0"),
-    "action missing": (Y.assign(action=[None] + ["a"] * 11), "action is missing on row 0"),
     "not available": (Y.assign(available=[("a", "b")] * 12), "row 2: the action 'c'"),
-    "unnamed": (Y.to_numpy(), "no column names"),
-    "no reward": (Y[["action"]], "no rewards"),
-    "no action": (Y[["reward"]], "no column 'action'"),
-    "misspelt": (Y.rename(columns={"reward": "rewards"}), "rename it to 'reward'"),
     "longer": (pd.concat([Y, Y]), "24 events for 12 rows"),
     "empty": (Y[:0], "log is empty"),
 }
