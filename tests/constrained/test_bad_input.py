@@ -31,6 +31,7 @@ from skbandit.rates import (
     worst,
 )
 from tests.tiers import first
+from tests.worlds import refuses
 
 X, Y = make_classification(80, 4, n_informative=3, n_redundant=1, random_state=0)
 NAMED = pd.DataFrame(X, columns=list("abcd"))
@@ -90,8 +91,7 @@ def test_rows_without_a_label_belong_into_extra(missing):
     y = Y.astype(object)
     y[[7, 11]] = missing
     refused(ValueError, r"no label in 2 rows, row 7 .* as X_extra", given={"y": y})
-    with pytest.raises(ValueError, match="as X_extra"):
-        ConstrainedThreshold(LogisticRegression()).fit(X, y)
+    refuses("as X_extra", ConstrainedThreshold(LogisticRegression()).fit, X, y)
 
 
 # --- declarations that the data do not carry -----------------------------------------------
@@ -276,8 +276,7 @@ def test_parameters(parameters, message):
     ids=str,
 )
 def test_parameters_of_the_ramp(parameters):
-    with pytest.raises(ValueError, match=f"'{next(iter(parameters))}' parameter"):
-        RampClassifier(**parameters).fit(X, Y)
+    refuses(f"'{next(iter(parameters))}' parameter", RampClassifier(**parameters).fit, X, Y)
 
 
 # --- solvers -------------------------------------------------------------------------------
@@ -318,8 +317,7 @@ def test_solver_without_a_solution(monkeypatch):
     clf.fit(X, Y)
     before = state(clf)
     monkeypatch.setattr(cvxpy.Problem, "solve", lambda *args, **options: None)
-    with pytest.raises(SolverError, match=r"ended with status .* and no solution"):
-        clf.fit(X, Y)
+    refuses(r"ended with status .* and no solution", clf.fit, X, Y, error=SolverError)
     assert_untouched(clf, before)
 
 

@@ -42,6 +42,7 @@ from skbandit.rates import (
 )
 from tests.problems import exact_limits
 from tests.tiers import first
+from tests.worlds import refuses, warns
 
 RNG = np.random.default_rng(11)
 N = 300
@@ -154,8 +155,7 @@ def test_a_final_rule_that_misses_is_said_to(monkeypatch):
         constraints=[positive_rate() <= 0.6, recall() >= 0.5], confidence_level=0.9
     )
     told = r"feasible_ is False: .* violates some: positive_rate\(\) <= 0.6 is 1"
-    with pytest.warns(UserWarning, match=told):
-        clf.fit(X, Y)
+    warns(told, clf.fit, X, Y)
     assert not clf.feasible_ and clf.predict(X).all()
     report = clf.constraint_report_
     assert report["value"].tolist() == [1, 1] and report["satisfied"].tolist() == [True, True]
@@ -279,8 +279,7 @@ def test_what_is_memorized_does_not_count(level):
     goals = [recall() >= 0.7, false_positive_rate() <= 0.3]
     assert RampClassifier(constraints=goals).fit(noise, labels).score(noise, labels) == 1
     clf = ConstrainedRampClassifier(constraints=goals, confidence_level=level)
-    with pytest.raises(InfeasibleConstraintsError, match="missed by"):
-        clf.fit(noise, labels)
+    refuses("missed by", clf.fit, noise, labels, error=InfeasibleConstraintsError)
 
 
 def test_a_level_out_of_reach_names_the_rows_that_it_takes():

@@ -49,6 +49,7 @@ from skbandit.rates import (
 )
 from skbandit.selection import RegressionSetSelector, SetSelectClassifier
 from tests.tiers import first
+from tests.worlds import refuses
 
 NAMES = np.array(["benign", "carcinoma", "melanoma"])
 N = 1500
@@ -194,8 +195,7 @@ def test_costs_per_group_decide_in_the_group():
     predicted = clf.predict(X[TEST], attributes=PEOPLE[TEST])
     np.testing.assert_array_equal(predicted, NAMES[expected.argmin(axis=1)])
     unseen = pd.DataFrame({"sex": ["X"]})
-    with pytest.raises(ValueError, match="sex='X'"):
-        clf.predict(X[:1], attributes=unseen)
+    refuses("sex='X'", clf.predict, X[:1], attributes=unseen)
     overall = fitted(None, FLOOR, by="sex", unseen="overall")
     with pytest.warns(UserWarning, match="no row is of a group"):
         assert overall.predict(X[:1], attributes=unseen)[0] in NAMES
@@ -252,8 +252,7 @@ def test_any_classifier_with_probabilities():
     with pytest.raises(ValueError, match=r"no predict_proba.*CalibratedClassifierCV\(LinearSVC"):
         fitted(None, FLOOR, LinearSVC())
     assert fitted(None, FLOOR, CalibratedClassifierCV(LinearSVC())).feasible_
-    with pytest.raises(ValueError, match="is for two classes"):
-        fitted(None, FLOOR, response_method="decision_function")
+    refuses("is for two classes", fitted, None, FLOOR, response_method="decision_function")
 
 
 def test_prefit():
@@ -336,8 +335,7 @@ def test_wrong_input(goals, more, message):
     clf = fitted(None, FLOOR)
     before = clf.predict(X[TEST])
     clf.set_params(constraints=goals, **more)
-    with pytest.raises(ValueError, match=message):
-        clf.fit(X[TRAIN], Y[TRAIN])
+    refuses(message, clf.fit, X[TRAIN], Y[TRAIN])
     clf.set_params(constraints=FLOOR, other_decisions=())
     np.testing.assert_array_equal(clf.predict(X[TEST]), before)
 
@@ -348,8 +346,7 @@ def test_wrong_input(goals, more, message):
 def test_other_decisions_that_an_array_of_the_labels_cannot_hold(dtype, other):
     y = np.searchsorted(NAMES, Y)[TRAIN].astype(dtype)
     clf = ConstrainedThreshold(GaussianNB(), None, [], other_decisions=[other])
-    with pytest.raises(ValueError, match="give all decisions one type"):
-        clf.fit(X[TRAIN], y)
+    refuses("give all decisions one type", clf.fit, X[TRAIN], y)
 
 
 def test_a_decision_that_is_no_class_is_never_right():
@@ -544,8 +541,7 @@ def test_a_class_that_cannot_be_named_well_is_offered_never_to_be():
         precision(of="noise") >= 0.9, recall(of="melanoma") >= 0.5
     ], confidence_level=0.5)  # fmt: skip
     advice = r"pass positive_rate\(of='noise'\) <= 0"
-    with pytest.raises(InfeasibleConstraintsError, match=advice):
-        clf.fit(X[TRAIN], mixed[TRAIN])
+    refuses(advice, clf.fit, X[TRAIN], mixed[TRAIN], error=InfeasibleConstraintsError)
     never = [positive_rate(of="noise") <= 0, recall(of="melanoma") >= 0.5]
     assert clf.set_params(constraints=never).fit(X[TRAIN], mixed[TRAIN]).feasible_
 

@@ -23,6 +23,7 @@ from skbandit.rates import (
     recall,
 )
 from skbandit.rates._expression import as_rate, compare
+from tests.worlds import refuses
 
 rng = np.random.default_rng(0)
 PI = rng.random(60)
@@ -228,8 +229,7 @@ def test_slack_is_the_distance_inside():
     ],
 )
 def test_refused(make, error, message):
-    with pytest.raises(error, match=message):
-        make()
+    refuses(message, make, error=error)
 
 
 def test_lists_flatten():
@@ -262,8 +262,7 @@ def test_lists_flatten():
     ],
 )
 def test_what_is_no_constraint(found, message):
-    with pytest.raises(TypeError, match=message):
-        flatten_constraints(found)
+    refuses(message, flatten_constraints, found, error=TypeError)
 
 
 @pytest.mark.parametrize(

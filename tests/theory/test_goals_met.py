@@ -47,10 +47,6 @@ GOALS = {
         difference(positive_rate, by="group") <= 0.15,
         lambda hits, alarms, positive: np.ptp(positive) <= 0.15,
     ),
-    "equal opportunity": (
-        difference(recall, by="group") <= 0.12,
-        lambda hits, alarms, positive: np.ptp(hits) <= 0.12,
-    ),
     "two": (
         [
             difference(recall, by="group") <= 0.12,
@@ -113,10 +109,9 @@ def test_goals_hold_as_often_as_the_level_says(make, name):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", GOALS)
-def test_goals_hold_more_often_than_not_by_default(name):
+def test_goals_hold_more_often_than_not_by_default():
     """0.8 is asked for, less where it is too dear: .6 at least."""
-    assert times_met(ramp(None), name, 30) >= binom.ppf(ALARM, 30, 0.6)
+    assert times_met(ramp(None), "parity", 30) >= binom.ppf(ALARM, 30, 0.6)
 
 
 @pytest.mark.thorough

@@ -27,6 +27,7 @@ from skbandit.constrained.fits._weighted_fits import Scale, is_linear
 from skbandit.evaluation import RateScorer
 from skbandit.rates import difference, error_rate, false_positive_rate, recall
 from tests.tiers import first
+from tests.worlds import refuses, warns
 
 GOAL = {"objective": false_positive_rate(), "constraints": recall() >= 0.8}
 LOGISTIC = LogisticRegression(max_iter=500)
@@ -130,8 +131,7 @@ def test_rows_that_occur_many_times_are_copies(times):
     row = np.append(np.arange(100), np.repeat(np.arange(50), times - 1))
     forest = RandomForestClassifier(10, random_state=0)
     clf = ConstrainedThreshold(forest, None, error_rate() <= 0.9, confidence_level=0.5)
-    with pytest.warns(UserWarning, match=f"{50 * times} of {50 * times + 50} rows of X occur"):
-        clf.fit(X[row], y[row])
+    warns(f"{50 * times} of {50 * times + 50} rows of X occur", clf.fit, X[row], y[row])
     assert clf.constraint_report_["cross_fitted"][0] > 0.3
 
 
@@ -346,8 +346,7 @@ def test_other_names_are_answered_with_the_cure(estimator):
     name = type(estimator).__name__
     with pytest.raises(TypeError, match=rf"{name}\.fit\(\) .* pass their columns as attributes="):
         clone(estimator).fit(X, Y, sensitive_features=SITE)
-    with pytest.raises(ValueError, match="Did you mean 1, of type int"):
-        clone(estimator).set_params(pos_label="1").fit(X, Y)
+    refuses("Did you mean 1, of type int", clone(estimator).set_params(pos_label="1").fit, X, Y)
     for labels, cure in ((Y, "int"), (Y == 1, "bool")):
         with pytest.raises(ValueError, match=rf"dtype object and holds {cure}.*astype\({cure}\)"):
             clone(estimator).fit(X, labels.astype(object))

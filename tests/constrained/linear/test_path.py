@@ -39,6 +39,7 @@ from tests.people import (
     Y,
 )
 from tests.tiers import first
+from tests.worlds import refuses
 
 WOMEN, MEN = {"sex": "F"}, {"sex": "M"}
 RECALLS = [0.85, 0.98, 0.9, 0.95]
@@ -178,14 +179,12 @@ def test_the_last_in_a_nested_list():
     ],
 )
 def test_what_is_not_clear_is_an_error(constraints, which, error):
-    with pytest.raises(ValueError, match=error):
-        path_over(constraints, [0.9], which)
+    refuses(error, path_over, constraints, [0.9], which)
 
 
 @pytest.mark.parametrize("bounds", [[], [0.9, np.nan], [np.inf], [[0.9]], ["much"]])
 def test_bounds_are_a_list_of_numbers(bounds):
-    with pytest.raises(ValueError, match="bounds"):
-        path_over(recall() >= 0.5, bounds)
+    refuses("bounds", path_over, recall() >= 0.5, bounds)
 
 
 @pytest.mark.parametrize("level", [95, None, "95%", np.nan])

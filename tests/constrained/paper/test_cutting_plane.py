@@ -26,6 +26,7 @@ from skbandit.rates import error_rate, false_positive_rate, positive_rate, preci
 from tests.constrained.paper.convex_problems import penalized, random_problem
 from tests.problems import compiled, tightened
 from tests.tiers import examples, first
+from tests.worlds import refuses
 
 theorem = examples(40)
 
@@ -298,8 +299,7 @@ def test_a_spent_budget_leaves_the_true_gap(options):
 def test_a_budget_spent_before_anything_is_feasible_raises():
     problem = random_problem(0, slack=0.001)
     assert violations(problem, exact(problem, 0.0)).max() > 0.01
-    with pytest.raises(SolverError, match="raise max_cuts or max_epochs"):
-        solve(problem, max_cuts=1)
+    refuses("raise max_cuts or max_epochs", solve, problem, max_cuts=1, error=SolverError)
 
 
 @pytest.mark.parametrize(
@@ -314,8 +314,7 @@ def test_a_budget_spent_before_anything_is_feasible_raises():
     ],
 )
 def test_wrong_options_are_named(option, value):
-    with pytest.raises(ValueError, match=f"{option} must be .*, got {value}"):
-        CuttingPlaneSolver(**{option: value})
+    refuses(f"{option} must be .*, got {value}", CuttingPlaneSolver, **{option: value})
 
 
 # Whole trainings
