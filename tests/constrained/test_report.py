@@ -12,9 +12,6 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier, ConstrainedThreshold
 from skbandit.constrained import _mixins, _report
-from skbandit.constrained._report import missed, report_table, with_margins
-from skbandit.constrained.fits._fit_rows import read_rows
-from skbandit.measure import Data, bind_constraints, expand
 from skbandit.rates import (
     churn,
     cost,
@@ -28,7 +25,6 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from tests.problems import exact_limits
 from tests.worlds import refuses
 
 COLUMNS = [
@@ -194,13 +190,6 @@ def test_names_and_groups_label_the_rows():
     assert clf.constraint_report_["satisfied"].all()
 
 
-def test_positive_class_first():
-    clf = ConstrainedRampClassifier(constraints=recall() >= 0.9, pos_label=0).fit(X, Y)
-    report = clf.constraint_report(ALL_X[NEW], ALL_Y[NEW])
-    answers = clf.predict(ALL_X[NEW])
-    assert report["value"].iloc[0] == pytest.approx(np.mean(answers[ALL_Y[NEW] == 0] == 0))
-
-
 def test_sample_weight_counts(fitted):
     weight = RNG.integers(0, 3, 120)
     index = np.repeat(np.arange(120, 240), weight)
@@ -348,25 +337,6 @@ def test_wrong_input_is_explained(fitted, change, message):
         "X": X, "y": Y, "attributes": ATTRIBUTES, "X_extra": ALL_X[EXTRA], "y_extra": ALL_Y[EXTRA],
     }  # fmt: skip
     refuses(message, fitted.constraint_report, **given | change)
-
-
-@pytest.mark.parametrize("constraint", [recall() >= 0.8, false_positive_rate() <= 0.5], ids=repr)
-def test_messages_name_the_bound_that_the_margin_leaves(constraint):
-    """A lower bound rises by the margin and an upper one falls: the rule must do better."""
-    data = Data(read_rows(X, Y.astype(np.int8), None, None), None, 1, [0, 1])
-    goals = bind_constraints(expand([constraint], data), data)
-    is_lower = constraint.sense == ">="
-    chosen = np.flatnonzero(Y == int(is_lower))
-    at_bound = np.zeros(len(Y))  # a rule at the bound, which the margin rules out
-    at_bound[chosen[: round(len(chosen) * constraint.bound)]] = 1
-    limits = exact_limits(goals, data, 0.1)
-    margins = limits.margins(at_bound)
-    table = with_margins(report_table(goals, data, at_bound), goals.n_rows > 0, margins)
-    margin = table["margin"].iloc[0]
-    assert 0.05 < margin < 0.2
-    needed = constraint.bound + margin if is_lower else constraint.bound - margin
-    told = f"the bound {constraint.bound:.4g} becomes {needed:.4g}"
-    assert told in missed(table, goals)
 
 
 @pytest.mark.parametrize("weights", [None, "sample_weight"])

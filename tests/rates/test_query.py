@@ -19,7 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skbandit.measure import Columns
-from skbandit.rates import positive_rate
 from skbandit.rates._query import MAX_DEPTH, MAX_LENGTH, Query, QueryError
 from tests.worlds import refuses
 
@@ -542,24 +541,6 @@ def test_hostile_strings_are_refused_and_nothing_runs(tmp_path):
         for query in queries:
             refuses("here: ", rows, query)
     assert not harm and not target.exists()
-
-
-@pytest.mark.thorough
-def test_all_hostile_strings_are_refused_through_the_public_door(tmp_path):
-    target = tmp_path / "sentinel"
-    y = np.arange(N) % 2
-    positive_rate("sex == 'F'").value(y, y, attributes=FRAME)  # loads what is loaded on first use
-    with watched() as harm:
-        for query in hostile(str(target)):
-            refuses("positive_rate", positive_rate(query).value, y, y, attributes=FRAME)
-    assert not harm and not target.exists()
-
-
-def test_the_watch_sees_a_written_file(tmp_path):
-    """So an empty record of harm means something."""
-    with watched() as harm:
-        (tmp_path / "file").write_text("")
-    assert harm
 
 
 PIECES = [

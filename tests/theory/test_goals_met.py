@@ -88,19 +88,6 @@ def as_trained(goals):
     return RampClassifier(constraints=goals, alpha=1e-3)
 
 
-def test_the_population_is_what_it_says():
-    coef, intercept = np.arange(1.0, D + 1), -0.5
-    hits, alarms, positive = population(coef, intercept)
-    X, y, tables = zip(*(draw(seed) for seed in range(100)), strict=True)
-    X, y, group = np.vstack(X), np.concatenate(y), pd.concat(tables)["group"].to_numpy()
-    answers = X @ coef + intercept > 0
-    for one in range(2):
-        inside = group == one
-        assert answers[inside & (y == 1)].mean() == pytest.approx(hits[one], abs=0.02)
-        assert answers[inside & (y == 0)].mean() == pytest.approx(alarms[one], abs=0.02)
-        assert answers[inside].mean() == pytest.approx(positive[one], abs=0.02)
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", GOALS)
 @pytest.mark.parametrize("make", [ramp, threshold])

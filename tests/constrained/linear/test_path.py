@@ -558,8 +558,3 @@ def test_a_path_of_several_classes():
         assert objective == pytest.approx(np.mean(model.predict(features) != y))
     assert path.table["objective"][0] >= path.table["objective"][1] - 0.003
     assert path.measure(features, y)["bound"].tolist() == [0.2, 0.3]
-
-
-def test_only_classifiers_with_constraints_have_a_path():
-    with pytest.raises(TypeError, match="Pipeline that ends with one, got LogisticRegression"):
-        constraint_path(LogisticRegression(), X, Y, bounds=[0.5])
