@@ -1,5 +1,6 @@
 """ConstrainedThreshold: the exact constrained threshold for any classifier with scores."""
 
+import copy
 import pickle
 
 import joblib
@@ -282,6 +283,11 @@ def test_infeasible_names_what_is_missed_and_hands_out_the_closest():
     assert closest.predict(X).shape == (len(X),)
 
 
+@pytest.fixture(scope="module")
+def fitted():
+    return fit([recall() >= 0.9])
+
+
 def three_classes():
     return LogisticRegression().fit(X, np.arange(len(X)) % 3)
 
@@ -319,8 +325,8 @@ def three_classes():
         ({}, {"X_extra": NAMED_EXTRA}, ValueError, "X_extra has column names and X has none"),
     ],
 )  # fmt: skip
-def test_bad_input_leaves_what_was_fitted(parameters, given, error, message):
-    clf = fit([recall() >= 0.9])
+def test_bad_input_leaves_what_was_fitted(fitted, parameters, given, error, message):
+    clf = copy.deepcopy(fitted)
     answers = clf.predict(X)
     clf.set_params(**parameters)
     before = dict(vars(clf))

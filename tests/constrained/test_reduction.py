@@ -458,6 +458,7 @@ def test_clone_pickle_and_repr():
     assert clone(clf).get_params()["constraints"] is not None
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:groups has 6 group")
 def test_search_and_routing():
     with sklearn.config_context(enable_metadata_routing=True):

@@ -210,13 +210,6 @@ def test_intervals_hold_the_value_and_widen_with_the_level(fitted):
     assert (wide["ci_low"] < report["ci_low"]).all() and (wide["ci_high"] > report["ci_high"]).all()
 
 
-def test_interval_of_one_rate_is_clopper_and_pearsons(fitted):
-    found = ((fitted.predict(ALL_X[NEW]) == 1) & (ALL_Y[NEW] == 1)).sum()
-    low, high = clopper_pearson(found, ALL_Y[NEW].sum(), 0.95)
-    recall_row = report_on(fitted, NEW).iloc[0]
-    assert (recall_row["ci_low"], recall_row["ci_high"]) == pytest.approx((low, high))
-
-
 @pytest.mark.parametrize("level", [0, 1, 95, -0.1, float("nan")])
 def test_confidence_level_is_a_share(fitted, level):
     refuses(r"confidence_level=.* between 0 and 1", report_on, fitted, NEW, confidence_level=level)
@@ -339,8 +332,7 @@ def test_wrong_input_is_explained(fitted, change, message):
     refuses(message, fitted.constraint_report, **given | change)
 
 
-@pytest.mark.parametrize("weights", [None, "sample_weight"])
-@pytest.mark.parametrize("groups", [None, "groups"])
+@pytest.mark.parametrize(("weights", "groups"), [(False, False), (True, True)])
 def test_a_report_on_merged_rows_is_that_on_each_row(monkeypatch, weights, groups):
     """Equal rows are one: the same numbers, counted on a tenth of the rows or fewer."""
     rng = np.random.default_rng(3)

@@ -1,5 +1,6 @@
 """Training under goals on several classes and decisions: what users call, and what must hold."""
 
+import copy
 import pickle
 import re
 import warnings
@@ -13,7 +14,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.model_selection import GroupKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -23,13 +24,12 @@ from sklearn.tree import DecisionTreeClassifier
 from skbandit.constrained import (
     ConstrainedReduction,
     ConstrainedThreshold,
-    RampClassifier,
     constraint_report,
 )
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.rounds import Criterion
 from skbandit.constrained.rules import CostCriterion
-from skbandit.evaluation import RateScorer, rate_report, to_model_card
+from skbandit.evaluation import rate_report, to_model_card
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.measure import Columns, Data, Rows
 from skbandit.rates import (
@@ -100,6 +100,13 @@ PLAIN = clone(LOGISTIC).fit(X[TRAIN], Y[TRAIN]).predict(X[TEST])
 FLOOR = each(recall, of="classes") >= 0.7
 
 
+@pytest.fixture(scope="module")
+def floors():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing warns needlessly
+        return fitted(None, FLOOR)
+
+
 def test_floors_of_each_class():
     clf = fitted(None, FLOOR, confidence_level=0.9)
     assert of_test(each(recall, of="classes"), PLAIN) < 0.7
@@ -110,6 +117,11 @@ def test_floors_of_each_class():
     assert (report["slack"] >= report["margin"] - 1e-9).all()
     np.testing.assert_array_equal(clf.classes_, NAMES)
     np.testing.assert_array_equal(clf.decisions_, NAMES)
+    assert "costs_" in dir(clf) and clf._repr_html_()
+    restored = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(restored.predict(X[TEST]), clf.predict(X[TEST]))
+    pd.testing.assert_frame_equal(restored.costs_, clf.costs_)
+    assert not hasattr(clone(clf), "costs_")
 
 
 def recalibrated(clf, probability, *group):
@@ -122,7 +134,7 @@ def recalibrated(clf, probability, *group):
     return odds / odds.sum(axis=-1, keepdims=True)
 
 
-@pytest.mark.parametrize("level", [0.5, 0.8, None])
+@pytest.mark.parametrize("level", first(2, [0.5, 0.8, None]))
 def test_predictions_have_the_least_expected_cost(level):
     clf = fitted(None, FLOOR, confidence_level=level)
     assert (clf.recalibration_ is None) == (level == 0.5)
@@ -144,7 +156,7 @@ def test_without_goals_it_predicts_nearly_what_the_classifier_does():
     """Unless its probabilities are off, as a forest's are: then the objective is better."""
     clf = fitted()
     assert np.mean(clf.predict(X[TEST]) == PLAIN) > 0.98
-    forest = RandomForestClassifier(50, random_state=0)
+    forest = RandomForestClassifier(20, random_state=0)
     moved = fitted(mean(recall, of="classes"), (), forest)
     plain = clone(forest).fit(X[TRAIN], Y[TRAIN]).predict(X[TEST])
     assert on_test(mean(recall, of="classes"), moved) > of_test(mean(recall, of="classes"), plain)
@@ -205,8 +217,6 @@ def test_churn_against_a_deployed_model_of_several_classes():
     before = of_test(churn("deployed"), PLAIN)
     clf = fitted(None, churn("deployed") <= 0.02, by="deployed")
     assert on_test(churn("deployed"), clf, attributes=PEOPLE[TEST]) <= 0.025 < before
-    features_only = fitted(None, churn("deployed") <= 0.03)
-    assert on_test(churn("deployed"), features_only) <= before + 0.005
 
 
 def test_objectives():
@@ -266,7 +276,7 @@ def test_prefit():
     assert on_test(each(recall, of="classes"), clf) >= 0.65
 
 
-@pytest.mark.parametrize("estimator", [ConstrainedThreshold, ConstrainedReduction])
+@pytest.mark.parametrize("estimator", first(1, [ConstrainedThreshold, ConstrainedReduction]))
 def test_a_class_of_one_site(estimator):
     """Grouped folds never train on it where they test it: it is decided all the same."""
     site = np.where(Y[TRAIN] == "melanoma", 5, np.arange(N) % 5)
@@ -323,6 +333,9 @@ def test_unlabeled_extra_rows():
 
 
 @pytest.mark.parametrize(("goals", "more", "message"), [
+    (FLOOR, {"other_decisions": "review"}, "must be a list of decisions"),
+    (recall(of="review") >= 0.1, {"other_decisions": ["review"]},
+     r"is no class.*positive_rate\(of='review'\)"),
     (recall() >= 0.8, {}, r"recall\(\) is the rate of one class, and there are 3"),
     (recall(of="melanom") >= 0.8, {}, r"'melanom' is not among .* Did you mean 'melanoma'"),
     (FLOOR, {"other_decisions": ["benign"]}, "'benign', which is one of the classes"),
@@ -331,11 +344,10 @@ def test_unlabeled_extra_rows():
     (positive_rate(of="review") <= 0.1, {}, "'review' is not among the classes"),
     (cost({"benign": 1.0, "carcinoma": 1.0}) <= 0.4, {}, "no costs of the decision 'melanoma'"),
 ])  # fmt: skip
-def test_wrong_input(goals, more, message):
-    clf = fitted(None, FLOOR)
-    before = clf.predict(X[TEST])
+def test_wrong_input(floors, goals, more, message):
+    clf, before = copy.deepcopy(floors), floors.predict(X[TEST])
     clf.set_params(constraints=goals, **more)
-    refuses(message, clf.fit, X[TRAIN], Y[TRAIN])
+    refuses(message, clf.fit, X[TRAIN], Y[TRAIN], error=(TypeError, ValueError))
     clf.set_params(constraints=FLOOR, other_decisions=())
     np.testing.assert_array_equal(clf.predict(X[TEST]), before)
 
@@ -347,11 +359,6 @@ def test_other_decisions_that_an_array_of_the_labels_cannot_hold(dtype, other):
     y = np.searchsorted(NAMES, Y)[TRAIN].astype(dtype)
     clf = ConstrainedThreshold(GaussianNB(), None, [], other_decisions=[other])
     refuses("give all decisions one type", clf.fit, X[TRAIN], y)
-
-
-def test_a_decision_that_is_no_class_is_never_right():
-    with pytest.raises(ValueError, match=r"is no class.*positive_rate\(of='review'\)"):
-        fitted(None, recall(of="review") >= 0.1, other_decisions=["review"])
 
 
 def test_a_class_without_rows_is_still_decided():
@@ -377,7 +384,7 @@ def test_models_of_folds_that_differ_much_are_told():
     assert told == far
 
 
-@pytest.mark.parametrize("floor", [0.14, 0.16, 0.18, 0.2])
+@pytest.mark.parametrize("floor", first(1, [0.14, 0.2]))
 def test_goals_that_probabilities_do_not_expect_are_met_as_measured(floor):
     """Twenty classes of fifty rows each, whose probabilities are overconfident."""
     X, y = make_classification(
@@ -407,13 +414,12 @@ def test_several_goals_that_bind_share_the_risk():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("n_classes", "n"), [(3, 600), (10, 2000)])
-def test_levels_are_kept_on_new_rows(n_classes, n):
+def test_levels_are_kept_on_new_rows():
     """Level .9 of floors within reach, 24 populations' rows each.
 
     If the level were .85 exactly, fewer than 17 of 24 would be kept in one of 50 runs.
     """
-    n_kept = n_fits = 0
+    n_classes, n, n_kept, n_fits = 3, 600, 0, 0
     shares = np.geomspace(1, 5, n_classes)
     for seed in range(24):
         X, y = make_classification(
@@ -445,16 +451,6 @@ def test_selectors_estimate_groups_that_are_unknown():
     assert on_test(error_rate(), clf) < 0.25
 
 
-def test_all_attributes_can_be_listed():
-    assert "costs_" in dir(fitted(None, FLOOR))
-    assert fitted(None, FLOOR)._repr_html_()
-
-
-def test_other_decisions_must_be_a_list():
-    with pytest.raises(TypeError, match="must be a list of decisions"):
-        fitted(None, FLOOR, other_decisions="review")
-
-
 @pytest.mark.thorough
 def test_goals_that_are_not_met_together():
     """Each proposed relaxation was tried: with it, the fit succeeds."""
@@ -477,14 +473,13 @@ def test_goals_that_are_not_met_together():
     assert not error.value.closest_.feasible_
 
 
-@pytest.mark.parametrize("seed", first(1, [8, 39, 43]))
-def test_probabilities_are_not_believed_against_rates_of_a_rare_class(seed):
+def test_probabilities_are_not_believed_against_rates_of_a_rare_class():
     """Of boosted trees they expect twice the recall of 50 rows: the floor holds on new rows."""
     levels = import_module("benchmarks.levels")
     cell = next(
         cell for cell in levels.CELLS if (cell.goals, cell.learner) == ("floors", "boosted")
     )
-    fit = levels.one(cell, levels.bounds_of(cell), seed)
+    fit = levels.one(cell, levels.bounds_of(cell), seed=8)
     assert fit["kept"] == 1
 
 
@@ -578,32 +573,12 @@ def test_reports_of_new_rows_cards_and_displays():
     assert found["of"].tolist() == NAMES.tolist()
 
 
-@pytest.mark.thorough
-def test_grid_search_pickle_and_clone():
-    search = GridSearchCV(
-        ConstrainedThreshold(LogisticRegression(max_iter=1000), None, FLOOR, cv=3),
-        {"estimator__C": [0.01, 1.0]},
-        scoring=RateScorer(error_rate(), FLOOR),
-        cv=2,
-    ).fit(X[TRAIN], Y[TRAIN])
-    best = search.best_estimator_
-    restored = pickle.loads(pickle.dumps(best))
-    np.testing.assert_array_equal(restored.predict(X[TEST]), best.predict(X[TEST]))
-    pd.testing.assert_frame_equal(restored.costs_, best.costs_)
-    assert not hasattr(clone(best), "costs_")
-
-
 def test_a_refit_forgets_groups():
     clf = fitted(None, difference(positive_rate, by="sex", of="classes") <= 0.1)
     assert hasattr(clf, "group_estimator_")
     clf.set_params(constraints=FLOOR).fit(X[TRAIN], Y[TRAIN])
     assert not hasattr(clf, "group_estimator_")
     assert clf.costs_.index.tolist() == NAMES.tolist()
-
-
-def test_classifiers_of_two_classes_name_the_one_of_several():
-    with pytest.raises(ValueError, match=r"Only binary.*3 classes.*use ConstrainedThreshold"):
-        RampClassifier().fit(X[TRAIN], Y[TRAIN])
 
 
 # --- two classes are the special case -----------------------------------------------------------
@@ -628,7 +603,7 @@ def test_two_classes_by_costs_are_two_classes_by_thresholds(constraints, level):
 
     At a level the designs differ: prices aim inside, a threshold is tested.
     """
-    for seed in range(5):
+    for seed in range(3):
         data, score = two_classes(seed)
         goals = Declared.read(error_rate(), constraints).bind(data)
         exact = Criterion.of(goals, level, 0.5).best_rule(score[goals.measured.rows])
@@ -710,12 +685,6 @@ def test_selectors_are_learners_of_costs(selector):
     y = (Y == "melanoma").astype(int)
     with pytest.raises(ValueError, match="learns costs of several decisions, and there are two"):
         ConstrainedReduction(selector).fit(X[TRAIN], y[TRAIN])
-
-
-def test_nothing_warns_needlessly():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fitted(None, FLOOR)
 
 
 def test_a_level_that_costs_much_is_told():

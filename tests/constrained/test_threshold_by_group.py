@@ -6,13 +6,11 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, ShuffleSplit, TimeSeriesSplit
+from sklearn.model_selection import ShuffleSplit, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.fixes import parse_version
 
 from skbandit.constrained import ConstrainedThreshold, constraint_report
 from skbandit.exceptions import InfeasibleConstraintsError
@@ -137,18 +135,6 @@ def test_each_row_is_judged_by_the_threshold_of_its_group(pos_label):
     assert not hasattr(clone(clf), "thresholds_")
 
 
-def test_skops_needs_to_trust_this_package_only():
-    io = pytest.importorskip("skops.io", reason="skops is not installed")
-    clf = fit(by=["sex", "old"], attributes=AGED, constraints=recall() >= 0.8)
-    saved = io.dumps(clf)
-    trusted = io.get_untrusted_types(data=saved)
-    assert all(one.startswith("skbandit.") for one in trusted)
-    again = io.loads(saved, trusted=trusted)
-    pd.testing.assert_series_equal(again.thresholds_, clf.thresholds_)
-    expected = clf.predict(X, attributes=AGED)
-    np.testing.assert_array_equal(again.predict(X, attributes=AGED), expected)
-
-
 def test_columns_of_X_and_combinations_of_columns():
     table = NAMED.assign(sex=(ATTRIBUTES["sex"] == "F").astype(int))
     clf = fit(rows=table, attributes=None)
@@ -177,30 +163,6 @@ def test_reports_on_any_rows():
     there = with_extra.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
     found = with_extra.constraint_report_["value"][0]
     assert found == pytest.approx(there[Y_EXTRA == 1].mean())
-
-
-def test_routed_through_searches(routing):
-    clf = ConstrainedThreshold(RATE, None, PARITY, by="sex", cv=3)
-    search = GridSearchCV(clf, {"estimator__C": [0.01, 1.0]}, cv=2, error_score="raise")
-    best = search.fit(X, Y, attributes=ATTRIBUTES).best_estimator_
-    assert best.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA).shape == (len(X_EXTRA),)
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(
-    parse_version(sklearn.__version__) < parse_version("1.7"),
-    reason="a search of scikit-learn 1.6 routes nothing to the score of a Pipeline",
-)
-def test_routed_through_searches_and_pipelines(routing):
-    clf = ConstrainedThreshold(RATE, None, PARITY, by="sex", cv=3)
-    search = GridSearchCV(make_pipeline(StandardScaler(), clf), {
-        "constrainedthreshold__estimator__C": [0.01, 1.0]
-    }, cv=2, error_score="raise")  # fmt: skip
-    search.fit(X, Y, attributes=ATTRIBUTES)
-    best = search.best_estimator_  # a search's own predict takes no attributes
-    answers = best.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
-    rows = best[0].transform(X_EXTRA)
-    np.testing.assert_array_equal(answers, best[-1].predict(rows, attributes=ATTRIBUTES_EXTRA))
 
 
 # --- what may go wrong ---------------------------------------------------------------------

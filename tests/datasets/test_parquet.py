@@ -151,16 +151,6 @@ def test_refused_at_the_call(tmp_path, options, error, message):
         read_parquet_log(told.pop("source"), told.pop("features"), **told)
 
 
-def test_a_folder_without_files(tmp_path):
-    refuses("is a folder without files", read_parquet_log, tmp_path, FEATURES)
-
-
-def test_no_parquet_at_all(tmp_path):
-    (tmp_path / "log.parquet").write_bytes(b"PAR1 not at all")
-    with pytest.raises((OSError, ValueError), match=r"log\.parquet"):
-        list(read_parquet_log(tmp_path / "log.parquet", FEATURES))
-
-
 def test_an_index_of_pandas_is_a_column(tmp_path):
     frame = pd.concat([LOG.X, LOG.y], axis=1)
     frame.set_index("x0").to_parquet(tmp_path / "log.parquet")

@@ -143,7 +143,7 @@ DEMANDS = {
 }
 
 
-@pytest.mark.parametrize("seed", first(1, range(8)))
+@pytest.mark.parametrize("seed", first(1, range(3)))
 @pytest.mark.parametrize("demand", DEMANDS)
 def test_shifted_threshold_meets_hard_training_constraints(demand, seed):
     data, y = make_classification(90, 5, n_informative=2, flip_y=0.2, random_state=seed)
@@ -208,7 +208,7 @@ def test_a_score_of_exactly_zero_is_the_first_class(pos_label):
 @pytest.mark.parametrize(
     ("objective", "constraints"),
     first(
-        6,
+        3,
         [
             (None, []),
             (accuracy(), recall() >= 0.8),
