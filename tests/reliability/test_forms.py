@@ -23,20 +23,19 @@ from tests.worlds import ips, refuses, snips
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 CALLS = {call.name: call for call in public_calls.CALLS + wider_calls.CALLS}
-OF_X = [name for name, call in CALLS.items() if "X" in call.inputs]
-OF_WEIGHTS = [name for name, call in CALLS.items() if "sample_weight" in call.inputs]
-LABELED = ["ramp", "threshold", "rate_scorer", "path", "path_measured", "report_of_classifier"]
-# Not path: its figures count rows, of which some lie on the threshold, to rounding.
-TAKES_SPARSE = [
-    "ramp",
-    "ramp_predicts",
-    "threshold",
-    "regression",
-    "set_select",
-    "popularity",
-    "path_measured",
-    "report_of_classifier",
+# Whose tables are read as those of another call.
+READ_ALIKE = {
+    "ramp_predicts", "path", "path_measured", "report_of_classifier", "policy_continues",
+    "policy_selects", "replay_score", "shares_of_replay", "curves_of_replay", "selector_predicts",
+}  # fmt: skip
+OF_X = [name for name, call in CALLS.items() if "X" in call.inputs and name not in READ_ALIKE]
+OF_WEIGHTS = [
+    name
+    for name, call in CALLS.items()
+    if "sample_weight" in call.inputs and name not in READ_ALIKE
 ]
+LABELED = ["ramp", "threshold", "rate_scorer"]
+TAKES_SPARSE = ["ramp", "threshold", "regression", "set_select", "popularity"]
 random_seeds = st.integers(0, 2**32 - 1)
 
 
@@ -86,7 +85,7 @@ def test_sparse_tables(name, seed, form):
 @given(seed=random_seeds, form=st.sampled_from(list(COLUMNS)))
 def test_labels_of_any_form(name, seed, form):
     y = np.where(np.random.default_rng(seed).random(60) < 0.1, 1 - LABEL, LABEL)
-    if form == "objects" and name in ("ramp", "threshold", "path"):  # as scikit-learn's classifiers
+    if form == "objects" and name in ("ramp", "threshold"):  # as scikit-learn's classifiers
         refuses("Unknown label type", CALLS[name], y=COLUMNS[form](y))
         return
     assert_same(CALLS[name](y=COLUMNS[form](y)), CALLS[name](y=y), form)
