@@ -85,10 +85,7 @@ def interrupt_all_along(estimator, work, n, done=None):
 
 @pytest.mark.parametrize(
     ("name", "begun"),
-    first(
-        1,
-        [("policy", True), ("policy", False), *((name, True) for name in FITS if name != "policy")],
-    ),
+    first(1, [(name, name != "full_policy") for name in sorted(FITS, key="policy".__ne__)]),
 )
 def test_fit(name, begun):
     fit = FITS[name]
