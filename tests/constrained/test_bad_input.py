@@ -285,10 +285,7 @@ def test_parameters_of_the_ramp(parameters):
     first(
         3,
         [
-            (
-                {"solver": "GUROBI"},
-                r"cvxpy finds no solver 'GUROBI'.*installed are.*CLARABEL.*pip inst",
-            ),
+            ({"solver": "GUROBI"}, r"cvxpy finds no solver 'GUROBI'.*installed"),
             ({"solver": "NOPE"}, "cvxpy finds no solver 'NOPE'"),
             ({"solver": "CLARABEL", "nope": 1}, "solver CLARABEL failed: .*nope"),
             ({"solver": "SCS", "nope": 1}, "solver SCS failed: .*nope"),

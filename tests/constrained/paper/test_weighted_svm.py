@@ -222,32 +222,6 @@ def test_a_known_ceiling_ends_the_search():
     assert solve_svm(svm, 1e-4, ceiling=0.0).epochs == 0
 
 
-def test_layout_changes_nothing():
-    svm = random_svm(2)
-    X = np.where(np.abs(svm.design.X.toarray()) > 0.7, svm.design.X.toarray(), 0.0)
-    sparse = csr_array(X)
-    halves = csr_array(
-        (np.repeat(sparse.data / 2, 2), np.repeat(sparse.indices, 2), 2 * sparse.indptr),
-        shape=X.shape,
-    )
-    given = halves.data.copy()
-    coefs = []
-    for layout in (X, np.asfortranarray(X), X[::-1][::-1], sparse, halves):
-        found = solve_svm(WeightedSVM(Design.of(layout), svm.p, svm.q, svm.alpha), 1e-12)
-        coefs.append(found.coef)
-    np.testing.assert_allclose(coefs, np.tile(coefs[0], (5, 1)), atol=2e-5)
-    assert halves.nnz == 2 * sparse.nnz
-    np.testing.assert_array_equal(halves.data, given)
-
-
-def test_read_only_input():
-    svm = random_svm(2)
-    X = svm.design.X.toarray()
-    for array in (X, svm.p, svm.q):
-        array.flags.writeable = False
-    assert solve_svm(WeightedSVM(Design.of(X), svm.p, svm.q, svm.alpha), 1e-6).epochs > 0
-
-
 def test_without_features_the_intercept_decides():
     """Costs of both answers: the optimum is at one of the kinks b = -1/2, 1/2."""
     p, q = np.array([0.2, 0.1, 0.0]), np.array([0.0, 0.3, 0.3])
