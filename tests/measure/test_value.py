@@ -297,27 +297,6 @@ def test_kinds_of_arrays(convert):
     assert f1().value(y, predicted, sample_weight=weight) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("frame", [dict, pd.DataFrame, pl.DataFrame])
-def test_kinds_of_attributes(frame):
-    assert recall("g == 'b'").value(Y, P, frame(GROUPS)) == 0.5
-    shuffled = pd.DataFrame(GROUPS, index=range(9, 0, -1))
-    assert recall("g == 'b'").value(Y, P, shuffled) == 0.5
-
-
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        ([1, -1, 1, 1], "sample_weight must not be negative: row 1 has -1"),
-        ([1, 1], "sample_weight has 2 entries for 4 rows"),
-        ([1, np.nan, 1, 1], "sample_weight contains NaN"),
-        ([0, 0, 0, 0], "sample_weight must not be zero for every row"),
-        ([[1], [1], [1], [1]], "sample_weight must be 1D"),
-    ],
-)
-def test_wrong_row_weights(weight, message):
-    refuses(message, recall().value, [0, 1, 1, 1], [0, 1, 1, 0], sample_weight=weight)
-
-
 def test_rows_of_weight_zero_are_absent():
     assert recall().value([1, 1, 1], [1, 0, 1], sample_weight=[1, 0, 2]) == 1
     with pytest.warns(UndefinedMetricWarning, match="every row has weight 0"):

@@ -86,11 +86,6 @@ def test_parameters_of_an_instance_are_those_of_the_classifier():
     assert copied.solver is not clf.solver
 
 
-def test_an_invalid_parameter_of_the_solver_is_refused():
-    with pytest.raises(ValueError, match="max_iter=0 must be at least 1"):
-        classifier(SmoothedNewtonSolver()).set_params(solver__max_iter=0)
-
-
 def test_a_solver_of_ones_own():
     clf = classifier(Borrowed())
     expected = classifier("smoothed_newton").fit(X, y)
@@ -99,16 +94,6 @@ def test_a_solver_of_ones_own():
     assert copied.solver_ == "borrowed"
     assert copied.solver.n_solved > 0
     assert clf.solver.n_solved == 0
-
-
-def test_options_beside_an_instance_are_refused():
-    clf = classifier(SmoothedNewtonSolver(), solver_options={"max_iter": 3})
-    refuses("cannot be combined with an instance", clf.fit, X, y)
-
-
-def test_a_class_is_refused():
-    with pytest.raises(TypeError, match=r"pass SmoothedNewtonSolver\(\.\.\.\)"):
-        classifier(SmoothedNewtonSolver).fit(X, y)
 
 
 @pytest.mark.parametrize("solver", ["nonesuch", 3, None])
