@@ -7,7 +7,7 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC
 
 from skbandit.constrained.paper._cutting_plane import Design, WeightedSVM, ascend, solve_svm
 from skbandit.constrained.solvers import ConvexProblem, CvxpySolver
@@ -49,17 +49,6 @@ def test_agrees_with_libsvm(seed):
     found = solve_svm(svm, 1e-12)
     np.testing.assert_allclose(found.coef, other.coef_[0] / 2, atol=1e-4)
     assert found.intercept == pytest.approx(other.intercept_[0] / 2, abs=1e-4)
-
-
-@pytest.mark.parametrize("seed", first(1, range(4)))
-def test_agrees_with_liblinear(seed):
-    svm = random_svm(seed, both=0.0, fit_intercept=False)
-    X, y = svm.design.X.toarray(), np.where(svm.q > 0, 1, -1)
-    other = LinearSVC(loss="hinge", C=1.0, fit_intercept=False, tol=1e-10, max_iter=10**6)
-    other.fit(X, y, sample_weight=2 * (svm.p + svm.q) / svm.alpha)
-    found = solve_svm(svm, 1e-12)
-    np.testing.assert_allclose(found.coef, other.coef_[0] / 2, atol=1e-5)
-    assert found.intercept == 0.0
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
