@@ -315,7 +315,7 @@ COMBINED = {
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("name", "n"), zip(COMBINED, cycle([100, 400, 2000]), strict=False))
+@pytest.mark.parametrize(("name", "n"), [*zip(COMBINED, cycle([100, 400, 2000]), strict=False)])
 def test_combined_rates_are_covered_at_their_level_and_no_more(name, n):
     """n rows, about half of them in a group: from .93 to .97 at .95, give or take the noise.
 
