@@ -363,9 +363,12 @@ def test_impossible_demands_name_what_is_missed_and_keep_the_closest_model():
     assert report["value"].tolist()[:2] == pytest.approx([share, 1 - share])
     assert closest.constraint_report(X, Y)["value"].tolist() == report["value"].tolist()
     assert closest.get_params()["constraints"] is IMPOSSIBLE
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is InfeasibleConstraintsError and str(again) == str(error)
+    np.testing.assert_array_equal(again.closest_.predict(X), closest.predict(X))
 
 
-@pytest.mark.parametrize("seed", first(1, range(12)))
+@pytest.mark.parametrize("seed", first(1, range(5)))
 def test_what_a_linear_rule_meets_is_not_called_impossible(seed):
     data, y = make_classification(
         120, 4, n_informative=3, n_redundant=1, flip_y=0.15, random_state=seed
@@ -378,15 +381,6 @@ def test_what_a_linear_rule_meets_is_not_called_impossible(seed):
         goals = [found, other <= other.value(y, rule) + 0.04]
         clf = RampClassifier(constraints=goals, alpha=1e-3)
         assert clf.fit(data, y).feasible_
-
-
-def test_infeasible_error_pickles():
-    clf = clone(QUICK).set_params(constraints=IMPOSSIBLE)
-    with pytest.raises(InfeasibleConstraintsError) as caught:
-        clf.fit(X, Y)
-    again = pickle.loads(pickle.dumps(caught.value))
-    assert type(again) is InfeasibleConstraintsError and str(again) == str(caught.value)
-    np.testing.assert_array_equal(again.closest_.predict(X), caught.value.closest_.predict(X))
 
 
 @pytest.mark.parametrize(
