@@ -18,14 +18,10 @@ from sklearn.utils import estimator_html_repr
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.rates import churn, difference, f1, recall
-from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, X, Y
+from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, PEOPLE, PEOPLE_EXTRA, X, Y
 
 RATE = LogisticRegression()
 WEIGHT = np.random.default_rng(3).integers(0, 4, len(Y)).astype(float)
-PEOPLE, PEOPLE_EXTRA = (
-    pd.DataFrame(rows, columns=list("abcd"), index=table.index).join(table[["sex", "age"]])
-    for rows, table in ((X, ATTRIBUTES), (X_EXTRA, ATTRIBUTES_EXTRA))
-)
 
 
 def fit(constraints=(), estimator=RATE, objective=None, y=Y, rows=X, metadata=None, **parameters):

@@ -27,7 +27,8 @@ from skbandit.rates import (
 from tests.people import (
     ATTRIBUTES,
     ATTRIBUTES_EXTRA,
-    X_EXTRA,
+    PEOPLE,
+    PEOPLE_EXTRA,
     Y_EXTRA,
     X,
     Y,
@@ -37,10 +38,6 @@ from tests.people import (
 
 # --- pipelines and searches ----------------------------------------------------------------
 
-PEOPLE, PEOPLE_EXTRA = (
-    pd.DataFrame(rows, columns=list("abcd"), index=table.index).join(table[["sex", "age"]])
-    for rows, table in ((X, ATTRIBUTES), (X_EXTRA, ATTRIBUTES_EXTRA))
-)
 METADATA = {
     "attributes": ATTRIBUTES,
     "X_extra": PEOPLE_EXTRA,

@@ -96,8 +96,14 @@ OFTEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("goal", first(1, list(GOALS)[::-1]))
-@pytest.mark.parametrize("shape", first(len(OFTEN), sorted(SHAPES, key=lambda s: s not in OFTEN)))
+@pytest.mark.parametrize(
+    ("shape", "goal"),
+    first(
+        len(OFTEN),
+        [(shape, "parity") for shape in sorted(SHAPES, key=lambda shape: shape not in OFTEN)]
+        + [(shape, goal) for shape in OFTEN for goal in ("recall", "none")],
+    ),
+)
 def test_a_shape(shape, goal):
     rows, y, table = SHAPES[shape]()
     groups = np.arange(300) if shape == "rows many times" else None

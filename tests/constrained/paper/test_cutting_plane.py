@@ -96,7 +96,7 @@ def record(monkeypatch):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("penalty", [np.inf, 0.3])
 @pytest.mark.parametrize("m", first(2, [1, 5, 0, 2]))
-@pytest.mark.parametrize("seed", first(1, range(3)))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_agrees_with_cvxpy(seed, m, penalty, fit_intercept):
     problem = random_problem(seed, n=60, m=m, slack=0.02, fit_intercept=fit_intercept)
     found, best = solve(problem, penalty), exact(problem, penalty)
@@ -121,7 +121,7 @@ def test_rows_that_cost_something_whatever_the_answer():
 
 @pytest.mark.parametrize("tol", first(2, [1e-2, 1e-7, 0.1, 1e-4]))
 @pytest.mark.parametrize("penalty", [np.inf, 0.3])
-@pytest.mark.parametrize("seed", first(1, range(3)))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_what_is_returned_is_certified_and_feasible_at_any_accuracy(seed, penalty, tol):
     problem = random_problem(seed, m=3, slack=0.01)
     found, best = solve(problem, penalty, tol), exact(problem, penalty)
@@ -137,7 +137,7 @@ def test_what_is_returned_is_certified_and_feasible_at_any_accuracy(seed, penalt
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.05, 0.5, 50.0])
-@pytest.mark.parametrize("seed", first(1, range(3)))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_the_price_caps_the_multipliers(seed, penalty):
     problem = random_problem(seed, slack=-0.05)
     found = solve(problem, penalty, 1e-10)
@@ -153,7 +153,7 @@ def test_the_price_caps_the_multipliers(seed, penalty):
 
 @pytest.mark.parametrize("penalty", [np.inf, 0.3])
 @pytest.mark.parametrize("m", [1, 3])
-@pytest.mark.parametrize("seed", first(1, range(3)))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_every_cut_is_above_the_dual_function(record, seed, m, penalty):
     """From the first, rough ones on, everywhere: also outside V."""
     problem = random_problem(seed, m=m, slack=0.02)
@@ -167,7 +167,7 @@ def test_every_cut_is_above_the_dual_function(record, seed, m, penalty):
 
 
 @pytest.mark.parametrize("m", [1, 2, 4])
-@pytest.mark.parametrize("seed", first(1, range(3)))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_the_bounds_close_in_on_the_optimum(record, seed, m):
     problem = random_problem(seed, m=m, slack=0.02)
     best = exact(problem)
