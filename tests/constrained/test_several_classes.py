@@ -192,6 +192,11 @@ def test_equal_rates_of_groups(name):
     assert clf.costs_.index.names == ["sex", "label"]
     assert clf.costs_.shape == (6, 3)
     assert clf.feasible_
+    if not given:  # a refit forgets groups
+        assert hasattr(clf, "group_estimator_")
+        clf.set_params(constraints=FLOOR).fit(X[TRAIN], Y[TRAIN])
+        assert not hasattr(clf, "group_estimator_")
+        assert clf.costs_.index.tolist() == NAMES.tolist()
 
 
 @pytest.mark.thorough
@@ -281,15 +286,14 @@ def test_a_class_of_one_site(estimator):
     """Grouped folds never train on it where they test it: it is decided all the same."""
     site = np.where(Y[TRAIN] == "melanoma", 5, np.arange(N) % 5)
     told = "cv leaves fold . no row of class 'melanoma' to train on"
-    for objective, goal in ((None, FLOOR), (None, recall(of="melanoma") >= 0.6)):
-        clf = estimator(clone(LOGISTIC), objective, goal, cv=GroupKFold(6))
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            clf.fit(X[TRAIN], Y[TRAIN], groups=site)
-        assert any(re.search(told, str(warning.message)) for warning in said)
-        assert not any(issubclass(warning.category, RuntimeWarning) for warning in said)
-        usual = of_test(recall(of="melanoma"), PLAIN)
-        assert on_test(recall(of="melanoma"), clf) > usual - 0.1
+    clf = estimator(clone(LOGISTIC), None, FLOOR, cv=GroupKFold(6))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        clf.fit(X[TRAIN], Y[TRAIN], groups=site)
+    assert any(re.search(told, str(warning.message)) for warning in said)
+    assert not any(issubclass(warning.category, RuntimeWarning) for warning in said)
+    usual = of_test(recall(of="melanoma"), PLAIN)
+    assert on_test(recall(of="melanoma"), clf) > usual - 0.1
     assert clf.confidence_level_ == 0.5  # of one group, nothing is known beyond it
 
 
@@ -400,7 +404,7 @@ def test_goals_that_probabilities_do_not_expect_are_met_as_measured(floor):
 def test_several_goals_that_bind_share_the_risk():
     """Each limit is inside alone; the multipliers rise until the risks together are small."""
     n_refused = 0
-    for seed in range(8):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         code = rng.choice(3, 2000, p=[0.7, 0.18, 0.12])
         means = np.array([[3, 1, 1, 45], [4.5, 1.5, 3, 65], [5, 3, 1, 55]])[code]
@@ -483,8 +487,9 @@ def test_probabilities_are_not_believed_against_rates_of_a_rare_class():
     assert fit["kept"] == 1
 
 
-@pytest.mark.parametrize("objective", [precision(of="melanoma"), f1(of="melanoma")])
-@pytest.mark.parametrize("level", [0.5, 0.9])
+@pytest.mark.parametrize(
+    ("objective", "level"), [(precision(of="melanoma"), 0.9), (f1(of="melanoma"), 0.5)]
+)
 def test_what_a_ratio_leaves_open_is_decided_by_the_error_rate(objective, level):
     """Also of rounds that make it linear at other decisions: no class takes all other rows."""
     clf = fitted(objective, recall(of="melanoma") >= 0.3, confidence_level=level)
@@ -495,7 +500,7 @@ def test_what_a_ratio_leaves_open_is_decided_by_the_error_rate(objective, level)
     )
 
 
-@pytest.mark.parametrize("level", first(1, [0.9, 0.5]))
+@pytest.mark.parametrize("level", first(0, [0.9, 0.5]))
 def test_goals_of_several_groups_are_relaxed_as_wholes(level):
     """No group's bound is enough alone; proposals are tried without the margin of a level."""
     rng = np.random.default_rng(1)
@@ -573,14 +578,6 @@ def test_reports_of_new_rows_cards_and_displays():
     assert found["of"].tolist() == NAMES.tolist()
 
 
-def test_a_refit_forgets_groups():
-    clf = fitted(None, difference(positive_rate, by="sex", of="classes") <= 0.1)
-    assert hasattr(clf, "group_estimator_")
-    clf.set_params(constraints=FLOOR).fit(X[TRAIN], Y[TRAIN])
-    assert not hasattr(clf, "group_estimator_")
-    assert clf.costs_.index.tolist() == NAMES.tolist()
-
-
 # --- two classes are the special case -----------------------------------------------------------
 
 
@@ -603,7 +600,7 @@ def test_two_classes_by_costs_are_two_classes_by_thresholds(constraints, level):
 
     At a level the designs differ: prices aim inside, a threshold is tested.
     """
-    for seed in range(3):
+    for seed in range(2):
         data, score = two_classes(seed)
         goals = Declared.read(error_rate(), constraints).bind(data)
         exact = Criterion.of(goals, level, 0.5).best_rule(score[goals.measured.rows])
