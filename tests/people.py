@@ -23,6 +23,10 @@ FRAME = pd.DataFrame(
 X, Y, ATTRIBUTES = ALL_X[:120], ALL_Y[:120], FRAME[:120]
 X_EXTRA, Y_EXTRA, ATTRIBUTES_EXTRA = ALL_X[120:], ALL_Y[120:], FRAME[120:]
 EXTRA = {"X_extra": X_EXTRA, "y_extra": Y_EXTRA, "attributes_extra": ATTRIBUTES_EXTRA}
+PEOPLE, PEOPLE_EXTRA = (
+    pd.DataFrame(rows, columns=list("abcd"), index=table.index).join(table[["sex", "age"]])
+    for rows, table in ((X, ATTRIBUTES), (X_EXTRA, ATTRIBUTES_EXTRA))
+)
 
 
 def fit(

@@ -31,6 +31,7 @@ from skbandit.rates import (
     worst,
 )
 from tests.tiers import first
+from tests.worlds import refuses
 
 X, Y = make_classification(80, 4, n_informative=3, n_redundant=1, random_state=0)
 NAMED = pd.DataFrame(X, columns=list("abcd"))
@@ -90,8 +91,7 @@ def test_rows_without_a_label_belong_into_extra(missing):
     y = Y.astype(object)
     y[[7, 11]] = missing
     refused(ValueError, r"no label in 2 rows, row 7 .* as X_extra", given={"y": y})
-    with pytest.raises(ValueError, match="as X_extra"):
-        ConstrainedThreshold(LogisticRegression()).fit(X, y)
+    refuses("as X_extra", ConstrainedThreshold(LogisticRegression()).fit, X, y)
 
 
 # --- declarations that the data do not carry -----------------------------------------------
@@ -191,11 +191,6 @@ def test_what_is_no_constraint(constraints, message):
     refused(TypeError, message, constraints=constraints)
 
 
-def test_chained_comparison():
-    with pytest.raises(TypeError, match=r"rate >= low, rate <= high"):
-        ConstrainedRampClassifier(constraints=0.1 <= positive_rate() <= 0.3)
-
-
 # --- rows ----------------------------------------------------------------------------------
 
 
@@ -203,7 +198,10 @@ def test_chained_comparison():
     ("given", "message"),
     [
         ({"y": np.zeros(80, dtype=int)}, "one class only: 0"),
-        ({"y": np.arange(80) % 3}, "Only binary classification.*3 classes"),
+        (
+            {"y": np.arange(80) % 3},
+            "Only binary class.*3 classes.*use ConstrainedThreshold",
+        ),
         ({"y": np.arange(80) / 7}, "Unknown label type"),
         ({"y": np.column_stack([Y, Y])}, "1d array"),
         ({"y": None}, "y cannot be None|requires y"),
@@ -276,8 +274,7 @@ def test_parameters(parameters, message):
     ids=str,
 )
 def test_parameters_of_the_ramp(parameters):
-    with pytest.raises(ValueError, match=f"'{next(iter(parameters))}' parameter"):
-        RampClassifier(**parameters).fit(X, Y)
+    refuses(f"'{next(iter(parameters))}' parameter", RampClassifier(**parameters).fit, X, Y)
 
 
 # --- solvers -------------------------------------------------------------------------------
@@ -288,10 +285,7 @@ def test_parameters_of_the_ramp(parameters):
     first(
         3,
         [
-            (
-                {"solver": "GUROBI"},
-                r"cvxpy finds no solver 'GUROBI'.*installed are.*CLARABEL.*pip inst",
-            ),
+            ({"solver": "GUROBI"}, r"cvxpy finds no solver 'GUROBI'.*installed"),
             ({"solver": "NOPE"}, "cvxpy finds no solver 'NOPE'"),
             ({"solver": "CLARABEL", "nope": 1}, "solver CLARABEL failed: .*nope"),
             ({"solver": "SCS", "nope": 1}, "solver SCS failed: .*nope"),
@@ -318,8 +312,7 @@ def test_solver_without_a_solution(monkeypatch):
     clf.fit(X, Y)
     before = state(clf)
     monkeypatch.setattr(cvxpy.Problem, "solve", lambda *args, **options: None)
-    with pytest.raises(SolverError, match=r"ended with status .* and no solution"):
-        clf.fit(X, Y)
+    refuses(r"ended with status .* and no solution", clf.fit, X, Y, error=SolverError)
     assert_untouched(clf, before)
 
 
@@ -370,9 +363,12 @@ def test_impossible_demands_name_what_is_missed_and_keep_the_closest_model():
     assert report["value"].tolist()[:2] == pytest.approx([share, 1 - share])
     assert closest.constraint_report(X, Y)["value"].tolist() == report["value"].tolist()
     assert closest.get_params()["constraints"] is IMPOSSIBLE
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is InfeasibleConstraintsError and str(again) == str(error)
+    np.testing.assert_array_equal(again.closest_.predict(X), closest.predict(X))
 
 
-@pytest.mark.parametrize("seed", first(1, range(12)))
+@pytest.mark.parametrize("seed", first(1, range(5)))
 def test_what_a_linear_rule_meets_is_not_called_impossible(seed):
     data, y = make_classification(
         120, 4, n_informative=3, n_redundant=1, flip_y=0.15, random_state=seed
@@ -385,15 +381,6 @@ def test_what_a_linear_rule_meets_is_not_called_impossible(seed):
         goals = [found, other <= other.value(y, rule) + 0.04]
         clf = RampClassifier(constraints=goals, alpha=1e-3)
         assert clf.fit(data, y).feasible_
-
-
-def test_infeasible_error_pickles():
-    clf = clone(QUICK).set_params(constraints=IMPOSSIBLE)
-    with pytest.raises(InfeasibleConstraintsError) as caught:
-        clf.fit(X, Y)
-    again = pickle.loads(pickle.dumps(caught.value))
-    assert type(again) is InfeasibleConstraintsError and str(again) == str(caught.value)
-    np.testing.assert_array_equal(again.closest_.predict(X), caught.value.closest_.predict(X))
 
 
 @pytest.mark.parametrize(
@@ -418,6 +405,7 @@ def test_precision_of_no_answers_is_not_met(clf):
         clf.fit(X, noise, attributes={"negative": noise == 0})
 
 
+@pytest.mark.thorough
 def test_search_goes_on_past_impossible_demands():
     grid = {"constraints": [[recall() >= 0.5], IMPOSSIBLE]}
     clf = clone(QUICK)

@@ -18,14 +18,10 @@ from sklearn.utils import estimator_html_repr
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.rates import churn, difference, f1, recall
-from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, X, Y
+from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, PEOPLE, PEOPLE_EXTRA, X, Y
 
 RATE = LogisticRegression()
 WEIGHT = np.random.default_rng(3).integers(0, 4, len(Y)).astype(float)
-PEOPLE, PEOPLE_EXTRA = (
-    pd.DataFrame(rows, columns=list("abcd"), index=table.index).join(table[["sex", "age"]])
-    for rows, table in ((X, ATTRIBUTES), (X_EXTRA, ATTRIBUTES_EXTRA))
-)
 
 
 def fit(constraints=(), estimator=RATE, objective=None, y=Y, rows=X, metadata=None, **parameters):
@@ -95,16 +91,14 @@ def test_constrained_classifier_inside_gets_its_metadata(enabled):
     assert clf.feasible_ and clf.estimator_.constraint_report_["n_rows"][0] == 200
 
 
-@pytest.mark.parametrize("enabled", [False, True])
-def test_searches(enabled):
+def test_searches(routing):
     goals = [[recall() >= 0.8], [recall() >= 0.95]]
     grid = {"estimator__C": [0.01, 1.0], "constraints": goals}
-    with sklearn.config_context(enable_metadata_routing=enabled):
-        search = GridSearchCV(ConstrainedThreshold(RATE, cv=3), grid, cv=2, scoring="recall")
-        search.fit(X, Y, attributes=ATTRIBUTES)
-        assert search.best_params_["constraints"] == goals[1]
-        inside = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, cv=2)
-        assert fit([recall() >= 0.9], inside).n_features_in_ == 4
+    search = GridSearchCV(ConstrainedThreshold(RATE, cv=3), grid, cv=2, scoring="recall")
+    search.fit(X, Y, attributes=ATTRIBUTES)
+    assert search.best_params_["constraints"] == goals[1]
+    inside = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, cv=2)
+    assert fit([recall() >= 0.9], inside).n_features_in_ == 4
 
 
 def test_cross_validate_slices(routing):

@@ -127,6 +127,7 @@ def test_with_thresholds_by_group_it_is_what_another_fit_gains():
 THREE = np.where(Y == 1, "yes", np.where(X[:, 2] > 0.5, "maybe", "no"))
 
 
+@pytest.mark.thorough
 def test_several_classes_pay_about_what_another_fit_gains():
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(3000, 3))

@@ -27,7 +27,7 @@ def moderation(seed, n):
     return X, y, pd.DataFrame({"golden": golden, "deployed": deployed})
 
 
-@pytest.mark.parametrize("seed", first(1, range(4)))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_the_recipe(seed):
     """Constraints hold on rows that count once, and the final model is right on golden rows."""
     X, y, rows = moderation(seed, 1000)
@@ -50,11 +50,14 @@ def test_the_recipe(seed):
 
 @pytest.mark.parametrize(
     "model",
-    [
-        ConstrainedRampClassifier(),
-        ConstrainedReduction(LogisticRegression(), max_iter=2),
-        ConstrainedThreshold(LogisticRegression()),
-    ],
+    first(
+        1,
+        [
+            ConstrainedThreshold(LogisticRegression()),
+            ConstrainedReduction(LogisticRegression(), max_iter=2),
+            ConstrainedRampClassifier(),
+        ],
+    ),
     ids=lambda one: type(one).__name__,
 )
 def test_the_error_names_the_recipe(model):

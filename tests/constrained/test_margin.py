@@ -9,9 +9,6 @@ import pytest
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, RampClassifier
@@ -42,6 +39,7 @@ from skbandit.rates import (
 )
 from tests.problems import exact_limits
 from tests.tiers import first
+from tests.worlds import refuses, warns
 
 RNG = np.random.default_rng(11)
 N = 300
@@ -78,7 +76,7 @@ DECLARED = {
 }
 
 
-@pytest.mark.parametrize("name", first(4, DECLARED))
+@pytest.mark.parametrize("name", first(3, DECLARED))
 def test_best_threshold_equals_brute_force_over_intervals(name):
     objective, constraints = DECLARED[name]
     data, margin = data_of(), 0.1
@@ -154,8 +152,7 @@ def test_a_final_rule_that_misses_is_said_to(monkeypatch):
         constraints=[positive_rate() <= 0.6, recall() >= 0.5], confidence_level=0.9
     )
     told = r"feasible_ is False: .* violates some: positive_rate\(\) <= 0.6 is 1"
-    with pytest.warns(UserWarning, match=told):
-        clf.fit(X, Y)
+    warns(told, clf.fit, X, Y)
     assert not clf.feasible_ and clf.predict(X).all()
     report = clf.constraint_report_
     assert report["value"].tolist() == [1, 1] and report["satisfied"].tolist() == [True, True]
@@ -176,14 +173,6 @@ def test_a_missed_margin_is_told_with_the_bound_that_it_makes():
     assert needed[0] > 0.85 and needed[1] < 0.5
     for text, value in zip(told, needed, strict=True):
         assert text.endswith(f"becomes {value:.4g}")
-
-
-@IGNORED
-def test_off_is_the_default_and_changes_nothing(estimator):
-    assert estimator.confidence_level is None
-    one, two = clone(estimator).fit(X, Y), estimator.set_params(confidence_level=None).fit(X, Y)
-    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
-    pd.testing.assert_frame_equal(one.constraint_report_, two.constraint_report_)
 
 
 @IGNORED
@@ -217,18 +206,6 @@ def test_a_higher_level_leaves_more_room():
     assert recall().value(Y, sure.predict(X)) > recall().value(Y, plain.predict(X))
 
 
-@IGNORED
-@pytest.mark.parametrize("pos_label", first(1, [0, 1]))
-def test_either_class_may_be_positive(estimator, pos_label):
-    labels = np.where(Y == 1, pos_label, 1 - pos_label)
-    estimator.set_params(confidence_level=0.9, pos_label=pos_label)
-    row = estimator.fit(X, labels).constraint_report_.iloc[0]
-    plain = clone(estimator).set_params(pos_label=None).fit(X, Y).constraint_report_.iloc[0]
-    assert row["value"] == pytest.approx(plain["value"])
-    assert row["slack"] == pytest.approx(plain["slack"])
-    assert row["margin"] == pytest.approx(plain["margin"])
-
-
 @pytest.mark.parametrize("level", [0, 1, -1, 0.1, 0.49, 90, "a", float("nan")])
 def test_a_confidence_level_is_a_large_probability(estimator, level):
     with pytest.raises(ValueError, match=r"The 'confidence_level' parameter of \w+ must be"):
@@ -245,12 +222,6 @@ def test_the_error_of_a_level_is_the_decimal_meant(level, error):
 
 def test_the_error_of_a_level_is_never_zero():
     assert 0 < allowed_error(1 - 1e-14) < 1e-13
-
-
-def test_clone_and_repr(estimator):
-    estimator.set_params(confidence_level=0.95)
-    assert clone(estimator).confidence_level == 0.95
-    assert "confidence_level=0.95" in repr(estimator)
 
 
 @IGNORED
@@ -279,8 +250,7 @@ def test_what_is_memorized_does_not_count(level):
     goals = [recall() >= 0.7, false_positive_rate() <= 0.3]
     assert RampClassifier(constraints=goals).fit(noise, labels).score(noise, labels) == 1
     clf = ConstrainedRampClassifier(constraints=goals, confidence_level=level)
-    with pytest.raises(InfeasibleConstraintsError, match="missed by"):
-        clf.fit(noise, labels)
+    refuses("missed by", clf.fit, noise, labels, error=InfeasibleConstraintsError)
 
 
 def test_a_level_out_of_reach_names_the_rows_that_it_takes():
@@ -297,12 +267,6 @@ def test_a_level_out_of_reach_names_the_rows_that_it_takes():
 
 
 @IGNORED
-def test_no_randomness(estimator):
-    one, two = (clone(estimator).set_params(confidence_level=0.9).fit(X, Y) for _ in range(2))
-    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
-
-
-@IGNORED
 def test_groups_frames_and_extra_rows(estimator):
     goals = [each(recall, by="sex") >= 0.6, churn("deployed", on="extra") <= 0.45]
     estimator.set_params(objective=None, constraints=goals, confidence_level=0.8)
@@ -316,16 +280,3 @@ def test_groups_frames_and_extra_rows(estimator):
     assert report["satisfied"].all() and (report["margin"] > 0).all()
     assert report["n_rows"].iloc[-1] == 150
     assert (report["slack"] >= report["margin"] - RATE_TOL).all()
-
-
-@pytest.mark.thorough
-@IGNORED
-def test_grid_search_over_confidence_level(estimator):
-    step = type(estimator).__name__.lower()
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), estimator.set_params(constraints=recall() >= 0.8)),
-        {f"{step}__confidence_level": [None, 0.7]},
-        cv=2,
-        error_score="raise",
-    ).fit(X, Y)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -10,7 +10,7 @@ import sklearn
 from sklearn.base import clone
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
+from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import estimator_html_repr
@@ -21,16 +21,14 @@ from skbandit.rates import (
     churn,
     each,
     error_rate,
-    f1,
     false_positive_rate,
     recall,
 )
 from tests.people import (
-    ALL_X,
     ATTRIBUTES,
     ATTRIBUTES_EXTRA,
-    FRAME,
-    X_EXTRA,
+    PEOPLE,
+    PEOPLE_EXTRA,
     Y_EXTRA,
     X,
     Y,
@@ -40,10 +38,6 @@ from tests.people import (
 
 # --- pipelines and searches ----------------------------------------------------------------
 
-PEOPLE, PEOPLE_EXTRA = (
-    pd.DataFrame(rows, columns=list("abcd"), index=table.index).join(table[["sex", "age"]])
-    for rows, table in ((X, ATTRIBUTES), (X_EXTRA, ATTRIBUTES_EXTRA))
-)
 METADATA = {
     "attributes": ATTRIBUTES,
     "X_extra": PEOPLE_EXTRA,
@@ -91,43 +85,6 @@ def test_forgotten_transform_input_is_explained():
         pipeline(transform_input=()).fit(PEOPLE, Y, **METADATA)
 
 
-def test_pipeline_without_routing():
-    model = make_pipeline(encoder(), ConstrainedRampClassifier(constraints=PEOPLE_GOALS[0]))
-    model.fit(PEOPLE, Y, constrainedrampclassifier__attributes=ATTRIBUTES)
-    assert_same(model[-1], fit(PEOPLE_GOALS[0], rows=encoder().fit_transform(PEOPLE)))
-
-
-@pytest.mark.usefixtures("routing")
-def test_search_over_alpha_and_constraints_with_extra_of_as_many_rows():
-    """120 rows and 120 extra rows: bare, cross-validation would slice the extra ones too."""
-    seen = []
-
-    class Recorder(RampClassifier):
-        def fit(self, X, y, *, attributes, X_extra, attributes_extra):
-            seen.append((len(X), len(attributes), len(X_extra[0]), len(attributes_extra[0])))
-            return super().fit(
-                X, y, attributes=attributes, X_extra=X_extra, attributes_extra=attributes_extra
-            )
-
-    clf = Recorder(solver="newton")
-    model = Pipeline([("scale", StandardScaler()), ("clf", clf)], transform_input=["X_extra"])
-    extra = churn("deployed", on="extra")
-    grid = {
-        "clf__alpha": [1e-3, 0.1],
-        "clf__constraints": [[extra <= 0.1], [extra <= 0.4, recall("sex == 'F'") >= 0.9]],
-    }
-    search = GridSearchCV(model, grid, cv=2, error_score="raise")
-    search.fit(
-        X, Y, attributes=ATTRIBUTES, X_extra=(ALL_X[60:180],), attributes_extra=(FRAME[60:180],)
-    )
-    assert seen == [(60, 60, 120, 120)] * 8 + [(120, 120, 120, 120)]
-    assert search.best_params_["clf__constraints"] in grid["clf__constraints"]
-    assert search.best_estimator_[-1].feasible_
-    assert len(search.cv_results_["params"]) == 4
-    changed = np.mean(search.predict(ALL_X[60:180]) != FRAME["deployed"][60:180])
-    assert changed <= grid["clf__constraints"][1][0].bound
-
-
 @pytest.mark.usefixtures("routing")
 def test_cross_validate_slices_attributes_and_weights():
     weight = np.random.default_rng(2).integers(1, 3, 120)
@@ -148,31 +105,12 @@ def test_cross_validate_slices_attributes_and_weights():
         assert score == pytest.approx(model.score(X[rows], Y[rows], sample_weight=weight[rows]))
 
 
-def test_search_without_routing_over_constraints():
-    loose, strict = [recall() >= 0.5], [recall() >= 0.99]
-    search = GridSearchCV(
-        RampClassifier(false_positive_rate(), solver="newton"),
-        {"constraints": [loose, strict]}, scoring="recall", cv=3, error_score="raise",
-    ).fit(X, Y)  # fmt: skip
-    assert search.best_params_ == {"constraints": strict}
-    table = pd.DataFrame(search.cv_results_)
-    assert table["param_constraints"].tolist() == [loose, strict]
-    assert "recall() >= 0.99" in table["param_constraints"].to_string()
-
-
 @pytest.mark.usefixtures("routing")
 def test_attributes_as_dict_are_refused_in_cross_validation():
     clf = ConstrainedRampClassifier(constraints=recall("sex == 'F'") >= 0.5)
     whole = {"attributes": {"sex": ATTRIBUTES["sex"].to_numpy()}}
     with pytest.raises(ValueError, match="but not a dict: pass a DataFrame"):
         cross_validate(clf, X, Y, cv=2, params=whole, error_score="raise")
-
-
-def test_probabilities_and_scores_cross_validate():
-    clf = RampClassifier(f1(), recall() >= 0.8, solver="newton")
-    proba = cross_val_predict(clf, X, Y, cv=3, method="predict_proba")
-    answers = cross_val_predict(clf, X, Y, cv=3)
-    np.testing.assert_array_equal(answers, proba[:, 1] > 0.5)
 
 
 # --- copies and pictures -------------------------------------------------------------------
@@ -216,16 +154,6 @@ def test_reprs():
     for model in (DECLARED, make_pipeline(StandardScaler(), DECLARED)):
         html = estimator_html_repr(model)
         assert "RampClassifier" in html and "recall()" in html
-
-
-def test_parameters_can_be_set_and_nested():
-    model = make_pipeline(StandardScaler(), ConstrainedRampClassifier())
-    goal = recall() >= 0.8
-    model.set_params(constrainedrampclassifier__constraints=goal)
-    assert model.get_params()["constrainedrampclassifier__constraints"] is goal
-    assert model.fit(X, Y)[-1].constraint_report_["constraint"].tolist() == ["recall() >= 0.8"]
-    with pytest.raises(ValueError, match="Invalid parameter 'constraint'"):
-        ConstrainedRampClassifier().set_params(constraint=goal)
 
 
 def test_other_classifiers_take_no_harm():

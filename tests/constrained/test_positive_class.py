@@ -25,6 +25,7 @@ from skbandit.rates import (
     true_negative_rate,
 )
 from tests.tiers import first
+from tests.worlds import refuses, warns
 
 X, Y = make_classification(300, 4, flip_y=0.2, random_state=0)
 NAMES = np.array(["churned", "stayed"])  # the one that matters comes first in the alphabet
@@ -73,7 +74,7 @@ class Listed(ClassifierMixin, BaseEstimator):
 
 @pytest.mark.parametrize("labels", [(0, 1), (-1, 1), (False, True), (1, 2, 3)], ids=str)
 @pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
-@pytest.mark.parametrize("cv", [3, "prefit"])
+@pytest.mark.parametrize("cv", first(1, ["prefit", 3]))
 def test_classes_in_another_order(labels, method, cv):
     """Decisions, and what is reported of them, are those of the classifier in the usual order."""
     if len(labels) > 2 and method != "predict_proba":
@@ -101,14 +102,12 @@ def test_classes_in_another_order(labels, method, cv):
 def test_text_labels_need_pos_label_if_a_rate_depends_on_it(estimator, objective, constraints):
     clf = clone(estimator).set_params(objective=objective, constraints=constraints)
     told = r"depends on which class is positive, .* 'churned' and 'stayed': .* pos_label="
-    with pytest.raises(ValueError, match=told):
-        clf.fit(X, NAMES[Y], attributes=TABLE)
-    with pytest.raises(ValueError, match=r"labels 1 and 2: .* pos_label="):
-        clf.fit(X, Y + 1, attributes=TABLE)
+    refuses(told, clf.fit, X, NAMES[Y], attributes=TABLE)
+    refuses(r"labels 1 and 2: .* pos_label=", clf.fit, X, Y + 1, attributes=TABLE)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize(("objective", "constraints"), first(2, SYMMETRIC))
+@pytest.mark.parametrize(("objective", "constraints"), first(1, SYMMETRIC[::-1]))
 def test_symmetric_rates_need_none_and_name_no_class(estimator, objective, constraints):
     clf = clone(estimator).set_params(objective=objective, constraints=constraints)
     found = clf.fit(X, NAMES[Y], attributes=TABLE).constraint_report_
@@ -120,7 +119,7 @@ def test_symmetric_rates_need_none_and_name_no_class(estimator, objective, const
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("labels", first(2, [[0, 1], [-1, 1], [False, True], [0.0, 1.0]]))
+@pytest.mark.parametrize("labels", first(1, [[-1, 1], [0, 1], [False, True], [0.0, 1.0]]))
 def test_labels_that_speak_for_themselves(estimator, labels):
     clf = clone(estimator).set_params(constraints=recall() >= 0.8)
     clf.fit(X, np.array(labels)[Y])
@@ -128,7 +127,7 @@ def test_labels_that_speak_for_themselves(estimator, labels):
     np.testing.assert_array_equal(clf.predict(X) == 1, by_name.predict(X) == "stayed")
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", first(1, ESTIMATORS[1:]))
 def test_a_search_with_a_scorer_takes_the_estimators_pos_label(estimator):
     clf = clone(estimator).set_params(constraints=recall() >= 0.8, pos_label="churned")
     pipeline = make_pipeline(StandardScaler(), clf)
@@ -155,14 +154,9 @@ def test_a_blank_label_is_told(learner):
     y[:30] = ""
     with pytest.warns(UserWarning, match="y has the label '', which counts as a class: pass None"):
         learner(LogisticRegression()).fit(X, y)
-    with pytest.warns(UserWarning, match="y has the label '', which counts as a class: pass None"):
-        error_rate().value(y, y)
+    warns("y has the label '', which counts as a class: pass None", error_rate().value, y, y)
     y[:30] = "yes "
-    with pytest.warns(
-        UserWarning, match="y has the labels 'yes.*' and 'yes.*', which"
-    ):
+    alike = "y has the labels 'yes.*' and 'yes.*', which"
+    with pytest.warns(UserWarning, match=alike):
         learner(LogisticRegression()).fit(X, y)
-    with pytest.warns(
-        UserWarning, match="y has the labels 'yes.*' and 'yes.*', which"
-    ):
-        error_rate().value(y, y)
+    warns(alike, error_rate().value, y, y)

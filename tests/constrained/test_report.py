@@ -12,9 +12,6 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier, ConstrainedThreshold
 from skbandit.constrained import _mixins, _report
-from skbandit.constrained._report import missed, report_table, with_margins
-from skbandit.constrained.fits._fit_rows import read_rows
-from skbandit.measure import Data, bind_constraints, expand
 from skbandit.rates import (
     churn,
     cost,
@@ -28,7 +25,7 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from tests.problems import exact_limits
+from tests.worlds import refuses
 
 COLUMNS = [
     "constraint", "on", "n_rows", "effective_n", "bound", "value", "unconstrained", "slack",
@@ -193,13 +190,6 @@ def test_names_and_groups_label_the_rows():
     assert clf.constraint_report_["satisfied"].all()
 
 
-def test_positive_class_first():
-    clf = ConstrainedRampClassifier(constraints=recall() >= 0.9, pos_label=0).fit(X, Y)
-    report = clf.constraint_report(ALL_X[NEW], ALL_Y[NEW])
-    answers = clf.predict(ALL_X[NEW])
-    assert report["value"].iloc[0] == pytest.approx(np.mean(answers[ALL_Y[NEW] == 0] == 0))
-
-
 def test_sample_weight_counts(fitted):
     weight = RNG.integers(0, 3, 120)
     index = np.repeat(np.arange(120, 240), weight)
@@ -220,17 +210,9 @@ def test_intervals_hold_the_value_and_widen_with_the_level(fitted):
     assert (wide["ci_low"] < report["ci_low"]).all() and (wide["ci_high"] > report["ci_high"]).all()
 
 
-def test_interval_of_one_rate_is_clopper_and_pearsons(fitted):
-    found = ((fitted.predict(ALL_X[NEW]) == 1) & (ALL_Y[NEW] == 1)).sum()
-    low, high = clopper_pearson(found, ALL_Y[NEW].sum(), 0.95)
-    recall_row = report_on(fitted, NEW).iloc[0]
-    assert (recall_row["ci_low"], recall_row["ci_high"]) == pytest.approx((low, high))
-
-
 @pytest.mark.parametrize("level", [0, 1, 95, -0.1, float("nan")])
 def test_confidence_level_is_a_share(fitted, level):
-    with pytest.raises(ValueError, match=r"confidence_level=.* between 0 and 1"):
-        report_on(fitted, NEW, confidence_level=level)
+    refuses(r"confidence_level=.* between 0 and 1", report_on, fitted, NEW, confidence_level=level)
 
 
 # --- what the data cannot measure ----------------------------------------------------------
@@ -318,8 +300,7 @@ def test_undefined_precision_is_not_satisfied():
 def test_the_constraint_is_named_whose_column_is_missing():
     goal = difference(recall, by="sex") <= 0.9
     clf = ConstrainedRampClassifier(constraints=goal).fit(X, Y, attributes=ATTRIBUTES)
-    with pytest.raises(ValueError, match=r"difference\(.* \[F - M\]: .*'sex'; no .* attributes="):
-        clf.constraint_report(X, Y)
+    refuses(r"difference\(.* \[F - M\]: .*'sex'; no .* attributes=", clf.constraint_report, X, Y)
 
 
 def test_not_fitted():
@@ -348,31 +329,10 @@ def test_wrong_input_is_explained(fitted, change, message):
     given = {
         "X": X, "y": Y, "attributes": ATTRIBUTES, "X_extra": ALL_X[EXTRA], "y_extra": ALL_Y[EXTRA],
     }  # fmt: skip
-    with pytest.raises(ValueError, match=message):
-        fitted.constraint_report(**(given | change))
+    refuses(message, fitted.constraint_report, **given | change)
 
 
-@pytest.mark.parametrize("constraint", [recall() >= 0.8, false_positive_rate() <= 0.5], ids=repr)
-def test_messages_name_the_bound_that_the_margin_leaves(constraint):
-    """A lower bound rises by the margin and an upper one falls: the rule must do better."""
-    data = Data(read_rows(X, Y.astype(np.int8), None, None), None, 1, [0, 1])
-    goals = bind_constraints(expand([constraint], data), data)
-    is_lower = constraint.sense == ">="
-    chosen = np.flatnonzero(Y == int(is_lower))
-    at_bound = np.zeros(len(Y))  # a rule at the bound, which the margin rules out
-    at_bound[chosen[: round(len(chosen) * constraint.bound)]] = 1
-    limits = exact_limits(goals, data, 0.1)
-    margins = limits.margins(at_bound)
-    table = with_margins(report_table(goals, data, at_bound), goals.n_rows > 0, margins)
-    margin = table["margin"].iloc[0]
-    assert 0.05 < margin < 0.2
-    needed = constraint.bound + margin if is_lower else constraint.bound - margin
-    told = f"the bound {constraint.bound:.4g} becomes {needed:.4g}"
-    assert told in missed(table, goals)
-
-
-@pytest.mark.parametrize("weights", [None, "sample_weight"])
-@pytest.mark.parametrize("groups", [None, "groups"])
+@pytest.mark.parametrize(("weights", "groups"), [(False, False), (True, True)])
 def test_a_report_on_merged_rows_is_that_on_each_row(monkeypatch, weights, groups):
     """Equal rows are one: the same numbers, counted on a tenth of the rows or fewer."""
     rng = np.random.default_rng(3)

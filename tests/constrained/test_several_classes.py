@@ -1,5 +1,6 @@
 """Training under goals on several classes and decisions: what users call, and what must hold."""
 
+import copy
 import pickle
 import re
 import warnings
@@ -13,7 +14,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.model_selection import GroupKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -23,13 +24,12 @@ from sklearn.tree import DecisionTreeClassifier
 from skbandit.constrained import (
     ConstrainedReduction,
     ConstrainedThreshold,
-    RampClassifier,
     constraint_report,
 )
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.rounds import Criterion
 from skbandit.constrained.rules import CostCriterion
-from skbandit.evaluation import RateScorer, rate_report, to_model_card
+from skbandit.evaluation import rate_report, to_model_card
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.measure import Columns, Data, Rows
 from skbandit.rates import (
@@ -49,6 +49,7 @@ from skbandit.rates import (
 )
 from skbandit.selection import RegressionSetSelector, SetSelectClassifier
 from tests.tiers import first
+from tests.worlds import refuses
 
 NAMES = np.array(["benign", "carcinoma", "melanoma"])
 N = 1500
@@ -99,6 +100,13 @@ PLAIN = clone(LOGISTIC).fit(X[TRAIN], Y[TRAIN]).predict(X[TEST])
 FLOOR = each(recall, of="classes") >= 0.7
 
 
+@pytest.fixture(scope="module")
+def floors():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing warns needlessly
+        return fitted(None, FLOOR)
+
+
 def test_floors_of_each_class():
     clf = fitted(None, FLOOR, confidence_level=0.9)
     assert of_test(each(recall, of="classes"), PLAIN) < 0.7
@@ -109,6 +117,11 @@ def test_floors_of_each_class():
     assert (report["slack"] >= report["margin"] - 1e-9).all()
     np.testing.assert_array_equal(clf.classes_, NAMES)
     np.testing.assert_array_equal(clf.decisions_, NAMES)
+    assert "costs_" in dir(clf) and clf._repr_html_()
+    restored = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(restored.predict(X[TEST]), clf.predict(X[TEST]))
+    pd.testing.assert_frame_equal(restored.costs_, clf.costs_)
+    assert not hasattr(clone(clf), "costs_")
 
 
 def recalibrated(clf, probability, *group):
@@ -121,7 +134,7 @@ def recalibrated(clf, probability, *group):
     return odds / odds.sum(axis=-1, keepdims=True)
 
 
-@pytest.mark.parametrize("level", [0.5, 0.8, None])
+@pytest.mark.parametrize("level", first(2, [0.5, 0.8, None]))
 def test_predictions_have_the_least_expected_cost(level):
     clf = fitted(None, FLOOR, confidence_level=level)
     assert (clf.recalibration_ is None) == (level == 0.5)
@@ -143,7 +156,7 @@ def test_without_goals_it_predicts_nearly_what_the_classifier_does():
     """Unless its probabilities are off, as a forest's are: then the objective is better."""
     clf = fitted()
     assert np.mean(clf.predict(X[TEST]) == PLAIN) > 0.98
-    forest = RandomForestClassifier(50, random_state=0)
+    forest = RandomForestClassifier(20, random_state=0)
     moved = fitted(mean(recall, of="classes"), (), forest)
     plain = clone(forest).fit(X[TRAIN], Y[TRAIN]).predict(X[TEST])
     assert on_test(mean(recall, of="classes"), moved) > of_test(mean(recall, of="classes"), plain)
@@ -179,6 +192,11 @@ def test_equal_rates_of_groups(name):
     assert clf.costs_.index.names == ["sex", "label"]
     assert clf.costs_.shape == (6, 3)
     assert clf.feasible_
+    if not given:  # a refit forgets groups
+        assert hasattr(clf, "group_estimator_")
+        clf.set_params(constraints=FLOOR).fit(X[TRAIN], Y[TRAIN])
+        assert not hasattr(clf, "group_estimator_")
+        assert clf.costs_.index.tolist() == NAMES.tolist()
 
 
 @pytest.mark.thorough
@@ -194,8 +212,7 @@ def test_costs_per_group_decide_in_the_group():
     predicted = clf.predict(X[TEST], attributes=PEOPLE[TEST])
     np.testing.assert_array_equal(predicted, NAMES[expected.argmin(axis=1)])
     unseen = pd.DataFrame({"sex": ["X"]})
-    with pytest.raises(ValueError, match="sex='X'"):
-        clf.predict(X[:1], attributes=unseen)
+    refuses("sex='X'", clf.predict, X[:1], attributes=unseen)
     overall = fitted(None, FLOOR, by="sex", unseen="overall")
     with pytest.warns(UserWarning, match="no row is of a group"):
         assert overall.predict(X[:1], attributes=unseen)[0] in NAMES
@@ -205,8 +222,6 @@ def test_churn_against_a_deployed_model_of_several_classes():
     before = of_test(churn("deployed"), PLAIN)
     clf = fitted(None, churn("deployed") <= 0.02, by="deployed")
     assert on_test(churn("deployed"), clf, attributes=PEOPLE[TEST]) <= 0.025 < before
-    features_only = fitted(None, churn("deployed") <= 0.03)
-    assert on_test(churn("deployed"), features_only) <= before + 0.005
 
 
 def test_objectives():
@@ -252,8 +267,7 @@ def test_any_classifier_with_probabilities():
     with pytest.raises(ValueError, match=r"no predict_proba.*CalibratedClassifierCV\(LinearSVC"):
         fitted(None, FLOOR, LinearSVC())
     assert fitted(None, FLOOR, CalibratedClassifierCV(LinearSVC())).feasible_
-    with pytest.raises(ValueError, match="is for two classes"):
-        fitted(None, FLOOR, response_method="decision_function")
+    refuses("is for two classes", fitted, None, FLOOR, response_method="decision_function")
 
 
 def test_prefit():
@@ -267,20 +281,19 @@ def test_prefit():
     assert on_test(each(recall, of="classes"), clf) >= 0.65
 
 
-@pytest.mark.parametrize("estimator", [ConstrainedThreshold, ConstrainedReduction])
+@pytest.mark.parametrize("estimator", first(1, [ConstrainedThreshold, ConstrainedReduction]))
 def test_a_class_of_one_site(estimator):
     """Grouped folds never train on it where they test it: it is decided all the same."""
     site = np.where(Y[TRAIN] == "melanoma", 5, np.arange(N) % 5)
     told = "cv leaves fold . no row of class 'melanoma' to train on"
-    for objective, goal in ((None, FLOOR), (None, recall(of="melanoma") >= 0.6)):
-        clf = estimator(clone(LOGISTIC), objective, goal, cv=GroupKFold(6))
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            clf.fit(X[TRAIN], Y[TRAIN], groups=site)
-        assert any(re.search(told, str(warning.message)) for warning in said)
-        assert not any(issubclass(warning.category, RuntimeWarning) for warning in said)
-        usual = of_test(recall(of="melanoma"), PLAIN)
-        assert on_test(recall(of="melanoma"), clf) > usual - 0.1
+    clf = estimator(clone(LOGISTIC), None, FLOOR, cv=GroupKFold(6))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        clf.fit(X[TRAIN], Y[TRAIN], groups=site)
+    assert any(re.search(told, str(warning.message)) for warning in said)
+    assert not any(issubclass(warning.category, RuntimeWarning) for warning in said)
+    usual = of_test(recall(of="melanoma"), PLAIN)
+    assert on_test(recall(of="melanoma"), clf) > usual - 0.1
     assert clf.confidence_level_ == 0.5  # of one group, nothing is known beyond it
 
 
@@ -324,6 +337,9 @@ def test_unlabeled_extra_rows():
 
 
 @pytest.mark.parametrize(("goals", "more", "message"), [
+    (FLOOR, {"other_decisions": "review"}, "must be a list of decisions"),
+    (recall(of="review") >= 0.1, {"other_decisions": ["review"]},
+     r"is no class.*positive_rate\(of='review'\)"),
     (recall() >= 0.8, {}, r"recall\(\) is the rate of one class, and there are 3"),
     (recall(of="melanom") >= 0.8, {}, r"'melanom' is not among .* Did you mean 'melanoma'"),
     (FLOOR, {"other_decisions": ["benign"]}, "'benign', which is one of the classes"),
@@ -332,12 +348,10 @@ def test_unlabeled_extra_rows():
     (positive_rate(of="review") <= 0.1, {}, "'review' is not among the classes"),
     (cost({"benign": 1.0, "carcinoma": 1.0}) <= 0.4, {}, "no costs of the decision 'melanoma'"),
 ])  # fmt: skip
-def test_wrong_input(goals, more, message):
-    clf = fitted(None, FLOOR)
-    before = clf.predict(X[TEST])
+def test_wrong_input(floors, goals, more, message):
+    clf, before = copy.deepcopy(floors), floors.predict(X[TEST])
     clf.set_params(constraints=goals, **more)
-    with pytest.raises(ValueError, match=message):
-        clf.fit(X[TRAIN], Y[TRAIN])
+    refuses(message, clf.fit, X[TRAIN], Y[TRAIN], error=(TypeError, ValueError))
     clf.set_params(constraints=FLOOR, other_decisions=())
     np.testing.assert_array_equal(clf.predict(X[TEST]), before)
 
@@ -348,13 +362,7 @@ def test_wrong_input(goals, more, message):
 def test_other_decisions_that_an_array_of_the_labels_cannot_hold(dtype, other):
     y = np.searchsorted(NAMES, Y)[TRAIN].astype(dtype)
     clf = ConstrainedThreshold(GaussianNB(), None, [], other_decisions=[other])
-    with pytest.raises(ValueError, match="give all decisions one type"):
-        clf.fit(X[TRAIN], y)
-
-
-def test_a_decision_that_is_no_class_is_never_right():
-    with pytest.raises(ValueError, match=r"is no class.*positive_rate\(of='review'\)"):
-        fitted(None, recall(of="review") >= 0.1, other_decisions=["review"])
+    refuses("give all decisions one type", clf.fit, X[TRAIN], y)
 
 
 def test_a_class_without_rows_is_still_decided():
@@ -380,7 +388,7 @@ def test_models_of_folds_that_differ_much_are_told():
     assert told == far
 
 
-@pytest.mark.parametrize("floor", [0.14, 0.16, 0.18, 0.2])
+@pytest.mark.parametrize("floor", first(1, [0.14, 0.2]))
 def test_goals_that_probabilities_do_not_expect_are_met_as_measured(floor):
     """Twenty classes of fifty rows each, whose probabilities are overconfident."""
     X, y = make_classification(
@@ -396,7 +404,7 @@ def test_goals_that_probabilities_do_not_expect_are_met_as_measured(floor):
 def test_several_goals_that_bind_share_the_risk():
     """Each limit is inside alone; the multipliers rise until the risks together are small."""
     n_refused = 0
-    for seed in range(8):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         code = rng.choice(3, 2000, p=[0.7, 0.18, 0.12])
         means = np.array([[3, 1, 1, 45], [4.5, 1.5, 3, 65], [5, 3, 1, 55]])[code]
@@ -410,13 +418,12 @@ def test_several_goals_that_bind_share_the_risk():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("n_classes", "n"), [(3, 600), (10, 2000)])
-def test_levels_are_kept_on_new_rows(n_classes, n):
+def test_levels_are_kept_on_new_rows():
     """Level .9 of floors within reach, 24 populations' rows each.
 
     If the level were .85 exactly, fewer than 17 of 24 would be kept in one of 50 runs.
     """
-    n_kept = n_fits = 0
+    n_classes, n, n_kept, n_fits = 3, 600, 0, 0
     shares = np.geomspace(1, 5, n_classes)
     for seed in range(24):
         X, y = make_classification(
@@ -448,16 +455,6 @@ def test_selectors_estimate_groups_that_are_unknown():
     assert on_test(error_rate(), clf) < 0.25
 
 
-def test_all_attributes_can_be_listed():
-    assert "costs_" in dir(fitted(None, FLOOR))
-    assert fitted(None, FLOOR)._repr_html_()
-
-
-def test_other_decisions_must_be_a_list():
-    with pytest.raises(TypeError, match="must be a list of decisions"):
-        fitted(None, FLOOR, other_decisions="review")
-
-
 @pytest.mark.thorough
 def test_goals_that_are_not_met_together():
     """Each proposed relaxation was tried: with it, the fit succeeds."""
@@ -480,19 +477,19 @@ def test_goals_that_are_not_met_together():
     assert not error.value.closest_.feasible_
 
 
-@pytest.mark.parametrize("seed", first(1, [8, 39, 43]))
-def test_probabilities_are_not_believed_against_rates_of_a_rare_class(seed):
+def test_probabilities_are_not_believed_against_rates_of_a_rare_class():
     """Of boosted trees they expect twice the recall of 50 rows: the floor holds on new rows."""
     levels = import_module("benchmarks.levels")
     cell = next(
         cell for cell in levels.CELLS if (cell.goals, cell.learner) == ("floors", "boosted")
     )
-    fit = levels.one(cell, levels.bounds_of(cell), seed)
+    fit = levels.one(cell, levels.bounds_of(cell), seed=8)
     assert fit["kept"] == 1
 
 
-@pytest.mark.parametrize("objective", [precision(of="melanoma"), f1(of="melanoma")])
-@pytest.mark.parametrize("level", [0.5, 0.9])
+@pytest.mark.parametrize(
+    ("objective", "level"), [(precision(of="melanoma"), 0.9), (f1(of="melanoma"), 0.5)]
+)
 def test_what_a_ratio_leaves_open_is_decided_by_the_error_rate(objective, level):
     """Also of rounds that make it linear at other decisions: no class takes all other rows."""
     clf = fitted(objective, recall(of="melanoma") >= 0.3, confidence_level=level)
@@ -503,7 +500,7 @@ def test_what_a_ratio_leaves_open_is_decided_by_the_error_rate(objective, level)
     )
 
 
-@pytest.mark.parametrize("level", [0.5, 0.9])
+@pytest.mark.parametrize("level", first(0, [0.9, 0.5]))
 def test_goals_of_several_groups_are_relaxed_as_wholes(level):
     """No group's bound is enough alone; proposals are tried without the margin of a level."""
     rng = np.random.default_rng(1)
@@ -544,8 +541,7 @@ def test_a_class_that_cannot_be_named_well_is_offered_never_to_be():
         precision(of="noise") >= 0.9, recall(of="melanoma") >= 0.5
     ], confidence_level=0.5)  # fmt: skip
     advice = r"pass positive_rate\(of='noise'\) <= 0"
-    with pytest.raises(InfeasibleConstraintsError, match=advice):
-        clf.fit(X[TRAIN], mixed[TRAIN])
+    refuses(advice, clf.fit, X[TRAIN], mixed[TRAIN], error=InfeasibleConstraintsError)
     never = [positive_rate(of="noise") <= 0, recall(of="melanoma") >= 0.5]
     assert clf.set_params(constraints=never).fit(X[TRAIN], mixed[TRAIN]).feasible_
 
@@ -582,34 +578,6 @@ def test_reports_of_new_rows_cards_and_displays():
     assert found["of"].tolist() == NAMES.tolist()
 
 
-@pytest.mark.thorough
-def test_grid_search_pickle_and_clone():
-    search = GridSearchCV(
-        ConstrainedThreshold(LogisticRegression(max_iter=1000), None, FLOOR, cv=3),
-        {"estimator__C": [0.01, 1.0]},
-        scoring=RateScorer(error_rate(), FLOOR),
-        cv=2,
-    ).fit(X[TRAIN], Y[TRAIN])
-    best = search.best_estimator_
-    restored = pickle.loads(pickle.dumps(best))
-    np.testing.assert_array_equal(restored.predict(X[TEST]), best.predict(X[TEST]))
-    pd.testing.assert_frame_equal(restored.costs_, best.costs_)
-    assert not hasattr(clone(best), "costs_")
-
-
-def test_a_refit_forgets_groups():
-    clf = fitted(None, difference(positive_rate, by="sex", of="classes") <= 0.1)
-    assert hasattr(clf, "group_estimator_")
-    clf.set_params(constraints=FLOOR).fit(X[TRAIN], Y[TRAIN])
-    assert not hasattr(clf, "group_estimator_")
-    assert clf.costs_.index.tolist() == NAMES.tolist()
-
-
-def test_classifiers_of_two_classes_name_the_one_of_several():
-    with pytest.raises(ValueError, match=r"Only binary.*3 classes.*use ConstrainedThreshold"):
-        RampClassifier().fit(X[TRAIN], Y[TRAIN])
-
-
 # --- two classes are the special case -----------------------------------------------------------
 
 
@@ -622,7 +590,7 @@ def two_classes(seed, n=600):
     return Data(Rows(columns, y, np.ones(n)), None, 1, [0, 1]), score
 
 
-@pytest.mark.parametrize("level", [None, 0.5])
+@pytest.mark.parametrize("level", first(1, [0.5, None]))
 @pytest.mark.parametrize("constraints", [
     [], recall() >= 0.8, precision() >= 0.75, positive_rate() <= 0.2,
     [recall() >= 0.6, positive_rate("g == 'a'") <= 0.45],
@@ -632,7 +600,7 @@ def test_two_classes_by_costs_are_two_classes_by_thresholds(constraints, level):
 
     At a level the designs differ: prices aim inside, a threshold is tested.
     """
-    for seed in range(5):
+    for seed in range(2):
         data, score = two_classes(seed)
         goals = Declared.read(error_rate(), constraints).bind(data)
         exact = Criterion.of(goals, level, 0.5).best_rule(score[goals.measured.rows])
@@ -714,12 +682,6 @@ def test_selectors_are_learners_of_costs(selector):
     y = (Y == "melanoma").astype(int)
     with pytest.raises(ValueError, match="learns costs of several decisions, and there are two"):
         ConstrainedReduction(selector).fit(X[TRAIN], y[TRAIN])
-
-
-def test_nothing_warns_needlessly():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fitted(None, FLOOR)
 
 
 def test_a_level_that_costs_much_is_told():

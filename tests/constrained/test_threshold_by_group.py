@@ -6,19 +6,18 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, ShuffleSplit, TimeSeriesSplit
+from sklearn.model_selection import ShuffleSplit, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.fixes import parse_version
 
 from skbandit.constrained import ConstrainedThreshold, constraint_report
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import difference, each, error_rate, positive_rate, recall
 from tests.folds import out_of_fold
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, Y_EXTRA, X, Y
+from tests.worlds import refuses
 
 RATE = LogisticRegression()
 PARITY = difference(positive_rate, by="sex") <= 0.05
@@ -136,18 +135,6 @@ def test_each_row_is_judged_by_the_threshold_of_its_group(pos_label):
     assert not hasattr(clone(clf), "thresholds_")
 
 
-def test_skops_needs_to_trust_this_package_only():
-    io = pytest.importorskip("skops.io", reason="skops is not installed")
-    clf = fit(by=["sex", "old"], attributes=AGED, constraints=recall() >= 0.8)
-    saved = io.dumps(clf)
-    trusted = io.get_untrusted_types(data=saved)
-    assert all(one.startswith("skbandit.") for one in trusted)
-    again = io.loads(saved, trusted=trusted)
-    pd.testing.assert_series_equal(again.thresholds_, clf.thresholds_)
-    expected = clf.predict(X, attributes=AGED)
-    np.testing.assert_array_equal(again.predict(X, attributes=AGED), expected)
-
-
 def test_columns_of_X_and_combinations_of_columns():
     table = NAMED.assign(sex=(ATTRIBUTES["sex"] == "F").astype(int))
     clf = fit(rows=table, attributes=None)
@@ -178,30 +165,6 @@ def test_reports_on_any_rows():
     assert found == pytest.approx(there[Y_EXTRA == 1].mean())
 
 
-def test_routed_through_searches(routing):
-    clf = ConstrainedThreshold(RATE, None, PARITY, by="sex", cv=3)
-    search = GridSearchCV(clf, {"estimator__C": [0.01, 1.0]}, cv=2, error_score="raise")
-    best = search.fit(X, Y, attributes=ATTRIBUTES).best_estimator_
-    assert best.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA).shape == (len(X_EXTRA),)
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(
-    parse_version(sklearn.__version__) < parse_version("1.7"),
-    reason="a search of scikit-learn 1.6 routes nothing to the score of a Pipeline",
-)
-def test_routed_through_searches_and_pipelines(routing):
-    clf = ConstrainedThreshold(RATE, None, PARITY, by="sex", cv=3)
-    search = GridSearchCV(make_pipeline(StandardScaler(), clf), {
-        "constrainedthreshold__estimator__C": [0.01, 1.0]
-    }, cv=2, error_score="raise")  # fmt: skip
-    search.fit(X, Y, attributes=ATTRIBUTES)
-    best = search.best_estimator_  # a search's own predict takes no attributes
-    answers = best.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
-    rows = best[0].transform(X_EXTRA)
-    np.testing.assert_array_equal(answers, best[-1].predict(rows, attributes=ATTRIBUTES_EXTRA))
-
-
 # --- what may go wrong ---------------------------------------------------------------------
 
 
@@ -216,18 +179,15 @@ def test_probabilities_take_the_attributes_that_predict_takes():
 def test_errors_name_the_group_and_the_cure():
     clf = fit()
     before = pickle.dumps(clf)
-    with pytest.raises(ValueError, match=r"by='sex': unknown column 'sex'.*pass attributes="):
-        clf.predict(X)
+    refuses(r"by='sex': unknown column 'sex'.*pass attributes=", clf.predict, X)
     strange = ATTRIBUTES.copy()
     strange.iloc[4, strange.columns.get_loc("sex")] = "X"
     with pytest.raises(ValueError, match=r"row 4 is of group sex='X'.*'F', 'M'\. Fit with rows"):
         clf.predict(X, attributes=strange)
     strange.iloc[4, strange.columns.get_loc("sex")] = None
     missing = r"'sex' is missing in 1 rows, row 4 first.*such as 'unknown'"
-    with pytest.raises(ValueError, match=missing):
-        clf.decision_function(X, attributes=strange)
-    with pytest.raises(ValueError, match="attributes has 10 rows"):
-        clf.predict(X, attributes=ATTRIBUTES[:10])
+    refuses(missing, clf.decision_function, X, attributes=strange)
+    refuses("attributes has 10 rows", clf.predict, X, attributes=ATTRIBUTES[:10])
     assert pickle.dumps(clf) == before
 
 
@@ -241,8 +201,7 @@ def test_errors_name_the_group_and_the_cure():
     ],
 )
 def test_bad_columns(by, error, told):
-    with pytest.raises(error, match=told):
-        fit(by=by)
+    refuses(told, fit, by=by, error=error)
 
 
 def test_infeasible_names_the_groups():
@@ -257,8 +216,7 @@ def test_groups_of_rows_that_do_not_count_have_no_threshold():
     weight = (ATTRIBUTES["sex"] == "F").to_numpy().astype(float)
     clf = fit(recall() >= 0.8, metadata={"sample_weight": weight})
     assert list(clf.thresholds_.index) == ["F"]
-    with pytest.raises(ValueError, match="group sex='M', which has no threshold"):
-        clf.predict(X, attributes=ATTRIBUTES)
+    refuses("group sex='M', which has no threshold", clf.predict, X, attributes=ATTRIBUTES)
     # rows that no fold tests count as little, but those of tested groups are predicted
     half = fit(recall() >= 0.8, cv=ShuffleSplit(1, test_size=60, random_state=0))
     assert len(half.thresholds_) == 2

@@ -30,6 +30,7 @@ from skbandit.rates import (
 )
 from skbandit.utils._folds import folds_of_classes
 from tests.folds import out_of_fold
+from tests.worlds import warns
 
 ALL_X, ALL_Y = make_classification(800, 6, flip_y=0.3, random_state=0)
 X, Y, X_NEW, Y_NEW = ALL_X[:400], ALL_Y[:400], ALL_X[400:], ALL_Y[400:]
@@ -170,8 +171,7 @@ def test_a_rule_that_is_all_but_constant_is_told(estimator):
 )
 def test_a_low_level_is_told(estimator, precise):
     clf = clone(estimator).set_params(constraints=[recall() >= 0.8, precision() >= precise])
-    with pytest.warns(ConstrainedFitWarning, match=r"confidence_level_ is 0\.5\. A higher"):
-        clf.fit(X, Y)
+    warns(r"confidence_level_ is 0\.5\. A higher", clf.fit, X, Y, warning=ConstrainedFitWarning)
     assert clf.confidence_level_ == 0.5
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -193,6 +193,5 @@ def test_an_objective_of_0_by_0_is_warned_of(make):
     X = rng.normal(size=(80, 2))
     y = (X[:, 0] + rng.normal(size=80) > 0).astype(int)
     clf = make(LogisticRegression(), precision(), positive_rate() <= 0.0)
-    with pytest.warns(ConstrainedFitWarning, match=r"precision\(\) is 0/0 for the chosen rule"):
-        clf.fit(X, y)
+    warns(r"precision\(\) is 0/0 for the chosen rule", clf.fit, X, y, warning=ConstrainedFitWarning)
     assert not clf.predict(X).any()

@@ -130,13 +130,13 @@ def test_a_policy_against_the_rule_of_today_with_what_both_spend(policy, tmp_pat
 
 
 def test_the_interval_of_a_net_value_covers(policy, tmp_path):
-    """Of 200 logs of one rule, against its value less its spend in all rows of the world."""
+    """Of 100 logs of one rule, against its value less its spend in all rows of the world."""
     r, hits, decided = np.random.default_rng(3), 0, RULE[NEW]
     truth = np.where(decided == "call", GAIN[NEW, 2], 0.0).mean() - spent(decided, NEW).mean()
     from skbandit.evaluation._off_policy._off_policy_value import value_of_evaluated
     from skbandit.evaluation._off_policy._target_policy import read_evaluated
 
-    for _ in range(200):
+    for _ in range(100):
         rows = r.integers(0, N, N)
         action = r.integers(0, 3, N)
         gain = GAIN[NEW][rows, action] + r.normal(size=N)
@@ -148,7 +148,7 @@ def test_the_interval_of_a_net_value_covers(policy, tmp_path):
         known = -np.column_stack([table[arm] for arm in evaluated.arms])
         low, high = value_of_evaluated(evaluated, known, None).interval()
         hits += low <= truth <= high
-    assert norm.sf((0.95 - hits / 200) / np.sqrt(0.95 * 0.05 / 200)) > 0.001
+    assert norm.sf((0.95 - hits / 100) / np.sqrt(0.95 * 0.05 / 100)) > 0.001
 
 
 def test_the_log_is_today_unless_another_rule_is_given(policy, tmp_path):

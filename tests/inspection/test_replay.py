@@ -182,8 +182,7 @@ POOLS = [("0", "1", "2", "3", "none")] * len(LOG.y)
 def test_curves_that_are_none_are_refused_before_anything_is_drawn(result, changed, message):
     curves = ReplayDisplay.from_result(result).curves
     plt.close("all")
-    with pytest.raises(ValueError, match=message):
-        ReplayDisplay(curves.assign(**changed)).plot()
+    refuses(message, ReplayDisplay(curves.assign(**changed)).plot)
     with pytest.raises(ValueError, match="curves must have one column 'high', got"):
         ReplayDisplay(curves.drop(columns="high")).plot()
     with pytest.raises(TypeError, match="curves must be a DataFrame, got ndarray"):
@@ -415,8 +414,7 @@ def test_shares_that_are_none_are_refused_before_anything_is_drawn():
         ArmSharesDisplay(shares.reset_index(drop=True)).plot()
     with pytest.raises(ValueError, match="shares must have one column 'a', got"):
         ArmSharesDisplay(shares.set_axis(["a", "a"], axis=1)).plot()
-    with pytest.raises(ValueError, match="shares: column 'a' must be numbers"):
-        ArmSharesDisplay(shares.assign(a="much")).plot()
+    refuses("shares: column 'a' must be numbers", ArmSharesDisplay(shares.assign(a="much")).plot)
     for wrong in (-0.1, 1.0, np.nan):
         with pytest.raises(ValueError, match="nonnegative and sum to 1 in each row"):
             ArmSharesDisplay(shares.assign(a=wrong)).plot()

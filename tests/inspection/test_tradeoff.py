@@ -165,8 +165,7 @@ def test_tables_that_are_no_path_are_refused_before_anything_is_drawn(
             spoilt = tables[name].assign(**change)
             change = tables[name].drop(columns=column) if value is None else spoilt
         tables[name] = tables[name][change] if isinstance(change, slice) else change
-    with pytest.raises(error, match=message):
-        TradeoffDisplay(tables.pop("train"), **tables).plot()
+    refuses(message, TradeoffDisplay(tables.pop("train"), **tables).plot, error=error)
     assert not plt.get_fignums()
 
 

@@ -129,8 +129,7 @@ def test_y_true_may_be_missing():
     for rate in set(rates.__all__) & {"recall", "precision", "error_rate", "f1"}:
         with pytest.raises(ValueError, match=rf"{rate}\(\) needs labels.*pass their labels"):
             getattr(rates, rate)().value(None, predicted)
-        with pytest.raises(ValueError, match="needs labels"):
-            getattr(rates, rate)().value([None] * 4, predicted)
+        refuses("needs labels", getattr(rates, rate)().value, [None] * 4, predicted)
 
 
 def test_unlabeled_rows_are_left_out_where_labels_count():
@@ -320,28 +319,6 @@ def test_kinds_of_arrays(convert):
     weight = np.arange(9)
     expected = metrics.f1_score(Y, P, sample_weight=weight)
     assert f1().value(y, predicted, sample_weight=weight) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("frame", [dict, pd.DataFrame, pl.DataFrame])
-def test_kinds_of_attributes(frame):
-    assert recall("g == 'b'").value(Y, P, frame(GROUPS)) == 0.5
-    shuffled = pd.DataFrame(GROUPS, index=range(9, 0, -1))
-    assert recall("g == 'b'").value(Y, P, shuffled) == 0.5
-
-
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        ([1, -1, 1, 1], "sample_weight must not be negative: row 1 has -1"),
-        ([1, 1], "sample_weight has 2 entries for 4 rows"),
-        ([1, np.nan, 1, 1], "sample_weight contains NaN"),
-        ([0, 0, 0, 0], "sample_weight must not be zero for every row"),
-        ([[1], [1], [1], [1]], "sample_weight must be 1D"),
-    ],
-)
-def test_wrong_row_weights(weight, message):
-    with pytest.raises(ValueError, match=message):
-        recall().value([0, 1, 1, 1], [0, 1, 1, 0], sample_weight=weight)
 
 
 def test_rows_of_weight_zero_are_absent():

@@ -63,9 +63,9 @@ def attained_at(problem, measure, prices):
 
 
 @pytest.mark.parametrize("n_select", [1, 2])
-@pytest.mark.parametrize("seed", first(2, range(10)))
+@pytest.mark.parametrize("seed", first(1, range(3)))
 def test_no_random_prices_are_better(seed, n_select):
-    """Of 2,000, and without prices; the rule reports what it attains."""
+    """Of 500, and without prices; the rule reports what it attains."""
     problem, measure = posed(seed, n_select=n_select)
     rule = searched(problem, measure)
     np.testing.assert_array_equal(rule.decided, problem.decide(rule.prices))
@@ -74,21 +74,21 @@ def test_no_random_prices_are_better(seed, n_select):
     assert rule.objective == attained.objective
     assert np.isfinite(problem.base[rule.decided]).all()
     rng = np.random.default_rng(seed)
-    prices = 10.0 ** rng.uniform(-2, 1, (2000, 3)) * (rng.random((2000, 3)) < 0.7)
+    prices = 10.0 ** rng.uniform(-2, 1, (500, 3)) * (rng.random((500, 3)) < 0.7)
     for missed, objective in (attained_at(problem, measure, x) for x in prices):
         assert max(-rule.slack, 0.0) <= missed + 1e-9
         if missed == 0:
             assert rule.objective <= objective + 0.003
 
 
-@pytest.mark.parametrize("seed", first(1, range(6)))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_a_looser_bound_never_hurts(seed):
     for k in range(3):
         objectives = []
-        for factor in (0.8, 0.9, 1.0, 1.2, 1.5):
+        for factor in (0.8, 1.0, 1.5):
             bounds = np.array([0.2, 1.2, 0.2])
             bounds[k] *= factor
-            rule = searched(*posed(seed, noise=0.5, bounds=bounds))
+            rule = searched(*posed(seed, n=150, noise=0.5, bounds=bounds))
             objectives.append(rule.objective if rule.feasible else 9.0)
         assert (np.diff(objectives) <= 0.003).all()
 
@@ -128,6 +128,6 @@ def test_rows_that_stand_for_all():
     assert rule.feasible
     assert rule.slack < 0.003
     rng = np.random.default_rng(0)
-    for x in 10.0 ** rng.uniform(-2, 1, (100, 3)):
+    for x in 10.0 ** rng.uniform(-2, 1, (30, 3)):
         missed, objective = attained_at(problem, measure, x)
         assert missed > 0 or rule.objective <= objective + 0.003

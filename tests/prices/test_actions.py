@@ -53,7 +53,7 @@ def solve(problem):
 @pytest.mark.parametrize("n_select", [1, 2])
 def test_equals_the_linear_program(n_select):
     n_feasible = 0
-    for seed in range(30):
+    for seed in range(17):
         problem = random_problem(seed, n_select=n_select)
         optimum, value = solve(problem), best_prices(problem)[1]
         assert (len(conflicting(problem)) > 0) == (optimum is None), seed
@@ -62,7 +62,7 @@ def test_equals_the_linear_program(n_select):
         n_feasible += 1
         assert value == pytest.approx(optimum, abs=4e-3)
         assert value <= optimum + 1e-9
-    assert 5 < n_feasible < 30
+    assert 3 < n_feasible < 17
 
 
 def test_rules_choose_as_many_as_they_should_and_only_what_is_available():

@@ -59,7 +59,7 @@ def solve(problem, cost=None):
 @pytest.mark.parametrize("n_objectives", [1, 3])
 def test_equals_the_linear_program(n_objectives):
     n_feasible = 0
-    for seed in range(40):
+    for seed in range(20):
         problem = random_problem(seed, n_objectives=n_objectives)
         optimum = solve(problem)
         prices, value = best_prices(problem)
@@ -71,7 +71,7 @@ def test_equals_the_linear_program(n_objectives):
         assert value == pytest.approx(optimum, abs=3e-3)
         assert value <= optimum + 1e-9  # a lower bound, whatever the accuracy
         assert prices.objectives.sum() == pytest.approx(1)
-    assert 10 < n_feasible < 40
+    assert 5 < n_feasible < 20
 
 
 def test_the_rule_is_within_as_many_rows_of_the_optimum_as_there_are_goals():

@@ -91,7 +91,7 @@ def test_of_many_points_those_beside_the_best_are_judged(k, monkeypatch):
     assert near.objective == pytest.approx(exact.objective, abs=0.01 if exact.missed else 0.002)
 
 
-@pytest.mark.parametrize("seed", first(2, range(12)))
+@pytest.mark.parametrize("seed", first(1, range(5)))
 def test_no_simple_rule_is_better(seed):
     """Nor 2,000 random ones, the starts, and each constant decision."""
     family, outcomes = random_problem(seed, n=400, n_classes=4)
@@ -112,7 +112,7 @@ def test_no_simple_rule_is_better(seed):
         assert point.objective <= others.best.objective + 1e-9
 
 
-@pytest.mark.parametrize("seed", first(2, range(8)))
+@pytest.mark.parametrize("seed", first(1, range(4)))
 def test_it_is_near_the_linear_program_if_labels_are_known(seed):
     """Without uncertainty a rule splits no stratum: the optimum is a linear program's."""
     _, outcomes = random_problem(seed, n=300, n_classes=3, bounds=np.array([0.3, 0.95]))
@@ -132,7 +132,7 @@ def test_it_is_near_the_linear_program_if_labels_are_known(seed):
     assert bound - 1e-9 <= point.objective <= bound + 2 / len(label)
 
 
-@pytest.mark.parametrize("seed", first(2, range(10)))
+@pytest.mark.parametrize("seed", first(1, range(4)))
 def test_a_looser_bound_never_hurts(seed):
     """Beyond .003; the last bound is met by the rule of the first."""
     objectives = []

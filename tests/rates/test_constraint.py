@@ -23,6 +23,7 @@ from skbandit.rates import (
     recall,
 )
 from skbandit.rates._expression import as_rate, compare
+from tests.worlds import refuses
 
 rng = np.random.default_rng(0)
 PI = rng.random(60)
@@ -183,27 +184,11 @@ def test_slack_is_the_distance_inside():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (
-            lambda: bool(recall() >= 0.9),
-            TypeError,
-            r"recall\(\) >= 0\.9 is a constraint and has no truth",
-        ),
-        (
-            lambda: 0.1 <= women <= 0.3,
-            TypeError,
-            r">= 0\.1 is a constraint.*\[rate >= low, rate <= high\]",
-        ),
+        (lambda: bool(recall() >= 0.9), TypeError, r"recall\(\) >= 0\.9 is a constraint and has"),
+        (lambda: 0.1 <= women <= 0.3, TypeError, r">= 0\.1 is a constraint.*\[rate >= low, rate"),
         (lambda: (recall() >= 0.9) and (women <= 1), TypeError, r"\[a, b\] instead of \(a\) and"),
-        (
-            lambda: precision() >= recall(),
-            ValueError,
-            r"precision\(\) >= recall\(\) bounds a ratio by",
-        ),
-        (
-            lambda: recall() <= precision(),
-            ValueError,
-            r"recall\(\) <= precision\(\) bounds a ratio",
-        ),
+        (lambda: precision() >= recall(), ValueError, r"precision\(\) >= recall\(\) bounds a"),
+        (lambda: recall() <= precision(), ValueError, r"recall\(\) <= precision\(\) bounds a"),
         (lambda: precision() <= f1(), ValueError, "can only be bounded by a number"),
         (lambda: women / men >= recall(), ValueError, "bounds a ratio by a rate"),
         (lambda: 1 / women >= recall(), ValueError, "bounds a ratio by a rate"),
@@ -211,11 +196,7 @@ def test_slack_is_the_distance_inside():
         (lambda: 1 / women <= 1 / men, ValueError, "bounds a ratio by a rate"),
         (lambda: women / men <= men / women, ValueError, "bounds a ratio by a rate"),
         (lambda: abs(women) <= precision(), ValueError, "bounds a ratio by a rate"),
-        (
-            lambda: ratio(recall, by="sex") <= 0.8,
-            ValueError,
-            "for both orders.*from below, with >=",
-        ),
+        (lambda: ratio(recall, by="sex") <= 0.8, ValueError, "for both orders.*from below, with"),
         (lambda: difference(recall, by="sex") >= 0, ValueError, "both orders.*from above, with <="),
         (lambda: -difference(recall, by="sex") <= 0, ValueError, "from below, with >="),
         (lambda: recall() <= difference(recall, by="sex"), ValueError, "for both orders"),
@@ -228,8 +209,7 @@ def test_slack_is_the_distance_inside():
     ],
 )
 def test_refused(make, error, message):
-    with pytest.raises(error, match=message):
-        make()
+    refuses(message, make, error=error)
 
 
 def test_lists_flatten():
@@ -251,10 +231,7 @@ def test_lists_flatten():
         (recall() != 0.9, "Found True among the constraints"),
         ([recall() >= 0.9, [recall()]], r"recall\(\) is a rate, not a constraint"),
         (abs(recall()), r"abs\(recall\(\)\) is a rate, not a constraint"),
-        (
-            "recall() >= 0.9",
-            r"'recall\(\) >= 0\.9' is not a constraint: compare a rate with a bound",
-        ),
+        ("recall() >= 0.9", r"'recall\(\) >= 0\.9' is not a constraint: compare a rate with a"),
         (["recall"], "'recall' is not a constraint"),
         ({"recall": 0.9}, "is not a constraint"),
         ([0.9], r"0\.9 is not a constraint"),
@@ -262,8 +239,7 @@ def test_lists_flatten():
     ],
 )
 def test_what_is_no_constraint(found, message):
-    with pytest.raises(TypeError, match=message):
-        flatten_constraints(found)
+    refuses(message, flatten_constraints, found, error=TypeError)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skbandit.measure import Columns
-from skbandit.rates import positive_rate
 from skbandit.rates._query import MAX_DEPTH, MAX_LENGTH, Query, QueryError
+from tests.worlds import refuses
 
 RNG = np.random.default_rng(5)
 N = 40
@@ -103,8 +103,7 @@ def test_values_are_those_of_pandas(query):
     try:
         expected = by_pandas(query)
     except (TypeError, ValueError):
-        with pytest.raises(ValueError, match="here: "):
-            rows(query)
+        refuses("here: ", rows, query)
     else:
         np.testing.assert_array_equal(rows(query), expected)
 
@@ -260,8 +259,7 @@ def test_text_is_a_date_beside_dates(zone):
     assert expected.any()
     np.testing.assert_array_equal(rows("seen == '2024-01-05'", frame), expected)
     np.testing.assert_array_equal(rows("seen not in ['2024-01-05']", frame), ~expected)
-    with pytest.raises(ValueError, match="holds dates and 'noon' is not one"):
-        rows("seen == 'noon'", frame)
+    refuses("holds dates and 'noon' is not one", rows, "seen == 'noon'", frame)
 
 
 @pytest.mark.parametrize("zone", ["UTC", None])
@@ -357,20 +355,17 @@ NO_TEXTS = [
 @pytest.mark.parametrize("column", [*(one[1] for one in LISTED if one[0] != "texts"), *NO_TEXTS])
 def test_values_that_a_column_cannot_hold_are_refused(column):
     for where in ("t != 'noon'", "t not in ['noon']", "t == ''", {"t": "noon"}):
-        with pytest.raises(ValueError, match=r"'t' holds .* is (not one|a text)"):
-            rows(where, pd.DataFrame({"t": column}))
+        refuses(r"'t' holds .* is (not one|a text)", rows, where, pd.DataFrame({"t": column}))
 
 
 @pytest.mark.parametrize("query", ["sex != 1", "sex not in [1]", "level in [1]", "1 == sex"])
 def test_numbers_beside_texts_are_refused(query):
-    with pytest.raises(ValueError, match=r"holds texts, which do not compare .* 1: write '1'"):
-        rows(query)
+    refuses(r"holds texts, which do not compare .* 1: write '1'", rows, query)
 
 
 @pytest.mark.parametrize("query", ["seen != 1", "seen not in [1]", "seen > 1"])
 def test_numbers_beside_dates_are_refused(query):
-    with pytest.raises(ValueError, match="'seen' holds dates and 1 is not one: write"):
-        rows(query)
+    refuses("'seen' holds dates and 1 is not one: write", rows, query)
 
 
 @pytest.mark.parametrize("name", ["age", "sex", "old"])
@@ -544,28 +539,8 @@ def test_hostile_strings_are_refused_and_nothing_runs(tmp_path):
     rows("sex == 'F' and age > 1")  # loads what pandas loads on first use
     with watched() as harm:
         for query in queries:
-            with pytest.raises(ValueError, match="here: "):
-                rows(query)
+            refuses("here: ", rows, query)
     assert not harm and not target.exists()
-
-
-@pytest.mark.thorough
-def test_all_hostile_strings_are_refused_through_the_public_door(tmp_path):
-    target = tmp_path / "sentinel"
-    y = np.arange(N) % 2
-    positive_rate("sex == 'F'").value(y, y, attributes=FRAME)  # loads what is loaded on first use
-    with watched() as harm:
-        for query in hostile(str(target)):
-            with pytest.raises(ValueError, match="positive_rate"):
-                positive_rate(query).value(y, y, attributes=FRAME)
-    assert not harm and not target.exists()
-
-
-def test_the_watch_sees_a_written_file(tmp_path):
-    """So an empty record of harm means something."""
-    with watched() as harm:
-        (tmp_path / "file").write_text("")
-    assert harm
 
 
 PIECES = [
@@ -616,13 +591,11 @@ def test_random_strings_give_rows_or_a_clear_error(query):
     ],
 )
 def test_large_and_meaningless_expressions_are_refused(query, message):
-    with pytest.raises(ValueError, match=message):
-        rows(query)
+    refuses(message, rows, query)
 
 
 def test_a_query_is_checked_without_data():
-    with pytest.raises(QueryError, match="Attribute is refused"):
-        Query.parse("age.values == 1")
+    refuses("Attribute is refused", Query.parse, "age.values == 1", error=QueryError)
     assert list(Query.parse("b > `a c` and 1 < b").names.values()) == ["b", "a c"]
 
 

@@ -9,6 +9,7 @@ import pytest
 from skbandit import ConstrainedRampClassifier
 from skbandit.rates import positive_rate, recall
 from skbandit.utils._validation import warn_if_reordered
+from tests.worlds import warns
 
 ORDER = [2, 0, 1, 3]
 Y = pd.Series([0, 1, 1, 0])
@@ -65,7 +66,5 @@ def test_training_warns(name):
     }
     passed[name] = passed[name].iloc[::-1]
     clf = ConstrainedRampClassifier(constraints=recall() >= 0.1)
-    with pytest.warns(UserWarning, match=f"{name} and .*{SAME_LABELS}"):
-        clf.fit(X, **passed)
-    with pytest.warns(UserWarning, match=SAME_LABELS):
-        clf.constraint_report(X, **passed)
+    warns(f"{name} and .*{SAME_LABELS}", clf.fit, X, **passed)
+    warns(SAME_LABELS, clf.constraint_report, X, **passed)

@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skbandit import GLMUCBPolicy
-from skbandit.rates import recall
 from tests.reliability import hostile, public_calls, wider_calls
 from tests.reliability.blame import blame
 from tests.reliability.public_calls import LOG
@@ -36,6 +34,8 @@ def values_like(good):
 def changes(call):
     """Each input in turn replaced by hostile ones; of some tables, each column too."""
     for name, good in call.inputs.items():
+        if call.name == "path" and name in ("X", "y", "attributes", "sample_weight"):
+            continue  # read as by the ramp, which a path fits
         for label, value in values_like(good).items():
             yield f"{name}: {label}", {name: value}
         if not any(good is own for own in BY_COLUMN):
@@ -69,34 +69,3 @@ def test_a_result_or_an_error_of_ours(name):
                 wrong.append(f"{label}: the result is {result.ravel()[:5]}")
     assert not wrong, "\n".join(wrong)
     assert n_refused > 10 and n_taken > 1, "the values are hostile, but not all of them"
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", CALLS)
-def test_good_input_is_taken(name):
-    result = CALLS[name]()
-    if result.dtype.kind == "f":
-        assert np.isfinite(result).all()
-
-
-def test_the_judge_tells_our_errors_from_others(monkeypatch):
-    with pytest.raises(TypeError) as caught:
-        bool(recall() >= 0.5)
-    assert blame(caught.value) == ""
-    with pytest.raises(ValueError) as caught:
-        GLMUCBPolicy().fit(None, LOG)
-    assert blame(caught.value) == "", "raised by scikit-learn's validation"
-    assert blame(KeyError("x")) == "KeyError is not documented"
-    assert blame(ValueError("elsewhere")) == "does not come from the package"
-
-    def fails(*args):
-        raise ValueError("inside a dependency")
-
-    monkeypatch.setattr(pd, "factorize", fails)
-    with pytest.raises(ValueError, match="inside a dependency") as caught:
-        recall().value([0, 1], [0, 1])
-    assert "_labels.py" in blame(caught.value)
-    monkeypatch.setattr(pd, "factorize", lambda values: (1, 2, 3))
-    with pytest.raises(ValueError, match="unpack") as caught:
-        recall().value([0, 1], [0, 1])
-    assert "raised it by" in blame(caught.value)

@@ -79,24 +79,17 @@ def test_truncated(tmp_path, kind, data):
 
 @pytest.mark.parametrize("kind", WHOLE)
 @fuzz
-@given(data=st.data())
-def test_interleaved(tmp_path, kind, data):
+@given(data=st.data(), interleaved=st.booleans())
+def test_interleaved_pieces_and_flipped_bytes(tmp_path, kind, data, interleaved):
     """Two writers without a lock: pieces of lines between pieces of others."""
-    whole = WHOLE[kind]
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), min_size=3, max_size=8)))
-    pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
-    path = tmp_path / "log"
-    path.write_bytes(b"".join(data.draw(st.permutations(pieces))))
-    assert_read_or_named(path, whole)
-
-
-@pytest.mark.parametrize("kind", WHOLE)
-@fuzz
-@given(data=st.data())
-def test_flipped_bytes(tmp_path, kind, data):
     whole = bytearray(WHOLE[kind])
-    for _ in range(data.draw(st.integers(1, 6))):
-        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    if interleaved:
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), min_size=3, max_size=8)))
+        pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+        whole = b"".join(data.draw(st.permutations(pieces)))
+    else:
+        for _ in range(data.draw(st.integers(1, 6))):
+            whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     path = tmp_path / "log"
     path.write_bytes(bytes(whole))
     assert_read_or_named(path, whole)

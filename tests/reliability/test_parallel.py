@@ -35,16 +35,6 @@ def assert_equal_answers(one, other):
 
 
 @pytest.mark.parametrize("name", first(1, sorted(FITS, key="policy".__ne__)))
-def test_threads_share_a_fitted_estimator(name):
-    fit = FITS[name]
-    estimator = fit(clone(fit.estimator))
-    expected = fit.asked(copy.deepcopy(estimator))
-    with ThreadPoolExecutor(4) as pool:
-        for answers in pool.map(lambda _: fit.asked(estimator), range(24)):
-            assert_equal_answers(answers, expected)
-
-
-@pytest.mark.parametrize("name", first(1, sorted(FITS, key="policy".__ne__)))
 def test_threads_that_ask_while_another_fits_again(name):
     """They get the answers of one fit or of the other: here both are the same."""
     fit = FITS[name]

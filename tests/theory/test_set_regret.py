@@ -10,9 +10,8 @@ The bound holds for every distribution of rows: these tests cannot fail by chanc
 import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.linear_model import Ridge
 
-from skbandit import RegressionSetSelector, SetSelectClassifier
+from skbandit import RegressionSetSelector
 from skbandit.datasets import make_set_selection
 from skbandit.selection import PopularitySetSelector
 from skbandit.selection._m_lowest import m_lowest
@@ -90,16 +89,3 @@ def test_regret_falls_with_the_number_of_rows():
     assert regrets[1] > 1.3 * regrets[2]
     popularity = PopularitySetSelector(3).fit(X[:10_000], y[:10_000])
     assert regret(expected[test], popularity.predict(X[test])) > 5 * regrets[2]
-
-
-@pytest.mark.parametrize("m", first(1, [3, 7, 1]))
-def test_masked_rounds_over_regression_have_the_bound_of_regression(m):
-    """The post's rounds over regression pay sqrt(m) more; masked ones choose the very same sets."""
-    X, y, expected = make_set_selection(900, n_ads=8, random_state=1)
-    train, test = slice(0, 300), slice(300, None)
-    direct = RegressionSetSelector(Ridge(), m).fit(X[train], y[train])
-    rounds = SetSelectClassifier(Ridge(), m, reduction="regression")
-    rounds.fit(X[train], y[train])
-    chosen = rounds.predict(X[test])
-    np.testing.assert_array_equal(np.sort(chosen, axis=1), np.sort(direct.predict(X[test]), axis=1))
-    assert regret(expected[test], chosen) <= bound(expected[test], direct.predict_costs(X[test]), m)

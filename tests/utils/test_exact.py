@@ -11,6 +11,7 @@ from skbandit import ConstrainedThreshold
 from skbandit.evaluation import rate_report, rate_report_blocks
 from skbandit.rates import each, positive_rate, recall
 from skbandit.utils._exact import exact_column, exact_table
+from tests.worlds import refuses, warns
 
 SHOP = [2**60] * 100 + [2**60 + 1] * 100 + [None]
 Y, PREDICTED = [1] * 201, [1] * 90 + [0] * 10 + [1] * 30 + [0] * 70 + [1]
@@ -50,8 +51,7 @@ def test_groups_stay_apart_in_reports(form):
 def test_groups_stay_apart_in_fits(form):
     X = np.random.default_rng(0).normal(size=(201, 1))
     model = ConstrainedThreshold(LogisticRegression(), None, each(positive_rate, by="shop") <= 0.9)
-    with pytest.warns(UserWarning, match="1 of 201 rows have no group"):
-        model.fit(X, X[:, 0] > 0, attributes=form(SHOP))
+    warns("1 of 201 rows have no group", model.fit, X, X[:, 0] > 0, attributes=form(SHOP))
     assert len(model.constraint_report_) == 2
 
 
@@ -118,5 +118,4 @@ def test_dates_are_no_times(form):
     assert report["shop"].tolist() == ["all", days[0], days[1], "(missing)"]
     times = form([datetime(2024, 1, 1, 5)] * 2, y=[0, 1], p=[0, 1])
     for blocks in ([table, times], [times, table]):
-        with pytest.raises(ValueError, match="date values"):
-            rate_report_blocks(blocks, positive_rate(), **options)
+        refuses("date values", rate_report_blocks, blocks, positive_rate(), **options)

@@ -21,6 +21,7 @@ from skbandit.utils import _fitting
 from skbandit.utils._fitting import atomic_fit, one_blas_thread, report_progress
 from skbandit.utils._sklearn_compat import import_optional
 from skbandit.utils._validation import check_row_weights, first_few
+from tests.worlds import refuses
 
 # === Fitting a copy: its whole state is committed, or none of it ================================
 
@@ -166,8 +167,7 @@ def test_numbers_of_any_kind_become_floats():
     ],
 )
 def test_what_is_no_weight(values, message):
-    with pytest.raises(ValueError, match=message):
-        check_row_weights(values, 3, "w")
+    refuses(message, check_row_weights, values, 3, "w")
 
 
 # === Times alone are no numbers: their unit is that of a file, and may be another in the next ====
@@ -191,9 +191,7 @@ def test_times_are_no_numbers(estimator, y, unit):
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     others = [(pl.from_pandas(waits), "wait"), (pa.Table.from_pandas(times), "at")]
     for X, name in ((times, "at"), (waits, "wait"), (waits[["wait"]].to_numpy(), ""), *others):
-        with pytest.raises(ValueError, match=f"X has dates.*{name}.*: pass numbers"):
-            model.fit(X, y)
+        refuses(f"X has dates.*{name}.*: pass numbers", model.fit, X, y)
     days = pd.DataFrame({"at": (times["at"] - times["at"][0]) / pd.Timedelta("1D")})
     model.fit(days, y)
-    with pytest.raises(ValueError, match="X has dates in the column 'at'"):
-        model.predict(times)
+    refuses("X has dates in the column 'at'", model.predict, times)

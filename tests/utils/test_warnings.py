@@ -17,7 +17,7 @@ from skbandit.rates import error_rate, recall
 from skbandit.utils._fitting import in_parallel
 from skbandit.utils._validation import silenced, told_once, warn
 from tests.policies import Always
-from tests.worlds import uniform_log
+from tests.worlds import uniform_log, warns
 
 pytestmark = pytest.mark.filterwarnings("always")
 RNG = np.random.default_rng(0)
@@ -50,8 +50,7 @@ def test_silence_ends():
         warn("b", FutureWarning)
         warnings.warn("c", UserWarning, stacklevel=1)
     assert [str(one.message) for one in caught] == ["b"]
-    with pytest.warns(UserWarning, match="a"):
-        warn("a", UserWarning)
+    warns("a", warn, "a", UserWarning)
 
 
 def test_a_path_warns_once():

@@ -27,6 +27,7 @@ from skbandit.constrained.fits._weighted_fits import Scale, is_linear
 from skbandit.evaluation import RateScorer
 from skbandit.rates import difference, error_rate, false_positive_rate, recall
 from tests.tiers import first
+from tests.worlds import refuses, warns
 
 GOAL = {"objective": false_positive_rate(), "constraints": recall() >= 0.8}
 LOGISTIC = LogisticRegression(max_iter=500)
@@ -50,9 +51,8 @@ def sites(n, seed, n_sites=5):
 # --- order ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cv", first(1, [5, None]))
 @pytest.mark.parametrize("name", first(2, ESTIMATORS))
-def test_the_order_of_rows_changes_nothing(name, cv):
+def test_the_order_of_rows_changes_nothing(name):
     """As drawn, sorted by site, and with a period of as many rows as there are folds.
 
     Of fits to rows in contiguous folds, recall on new rows was .93 for .82 out of fold. Here it is
@@ -62,7 +62,7 @@ def test_the_order_of_rows_changes_nothing(name, cv):
     drawn = np.random.default_rng(2).permutation(2500)
     by_label = np.lexsort((site, np.arange(2500) // 10, y))
     for rows in (drawn, np.argsort(site, kind="stable"), by_label):
-        clf = clone(ESTIMATORS[name]).set_params(cv=cv).fit(X[rows], y[rows])
+        clf = clone(ESTIMATORS[name]).fit(X[rows], y[rows])
         there = recall().value(y_new, clf.predict(X_new))
         assert there == pytest.approx(clf.constraint_report_["cross_fitted"][0], abs=0.04)
 
@@ -110,19 +110,6 @@ def test_people_with_equal_features_are_no_copies(estimator):
     assert recall().value(y_new, clf.predict(X_new)) >= 0.7
 
 
-@pytest.mark.thorough
-def test_a_level_is_kept_for_people_with_equal_features():
-    """Kept by .1 of fits if cells are left out; by fewer than 15 of 20 with p = .01 at .9."""
-    rng, kept = np.random.default_rng(0), 0
-    X_new, y_new = people(20_000, rng)
-    for _ in range(20):
-        forest = RandomForestClassifier(20, random_state=0)
-        clf = ConstrainedThreshold(forest, false_positive_rate(), recall() >= 0.7)
-        clf.set_params(confidence_level=0.9).fit(*people(3000, rng))
-        kept += recall().value(y_new, clf.predict(X_new)) >= 0.7
-    assert kept >= 15
-
-
 @pytest.mark.parametrize("times", first(1, [26, 6]))
 def test_rows_that_occur_many_times_are_copies(times):
     """Labels are noise: a forest that has seen the copies makes no errors."""
@@ -130,8 +117,7 @@ def test_rows_that_occur_many_times_are_copies(times):
     row = np.append(np.arange(100), np.repeat(np.arange(50), times - 1))
     forest = RandomForestClassifier(10, random_state=0)
     clf = ConstrainedThreshold(forest, None, error_rate() <= 0.9, confidence_level=0.5)
-    with pytest.warns(UserWarning, match=f"{50 * times} of {50 * times + 50} rows of X occur"):
-        clf.fit(X[row], y[row])
+    warns(f"{50 * times} of {50 * times + 50} rows of X occur", clf.fit, X[row], y[row])
     assert clf.constraint_report_["cross_fitted"][0] > 0.3
 
 
@@ -225,8 +211,7 @@ def test_a_row_far_from_all_others_does_not_set_the_scale(n):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("estimator", [ConstrainedThreshold, ConstrainedReduction])
-def test_a_level_is_kept_with_a_typing_error_in_a_column(estimator):
+def test_a_level_is_kept_with_a_typing_error_in_a_column():
     """By .65 of fits when it set the scale; by fewer than 30 of 40 with p = .005 at .9."""
     rng = np.random.default_rng(5)
 
@@ -239,7 +224,9 @@ def test_a_level_is_kept_with_a_typing_error_in_a_column(estimator):
     for _ in range(40):
         X, y = make(400)
         X[0, 6] = 1e4
-        clf = estimator(learner, 1 - recall(), false_positive_rate() <= 0.1, confidence_level=0.9)
+        clf = ConstrainedThreshold(
+            learner, 1 - recall(), false_positive_rate() <= 0.1, confidence_level=0.9
+        )
         kept += false_positive_rate().value(y_new, clf.fit(X, y).predict(X_new)) <= 0.1
     assert kept >= 30
 
@@ -247,7 +234,11 @@ def test_a_level_is_kept_with_a_typing_error_in_a_column(estimator):
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("learner", "estimator"),
-    [*((name, ConstrainedThreshold) for name in LEARNERS), ("logistic", ConstrainedReduction)],
+    [
+        ("logistic", ConstrainedThreshold),
+        ("svm", ConstrainedThreshold),
+        ("logistic", ConstrainedReduction),
+    ],
 )
 def test_a_level_is_kept_by_nearly_separable_linear_models(learner, estimator):
     """Twelve positives and thirty columns: kept .40 to .65 of the time when scores were pooled raw.
@@ -346,8 +337,7 @@ def test_other_names_are_answered_with_the_cure(estimator):
     name = type(estimator).__name__
     with pytest.raises(TypeError, match=rf"{name}\.fit\(\) .* pass their columns as attributes="):
         clone(estimator).fit(X, Y, sensitive_features=SITE)
-    with pytest.raises(ValueError, match="Did you mean 1, of type int"):
-        clone(estimator).set_params(pos_label="1").fit(X, Y)
+    refuses("Did you mean 1, of type int", clone(estimator).set_params(pos_label="1").fit, X, Y)
     for labels, cure in ((Y, "int"), (Y == 1, "bool")):
         with pytest.raises(ValueError, match=rf"dtype object and holds {cure}.*astype\({cure}\)"):
             clone(estimator).fit(X, labels.astype(object))

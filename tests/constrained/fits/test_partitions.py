@@ -11,6 +11,7 @@ from skbandit import ConstrainedRampClassifier, ConstrainedThreshold
 from skbandit.constrained.fits._partitions import columns_read, from_partitions
 from skbandit.inspection import save_report
 from skbandit.rates import difference, error_rate, false_positive_rate, positive_rate, recall
+from tests.worlds import refuses, warns
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
@@ -81,8 +82,7 @@ def test_only_named_columns_and_responses_are_collected():
 
 def test_other_fits_and_extra_rows_are_refused():
     clf = ConstrainedThreshold(MODEL, false_positive_rate(), recall() >= 0.7)
-    with pytest.raises(TypeError, match="pass a sample that fits in memory"):
-        clf.fit(spread(X), spread(Y))
+    refuses("pass a sample that fits in memory", clf.fit, spread(X), spread(Y), error=TypeError)
     clf.set_params(cv="prefit")
     with pytest.raises(TypeError, match="X_extra cannot be combined with Dask"):
         clf.fit(spread(X), spread(Y), X_extra=X)
@@ -90,6 +90,5 @@ def test_other_fits_and_extra_rows_are_refused():
 
 def test_a_page(tmp_path):
     clf = ConstrainedThreshold(MODEL, false_positive_rate(), GOALS[:2], cv="prefit").fit(X, Y)
-    with pytest.warns(UserWarning, match="were in the fit"):
-        save_report(clf, spread(X), spread(Y), tmp_path / "page.html")
+    warns("were in the fit", save_report, clf, spread(X), spread(Y), tmp_path / "page.html")
     assert "recall" in (tmp_path / "page.html").read_text("utf-8")

@@ -5,10 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import RampClassifier, constraint_path
@@ -150,25 +147,6 @@ def test_within_a_search_steps_belong_to_the_fits():
     assert sum(name == "MM step" for _, name, _ in begun) >= 6
     assert [call for call in recorder.calls if call[0] == "setup"] == [("setup", "fit", 0)]
     assert not {"_skl_callbacks", *TRANSIENT} & set(vars(search.best_estimator_))
-
-
-@pytest.mark.thorough
-def test_within_a_search_impossible_fits_are_scored_as_errors():
-    recorder = Everywhere()
-    clf = RampClassifier(constraints=GOAL, **QUICK)
-    search = GridSearchCV(clf, {"constraints": [GOAL, IMPOSSIBLE]}, cv=2)
-    failed = pytest.warns(FitFailedWarning, match="2 fits failed")
-    with failed, pytest.warns(UserWarning, match="non-finite"):
-        search.set_callbacks(recorder).fit(X, Y)
-    assert search.best_params_["constraints"] is GOAL
-    assert recorder.calls[-1] == ("teardown", "fit", 0)
-
-
-def test_within_a_pipeline():
-    recorder = Everywhere()
-    pipeline = make_pipeline(StandardScaler(), ConstrainedRampClassifier(constraints=GOAL))
-    pipeline.set_callbacks(recorder).fit(X, Y)
-    assert ("end", "MM step", 0) in recorder.calls
 
 
 def test_scikit_learns_own_callbacks(capsys):

@@ -57,7 +57,7 @@ def missed_by(constraint, y, answers, attributes):
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 def test_predict_decision_function_and_predict_proba_agree(labels, first_is_positive):
     pos_label = labels.tolist()[0 if first_is_positive else 1]
-    clf = RampClassifier(constraints=recall() >= 0.8, pos_label=pos_label)
+    clf = RampClassifier(constraints=recall() >= 0.8, pos_label=pos_label, solver="newton")
     clf.fit(X, labels[Y])
     scores, proba, answers = clf.decision_function(X), clf.predict_proba(X), clf.predict(X)
     np.testing.assert_array_equal(clf.classes_, labels)
@@ -86,7 +86,7 @@ def test_positive_class_first_is_the_relabeled_problem():
 
 def test_stored_predictions_may_be_the_labels_or_zeros_and_ones():
     stored = pd.DataFrame({"deployed": LABELS["strings"][DEPLOYED]})
-    text = RampClassifier(constraints=churn("deployed") <= 0.2)
+    text = RampClassifier(constraints=churn("deployed") <= 0.2, solver="newton")
     text.fit(X, LABELS["strings"][Y], attributes=stored)
     number = clone(text)
     with pytest.raises(ValueError, match=r"'deployed'.* 'no' and 'yes': .* pos_label"):
@@ -104,7 +104,7 @@ def test_stored_predictions_may_be_the_labels_or_zeros_and_ones():
 def test_drawn_rates_are_the_expected_ones(pos_label):
     """Each of 6 comparisons (3 rates, 2 labels) is at 5 standard errors: 6e-7 false alarms."""
     goals = [recall() >= 0.7, positive_rate() <= 0.6, error_rate() <= 0.45]
-    clf = RampClassifier(constraints=goals, alpha=0.3, pos_label=pos_label)
+    clf = RampClassifier(constraints=goals, alpha=0.3, pos_label=pos_label, solver="newton")
     clf.fit(X, Y)
     draws, rng = 500, np.random.default_rng(0)
     sampled = np.array([clf.sample_predict(X, rng.integers(2**31)) for _ in range(draws)])
@@ -143,14 +143,14 @@ DEMANDS = {
 }
 
 
-@pytest.mark.parametrize("seed", first(1, range(8)))
+@pytest.mark.parametrize("seed", first(1, range(3)))
 @pytest.mark.parametrize("demand", DEMANDS)
 def test_shifted_threshold_meets_hard_training_constraints(demand, seed):
     data, y = make_classification(90, 5, n_informative=2, flip_y=0.2, random_state=seed)
     rng = np.random.default_rng(seed)
     wrong = rng.uniform(size=90) < 0.2
     stored = {"deployed": np.where(wrong, 1 - y, y), "group": rng.integers(0, 3, 90)}
-    clf = RampClassifier(constraints=DEMANDS[demand])
+    clf = RampClassifier(constraints=DEMANDS[demand], solver="newton")
     report = clf.fit(data, y, attributes=stored).constraint_report_
     assert clf.feasible_ and report["satisfied"].all()
     answers = clf.predict(data)
@@ -208,7 +208,7 @@ def test_a_score_of_exactly_zero_is_the_first_class(pos_label):
 @pytest.mark.parametrize(
     ("objective", "constraints"),
     first(
-        6,
+        3,
         [
             (None, []),
             (accuracy(), recall() >= 0.8),
@@ -243,6 +243,7 @@ def test_one_feature_reaches_the_best_of_all_rules(objective, constraints):
     assert sign * goal.value(ONE_Y, clf.predict(ONE), ONE_DEPLOYED) == pytest.approx(best)
 
 
+@pytest.mark.thorough
 def test_what_is_maximized_is_its_opposite_minimized():
     bound = false_positive_rate() <= 0.1
     for estimator in (ConstrainedRampClassifier, RampClassifier):

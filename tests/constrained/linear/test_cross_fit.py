@@ -23,6 +23,7 @@ from skbandit.measure import Columns, Data, Rows
 from skbandit.rates import difference, false_positive_rate, positive_rate, ratio, recall
 from skbandit.utils._folds import folds_of_classes
 from tests.tiers import first
+from tests.worlds import refuses
 
 RNG = np.random.default_rng(3)
 N = 400
@@ -75,20 +76,6 @@ def test_rows_of_weight_zero_do_not_matter(fitted):
 def test_sparse_rows_give_about_the_same(fitted):
     clf = ConstrainedRampClassifier(constraints=GOAL).fit(csr_array(X), Y, attributes=TABLE)
     assert (clf.predict(X) == fitted.predict(X)).mean() > 0.95
-
-
-def test_either_class_may_be_positive(fitted):
-    goal = difference(positive_rate, by="group") <= 0.15
-    flipped = ConstrainedRampClassifier(constraints=goal, pos_label=0)
-    flipped.fit(X, 1 - Y, attributes=TABLE)
-    np.testing.assert_array_equal(flipped.predict(X), 1 - fitted.predict(X))
-
-
-def test_without_an_intercept_the_origin_is_on_the_boundary():
-    goal = recall() >= 0.5
-    clf = ConstrainedRampClassifier(constraints=goal, fit_intercept=False).fit(X, Y)
-    assert clf.intercept_ == 0
-    assert clf.constraint_report_["satisfied"].all()
 
 
 def test_more_features_than_rows():
@@ -166,7 +153,7 @@ def test_the_convex_problems_have_no_constraints():
 
 
 @pytest.mark.filterwarnings("ignore:feasible_ is False")  # a higher level costs too much for some
-@pytest.mark.parametrize("seed", first(3, [0, 1, 9, 3, 4, 5, 6, 7]))
+@pytest.mark.parametrize("seed", first(1, [0, 1, 9, 3, 4]))
 def test_rare_positives_do_not_make_parity_cost_most_of_the_accuracy(seed):
     """Nearly nobody or nearly everybody positive is parity, too.
 
@@ -226,17 +213,14 @@ def test_rows_of_one_group_are_in_one_fold():
     np.testing.assert_array_equal(by_cv.coef_, by_hand.coef_)
 
 
-@pytest.mark.parametrize("routes", [False, True])
+@pytest.mark.parametrize("routes", first(1, [True, False]))
 def test_groups_reach_the_splitter(routes):
     group = np.arange(N) // 7
     by_hand = fit(cv=list(GroupKFold(4).split(X, groups=group)))
     with sklearn.config_context(enable_metadata_routing=routes):
         clf = fit(cv=GroupKFold(4), groups=group)
         np.testing.assert_array_equal(clf.coef_, by_hand.coef_)
-        with pytest.raises(
-            ValueError, match=r"GroupKFold needs groups .*: pass groups=\.\.\. to fit"
-        ):
-            fit(cv=GroupKFold(4))
+        refuses(r"GroupKFold needs groups .*: pass groups=\.\.\. to fit", fit, cv=GroupKFold(4))
 
 
 def test_the_folds_of_cv_are_left_out_in_turn():
@@ -254,8 +238,7 @@ def test_the_folds_of_cv_are_left_out_in_turn():
      (ShuffleSplit(9, random_state=0), "cv tests row .* times")],
 )  # fmt: skip
 def test_each_row_is_tested_once(cv, message):
-    with pytest.raises(ValueError, match=message):
-        fit(cv=cv)
+    refuses(message, fit, cv=cv)
 
 
 def test_very_many_rows_are_sampled():

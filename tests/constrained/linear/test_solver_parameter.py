@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 
 from skbandit.constrained import ConstrainedRampClassifier, RampClassifier
 from skbandit.constrained.solvers import (
@@ -13,6 +12,7 @@ from skbandit.constrained.solvers import (
 )
 from skbandit.rates import recall
 from tests.problems import sample
+from tests.worlds import refuses
 
 X, y, _ = sample(0, n=60)
 GOAL = recall() >= 0.8
@@ -86,19 +86,6 @@ def test_parameters_of_an_instance_are_those_of_the_classifier():
     assert copied.solver is not clf.solver
 
 
-def test_a_grid_search_over_parameters_of_the_solver():
-    clf = classifier(SmoothedNewtonSolver(max_iter=50))
-    search = GridSearchCV(clf, {"solver__max_iter": [100, 200]}, cv=2).fit(X, y)
-    assert search.best_params_["solver__max_iter"] in (100, 200)
-    assert search.best_estimator_.solver.max_iter == search.best_params_["solver__max_iter"]
-    assert clf.solver.max_iter == 50
-
-
-def test_an_invalid_parameter_of_the_solver_is_refused():
-    with pytest.raises(ValueError, match="max_iter=0 must be at least 1"):
-        classifier(SmoothedNewtonSolver()).set_params(solver__max_iter=0)
-
-
 def test_a_solver_of_ones_own():
     clf = classifier(Borrowed())
     expected = classifier("smoothed_newton").fit(X, y)
@@ -109,22 +96,6 @@ def test_a_solver_of_ones_own():
     assert clf.solver.n_solved == 0
 
 
-def test_the_repr_shows_the_instance():
-    assert "solver=SmoothedNewtonSolver(max_iter=50)" in repr(classifier(SmoothedNewtonSolver(50)))
-
-
-def test_options_beside_an_instance_are_refused():
-    clf = classifier(SmoothedNewtonSolver(), solver_options={"max_iter": 3})
-    with pytest.raises(ValueError, match="cannot be combined with an instance"):
-        clf.fit(X, y)
-
-
-def test_a_class_is_refused():
-    with pytest.raises(TypeError, match=r"pass SmoothedNewtonSolver\(\.\.\.\)"):
-        classifier(SmoothedNewtonSolver).fit(X, y)
-
-
 @pytest.mark.parametrize("solver", ["nonesuch", 3, None])
 def test_anything_else_is_refused(solver):
-    with pytest.raises(ValueError, match=r"'solver' parameter .* implementing 'solve'"):
-        classifier(solver).fit(X, y)
+    refuses(r"'solver' parameter .* implementing 'solve'", classifier(solver).fit, X, y)

@@ -9,7 +9,6 @@ from scipy.sparse import csr_array
 from skbandit.constrained.paper import hinge, majorize
 from skbandit.constrained.paper._augmented_lagrangian import (
     AugmentedLagrangian,
-    column_squares,
 )
 from skbandit.constrained.solvers import (
     AugmentedLagrangianSolver,
@@ -102,66 +101,6 @@ def test_too_few_updates_raise_for_hard_constraints_only():
     best = solve(problem, 1.0)
     assert rough.gap > 1e-9
     assert rough.dual <= best.primal <= rough.primal + 1e-12
-
-
-@pytest.fixture(params=[0, 1])
-def lagrangian(request):
-    problem = random_problem(request.param, n=50, d=4, m=3, slack=0.0)
-    rng = np.random.default_rng(request.param)
-    sigma, center = 0.1, rng.exponential(size=3)
-    return AugmentedLagrangian(
-        problem, problem.gamma, 0.02 * rng.normal(size=50), center, sigma, 5.0, 2.0, 1e-12
-    )
-
-
-def value_by_hand(lagrangian, z, v):
-    """The proximal minimum row by row, over a fine grid and the kinks."""
-    problem, weights = lagrangian.problem, np.append(1.0, v)
-    f = z[:, None] + np.linspace(-4, 4, 40001)
-    f[:, :2] = -0.5, 0.5
-    p, q = (weights @ W.toarray() for W in (problem.P, problem.Q))
-    away = z[:, None] + (lagrangian.theta / lagrangian.sigma)[:, None] - f
-    costs = p[:, None] * hinge(f) + q[:, None] * hinge(-f) + lagrangian.sigma / 2 * away**2
-    proximal = np.sum((v - lagrangian.center) ** 2) / (2 * lagrangian.tau)
-    return costs.min(axis=1).sum() - weights @ lagrangian.gamma - proximal
-
-
-def test_value_and_best_multipliers_by_brute_force(lagrangian):
-    rng = np.random.default_rng(0)
-    z = lagrangian.problem.X @ rng.normal(size=4)
-    here = lagrangian.at(np.zeros(4), 0.0, z, np.ones(3))
-    assert here.value == pytest.approx(value_by_hand(lagrangian, z, here.v), abs=1e-7)
-    assert ((here.v >= 0) & (here.v <= lagrangian.upper)).all()
-    for size in (1e-3, 1e-1, 1.0):
-        v = np.clip(here.v + size * rng.normal(size=3), 0, lagrangian.upper)
-        assert value_by_hand(lagrangian, z, v) <= here.value + 1e-7
-
-
-def test_derivatives_are_those_of_the_value(lagrangian):
-    """theta is the gradient in z; the Newton step solves the system of that gradient's slopes."""
-    problem, rng = lagrangian.problem, np.random.default_rng(3)
-    w, b = rng.normal(size=4), 0.1
-
-    def gradient(u):
-        here = lagrangian.at(u[:-1], u[-1], problem.X @ u[:-1] + u[-1], np.ones(3))
-        slope = problem.X.T @ here.theta + problem.alpha * u[:-1]
-        return np.append(slope, here.theta.sum()), here
-
-    u, h = np.append(w, b), 1e-6
-    g, here = gradient(u)
-    numeric = [
-        (gradient(u + h * e)[1].value - gradient(u - h * e)[1].value) / (2 * h) for e in np.eye(5)
-    ]
-    np.testing.assert_allclose(numeric, g, atol=1e-7)
-    H = np.array([(gradient(u + h * e)[0] - gradient(u - h * e)[0]) / (2 * h) for e in np.eye(5)])
-    step = lagrangian.newton(here, g, np.zeros(5), 1e-13)
-    np.testing.assert_allclose(H @ np.append(step.w, step.b), -g, atol=2e-3 * np.linalg.norm(g))
-
-
-def test_column_squares():
-    X = np.array([[1.0, 0.0, -2.0], [3.0, 0.0, 1.0]])
-    np.testing.assert_array_equal(column_squares(X), [10, 0, 5])
-    np.testing.assert_array_equal(column_squares(csr_array(X)), [10, 0, 5])
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-4])

@@ -26,6 +26,7 @@ from skbandit.rates import error_rate, false_positive_rate, positive_rate, preci
 from tests.constrained.paper.convex_problems import penalized, random_problem
 from tests.problems import compiled, tightened
 from tests.tiers import examples, first
+from tests.worlds import refuses
 
 theorem = examples(40)
 
@@ -92,10 +93,10 @@ def record(monkeypatch):
 # The solution
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("fit_intercept", first(1, [True, False]))
 @pytest.mark.parametrize("penalty", [np.inf, 0.3])
 @pytest.mark.parametrize("m", first(2, [1, 5, 0, 2]))
-@pytest.mark.parametrize("seed", first(1, range(3)))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_agrees_with_cvxpy(seed, m, penalty, fit_intercept):
     problem = random_problem(seed, n=60, m=m, slack=0.02, fit_intercept=fit_intercept)
     found, best = solve(problem, penalty), exact(problem, penalty)
@@ -120,7 +121,7 @@ def test_rows_that_cost_something_whatever_the_answer():
 
 @pytest.mark.parametrize("tol", first(2, [1e-2, 1e-7, 0.1, 1e-4]))
 @pytest.mark.parametrize("penalty", [np.inf, 0.3])
-@pytest.mark.parametrize("seed", first(1, range(3)))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_what_is_returned_is_certified_and_feasible_at_any_accuracy(seed, penalty, tol):
     problem = random_problem(seed, m=3, slack=0.01)
     found, best = solve(problem, penalty, tol), exact(problem, penalty)
@@ -136,7 +137,7 @@ def test_what_is_returned_is_certified_and_feasible_at_any_accuracy(seed, penalt
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.05, 0.5, 50.0])
-@pytest.mark.parametrize("seed", first(1, range(3)))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_the_price_caps_the_multipliers(seed, penalty):
     problem = random_problem(seed, slack=-0.05)
     found = solve(problem, penalty, 1e-10)
@@ -152,7 +153,7 @@ def test_the_price_caps_the_multipliers(seed, penalty):
 
 @pytest.mark.parametrize("penalty", [np.inf, 0.3])
 @pytest.mark.parametrize("m", [1, 3])
-@pytest.mark.parametrize("seed", first(1, range(3)))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_every_cut_is_above_the_dual_function(record, seed, m, penalty):
     """From the first, rough ones on, everywhere: also outside V."""
     problem = random_problem(seed, m=m, slack=0.02)
@@ -166,7 +167,7 @@ def test_every_cut_is_above_the_dual_function(record, seed, m, penalty):
 
 
 @pytest.mark.parametrize("m", [1, 2, 4])
-@pytest.mark.parametrize("seed", first(1, range(3)))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_the_bounds_close_in_on_the_optimum(record, seed, m):
     problem = random_problem(seed, m=m, slack=0.02)
     best = exact(problem)
@@ -219,13 +220,6 @@ def test_the_box_grows_to_hold_large_multipliers(record):
     assert record.caps[-1] > record.caps[0]
     assert found.primal == pytest.approx(50 * best.primal, abs=1e-5)
     assert violations(times_50, found).max() <= 1e-8
-
-
-@pytest.mark.parametrize("by", [0.5, 10.0])
-@pytest.mark.parametrize("seed", first(1, range(3)))
-def test_impossible_constraints_raise(seed, by):
-    with pytest.raises(SolverError, match=r"penalty of 10000 .* constraint [01] "):
-        solve(tightened(random_problem(seed), np.full(2, by)))
 
 
 def test_one_feasible_point_is_found():
@@ -298,8 +292,7 @@ def test_a_spent_budget_leaves_the_true_gap(options):
 def test_a_budget_spent_before_anything_is_feasible_raises():
     problem = random_problem(0, slack=0.001)
     assert violations(problem, exact(problem, 0.0)).max() > 0.01
-    with pytest.raises(SolverError, match="raise max_cuts or max_epochs"):
-        solve(problem, max_cuts=1)
+    refuses("raise max_cuts or max_epochs", solve, problem, max_cuts=1, error=SolverError)
 
 
 @pytest.mark.parametrize(
@@ -314,8 +307,7 @@ def test_a_budget_spent_before_anything_is_feasible_raises():
     ],
 )
 def test_wrong_options_are_named(option, value):
-    with pytest.raises(ValueError, match=f"{option} must be .*, got {value}"):
-        CuttingPlaneSolver(**{option: value})
+    refuses(f"{option} must be .*, got {value}", CuttingPlaneSolver, **{option: value})
 
 
 # Whole trainings

@@ -240,7 +240,7 @@ BOUNDS = {
 }
 
 
-@pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.parametrize("name", first(2, BOUNDS))
 @pytest.mark.parametrize("seed", first(1, range(3)))
 def test_shadow_price_is_what_training_gains_per_unit_of_the_bound(name, seed):
     """Central differences of whole runs of MM, from its optimum."""
@@ -270,12 +270,3 @@ def test_a_ratio_of_nothing_is_linearized_at_that_of_a_coin():
     assert np.isnan(problem.shadow_prices(np.ones(1), ramp(problem.scores(nothing)))).all()
     found = majorize_minimize(problem, nothing, SOLVER, max_iter=20, tol=1e-6)
     assert found.feasible and -found.path[-1] > y.mean() + 0.05
-
-
-def test_some_of_the_prices_above_are_not_zero():
-    active = 0
-    for objective, constraint, t, _ in LINEAR:
-        X, y, group = sample(0)
-        problem = compiled(X, y, group, objective, constraint(t))
-        active += value(problem, feasible_point(problem))[1].multipliers[0] > 1e-3
-    assert active >= 5

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
-from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import RampClassifier
 from skbandit.constrained.paper import RowSpan, _problem, _ramp_classifier, row_span
 from skbandit.constrained.solvers import CvxpySolver
@@ -105,8 +104,7 @@ def wide():
 GOALS = dict(objective=false_positive_rate(), constraints=recall() >= 0.8, alpha=0.5)
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(("kind", "fit_intercept"), [("dense", True), ("sparse", False)])
 def test_the_classifier_is_the_same(wide, kind, fit_intercept, monkeypatch):
     X, y = wide
     if kind == "sparse":
@@ -135,11 +133,3 @@ def test_extra_rows_widen_the_span(wide):
     assert changed.mean() <= 0.3
     residual = clf.coef_[0] - X.T @ np.linalg.lstsq(X.T, clf.coef_[0], rcond=None)[0]
     assert np.linalg.norm(residual) > 0.1 * np.linalg.norm(clf.coef_)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_confidence_level_on_wide_rows(wide):
-    X, y = wide
-    goal = recall() >= 0.4
-    clf = ConstrainedRampClassifier(constraints=goal, confidence_level=0.8).fit(X, y)
-    assert clf.constraint_report_["value"][0] == goal.rate.value(y, clf.predict(X))

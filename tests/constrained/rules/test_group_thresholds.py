@@ -28,7 +28,7 @@ from skbandit.rates import (
     recall,
 )
 from tests.problems import bound_to_rows
-from tests.tiers import examples, first
+from tests.tiers import examples
 
 theorem = examples(15)
 seeds = st.integers(0, 2**32 - 1)
@@ -92,12 +92,11 @@ def brute_force(scores, group, objective, goals):
     return [value for value, slack in judged if slack >= -RATE_TOL]
 
 
-@pytest.mark.parametrize("n_groups", first(1, [3, 2]))
 @pytest.mark.parametrize("name", DECLARED)
 @theorem
 @given(seed=seeds, ties=st.booleans())
-def test_equals_brute_force_over_all_combinations(name, n_groups, seed, ties):
-    y, scores, group, weight = sample(seed, 18 if n_groups == 2 else 15, n_groups, ties)
+def test_equals_brute_force_over_all_combinations(name, seed, ties):
+    y, scores, group, weight = sample(seed, 15, 3, ties)
     objective, goals = forms_of(y, group, *DECLARED[name], weight)
     found = GroupSearch.of(scores, group, objective, goals, 0.0).best()
     assert (found.objective, found.slack) == pytest.approx(
@@ -112,7 +111,7 @@ def test_equals_brute_force_over_all_combinations(name, n_groups, seed, ties):
         assert found.gap == np.inf  # proven
 
 
-@pytest.mark.parametrize("name", DECLARED)
+@pytest.mark.parametrize("name", ["odds", "precision in each", "f1"])
 @theorem
 @given(seed=seeds)
 def test_never_worse_than_one_threshold_for_all(name, seed):
