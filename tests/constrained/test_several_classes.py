@@ -297,6 +297,7 @@ def test_a_class_of_one_site(estimator):
     assert clf.confidence_level_ == 0.5  # of one group, nothing is known beyond it
 
 
+@pytest.mark.thorough
 def test_labels_renamed_or_numbered_change_nothing_else():
     clf = fitted(None, [recall(of="melanoma") >= 0.7, precision(of="carcinoma") >= 0.7])
     codes = np.searchsorted(NAMES, Y)
@@ -306,6 +307,7 @@ def test_labels_renamed_or_numbered_change_nothing_else():
     np.testing.assert_allclose(numbered.costs_, clf.costs_)
 
 
+@pytest.mark.thorough
 def test_weights_are_numbers_of_rows():
     rng = np.random.default_rng(5)
     times = rng.integers(1, 4, N)
@@ -447,6 +449,7 @@ def test_levels_are_kept_on_new_rows():
     assert n_kept >= 0.7 * n_fits
 
 
+@pytest.mark.thorough
 def test_selectors_estimate_groups_that_are_unknown():
     goal = difference(positive_rate, by="sex", of="classes") <= 0.12
     clf = ConstrainedReduction(RegressionSetSelector(), None, goal)
@@ -477,6 +480,7 @@ def test_goals_that_are_not_met_together():
     assert not error.value.closest_.feasible_
 
 
+@pytest.mark.thorough
 def test_probabilities_are_not_believed_against_rates_of_a_rare_class():
     """Of boosted trees they expect twice the recall of 50 rows: the floor holds on new rows."""
     levels = import_module("benchmarks.levels")
