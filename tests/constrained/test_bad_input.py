@@ -426,6 +426,7 @@ def test_search_can_be_told_to_stop():
         search.fit(X, Y)
 
 
+@pytest.mark.thorough
 def test_no_threshold_meets_what_the_randomized_rule_does():
     """One binary feature: thresholds answer 0%, 50% or 100%, the ramp anything between."""
     column, y = np.repeat([[0.0], [1.0]], 20, axis=0), np.arange(40) % 4 % 3 % 2

@@ -74,8 +74,7 @@ def test_of_fitted_classifiers_it_is_their_own_predictions_by_group_too():
     np.testing.assert_allclose(report["unconstrained"], expected)
 
 
-@pytest.mark.parametrize("pos_label", [0, 1])
-@pytest.mark.parametrize("form", [np.asarray, csr_array, "wide"])
+@pytest.mark.parametrize(("form", "pos_label"), [(np.asarray, 0), (csr_array, 1), ("wide", 1)])
 def test_of_the_linear_classifier_it_is_logistic_regression_without_each_fold(form, pos_label):
     rows, y = X + np.array([3, 0, 0, -1, 0, 0]), Y
     if form == "wide":

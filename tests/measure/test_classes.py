@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.evaluation import RateScorer, rate_report, to_model_card
-from skbandit.inspection import ConstraintReportDisplay, RateReportDisplay
+from skbandit.inspection import RateReportDisplay
 from skbandit.rates import (
     accuracy,
     any_of,
@@ -447,15 +447,6 @@ def test_displays_show_the_worst_pair():
     every = RateReportDisplay.from_report(report, pairs="all")
     names = [one.get_text().strip() for one in every.axes_[0].get_yticklabels()]
     assert names[1:3] == ["F - M, benign", "M - F, benign"] and len(names) == 7
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 2))
-    y = np.where(X[:, 0] + rng.normal(size=600) > 0, "bad", "good")
-    sex = {"sex": rng.choice(["F", "M"], 600)}
-    clf = ConstrainedThreshold(
-        LogisticRegression(), constraints=difference(recall, by="sex", of="classes") <= 0.3
-    ).fit(X, y, attributes=sex)
-    shown = ConstraintReportDisplay.from_report(clf.constraint_report_)
-    assert len(shown.drawn_) == 1
 
 
 # --- model selection ----------------------------------------------------------------------------

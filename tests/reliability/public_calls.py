@@ -71,9 +71,7 @@ def ramp(X, y, attributes, sample_weight, pos_label=None):
 
 
 def ramp_predicts(X):
-    goals = GOALS[:1]
-    clf = ConstrainedRampClassifier(constraints=goals, solver="newton").fit(OWN_X, LABEL)
-    return clf.predict(X)
+    return _ramp().predict(X)
 
 
 def threshold(X, y, attributes, sample_weight, pos_label=None):
@@ -167,6 +165,12 @@ def selector_scores(X, y, available):
 
 def costs_of_log(action, cost, propensity):
     return logged_costs(action, cost, propensity)
+
+
+@functools.cache
+def _ramp():
+    clf = ConstrainedRampClassifier(constraints=GOALS[:1], solver="newton")
+    return clf.fit(OWN_X, LABEL)
 
 
 @functools.cache

@@ -12,6 +12,8 @@ from tests.tiers import first
 CALLS = {call.name: call for call in public_calls.CALLS + wider_calls.CALLS}
 SMOKE = ["ips_of_table", "costs_of_log"]  # quick: the default tier tries these
 BY_COLUMN = [LOG, *wider_calls.BY_COLUMN]
+# These read rows as the ramp and the replay do, which they call.
+READ_ELSEWHERE = {"path", "curves_of_replay", "shares_of_replay"}
 
 # Warnings of whoever reads the input are no matter here.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -34,8 +36,8 @@ def values_like(good):
 def changes(call):
     """Each input in turn replaced by hostile ones; of some tables, each column too."""
     for name, good in call.inputs.items():
-        if call.name == "path" and name in ("X", "y", "attributes", "sample_weight"):
-            continue  # read as by the ramp, which a path fits
+        if call.name in READ_ELSEWHERE and name in ("X", "y", "attributes", "sample_weight"):
+            continue
         for label, value in values_like(good).items():
             yield f"{name}: {label}", {name: value}
         if not any(good is own for own in BY_COLUMN):

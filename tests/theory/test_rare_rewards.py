@@ -69,7 +69,7 @@ def test_off_policy_intervals_cover(case):
     unit = REVENUE if value is revenue else 1.0
     truth = [unit * (p[:2] @ rates + 0.01 * p[2:].sum()) for p in policies[:2]]
     inside = {name: [] for name in ("snips", "ips", "difference")}
-    for seed in range(120):
+    for seed in range(80):
         rng = np.random.default_rng(seed)
         log = draw(rng, rates, value, logging(rng))
         for method in ("ips", "snips"):

@@ -455,6 +455,7 @@ def test_each_bound_of_a_cross_fitted_path_is_nearly_as_good_as_its_own_fit(boun
     assert together == pytest.approx(error, abs=0.01)
 
 
+@pytest.mark.thorough
 def test_every_bound_chooses_among_the_directions_of_all(monkeypatch):
     """So at one level a looser bound never costs more out of fold."""
     found = []
@@ -526,6 +527,7 @@ def test_a_path_is_a_fit_per_bound(kind):
     assert measured["objective"].tolist() == path.table["objective"].tolist()
 
 
+@pytest.mark.thorough
 def test_a_path_of_several_classes():
     rng = np.random.default_rng(0)
     features, y = rng.normal(size=(600, 2)), rng.choice(["a", "b", "c"], 600)

@@ -19,7 +19,6 @@ from skbandit.constrained.paper import (
     Point,
     compile_problem,
     majorize_minimize,
-    ramp,
 )
 from skbandit.constrained.solvers import (
     CvxpySolver,
@@ -163,16 +162,6 @@ def test_the_penalty_stays_while_violations_shrink():
     assert slow == [FIRST_PENALTY * 5]  # .5 to .55 brought little
 
 
-def test_an_optimum_is_a_fixed_point():
-    X, y, group = sample(1, n=60)
-    problem = compiled(X, y, group, error_rate(), [false_positive_rate() <= 0.1])
-    found, _ = run(problem, tol=0.0, max_iter=30)
-    again, steps = run(problem, found.point)
-    assert again.path[-1] == pytest.approx(found.path[-1], abs=1e-12)
-    np.testing.assert_allclose(again.point.coef, found.point.coef, atol=1e-6)
-    assert len(steps) == 1
-
-
 def test_first_step_from_zero_is_the_svm_and_two_rows_end_by_hand():
     """x = +-1 with the right labels: w = 1/2 = min(1/2, 1/alpha), objective alpha/8."""
     problem = compiled(np.array([[1.0, 0, 0], [-1.0, 0, 0]]), np.array([1, 0]), None, error_rate())
@@ -220,17 +209,6 @@ def test_without_constraints_nothing_is_violated():
     assert found.violation == -np.inf
     assert found.feasible and found.multipliers.shape == (0,)
     assert (np.diff(found.path) <= 0).all() and len(steps) > 1
-
-
-def test_evaluate_is_the_regularized_ramp_rate():
-    X, y, group = sample(4, n=60)
-    point = Point(np.array([0.3, -0.2, 0.1]), 0.1)
-    problem = compiled(X, y, group, error_rate(), [recall() >= 0.7])
-    found = problem.evaluate(point)
-    pi = ramp(X @ point.coef + 0.1)
-    wrong = np.where(y == 1, 1 - pi, pi).mean()
-    assert found.objective == pytest.approx(wrong + 0.025 * point.coef @ point.coef)
-    assert found.violations[0] == pytest.approx(0.7 - pi[y == 1].mean())
 
 
 def test_steps_print_in_one_line():
