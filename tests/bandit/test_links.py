@@ -106,16 +106,6 @@ def test_the_probit_moments_are_those_of_the_posterior(sign):
         assert v - v * v * h == pytest.approx(variance, abs=1e-10)
 
 
-@pytest.mark.parametrize("sign", [-1, 1])
-def test_the_logistic_posterior_is_near_the_exact_one(sign):
-    """Mean and variance of the Laplace approximation, for a wide and for a narrow prior."""
-    for m, v in [(0.0, 1.0), (-3.0, 0.1), (-3.0, 1.0)]:
-        mean, variance = exact_moments(lambda theta: 1 / (1 + mp.exp(-sign * theta)), m, v)
-        g, h = logistic.step(m, v, float(sign > 0))
-        assert m + v * g == pytest.approx(mean, abs=0.12 * v)
-        assert v - v * v * h == pytest.approx(variance, rel=0.05)
-
-
 def test_the_linear_step_is_bayes_rule():
     m, v, r, s2 = 0.4, 2.0, 1.7, 0.5
     g, h = linear.step(m, v, r, s2)

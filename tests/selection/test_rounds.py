@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
@@ -288,7 +287,6 @@ PAID = COSTS_SEARCH[np.arange(400), SHOWN]
 KINDS = {
     "complete": COSTS_SEARCH,
     "observed in part": HOLES,
-    "labeled": pd.DataFrame(HOLES, columns=list("abcdef")),
     "logged": logged_costs(SHOWN, PAID, np.full(400, 1 / 6), ads=range(6)),
     "one a row": np.where(np.arange(6) == SHOWN[:, None], PAID[:, None], np.nan),
 }
