@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import skbandit.bandit
 from skbandit import GLMUCBPolicy
-from skbandit.bandit import SharedGLMPolicy, _passes, make_policy_pipeline
+from skbandit.bandit import SharedGLMPolicy, _passes
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay, replay_blocks
 from tests.policies import PAPER
@@ -112,7 +112,7 @@ def test_identical(name, options, log):
 
 
 @pytest.mark.parametrize(
-    "name", first(3, ["default", "waiting", "shared default", "shared waiting", "adaptive"])
+    "name", first(2, ["waiting", "shared default", "default", "shared waiting", "adaptive"])
 )
 def test_identical_from_a_fitted_policy(name, log):
     X, y = log
@@ -281,21 +281,7 @@ def test_bad_sparse_input_leaves_the_policy_unchanged():
     assert pickle.dumps(policy) == before
 
 
-def test_behind_a_one_hot_encoder():
-    from sklearn.preprocessing import OneHotEncoder
-
-    words = pd.DataFrame({"word": (np.arange(N) % 20).astype(str)})
-    policy, dense = (
-        make_policy_pipeline(OneHotEncoder(sparse_output=kind), GLMUCBPolicy(random_state=0))
-        for kind in (True, False)
-    )
-    for each in (policy, dense):
-        each.fit(words[:100], Y[:100]).partial_fit(words[100:200], Y[100:200])
-    np.testing.assert_array_equal(policy.select(words), dense.select(words))
-    both = [replay(p, words[200:], Y[200:], random_state=0).history for p in (policy, dense)]
-    assert both[0].equals(both[1])
-
-
+@pytest.mark.thorough
 @pytest.mark.parametrize("standardize", [False, "scale"])
 def test_the_cost_follows_the_nonzero_entries(standardize):
     """Of 40 times as many features as many are present per row; dense rows take 40 times longer.

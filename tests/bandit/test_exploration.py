@@ -1,7 +1,6 @@
 """Exploration: rules on arrays, Thompson sampling, SquareCB, and the probabilities of choices."""
 
 import pickle
-from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
@@ -31,7 +30,7 @@ from skbandit.bandit.exploration._squarecb import (
     systematic_sample,
 )
 from skbandit.bandit.exploration._thompson import largest_draws_inclusion, probabilities
-from skbandit.evaluation import off_policy_value, slate_ips
+from skbandit.evaluation import slate_ips
 from tests.tiers import first
 
 # === Exploration rules on arrays, against brute force, simulation and their theorems ============
@@ -102,21 +101,6 @@ def test_inverse_gaps_are_inverse_gaps(gamma):
             inner = p[row] < 1 - 1e-9
             np.testing.assert_allclose(level[row, inner], level[row, inner][0], rtol=1e-7)
             assert (level[row, ~inner] >= level[row, inner][0] - 1e-6 * gamma).all()
-
-
-@pytest.mark.parametrize("seed", first(1, range(3)))
-def test_regret_of_inverse_gaps(seed):
-    """The theorem of the file, for any predictions and any truth."""
-    rng = np.random.default_rng(seed)
-    for _ in range(300):
-        n_arms = rng.integers(2, 9)
-        m = rng.integers(1, n_arms + 1)
-        y, f = rng.random(n_arms), rng.random(n_arms)
-        gamma = 10 ** rng.uniform(-2, 4)
-        p = inverse_gap_inclusion(y[None], m, np.array([gamma]))[0]
-        largest = max(f[list(slate)].sum() for slate in combinations(range(n_arms), m))
-        bound = (n_arms + m) / gamma + gamma / 2 * p @ (f - y) ** 2
-        assert largest - p @ f <= bound + 1e-9
 
 
 def test_systematic_samples_have_the_given_inclusion():
@@ -465,16 +449,6 @@ def test_slates_have_inclusion_probabilities(rule):
     )
     # the log is the policy's own, so all weights are 1
     assert slate_ips(policy, X, log).mean_reward == pytest.approx(1.0)
-
-
-def test_a_log_written_so_is_ready_for_off_policy_estimates():
-    X, y = made_log(400)
-    policy = GLMUCBPolicy(exploration="thompson", random_state=0).fit(X[:200], y[:200])
-    arms, p = policy.select(X[200:], return_proba=True)
-    own = pd.DataFrame({"action": arms, "reward": y["reward"][200:].to_numpy(), "propensity": p})
-    estimate = off_policy_value(policy, X[200:], own, method="ips")
-    assert estimate.mean_reward == pytest.approx(own["reward"].mean())
-    assert estimate.effective_sample_size == pytest.approx(200)
 
 
 def test_behind_plain_pipelines_and_of_policies_that_do_not_explore():

@@ -53,7 +53,7 @@ def laplace(m, v, r):
     return slope(low), curvature / (1 + v * curvature)
 
 
-@pytest.mark.parametrize("r", [0.3, 1.0])
+@pytest.mark.parametrize("r", first(1, [0.3, 1.0]))
 def test_the_laplace_step_finds_the_mode(r):
     for m, v in itertools.product(MEANS_OF_THETA, VARIANCES):
         g, h = logistic.step(m, v, r)
@@ -104,16 +104,6 @@ def test_the_probit_moments_are_those_of_the_posterior(sign):
         g, h = probit.step(m, v, float(sign > 0))
         assert m + v * g == pytest.approx(mean, abs=1e-10)
         assert v - v * v * h == pytest.approx(variance, abs=1e-10)
-
-
-@pytest.mark.parametrize("sign", [-1, 1])
-def test_the_logistic_posterior_is_near_the_exact_one(sign):
-    """Mean and variance of the Laplace approximation, for a wide and for a narrow prior."""
-    for m, v in [(0.0, 1.0), (-3.0, 0.1), (-3.0, 1.0)]:
-        mean, variance = exact_moments(lambda theta: 1 / (1 + mp.exp(-sign * theta)), m, v)
-        g, h = logistic.step(m, v, float(sign > 0))
-        assert m + v * g == pytest.approx(mean, abs=0.12 * v)
-        assert v - v * v * h == pytest.approx(variance, rel=0.05)
 
 
 def test_the_linear_step_is_bayes_rule():

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
@@ -26,7 +26,7 @@ from skbandit import (
 )
 from skbandit.bandit import PolicyPipeline, make_policy_pipeline, select
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import ReplayScorer, ReplaySplit, off_policy_value, replay
+from skbandit.evaluation import off_policy_value, replay
 from skbandit.rates import positive_rate, recall
 from tests.worlds import make_log, refuses, warns
 
@@ -154,40 +154,6 @@ def test_it_replays_as_a_pipeline_does():
 
 def clone_state(policy):
     return pickle.loads(pickle.dumps(policy))
-
-
-def test_grid_search_over_replays():
-    log = make_bandit_log(6000, n_arms=3, base_rate=0.3, random_state=0)
-    search = GridSearchCV(
-        pipeline(),
-        {"glmucbpolicy__alpha": [0.3, 30.0]},
-        scoring=ReplayScorer(random_state=0),
-        cv=ReplaySplit(2),
-        error_score="raise",
-    )
-    search.fit(log.X, log.y)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    assert type(search.best_estimator_) is PolicyPipeline
-    assert set(select(search, log.X[:50])) <= {0, 1, 2}
-
-
-def test_text_columns_one_event_at_a_time():
-    """The way a server uses it: history first, then events as they come."""
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"age": rng.normal(40, 9, 300), "place": rng.choice(["x", "y"], 300)})
-    policy = make_policy_pipeline(
-        make_column_transformer(
-            (StandardScaler(), ["age"]), (OneHotEncoder(handle_unknown="ignore"), ["place"])
-        ),
-        GLMUCBPolicy(exploration="epsilon_greedy", epsilon=0.1, arms=["a", "b"]),
-    ).fit(frame[:250], {"action": ["a", "b"] * 125, "reward": rng.random(250) < 0.5})
-    for k in range(250, 262):
-        row = frame[k : k + 1]
-        p = policy.select_proba(row)
-        arm = policy.select(row).tolist()
-        assert p[0, policy.arms_.tolist().index(arm[0])] > 0
-        policy.partial_fit(row, {"action": arm, "reward": [1]})
-    assert policy[-1].n_updates_.sum() == 262
 
 
 class Stateless(TransformerMixin, BaseEstimator):

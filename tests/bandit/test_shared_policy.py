@@ -282,21 +282,6 @@ def test_prior_scales_are_mixed_by_evidence():
     np.testing.assert_allclose(same.decision_function(X), alone.decision_function(X), rtol=1e-9)
 
 
-@pytest.mark.parametrize("described", [True, False])
-def test_evidence_finds_out_whether_features_or_arms_explain_rewards(described):
-    """The smallest scale has the widest weights of the arms' own, and the largest the narrowest."""
-    rng = np.random.default_rng(0)
-    Z = pd.DataFrame(rng.normal(size=(6, 2)))
-    X, action = rng.normal(size=(800, 3)), rng.integers(6, size=800)
-    of_arms = Z.to_numpy() if described else rng.normal(size=(6, 2))
-    theta = 2 * (X[:, :2] * of_arms[action]).sum(axis=1)
-    y = pd.DataFrame({"action": action, "reward": rng.random(800) < 1 / (1 + np.exp(-theta))})
-    policy = SharedGLMPolicy(Z).fit(X, y)
-    smallest, _, largest, _ = policy.scale_weights_
-    assert (largest if described else smallest) > 0.9
-    np.testing.assert_allclose(policy._prior().own_variance, [1, 0.3, 0.1, 0.1])
-
-
 @pytest.mark.parametrize("link", ["logistic", "probit"])
 def test_auto_adds_one_model_that_forgets(link):
     """The last one learns as the largest scale would alone; the others forget nothing."""

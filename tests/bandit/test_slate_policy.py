@@ -17,6 +17,7 @@ from skbandit import GLMUCBPolicy
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy, make_policy_pipeline
 from skbandit.bandit._slate_policy import shares_of_slate_reward
 from skbandit.evaluation import replay_slates, slate_ips
+from tests.tiers import first
 from tests.worlds import refuses, warns
 
 RULES = ["thompson", "squarecb", "ucb", "epsilon_greedy", "greedy"]
@@ -87,7 +88,7 @@ def test_slates_are_in_the_order_of_the_scores(rule):
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("shared", first(1, [False, True]))
 def test_frequencies_are_the_inclusion_probabilities(rule, shared):
     """Within 4.9 standard errors (a false alarm per arm in a million) and the stated .002."""
     settings = {"exploration": rule, "epsilon": 0.3, "alpha": 0.7}

@@ -131,8 +131,12 @@ BATCHES = {
     },
 }
 
+QUICK = dict.fromkeys(
+    ["ucb", "thompson", "shared thompson", "oracle bootstrap", "slates ucb", "slates thompson"]
+)
 
-@pytest.mark.parametrize("name", BATCHES)
+
+@pytest.mark.parametrize("name", first(6, QUICK | BATCHES))
 @pytest.mark.parametrize(
     "labels", first(1, [list("edcba"), [7, 2.5, "x", "a", (1, 2)]]), ids=["str", "any"]
 )

@@ -191,17 +191,6 @@ def test_dependent_rewards_at_all_times_at_once():
     assert limits == sorted(limits, reverse=True)
 
 
-@pytest.mark.thorough
-def test_normal_intervals_of_rare_rewards_do_not_cover():
-    """Why there are others: at p = .001 and 300 events most logs have no reward at all."""
-    misses = 0
-    for seed in range(200):
-        reward = (np.random.default_rng(seed).random(300) < 0.001).astype(float)
-        half = 1.645 * reward.std(ddof=1) / np.sqrt(300)
-        misses += not abs(reward.mean() - 0.001) <= half
-    assert misses > 100
-
-
 # --- the methods -------------------------------------------------------------------------
 
 

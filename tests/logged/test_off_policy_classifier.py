@@ -347,7 +347,7 @@ def test_weighted_examples_by_hand():
     assert gain == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_best_arm_has_the_largest_share_whatever_the_unit(seed):
     rng = np.random.default_rng(seed)
     rewards = rng.normal(size=(200, 6)) + rng.normal(size=6)
@@ -361,15 +361,6 @@ def test_the_best_arm_has_the_largest_share_whatever_the_unit(seed):
     other = shares(7 * rewards - 3, everywhere, weight)
     assert other == pytest.approx(found)
     assert found.sum() == pytest.approx(weight.sum())
-
-
-def test_arms_that_are_rarely_available_lose_nothing():
-    rng = np.random.default_rng(0)
-    allowed = np.ones((5000, 3), dtype=bool)
-    allowed[:, 2] = rng.random(5000) < 0.2
-    rewards = np.where(allowed, [[1.0, 0.0, 1.5]], np.nan)
-    found = shares(rewards, allowed, np.ones(5000))
-    assert found[2] / found[0] == pytest.approx(1.5)
 
 
 def test_no_weighted_examples():

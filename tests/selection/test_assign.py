@@ -15,7 +15,6 @@ from skbandit.datasets import make_set_selection
 from skbandit.selection import PopularitySetSelector, assign
 from skbandit.selection._assign import cheapest_flow
 from skbandit.selection._costs import read_position_weights
-from skbandit.selection._rounds import MASKED, run_rounds
 from tests.tiers import first
 from tests.worlds import refuses
 
@@ -341,44 +340,7 @@ SELECTORS = [
 ]
 
 
-def falling(rng, m):
-    """Random weights that do not rise, some equal, some 0."""
-    return np.sort(rng.choice([0.0, 0.2, 0.5, 0.5, 1.0, rng.random() + 0.01], m))[::-1]
-
-
 # --- theory --------------------------------------------------------------------------------
-
-
-class Arbitrary:
-    """A classifier that ranks the ads of each row by fixed scores."""
-
-    def __init__(self, scores):
-        self.scores = scores
-
-    def respond(self, X):
-        return self.scores
-
-    def choose(self, answers, allowed):
-        return np.where(allowed, answers, np.inf).argmin(axis=1)
-
-
-@pytest.mark.parametrize("seed", first(3, range(12)))
-def test_rounds_pay_their_regret_by_weight(seed):
-    """sum_k w_k q_k, whatever the classifiers predict."""
-    rng = np.random.default_rng(seed)
-    n, n_ads = 20, int(rng.integers(2, 7))
-    m = int(rng.integers(1, n_ads + 1))
-    w, f = falling(rng, m), rng.normal(size=(n, n_ads))
-    rules = tuple(Arbitrary(rng.normal(size=f.shape)) for _ in range(m))
-    everything = np.ones(f.shape, dtype=bool)
-    picks = run_rounds(rules, np.zeros((n, 1)), everything, MASKED, mask_features_from=None)
-    rows, chosen, bound = np.arange(n), np.zeros_like(everything), 0.0
-    for k in range(m):
-        c = np.where(chosen, np.inf, f)
-        bound += w[k] * (c[rows, picks[:, k]] - c.min(axis=1))
-        chosen[rows, picks[:, k]] = True
-    paid = np.take_along_axis(f, picks, axis=1) @ w
-    assert (paid - np.sort(f, axis=1)[:, :m] @ w <= bound + 1e-12).all()
 
 
 # --- score ---------------------------------------------------------------------------------

@@ -183,7 +183,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint64"])
 @pytest.mark.parametrize("form", FORMS)
 def test_clicks_negated_without_a_sign(form, dtype):
     wrapped = FORMS[form]((-CLICKS.astype(np.int64)).astype(dtype), dtype)

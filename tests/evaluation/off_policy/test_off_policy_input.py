@@ -450,8 +450,7 @@ def test_the_first_arms_are_sorted_in_every_way_to_begin():
     assert unsortable.arms_.tolist() == ["b", 1]
 
 
-@pytest.mark.parametrize("method", ["dr", "sndr", "switch_dr", "dr_shrinkage"])
-@pytest.mark.parametrize("wild", [1e6, -1e5])
+@pytest.mark.parametrize(("method", "wild"), [("dr", 1e6), ("dr", -1e5), ("switch_dr", 1e6)])
 def test_one_wild_context_does_not_decide(method, wild):
     """Rewards are 0 or 1, and .3 of the arm; unclipped, 1e6 made .21, and 1e12 -85,462."""
     rng = np.random.default_rng(6)
