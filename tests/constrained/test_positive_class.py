@@ -158,11 +158,7 @@ def test_a_blank_label_is_told(learner):
     with pytest.warns(UserWarning, match="y has the label '', which counts as a class: pass None"):
         error_rate().value(y, y)
     y[:30] = "yes "
-    with pytest.warns(
-        UserWarning, match="y has the labels 'yes.*' and 'yes.*', which"
-    ):
+    with pytest.warns(UserWarning, match="y has the labels 'yes.*' and 'yes.*', which"):
         learner(LogisticRegression()).fit(X, y)
-    with pytest.warns(
-        UserWarning, match="y has the labels 'yes.*' and 'yes.*', which"
-    ):
+    with pytest.warns(UserWarning, match="y has the labels 'yes.*' and 'yes.*', which"):
         error_rate().value(y, y)
