@@ -81,7 +81,7 @@ def cross_fitted_rewards(
     events = ArmEvents(X, row, action, reward, given, n_arms)
     counted = events.take(weight > 0)
     half = None if automatic or not len(counted.row) else halves_if_common(model, counted)
-    predicted = np.empty((n_rows, n_arms))
+    predicted, are_clipped = np.empty((n_rows, n_arms)), False
     total = np.bincount(row, reward, minlength=n_rows)
     for train, test in splits_of_all_rows(cv, X, total, random_state, group):
         in_train = np.zeros(n_rows, dtype=bool)
@@ -94,7 +94,8 @@ def cross_fitted_rewards(
         q = fitted.predicted(rows_of(X, test))
         q = np.where(np.isnan(q), np.average(reward[seen], weights=weight[seen]), q)
         predicted[test] = within_range(q, range_of(training.reward), test)
-    numbers = finite_numbers(X) if fitted.are_linear else None
+        are_clipped = are_clipped or not np.array_equal(predicted[test], q)
+    numbers = None if are_clipped or not fitted.are_linear else finite_numbers(X)
     if numbers is not None:
         warn_of_wild_row(numbers, getattr(X, "columns", None))
     return predicted

@@ -175,7 +175,7 @@ class Columns:
             return {}
         names = columns_of_condition(where, self.frame.columns)
         columns = self.several(list(self.frame.columns) if names is None else names, "a condition")
-        times = {
+        times: dict[Any, Any] = {
             name: next(iter(column.dropna()), None)
             for name, column in columns.items()
             if not pd.api.types.is_numeric_dtype(column.dtype)

@@ -326,7 +326,10 @@ def explained_entries(X: Any, consumer: str, *, numbers: bool = False) -> Iterat
 def _times_of(X: Any) -> list[str]:
     """Where a table or an array has times by its types, for a message."""
     if isinstance(X, pd.DataFrame):
-        types = [(name, dtype.kind in "mM") for name, dtype in X.dtypes.items()]
+        types = [
+            (name, dtype.kind in "mM" or isinstance(dtype, pd.PeriodDtype))
+            for name, dtype in X.dtypes.items()
+        ]
     elif isinstance(X, np.ndarray):
         return [""] if X.dtype.kind in "mM" else []
     elif hasattr(X, "schema"):  # of polars or Arrow

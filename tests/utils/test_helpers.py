@@ -190,6 +190,7 @@ def test_times_are_no_numbers(estimator, y, unit):
     pl = pytest.importorskip("polars", reason="polars is not installed")
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     others = [(pl.from_pandas(waits), "wait"), (pa.Table.from_pandas(times), "at")]
+    others += [(times.assign(at=times["at"].dt.to_period("h")), "at")]
     for X, name in ((times, "at"), (waits, "wait"), (waits[["wait"]].to_numpy(), ""), *others):
         refuses(f"X has dates.*{name}.*: pass numbers", model.fit, X, y)
     days = pd.DataFrame({"at": (times["at"] - times["at"][0]) / pd.Timedelta("1D")})

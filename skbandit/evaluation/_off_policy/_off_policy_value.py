@@ -144,6 +144,7 @@ def off_policy_value(
         If there are no propensities and the logged actions are not uniform, or fewer than 20
         groups; of one group there is no interval. If a prediction is five times as far from the
         range of rewards as this is wide, and is clipped to it, or an `id` occurs twice in the log.
+        If the log has no `available`, and the policy was fitted to rows that lacked some arms.
 
     See Also
     --------
