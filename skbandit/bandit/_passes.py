@@ -42,7 +42,7 @@ DENSE_ENTRIES = 2**20
 _NONZEROS = 256
 
 
-class Part(NamedTuple):
+class RowsPart(NamedTuple):
     """Consecutive rows of contexts as a dense array."""
 
     rows: slice
@@ -288,7 +288,7 @@ def _parts(
     prior: Any = None,
     at_once: bool = False,
     new: Any = (),
-) -> Iterator[Part]:
+) -> Iterator[RowsPart]:
     """Split rows into dense parts; with a prior, for learning.
 
     A sparse one begins with each row in `new`, in which an arm begins with all its weights.
@@ -296,11 +296,11 @@ def _parts(
     n_rows, n_features = X.shape
     if not issparse(X):
         for rows in [slice(0, n_rows)] if at_once or n_rows == 1 else slices(n_rows):
-            yield Part(rows, X[rows], None)
+            yield RowsPart(rows, X[rows], None)
         return
     if every_weight_counts(posterior) or (prior is not None and every_weight_changes(prior)):
         for first, last in _spans(n_rows, X):
-            yield Part(slice(first, last), X[first:last].toarray(), None)
+            yield RowsPart(slice(first, last), X[first:last].toarray(), None)
         return
     constant = [n_features] if rule.intercept else []
     first = 0
@@ -317,7 +317,7 @@ def _parts(
         x = np.zeros((rows.stop - rows.start, len(features)))
         lengths = np.diff(X.indptr[rows.start : rows.stop + 1])
         x[np.repeat(np.arange(len(x)), lengths), place] = X.data[start:stop]
-        yield Part(rows, x, np.concatenate([features, constant]).astype(np.int64))
+        yield RowsPart(rows, x, np.concatenate([features, constant]).astype(np.int64))
         first = rows.stop
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -302,12 +301,18 @@ def _rule(
     )
 
 
-_PriorSettings = namedtuple(
-    "_PriorSettings",
-    "prior_mean prior_variance prior_scale noise_variance forgetting fit_intercept covariance "
-    "standardize link",
-)
-"""The parameters of a policy that a prior is read from."""
+class _PriorSettings(NamedTuple):
+    """The parameters of a policy that a prior is read from."""
+
+    prior_mean: Any
+    prior_variance: Any
+    prior_scale: Any
+    noise_variance: Any
+    forgetting: Any
+    fit_intercept: bool
+    covariance: str
+    standardize: Any
+    link: str
 
 
 def read_prior(policy: Any, n_features: int) -> Prior:

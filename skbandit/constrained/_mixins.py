@@ -314,7 +314,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             numbers = numbers_of_goals(self._constraints).tolist()
             dropped = dict(zip(numbers, prices.dropped, strict=True))
             # 0 for pairs of groups that training did not need, nan for groups that it had not
-            price_of = {(pair.label, pair.text): 0.0 for pair in self._all_pairs} | price_of
+            price_of = {(pair.label, pair.text): 0.0 for pair in self._every} | price_of
             per_unit = [
                 price_of.get((constraint.label, constraint.text), np.nan)
                 for constraint in goals.constraints
@@ -337,12 +337,12 @@ class ConstrainedClassifierMixin(ClassifierMixin):
 
     def _deciding(self, data: Data, decided: np.ndarray) -> list[Constraint]:
         """The constraints, with the pairs of groups that are the worst at decisions."""
-        every = [*self._all_pairs, *self._of_new_groups(data)]
+        every = [*self._every, *self._of_new_groups(data)]
         return [every[k] for k in worst_pairs(every, data, decided)]
 
     def _of_new_groups(self, data: Data) -> list[Constraint]:
         """Those of groups in data that the fit did not know."""
-        names = {(constraint.label, constraint.text) for constraint in self._all_pairs}
+        names = {(constraint.label, constraint.text) for constraint in self._every}
         try:
             constraints = expand(self._declared_constraints, data)
         except ValueError:  # fewer groups than are compared
@@ -352,10 +352,6 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             for constraint in constraints
             if (constraint.label, constraint.text) not in names
         ]
-
-    @property
-    def _all_pairs(self) -> tuple[Constraint, ...]:
-        return self._every
 
     def _predicted_positive(self, scores: np.ndarray) -> np.ndarray:
         """1.0 where the deterministic rule predicts the positive class."""

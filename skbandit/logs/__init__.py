@@ -18,7 +18,6 @@ from skbandit.logs._arm_models import range_of as range_of
 from skbandit.logs._arm_models import within_range as within_range
 from skbandit.logs._arms import POOLS_UNKNOWN as POOLS_UNKNOWN
 from skbandit.logs._arms import Codes as Codes
-from skbandit.logs._arms import Pools as Pools
 from skbandit.logs._arms import align_rows as align_rows
 from skbandit.logs._arms import ascending as ascending
 from skbandit.logs._arms import code_labels as code_labels
@@ -45,7 +44,6 @@ from skbandit.logs._blocks import sum_over_blocks as sum_over_blocks
 from skbandit.logs._cost_tables import MAX_COST as MAX_COST
 from skbandit.logs._cost_tables import read_cost_values as read_cost_values
 from skbandit.logs._cost_tables import warn_if_rewards as warn_if_rewards
-from skbandit.logs._log import LOG_COLUMNS as LOG_COLUMNS
 from skbandit.logs._log import NO_REWARDS as NO_REWARDS
 from skbandit.logs._log import Log as Log
 from skbandit.logs._log import as_actions as as_actions

@@ -167,7 +167,7 @@ class Columns:
         names = columns_of_condition(where, self.frame.columns) or ()
         return {name: _first_values(self.get(name, context)) for name in names}
 
-    def local_times(self, where: Where) -> dict[str, datetime]:
+    def local_times(self, where: Where) -> dict[Any, datetime]:
         """A time of each column that a condition may compare with times without an offset."""
         if isinstance(where, str) and (
             where in self.frame.columns or not Query.parse(where).is_local

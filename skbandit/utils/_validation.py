@@ -27,7 +27,7 @@ _PASSED = {"skbandit", "sklearn", "joblib", "contextlib", "functools"}
 ROUNDING = 1e-12
 """By which a sum of probabilities may exceed 1."""
 
-FEWEST_ROWS = 20
+TOO_FEW_ROWS = 20
 """Rows below which none is said to be far from all others."""
 
 SAMPLED = 500
@@ -135,12 +135,12 @@ def warn_of_wild_row(X: Any, names: Sequence[Any] | None = None) -> None:
     names : sequence, default=None
         Names of the columns.
     """
-    if issparse(X) or len(X) < FEWEST_ROWS or not X.shape[1]:
+    if issparse(X) or len(X) < TOO_FEW_ROWS or not X.shape[1]:
         return
     rows = np.asarray(X)
-    some = rows[:: max(len(rows) // SAMPLED, 1)]
-    middle = np.median(some, axis=0)
-    usual = np.quantile(np.abs(some - middle), 0.99, axis=0, method="lower")
+    sample = rows[:: max(len(rows) // SAMPLED, 1)]
+    middle = np.median(sample, axis=0)
+    usual = np.quantile(np.abs(sample - middle), 0.99, axis=0, method="lower")
     away = np.maximum(rows.max(axis=0) - middle, middle - rows.min(axis=0))
     for column in np.flatnonzero(away > ALONE * usual).tolist():
         distance = np.abs(rows[:, column] - middle[column])
