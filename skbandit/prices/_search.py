@@ -57,13 +57,12 @@ FIRST_ROUNDS, MORE_ROUNDS, LAST_ROUNDS, LAST_STARTS = 2, 4, 3, 2
 EXTRA_TURNS = 3
 """Turns of as many rounds on all rows while goals are missed."""
 
-KICKED, KICK_SIZES, KICKS, KICK_WORK = 0.4, (0.3, 1.0), (4, 18), 5e5
+KICKED, KICK_SIZES, KICKS, KICK_WORK = 0.4, (0.3, 1.0), (3, 18), 3e5
 """Share of the best rule's coefficients that are changed at random, and by how much, before each is
 swept again; how often at least and at most, and coefficients of rows for which this is."""
 
-KICK_TURNS, WORTH, NEARLY_MET = 3, 1e-3, 0.02
-"""How many times as often while changes gain this part of a row's cost, or of the goals' units, or
-while goals are missed by no more than the last: to refuse what nearly holds is worth a search."""
+KICK_TURNS, WORTH = 3, 1e-3
+"""How many times as often while changes gain this part of a row's cost, or of what is missed."""
 
 LINES, FEWEST_LINES = 0.34, 4
 """Share of the coefficients that a round moves alone, those of the largest gradient, and fewest."""
@@ -504,7 +503,7 @@ class Search:
         count = min(max(count, fewest), most)
         last = count
         for k in range(KICK_TURNS * count):
-            if k >= last and not 0 < self.best.missed <= NEARLY_MET:
+            if k >= last:
                 break
             before = self.best
             size = KICK_SIZES[k % len(KICK_SIZES)]
