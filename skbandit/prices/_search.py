@@ -58,9 +58,12 @@ FIRST_ROUNDS, MORE_ROUNDS, LAST_ROUNDS, LAST_STARTS = 2, 4, 3, 2
 EXTRA_TURNS = 3
 """Turns of as many rounds on all rows while goals are missed."""
 
-KICKED, KICK_SIZES, KICKS, KICK_WORK = 0.4, (0.3, 1.0), (3, 12), 3e5
+KICKED, KICK_SIZES, KICKS, KICK_WORK = 0.4, (0.3, 1.0), (3, 18), 3e5
 """Share of the best rule's coefficients that are changed at random, and by how much, before each is
 swept again; how often at least and at most, and coefficients of rows for which this is."""
+
+KICK_TURNS, WORTH = 3, 1e-3
+"""How many times as often while changes gain this part of a row's cost, or of what is missed."""
 
 LINES, FEWEST_LINES = 0.34, 4
 """Share of the coefficients that a round moves alone, those of the largest gradient, and fewest."""
@@ -563,18 +566,31 @@ class Search:
         assert self.best is not None
         self.climb(self.best)
 
-    def kick(self) -> None:
-        """Climb from random changes of the best rule: lines end where single moves gain nothing."""
+    def kick(self, worth: float) -> None:
+        """Climb from random changes of the best rule: lines end where single moves gain nothing.
+
+        Parameters
+        ----------
+        worth : float
+            What is to be gained for further changes.
+        """
         assert self.best is not None
         random, free, unit = np.random.default_rng(0), self.family.free, self.unit
         fewest, most = KICKS
         count = int(KICK_WORK / (len(self.outcomes.kind) * len(unit)))
-        for k in range(min(max(count, fewest), most)):
+        count = min(max(count, fewest), most)
+        last = count
+        for k in range(KICK_TURNS * count):
+            if k >= last:
+                break
+            before = self.best
             size = KICK_SIZES[k % len(KICK_SIZES)]
             noise = size * random.normal(size=len(unit)) * (random.random(len(unit)) < KICKED)
-            theta = self.best.theta
-            scaled = np.maximum(theta, 0.02 * unit * (noise != 0)) * np.exp(noise)
-            self.climb(self.at(np.where(free, theta + 0.1 * noise * unit, scaled)))
+            scaled = np.maximum(before.theta, 0.02 * unit * (noise != 0)) * np.exp(noise)
+            self.climb(self.at(np.where(free, before.theta + 0.1 * noise * unit, scaled)))
+            less_missed = before.missed - self.best.missed
+            if less_missed > WORTH or before.objective - self.best.objective > worth:
+                last = k + 1 + count
 
 
 def best_rule(
@@ -612,8 +628,10 @@ def best_rule(
         return begun[0].missed * first.rho + min(begun[0].objective, HIGHEST)
 
     begun = [few.descend(few.at(theta), first, FIRST_ROUNDS) for theta in starts]
-    begun = sorted(begun, key=rank)[: max(len(begun) // 2, 2)]
-    begun = sorted((few.descend(*pair, MORE_ROUNDS) for pair in begun), key=rank)
+    begun = sorted(begun, key=rank)
+    # where goals are met, random changes of one rule gain more than others' rounds
+    n_begun = max(len(begun) // 2, 2) if begun[0][0].missed > 0 else 1
+    begun = sorted((few.descend(*pair, MORE_ROUNDS) for pair in begun[:n_begun]), key=rank)
     merit = begun[0][1]
     for factor in RESTARTS:
         before = few.best
@@ -622,7 +640,7 @@ def best_rule(
         few.sweep()
         if few.best is before:
             break
-    few.kick()
+    few.kick(WORTH * cost)
     assert few.best is not None
     if few is not every:
         merit = replace(merit, inside=0.5 / N)

@@ -144,18 +144,32 @@ def test_a_looser_bound_never_hurts(seed):
     assert (np.array(objectives) <= best + 0.003).all()
 
 
+def by_trees(family, seed):
+    """Probabilities as shares of 20 trees."""
+    rng, flat = np.random.default_rng(seed), family.strata**0.6
+    trees = [rng.multinomial(20, np.clip(p / p.sum(), 0, 1)) for p in flat]
+    return replace(family, strata=np.array(trees) / 20)
+
+
 @pytest.mark.parametrize(
     ("seed", "floor", "least"), [(2, 0.93, 0.12), (3, 0.93, 0.12), (0, 0.8, 0.092)]
 )
 def test_coarse_probabilities_do_not_end_the_search(seed, floor, least):
     """Shares of 20 trees: where single moves gain nothing, random changes of several do."""
     family, outcomes = random_problem(seed, n=300, n_classes=5, n_goals=3, bounds=np.full(3, floor))
-    rng, flat = np.random.default_rng(seed), family.strata**0.6
-    trees = [rng.multinomial(20, np.clip(p / p.sum(), 0, 1)) for p in flat]
-    coarse = replace(family, strata=np.array(trees) / 20)
+    coarse = by_trees(family, seed)
     point, _ = best_rule(coarse, outcomes, starts_of(coarse, outcomes), 1.0)
     assert point.missed == 0
     assert point.objective <= least + 1e-9
+
+
+@pytest.mark.parametrize(("seed", "least"), [(1, 0.0584), (2, 0.0332)])
+def test_the_search_goes_on_while_it_gains(seed, least):
+    """Goals are missed by no more than after several times as many random changes."""
+    family, outcomes = random_problem(seed, n=150, n_classes=4, n_goals=4, bounds=np.full(4, 0.9))
+    coarse = by_trees(family, seed)
+    point, _ = best_rule(coarse, outcomes, starts_of(coarse, outcomes), 1.0)
+    assert point.missed <= least
 
 
 def test_copies_of_rows_are_weights():
