@@ -18,7 +18,7 @@ from skbandit import (
 )
 from skbandit.bandit import OffPolicyClassifier, OraclePolicy, SharedGLMPolicy, SlatePolicy
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, RampClassifier
-from skbandit.rates import accuracy, error_rate
+from skbandit.rates import accuracy, error_rate, recall
 from skbandit.selection import PopularitySetSelector
 from tests.tiers import first
 
@@ -196,3 +196,29 @@ def test_sklearn_with_other_parameters(estimator, check):
 )
 def test_sklearn_never_yields(estimator, name):
     getattr(estimator_checks, name)(type(estimator).__name__, estimator)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ConstrainedThreshold(LogisticRegression(), error_rate(), recall(of=2) >= 0.6),
+        ConstrainedReduction(LogisticRegression(), error_rate(), recall(of=2) >= 0.6, max_iter=2),
+        RegressionSetSelector(Ridge(), n_select=2),
+        SetSelectClassifier(LogisticRegression(), n_select=2),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_weights_have_no_unit(estimator):
+    """Nor do those that reach a learner with a penalty."""
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(400, 5)), rng.gamma(2, size=400)
+    values = X @ rng.normal(size=(5, 3)) + 1.2 * rng.gumbel(size=(400, 3))
+    y = values.argmax(axis=1) if is_classifier(estimator) else -values
+    y = -values if isinstance(estimator, SetSelectClassifier) else y
+    expected = estimator.fit(X, y, sample_weight=weight).predict(X)
+    for unit in (2.0**-17, 2.0**13):
+        decided = estimator.fit(X, y, sample_weight=unit * weight).predict(X)
+        np.testing.assert_array_equal(decided, expected)
+    counts = rng.integers(1, 4, size=400)
+    decided = estimator.fit(X, y, sample_weight=2 * counts).predict(X)
+    np.testing.assert_array_equal(decided, estimator.fit(X, y, sample_weight=counts / 7).predict(X))

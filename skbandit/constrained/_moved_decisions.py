@@ -60,7 +60,7 @@ from skbandit.utils._fitted_rows import fitted_rows
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import available_if, count_rows, fit_context
-from skbandit.utils._validation import refuse_lazy, silenced, warn_if_reordered
+from skbandit.utils._validation import refuse_lazy, silenced, warn_if_reordered, without_unit
 
 if TYPE_CHECKING:
     from typing import Self
@@ -188,8 +188,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights, in the objective, in every constraint, and in the training of
-            `estimator` if its `fit` accepts them. Their unit matters to a penalty of `estimator`
-            alone, which gets them as they are.
+            `estimator` if its `fit` accepts them. It gets whole numbers without a common divisor as
+            numbers of equal rows. Other weights have any unit: their mean counts as one row.
         attributes : DataFrame with n_samples rows, or dict of arrays, default=None
             Columns that constraints name and the model need not see. Columns of X, if it is
             a DataFrame, can be named too. Cross-validation slices a DataFrame.
@@ -250,6 +250,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         rows = self._read_rows(X, y, metadata, classify)
         rows.require_both_classes()
         metadata["groups"] = rows.groups
+        if metadata["sample_weight"] is not None:
+            metadata["sample_weight"] = without_unit(rows.data.train.weight)
         params, split_params = metadata_for(self, metadata, fit_params, weight_name)
         with prefix_error_with_extra():
             X_all = stacked(rows.X, rows.X_extra)

@@ -55,6 +55,7 @@ from skbandit.utils._validation import (
     warn,
     warn_if_reordered,
     warn_of_wild_row,
+    without_unit,
 )
 
 if TYPE_CHECKING:
@@ -64,9 +65,6 @@ if TYPE_CHECKING:
 
 # Default classifier; cloned before use.
 DEFAULT_CLASSIFIER = LogisticRegression(max_iter=1000)
-
-MOST_EVENTS = 2**53
-"""Number of events beyond which weights are none: floats are no longer exact."""
 
 
 # Cost-sensitive classification by weighted examples, for any classifier that takes weights.
@@ -379,9 +377,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         self._fitted_rows = fitted_rows(contexts, *events_of_log(log))
         if log.propensity is None and not labels_only:
             check_uniform(log, X)
-        weight = check_row_weights(sample_weight, len(log), "sample_weight")
-        if not _are_counts(weight):
-            weight = weight / weight[weight > 0].mean()  # penalties and shrinkage have no unit
+        weight = without_unit(check_row_weights(sample_weight, len(log), "sample_weight"))
         labels, action = log.arms, log.action.astype(np.intp)
         allowed = log.available_mask(len(labels))
         self._has_pools = not allowed.all()
@@ -638,9 +634,3 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
 def _scores_classes(classifier: Any) -> bool:
     """Whether a classifier can choose among available classes."""
     return hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")
-
-
-def _are_counts(weight: np.ndarray) -> bool:
-    """Whether weights are numbers of equal events, so that repeated rows are the same."""
-    whole = bool((weight == np.floor(weight)).all() and weight.max() < MOST_EVENTS)
-    return whole and int(np.gcd.reduce(weight.astype(np.int64))) == 1

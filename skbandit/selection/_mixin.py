@@ -24,7 +24,7 @@ from skbandit.selection._costs import (
 )
 from skbandit.selection._m_lowest import choose_in_blocks, set_costs
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import check_row_weights, warn, warn_if_reordered
+from skbandit.utils._validation import check_row_weights, warn, warn_if_reordered, without_unit
 
 if TYPE_CHECKING:
     from typing import Self
@@ -335,7 +335,7 @@ class SetSelectorMixin:
         self._had_availability = allowed is not None and int(allowed.sum()) < n_rows * n_ads
         weight = None
         if sample_weight is not None:
-            weight = check_row_weights(sample_weight, n_rows, "sample_weight")
+            weight = without_unit(check_row_weights(sample_weight, n_rows, "sample_weight"))
             used = np.flatnonzero(weight)
             X, costs, weight = rows_of(X, used), costs.of_rows(used), weight[used]
             allowed = None if allowed is None else allowed[used]

@@ -205,7 +205,8 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             other ads; the rows of an array are the ads 0, 1, ... Wrap the table in a tuple to
             keep cross-validation from slicing it when it has as many rows as X.
         sample_weight : array-like of shape (n_samples,), default=None
-            Row weights. Their unit matters to a penalty of `estimator` alone.
+            Row weights. Whole numbers without a common divisor are numbers of equal rows. Other
+            weights have any unit: their mean counts as one row.
 
         Returns
         -------

@@ -27,6 +27,9 @@ _PASSED = {"skbandit", "sklearn", "joblib", "contextlib", "functools"}
 ROUNDING = 1e-12
 """By which a sum of probabilities may exceed 1."""
 
+MOST_EQUAL_ROWS = 2**53
+"""Number of equal rows beyond which weights count none: floats are no longer exact."""
+
 TOO_FEW_ROWS = 20
 """Rows below which none is said to be far from all others."""
 
@@ -452,6 +455,17 @@ def check_row_weights(values: Any, n_rows: int, name: str) -> np.ndarray:
     if not weights.any():
         raise ValueError(f"{name} must not be zero for every row.")
     return weights
+
+
+def without_unit(weight: np.ndarray) -> np.ndarray:
+    """Weights for learners, whose penalties have no unit: of mean 1, unless they count rows.
+
+    Whole numbers without a common divisor are numbers of equal rows.
+    """
+    whole = bool((weight == np.floor(weight)).all() and weight.max() < MOST_EQUAL_ROWS)
+    if whole and int(np.gcd.reduce(weight.astype(np.int64))) == 1:
+        return weight
+    return weight / weight[weight > 0].mean()
 
 
 def first_few(values: Iterable[Any], most: int = 5) -> str:
