@@ -59,7 +59,7 @@ def why_no_costs(
     """
     search = CostSearch(criterion, criterion.strata(scores))
     proven = is_proven(search)
-    advice = enough_to_relax(search, decided)
+    advice = enough_to_relax(goals, search, scores, decided)
     if not knows_deployed:
         advice += known_deployed(goals.constraints.constraints)
     advice += never_named(goals, criterion, scores)
@@ -88,15 +88,19 @@ def is_proven(search: CostSearch) -> bool:
     return prove_conflict(kind, search.weight, table, limit)
 
 
-def enough_to_relax(search: CostSearch, decided: np.ndarray) -> str:
+def enough_to_relax(
+    goals: Goals, search: CostSearch, probability: np.ndarray, decided: np.ndarray
+) -> str:
     """A sentence on the bounds of which one is enough to relax, each as measured; maybe empty.
 
     Of a goal of several groups or classes, the one that is missed by most is tried alone, and then
-    all together.
+    all together. A fit under the relaxed bound has met it.
 
     Parameters
     ----------
+    goals : Goals
     search : CostSearch
+    probability : ndarray of shape (n, L)
     decided : ndarray of int, shape (n,)
         By the rule that misses the goals by least.
     """
@@ -109,10 +113,11 @@ def enough_to_relax(search: CostSearch, decided: np.ndarray) -> str:
     enough = []
     for k in list(dict.fromkeys(number[order].tolist()))[:MOST_TRIED]:
         members = order[number[order] == k]
-        text = _relaxed(search, members[:1])
-        if not text and len(members) > 1:
-            text = _relaxed(search, members)
-        enough += [text] if text else []
+        for tried in (members[:1], members)[: len(members)]:
+            text, others = _relaxed(search, tried)
+            if text and _are_met(goals, search.criterion, probability, others, WITHOUT_MARGIN):
+                enough.append(text)
+                break
     if not enough:
         return ""
     level = search.criterion.levels[-1]
@@ -120,8 +125,11 @@ def enough_to_relax(search: CostSearch, decided: np.ndarray) -> str:
     return f" On these rows it is enough{at} to relax one of them: {', or '.join(enough)}."
 
 
-def _relaxed(search: CostSearch, members: np.ndarray) -> str:
-    """One goal, or all parts of one, with the bound that is met under the other goals; or empty."""
+def _relaxed(search: CostSearch, members: np.ndarray) -> tuple[str, list[Constraint]]:
+    """One goal, or all parts of one, with the bound that is met under the other goals; or empty.
+
+    Also all constraints with that bound.
+    """
     family, outcomes, unit = search.searched
     constraints = search.criterion.goals.constraints
     size = unit[members].max()
@@ -129,14 +137,21 @@ def _relaxed(search: CostSearch, members: np.ndarray) -> str:
     point, _ = best_rule(family, others, search.starts(), 1.0)
     by = max(point.objective, 0.0) * size
     if point.missed > 0 or by <= RATE_TOL:  # others are missed, or only a level
-        return ""
+        return "", []
+    relaxed = list(constraints.constraints)
+    for k in members:
+        side = float(constraints.sign[k])
+        bound = rounded_outwards(float(constraints.bound[k] + side * by), side)
+        rate = constraints.constraints[k].rate
+        relaxed[k] = rate <= bound if side > 0 else rate >= bound
     constraint, sign = constraints.constraints[members[0]], constraints.sign[members]
     label, bound = constraint.label, float(constraints.bound[members[0]])
     if constraint.part is not None and len(members) > 1:
         label = constraint.part[1]
         if sign.min() < sign.max():  # the two sides of an absolute value
             sign, bound = np.ones(1), abs(bound)
-    return f"{label} to {rounded_outwards(float(bound + sign[0] * by), float(sign[0])):g}"
+    bound = rounded_outwards(float(bound + sign[0] * by), float(sign[0]))
+    return f"{label} to {bound:g}", relaxed
 
 
 def rounded_outwards(bound: float, sign: float) -> float:
@@ -145,6 +160,27 @@ def rounded_outwards(bound: float, sign: float) -> float:
         return 0.0
     unit = 10.0 ** (np.floor(np.log10(abs(bound))) + 1 - DIGITS)
     return float(sign * np.ceil(np.round(sign * bound / unit, 6)) * unit)
+
+
+def _are_met(
+    goals: Goals,
+    criterion: CostCriterion,
+    probability: np.ndarray,
+    constraints: list[Constraint],
+    level: float,
+) -> bool:
+    """Whether a search meets other constraints on the same rows."""
+    others = replace(goals.declared, constraints=constraints).bind(goals.data, goals.factors)
+    rows, counted = goals.measured.rows, others.measured.rows
+    if not np.isin(counted, rows).all():
+        return False
+    kept = np.searchsorted(rows, counted)
+    part = CostCriterion.of(others, level, None, criterion.n_groups)
+    group, fold = (
+        None if codes is None else codes[kept] for codes in (criterion.group, criterion.fold)
+    )
+    part = replace(part, group=group, fold=fold, knows_group=criterion.knows_group)
+    return part.best_rule(probability[kept]).feasible
 
 
 def never_named(goals: Goals, criterion: CostCriterion, probability: np.ndarray) -> str:
@@ -158,17 +194,7 @@ def never_named(goals: Goals, criterion: CostCriterion, probability: np.ndarray)
         if label is None:
             continue
         barred = [*constraints[:k], *constraints[k + 1 :], positive_rate(of=label) <= 0]
-        others = replace(goals.declared, constraints=barred).bind(goals.data, goals.factors)
-        rows, counted = goals.measured.rows, others.measured.rows
-        if not np.isin(counted, rows).all():
-            continue
-        kept = np.searchsorted(rows, counted)
-        part = CostCriterion.of(others, criterion.levels[-1], None, criterion.n_groups)
-        group, fold = (
-            None if codes is None else codes[kept] for codes in (criterion.group, criterion.fold)
-        )
-        part = replace(part, group=group, fold=fold, knows_group=criterion.knows_group)
-        if part.best_rule(probability[kept]).feasible:
+        if _are_met(goals, criterion, probability, barred, criterion.levels[-1]):
             return (
                 f" {label!r} cannot be named so well, but the others hold if it never is: in place "
                 f"of {constraint.label} pass positive_rate(of={label!r}) <= 0."
