@@ -33,12 +33,17 @@ THEORY = ROOT / "tests" / "theory"
 LONG_PAGES = {
     ROOT / "docs" / page
     for page in (
+        "case_studies/charity.md",
+        "case_studies/lender.md",
+        "case_studies/moderation.md",
+        "getting_started/your_log.md",
         "how_to/cluster.md",
         "how_to/constraints.md",
         "how_to/cvxpy.md",
         "how_to/export.md",
         "how_to/selection.md",
         "how_to/after_the_first_day.md",
+        "how_to/policies.md",
         "user_guide/any_learner.md",
         "user_guide/budgets.md",
         "user_guide/egregious.md",

@@ -126,6 +126,7 @@ def test_twins(label, known, expected):
         assert found == (label, expected) and type(found[1]) is type(expected)
 
 
+@pytest.mark.thorough
 def test_a_string_twin_of_a_number_warns():
     """As labels read from JSON are, beside arms=[0, 1]."""
     y = pd.DataFrame({"action": ["1", "0"], "reward": [1, 0]})
@@ -319,6 +320,7 @@ def test_predict_prefers_the_only_known_arm_to_one_without_events(arms):
     assert policy.predict(np.empty((1, 0)), available=["a", "z"]).tolist() == ["z"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("exploration", ["thompson", "squarecb"])
 def test_a_new_arm_of_a_shared_model_is_not_preferred(exploration):
     """Its own weights hold what those of all arms do, such as a low rate."""
@@ -350,6 +352,7 @@ def test_labels_are_returned_as_they_are_offered():
             assert repr(plain) in map(repr, pair)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_rows", [1, 3])
 def test_unknown_arms_offered_before_change_no_choice(n_rows):
     """Those that are remembered are chosen among as by a policy that was offered nothing else."""

@@ -100,6 +100,7 @@ CASES += zip(NAMES, 2 * OPTIONS + 20 * [*OPTIONS[:2], {}], strict=False)
 """The quick ones as they are and with an option; then each policy once, as it learns."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "options"), first(len(QUICK), CASES), ids=str)
 def test_identical(name, options, log):
     fast, slow = (
@@ -111,6 +112,7 @@ def test_identical(name, options, log):
     assert fast.runs.equals(slow.runs)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", first(2, ["waiting", "shared default", "default", "shared waiting", "adaptive"])
 )
@@ -169,6 +171,7 @@ def assert_same(one, other):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     first(

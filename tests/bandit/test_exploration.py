@@ -203,6 +203,7 @@ def integrated(m, s):
     return p / p.sum()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", first(4, range(30)))
 def test_the_error_is_below_two_thousandths(seed):
     """Few and many arms, of equal and of very different widths, near and apart."""

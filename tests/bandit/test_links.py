@@ -53,6 +53,7 @@ def laplace(m, v, r):
     return slope(low), curvature / (1 + v * curvature)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("r", first(1, [0.3, 1.0]))
 def test_the_laplace_step_finds_the_mode(r):
     for m, v in itertools.product(MEANS_OF_THETA, VARIANCES):
@@ -97,6 +98,7 @@ def exact_moments(likelihood, m, v):
         return float(first / total), float(second / total - (first / total) ** 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sign", first(1, [-1, 1]))
 def test_the_probit_moments_are_those_of_the_posterior(sign):
     for m, v in itertools.product([-2.0, 0.3, 1.5], [0.2, 3.0]):

@@ -326,6 +326,7 @@ def test_rows_of_selectors_are_matched_before_the_transformers():
         selector.score(X_SELECTOR, COSTS[::-1])
 
 
+@pytest.mark.thorough
 def test_prices_behind_transformers():
     """As without a pipeline, on transformed rows; `reprice` transforms its rows."""
     cap = positive_rate(of="x") <= 0.25
@@ -345,6 +346,7 @@ def test_prices_behind_transformers():
     assert policy[-1].prices_.equals(alone.reprice(Z.transform(older)).prices_)
 
 
+@pytest.mark.thorough
 def test_attributes_reach_a_priced_policy():
     """Without the name of a step; in other orders they are told."""
     cap = positive_rate(of="x", where="place == 'east'") <= 0.1
@@ -360,6 +362,7 @@ def test_attributes_reach_a_priced_policy():
             call(X_SELECTOR, attributes=X_SELECTOR[::-1])
 
 
+@pytest.mark.thorough
 def test_a_pipeline_of_costs_inside_of_others():
     """ConstrainedPolicy and ConstrainedReduction learn costs by a selector behind an encoder."""
     inner = selector_pipeline(RegressionSetSelector())

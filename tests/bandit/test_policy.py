@@ -259,6 +259,7 @@ def linucb(X, actions, rewards, alpha):
     return choices, bounds, {a: np.linalg.solve(A[a], b[a]) for a in A}, A
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", first(1, range(3)))
 def test_it_decides_like_textbook_linucb(seed):
     """Identical decisions and posteriors, except for ties among the first few."""
@@ -337,6 +338,7 @@ def test_a_prior_changed_in_place_holds_for_the_next_arm(variance):
 # these same seeds, so it is flattered, and a tenth of it is more than two standard errors.
 
 
+@pytest.mark.thorough
 def test_doubling_the_features_by_copies_changes_little():
     """Prior variances follow the number of features, so that θ has the same prior."""
     X, y = load_digits(return_X_y=True)

@@ -138,6 +138,7 @@ def test_forgetting_discounts_the_evidence_but_not_the_prior(full, events):
     np.testing.assert_allclose(covariance(posterior), np.linalg.inv(precision), atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_forgetting_of_a_diagonal_is_that_of_the_full_covariance_it_is():
     """In closed form or by an observation of each weight's prior mean."""
     rng = np.random.default_rng(0)
@@ -175,6 +176,7 @@ def test_the_default_forgets_if_rewards_drift_and_only_then():
         assert policy.predict_reward([[0.0, 0.0]])[0, 0] == pytest.approx(estimate, abs=0.07)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("covariance_kind", first(1, ["diagonal", "full"]))
 def test_adaptive_priors_start_new_arms_from_the_learned_ones(covariance_kind):
     rng = np.random.default_rng(0)

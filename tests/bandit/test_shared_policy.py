@@ -373,6 +373,7 @@ def moments(posterior, x, arms):
     return work.m[arms], work.v[arms], work
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("full", [True, False])
 def test_moments_are_those_of_the_products(full):
     rng = np.random.default_rng(0)
@@ -396,6 +397,7 @@ def test_moments_do_not_depend_on_the_other_arms():
     np.testing.assert_array_equal(of_some[1], v[some])
 
 
+@pytest.mark.thorough
 def test_a_step_is_conditioning_without_the_covariances_of_own_weights():
     """The joint Gaussian of (vec B, w), conditioned on θ + noise; its blocks are what is kept."""
     rng = np.random.default_rng(2)
@@ -424,6 +426,7 @@ def test_a_step_is_conditioning_without_the_covariances_of_own_weights():
     np.testing.assert_array_equal(new.own_mean[others], posterior.own_mean[others])
 
 
+@pytest.mark.thorough
 def test_a_diagonal_step_has_the_marginals_of_the_full_one():
     rng = np.random.default_rng(3)
     posterior, x, k = random_posterior(rng, False), rng.normal(size=DX), 1
@@ -437,6 +440,7 @@ def test_a_diagonal_step_has_the_marginals_of_the_full_one():
     np.testing.assert_allclose(new.cov_factor.ravel(), after, rtol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("full", [True, False])
 def test_a_change_of_units_keeps_the_function(full):
     rng = np.random.default_rng(4)
@@ -493,6 +497,7 @@ def test_the_estimate_of_noise_is_unbiased():
     assert abs(bilinear.noise_scale(noise) ** 2 - sigma**2) < 5 * error
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("full", [True, False])
 def test_forgetting_discounts_precisions(full):
     """Λ ← γ Λ + (1 - γ) Λ₀, likewise Λ mean; of the arms' own weights only those of arm k."""

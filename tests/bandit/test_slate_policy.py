@@ -181,6 +181,7 @@ def test_one_reward_is_divided_as_by_the_exact_posterior():
     np.testing.assert_allclose((1 - gain) * variance, np.diag(exact))
 
 
+@pytest.mark.thorough
 def test_one_reward_per_slate_tells_arms_apart():
     X, slates, _ = logged(300)
     value = 0.2 * X @ TASTE + np.linspace(0, 1, N_ARMS)
@@ -296,6 +297,7 @@ def test_slates_may_have_any_size():
     assert policy.policy_.n_updates_.tolist() == [1, 1, 1]
 
 
+@pytest.mark.thorough
 def test_tables_of_places_are_slates():
     X, slates, clicks = logged()
     table = SlatePolicy(GLMUCBPolicy()).fit(X, pd.DataFrame(slates), clicks)

@@ -38,6 +38,7 @@ def in_threads(*functions):
         return [future.result() for future in [pool.submit(run, f) for f in functions]]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("unfitted", [False, True])
 def test_no_event_is_lost(unfitted):
     rng = np.random.default_rng(0)
@@ -87,6 +88,7 @@ def test_choices_of_threads_draw_different_numbers():
     assert sorted(t for _, t in taken) == list(range(300))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("covariance", first(1, ["diagonal", "full"]))
 def test_readers_see_whole_states(covariance):
     """A reader's answers are those of some number of events, never of half an event.
@@ -124,6 +126,7 @@ def test_readers_see_whole_states(covariance):
     assert seen and more and set(seen) | set(more) <= answers
 
 
+@pytest.mark.thorough
 def test_refitting_while_others_choose():
     """Numbers of arms, and posterior about them, change together."""
     X, Y = make_log()

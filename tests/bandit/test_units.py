@@ -71,6 +71,7 @@ def standardized(X, posterior):
     return np.column_stack([x, np.ones(len(X))])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("full", [False, True])
 def test_means_stay_the_same_functions_and_full_variances_too(full):
     """Two renewals in a row: with random posterior, between two sets of contexts."""
@@ -243,6 +244,7 @@ SETTINGS_REWARD = [
 RULES = ["ucb", "thompson", "squarecb", "epsilon_greedy", "greedy"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("exploration", "settings"),
     first(3, [(rule, {}) for rule in RULES] + [*zip(2 * RULES, SETTINGS_REWARD, strict=False)][1:]),
@@ -262,6 +264,7 @@ def test_unit_and_origin_of_rewards_decide_no_choice(exploration, settings):
             np.testing.assert_allclose(variance / a**2, covariance, rtol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("exploration", "sparse"),
     first(1, [("thompson", True), ("ucb", False), ("squarecb", False)]),
@@ -358,6 +361,7 @@ def test_a_number_of_the_prior_or_noise_is_in_the_unit_of_the_reward(name, numbe
         policy.set_params(**{name: otherwise}).partial_fit(X[:1], arm[:1], reward=[1])
 
 
+@pytest.mark.thorough
 def test_a_slate_of_one_reward_has_no_running_unit():
     """The reward is that of a sum over arms."""
     rng = np.random.default_rng(0)

@@ -303,6 +303,7 @@ def test_solver_that_is_missing_or_fails(options, message):
     refused(SolverError, message, solver_options=options)
 
 
+@pytest.mark.thorough
 def test_solver_without_a_solution(monkeypatch):
     """As after a time limit: cvxpy returns, and its variables are empty."""
     import cvxpy
@@ -316,6 +317,7 @@ def test_solver_without_a_solution(monkeypatch):
     assert_untouched(clf, before)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("error", first(1, [KeyboardInterrupt, MemoryError]))
 def test_interrupt_in_the_middle(monkeypatch, error):
     goal = recall() >= 0.8
@@ -368,6 +370,7 @@ def test_impossible_demands_name_what_is_missed_and_keep_the_closest_model():
     np.testing.assert_array_equal(again.closest_.predict(X), closest.predict(X))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", first(1, range(5)))
 def test_what_a_linear_rule_meets_is_not_called_impossible(seed):
     data, y = make_classification(
@@ -383,6 +386,7 @@ def test_what_a_linear_rule_meets_is_not_called_impossible(seed):
         assert clf.fit(data, y).feasible_
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "clf",
     [ConstrainedRampClassifier(), RampClassifier(), RampClassifier(threshold=False)],
@@ -445,6 +449,7 @@ def test_no_threshold_meets_what_the_randomized_rule_does():
     assert kept.constraint_report_["expected"].between(0.2 - 1e-6, 0.3 + 1e-6).all()
 
 
+@pytest.mark.thorough
 def test_demands_that_only_the_randomized_rule_meets_are_no_error_without_intercept():
     clf = RampClassifier(
         constraints=[false_positive_rate() <= 0.4], fit_intercept=False, threshold=False

@@ -96,6 +96,7 @@ SCORED = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:.*(undefined|no answer)")
 @pytest.mark.parametrize(
     ("scored", "positive"),
@@ -116,6 +117,7 @@ def test_equals_brute_force_on_out_of_fold_scores(name, scored, positive):
     assert report["slack"].min() == pytest.approx(slack) or not constraints
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:.*(undefined|no answer)")
 def test_weights_count_in_rates_and_in_training():
     goal, constraints = error_rate(), [recall() >= 0.95]
@@ -127,6 +129,7 @@ def test_weights_count_in_rates_and_in_training():
     np.testing.assert_allclose(clf.estimator_.coef_, clone(RATE).fit(X, Y, WEIGHT).coef_)
 
 
+@pytest.mark.thorough
 def test_prefit_takes_the_estimators_own_scores():
     fitted = clone(FOREST).fit(X_EXTRA, Y_EXTRA)
     before = pickle.dumps(fitted)
@@ -265,6 +268,7 @@ def test_missing_values_and_tags_are_the_inner_classifiers():
 IMPOSSIBLE = [recall() >= 0.99, false_positive_rate() <= 0.01]
 
 
+@pytest.mark.thorough
 def test_infeasible_names_what_is_missed_and_hands_out_the_closest():
     clf = ConstrainedThreshold(RATE, None, IMPOSSIBLE)
     with pytest.raises(InfeasibleConstraintsError, match=r"recall.* is .*missed by") as caught:

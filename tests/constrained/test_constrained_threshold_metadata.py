@@ -43,6 +43,7 @@ PEOPLE_GOALS = [recall("sex == 'F'") >= 0.8, churn("deployed", on="extra") <= 0.
 NAMED = {"X_extra": PEOPLE_EXTRA, "attributes_extra": ATTRIBUTES_EXTRA}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("enabled", [False, True])
 def test_pipeline_inside(enabled):
     with sklearn.config_context(enable_metadata_routing=enabled):
@@ -51,6 +52,7 @@ def test_pipeline_inside(enabled):
         assert fit(difference(recall, by="sex") <= 0.3, encoded(RATE), rows=PEOPLE).feasible_
 
 
+@pytest.mark.thorough
 def test_pipeline_outside(routing):
     inner = ConstrainedThreshold(RATE, None, PEOPLE_GOALS)
     model = Pipeline([*encoded(RATE).steps[:1], ("clf", inner)], transform_input=["X_extra"])
@@ -66,6 +68,7 @@ def test_pipeline_outside(routing):
         forgotten.fit(PEOPLE, Y, attributes=ATTRIBUTES, **NAMED)
 
 
+@pytest.mark.thorough
 def test_weights_reach_a_pipeline_inside(routing):
     weighted = make_pipeline(
         StandardScaler().set_fit_request(sample_weight=False),
@@ -82,6 +85,7 @@ def test_weights_reach_a_pipeline_inside(routing):
     np.testing.assert_array_equal(routed.predict_proba(X), by_hand.predict_proba(X))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("enabled", [False, True])
 def test_constrained_classifier_inside_gets_its_metadata(enabled):
     """The one estimator whose own fit takes attributes and extra rows, sliced and whole."""
@@ -91,6 +95,7 @@ def test_constrained_classifier_inside_gets_its_metadata(enabled):
     assert clf.feasible_ and clf.estimator_.constraint_report_["n_rows"][0] == 200
 
 
+@pytest.mark.thorough
 def test_searches(routing):
     goals = [[recall() >= 0.8], [recall() >= 0.95]]
     grid = {"estimator__C": [0.01, 1.0], "constraints": goals}
@@ -101,6 +106,7 @@ def test_searches(routing):
     assert fit([recall() >= 0.9], inside).n_features_in_ == 4
 
 
+@pytest.mark.thorough
 def test_cross_validate_slices(routing):
     weighted = clone(RATE).set_fit_request(sample_weight=True)
     clf = ConstrainedThreshold(weighted, None, PEOPLE_GOALS[0])

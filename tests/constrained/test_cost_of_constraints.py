@@ -48,6 +48,7 @@ def lowest_error(goals):
     return min(found)
 
 
+@pytest.mark.thorough
 def test_prices_of_thresholds_by_brute_force():
     def gap_is_small(rule):
         women = (PEOPLE["sex"] == "F").to_numpy()
@@ -72,6 +73,7 @@ def test_prices_of_thresholds_by_brute_force():
     np.testing.assert_array_equal(new["price"], report["price"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "classifier",
     [
@@ -96,6 +98,7 @@ def test_the_objective_is_reported_as_a_constraint_on_it_would_be(classifier):
     assert clf.constraint_report_["price"][0] == pytest.approx(gain, abs=0.03)
 
 
+@pytest.mark.thorough
 def test_without_other_rows():
     clf = RampClassifier(None, recall() >= 0.95, solver="newton").fit(X, Y)
     row = clf.objective_report_.iloc[0]
@@ -154,6 +157,7 @@ def test_several_classes_pay_about_what_another_fit_gains():
     assert clf.constraint_report_["price"].max() <= clf.objective_report_["cross_fitted"][0] + 1e-9
 
 
+@pytest.mark.thorough
 def test_objectives_of_several_rates():
     clf = ConstrainedThreshold(LogisticRegression(), worst(recall, of="classes")).fit(X, THREE)
     predicted, row = clf.predict(X), clf.objective_report_.iloc[0]
@@ -167,6 +171,7 @@ def test_objectives_of_several_rates():
     assert np.isfinite(clf.fit(X, THREE).constraint_report_["price"]).all()
 
 
+@pytest.mark.thorough
 def test_of_the_closest_model_prices_are_unknown():
     goals = [recall() >= 0.99, false_positive_rate() <= 0.01]
     for clf in (

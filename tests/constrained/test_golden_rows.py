@@ -27,6 +27,7 @@ def moderation(seed, n):
     return X, y, pd.DataFrame({"golden": golden, "deployed": deployed})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", first(1, range(2)))
 def test_the_recipe(seed):
     """Constraints hold on rows that count once, and the final model is right on golden rows."""
@@ -48,6 +49,7 @@ def test_the_recipe(seed):
     assert mistakes[20.0] == 0 < mistakes[1.0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "model",
     first(

@@ -76,6 +76,7 @@ DECLARED = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", first(3, DECLARED))
 def test_best_threshold_equals_brute_force_over_intervals(name):
     objective, constraints = DECLARED[name]
@@ -120,6 +121,7 @@ def estimator():
     return ConstrainedRampClassifier(false_positive_rate(), recall() >= 0.85)
 
 
+@pytest.mark.thorough
 @IGNORED
 def test_report_tells_the_margin(estimator):
     plain = clone(estimator).fit(X, Y).constraint_report_
@@ -184,6 +186,7 @@ def test_without_constraints_there_is_nothing_to_keep(estimator):
         assert with_margin.threshold_ == plain.threshold_
 
 
+@pytest.mark.thorough
 def test_less_is_allowed_the_more_certain_it_is_to_be():
     """Nested sets of thresholds: the objective rises as the level falls."""
     clf = ConstrainedThreshold(LogisticRegression(), false_positive_rate(), recall() >= 0.85)
@@ -194,6 +197,7 @@ def test_less_is_allowed_the_more_certain_it_is_to_be():
     assert thresholds[0] < thresholds[1] < thresholds[2] < plain.threshold_
 
 
+@pytest.mark.thorough
 @IGNORED
 def test_a_higher_level_leaves_more_room():
     goal = recall() >= 0.9
@@ -224,6 +228,7 @@ def test_the_error_of_a_level_is_never_zero():
     assert 0 < allowed_error(1 - 1e-14) < 1e-13
 
 
+@pytest.mark.thorough
 @IGNORED
 @pytest.mark.parametrize("level", [None, 0.9])
 def test_too_few_rows_for_the_bound(estimator, level):
@@ -241,6 +246,7 @@ def test_too_few_rows_for_the_bound(estimator, level):
     assert estimator.set_params(constraints=recall() >= 0.7).fit(X[rows], Y[rows]).feasible_
 
 
+@pytest.mark.thorough
 @IGNORED
 @pytest.mark.parametrize("level", first(1, [None, 0.9]))
 def test_what_is_memorized_does_not_count(level):
@@ -253,6 +259,7 @@ def test_what_is_memorized_does_not_count(level):
     refuses("missed by", clf.fit, noise, labels, error=InfeasibleConstraintsError)
 
 
+@pytest.mark.thorough
 def test_a_level_out_of_reach_names_the_rows_that_it_takes():
     clf = ConstrainedRampClassifier(false_positive_rate(), confidence_level=0.9)
     clf.set_params(constraints=[recall() >= 0.85, false_positive_rate() <= 0.2])

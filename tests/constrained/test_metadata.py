@@ -64,6 +64,7 @@ def pipeline(constraints=PEOPLE_GOALS, transform_input=("X_extra",)):
     return Pipeline(steps, transform_input=list(transform_input) or None)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("wrap", [lambda part: part, lambda part: (part,)], ids=["bare", "tuple"])
 def test_pipeline_routes_attributes_and_transforms_extra(wrap):
@@ -85,6 +86,7 @@ def test_forgotten_transform_input_is_explained():
         pipeline(transform_input=()).fit(PEOPLE, Y, **METADATA)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("routing")
 def test_cross_validate_slices_attributes_and_weights():
     weight = np.random.default_rng(2).integers(1, 3, 120)
@@ -123,6 +125,7 @@ DECLARED = RampClassifier(
 )
 
 
+@pytest.mark.thorough
 def test_unfitted_copies_keep_the_declarations():
     fitted = clone(DECLARED).fit(X, Y, attributes=ATTRIBUTES)
     for make in (clone, copy.copy, copy.deepcopy, lambda clf: pickle.loads(pickle.dumps(clf))):

@@ -106,6 +106,7 @@ def test_text_labels_need_pos_label_if_a_rate_depends_on_it(estimator, objective
     refuses(r"labels 1 and 2: .* pos_label=", clf.fit, X, Y + 1, attributes=TABLE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(("objective", "constraints"), first(1, SYMMETRIC[::-1]))
 def test_symmetric_rates_need_none_and_name_no_class(estimator, objective, constraints):
@@ -127,6 +128,7 @@ def test_labels_that_speak_for_themselves(estimator, labels):
     np.testing.assert_array_equal(clf.predict(X) == 1, by_name.predict(X) == "stayed")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("estimator", first(1, ESTIMATORS[1:]))
 def test_a_search_with_a_scorer_takes_the_estimators_pos_label(estimator):
     clf = clone(estimator).set_params(constraints=recall() >= 0.8, pos_label="churned")
@@ -146,6 +148,7 @@ def test_a_search_with_a_scorer_takes_the_estimators_pos_label(estimator):
     assert report["value"].tolist() == [found] and report["on"].tolist() == ["given"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("learner", [ConstrainedThreshold, ConstrainedReduction])
 def test_a_blank_label_is_told(learner):
     """As a missing label of a file that was read without missing values."""

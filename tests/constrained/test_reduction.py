@@ -130,6 +130,7 @@ def test_a_mean_of_two_fits_lies_between_rules_that_change_abruptly():
     assert report["value"].max() < 0.1 + 0.06
 
 
+@pytest.mark.thorough
 def test_goals_hold_on_new_rows_for_learners_that_memorize():
     rows, y, people = unfair(1500, 3)
     new, answers, others = unfair(20_000, 4)
@@ -236,6 +237,7 @@ def test_a_first_step_after_which_one_class_is_best_is_followed_by_the_full_one(
     assert clf.predict(rows).mean() == pytest.approx(best) and clf.n_iter_ > 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("multiplier", first(1, [0.15, 0.4]))
 def test_a_learner_of_all_rules_finds_the_best_one(multiplier):
     rng = np.random.default_rng(2)
@@ -281,6 +283,7 @@ class Counting(LogisticRegression):
         return super().fit(X, y, sample_weight)
 
 
+@pytest.mark.thorough
 def test_extra_rows_that_cost_anything_are_fitted_labeled_or_not():
     goal = churn("deployed", on="extra") <= 0.12
     unlabeled = EXTRA | {"y_extra": None}
@@ -305,6 +308,7 @@ def test_extra_rows_are_judged_by_models_that_have_not_seen_them():
     assert report["satisfied"].all()
 
 
+@pytest.mark.thorough
 def test_frames_and_sparse_rows_give_the_same():
     goal = [churn("deployed", on="extra") <= 0.3, PARITY]
     expected = fit(goal, metadata=EXTRA, cv=3)
@@ -407,6 +411,7 @@ def test_a_level_that_the_rows_cannot_support_says_what_it_takes():
         fit([recall() >= 0.9, false_positive_rate() <= 0.22], cv=3, confidence_level=0.999)
 
 
+@pytest.mark.thorough
 def test_a_level_asks_for_room():
     goal = recall() >= 0.8
     low, high = (
@@ -418,6 +423,7 @@ def test_a_level_asks_for_room():
     assert 0.8 <= found[0] < found[1]
 
 
+@pytest.mark.thorough
 def test_the_default_level_falls_where_only_rules_that_tell_nothing_apart_attain_it():
     close = difference(positive_rate, by="sex") <= 0.05
     default, asked = (fit(close, cv=3, max_iter=3, confidence_level=one) for one in (None, 0.8))

@@ -49,6 +49,7 @@ def test_one_round_is_a_threshold_per_group():
     pd.testing.assert_series_equal(found.thresholds_, moved.thresholds_)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", first(1, range(8)))
 @pytest.mark.parametrize("by", [True, False])
 def test_no_other_level_of_one_score_is_better_than_the_chosen_one(by, seed):
@@ -71,6 +72,7 @@ def test_no_other_level_of_one_score_is_better_than_the_chosen_one(by, seed):
     assert found.rule.objective == rules[np.argmin(costs)].objective
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", first(1, range(3)))
 def test_groups_with_thresholds_of_their_own_pay_less_and_goals_hold(seed):
     """The sex shifts a feature and not the label: knowing it, nothing need be given up."""
@@ -112,6 +114,7 @@ def test_training_still_pays_where_thresholds_cannot_attain_a_goal():
 # --- prediction ------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pos_label", [0, 1])
 def test_each_row_is_judged_by_the_threshold_of_its_group(pos_label):
     clf = fit(pos_label=pos_label, metadata=EXTRA, max_iter=3)
@@ -141,6 +144,7 @@ def test_rows_need_a_group_that_fit_has_seen():
     refuses("column 'sex' is missing in 1 rows", clf.predict, X, attributes=missing)
 
 
+@pytest.mark.thorough
 def test_a_later_fit_without_groups_forgets_them():
     clf = fit(max_iter=1)
     clf.set_params(by=None).fit(X, Y, attributes=ATTRIBUTES)
@@ -151,6 +155,7 @@ def test_a_later_fit_without_groups_forgets_them():
 # --- levels and errors -----------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_level_asks_for_room():
     attained = [
         fit(recall() >= 0.8, objective=false_positive_rate(), max_iter=2, confidence_level=level)
@@ -162,6 +167,7 @@ def test_a_level_asks_for_room():
     assert [clf.confidence_level_ for clf in attained] == pytest.approx([0.5, 0.9])
 
 
+@pytest.mark.thorough
 def test_goals_that_no_thresholds_meet_are_named():
     goals = [recall() >= 0.99, false_positive_rate() <= 0.01]
     with pytest.raises(

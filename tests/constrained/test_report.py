@@ -332,6 +332,7 @@ def test_wrong_input_is_explained(fitted, change, message):
     refuses(message, fitted.constraint_report, **given | change)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("weights", "groups"), [(False, False), (True, True)])
 def test_a_report_on_merged_rows_is_that_on_each_row(monkeypatch, weights, groups):
     """Equal rows are one: the same numbers, counted on a tenth of the rows or fewer."""
@@ -370,6 +371,7 @@ def test_a_report_on_merged_rows_is_that_on_each_row(monkeypatch, weights, group
         pd.testing.assert_frame_equal(ours, one_by_one, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_a_report_counts_equal_rows_once(monkeypatch):
     from skbandit.measure import _atoms
 

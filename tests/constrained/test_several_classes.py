@@ -107,6 +107,7 @@ def floors():
         return fitted(None, FLOOR)
 
 
+@pytest.mark.thorough
 def test_floors_of_each_class():
     clf = fitted(None, FLOOR, confidence_level=0.9)
     assert of_test(each(recall, of="classes"), PLAIN) < 0.7
@@ -134,6 +135,7 @@ def recalibrated(clf, probability, *group):
     return odds / odds.sum(axis=-1, keepdims=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("level", first(2, [0.5, 0.8, None]))
 def test_predictions_have_the_least_expected_cost(level):
     clf = fitted(None, FLOOR, confidence_level=level)
@@ -152,6 +154,7 @@ def test_predictions_have_the_least_expected_cost(level):
     np.testing.assert_allclose(clf.costs_.max().max(), 1)
 
 
+@pytest.mark.thorough
 def test_without_goals_it_predicts_nearly_what_the_classifier_does():
     """Unless its probabilities are off, as a forest's are: then the objective is better."""
     clf = fitted()
@@ -162,6 +165,7 @@ def test_without_goals_it_predicts_nearly_what_the_classifier_does():
     assert on_test(mean(recall, of="classes"), moved) > of_test(mean(recall, of="classes"), plain)
 
 
+@pytest.mark.thorough
 def test_review():
     goals = [positive_rate(of="review") <= 0.3, error_rate(without="review") <= 0.1]
     clf = fitted(None, goals, other_decisions=["review"])
@@ -175,12 +179,14 @@ def test_review():
     assert clf.predict_proba(X[TEST]).shape == (N, 3)
 
 
+@pytest.mark.thorough
 def test_a_free_review_is_not_taken():
     """A decision that is no class is never right."""
     clf = fitted(None, [], other_decisions=["review"])
     assert "review" not in clf.predict(X[TEST])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["unknown", "known"])
 def test_equal_rates_of_groups(name):
     goal = difference(positive_rate, by="sex", of="classes") <= 0.1
@@ -218,12 +224,14 @@ def test_costs_per_group_decide_in_the_group():
         assert overall.predict(X[:1], attributes=unseen)[0] in NAMES
 
 
+@pytest.mark.thorough
 def test_churn_against_a_deployed_model_of_several_classes():
     before = of_test(churn("deployed"), PLAIN)
     clf = fitted(None, churn("deployed") <= 0.02, by="deployed")
     assert on_test(churn("deployed"), clf, attributes=PEOPLE[TEST]) <= 0.025 < before
 
 
+@pytest.mark.thorough
 def test_objectives():
     for objective, gain in ((worst(recall, of="classes"), 0.1), (mean(recall, of="classes"), 0.02)):
         assert on_test(objective, fitted(objective)) >= of_test(objective, PLAIN) + gain
@@ -231,6 +239,7 @@ def test_objectives():
     assert on_test(macro, fitted(macro)) >= of_test(macro, PLAIN) - 0.005
 
 
+@pytest.mark.thorough
 def test_macro_f1_on_its_rows_is_better_than_the_plain_decisions():
     macro = mean(f1, of="classes")
     prefit = clone(LOGISTIC).fit(X[TRAIN], Y[TRAIN])
@@ -238,6 +247,7 @@ def test_macro_f1_on_its_rows_is_better_than_the_plain_decisions():
     assert on_test(macro, clf) >= of_test(macro, PLAIN)
 
 
+@pytest.mark.thorough
 def test_a_table_of_costs():
     table = pd.DataFrame(
         [[0, 1, 1, 0.3], [20, 0, 2, 0.3], [50, 5, 0, 0.3]],
@@ -270,6 +280,7 @@ def test_any_classifier_with_probabilities():
     refuses("is for two classes", fitted, None, FLOOR, response_method="decision_function")
 
 
+@pytest.mark.thorough
 def test_prefit():
     half = slice(0, N // 2)
     model = clone(LOGISTIC).fit(X[half], Y[half])
@@ -281,6 +292,7 @@ def test_prefit():
     assert on_test(each(recall, of="classes"), clf) >= 0.65
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("estimator", first(1, [ConstrainedThreshold, ConstrainedReduction]))
 def test_a_class_of_one_site(estimator):
     """Grouped folds never train on it where they test it: it is decided all the same."""
@@ -331,6 +343,7 @@ def test_weights_are_numbers_of_rows():
         )
 
 
+@pytest.mark.thorough
 def test_unlabeled_extra_rows():
     goal = positive_rate(of="melanoma", on="extra") <= 0.05
     clf = ConstrainedThreshold(LOGISTIC, None, goal)
@@ -367,6 +380,7 @@ def test_other_decisions_that_an_array_of_the_labels_cannot_hold(dtype, other):
     refuses("give all decisions one type", clf.fit, X[TRAIN], y)
 
 
+@pytest.mark.thorough
 def test_a_class_without_rows_is_still_decided():
     model = GaussianNB().fit(X[TRAIN], Y[TRAIN])
     rest = Y[TRAIN] != "carcinoma"
@@ -390,6 +404,7 @@ def test_models_of_folds_that_differ_much_are_told():
     assert told == far
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("floor", first(1, [0.14, 0.2]))
 def test_goals_that_probabilities_do_not_expect_are_met_as_measured(floor):
     """Twenty classes of fifty rows each, whose probabilities are overconfident."""
@@ -403,6 +418,7 @@ def test_goals_that_probabilities_do_not_expect_are_met_as_measured(floor):
     assert clf.fit(X[1000:], y[1000:]).feasible_
 
 
+@pytest.mark.thorough
 def test_several_goals_that_bind_share_the_risk():
     """Each limit is inside alone; the multipliers rise until the risks together are small."""
     n_refused = 0
@@ -491,6 +507,7 @@ def test_probabilities_are_not_believed_against_rates_of_a_rare_class():
     assert fit["kept"] == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("objective", "level"), [(precision(of="melanoma"), 0.9), (f1(of="melanoma"), 0.5)]
 )
@@ -556,6 +573,7 @@ def test_known_deployed_decisions_are_offered():
         fitted(None, [churn("deployed") <= 0.001, FLOOR], confidence_level=0.5)
 
 
+@pytest.mark.thorough
 def test_warnings_of_weak_fits():
     review = positive_rate(of="review") >= 0.6
     with pytest.warns(ConstrainedFitWarning, match="'review' is decided for"):
@@ -594,6 +612,7 @@ def two_classes(seed, n=600):
     return Data(Rows(columns, y, np.ones(n)), None, 1, [0, 1]), score
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("level", first(1, [0.5, None]))
 @pytest.mark.parametrize("constraints", [
     [], recall() >= 0.8, precision() >= 0.75, positive_rate() <= 0.2,
@@ -625,6 +644,7 @@ def test_two_classes_by_costs_are_two_classes_by_thresholds(constraints, level):
         np.testing.assert_array_equal(found.rule.decided, score > threshold)
 
 
+@pytest.mark.thorough
 def test_costs_of_two_classes_are_the_threshold():
     y = np.where(Y == "melanoma", "melanoma", "other")
     for pos_label in ("melanoma", "other"):
@@ -639,6 +659,7 @@ def test_costs_of_two_classes_are_the_threshold():
     assert not hasattr(by_scores, "costs_")
 
 
+@pytest.mark.thorough
 def test_two_classes_and_a_review():
     y = np.where(Y == "melanoma", 1, 0)
     goals = [recall() >= 0.9, positive_rate(of=-1) <= 0.3]
@@ -688,6 +709,7 @@ def test_selectors_are_learners_of_costs(selector):
         ConstrainedReduction(selector).fit(X[TRAIN], y[TRAIN])
 
 
+@pytest.mark.thorough
 def test_a_level_that_costs_much_is_told():
     rng = np.random.default_rng(0)
     y = rng.choice(["a", "b", "c"], 400, p=[0.6, 0.3, 0.1])

@@ -38,6 +38,7 @@ def classifiers(n_classes, objective):
         yield RampClassifier(objective)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_shift_changes_no_decision(n_classes):
     """Neither does a sign that is changed twice."""

@@ -38,6 +38,7 @@ def scores_out_of_fold(positive=1):
 # --- the theorem ---------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_equals_brute_force_on_out_of_fold_scores():
     scores, sex = scores_out_of_fold(), ATTRIBUTES["sex"].to_numpy()
     clf = fit()
@@ -61,6 +62,7 @@ def test_equals_brute_force_on_out_of_fold_scores():
     assert report["cross_fitted"][0] == pytest.approx(shares[0] - shares[1])
 
 
+@pytest.mark.thorough
 def test_one_group_is_one_threshold():
     everybody = ATTRIBUTES.assign(sex="x")
     by_group = fit(recall() >= 0.9, attributes=everybody)
@@ -73,6 +75,7 @@ def test_one_group_is_one_threshold():
 # --- prediction ----------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_group_unseen_in_fit_has_the_common_threshold_if_wanted():
     one, each_group = fit(by=None), fit(unseen="overall")
     assert each_group.threshold_ == one.threshold_
@@ -88,6 +91,7 @@ def test_a_group_unseen_in_fit_has_the_common_threshold_if_wanted():
         fit().predict(X_EXTRA, attributes=strangers)
 
 
+@pytest.mark.thorough
 def test_codes_of_another_type_are_told_although_unseen_groups_are_allowed():
     coded = ATTRIBUTES.assign(sex=(ATTRIBUTES["sex"] == "M").astype(int))
     clf = fit(unseen="overall", attributes=coded)
@@ -117,6 +121,7 @@ def test_the_common_threshold_of_other_groups_has_the_exact_limits_of_a_fitted_c
     assert each_group.confidence_level_ == one.confidence_level_ == pytest.approx(0.9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pos_label", [0, 1])
 def test_each_row_is_judged_by_the_threshold_of_its_group(pos_label):
     clf = fit(pos_label=pos_label)
@@ -135,6 +140,7 @@ def test_each_row_is_judged_by_the_threshold_of_its_group(pos_label):
     assert not hasattr(clone(clf), "thresholds_")
 
 
+@pytest.mark.thorough
 def test_columns_of_X_and_combinations_of_columns():
     table = NAMED.assign(sex=(ATTRIBUTES["sex"] == "F").astype(int))
     clf = fit(rows=table, attributes=None)
@@ -149,6 +155,7 @@ def test_columns_of_X_and_combinations_of_columns():
     np.testing.assert_array_equal(both.predict(X, attributes=AGED)[rows] == 1, proba > thresholds)
 
 
+@pytest.mark.thorough
 def test_reports_on_any_rows():
     clf = fit(each(recall, by="sex") >= 0.7)
     report = clf.constraint_report(X_EXTRA, Y_EXTRA, attributes=ATTRIBUTES_EXTRA)
@@ -239,6 +246,7 @@ def test_limits_are_inside_in_every_group(cv):
     assert error_rate().value(Y, answers) < 0.5
 
 
+@pytest.mark.thorough
 def test_groups_gain_where_their_scores_differ():
     """Scores of one group are shifted: one threshold cannot serve both."""
     rng = np.random.default_rng(0)

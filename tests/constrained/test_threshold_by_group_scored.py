@@ -35,6 +35,7 @@ def test_and_to_the_last_step_of_a_pipeline():
     assert RateScorer()(clf, X, Y, attributes=PEOPLE) == pytest.approx(direct)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("piped", [False, True])
 def test_under_routed_cross_validation(piped):
     with config_context(enable_metadata_routing=True):

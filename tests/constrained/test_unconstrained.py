@@ -74,6 +74,7 @@ def test_of_fitted_classifiers_it_is_their_own_predictions_by_group_too():
     np.testing.assert_allclose(report["unconstrained"], expected)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("form", "pos_label"), [(np.asarray, 0), (csr_array, 1), ("wide", 1)])
 def test_of_the_linear_classifier_it_is_logistic_regression_without_each_fold(form, pos_label):
     rows, y = X + np.array([3, 0, 0, -1, 0, 0]), Y
@@ -178,6 +179,7 @@ def test_a_low_level_is_told(estimator, precise):
     assert clf.confidence_level_ == pytest.approx(0.6)
 
 
+@pytest.mark.thorough
 def test_a_path_shows_costs_instead_of_warning_of_them():
     clf = ConstrainedRampClassifier(constraints=recall() >= 0.9)
     with warnings.catch_warnings():

@@ -126,6 +126,7 @@ def test_failed_download(monkeypatch):
     assert isinstance(caught.value.__cause__, TimeoutError)
 
 
+@pytest.mark.thorough
 def test_a_compressed_file_is_hashed_before_it_is_unpacked_whole(tmp_path, server):
     path = tmp_path / TOY.folder / f"{TOY.name}.gz"
     path.parent.mkdir(parents=True)

@@ -315,6 +315,7 @@ def test_slates_come_back(shuffled):
     assert log.y["reward"].tolist() == [tuple(row) for row in clicks[order].tolist()]
 
 
+@pytest.mark.thorough
 def test_policies_and_estimators_take_them():
     X, shown, clicks, table = slates()
     log = read_slate_log(table, **NAMES, features=["u", "w"], timestamp="at", propensity="p")

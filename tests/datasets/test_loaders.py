@@ -141,6 +141,7 @@ def test_a9a_is_encoded_as_published(real_data, subset):
     np.testing.assert_array_equal(y, published.target)
 
 
+@pytest.mark.thorough
 def test_a9a_is_a_code_of_every_person():
     a9a, adult = load_a9a(subset="test"), load_adult(subset="test")
     assert a9a.data.shape == (N_TEST, 123)
@@ -152,6 +153,7 @@ def test_a9a_is_a_code_of_every_person():
     np.testing.assert_array_equal(a9a.target == 1, adult.target == ">50K")
 
 
+@pytest.mark.thorough
 def test_about_six_men_for_each_woman_have_a_high_income():
     """Goh et al. (2016), section 4.1."""
     for subset, ratio in (("train", 5.65), ("test", 5.52)):
@@ -231,6 +233,7 @@ def test_affinities(log, lines):
     np.testing.assert_array_equal(log.affinity, [[float(v) for v in line[10:]] for line in lines])
 
 
+@pytest.mark.thorough
 def test_columns_are_those_of_the_other_log(log):
     for other in LOGS:
         X, y = load_open_bandit(other, return_X_y=True)

@@ -374,6 +374,7 @@ def test_a_file_that_is_named_twice_would_count_twice(tmp_path):
         refuses("0.parquet' 2 times: name it once", read_parquet_log, source, [])
 
 
+@pytest.mark.thorough
 def test_a_file_is_never_in_memory_as_a_whole(tmp_path):
     n, n_groups = 1_600_000, 40
     values = np.random.default_rng(0).normal(size=(n, 4))

@@ -319,6 +319,7 @@ def test_an_action_id_is_a_name(tmp_path):
         read_vw_dsjson(written(tmp_path), action_id=3)
 
 
+@pytest.mark.thorough
 def test_the_log_is_evaluated(tmp_path):
     rng = np.random.default_rng(0)
     events, probabilities = [], [0.6, 0.3, 0.1]

@@ -190,6 +190,7 @@ def test_replay_on_half_of_the_events_agrees_with_all():
     )
 
 
+@pytest.mark.thorough
 def test_slates_by_the_formula():
     rng = np.random.default_rng(0)
     slates = [tuple(rng.permutation(["a", "b", "c"])[:2].tolist()) for _ in range(240)]

@@ -261,6 +261,7 @@ def test_a_sequence_requires_the_range_of_rewards(call):
         refuses(r"pass reward_range=\(smallest, largest\)", found.interval, kind="sequence")
 
 
+@pytest.mark.thorough
 def test_a_guarantee_holds_for_rewards_that_were_not_seen():
     """1% of the rewards are 100: in 37% of the logs of 100 events there is none."""
     misses = 0
@@ -277,6 +278,7 @@ def test_a_guarantee_holds_for_rewards_that_were_not_seen():
 LEVELS = (0.1, 0.3, 0.5, 0.6, 0.8, 0.9, 0.95, 0.99)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rewards", first(1, ["rare", "none", "often", "all"]))
 def test_intervals_are_nested_at_all_levels(rewards):
     """Chance alone may rule out every mean at low levels: then the interval is a point."""

@@ -63,6 +63,7 @@ def test_workers_are_processes(cluster):
     assert os.getpid() not in pids
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "policy",
     [GLMUCBPolicy(exploration="thompson", random_state=0), EpsilonGreedy(0.3)],
@@ -80,6 +81,7 @@ def test_replay(backend, policy, log):
     assert serial.interval() == parallel.interval()
 
 
+@pytest.mark.thorough
 def test_grid_search(backend, log):
     def run():
         search = GridSearchCV(

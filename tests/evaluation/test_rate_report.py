@@ -410,6 +410,7 @@ def test_goals_are_counted_after_rows_were_chosen_and_in_a_file(tmp_path):
     assert summary(pd.read_csv(tmp_path / "report.csv")) == "All 3 rows are met."
 
 
+@pytest.mark.thorough
 def test_goals_of_a_classifier_are_counted_as_declared():
     X = RNG.normal(size=(N, 2)) + Y[:, None]
     goals = [
@@ -481,6 +482,7 @@ def test_a_model_card_of_a_classifiers_report():
     refuses("returned by rate_report or constraint_report", to_model_card, [1], error=TypeError)
 
 
+@pytest.mark.thorough
 def test_a_report_without_intervals_never_says_met():
     """Training rows meet a bound that was imposed on them, just so."""
     X = RNG.normal(size=(N, 2)) + Y[:, None]

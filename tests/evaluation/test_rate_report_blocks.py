@@ -189,6 +189,7 @@ def test_several_classes(name, by, weight):
     assert_same(cut(TABLE, 5, 300, 500), OF_SEVERAL[name], **columns, by=by, weight=weight)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", first(1, range(15)))
 def test_any_cut(seed):
     """Blocks without a row, a class, or a group; rows without label, group, weight or amount."""
@@ -253,6 +254,7 @@ GOALS = [
 ]
 
 
+@pytest.mark.thorough
 def test_parquet(tmp_path):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from pyarrow import dataset
@@ -267,6 +269,7 @@ def test_parquet(tmp_path):
     assert_same(young, GOALS, TABLE[TABLE["age"] < 40])
 
 
+@pytest.mark.thorough
 def test_parquet_reads_only_what_is_needed(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from skbandit.datasets import _parquet
@@ -283,6 +286,7 @@ def test_parquet_reads_only_what_is_needed(tmp_path, monkeypatch):
     assert calls[1][1] == TABLE.columns.tolist()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_partitions", first(1, [20, 3, 1]))
 def test_dask(n_partitions):
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
@@ -292,6 +296,7 @@ def test_dask(n_partitions):
     assert_same(frame[frame["age"] < 40], GOALS, TABLE[TABLE["age"] < 40])
 
 
+@pytest.mark.thorough
 def test_tables_of_polars_pyarrow_and_csv(tmp_path):
     TABLE.to_csv(tmp_path / "table.csv", index=False)
     goals = GOALS[:3]
@@ -304,6 +309,7 @@ def test_tables_of_polars_pyarrow_and_csv(tmp_path):
     assert_same(batches, goals, by="g")
 
 
+@pytest.mark.thorough
 def test_categories_dates_and_booleans():
     """Categories that only later blocks have; groups that are dates; labels that are booleans."""
     table = TABLE.assign(y=TABLE["y"] == 1, p=TABLE["p"] == 1, g=TABLE["g"].astype("category"))
@@ -451,6 +457,7 @@ def kept_rows(blocks, goals, **options):
     return found
 
 
+@pytest.mark.thorough
 def test_kept_rows_do_not_grow():
     """Conditions, amounts and weights may be on columns of any number of values."""
     goals = [

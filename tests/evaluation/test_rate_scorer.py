@@ -159,6 +159,7 @@ def total_missed(constraints, y, answers, attributes):
     return missed
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "objective",
     first(
@@ -367,6 +368,7 @@ def expected_scores(model, X, y, weight=None):
     return scores
 
 
+@pytest.mark.thorough
 def test_columns_of_X(data):
     X, y, group = data
     X = pd.concat([X, group], axis=1)
@@ -468,6 +470,7 @@ def noisy(n=600):
     return rng.normal(size=(n, 2)) + 0.9 * y[:, None], y, rng.choice(["F", "M"], n)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cv", [3, "prefit"])
 def test_tuned_thresholds_maximize_the_score(cv):
     X, y, _ = noisy()
@@ -486,6 +489,7 @@ def test_tuned_thresholds_maximize_the_score(cv):
     assert recall_score(y, model.predict(X)) < 0.85 < recall_score(y, tuned.predict(X))
 
 
+@pytest.mark.thorough
 def test_tuned_thresholds_of_named_classes_with_routed_attributes():
     X, y, sex = noisy()
     names = np.where(y == 1, "yes", "no")

@@ -224,6 +224,7 @@ def test_routed_parts(model, alone, log):
     np.testing.assert_allclose(found["test_score" if alone else "test_replay"], expected)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("routing", [True, False])
 @pytest.mark.parametrize("alone", [True, False])
 def test_weights_in_a_search(routing, alone, log):
@@ -358,6 +359,7 @@ class Recalls(BaseEstimator):
 
 
 # on the training folds the weights tell: their mean is far from 1
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
 @pytest.mark.parametrize("method", ["snips", "dr"])
 def test_what_is_learned_by_heart_wins_nothing(method):
@@ -511,6 +513,7 @@ def with_rare(kind, rng, n):
     return np.where(rare, -100.0, rng.random(n) < 0.1 / 0.996)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind, mean", first(1, [("minutes", 6.2), ("refund", -0.3)]))
 def test_coverage_of_rare_rewards(kind, mean):
     """300 of 3,000 events match; the nominal level is 95%."""

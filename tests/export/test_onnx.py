@@ -57,6 +57,7 @@ MODELS = {
 GOALS = {2: [recall(of="a") >= 0.6], 3: [each(recall, of="classes") >= 0.4]}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("n", first(1, [2000, 20_000]))
@@ -68,6 +69,7 @@ def test_threshold(name, k, n):
     assert_same(model.fit(X, y), new)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("k", [2, 3])
 def test_other_decisions(k):
     (X, y), (new, _) = draw(900, k, 0), draw(3000, k, 1)
@@ -78,6 +80,7 @@ def test_other_decisions(k):
     assert_same(model.fit(X, y), new)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("unseen", ["error", "overall"])
 def test_groups(k, unseen):
@@ -103,6 +106,7 @@ def test_groups(k, unseen):
             session.run(None, feed)
 
 
+@pytest.mark.thorough
 def test_groups_of_two_columns_with_missing_values():
     (X, y), (new, _) = draw(2000, 3, 0), draw(3000, 3, 1)
 
@@ -117,6 +121,7 @@ def test_groups_of_two_columns_with_missing_values():
     assert_same(model, new, attributes=columns(new))
 
 
+@pytest.mark.thorough
 def test_groups_that_predictions_do_not_know():
     (X, y), (new, _) = draw(1500, 3, 0), draw(3000, 3, 1)
     goal = each(recall(of="a"), by="site") >= 0.5
@@ -172,6 +177,7 @@ def test_tables_of_numbers(make, scaled):
     assert_same(model, make(new))
 
 
+@pytest.mark.thorough
 def test_table_of_numbers_of_which_one_is_the_group():
     (X, y), (new, _) = draw(900, 2, 0), draw(2000, 2, 1)
     first, second = (numbers(part).assign(k=(part[:, 0] > 0) * 1) for part in (X, new))
@@ -183,6 +189,7 @@ def test_table_of_numbers_of_which_one_is_the_group():
         assert_same(model.fit(first, y), second)
 
 
+@pytest.mark.thorough
 def test_groups_that_are_long_numbers():
     (X, y), (new, _) = draw(900, 2, 0), draw(2000, 2, 1)
     first, second = (pd.DataFrame({"k": 2**53 + (part[:, 0] > 0)}) for part in (X, new))

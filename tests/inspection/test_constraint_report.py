@@ -236,6 +236,7 @@ def test_what_is_undefined_or_never_measured_is_said(fitted):
     display.figure_.canvas.draw()
 
 
+@pytest.mark.thorough
 def test_without_constraints_it_is_an_empty_picture():
     clf = ConstrainedRampClassifier().fit(X, Y)
     for report in (clf.constraint_report_, clf.constraint_report(X, Y)):
@@ -250,6 +251,7 @@ def test_a_precision_reads_like_the_rest():
     assert len(numbers(display)[0]) == 1
 
 
+@pytest.mark.thorough
 def test_a_pipeline_is_measured_by_its_last_step():
     pipeline = make_pipeline(StandardScaler(), ConstrainedRampClassifier(constraints=GOALS))
     pipeline.fit(X, Y, constrainedrampclassifier__attributes=ATTRIBUTES)
@@ -287,6 +289,7 @@ def test_what_is_no_report_is_refused_before_anything_is_drawn(changed, message)
     assert display.undecided_.get_ydata().tolist() == display.ax_.get_yticks().tolist()
 
 
+@pytest.mark.thorough
 def test_of_all_pairs_of_groups_the_worst_is_drawn():
     report = table(
         ("difference(recall, by='g') <= 0.1 [a - b]", 9, 0.1, -0.3, 0.4, True, -0.4, -0.2),
@@ -315,6 +318,7 @@ def test_groups_whose_names_look_like_pairs_are_all_drawn():
     assert len(ConstraintReportDisplay.from_report(rows).drawn_) == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("draw", [ConstraintReportDisplay.from_report, draw_rates])
 def test_nothing_is_drawn_over_a_neighbor(draw, report):
     figure, pair = plt.subplots(1, 2, figsize=(14, 4), layout="constrained")
@@ -440,6 +444,7 @@ def test_a_violated_pair_is_worse_than_an_undecided_one_with_less_slack():
     assert report["slack"].idxmin() == 1
 
 
+@pytest.mark.thorough
 def test_without_attributes_each_row_is_drawn_as_it_is():
     report = rate_report(*TWICE, PAIRS["80% rule"], attributes=RACE)
     report.attrs.clear()

@@ -10,6 +10,7 @@ from skbandit.inspection import GoalMonitorDisplay
 from skbandit.rates import each, positive_rate
 
 
+@pytest.mark.thorough
 def test_the_goal_that_is_chosen_is_drawn():
     day = np.repeat(np.arange(30), 40)
     table = pd.DataFrame({"site": np.tile(["n", "s"], 600)})

@@ -100,6 +100,7 @@ def snips_by_hand(decided, reward, rows):
     return reward[matches].mean()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("given", ["decisions", "policy"])
 def test_a_policy_against_the_rule_of_today_with_what_both_spend(policy, tmp_path, given):
     usual, today = RULE[NEW], RULE[NEW]
@@ -129,6 +130,7 @@ def test_a_policy_against_the_rule_of_today_with_what_both_spend(policy, tmp_pat
     )
 
 
+@pytest.mark.thorough
 def test_the_interval_of_a_net_value_covers(policy, tmp_path):
     """Of 100 logs of one rule, against its value less its spend in all rows of the world."""
     r, hits, decided = np.random.default_rng(3), 0, RULE[NEW]
@@ -161,6 +163,7 @@ def test_the_log_is_today_unless_another_rule_is_given(policy, tmp_path):
     assert f"today's rule {reward.mean() - paid:.3f} [" in text.split("mean reward less ")[1]
 
 
+@pytest.mark.thorough
 def test_a_log_without_reward_has_the_value_of_the_objective(tmp_path):
     log = LOG.rename(columns={"reward": "revenue"}).assign(dropouts=1.0 * (LOG["reward"] < 0))
     goal = SPEND <= 0.6
@@ -218,6 +221,7 @@ def test_a_policy_without_goals_against_another(tmp_path):
 # --- classifiers and selectors -------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_classifier_against_the_rule_of_today(threshold, tmp_path):
     plain = LogisticRegression().fit(X[TRAIN], Y[TRAIN])
     for today in (plain, plain.predict(X[NEW])):
@@ -258,6 +262,7 @@ def test_today_has_one_decision_per_row(threshold, policy, tmp_path):
 # --- groups and classes --------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_rates_behind_a_gap(threshold, policy, tmp_path):
     _, sections = saved(tmp_path, threshold, X[NEW], Y[NEW], attributes=PEOPLE[NEW])
     text, decided = sections["Rates by group"], threshold.predict(X[NEW])
@@ -273,6 +278,7 @@ def test_the_rates_behind_a_gap(threshold, policy, tmp_path):
         assert f"{sex} {share:.3f} [" in sections["Rates by group"]
 
 
+@pytest.mark.thorough
 def test_the_rates_behind_a_gap_in_each_class(tmp_path):
     c = RNG.integers(0, 3, 2 * N)
     rows, labels = np.eye(3)[c] * 2 + RNG.normal(size=(2 * N, 3)), np.array(["a", "b", "c"])[c]
@@ -295,6 +301,7 @@ def test_the_rates_behind_a_gap_in_each_class(tmp_path):
         assert f"rows {called.sum()} " in text
 
 
+@pytest.mark.thorough
 def test_what_a_table_of_changes_leaves_out_is_counted(tmp_path):
     c = RNG.integers(0, 12, 2 * N)
     rows, labels = (
@@ -318,6 +325,7 @@ def test_what_a_table_of_changes_leaves_out_is_counted(tmp_path):
 # --- the file and the sheets ---------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_file_is_replaced_as_a_whole(threshold, tmp_path, monkeypatch):
     path, rows = tmp_path / "page.html", (X[NEW], Y[NEW])
     options = {"attributes": PEOPLE[NEW]}
@@ -341,6 +349,7 @@ def test_a_file_is_replaced_as_a_whole(threshold, tmp_path, monkeypatch):
     assert link.is_symlink() and "Through a link" in path.read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 def test_every_sheet_has_title_number_and_page(threshold, tmp_path):
     rows, title = (X[NEW], Y[NEW]), 'A "title" \\ </style> {of} all;'
     options = {"attributes": PEOPLE[NEW]}

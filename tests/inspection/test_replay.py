@@ -98,6 +98,7 @@ def test_several_by_name_have_colors_and_markers_of_their_own(result, deployed):
     assert legend_of(display)[-1] == "the log itself"
 
 
+@pytest.mark.thorough
 def test_more_policies_than_colors_are_drawn(result):
     display = ReplayDisplay.from_result({str(k): result for k in range(9)})
     assert len(display.lines_) == 9

@@ -97,6 +97,7 @@ def policy():
     return fitted.fit(X[TRAIN], LOG[TRAIN], attributes=minutes[TRAIN])
 
 
+@pytest.mark.thorough
 def test_goals_prices_groups_and_changes_of_a_classifier(threshold, tmp_path):
     rows, options = (X[NEW], Y[NEW]), {"attributes": PEOPLE[NEW]}
     page, text = saved(tmp_path, threshold, *rows, by="sex", title="Offers", **options)
@@ -141,6 +142,7 @@ def test_a_page_needs_nothing_from_elsewhere(threshold, tmp_path):
     assert "ConstrainedThreshold" in text and "confidence_level_" in text
 
 
+@pytest.mark.thorough
 def test_a_pipeline_and_a_search_are_reported_as_their_classifier(threshold, tmp_path):
     data = {"attributes": PEOPLE[NEW], "by": "sex"}
     model = ConstrainedThreshold(LogisticRegression(), constraints=recall() >= 0.8)
@@ -179,6 +181,7 @@ def test_all_constrained_classifiers(model, tmp_path):
     assert "Rates by group" not in text
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Fewer than 20 rows")
 def test_several_classes_with_review(tmp_path):
     score = X["age"] + 0.7 * np.random.default_rng(1).normal(size=2 * N)
@@ -226,6 +229,7 @@ def test_goals_and_value_of_a_policy_under_a_budget(policy, tmp_path):
     assert f"'minutes'}}) <= 1 1 {price:.3g} " in text
 
 
+@pytest.mark.thorough
 def test_a_table_of_costs_and_several_actions(tmp_path):
     goals = positive_rate(of="call") <= 0.5
     fitted = ConstrainedPolicy(None, None, goals, n_select=2).fit(X[TRAIN], COSTS[TRAIN])
@@ -273,6 +277,7 @@ def test_selectors_are_compared_with_the_most_popular(model, tmp_path):
     refuses(r"no cost in row 0 of .*logged_costs", saved, tmp_path, model, X[NEW], unknown)
 
 
+@pytest.mark.thorough
 def test_names_and_groups_are_harmless(tmp_path):
     column, group = "<script>alert(1)</script>", "<img src=x onerror=alert(2)>"
     people = pd.DataFrame({column: np.where(PEOPLE["sex"] == "F", group, "a & b")})
@@ -293,6 +298,7 @@ def fingerprints(page):
     return re.findall(r"([\d,]+) rows, ([\d,]+) columns?, SHA-256 ([0-9a-f]{64})", page)
 
 
+@pytest.mark.thorough
 def test_the_fingerprint_is_of_the_values(threshold, tmp_path):
     data = {"attributes": PEOPLE[NEW]}
     page, _ = saved(tmp_path, threshold, X[NEW], Y[NEW], **data)

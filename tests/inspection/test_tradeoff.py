@@ -65,6 +65,7 @@ def test_the_curves_are_the_figures_in_the_order_of_the_bounds(path, test_rows, 
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_one_call_from_data_to_figure(path, test_rows):
     display = TradeoffDisplay.from_estimator(
         ConstrainedRampClassifier(constraints=RATIO >= 0.5), X, Y, bounds=BOUNDS,
@@ -121,6 +122,7 @@ def test_it_draws_where_and_as_told(path, test_rows):
     assert len(plt.get_fignums()) == 1
 
 
+@pytest.mark.thorough
 def test_upper_bounds_tighten_to_the_left():
     clf = classifier((positive_rate() <= 0.5).named("budget"))
     display = TradeoffDisplay.from_estimator(clf, X, Y, bounds=[0.2, 0.4])
@@ -197,6 +199,7 @@ def test_what_is_no_axes_or_no_path_is_refused(path):
         TradeoffDisplay.from_path(path.table)
 
 
+@pytest.mark.thorough
 def test_values_are_drawn_against_their_bound(path, test_rows):
     display = TradeoffDisplay.from_path(path, test_rows)
     bounds = sorted(BOUNDS)

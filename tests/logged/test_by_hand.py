@@ -132,6 +132,7 @@ def test_the_objectives_interval_by_hand():
     assert report["ci_high"] - middle == pytest.approx(1.959963985 * error, rel=0.05)
 
 
+@pytest.mark.thorough
 def test_an_outcome_of_a_log_by_hand():
     """Doubly robust, weighted: the mean and the error over events."""
     action = RNG.choice(["a", "b", "c"], N)
@@ -178,6 +179,7 @@ def test_a_margin_of_losses_of_which_few_are_large():
     assert row["ci_high"] - row["value"] > 1.2 * (row["value"] - row["ci_low"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_select", [1, 2])
 def test_what_is_searched_is_what_is_measured(n_select, monkeypatch):
     """Sums of rows and decisions are the excess of any decisions: by column, by group, weighted."""

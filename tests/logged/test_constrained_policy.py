@@ -138,6 +138,7 @@ def test_two_actions_under_a_cap_are_ranked_by_uplift():
     assert 0.15 < treated.mean() <= 0.22
 
 
+@pytest.mark.thorough
 def test_six_goals_of_all_kinds():
     spend = cost({"none": 0, "letter": 0.7, "mail": 0.1, "call": "minutes"})
     goals = [
@@ -160,6 +161,7 @@ def test_six_goals_of_all_kinds():
     assert {"all", "per 'minutes'", "per 'complaint'"} <= set(policy.prices_.columns)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
 def test_objectives():
     spend = cost({"none": 0.0, "letter": 0.7, "mail": 0.1, "call": 3.0})
@@ -174,6 +176,7 @@ def test_objectives():
     assert (shares(cheapest) @ np.array([3.0, 0.7, 0.1, 0])).mean() < 0.5
 
 
+@pytest.mark.thorough
 def test_groups_and_selections():
     goals = [
         ratio(positive_rate, by="sex", of=["call"]) >= 0.8,
@@ -190,6 +193,7 @@ def test_groups_and_selections():
     refuses("unknown column 'sex'", policy.predict, NEW)
 
 
+@pytest.mark.thorough
 def test_a_table_of_costs_and_several_actions_per_row():
     costs = pd.DataFrame(
         -(world(2000, 5)[2]) + np.random.default_rng(0).normal(size=(2000, 4)), columns=ARMS
@@ -209,6 +213,7 @@ def test_a_table_of_costs_and_several_actions_per_row():
     np.testing.assert_array_equal(best.arms_, [0, 1, 2, 3])
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:the weights 1/propensity of arm 'call'")
 def test_what_is_not_available_is_not_taken():
     table = pd.DataFrame(True, index=NEW.index, columns=ARMS)
@@ -237,6 +242,7 @@ def test_extra_rows_batches_and_new_traffic():
     assert shares(batch)[:, 0].mean() < shares(usual(capped=True, level=0.9))[:, 0].mean()
 
 
+@pytest.mark.thorough
 def test_goals_in_conflict_are_named_with_what_is_attainable():
     goals = [CAP, positive_rate(of="call") >= 0.2, positive_rate(of="none") <= 0.9]
     with pytest.raises(InfeasibleConstraintsError, match="cannot hold together") as error:
@@ -261,6 +267,7 @@ def test_wrong_goals(goals, message):
     refuses(message, fitted, goals)
 
 
+@pytest.mark.thorough
 def test_budgets_in_other_units_and_negative_amounts_are_told():
     with pytest.warns(UserWarning, match="it never binds. Are both in one unit"):
         fitted(cost({"none": 0, "letter": 0.7, "mail": 0.1, "call": 3}) <= 1000)
@@ -270,6 +277,7 @@ def test_budgets_in_other_units_and_negative_amounts_are_told():
         ConstrainedPolicy(None, None, spend <= 1).fit(X, LOG, attributes=paid)
 
 
+@pytest.mark.thorough
 def test_an_arm_that_the_log_never_chose():
     log = LOG.assign(available=[("call", "letter", "mail", "none", "visit")] * len(LOG))
     with pytest.warns(UserWarning, match=r"\['visit'\]: they are never taken"):
@@ -284,6 +292,7 @@ def test_an_arm_that_the_log_never_chose():
     refuses("'visit' is not among the actions", fitted, positive_rate(of="visit") >= 0.1)
 
 
+@pytest.mark.thorough
 def test_a_failed_fit_leaves_the_policy_as_it_was():
     policy = fitted(CAP)
     before = policy.predict(NEW)
@@ -296,6 +305,7 @@ def test_a_failed_fit_leaves_the_policy_as_it_was():
     assert not hasattr(clone(policy), "prices_")
 
 
+@pytest.mark.thorough
 def test_classifiers_trees_and_pipelines():
     binary = LOG.assign(reward=(LOG["reward"] > 0.5).astype(float))
     policy = ConstrainedPolicy(LogisticRegression(), None, CAP).fit(X, binary)
@@ -307,6 +317,7 @@ def test_classifiers_trees_and_pipelines():
     assert np.mean(pipeline.predict(NEW) == "call") <= 0.12
 
 
+@pytest.mark.thorough
 def test_ties_are_broken_by_contexts():
     """Each leaf has one cost; without noise, a whole leaf would be called or not."""
     with pytest.warns(UserWarning, match="several actions cost nearly the same"):
@@ -316,6 +327,7 @@ def test_ties_are_broken_by_contexts():
     np.testing.assert_array_equal(policy.predict(NEW[:50]), policy.predict(NEW)[:50])
 
 
+@pytest.mark.thorough
 def test_evaluation():
     policy, other = usual(capped=True), usual()
     test = logged(3000, 50)
@@ -324,6 +336,7 @@ def test_evaluation():
     assert (off_policy_value(other, test[0], test[1]) - estimate).mean_reward > 0
 
 
+@pytest.mark.thorough
 def test_units_and_order_do_not_matter():
     policy = usual(capped=True)
     scaled = ConstrainedPolicy(None, None, CAP).fit(X, LOG.assign(reward=1000 * LOG["reward"]))
@@ -333,6 +346,7 @@ def test_units_and_order_do_not_matter():
     assert np.mean(other.predict(NEW) == policy.predict(NEW)) > 0.995
 
 
+@pytest.mark.thorough
 def test_a_refit_breaks_its_own_ties():
     tree = DecisionTreeRegressor(max_leaf_nodes=3, random_state=0)
     policy = ConstrainedPolicy(tree, None, CAP)
@@ -342,6 +356,7 @@ def test_a_refit_breaks_its_own_ties():
     np.testing.assert_array_equal(policy.predict(NEW), fresh.predict(NEW))
 
 
+@pytest.mark.thorough
 def test_weights_reach_the_models():
     weight = np.where(X["a"] > 0, 10.0, 1.0)
     for estimator in (None, Ridge(), RegressionSetSelector()):
@@ -386,6 +401,7 @@ def test_an_objective_without_direction_is_refused():
     refuses("a policy has not", fitted, (), error_rate())
 
 
+@pytest.mark.thorough
 def test_signs():
     """The least cost is best, whatever its signs; an outcome is maximized as it is written."""
     for shift in (-6.0, 0.0):
@@ -400,6 +416,7 @@ def test_signs():
         fitted((), bad + free)
 
 
+@pytest.mark.thorough
 def test_what_constraints_cost():
     goals = [CAP, positive_rate(of="mail") >= 0.001]
     policy, free = fitted(goals, confidence_level=0.9), usual()
@@ -420,6 +437,7 @@ def test_what_constraints_cost():
     assert row["ci_low"] < row["value"] < row["ci_high"]
 
 
+@pytest.mark.thorough
 def test_groups_unknown_at_prediction_are_estimated():
     gap = difference(positive_rate, by="sex", of=["call"])
     policy, women = fitted(gap <= 0.05, confidence_level=0.9), (NEW_PEOPLE["sex"] == "F").to_numpy()
@@ -453,6 +471,7 @@ def test_the_expectation_of_groups_by_hand():
     np.testing.assert_allclose(estimated.units(often), [0, 0.5, 0])
 
 
+@pytest.mark.thorough
 def test_a_log_of_slates():
     contexts, _, reward = world(2000, 5)
     rng, rows = np.random.default_rng(0), np.arange(2000)
@@ -481,6 +500,7 @@ def test_a_log_of_slates():
         ConstrainedPolicy(None, None, goals, n_select=2).fit(X, LOG)
 
 
+@pytest.mark.thorough
 def test_reports_on_new_rows_and_cards():
     goals = [
         (positive_rate(of="call") <= 0.1).named("capacity"),
@@ -520,6 +540,7 @@ def test_reports_on_new_rows_and_cards():
     assert " 3 goals" in to_model_card(policy.constraint_report_)
 
 
+@pytest.mark.thorough
 def test_attributes_reach_the_policy_in_estimates_and_searches():
     spend = cost({"none": 0, "letter": 0.7, "mail": 0.1, "call": "minutes"})
     policy = fitted(spend <= 0.6, confidence_level=0.9)
@@ -550,6 +571,7 @@ def test_attributes_reach_the_policy_in_estimates_and_searches():
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
 def test_actions_with_equal_predictions_share_the_rows():
     rng = np.random.default_rng(0)
@@ -592,6 +614,7 @@ def test_caps_per_item_on_the_open_bandit_log():
     assert len(report) == 68 and report["slack"].min() > -0.006  # two standard errors
 
 
+@pytest.mark.thorough
 def test_groups_that_rows_lack_are_estimated_row_by_row():
     rng = np.random.default_rng(1)
 
@@ -627,6 +650,7 @@ def test_groups_that_rows_lack_are_estimated_row_by_row():
         )
 
 
+@pytest.mark.thorough
 def test_reports_behind_a_pipeline():
     pipeline = make_policy_pipeline(StandardScaler(), ConstrainedPolicy(None, None, CAP))
     pipeline.fit(X, LOG)
@@ -637,6 +661,7 @@ def test_reports_behind_a_pipeline():
     warns(r"confidence_level_ is 0\.5", fitted, tight)
 
 
+@pytest.mark.thorough
 def test_no_outcome_is_low_because_models_chose_their_luckiest_rows():
     rng = np.random.default_rng(0)
     noise = pd.DataFrame(rng.normal(size=(2000, 4)))
@@ -649,6 +674,7 @@ def test_no_outcome_is_low_because_models_chose_their_luckiest_rows():
         policy.fit(noise, log)
 
 
+@pytest.mark.thorough
 def test_new_prices_are_also_those_of_unknown_groups():
     policy = fitted([CAP, difference(positive_rate, by="sex", of=["call"]) <= 0.1])
     busy = NEW + 0.5 * (TILT[:, 0] - TILT[:, 1:].mean(axis=1))  # calls are worth more
@@ -688,6 +714,7 @@ def test_costs_of_nullable_columns_may_be_missing():
     assert earned > chance.max(axis=1).mean() - 0.02
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("goal", "column"),
     [
@@ -702,6 +729,7 @@ def test_negated_unsigned_amounts_are_told(goal, column):
         ConstrainedPolicy(None, None, goal).fit(X, log, attributes=people)
 
 
+@pytest.mark.thorough
 def test_an_action_that_is_not_available_is_never_chosen():
     table = pd.DataFrame(-REWARD, columns=ARMS).assign(never=np.nan)
     with pytest.warns(UserWarning, match=r"\['never'\]: they are never taken"):
@@ -712,6 +740,7 @@ def test_an_action_that_is_not_available_is_never_chosen():
             call(X[:2], available=[("none", "never")] * 2)
 
 
+@pytest.mark.thorough
 def test_the_objective_of_a_table_is_what_was_declared():
     table = pd.DataFrame(-REWARD, columns=ARMS)
     spend = {"none": 0, "letter": 1, "mail": 2, "call": 3}
@@ -735,6 +764,7 @@ def test_rates_that_do_not_add_up_are_refused_for_several_actions(goal):
         ConstrainedPolicy(None, None, goal <= 0.9, n_select=2).fit(X, table)
 
 
+@pytest.mark.thorough
 def test_prices_by_selection_and_unit_reproduce_the_decisions():
     """Costs and the prices as their columns say: of groups within a selection, and per unit."""
     goals = [
@@ -756,6 +786,7 @@ def test_prices_by_selection_and_unit_reproduce_the_decisions():
     assert np.mean(chosen == policy.predict(X, attributes=PEOPLE)) > 0.999
 
 
+@pytest.mark.thorough
 def test_tight_parity_at_a_level_costs_little():
     """Two bounds on one difference, whose margins overlap, do not send prices to the ceiling."""
     goals = [
@@ -773,6 +804,7 @@ def test_tight_parity_at_a_level_costs_little():
     assert opposed.min() == 0
 
 
+@pytest.mark.thorough
 def test_a_share_between_equal_bounds_has_a_price():
     share = positive_rate(of="mail")
     policy = fitted(
@@ -783,6 +815,7 @@ def test_a_share_between_equal_bounds_has_a_price():
     assert report["price"].notna().all()
 
 
+@pytest.mark.thorough
 def test_the_unit_of_a_spend_does_not_matter():
     decided = []
     for unit in (1.0, 1e-6, 1e6):
@@ -792,6 +825,7 @@ def test_the_unit_of_a_spend_does_not_matter():
     assert np.mean(decided[0] == decided[2]) > 0.995
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
 def test_ties_are_broken_alike_whatever_the_types_of_the_columns():
     whole = X.assign(a=(3 * X["a"]).round().astype(int))
@@ -805,6 +839,7 @@ def test_ties_are_broken_alike_whatever_the_types_of_the_columns():
     np.testing.assert_array_equal(policy.predict(whole.astype({"a": "int32"})), chosen)
 
 
+@pytest.mark.thorough
 def test_an_outcome_less_another_is_maximized():
     """As the same difference in a column of the log."""
     profit = LOG.assign(profit=LOG["reward"] - 3 * LOG["complaint"])
@@ -816,6 +851,7 @@ def test_an_outcome_less_another_is_maximized():
     assert values[0] == pytest.approx(values[1], rel=0.02)
 
 
+@pytest.mark.thorough
 def test_a_level_that_costs_much_is_told():
     """Both figures are those of fits at the level and at .5."""
     rng = np.random.default_rng(0)
@@ -872,6 +908,7 @@ def test_a_large_common_part_is_learned_once():
     assert len(policy.estimator_) == 3
 
 
+@pytest.mark.thorough
 def test_one_wild_context_does_not_decide():
     """Rewards from 0 to 1 and a harm of 0 or 1, with one context in another unit."""
     rng = np.random.default_rng(0)
@@ -913,6 +950,7 @@ def log_with_pools(n=4000):
 POOLED = "some rows of the fit could not get every action, .* pass {}=, labels per row"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("behind", [False, True])
 def test_new_traffic_has_pools_of_its_own(behind):
     """40 % can be called: a call for 35 % is possible, and one for 60 % is not."""
@@ -948,6 +986,7 @@ def test_new_traffic_has_pools_of_its_own(behind):
     policy.reprice(traffic, available=np.ones((6000, 3), dtype=bool))  # every row can, as said
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("policy", [ConstrainedPolicy(), OffPolicyClassifier()])
 def test_rows_without_pools_are_told_if_those_of_the_fit_had_some(policy):
     """All rows were sent "call", which 60 % of them could not get, and values counted it."""
@@ -1004,6 +1043,7 @@ def test_new_prices_keep_the_correction_of_logged_outcomes():
     assert len(truth) > 1 and sum(np.array(truth) > 0.081) <= 1
 
 
+@pytest.mark.thorough
 def test_the_correction_is_what_the_log_has_beyond_predictions():
     policy = fitted([outcome("complaint") <= 0.06, CAP], confidence_level=0.6, random_state=0)
     correction = policy._correction

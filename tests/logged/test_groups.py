@@ -56,6 +56,7 @@ def widening(used, site):
     return (sums**2).sum() / (away**2).sum() * (1 - 1 / n) / (1 - 1 / groups), groups - 1
 
 
+@pytest.mark.thorough
 def test_margins_and_intervals_by_the_formula():
     policy = fitted(CAP, level=0.9, groups=SITE)
     row = policy.constraint_report_.iloc[0]
@@ -78,6 +79,7 @@ def test_margins_and_intervals_by_the_formula():
     assert wide > 1.5 * np.ptp(naive.objective_report_[["ci_low", "ci_high"]].to_numpy())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("level", [None, 0.9])
 def test_groups_of_one_row_change_nothing(level):
     goals = [CAP, outcome("harm") + 0.1 * positive_rate(of="mail") <= 0.2]
@@ -88,6 +90,7 @@ def test_groups_of_one_row_change_nothing(level):
     assert (plain.multipliers_ == grouped.multipliers_).all()
 
 
+@pytest.mark.thorough
 def test_outcomes_count_groups():
     """Harm goes with the site: so does its margin."""
     rng = np.random.default_rng(5)
@@ -98,6 +101,7 @@ def test_outcomes_count_groups():
     assert grouped.constraint_report_["margin"][0] > 1.7 * plain.constraint_report_["margin"][0]
 
 
+@pytest.mark.thorough
 def test_groups_of_the_extra_rows():
     extra, _ = visits(7)
     plain = fitted(CAP, level=0.9, X_extra=extra, groups=SITE)
@@ -131,6 +135,7 @@ def test_models_do_not_know_the_group():
     assert sum(not sites for sites in SiteRecorder.shared) == 5 * 3  # folds and actions
 
 
+@pytest.mark.thorough
 def test_few_groups_and_one():
     warns(r"groups has 6 group\(s\)", fitted, CAP, level=0.5, groups=SITE % 6)
     with pytest.warns(UserWarning) as told:
@@ -146,6 +151,7 @@ def test_few_groups_and_one():
         fitted(CAP, level=0.9, groups=np.zeros(N))
 
 
+@pytest.mark.thorough
 def test_a_series_has_the_order_of_x():
     rows = X.set_axis([f"r{k}" for k in range(N)])
     log, site = LOG.set_axis(rows.index), pd.Series(SITE, index=rows.index)
@@ -159,6 +165,7 @@ def test_a_series_has_the_order_of_x():
         warns("same row labels in different orders", given.constraint_report, rows, **passed)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("groups", [None, SITE])
 def test_an_outcome_never_seen_follows_the_rule_of_three(groups):
     """None of n events like those chosen: rates above -log(tail)/n are as rare as the tail."""
@@ -174,6 +181,7 @@ def test_an_outcome_never_seen_follows_the_rule_of_three(groups):
         fitted(outcome("harm") <= 0.5 / n, level=0.9, groups=groups)
 
 
+@pytest.mark.thorough
 def test_an_outcome_often_seen_has_its_standard_error():
     x, log = visits(3, harm=0.1)
     row = fitted(outcome("harm") <= 0.5, x, log, level=0.9).constraint_report_.iloc[0]
@@ -181,6 +189,7 @@ def test_an_outcome_often_seen_has_its_standard_error():
     assert row["margin"] == pytest.approx(norm.ppf(0.9) * weighted, rel=0.15)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("goal", "level"),
     [
@@ -211,6 +220,7 @@ def test_a_bound_of_0_bars(goal, level):
     assert policy.predict(new[:2], **few).tolist() == ["call", "call"]
 
 
+@pytest.mark.thorough
 def test_a_bound_of_0_in_some_rows():
     women = np.where(np.arange(N) % 2, "F", "M")
     goal = positive_rate(of="call", where="sex == 'F'") <= 0
@@ -220,6 +230,7 @@ def test_a_bound_of_0_in_some_rows():
     assert (chosen[women == "M"] == "call").mean() > 0.3
 
 
+@pytest.mark.thorough
 def test_a_bound_of_0_with_rows_that_have_no_other_arm():
     alone = np.arange(N) < 5
     log = LOG.assign(action=np.where(alone, "call", LOG["action"]))
@@ -229,6 +240,7 @@ def test_a_bound_of_0_with_rows_that_have_no_other_arm():
         fitted(positive_rate(of="call") <= 0, log=log, level=0.9)
 
 
+@pytest.mark.thorough
 def test_refunds_pay_for_spends():
     """A bound of 0 on amounts of both signs is a budget as any other."""
     amounts = np.where(np.arange(N) % 2, 1.0, -1.0)

@@ -191,6 +191,7 @@ def test_labels_rows_and_columns():
     assert (loose.predict(LOG.X) == other.predict(LOG.X)).all()
 
 
+@pytest.mark.thorough
 def test_available_arms():
     log = make_bandit_log(4000, n_arms=6, n_available=3, base_rate=0.3, random_state=0)
     policy = OffPolicyClassifier(random_state=0).fit(log.X, log.y)
@@ -248,6 +249,7 @@ def test_pools_that_depend_on_the_context():
         assert caught[0].filename == __file__
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", first(1, range(2)))
 def test_little_exploration_of_nonlinear_rewards(seed):
     """A linear model of rewards sees no reason for arm 1, which pays at both ends."""
@@ -399,6 +401,7 @@ def test_propensities_that_contradict_the_log(method):
     policy.fit(contexts, y)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["dr", "ips"])
 def test_units_and_origins_of_features_do_not_matter(method):
     """A column may be a Unix time."""

@@ -104,6 +104,7 @@ def test_columns_in_another_order_and_missing_values_are_refused_as_by_the_model
         models.predicted(X[["a", "b"]])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", first(1, range(3)))
 def test_a_large_common_part_is_used_and_none_is_not(seed):
     assert halves_if_common(TREES, logged(2000, 1.0, seed)) is not None
@@ -118,6 +119,7 @@ def test_linear_models_learn_it_by_arm(seed):
     assert halves_if_common(Ridge(), ArmEvents(X, np.arange(1500), arm, reward, None, 4)) is None
 
 
+@pytest.mark.thorough
 def test_a_row_does_not_see_its_own_reward_through_the_common_part():
     events = logged(600, 3.0)
     model = KNeighborsRegressor(10)

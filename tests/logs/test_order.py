@@ -236,6 +236,7 @@ def test_a_policy_that_knows_the_future():
     replay(timed_policy().fit(X_TIME[:300], Y_TIME[:300]), X_TIME[300:], Y_TIME[300:])
 
 
+@pytest.mark.thorough
 def test_plain_folds_teach_a_fitted_policy_the_future():
     options = {"scoring": ReplayScorer(start="fitted", random_state=0), "error_score": "raise"}
     warns("it knows the future", cross_val_score, timed_policy(), X_TIME, Y_TIME, cv=3, **options)
@@ -263,6 +264,7 @@ class OneByOne(Itself):
         return super().select(X, available=available)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [Itself, OneByOne])
 def test_replay_remembers_the_time_of_the_latest_event(kind):
     learner = kind(random_state=0)

@@ -96,6 +96,7 @@ def test_contexts_of_any_kind(kind):
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.thorough
 def test_strings_through_a_pipeline():
     _, action, reward = events()
     X = pd.DataFrame({"color": np.where(np.arange(60) % 3 == 0, "red", "blue")})

@@ -75,6 +75,7 @@ def test_combinations_of_columns():
     assert not noticed(X[:, :1], y)
 
 
+@pytest.mark.thorough
 def test_containers():
     rng = np.random.default_rng(0)
     table = rng.random((N, 3)).round(1) * (rng.random((N, 3)) < 0.3)

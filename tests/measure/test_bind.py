@@ -211,6 +211,7 @@ def same(found, expected):
     return found == pytest.approx(expected, abs=1e-10, nan_ok=True)
 
 
+@pytest.mark.thorough
 @given(made=linear() | fractional(), table=tables)
 def test_forms_equal_counts(made, table):
     rate, value = made
@@ -245,6 +246,7 @@ def comparisons(draw):
     return made, lambda table: (right(table) - left(table)) * (1 if upper else -1)
 
 
+@pytest.mark.thorough
 @given(made=comparisons(), table=tables)
 def test_weight_rows_state_the_constraint(made, table):
     constraint, inside = made

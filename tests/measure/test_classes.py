@@ -279,6 +279,7 @@ def test_a_classifier_of_two_classes_takes_goals_on_either():
     assert both.constraint_report_["of"].tolist() == ["bad", "good"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "objective",
     [

@@ -122,6 +122,7 @@ def least(level, repeats):
     return level - 3.3 * np.sqrt(level * (1 - level) / repeats)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     first(1, ["recall", "precision", "f1", "difference", "ratio", "weighted sum", "ratio of sums"]),
@@ -337,6 +338,7 @@ def test_divisors_that_may_be_zero_leave_the_end_open():
     assert interval(positive_rate(A) / positive_rate(B), none, positive, 0.9)[1] == np.inf
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_few", first(1, [1, 2, 5]))
 def test_a_difference_with_a_group_of_few_rows_is_not_decided_by_them(n_few):
     """The probability, summed over all tables, that the interval ends below the true difference.

@@ -327,6 +327,7 @@ def test_rows_of_weight_zero_are_absent():
         assert np.isnan(positive_rate(weight="w").value([1, 1], [1, 0], {"w": [0, 0]}))
 
 
+@pytest.mark.thorough
 def test_shares_are_exact():
     # a bound met exactly must not be missed by rounding
     for n in range(1, 40):

@@ -62,6 +62,7 @@ def attained_at(problem, measure, prices):
     return max(float(attained.excess.max()), 0.0), attained.objective
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_select", [1, 2])
 @pytest.mark.parametrize("seed", first(1, range(3)))
 def test_no_random_prices_are_better(seed, n_select):
@@ -81,6 +82,7 @@ def test_no_random_prices_are_better(seed, n_select):
             assert rule.objective <= objective + 0.003
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", first(1, range(2)))
 def test_a_looser_bound_never_hurts(seed):
     for k in range(3):
@@ -113,6 +115,7 @@ def test_it_is_near_the_linear_program_if_outcomes_are_known(n_select):
     assert result.fun - 1e-9 <= rule.objective <= result.fun + 3 * spread / n
 
 
+@pytest.mark.thorough
 def test_the_closest_of_goals_that_cannot_be_met():
     problem, measure = posed(0, bounds=[0.0, 0.0, -9.0])
     rule = searched(problem, measure)
@@ -121,6 +124,7 @@ def test_the_closest_of_goals_that_cannot_be_met():
     assert -rule.slack < measure(problem.unconstrained()).excess.max()
 
 
+@pytest.mark.thorough
 def test_rows_that_stand_for_all():
     """Of 60,000 rows, a quarter are searched; goals hold on all."""
     problem, measure = posed(1, n=60_000, n_select=1)

@@ -50,6 +50,7 @@ def solve(problem):
     return found.fun if found.status == 0 else None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_select", [1, 2])
 def test_equals_the_linear_program(n_select):
     n_feasible = 0

@@ -56,6 +56,7 @@ def solve(problem, cost=None):
     return found.fun if found.status == 0 else None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_objectives", [1, 3])
 def test_equals_the_linear_program(n_objectives):
     n_feasible = 0
@@ -74,6 +75,7 @@ def test_equals_the_linear_program(n_objectives):
     assert 5 < n_feasible < 20
 
 
+@pytest.mark.thorough
 def test_the_rule_is_within_as_many_rows_of_the_optimum_as_there_are_goals():
     """A vertex splits at most m rows; the others have the decision of least cost."""
     for seed in range(10):
@@ -166,6 +168,7 @@ def test_what_is_attainable_of_a_ratio():
     assert not len(conflicting(tightened))
 
 
+@pytest.mark.thorough
 def test_price_of_a_constraint_is_what_the_program_gains_without_it():
     n_priced, declared = 0, np.array([4, 0, 4, 1])  # the first and third are one
     for seed in range(20):

@@ -132,6 +132,7 @@ def test_it_is_near_the_linear_program_if_labels_are_known(seed):
     assert bound - 1e-9 <= point.objective <= bound + 2 / len(label)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", first(1, range(4)))
 def test_a_looser_bound_never_hurts(seed):
     """Beyond .003; the last bound is met by the rule of the first."""

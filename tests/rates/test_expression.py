@@ -155,6 +155,7 @@ def algebra(draw, depth=4):
     }[operator]()
 
 
+@pytest.mark.thorough
 @given(made=algebra(), below=st.none() | st.sampled_from([a + 0.5, 2 * b, b]), shift=numbers_)
 def test_random_algebra(made, below, shift):
     expression, known = made

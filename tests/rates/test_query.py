@@ -531,6 +531,7 @@ def hostile(path):
     ]
 
 
+@pytest.mark.thorough
 def test_hostile_strings_are_refused_and_nothing_runs(tmp_path):
     target = tmp_path / "sentinel"
     queries = list(hostile(str(target)))
@@ -550,6 +551,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.thorough
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 def test_random_strings_give_rows_or_a_clear_error(query):

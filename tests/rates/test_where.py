@@ -291,6 +291,7 @@ def test_a_misspelt_value_beside_others_is_told(query):
     assert report["value"].item() == pytest.approx(whole)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("learner", [ConstrainedThreshold, ConstrainedReduction])
 def test_a_misspelt_value_is_told_in_fits_and_not_in_predictions(learner):
     X = pd.DataFrame({"x": np.linspace(-1, 1, 400), "sex": np.tile(["F", "male"], 200)})

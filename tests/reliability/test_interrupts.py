@@ -250,6 +250,7 @@ def test_signals_of_the_operating_system(work, n):
     assert n_swallowed <= 1 + n // 40
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timer")
 def test_a_long_replay_notices_an_interrupt_within_a_second():
     """Learning 60 features jointly, it takes several seconds."""

@@ -59,6 +59,7 @@ def assert_read_or_named(path, whole):
     np.testing.assert_allclose(kept["propensity"], 1 / kept["available"].map(len))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", WHOLE)
 @fuzz
 @given(data=st.data())

@@ -93,6 +93,7 @@ def log():
     return make_bandit_log(3000, n_arms=4, base_rate=0.3, random_state=0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("backend", first(1, ["threading", "loky"]))
 @pytest.mark.parametrize("name", first(1, SEARCHES))
 def test_searches(name, backend, log):

@@ -164,6 +164,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("column", first(1, TABLE.column_names))
 def test_columns_of_any_kind(tmp_path, column):
     """Also of a second file, which reads as the first one's, or the error says where it is."""

@@ -57,6 +57,7 @@ GOALS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("goal", first(4, GOALS))
 def test_policies_under_constraints(goal):
     rng, n = np.random.default_rng(0), 400

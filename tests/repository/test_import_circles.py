@@ -4,6 +4,8 @@ import ast
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import skbandit
 
 ROOT = Path(skbandit.__file__).parent
@@ -38,6 +40,7 @@ def circle(graph):
     return None
 
 
+@pytest.mark.thorough
 def test_there_is_no_circle():
     graph = {name: imported(path) - {name} for name, path in FILES.items()}
     assert len(graph) > 100

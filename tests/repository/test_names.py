@@ -72,6 +72,7 @@ def unknown(sources):
                 yield str(path), name
 
 
+@pytest.mark.thorough
 def test_names_in_comments_and_docstrings_exist():
     files = ROOT.rglob("*.py")
     sources = {path.relative_to(ROOT): path.read_text("utf-8") for path in files}

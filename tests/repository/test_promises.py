@@ -493,6 +493,7 @@ def test_a_warning_points_at_the_line_of_the_user(call, tmp_path):
         assert first < one.lineno < first + len(lines)
 
 
+@pytest.mark.thorough
 def test_nobody_counts_frames():
     """`warn` of utils finds the line of the user."""
     counted = []

@@ -347,6 +347,7 @@ def test_pairs_are_a_long_table():
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", [sp.csr_array, np.array])
 def test_pairs_of_rows_without_names(form, monkeypatch):
     whole = RegressionSetSelector(PAIRS).fit(X, Y, ad_features=Z).predict_costs(X)

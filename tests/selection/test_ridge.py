@@ -164,6 +164,7 @@ def penalty_problem(shape, n_ads=3, missing=0.0, seed=0):
     return X, F, rng.random(shape[0]) + 0.2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("shape", "form", "missing"),
     first(

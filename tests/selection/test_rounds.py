@@ -292,6 +292,7 @@ KINDS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", first(2, KINDS))
 def test_searches_need_no_configuration(kind):
     y = KINDS[kind]

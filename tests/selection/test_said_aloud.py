@@ -23,6 +23,7 @@ X = RNG.normal(size=(60, 3))
 Y = X @ RNG.normal(size=(3, 8)) + 0.1 * RNG.normal(size=(60, 8))
 
 
+@pytest.mark.thorough
 def test_replacements_do_not_depend_on_the_batch():
     selector = SetSelectClassifier(n_select=4, method="published", random_state=0).fit(X, Y)
     together = selector.predict(X)

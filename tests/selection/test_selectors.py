@@ -252,6 +252,7 @@ def problems(draw):
     return costs, allowed, draw(st.integers(1, shape[1]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", WAYS)
 @given(problem=problems())
 def test_no_set_is_cheaper(way, problem):
@@ -268,6 +269,7 @@ def test_no_set_is_cheaper(way, problem):
     np.testing.assert_array_equal(chosen, WAYS[way](costs.copy(), m, allowed))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", WAYS)
 @given(
     seed=st.integers(0, 10**6),

@@ -103,6 +103,7 @@ def problems(draw):
     return rng.normal(size=(n, 2)), costs, m, options, some if draw(st.booleans()) else None
 
 
+@pytest.mark.thorough
 @given(problems(), st.randoms(use_true_random=False))
 def test_never_a_duplicate_never_an_unavailable_ad_alike_for_a_seed(problem, random):
     X, costs, m, options, available = problem
@@ -147,6 +148,7 @@ def test_the_filter_tree_does_not_favor_columns():
     assert met.sum() > 1  # the order matters for a single seed
 
 
+@pytest.mark.thorough
 def test_what_auto_reduction_is(data):
     X, costs = data
     rng = np.random.default_rng(0)
@@ -165,6 +167,7 @@ def test_what_auto_reduction_is(data):
     assert not hasattr(SetSelectClassifier(LEARNER).fit(X, costs), "predict_costs")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("reduction", ["one_vs_rest", "weighted_all_pairs"])
 @pytest.mark.parametrize("seed", first(1, range(2)))
 def test_the_default_penalty_is_close_to_the_best(seed, reduction):
@@ -201,6 +204,7 @@ def test_one_round_is_the_reduction(data):
     np.testing.assert_allclose(both.predict_costs(X), regression.predict_costs(X))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["masked", "published"])
 def test_fewer_ads_are_the_first_of_more(data, method):
     X, costs = data
@@ -264,6 +268,7 @@ def test_n_jobs_changes_nothing(data):
         assert (alone.predict(X) == both.predict(X)).all()
 
 
+@pytest.mark.thorough
 def test_pickle(data):
     X, costs = data
     for options in ({"reduction": "filter_tree"}, {"method": "published"}):
@@ -284,6 +289,7 @@ def test_costs_are_predicted_where_one_fit_serves_all_rounds(data):
 # --- in scikit-learn's company -------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_frames_pipeline_search_and_routed_availability(data):
     X, costs = data
     X = pd.DataFrame(X, columns=list("uvw"), index=np.arange(80) + 7)

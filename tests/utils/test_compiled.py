@@ -80,6 +80,7 @@ def test_an_error_of_the_interpreter_that_is_no_interrupt_is_raised(monkeypatch)
         function(np.ones(3))
 
 
+@pytest.mark.thorough
 def test_an_interrupt_in_compiled_code_is_an_interrupt():
     """CPython reports it as SystemError if it arrives while a result is converted."""
     function = _compiled.compiled_exactly(lambda values, n: (total_of(values, n), values))

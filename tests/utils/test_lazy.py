@@ -123,6 +123,7 @@ def test_columns_of_these_names_are_no_methods():
     assert report["value"].tolist() == [1.0]
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")  # of so few rows
 def test_a_report_to_sign_loads_its_rows(lazy, tmp_path):
     contexts, log, label, _ = lazy

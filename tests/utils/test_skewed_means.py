@@ -41,6 +41,7 @@ def test_few_large_values_are_covered(draw, mean):
     assert share_covered(draw, mean, plain_limit) < 0.87
 
 
+@pytest.mark.thorough
 def test_amounts_whose_largest_are_missing():
     """Limits of the lognormal mean, where those of the sample are far from their level."""
     rate, sigma, n = 0.02, 2.2, 1000

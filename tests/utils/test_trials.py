@@ -153,6 +153,7 @@ def test_weights_that_go_with_the_outcome():
     assert hits / 400 >= 0.92
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["threshold", "reduction", "ramp", "rate_report"])
 def test_groups_are_aligned_and_must_not_be_missing(name):
     """A Series in another order is put in that of X and told; a row without a group is named."""

@@ -91,6 +91,7 @@ def of_third_parties(k):
     return k
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("backend", ["sequential", "multiprocessing"])
 def test_processes_return_their_warnings(backend):
     with parallel_config(backend, n_jobs=2), pytest.warns((UserWarning, FutureWarning)) as caught:
@@ -110,6 +111,7 @@ def test_runs_of_a_replay(backend):
     assert len(found) >= 1 and set(found) == {__file__}
 
 
+@pytest.mark.thorough
 def test_errors_of_filters_are_raised_in_processes():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)

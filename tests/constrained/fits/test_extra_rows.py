@@ -37,6 +37,7 @@ from tests.tiers import first
 # --- several datasets ----------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_constraints_on_several_datasets_at_once():
     goals = [
         recall() >= 0.8,
@@ -75,6 +76,7 @@ def test_constraints_on_several_datasets_at_once():
     assert report["on"].tolist()[:5] == ["train", "extra", "extra", "all", "all"]
 
 
+@pytest.mark.thorough
 def test_rows_of_extra_count_only_where_they_are_asked_for():
     goal = recall() >= 0.9
     assert_same(fit(goal, **EXTRA), fit(goal))
@@ -114,6 +116,7 @@ def test_a_deployed_model_far_from_the_labels_can_be_kept_to():
     assert fit(goals, X_extra=X_EXTRA, attributes_extra=ATTRIBUTES_EXTRA).feasible_
 
 
+@pytest.mark.thorough
 def test_weights_are_repetitions_in_every_dataset():
     rng = np.random.default_rng(2)
     weight, weight_extra = rng.integers(0, 3, 120), rng.integers(0, 3, 80)
@@ -158,6 +161,7 @@ def dense_fit():
     return fit(MIXED, X_extra=X_EXTRA, y_extra=Y_EXTRA)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("extra", first(1, [sparse.csr_array, np.asarray, sparse.csc_matrix]))
 @pytest.mark.parametrize(
     "make",
@@ -207,6 +211,7 @@ def test_attributes_by_position_in_any_table(make):
     assert_same(fit(GROUPED, attributes=make(ATTRIBUTES)), grouped_fit())
 
 
+@pytest.mark.thorough
 def test_attributes_may_be_columns_of_X():
     table = pd.DataFrame(X, columns=list("abcd"), index=ATTRIBUTES.index)
     table["woman"] = ATTRIBUTES["sex"] == "F"
@@ -221,6 +226,7 @@ def test_attributes_may_be_columns_of_X():
     np.testing.assert_allclose(report["value"], inside.constraint_report_["value"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "make", first(2, [pd.DataFrame.convert_dtypes, polars_frame, pd.DataFrame])
 )

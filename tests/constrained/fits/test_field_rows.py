@@ -51,6 +51,7 @@ def sites(n, seed, n_sites=5):
 # --- order ---------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", first(2, ESTIMATORS))
 def test_the_order_of_rows_changes_nothing(name):
     """As drawn, sorted by site, and with a period of as many rows as there are folds.
@@ -76,6 +77,7 @@ def rare(n, rng, d=10):
     return X, (rng.random(n) < 1 / (1 + np.exp(-1.5 * score))).astype(int)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("estimator", first(1, [ConstrainedThreshold, ConstrainedReduction]))
 def test_an_oversampled_minority_is_not_evaluated_on_its_copies(estimator):
     """Once .999 out of fold and .000 on new rows."""
@@ -99,6 +101,7 @@ def people(n, rng):
     return np.c_[age, priors, sex].astype(float), (rng.random(n) < 1 / (1 + np.exp(-score))) * 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("estimator", first(1, [ConstrainedThreshold, ConstrainedReduction]))
 def test_people_with_equal_features_are_no_copies(estimator):
     """Once .67, as the forest of a fold did not know the cells that the final one knows."""
@@ -121,6 +124,7 @@ def test_rows_that_occur_many_times_are_copies(times):
     assert clf.constraint_report_["cross_fitted"][0] > 0.3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("estimator", [ConstrainedThreshold, ConstrainedReduction])
 def test_copies_in_the_extra_rows_share_the_fold_of_their_original(estimator, grouped):
@@ -134,6 +138,7 @@ def test_copies_in_the_extra_rows_share_the_fold_of_their_original(estimator, gr
     assert clf.constraint_report_["cross_fitted"][0] > 0.3, "labels are noise"
 
 
+@pytest.mark.thorough
 def test_an_extra_row_has_the_score_of_its_original_out_of_fold():
     """The threshold that classifies best is the same; others are scored by the final model."""
     X, y, _ = sites(300, 0)
@@ -259,6 +264,7 @@ def test_a_level_is_kept_by_nearly_separable_linear_models(learner, estimator):
 # --- columns far from 0 --------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("offset", first(1, [1e6, 1e3, 1e8]))
 def test_the_origin_of_a_column_does_not_matter(offset):
     rng = np.random.default_rng(1)
@@ -277,6 +283,7 @@ def test_the_origin_of_a_column_does_not_matter(offset):
 # --- Pipelines under metadata routing ------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_pipeline_in_a_reduction_gets_weights_with_and_without_routing():
     X, y, site = sites(600, 0)
     table, weight = pd.DataFrame({"site": site % 2}), RNG.uniform(0.5, 2, 600)
@@ -314,6 +321,7 @@ def test_a_search_over_the_learner_of_a_reduction(routing):
     np.testing.assert_array_equal(again.decision_function(X), clf.decision_function(X))
 
 
+@pytest.mark.thorough
 def test_groups_are_sliced_by_cross_validation(routing):
     X, y, _ = sites(400, 0)
     clf = ConstrainedThreshold(LOGISTIC, **GOAL, cv=3, confidence_level=0.5)

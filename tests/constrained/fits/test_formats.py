@@ -51,6 +51,7 @@ def fitted(request):
         return clone(CLASSIFIERS[request.param]).fit(X, Y, attributes=TABLE)
 
 
+@pytest.mark.thorough
 def test_pickles_and_skops_need_neither_pandas_nor_pyarrow(fitted):
     io = pytest.importorskip("skops.io", reason="skops is not installed")
     pickled, saved = pickle.dumps(fitted), io.dumps(fitted)
@@ -96,6 +97,7 @@ def test_log_probabilities(fitted):
         assert np.isneginf(fitted.predict_log_proba(X * scale)).any()
 
 
+@pytest.mark.thorough
 def test_a_pyarrow_table_as_attributes():
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     table = pa.Table.from_pandas(TABLE)
@@ -108,6 +110,7 @@ def test_a_pyarrow_table_as_attributes():
 # --- Pipelines -----------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @SETTLING
 @pytest.mark.parametrize("name", ["ramp", "threshold"])
 def test_a_report_behind_a_pipeline(name):
@@ -122,6 +125,7 @@ def test_a_report_behind_a_pipeline(name):
     pd.testing.assert_frame_equal(alone, by_hand)
 
 
+@pytest.mark.thorough
 @SETTLING
 def test_extra_rows_of_a_report_are_transformed_too():
     clf = ConstrainedRampClassifier(constraints=positive_rate(on="extra") <= 0.5, pos_label="yes")
@@ -147,6 +151,7 @@ def test_a_report_needs_declared_constraints():
         constraint_report(GridSearchCV(RAMP, {}), X, Y)
 
 
+@pytest.mark.thorough
 def test_a_column_that_a_pipeline_drops_is_found_by_the_message():
     frame = X.assign(g=TABLE["g"])
     numbers = make_column_transformer((StandardScaler(), ["a", "b", "c"]))

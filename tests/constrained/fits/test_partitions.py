@@ -37,6 +37,7 @@ def spread(table, parts=4):
     return dd.from_pandas(table, npartitions=parts)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by", [None, "sex"])
 def test_thresholds_and_reports_are_those_in_memory(by):
     goals = GOALS if by is None else [recall() >= 0.7]
@@ -55,6 +56,7 @@ def test_thresholds_and_reports_are_those_in_memory(by):
     )
 
 
+@pytest.mark.thorough
 def test_several_classes_of_an_array():
     y = np.digitize(X["a"], [-0.5, 0.5]).astype(str)
     values = X.to_numpy()
@@ -66,6 +68,7 @@ def test_several_classes_of_an_array():
     pd.testing.assert_frame_equal(clf.fit(*blocks).costs_, costs)
 
 
+@pytest.mark.thorough
 def test_a_report_of_a_ramp_classifier():
     clf = ConstrainedRampClassifier(false_positive_rate(), recall() >= 0.7).fit(X[:300], Y[:300])
     report = clf.constraint_report(spread(X[300:]), spread(Y[300:]))

@@ -66,6 +66,7 @@ def test_one_task_a_step_within_one_a_fit():
     assert recorder.calls == [*fit, ("teardown", "fit", 0)]
 
 
+@pytest.mark.thorough
 def test_callbacks_do_not_change_the_fit(capsys):
     plain = ConstrainedRampClassifier(constraints=GOAL).fit(X, Y)
     watched = ConstrainedRampClassifier(constraints=GOAL).set_callbacks(Recorder()).fit(X, Y)
@@ -75,6 +76,7 @@ def test_callbacks_do_not_change_the_fit(capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.thorough
 def test_what_callbacks_see():
     recorder, weight = Recorder(), np.linspace(1, 2, len(Y))
     clf = ConstrainedRampClassifier(constraints=GOAL).set_callbacks(recorder)
@@ -97,6 +99,7 @@ def test_callbacks_can_be_taken_away():
     assert recorder.calls == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("copied", [clone, lambda clf: pickle.loads(pickle.dumps(clf))])
 def test_clone_and_pickle_work_before_and_after(copied):
     clf = ConstrainedRampClassifier(constraints=GOAL).set_callbacks(Recorder())
@@ -128,6 +131,7 @@ def test_a_failed_fit_tears_down_and_leaves_nothing(problem, error):
         assert recorder.calls[0] == ("setup", "fit", 0)
 
 
+@pytest.mark.thorough
 def test_every_fit_of_a_path_is_told_of():
     recorder = Recorder()
     clf = RampClassifier(constraints=IMPOSSIBLE, **QUICK)
@@ -138,6 +142,7 @@ def test_every_fit_of_a_path_is_told_of():
     assert recorder.calls.count(("end", "fit", 0)) == 2
 
 
+@pytest.mark.thorough
 def test_within_a_search_steps_belong_to_the_fits():
     recorder = Everywhere()
     search = GridSearchCV(ConstrainedRampClassifier(constraints=GOAL), {"alpha": [1e-3, 0.1]}, cv=2)

@@ -73,6 +73,7 @@ def test_predict_decision_function_and_predict_proba_agree(labels, first_is_posi
     assert np.mean(answers[labels[Y] == positive] == positive) >= 0.8
 
 
+@pytest.mark.thorough
 def test_positive_class_first_is_the_relabeled_problem():
     goals = [recall() >= 0.8, positive_rate() <= 0.8]
     turned = ConstrainedRampClassifier(precision(), goals, pos_label=0, solver="newton").fit(X, Y)
@@ -84,6 +85,7 @@ def test_positive_class_first_is_the_relabeled_problem():
     pd.testing.assert_frame_equal(turned.constraint_report_, plain.constraint_report_)
 
 
+@pytest.mark.thorough
 def test_stored_predictions_may_be_the_labels_or_zeros_and_ones():
     stored = pd.DataFrame({"deployed": LABELS["strings"][DEPLOYED]})
     text = RampClassifier(constraints=churn("deployed") <= 0.2, solver="newton")
@@ -158,6 +160,7 @@ def test_shifted_threshold_meets_hard_training_constraints(demand, seed):
         assert missed_by(side, y, answers, stored) <= 1e-9, side
 
 
+@pytest.mark.thorough
 def test_threshold_none_leaves_the_intercept_of_the_ramp():
     goal = recall() >= 0.9
     left = RampClassifier(constraints=goal, threshold=False).fit(X, Y)
@@ -205,6 +208,7 @@ def test_a_score_of_exactly_zero_is_the_first_class(pos_label):
     np.testing.assert_array_equal(clf.predict(nothing), clf.classes_[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("objective", "constraints"),
     first(
@@ -261,6 +265,7 @@ def test_class_weight_is_a_row_weight_of_the_objective():
     np.testing.assert_allclose(by_class.intercept_, by_row.intercept_)
 
 
+@pytest.mark.thorough
 def test_class_weight_does_not_touch_constraints():
     goals = [error_rate() <= 0.4, positive_rate() <= 0.7]
     clf = ConstrainedRampClassifier(constraints=goals, class_weight={0: 0.1, 1: 9.0}).fit(X, Y)
@@ -292,6 +297,7 @@ def test_path_does_not_rise_and_its_length_is_n_iter():
     assert (np.diff(clf.objective_path_) <= 1e-9).all()
 
 
+@pytest.mark.thorough
 def test_verbose_prints_a_line_a_step(capsys):
     clf = RampClassifier(constraints=recall() >= 0.9, threshold=False).fit(X, Y)
     assert capsys.readouterr().out == ""
@@ -361,6 +367,7 @@ def test_solver_names(ramp, solver, used):
     assert clf.fit(X, Y).solver_ == used
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "options",
     first(
@@ -410,6 +417,7 @@ def test_a_deterministic_fit_takes_no_random_state():
         ConstrainedRampClassifier(random_state=0)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:feasible_ is False. out of fold the constraints hold")
 def test_what_is_infeasible_out_of_fold_comes_with_advice():
     """Refitted at any bound that is said to suffice, and a little more, it is feasible out of fold.

@@ -152,6 +152,7 @@ def test_the_convex_problems_have_no_constraints():
     assert set(rows_of) == {1}  # the objective
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:feasible_ is False")  # a higher level costs too much for some
 @pytest.mark.parametrize("seed", first(1, [0, 1, 9, 3, 4]))
 def test_rare_positives_do_not_make_parity_cost_most_of_the_accuracy(seed):
@@ -171,6 +172,7 @@ def test_rare_positives_do_not_make_parity_cost_most_of_the_accuracy(seed):
     assert np.mean(clf.predict(rows) != rare) < 0.2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("d", [FEW_COLUMNS, FEW_COLUMNS + 1])
 def test_only_newton_steps_begin_where_another_fold_ended(monkeypatch, d):
     """L-BFGS, for more columns, would remember rows that are left out."""
@@ -203,6 +205,7 @@ def test_folds_share_the_labels_and_skip_unused_rows():
     np.testing.assert_array_equal(fold[used], folds_of_classes(Y[used], 5, np.arange(used.sum())))
 
 
+@pytest.mark.thorough
 def test_rows_of_one_group_are_in_one_fold():
     group = np.arange(N) // 3
     fold = assigned(np.ones(N, dtype=bool), unit=group, cv=4)
@@ -213,6 +216,7 @@ def test_rows_of_one_group_are_in_one_fold():
     np.testing.assert_array_equal(by_cv.coef_, by_hand.coef_)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("routes", first(1, [True, False]))
 def test_groups_reach_the_splitter(routes):
     group = np.arange(N) // 7
@@ -223,6 +227,7 @@ def test_groups_reach_the_splitter(routes):
         refuses(r"GroupKFold needs groups .*: pass groups=\.\.\. to fit", fit, cv=GroupKFold(4))
 
 
+@pytest.mark.thorough
 def test_the_folds_of_cv_are_left_out_in_turn():
     of_X = np.arange(N) // 7 % 4
     splits = [(np.flatnonzero(of_X != k), np.flatnonzero(of_X == k)) for k in range(4)]

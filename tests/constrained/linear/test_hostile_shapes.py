@@ -138,6 +138,7 @@ def test_weights(kind):
     assert clf.feasible_
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("factor", [1e-12, 1e12])
 def test_the_unit_of_weights_does_not_matter(factor):
     weight = weights("long tails")
@@ -148,6 +149,7 @@ def test_the_unit_of_weights_does_not_matter(factor):
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
 
 
+@pytest.mark.thorough
 def test_a_group_of_one_row():
     """The bound holds; a level does not, and the error says what these rows support."""
     table = pd.DataFrame({"group": np.where(np.arange(200) < 1, "b", "a")})

@@ -96,6 +96,7 @@ def test_one_row_and_one_model_a_bound_in_the_order_given(recalls):
     assert repr(recalls.objective) == "error_rate()"
 
 
+@pytest.mark.thorough
 def test_expected_objective_is_that_of_the_randomized_rule(recalls):
     draws = [
         np.mean([model.sample_predict(X, random_state=k) != Y for k in range(200)])
@@ -217,6 +218,7 @@ def test_a_function_adds_to_the_declared_constraints():
     assert repr(path.estimators[0].constraints) == "[false_positive_rate() <= 0.4, recall() >= 0.9]"
 
 
+@pytest.mark.thorough
 def test_a_function_may_make_several():
     def odds(gap):
         return [
@@ -282,6 +284,7 @@ def test_the_value_is_that_of_what_was_written(constraint, bounds):
     assert path.table["feasible"].all()
 
 
+@pytest.mark.thorough
 def test_the_multiplier_is_the_price_of_the_bound_on_all_sides():
     path = path_over(abs(positive_rate(WOMEN) - positive_rate(MEN)) <= 0.3, [0.01])
     (model,) = path.estimators
@@ -322,6 +325,7 @@ def test_another_bound_reads_as_python(constraint, bound, text):
 # --- what cannot be met --------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_bounds_that_cannot_be_met_are_recorded(capsys):
     """Recall r needs answers for r of the positives, so positive_rate >= r * mean(y)."""
     cap = 0.3
@@ -425,6 +429,7 @@ def test_repr_is_one_line():
 # --- cross-fitted --------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_cross_fitted_path_trains_for_two_bounds(monkeypatch):
     trained = []
     original = _cross_fit.train_folds
@@ -475,6 +480,7 @@ def test_every_bound_chooses_among_the_directions_of_all(monkeypatch):
     assert runs <= {"", "2"}  # two bounds were trained for
 
 
+@pytest.mark.thorough
 def test_a_cross_fitted_path_of_one_bound_is_a_single_fit():
     rows, y = noisy()
     clf = ConstrainedRampClassifier(constraints=recall() >= 0.5)
@@ -484,6 +490,7 @@ def test_a_cross_fitted_path_of_one_bound_is_a_single_fit():
     pd.testing.assert_frame_equal(model.constraint_report_, single.constraint_report_)
 
 
+@pytest.mark.thorough
 def test_where_a_bound_changes_which_rows_count_directions_are_trained_anew(monkeypatch):
     monkeypatch.setattr(_path, "DIRECTIONS", 1)
     trained = []
@@ -505,6 +512,7 @@ def test_where_a_bound_changes_which_rows_count_directions_are_trained_anew(monk
 # --- any classifier with constraints -------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [ConstrainedThreshold, ConstrainedReduction])
 def test_a_path_is_a_fit_per_bound(kind):
     clf = kind(LogisticRegression(), false_positive_rate(), recall() >= 0.9)

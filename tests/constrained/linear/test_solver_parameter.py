@@ -35,6 +35,7 @@ class Borrowed:
         return SmoothedNewtonSolver().solve(problem, penalty, tol, warm)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "instance"),
     [
@@ -51,6 +52,7 @@ def test_a_name_and_an_instance_train_the_same_model(name, instance):
     assert one.solver_ == other.solver_ == instance.name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["smoothed_newton", "augmented_lagrangian"])
 def test_solver_names_the_method(name):
     assert classifier(name).fit(X, y).solver_ == name
@@ -62,6 +64,7 @@ def test_newton_on_many_features_is_the_augmented_lagrangian():
     assert classifier("newton").fit(wide, np.tile(y, times)).solver_ == "augmented_lagrangian"
 
 
+@pytest.mark.thorough
 def test_rough_fits_to_few_rows_per_feature_solve_no_dense_systems():
     """Newton steps of n x n took fifty times as long, for the same rule."""
     rng = np.random.default_rng(0)

@@ -49,6 +49,7 @@ def test_all_folds_turn_away_from_the_feature_that_tells_the_groups_apart():
     assert (share[:, ramp] < 0.6 * share[:, plain]).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("goal", first(1, [recall() >= 0.9, PARITY]))
 def test_the_ramp_is_the_same_by_cvxpy_and_by_newton(goal):
     """Both to a gap of a hundredth of the costs: the scores that they give are nearly the same."""

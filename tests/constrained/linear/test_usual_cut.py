@@ -11,6 +11,7 @@ from tests.constrained.rules.test_choose import GOALS, Z, bound, made
 from tests.tiers import first
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("objective, constraints", GOALS.values(), ids=GOALS)
 @pytest.mark.parametrize("usual", first(1, [0.6, -1.0, 5.0]))
 def test_equals_brute_force(objective, constraints, usual):

@@ -42,6 +42,7 @@ def words(seed, n=300, d=2000, per_row=8, alpha=1e-4, m=2, spread=0.3):
     return ConvexProblem(csr_array(X), P, Q, gamma, alpha)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("penalty", first(1, [np.inf, 2.0]))
 @pytest.mark.parametrize("alpha", first(1, [1e-4, 1e-6, 1e-2]))
 @pytest.mark.parametrize("m", [0, 2])

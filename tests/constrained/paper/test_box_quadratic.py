@@ -12,6 +12,7 @@ from skbandit.constrained.paper._polish import box_quadratic, clamped_newton
 from tests.tiers import examples
 
 
+@pytest.mark.thorough
 @examples(100)
 @given(st.integers(0, 10**6), st.sampled_from([0.5, 10.0, 1e4]))
 def test_agrees_with_bounded_least_squares(seed, upper):

@@ -64,6 +64,7 @@ def test_the_analytic_center_is_one(seed, m):
     np.testing.assert_allclose(v, other.x[:-1], atol=0.1 * width)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", first(1, range(4)))
 def test_bisection_halves_what_is_left(seed):
     h, best = random_model(seed, 1)

@@ -222,6 +222,7 @@ def test_the_box_grows_to_hold_large_multipliers(record):
     assert violations(times_50, found).max() <= 1e-8
 
 
+@pytest.mark.thorough
 def test_one_feasible_point_is_found():
     """Constraints that only one w allows: f <= -1/2 on one row, f >= -1/2 on another like it."""
     X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
@@ -237,6 +238,7 @@ def test_one_feasible_point_is_found():
 # Warm starts and budgets
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tol", first(1, [1e-6, 1e-3]))
 @pytest.mark.parametrize("m", first(1, [3, 1]))
 def test_warm_starts_save_work_and_change_nothing(record, m, tol):
@@ -271,6 +273,7 @@ def test_the_result_is_never_worse_than_the_warm_start(seed, penalty):
     assert found.primal <= value + 1e-12
 
 
+@pytest.mark.thorough
 def test_a_warm_start_that_does_not_fit_is_used_as_far_as_it_does():
     problem = random_problem(0, m=2)
     other = solve(random_problem(1, n=20, m=1))

@@ -63,6 +63,7 @@ def test_a_randomized_rule_in_any_direction_with_a_feasible_cut_is_feasible(seed
     assert not randomized(problem, np.zeros(3)).coef.any()
 
 
+@pytest.mark.thorough
 def test_slack_that_hard_rates_leave_unused_is_used():
     """Churn and recall bind as ramp rates; hard ones end far inside unless bounds are relaxed."""
     rng = np.random.default_rng(0)

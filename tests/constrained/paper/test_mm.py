@@ -128,6 +128,7 @@ def test_impossible_constraints_are_reported_as_missed(fit_intercept):
     assert len(steps) <= 10
 
 
+@pytest.mark.thorough
 def test_the_penalty_rises_while_it_is_too_low():
     """Recall costs more errors than the first penalty pays for."""
     X, y, group = sample(0, n=60, noise=3.0)

@@ -46,6 +46,7 @@ def test_lifted_hinges_majorize_the_true_ones_and_unlifted_ones_do_not_exceed_th
     np.testing.assert_allclose(rows(smoothed, u, smoothing(30, eps=1e-9)), true, atol=1e-8)
 
 
+@pytest.mark.thorough
 def test_gradients_and_hessian_by_differences(smoothed):
     rng, chosen, h = np.random.default_rng(2), smoothing(30), 1e-6
     v, derivatives = np.array([0.7, 0.3]), Derivatives(smoothed)

@@ -127,6 +127,7 @@ def test_rough_solutions_become_exact(case, solver):
     assert (after.multipliers >= 0).all() and (after.multipliers <= penalty).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_very_rough_solutions_mostly_become_exact(solver):
     """Not a theorem: at 1e-4 the active set may not show yet. Measured: 12 or 13 of 15."""

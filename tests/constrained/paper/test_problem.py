@@ -240,6 +240,7 @@ BOUNDS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", first(2, BOUNDS))
 @pytest.mark.parametrize("seed", first(1, range(3)))
 def test_shadow_price_is_what_training_gains_per_unit_of_the_bound(name, seed):
@@ -261,6 +262,7 @@ def test_shadow_price_is_what_training_gains_per_unit_of_the_bound(name, seed):
     assert multiplier == pytest.approx((tighter - looser) / (2 * h), rel=0.02)
 
 
+@pytest.mark.thorough
 def test_a_ratio_of_nothing_is_linearized_at_that_of_a_coin():
     """From w = 0 and no positive predictions, as from any other point, a step lowers the ratio."""
     X, y, group = sample(0)

@@ -29,6 +29,7 @@ def one_score(seed, n=60):
     return x[:, None], (x + rng.normal(size=n) > 0).astype(int)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", first(1, range(5)))
 def test_with_one_feature_the_relaxations_are_the_least(seed):
     """Every rule is a threshold from one side: all are tried by brute force."""
@@ -51,6 +52,7 @@ def told(error, label):
     return [float(text) for text in re.findall(re.escape(label) + r" to (-?[\d.]+\d)", str(error))]
 
 
+@pytest.mark.thorough
 def test_what_the_error_tells_suffices():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))

@@ -104,6 +104,7 @@ def wide():
 GOALS = dict(objective=false_positive_rate(), constraints=recall() >= 0.8, alpha=0.5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "fit_intercept"), [("dense", True), ("sparse", False)])
 def test_the_classifier_is_the_same(wide, kind, fit_intercept, monkeypatch):
     X, y = wide

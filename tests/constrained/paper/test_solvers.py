@@ -99,6 +99,7 @@ def test_agrees_with_cvxpy(solve, alpha, penalty, fit_intercept):
     np.testing.assert_allclose(found.multipliers, expected.multipliers, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.thorough
 @examples(50)
 @given(st.integers(0, 10**6), st.sampled_from([np.inf, 2.0]))
 def test_awkward_problems(solve, seed, penalty):
@@ -175,6 +176,7 @@ def test_rough_and_warm_solutions_are_certified_too(solve, seed, penalty):
     np.testing.assert_allclose(warm.coef, best.coef, atol=0.02)
 
 
+@pytest.mark.thorough
 def test_a_warm_start_from_elsewhere_does_no_harm(solve):
     problem = random_problem(3, n=80, d=5, alpha=0.01)
     far = replace(solve(problem), coef=np.full(5, 30.0), intercept=-40.0)
@@ -217,6 +219,7 @@ def test_units_of_the_objective_do_not_matter(solve, factor):
     assert other.primal / factor == pytest.approx(one.primal, abs=1e-6)
 
 
+@pytest.mark.thorough
 def test_unsorted_repeated_and_long_indices(solve):
     rng = np.random.default_rng(0)
     problem = random_problem(1, n=60, d=6, alpha=0.01)
@@ -234,6 +237,7 @@ def test_unsorted_repeated_and_long_indices(solve):
     np.testing.assert_array_equal(X.indices, kept)
 
 
+@pytest.mark.thorough
 def test_read_only_arrays(solve):
     problem = random_problem(1, n=40, d=3)
     X = csr_array(problem.X)

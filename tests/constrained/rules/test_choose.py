@@ -205,6 +205,7 @@ def test_what_was_measured_for_one_bound_serves_others(family, kept, monkeypatch
     assert len(search.measured) == (3 if kept else 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", FAMILY.values(), ids=FAMILY)
 def test_at_one_level_a_looser_bound_never_costs_more(family):
     score, noise, data = made(700)

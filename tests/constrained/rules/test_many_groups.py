@@ -58,6 +58,7 @@ FORMS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("form", "n_groups"), [("difference", 7), ("ratio", 12), ("recalls", 7)])
 def test_the_threshold_is_that_of_brute_force_over_all_pairs(form, n_groups):
     X, y, attributes = made(n_groups, seed=n_groups)
@@ -91,6 +92,7 @@ def test_the_threshold_is_that_of_brute_force_over_all_pairs(form, n_groups):
     assert worst == pytest.approx(value[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_the_worst_pair_is_in_the_working_set_and_in_every_report(name):
     X, y, attributes = made(9, 360)
@@ -126,6 +128,7 @@ def test_bound_rows_grow_with_the_groups_not_with_their_pairs(n_groups):
     assert len(goals.measured.rows) == 600
 
 
+@pytest.mark.thorough
 def test_groups_that_cannot_be_measured_are_told_of_once_each():
     X, y, attributes = made(9)
     y[attributes["g"] == "g04"] = 0
@@ -160,6 +163,7 @@ def test_a_float_column_is_refused_at_once():
         each(recall, by=["sex", "age"]).value(y, y, {"sex": ["f", "m"] * 300} | age)
 
 
+@pytest.mark.thorough
 def test_many_groups_warn_and_very_many_pairs_are_refused():
     X, y, attributes = made(60)
     goal = difference(positive_rate, by="g") <= 0.9
@@ -197,6 +201,7 @@ def test_columns_of_any_type_make_groups():
 # --- rows without a group -------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", first(2, CLASSIFIERS))
 def test_rows_without_a_group_are_told_of_once_and_count_in_no_constraint_by_group(name):
     X, y, attributes = made(3)
@@ -213,6 +218,7 @@ def test_rows_without_a_group_are_told_of_once_and_count_in_no_constraint_by_gro
     assert len(clf.constraint_report_) == 12 + 4
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", first(1, ["threshold", "reduction"]))
 def test_rows_without_a_group_share_a_threshold(name):
     X, y, attributes = made(3)
@@ -232,6 +238,7 @@ def test_rows_without_a_group_share_a_threshold(name):
     refuses("'g' is missing in 150 rows, row 0 first", clf.predict, X, attributes=attributes)
 
 
+@pytest.mark.thorough
 def test_goals_of_one_name_have_multipliers_of_their_own():
     rng = np.random.default_rng(0)
     n, groups = 700, rng.integers(0, 7, 700)

@@ -42,6 +42,7 @@ def enumerated(problem):
     return best, least
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("quotient", [False, True])
 @pytest.mark.parametrize("seeds", first(1, [range(50 * k, 50 * k + 50) for k in range(8)]))
 def test_equals_enumeration(quotient, seeds):
@@ -63,6 +64,7 @@ def test_equals_enumeration(quotient, seeds):
     assert 3 < infeasible < 47
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("quotient", [False, True])
 def test_the_bound_of_a_search_cut_short_is_valid(quotient, monkeypatch):
     monkeypatch.setattr(_multiple_choice, "ENUMERATED", 0)

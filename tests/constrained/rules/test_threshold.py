@@ -209,6 +209,7 @@ def test_where_no_threshold_is_feasible_tightening_finds_one():
     assert rescued >= 2
 
 
+@pytest.mark.thorough
 def test_where_the_threshold_is_useless_tightening_finds_a_better_one():
     improved = 0
     for seed in (13, 48):
@@ -220,6 +221,7 @@ def test_where_the_threshold_is_useless_tightening_finds_a_better_one():
     assert improved >= 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seeds", first(1, [range(2), range(2, 6)]), ids=repr)
 @pytest.mark.parametrize("binary", first(1, [False, True]))
 def test_tightening_never_makes_the_threshold_worse(binary, seeds):
@@ -237,6 +239,7 @@ def test_tightening_never_makes_the_threshold_worse(binary, seeds):
             assert violation <= FEASIBLE or not trained.mm.feasible
 
 
+@pytest.mark.thorough
 def test_a_randomized_rule_that_holds_is_not_given_up_for_a_threshold_that_does_not():
     """Here a tightened refit misses less as a threshold, and breaks the ramp rates."""
     problem = compiled(*grouped(15, binary=True), error_rate(), SEVERAL, alpha=0.01)

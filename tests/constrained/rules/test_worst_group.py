@@ -32,6 +32,7 @@ def worst_error(model):
     return WORST_ERROR.value(Y_NEW, model.predict(X_NEW), REGION_NEW)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("objective", "constraints"),
     first(1, [(WORST_ERROR, []), (worst(recall, by="region"), [positive_rate() <= 0.4])]),
@@ -53,6 +54,7 @@ def test_the_threshold_is_the_best_of_all(objective, constraints):
     assert objective.value(y, model.predict(X), region) == pytest.approx(best, abs=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "model",
     first(
@@ -71,6 +73,7 @@ def test_the_worst_group_gains_on_new_rows(model):
     assert worst_error(model.fit(X, Y, attributes=REGION)) < worst_error(mean) - 0.03
 
 
+@pytest.mark.thorough
 def test_one_group_is_the_whole():
     everywhere = pd.DataFrame({"region": np.repeat("north", len(Y))})
     plain = ConstrainedRampClassifier(error_rate(), positive_rate() <= 0.4).fit(X, Y)

@@ -81,6 +81,7 @@ def update(monitor, rows, part=slice(None), **more):
 # --- counts ------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_values_are_those_of_a_report():
     rows = stream()
     monitor = watch()
@@ -98,6 +99,7 @@ def test_values_are_those_of_a_report():
     assert wider[simple.to_numpy()].all()
 
 
+@pytest.mark.thorough
 def test_rows_in_one_call_or_several_servers_or_one_by_one():
     rows = stream()
     once = watch()
@@ -125,6 +127,7 @@ LATER = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("people", [False, True])
 def test_a_class_that_comes_later_counts_from_the_beginning(people):
     decided = np.array(list("ab" * 10 + "cacb" * 5))
@@ -155,6 +158,7 @@ def test_a_class_that_comes_later_counts_from_the_beginning(people):
             pd.testing.assert_frame_equal(report, wanted, rtol=1e-9)  # sums in another order
 
 
+@pytest.mark.thorough
 def test_json_round_trip():
     rows = stream()
     monitor = watch(by="sex", within="30D", labels=[0, 1])
@@ -214,6 +218,7 @@ def test_a_billion_rows():
 # --- alarms ------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_an_alarm_that_was_reported_stays():
     """Rows of earlier days that come late weaken its evidence: it was taken back in silence."""
     rng = np.random.default_rng(0)
@@ -245,6 +250,7 @@ def seen_only(monitor):
     return GoalMonitor.from_dict(d)
 
 
+@pytest.mark.thorough
 def test_an_alarm_names_goal_group_and_day():
     rng = np.random.default_rng(0)
     day = np.repeat(np.arange(60), 60)
@@ -265,6 +271,7 @@ def test_an_alarm_names_goal_group_and_day():
     assert history.iloc[-1][ends].tolist() == report.loc["s", ends].tolist()
 
 
+@pytest.mark.thorough
 def test_false_alarms_over_all_goals():
     alarms = 0
     for seed in range(8):

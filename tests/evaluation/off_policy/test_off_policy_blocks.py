@@ -67,6 +67,7 @@ def in_memory(policy=POLICY, X=X, y=Y, rule="select", model=MODEL):
     }
 
 
+@pytest.mark.thorough
 @given(places=st.lists(st.integers(1, 2999), max_size=12))
 @examples(25)
 def test_any_cut(places):  # equal places are blocks without events
@@ -137,6 +138,7 @@ def test_probabilities_in_a_column():
     assert_same(off_policy_blocks("wanted", blocks), in_memory(model=None))
 
 
+@pytest.mark.thorough
 def test_dask_data_frame():
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
     options = {

@@ -73,6 +73,7 @@ TRUTH = QUALITY[TARGET].sum()
 TRUTH_WITH_PLACES = (QUALITY[TARGET] * [1.0, 0.7, 0.2]).sum()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("seed", "n_logs"), first(1, [(0, 20), (0, 60), (1, 60)]))
 def test_estimates_are_unbiased(seed, n_logs):
     """Means of 60 logs within 4.4 standard errors: a false alarm in 10,000 runs."""
@@ -87,6 +88,7 @@ def test_estimates_are_unbiased(seed, n_logs):
         assert abs(np.mean(found) - truth) < 4.4 * np.std(found) / np.sqrt(n_logs)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("n_logs", "least"), first(1, [(50, 40), (200, 178)]))
 def test_intervals_cover(n_logs, least):
     """Of intervals at 95%, fewer than these cover by chance once in 10,000 runs."""
@@ -140,6 +142,7 @@ def test_the_log_itself_is_estimated_by_its_mean():
     assert found.lift == pytest.approx(1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", ["select", "predict"])
 def test_policies_are_evaluated(rule):
     slates, clicks = uniform_log(1500, 1)
@@ -168,6 +171,7 @@ def slates_by_position(name):
     return columns
 
 
+@pytest.mark.thorough
 def test_open_bandit_positions_agree_with_the_other_log():
     """What bts showed, judged on the uniform log, against the clicks it had: within 4.4 errors."""
     log, bts = slates_by_position("random"), slates_by_position("bts")
@@ -186,6 +190,7 @@ def test_open_bandit_positions_agree_with_the_other_log():
     assert found.logged_mean == pytest.approx(log["reward"][:n].sum(axis=1).mean())
 
 
+@pytest.mark.thorough
 def test_replay_of_a_fixed_policy_is_unbiased():
     slates, clicks = uniform_log(2000, 2)
     X = np.zeros((2000, 1))
@@ -196,6 +201,7 @@ def test_replay_of_a_fixed_policy_is_unbiased():
     assert found.standard_error == pytest.approx(same.standard_error)
 
 
+@pytest.mark.thorough
 def test_replay_of_a_learner():
     """A policy that learns earns more than random slates, and is left as it was."""
     slates, clicks = uniform_log(300, 3)

@@ -240,6 +240,7 @@ def test_rule():
 # --- buckets, parts, orders, repeats -----------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_deployment_bucket():
     X, y = uniform_log(6000)
     y["reward"] = np.where(y["action"] == "c", 0.9, 0.1)
@@ -262,6 +263,7 @@ def test_max_accepted_counts_the_learning_bucket():
     assert result.history["bucket"].iloc[-1] == "learning"
 
 
+@pytest.mark.thorough
 def test_subsamples_are_parts_in_the_logs_order():
     X, y = uniform_log(900)
     result = replay(EpsilonGreedy(), X, y, subsample=0.5, n_repeats=4, random_state=0)
@@ -293,6 +295,7 @@ def test_shuffled_runs_keep_time_running_forward():
     assert set(before_choices) == {"advance"}
 
 
+@pytest.mark.thorough
 def test_random_state_of_the_policy():
     X, y = uniform_log(400)
     seeded = replay(EpsilonGreedy(0.5, 3), X, y)
@@ -320,6 +323,7 @@ def mostly_the_first(X, available):
     return p
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("settings", "options"),
     [

@@ -111,6 +111,7 @@ def test_any_cut_and_any_start(places, every, learned):
     assert_same(parts, whole)
 
 
+@pytest.mark.thorough
 @few
 @pytest.mark.parametrize(
     "told", first(2, ["default", "waiting", "thompson", "growing", "adaptive"])
@@ -168,6 +169,7 @@ def test_arms_of_the_log():
     assert caught.value.__notes__ == ["In block 2, counted from 0."]
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:the policy has learned an event")
 def test_behind_transformers_and_forms_of_blocks():
     log = make_bandit_log(800, n_arms=3, random_state=0)

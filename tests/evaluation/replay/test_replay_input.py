@@ -160,6 +160,7 @@ def test_next_to_nothing_kept_of_a_long_log():
         replay_blocks(Always("b"), blocks, acceptance=0.002, arms=["a", "b"], random_state=0)
 
 
+@pytest.mark.thorough
 def test_actions_that_are_not_uniform():
     X, y = uneven_log(2000)
     with pytest.warns(UserWarning, match="no propensities, but its actions were not chosen unif"):
@@ -293,6 +294,7 @@ def test_what_is_no_policy():
 # === ReplaySplit: what trains lies before what is tested ========================================
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=150)
 @given(
     n_events=st.integers(30, 300),
