@@ -200,6 +200,8 @@ def check(onnx: Any, model: Any, X: Any, *, attributes: Any = None) -> pd.DataFr
 
     Raises
     ------
+    TypeError
+        If `onnx` is no graph, such as a model in its place.
     ImportError
         If onnxruntime is not installed: ``pip install "skbandit[onnx]"``.
 
@@ -215,6 +217,11 @@ def check(onnx: Any, model: Any, X: Any, *, attributes: Any = None) -> pd.DataFr
     ['row', 'model', 'onnx', 'margin']
     """
     runtime = import_optional("onnxruntime", "check")
+    if not isinstance(onnx, bytes) and not hasattr(onnx, "SerializeToString"):
+        raise TypeError(
+            f"onnx={onnx!r} is no graph: pass what to_onnx returns, or the bytes of its file, "
+            "before the model."
+        )
     content = onnx if isinstance(onnx, bytes) else onnx.SerializeToString()
     session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
     feed = {entry.name: _fed(entry, X, attributes) for entry in session.get_inputs()}

@@ -215,6 +215,12 @@ def _(folder):
     to_onnx(LogisticRegression().fit(ROWS, LABELS), ROWS)
 
 
+@example("skbandit.export.check", TypeError)
+def _(folder):
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    check(LogisticRegression(), b"", ROWS)
+
+
 @example("skbandit.export.check", ImportError)
 def _(folder):
     with without("onnxruntime"):
