@@ -219,6 +219,6 @@ def test_weights_have_no_unit(estimator):
     for unit in (2.0**-17, 2.0**13):
         decided = estimator.fit(X, y, sample_weight=unit * weight).predict(X)
         np.testing.assert_array_equal(decided, expected)
-    counts = rng.integers(1, 4, size=400)
-    decided = estimator.fit(X, y, sample_weight=2 * counts).predict(X)
-    np.testing.assert_array_equal(decided, estimator.fit(X, y, sample_weight=counts / 7).predict(X))
+    counts = rng.integers(1, 4, size=400)  # of rows
+    decided = estimator.fit(X, y, sample_weight=8 * counts).predict(X)
+    np.testing.assert_array_equal(decided, estimator.fit(X, y, sample_weight=counts).predict(X))

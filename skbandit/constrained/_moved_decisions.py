@@ -188,8 +188,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights, in the objective, in every constraint, and in the training of
-            `estimator` if its `fit` accepts them. It gets whole numbers without a common divisor as
-            numbers of equal rows. Other weights have any unit: their mean counts as one row.
+            `estimator` if its `fit` accepts them. Whole numbers are numbers of equal rows, but for
+            a common divisor. Other weights have any unit: their mean counts as one row.
         attributes : DataFrame with n_samples rows, or dict of arrays, default=None
             Columns that constraints name and the model need not see. Columns of X, if it is
             a DataFrame, can be named too. Cross-validation slices a DataFrame.

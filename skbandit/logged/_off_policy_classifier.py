@@ -322,7 +322,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             table with one column per arm, an array's in the order of their labels. None is all
             arms of the log.
         sample_weight : array-like of shape (n_events,), default=None
-            Whole numbers without a common divisor are numbers of equal events. Other weights have
+            Whole numbers are numbers of equal events, but for a common divisor. Other weights have
             any unit: their mean counts as one event.
         groups : array-like of shape (n_events,), default=None
             Events of one value, such as a person, are dependent and share a fold of the reward

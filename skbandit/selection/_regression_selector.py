@@ -205,7 +205,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             other ads; the rows of an array are the ads 0, 1, ... Wrap the table in a tuple to
             keep cross-validation from slicing it when it has as many rows as X.
         sample_weight : array-like of shape (n_samples,), default=None
-            Row weights. Whole numbers without a common divisor are numbers of equal rows. Other
+            Row weights. Whole numbers are numbers of equal rows, but for a common divisor. Other
             weights have any unit: their mean counts as one row.
 
         Returns

@@ -458,13 +458,12 @@ def check_row_weights(values: Any, n_rows: int, name: str) -> np.ndarray:
 
 
 def without_unit(weight: np.ndarray) -> np.ndarray:
-    """Weights for learners, whose penalties have no unit: of mean 1, unless they count rows.
+    """Weights for learners, whose penalties have no unit.
 
-    Whole numbers without a common divisor are numbers of equal rows.
+    Whole numbers are numbers of equal rows, but for a common divisor. Others have a mean of 1.
     """
-    whole = bool((weight == np.floor(weight)).all() and weight.max() < MOST_EQUAL_ROWS)
-    if whole and int(np.gcd.reduce(weight.astype(np.int64))) == 1:
-        return weight
+    if (weight == np.floor(weight)).all() and weight.max() < MOST_EQUAL_ROWS:
+        return weight / int(np.gcd.reduce(weight.astype(np.int64)))
     return weight / weight[weight > 0].mean()
 
 

@@ -207,7 +207,7 @@ def test_whole_weights_count_copies(exact, monkeypatch):
     s = np.random.default_rng(0).integers(1, 4, 30)
     weighted = RegressionSetSelector().fit(X, F, sample_weight=3 * s)
     repeated = RegressionSetSelector().fit(np.repeat(X, s, axis=0), np.repeat(F, s, axis=0))
-    assert weighted.alpha_ == pytest.approx(3 * repeated.alpha_)
+    assert weighted.alpha_ == pytest.approx(repeated.alpha_)
 
 
 def test_generalized_is_leave_one_out_of_rows_with_equal_leverages(monkeypatch):
@@ -265,7 +265,7 @@ def test_ads_missing_in_the_same_rows_are_learned_together(form, monkeypatch):
     assert grams == [30, 21, 15]
     for j, f in enumerate(F.T):
         seen = ~np.isnan(f)
-        alone = Ridge(2.0).fit(X[seen], f[seen], s[seen])
+        alone = Ridge(2.0).fit(X[seen], f[seen], s[seen] / s.mean())  # weights have no unit
         np.testing.assert_allclose(selector.coef_[j], alone.coef_)
 
 
