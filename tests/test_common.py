@@ -220,5 +220,5 @@ def test_weights_have_no_unit(estimator):
         decided = estimator.fit(X, y, sample_weight=unit * weight).predict(X)
         np.testing.assert_array_equal(decided, expected)
     counts = rng.integers(1, 4, size=400)  # of rows
-    decided = estimator.fit(X, y, sample_weight=8 * counts).predict(X)
+    decided = estimator.fit(X, y, sample_weight=6 * counts).predict(X)
     np.testing.assert_array_equal(decided, estimator.fit(X, y, sample_weight=counts).predict(X))

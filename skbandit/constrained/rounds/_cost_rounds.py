@@ -21,6 +21,7 @@ from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.measure import Data, indicators
 from skbandit.prices._calibrate import PricedRule
 from skbandit.prices._dual import ShadowPrices
+from skbandit.utils._validation import without_unit
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class DecisionCosts:
         measured = whole.constraints.subset(goals.is_measured)
         return cls(
             MeasuredGoals(whole.lower_is_better, measured, np.arange(len(data)), whole.adds),
-            data.weight,
+            without_unit(data.weight),
             data.label,
             len(data.decisions),
         )

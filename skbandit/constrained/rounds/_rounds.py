@@ -46,6 +46,7 @@ from skbandit.constrained.rules._limits import (
 from skbandit.measure import Data, ScoreLimits, numbers_of_goals
 from skbandit.prices._dual import ShadowPrices, gains_without
 from skbandit.prices._levels import best_quantile, levels_to_try, quantile_of
+from skbandit.utils._validation import without_unit
 
 SEARCHED = 3
 """Number of means of two rounds, those that may gain most, whose thresholds are searched."""
@@ -76,10 +77,10 @@ class Costs:
         whole, train = goals.bound_to(data), data.train
         measured = whole.constraints.subset(goals.is_measured)
         added = np.zeros(len(data) - len(train))
-        plain = WeightedTask(np.append(train.label == 1, added > 0), np.append(train.weight, added))
-        return cls(
-            MeasuredGoals(whole.lower_is_better, measured, np.arange(len(data))), data.weight, plain
-        )
+        weight = np.append(without_unit(train.weight), added)
+        plain = WeightedTask(np.append(train.label == 1, added > 0), weight)
+        rows = MeasuredGoals(whole.lower_is_better, measured, np.arange(len(data)))
+        return cls(rows, without_unit(data.weight), plain)
 
     def task(self, multipliers: Multipliers) -> WeightedTask:
         """The weighted classification problem at given multipliers."""
