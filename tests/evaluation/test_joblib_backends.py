@@ -103,10 +103,10 @@ def test_grid_search(backend, log):
 def test_off_policy_blocks_on_the_cluster(cluster, log):
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
     table = pd.concat([log.X, log.y], axis=1)
-    policy = GLMUCBPolicy(random_state=0).fit(log.X[:1000], log.y[:1000])
-    frame = dd.from_pandas(table[1000:], npartitions=6)
+    policy = GLMUCBPolicy(random_state=0).fit(log.X[:400], log.y[:400])
+    frame = dd.from_pandas(table[400:], npartitions=6)
     found = off_policy_blocks(policy, frame, features=list(log.X.columns), arms=range(4))["snips"]
-    expected = off_policy_value(policy, log.X[1000:], log.y[1000:])
-    assert found.n_events == 1500
+    expected = off_policy_value(policy, log.X[400:], log.y[400:])
+    assert found.n_events == 600
     assert found.mean_reward == pytest.approx(expected.mean_reward, rel=1e-12)
     assert found.interval() == pytest.approx(expected.interval(), rel=1e-12)

@@ -3,6 +3,8 @@
 Warnings are errors in these tests.
 """
 
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -109,7 +111,9 @@ def test_a_shape(shape, goal):
     groups = np.arange(300) if shape == "rows many times" else None
     objective, constraints = GOALS[goal]
     clf = ConstrainedRampClassifier(objective, constraints)
-    clf.fit(rows, y, attributes=table, groups=groups)
+    told = pytest.warns(UserWarning, match=r"row 0: .* as far from the median")
+    with told if shape == "an outlier" else nullcontext():
+        clf.fit(rows, y, attributes=table, groups=groups)
     assert clf.feasible_
     assert np.isfinite(clf.coef_).all() and np.isfinite(clf.intercept_).all()
     assert clf.constraint_report_["satisfied"].all()
