@@ -76,7 +76,7 @@ def test_a_line_is_searched_exactly(seed):
 
 @pytest.mark.parametrize("k", [0, 1, 5])
 def test_of_many_points_those_beside_the_best_are_judged(k, monkeypatch):
-    """What a line reports is what it attains, and little is lost to judging all points."""
+    """What a line reports is what it attains, and little is lost."""
     family, outcomes = random_problem(k, n=3000, n_classes=5, n_goals=4)
     theta = np.where(family.free, 0.0, Search(family, outcomes).unit)
     delta, cost = np.eye(len(theta))[k] - 0.3 * (k == 0), family.row_costs(theta)
