@@ -1,6 +1,6 @@
 """Rules that meet goals where these are measured, whatever the probabilities expect."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -70,6 +70,21 @@ def test_bounds_that_bind_are_moved_by_the_margins_of_the_rule():
     inside = rule.moved[binding] - LESS[0] * margin[binding]
     assert (np.abs(inside) <= 3 * margin[binding] / 1.28).all()
     assert (measure(rule.decided).excess[binding] <= 0).all()
+
+
+def test_what_is_measured_outside_by_chance_is_moved_further():
+    """Worse than expected by 1.8 standard errors, which are no bias, where margins are 1.3."""
+    problem, measure = with_floors(*classified(0, 1.0), [0.6, 0.6, 0.55])
+
+    def unlucky(decided):
+        measured = measure(decided)
+        shift = 1.8 * measured.errors * [0.0, 0.0, 1.0]
+        expected = np.minimum(problem.excess(decided), measured.excess)
+        return replace(measured, excess=np.maximum(measured.excess, expected + shift))
+
+    rule = promised(problem, unlucky, 0.8)
+    assert rule.prices.goals[2] > 0
+    assert (unlucky(rule.decided).excess <= 0).all() and rule.feasible
 
 
 def test_a_higher_quantile_costs_more():
