@@ -305,7 +305,9 @@ class CostSearch:
     @cached_property
     def weight(self) -> np.ndarray:
         """Weights of sum 1, shape (n,)."""
-        weight = self.criterion.weight if self.gain is None else self.gain.sum(axis=1)
+        weight = self.criterion.weight
+        # equal ones are ones, in any unit
+        weight = weight / weight.max() if self.gain is None else self.gain.sum(axis=1)
         return weight / weight.sum()
 
     @cached_property
