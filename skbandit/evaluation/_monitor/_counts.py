@@ -202,6 +202,7 @@ def _key(entry: Any) -> Key:
 
 
 def as_period(value: Any) -> int:
+    """The number of a period, as JSON holds it."""
     _require(isinstance(value, int) and not isinstance(value, bool), value)
     return int(value)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time as clock
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +15,16 @@ import pandas as pd
 from skbandit.evaluation._guaranteed import read_range
 from skbandit.evaluation._monitor._counts import Counts, as_period, places_of, plain
 from skbandit.evaluation._monitor._lines import GoalLine, Watched
-from skbandit.evaluation._monitor._rows import CLOCK_ERROR, as_rows, listed, read_when, seconds
+from skbandit.evaluation._monitor._rows import (
+    CLOCK_ERROR,
+    as_records,
+    as_rows,
+    listed,
+    read_records,
+    read_when,
+    require_json,
+    seconds,
+)
 from skbandit.evaluation._monitor._units import read_claims, read_goal
 from skbandit.evaluation._rate_report import ALL
 from skbandit.measure import (
@@ -488,11 +496,7 @@ class GoalMonitor:
         columns = list(table.columns) if names is None else [*names, *self.by]
         columns += [name for atom in atoms for name in (atom.weight, atom.amount) if name]
         kept = table[list(dict.fromkeys(columns))][waiting]
-        values = kept.astype(object).to_dict("records")
-        for row, part in zip(rows[waiting].to_dict("records"), values, strict=True):
-            record = {name: plain(row[name]) for name in ("decided", "time", "person", "weight")}
-            attributes = {str(name): plain(value) for name, value in part.items()}
-            self._open[plain(row["id"])] = record | {"attributes": attributes}
+        self._open |= as_records(rows[waiting], kept)
 
     def merge(self, others: GoalMonitor | Iterable[GoalMonitor]) -> GoalMonitor:
         """Add what monitors of other servers counted.
@@ -572,14 +576,7 @@ class GoalMonitor:
                 "past": list(map(list, self._past.items())),
             },
         }
-        try:
-            same = json.loads(json.dumps(d, allow_nan=False)) == d
-        except (TypeError, ValueError) as error:  # of a label, a group, an id or an attribute
-            raise TypeError(
-                f"pass text or finite numbers, as JSON does not hold others: {error}"
-            ) from error
-        if not same:
-            raise TypeError("pass text or finite numbers as ids and groups, not tuples.")
+        require_json(d)
         return d
 
     @classmethod
@@ -617,17 +614,13 @@ class GoalMonitor:
             monitor._classes = as_labels(d["classes"], "classes")
             monitor._decisions = as_labels(d["decisions"], "decisions")
             monitor._now = -np.inf if d["now"] is None else finite(d["now"], "now")
-            rows, people = d["open"]["rows"], d["open"]["people"]
-            monitor._open = {name: dict(row) for name, row in rows}
+            monitor._open |= read_records(d["open"]["rows"])
             past = d["open"].get("past", ())
             monitor._past.update((name, finite(when, "past")) for name, when in past)
             for goal, on, *periods in d.get("alarms", ()):
                 raised, since = map(as_period, periods)
                 monitor._alarms[str(goal), str(on)] = raised, since
-            for row in monitor._open.values():
-                finite(row["time"], "time")
-                row["decided"], row["person"], row["weight"], dict(row["attributes"])
-            monitor._counts = Counts.from_list([*d["counts"], *people])
+            monitor._counts = Counts.from_list([*d["counts"], *d["open"]["people"]])
             n_units = len(monitor._units)
             for table in vars(monitor._counts).values():
                 if any(not 0 <= key[0] < n_units for key in table):
@@ -719,11 +712,10 @@ class GoalMonitor:
         """
         claim, name = line.claim, (line.claim.constraint.label, line.on)
         alarm = line.sum.alarm(claim.constraint.bound, claim.sign, threshold)
-        if alarm is None:
-            return self._alarms.get(name), name in self._alarms
-        raised, since = (self._counts.periods[number] for number in alarm)
-        self._alarms[name] = raised, since
-        return (raised, since), False
+        if alarm is not None:
+            raised, since = (self._counts.periods[number] for number in alarm)
+            self._alarms[name] = raised, since
+        return self._alarms.get(name), alarm is None
 
     def history(self, goal: str | None = None, on: str | None = None) -> pd.DataFrame:
         """Report a goal at the end of each period, on all rows until then.
@@ -755,8 +747,7 @@ class GoalMonitor:
             interval = line.sum.interval(self.false_alarms, number + 1)
             raised = alarm is not None and alarm[0] <= period
             rows.append((self._beginning(period), value, *interval, bound, raised))
-        columns = ["time", "value", "ci_low", "ci_high", "bound", "alarm"]
-        table = pd.DataFrame(rows, columns=columns)
+        table = pd.DataFrame(rows, columns=["time", "value", "ci_low", "ci_high", "bound", "alarm"])
         since = None if alarm is None else self._beginning(alarm[1])
         table.attrs = {"goal": line.claim.constraint.label, "on": line.on, "since": since}
         return table

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time as clock
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,28 @@ def listed(values: Any, name: str, n: int | None = None) -> list[Any]:
     return listed
 
 
+def as_records(rows: pd.DataFrame, attributes: pd.DataFrame) -> dict[Any, dict[str, Any]]:
+    """What is kept of rows that wait for a label, by id."""
+    kept = {}
+    values = attributes.astype(object).to_dict("records")
+    for row, part in zip(rows.to_dict("records"), values, strict=True):
+        record = {name: plain(row[name]) for name in ("decided", "time", "person", "weight")}
+        named = {str(name): plain(value) for name, value in part.items()}
+        kept[plain(row["id"])] = record | {"attributes": named}
+    return kept
+
+
+def read_records(saved: Iterable[Any]) -> dict[Any, dict[str, Any]]:
+    """Those of `as_records` from pairs of JSON, with an error if they are others."""
+    records = {name: dict(row) for name, row in saved}
+    for row in records.values():
+        finite(row["time"], "time")
+        row["decided"], row["person"], row["weight"], dict(row["attributes"])
+    return records
+
+
 def as_rows(records: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Kept rows as `update` makes them."""
+    """Kept rows, see `as_records`, as `update` makes them."""
     rows = pd.DataFrame(
         {
             name: pd.Series([record.get(name) for record in records], dtype=object)
@@ -71,3 +92,15 @@ def seconds(value: Any, name: str) -> float:
         raise ValueError(
             f"{name}={value!r} is no length of time, such as '1D', '60D' or seconds ({error})."
         ) from error
+
+
+def require_json(state: dict[str, Any]) -> None:
+    """Require what JSON gives back as it was: labels, groups, ids and attributes may be others."""
+    try:
+        same = json.loads(json.dumps(state, allow_nan=False)) == state
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"pass text or finite numbers, as JSON does not hold others: {error}"
+        ) from error
+    if not same:
+        raise TypeError("pass text or finite numbers as ids and groups, not tuples.")
