@@ -88,20 +88,17 @@ def as_trained(goals):
     return RampClassifier(constraints=goals, alpha=1e-3)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", GOALS)
 @pytest.mark.parametrize("make", [ramp, threshold])
 def test_goals_hold_as_often_as_the_level_says(make, name):
     assert times_met(make(0.9), name, 30) >= binom.ppf(ALARM, 30, 0.9)
 
 
-@pytest.mark.thorough
 def test_goals_hold_more_often_than_not_by_default():
     """0.8 is asked for, less where it is too dear: .6 at least."""
     assert times_met(ramp(None), "parity", 30) >= binom.ppf(ALARM, 30, 0.6)
 
 
-@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_goals_that_hold_on_the_rows_fitted_are_a_toss_on_new_ones():
     assert times_met(as_trained, "parity", 20) <= binom.isf(ALARM, 20, 0.5)

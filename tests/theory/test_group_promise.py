@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -40,7 +39,6 @@ def allowed(n_runs, error, false_alarm=1e-3):
     return binom.ppf(1 - false_alarm, n_runs, error)
 
 
-@pytest.mark.thorough
 def test_recall_of_every_group_by_exact_limits():
     """Three limits, each at 1 - .1/3, monotone in the threshold of its own group."""
     n, runs, failures = 300, 40, 0
@@ -57,7 +55,6 @@ def test_recall_of_every_group_by_exact_limits():
     assert failures > 0.02 * runs  # not by being far too careful
 
 
-@pytest.mark.thorough
 def test_parity_by_score_limits_is_near_its_level():
     """Pairs that nearly bind share the error; the choice of thresholds costs a little."""
     rng, runs, failures = np.random.default_rng(0), 25, 0
@@ -73,7 +70,6 @@ def test_parity_by_score_limits_is_near_its_level():
     assert failures <= allowed(runs, 0.15)
 
 
-@pytest.mark.thorough
 def test_many_rows_find_the_best_thresholds_of_the_population():
     """Without limits: recall .7 in every group, at the quantile of its positives."""
     X, y, table = drawn(np.random.default_rng(1), 60_000)

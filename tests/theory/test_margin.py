@@ -292,14 +292,12 @@ def trained(level):
     return make
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(("how", "splits"), [(prefit, 150), (cross_validated, 40)])
 def test_thresholds_over_splits_of_adult(a9a, how, splits):
     assert violated_splits(a9a, how(1 - DELTA), splits, 3000) <= at_most(DELTA, splits)
     assert violated_splits(a9a, how(0.5), splits, 3000) >= at_least(0.35, splits)
 
 
-@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_ramp_classifiers_over_splits_of_adult(a9a):
     assert violated_splits(a9a, trained(1 - DELTA), 20, 3000) <= at_most(DELTA, 20)

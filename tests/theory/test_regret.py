@@ -12,8 +12,6 @@ from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
 
-pytestmark = pytest.mark.thorough
-
 HORIZON, TIMES = 1_000, 16
 
 

@@ -212,7 +212,6 @@ def growing(n):
     return np.sqrt(2 * np.log(n + 2))
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     "settings", [{"exploration": "thompson"}, {"alpha": growing}], ids=["thompson", "growing"]
 )
@@ -223,7 +222,6 @@ def test_error_of_a_policy_that_learns_falls_as_one_over_the_root_of_the_log(set
     assert short / long > 3.0
 
 
-@pytest.mark.thorough
 def test_error_of_a_policy_that_may_give_up_the_better_arm_does_not():
     """Courses differ for good, however long the log is."""
     short, long = (spread(n, exploration="greedy", link="linear") for n in (400, LONG))
