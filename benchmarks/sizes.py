@@ -370,20 +370,16 @@ def budgets(s: Sizes) -> Any:
     return ConstrainedPolicy(None, None, [spend, *shares], confidence_level=0.8, random_state=0)
 
 
-def one_choice(s: Sizes) -> Call:
-    """A hundred choices for one row each, by a policy under goals."""
-    X, log = logged(replace(s, rows=50 * s.arms))
-    policy = budgets(s).fit(X, log)
-    rows = [X[k : k + 1] for k in range(100)]
-    return lambda: [policy.predict(row) for row in rows]
+def hundred_rows(policy: Callable[[Sizes], Any], choose: str) -> Callable[[Sizes], Call]:
+    """A hundred choices for one row each, by a method of a policy."""
 
+    def of_size(s: Sizes) -> Call:
+        X, log = logged(replace(s, rows=50 * s.arms))
+        method = getattr(policy(s).fit(X, log), choose)
+        rows = [X[k : k + 1] for k in range(100)]
+        return lambda: [method(row) for row in rows]
 
-def one_visit(s: Sizes) -> Call:
-    """A hundred choices for one row each, by a policy that learns."""
-    X, log = logged(replace(s, rows=50 * s.arms))
-    policy = GLMUCBPolicy(random_state=0).fit(X, log)
-    rows = [X[k : k + 1] for k in range(100)]
-    return lambda: [policy.select(row) for row in rows]
+    return of_size
 
 
 def shared(s: Sizes) -> Any:
@@ -479,14 +475,6 @@ def scored(scorer: Any) -> Callable[[Sizes], Call]:
 def pipeline(s: Sizes) -> Any:
     """A policy that learns, behind a transformer."""
     return make_policy_pipeline(StandardScaler(), GLMUCBPolicy(random_state=0))
-
-
-def visit_of_pipeline(s: Sizes) -> Call:
-    """A hundred choices for one row each, by a pipeline that learns."""
-    X, log = logged(replace(s, rows=50 * s.arms))
-    policy = pipeline(s).fit(X, log)
-    rows = [X[k : k + 1] for k in range(100)]
-    return lambda: [policy.select(row) for row in rows]
 
 
 def joined(s: Sizes) -> Call:
@@ -596,7 +584,10 @@ PARTS: dict[str, tuple[Callable[[Sizes], Call], tuple[str, ...]]] = {
         learned(lambda s: GLMUCBPolicy(random_state=0)),
         ("rows", "features", "arms"),
     ),
-    "GLMUCBPolicy.select, 100 rows": (one_visit, ("features", "arms")),
+    "GLMUCBPolicy.select, 100 rows": (
+        hundred_rows(lambda s: GLMUCBPolicy(random_state=0), "select"),
+        ("features", "arms"),
+    ),
     "SharedGLMPolicy": (learned(shared), ("rows", "features", "arms")),
     "OraclePolicy": (
         learned(lambda s: OraclePolicy(LogisticRegression(), random_state=0)),
@@ -608,7 +599,10 @@ PARTS: dict[str, tuple[Callable[[Sizes], Call], tuple[str, ...]]] = {
         ("rows", "features", "arms"),
     ),
     "ConstrainedPolicy": (learned(budgets), ("rows", "features", "goals", "arms")),
-    "ConstrainedPolicy.predict, 100 rows": (one_choice, ("features", "arms")),
+    "ConstrainedPolicy.predict, 100 rows": (
+        hundred_rows(budgets, "predict"),
+        ("features", "arms"),
+    ),
     "off_policy_value": (value, ("rows", "arms")),
     "off_policy_blocks": (value_by_block, ("rows", "blocks")),
     "slate_ips": (value_of_slates(slate_ips), ("rows", "items")),
@@ -619,7 +613,10 @@ PARTS: dict[str, tuple[Callable[[Sizes], Call], tuple[str, ...]]] = {
     "OffPolicyScorer": (scored(OffPolicyScorer()), ("rows", "arms")),
     "ReplayScorer": (scored(ReplayScorer(random_state=0)), ("rows", "arms")),
     "PolicyPipeline": (learned(pipeline), ("rows", "features", "arms")),
-    "PolicyPipeline.select, 100 rows": (visit_of_pipeline, ("features", "arms")),
+    "PolicyPipeline.select, 100 rows": (
+        hundred_rows(pipeline, "select"),
+        ("features", "arms"),
+    ),
     "join_rewards": (joined, ("rows", "features", "arms")),
     "read_parquet_log": (
         read_from(lambda p, s: read_parquet_log(p, [f"x{k}" for k in range(s.features)]), parquet),

@@ -126,18 +126,19 @@ class EventParts:
     @classmethod
     def of(
         cls,
-        first: tuple[np.ndarray, np.ndarray, Range, float],
+        influence: np.ndarray,
+        factor: np.ndarray,
+        bounds: Range,
+        variance: float,
         log: Log | SlateLog,
         reward: np.ndarray,
         propensity: Any,
-        group: Any,
+        group: np.ndarray | None,
     ) -> EventParts:
-        """The parts of an estimate from a log, whose arrays the user may change later.
-
-        `first` are `influence`, `factor`, `bounds` and `variance`.
-        """
+        """The parts of an estimate from a log, whose arrays the user may change later."""
         given = None if propensity is None else propensity.copy()
-        return cls(*first, log.arms, log.action, reward.copy(), given, group)
+        arms, action, reward = log.arms, log.action, reward.copy()
+        return cls(influence, factor, bounds, variance, arms, action, reward, given, group)
 
     def less(self, other: EventParts) -> tuple[float, Sides, float]:
         """Standard error, sides and freedom of the difference of two estimates from one log."""

@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.logs import Log, plain_labels, warn_without_pools
+from skbandit.logs import Log, plain_labels
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import warn
 
@@ -93,8 +93,7 @@ def name_block_columns(
 
 
 def check_not_learned(policy: Any, X: Any, log: Log) -> bool:
-    """Whether the policy was fitted to this very log, with a warning, as of pools it lacks."""
-    warn_without_pools(policy, log.pools)
+    """Whether the policy was fitted to this very log, with a warning."""
     learned = hasattr(policy, "_has_learned") and policy._has_learned(X, log)
     if learned:
         warn(

@@ -409,11 +409,17 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         n_today, n_unseen = len(today.weight), len(problem.weight) - len(today.weight)
         if n_unseen and dependent is not None and group is not None:
             group = np.append(group, dependent)
-        weights = np.append(np.zeros(n_today), unseen.weight[:n_unseen])
-        at = n_today + np.arange(n_unseen), weights
-        folds = None if log is not None or X_extra is not None else fold
-        posed = goals, problem, *at, robust, self.batch_size
-        measure = ActionMeasure(*posed, folds, group, events)
+        measure = ActionMeasure(
+            goals,
+            problem,
+            n_today + np.arange(n_unseen),
+            np.append(np.zeros(n_today), unseen.weight[:n_unseen]),
+            robust,
+            self.batch_size,
+            None if log is not None or X_extra is not None else fold,
+            group,
+            events,
+        )
         rows, atoms = logged.rows, goals.bounded
         unknown, estimated = find_unknown(atoms, rows, logged.X, self.estimator, fold)
         self._unknown = self._correction = None  # of the closest policy, in an error
@@ -770,8 +776,14 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             traffic, predicted = Contexts(X, rows, mask), draft._models.predicted(X)
             problem = draft._problem(traffic, predicted)
             at = np.arange(len(rows)), problem.weight
-            given = draft._goals, problem, *at, predicted, draft.batch_size
-            measure = ActionMeasure(*given, correction=draft._correction)
+            measure = ActionMeasure(
+                draft._goals,
+                problem,
+                *at,
+                predicted,
+                draft.batch_size,
+                correction=draft._correction,
+            )
             costs = MeasuredCosts(draft._goals.declared, problem.base, problem, None)
             draft._conclude(measure.tightened(problem), measure, costs)
             if draft._unknown is not None:

@@ -24,12 +24,12 @@ from skbandit.logs import (
     dr_costs,
     expected_reward,
     find_dependence_of_pools,
-    finite_numbers,
     ips_costs,
     label_array,
     read_log,
     read_pools,
     snips_costs,
+    warn_of_wild_context,
     warn_without_pools,
 )
 from skbandit.utils._examples import logistic_of_gains, weighted_examples
@@ -54,7 +54,6 @@ from skbandit.utils._validation import (
     refuse_lazy,
     warn,
     warn_if_reordered,
-    warn_of_wild_row,
     without_unit,
 )
 
@@ -412,9 +411,8 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             automatic = self.shrinkage == "auto"
             shrinkage = np.sqrt(weight.sum()) if automatic else float(self.shrinkage)
             rewards = -dr_costs(slates, -q, shrinkage)
-        numbers = None if method == "dr" or self.estimator is not None else finite_numbers(X)
-        if numbers is not None:
-            warn_of_wild_row(numbers, getattr(X, "columns", None))
+        if method != "dr" and self.estimator is None:
+            warn_of_wild_context(X)
         self._labels = labels
         self._learn(X, rewards, allowed, weight)
 

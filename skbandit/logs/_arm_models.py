@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbandit.utils._folds import SEED, folds_of_rows
 from skbandit.utils._sklearn_compat import count_rows, fit_weighted, rows_of
-from skbandit.utils._validation import explained_entries, warn
+from skbandit.utils._validation import explained_entries, warn, warn_of_wild_row
 
 HALVES = 2
 """Parts of the rows, each of which has its common part predicted by a model of the other."""
@@ -116,7 +116,7 @@ class RewardsByArm:
     def predicted(self, X: Any, consumer: str = "the model of rewards") -> np.ndarray:
         """Rewards of all arms, (n, D); nan without a model."""
         q = np.full((count_rows(X), len(self.by_arm)), np.nan)
-        columns = finite_numbers(X)
+        columns = _finite_numbers(X)
         with explained_entries(X, consumer):
             for arm, model in enumerate(self.by_arm):
                 if model is not None:
@@ -135,7 +135,7 @@ def expected_reward(model: Any, X: Any) -> np.ndarray:
     return model.predict_proba(X) @ np.asarray(model.classes_, dtype=float)
 
 
-def finite_numbers(X: Any) -> np.ndarray | None:
+def _finite_numbers(X: Any) -> np.ndarray | None:
     """X as an array of finite numbers, if it is one: models then need not check it, one by one."""
     if issparse(X):
         return None
@@ -143,6 +143,13 @@ def finite_numbers(X: Any) -> np.ndarray | None:
     if table.ndim != 2 or table.dtype not in (np.float64, np.float32):
         return None
     return table if np.isfinite(table).all() else None
+
+
+def warn_of_wild_context(X: Any) -> None:
+    """Warn of a row that sets the scale of linear models, if contexts are an array of numbers."""
+    columns = _finite_numbers(X)
+    if columns is not None:
+        warn_of_wild_row(columns, getattr(X, "columns", None))
 
 
 def _expected(model: Any, X: Any, columns: np.ndarray | None) -> np.ndarray:

@@ -30,9 +30,9 @@ from skbandit.utils._validation import (
     check_squares,
     first_few,
     warn,
+    warn_if_blanks_differ,
     warn_if_reordered,
     warn_if_wrapped,
-    warn_of_blanks,
 )
 
 LOG_COLUMNS = ("action", "reward", "propensity", "available", "timestamp")
@@ -307,7 +307,7 @@ def read_log(
     codes: Codes = {label: k for k, label in enumerate(labels)}
     action = code_labels(read["action"], codes)
     if len(codes) > len(labels):
-        warn_of_blanks(codes, "action")
+        warn_if_blanks_differ(codes, "action")
     n = len(action)
     if n_rows is not None and n != n_rows:
         raise ValueError(f"y has {n} events for {n_rows} rows of X.")

@@ -12,14 +12,14 @@ from sklearn.utils import indexable
 from skbandit.logs._arm_models import (
     ArmEvents,
     RewardsByArm,
-    finite_numbers,
     halves_if_common,
     range_of,
+    warn_of_wild_context,
     within_range,
 )
 from skbandit.utils._folds import splits_of_all_rows
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import warn, warn_of_wild_row
+from skbandit.utils._validation import warn
 
 
 def cross_fitted_rewards(
@@ -95,9 +95,8 @@ def cross_fitted_rewards(
         q = np.where(np.isnan(q), np.average(reward[seen], weights=weight[seen]), q)
         predicted[test] = within_range(q, range_of(training.reward), test)
         are_clipped = are_clipped or not np.array_equal(predicted[test], q)
-    numbers = None if are_clipped or not fitted.are_linear else finite_numbers(X)
-    if numbers is not None:
-        warn_of_wild_row(numbers, getattr(X, "columns", None))
+    if fitted.are_linear and not are_clipped:
+        warn_of_wild_context(X)
     return predicted
 
 

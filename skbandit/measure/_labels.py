@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.utils import column_or_1d
 
 from skbandit.utils._exact import exact_column
-from skbandit.utils._validation import first_few, warn, warn_of_blanks
+from skbandit.utils._validation import first_few, warn, warn_if_blanks_differ
 
 MISSING = -1
 
@@ -99,7 +99,7 @@ def distinct(values: Any, name: str) -> list[Any]:
 
 def warn_of_blank(labels: Collection[Any], name: str) -> None:
     """Warn of a label that is blank text, such as a missing one in a file, or is so around it."""
-    warn_of_blanks(labels, name)
+    warn_if_blanks_differ(labels, name)
     for label in labels:
         if isinstance(label, str) and not label.strip():
             warn(

@@ -9,11 +9,12 @@ for bounds moved inwards by a fixed multiple of each goal's margin at the level,
 
 The bias is what expected rates miss of the measured ones beyond two standard errors or, where the
 measured ones are worse, beyond what the caller believes probabilities by: about a class of few rows
-they may be wrong by as much as noise hides. Bounds are moved further until measured values are
-inside, for some rounds; then those outside are refused. One
-margin stands for the noise of the labels, the rest for that of the probabilities, of the final
-model, which is not that of a fold, and of several goals at once: 1.6 was chosen by simulation, at a
-level of .9 (docs/benchmarks.md), not derived.
+they may be wrong by as much as noise hides. One margin stands for the noise of the labels, the rest
+for that of the probabilities, of the final model, which is not that of a fold, and of several goals
+at once: 1.6 was chosen by simulation, at a level of .9 (docs/benchmarks.md), not derived.
+
+Where a measured value is outside its bound, the bound is moved further, for some rounds. If it is
+still outside, the rule is refused.
 
 Where bounds cannot be moved so far, prices would run to their ceiling. They are moved less there;
 if by less than `LEAST_AIM` margins, or if two bounds on one value leave no place between them, each
@@ -50,11 +51,11 @@ LESS, LEAST_AIM = (1.6, 1.45, 1.3, 1.0, 0.7, 0.4), 1.3
 test."""
 
 BIAS_ROUNDS, MARGIN_ROUNDS, SETTLING_ROUNDS = 3, 3, 6
-"""Rounds that find the bias, rounds in which the margins of the rule settle, and rounds more by
-half steps for those that go back and forth; of what is outside its bound, by what it is outside."""
+"""Rounds that find the bias, rounds in which the margins of the rule settle, and rounds more: by
+half steps for margins that go back and forth, and for measured values outside their bounds."""
 
 PUSHED = 0.1
-"""Margins by which bounds of what is measured outside are moved beyond that."""
+"""Margins by which a bound is moved in addition to what its measured value is outside by."""
 
 NEARLY = 0.8
 """Part of what a bound should be moved by that is near enough."""

@@ -13,7 +13,7 @@ bound are any functions of these sums; probabilities may be wrong without mislea
 **Exact lines.** Along theta + s delta the cost of each decision is linear in s, and that of the
 best one the lower envelope of D lines. Between its breakpoints nothing changes, so that with those
 of all rows sorted, S(s) is a running sum, and any function of S is minimized exactly over the line.
-Of many breakpoints of many sums, some are judged, evenly over the line, and all beside the best.
+A long line is evaluated at evenly spaced breakpoints first, then at all those around the best one.
 
 **Merit.** Descent by goals first ends in corners where two goals bind. Lines therefore minimize the
 augmented Lagrangian of what is measured (Hestenes 1969; Powell 1969),
@@ -81,8 +81,8 @@ JUDGED_AT_ONCE = 2048
 """Points of a line that are judged at once: their sums stay in the processor's cache."""
 
 MOST_JUDGED, SPREAD_POINTS = 200_000, 256
-"""Sums at all points of a line beyond which points are judged in two steps, and points of the first
-step: evenly over the line, then each one beside the best of these."""
+"""Number of sums at all points of a line above which it is evaluated in two passes, and number of
+points of the first pass, which are evenly spaced."""
 
 UNDEFINED, HIGHEST = 1e3, 1e3
 """Excess where a value is undefined, and objective that stands for any higher one."""
@@ -341,7 +341,7 @@ class Search:
         return first if merit is None else point(int(merit(objective, excess).argmin()))
 
     def _judged(self, part: Part, merit: Merit | None) -> list[Judged]:
-        """All points, or of many some that are spread over the line and those beside the best."""
+        """All points; of a long line, evenly spaced points and those around the best of these."""
         n, before = len(part.steps), part.start[self._live]
         if n * len(self._live) <= MOST_JUDGED:
             return self._all_judged(part, 0, n, before)
@@ -579,10 +579,8 @@ class Search:
         fewest, most = KICKS
         count = int(KICK_WORK / (len(self.outcomes.kind) * len(unit)))
         count = min(max(count, fewest), most)
-        last = count
-        for k in range(KICK_TURNS * count):
-            if k >= last:
-                break
+        k, last = 0, count
+        while k < min(last, KICK_TURNS * count):
             before = self.best
             size = KICK_SIZES[k % len(KICK_SIZES)]
             noise = size * random.normal(size=len(unit)) * (random.random(len(unit)) < KICKED)
@@ -591,6 +589,7 @@ class Search:
             less_missed = before.missed - self.best.missed
             if less_missed > WORTH or before.objective - self.best.objective > worth:
                 last = k + 1 + count
+            k += 1
 
 
 def best_rule(

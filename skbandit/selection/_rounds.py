@@ -52,7 +52,7 @@ def _problem(
     return np.where(chosen, 0.0, costs - highest), available
 
 
-def _open(method: str, available: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def _offered(method: str, available: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """The ads that a round may choose; of masked rounds, not chosen before."""
     return available & ~chosen if method == MASKED else available
 
@@ -214,7 +214,9 @@ def train_rounds(
         picks = np.empty(len(costs), dtype=np.intp)
         for chooser, rows in unseen if splits else [(rule, all_rows)]:
             responses = chooser.respond(X_k[rows])
-            picks[rows] = chooser.choose(responses, _open(method, candidates[rows], chosen[rows]))
+            picks[rows] = chooser.choose(
+                responses, _offered(method, candidates[rows], chosen[rows])
+            )
         _mark_chosen(chosen, picks)
     return tuple(rules)
 
@@ -237,7 +239,7 @@ def run_rounds(
         if k == 0 or rule is not rules[k - 1]:
             X_k = _with_mask_features(X, chosen | ~available, k, mask_features_from)
             responses = rule.respond(X_k)
-        picks[:, k] = rule.choose(responses, _open(method, available, chosen))
+        picks[:, k] = rule.choose(responses, _offered(method, available, chosen))
         _mark_chosen(chosen, picks[:, k])
     return picks
 

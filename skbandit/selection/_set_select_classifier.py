@@ -362,9 +362,14 @@ default="auto"
             n_choices = np.maximum(1, available.sum(axis=1) - self.n_select)
         else:
             n_choices = np.full(len(costs), self.n_rounds_)
-        given = X, costs, available, weight, n_choices, learn, self._settings.method
         return train_rounds(
-            *given,
+            X,
+            costs,
+            available,
+            weight,
+            n_choices,
+            learn,
+            self._settings.method,
             n_rounds=self.n_rounds_,
             mask_features_from=self._settings.mask_features_from,
             folds=folds,

@@ -115,7 +115,7 @@ def check_squares(X: Any, name: str = "X") -> None:
         )
 
 
-def warn_of_blanks(labels: Iterable[Any], name: str) -> None:
+def warn_if_blanks_differ(labels: Iterable[Any], name: str) -> None:
     """Warn of labels that are apart by blanks around them only."""
     written: dict[str, str] = {}
     for label in labels:
@@ -460,10 +460,12 @@ def check_row_weights(values: Any, n_rows: int, name: str) -> np.ndarray:
 def without_unit(weight: np.ndarray) -> np.ndarray:
     """Weights for learners, whose penalties have no unit.
 
-    Whole numbers are numbers of equal rows, but for a common divisor. Others have a mean of 1.
+    Whole numbers are numbers of equal rows, but for a common divisor. Others have a mean of 1, and
+    are 1 to the last bit if they are equal.
     """
     if (weight == np.floor(weight)).all() and weight.max() < MOST_EQUAL_ROWS:
         return weight / int(np.gcd.reduce(weight.astype(np.int64)))
+    weight = weight / weight.max()
     return weight / weight[weight > 0].mean()
 
 

@@ -113,7 +113,7 @@ def enough_to_relax(
     enough = []
     for k in list(dict.fromkeys(number[order].tolist()))[:MOST_TRIED]:
         members = order[number[order] == k]
-        for tried in (members[:1], members)[: len(members)]:
+        for tried in [members] if len(members) == 1 else [members[:1], members]:
             text, others = _relaxed(search, tried)
             if text and _are_met(goals, search.criterion, probability, others, WITHOUT_MARGIN):
                 enough.append(text)

@@ -46,6 +46,7 @@ from skbandit.prices._search import (
     best_rule,
     with_objective,
 )
+from skbandit.utils._validation import without_unit
 
 FEWEST, SMALL_SHARE = 30.0, 0.2
 """Rows, or share of those that the plain decisions put there if these are fewer, that stay in the
@@ -191,7 +192,7 @@ class CostCriterion:
             levels_to_try(level),
             None if level is None else SharedRisk(limits, level),
             goals.data.label[rows],
-            goals.data.weight[rows],
+            without_unit(goals.data.weight[rows]),
             len(goals.data.decisions),
             None if group is None else group[rows],
             n_groups,
@@ -305,9 +306,7 @@ class CostSearch:
     @cached_property
     def weight(self) -> np.ndarray:
         """Weights of sum 1, shape (n,)."""
-        weight = self.criterion.weight
-        # equal ones are ones, in any unit
-        weight = weight / weight.max() if self.gain is None else self.gain.sum(axis=1)
+        weight = self.criterion.weight if self.gain is None else self.gain.sum(axis=1)
         return weight / weight.sum()
 
     @cached_property

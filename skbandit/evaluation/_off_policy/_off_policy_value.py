@@ -263,10 +263,16 @@ def _estimate(
     if not np.isfinite(estimate.mean_reward):
         return estimate
     log = evaluated.log
-    of_events = estimator.influence(events), estimator.factor(events)
-    of_rewards = sums.evidence.clipping, estimator.variance(sums.evidence)
-    first = *of_events, *of_rewards
-    parts = EventParts.of(first, log, log.reward, log.propensity, group)
+    parts = EventParts.of(
+        estimator.influence(events),
+        estimator.factor(events),
+        sums.evidence.clipping,
+        estimator.variance(sums.evidence),
+        log,
+        log.reward,
+        log.propensity,
+        group,
+    )
     return replace(estimate, parts=parts)
 
 

@@ -609,7 +609,7 @@ def _estimate(
     spread = evidence.spread(sums.effective_sample_size, evidence.variance)
     factor = weight / len(log)
     influence = earned - earned.mean()
-    first = influence, factor, evidence.clipping, evidence.variance
-    parts = EventParts.of(first, log, rewards, p, group)
+    moments = evidence.clipping, evidence.variance
+    parts = EventParts.of(influence, factor, *moments, log, rewards, p, group)
     of_groups = None if group is None else (GroupSums.of(group, zeros, earned, ones),)
     return replace(make_estimate(name, (sums,), spread=spread, groups=of_groups), parts=parts)

@@ -35,6 +35,7 @@ from skbandit.logs import (
     plain_labels,
     read_log,
     read_numbers,
+    warn_without_pools,
 )
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows
@@ -211,6 +212,7 @@ def read_evaluated(
     codes = {label: k for k, label in enumerate(log.arms.tolist())}
     if table is None:
         policy, rows = behind_transformers(given, X)
+        warn_without_pools(policy, log.pools)
         check_not_learned(policy, rows, log)
         of_arms = _probabilities_of_policy(policy, rows, log, codes, rule, attributes)
     elif table.ndim == 2:
@@ -368,7 +370,9 @@ def _probabilities_of_policy(
             )
         of_arms = _by_number(probabilities, arms, codes)
         # divide the rest of each row equally among the available arms new to the policy
-        new = log.available_mask(len(codes)) & np.array([label not in set(arms) for label in codes])
+        of_policy = set(arms)
+        is_new = np.array([label not in of_policy for label in codes])
+        new = log.available_mask(len(codes)) & is_new
         count = new.sum(axis=1)
         rest = np.where(count > 0, 1 - of_arms.sum(axis=1), 0.0).clip(min=0.0)
         of_arms = of_arms + new * (rest / np.maximum(count, 1))[:, None]

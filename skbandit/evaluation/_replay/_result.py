@@ -32,7 +32,7 @@ from skbandit.evaluation._guaranteed import (
 from skbandit.evaluation._policy_protocol import check_not_learned
 from skbandit.evaluation._score import Sides, Spread, mean_sides, sides_of
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import Log, is_far
+from skbandit.logs import Log, is_far, warn_without_pools
 from skbandit.utils._trials import Dependence, dependence
 from skbandit.utils._validation import check_level, warn
 
@@ -644,7 +644,8 @@ def too_few(result: ReplayResult) -> str:
 
 
 def check_past(policy: Any, X: Any, log: Log, learns: bool) -> None:
-    """Warn if the policy has learned this log, or if it `learns` and knows its future."""
+    """Warn if the policy has learned this log, or its future if it `learns`, or lacks its pools."""
+    warn_without_pools(policy, log.pools)
     if check_not_learned(policy, X, log) or not learns:
         return
     latest = getattr(policy, "last_timestamp_", None)
