@@ -247,6 +247,7 @@ def comparisons(draw):
 
 
 @pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:.*always holds, as the rate is at most 1:UserWarning")
 @given(made=comparisons(), table=tables)
 def test_weight_rows_state_the_constraint(made, table):
     constraint, inside = made
@@ -311,6 +312,7 @@ def test_f1_is_the_row_of_methods():
 
 # tables without a row for one of several rates are drawn often
 @pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:.*always holds, as the rate is at most 1:UserWarning")
 @settings(suppress_health_check=[HealthCheck.filter_too_much])
 @given(made=st.lists(comparisons(), min_size=1, max_size=4), table=tables)
 def test_stacking_changes_nothing(made, table):
