@@ -30,6 +30,7 @@ from skbandit.prices._search import Family as Family
 from skbandit.prices._search import Outcomes as Outcomes
 from skbandit.prices._search import Search as Search
 from skbandit.prices._search import best_rule as best_rule
+from skbandit.prices._search import every_table as every_table
 from skbandit.prices._search import prove_conflict as prove_conflict
 from skbandit.prices._search import representatives as representatives
 

@@ -25,6 +25,10 @@ are softened; then mu_k becomes max(0, mu_k + rho e_k). Sums of decisions are no
 so rounds begin at several rules, and the best one is kicked: it climbs again from random changes.
 Every line also reports its best point by goals, then objective.
 
+**All tables.** Where probabilities mislead, no prices may meet the goals, and other tables of costs
+do. `every_table` gives each entry a coefficient of its own: more rules than prices have, so more
+that suit these rows alone. They are for goals that are missed otherwise.
+
 **What holds.** The result is never worse, on these rows, than any rule that was looked at: all
 starts, every constant decision, and each point of each line. It need not be the best of all rules.
 That no decisions whatever meet the goals is proven by `prove_conflict`, or not said.
@@ -57,6 +61,9 @@ FIRST_ROUNDS, MORE_ROUNDS, LAST_ROUNDS, LAST_STARTS = 2, 4, 3, 2
 
 EXTRA_TURNS = 3
 """Turns of as many rounds on all rows while goals are missed."""
+
+FAR = 0.1
+"""Sum of excesses on few rows above which the rule is not moved on all rows, but for one sweep."""
 
 KICKED, KICK_SIZES, KICKS, KICK_WORK = 0.4, (0.3, 1.0), (3, 18), 3e5
 """Share of the best rule's coefficients that are changed at random, and by how much, before each is
@@ -642,14 +649,15 @@ def best_rule(
     few.kick(WORTH * cost)
     assert few.best is not None
     if few is not every:
+        is_far = few.best.missed > FAR
         merit = replace(merit, inside=0.5 / N)
         points = [every.at(theta) for theta in (few.best.theta, *starts)]
         if N * len(outcomes.table) <= MOST_SUMS:
             n_starts = LAST_STARTS if outcomes.table.size < LARGE_TABLE else 1
-            for point in sorted(points, key=merit.of)[:n_starts]:
+            for point in sorted(points, key=merit.of)[: 0 if is_far else n_starts]:
                 merit = every.descend(point, merit, LAST_ROUNDS)[1]
             every.sweep()
-            for _ in range(EXTRA_TURNS):
+            for _ in range(0 if is_far else EXTRA_TURNS):
                 assert every.best is not None
                 if every.best.missed == 0:
                     break
@@ -689,6 +697,14 @@ def constant_rules(family: Family) -> Iterable[np.ndarray]:
     """Coefficients of free tables, constant costs, by which all rows are decided alike."""
     P, D = len(family.tables), family.tables.shape[2]
     return -np.eye(P)[P - D :][family.free[P - D :]]
+
+
+def every_table(family: Family, theta: np.ndarray) -> tuple[Family, np.ndarray]:
+    """All tables of costs as a family: each entry has a coefficient of its own, before theta."""
+    F, D = family.tables.shape[1:]
+    tables = np.concatenate([np.eye(F * D).reshape(-1, F, D), family.tables])
+    free = np.concatenate([np.ones(F * D, dtype=bool), family.free])
+    return replace(family, tables=tables, free=free), np.r_[np.zeros(F * D), theta]
 
 
 def merged(family: Family, outcomes: Outcomes) -> tuple[Family, Outcomes]:

@@ -14,6 +14,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix, recall_score
 from sklearn.model_selection import GroupKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -416,6 +417,19 @@ def test_goals_that_probabilities_do_not_expect_are_met_as_measured(floor):
     goals = each(recall, of="classes") >= floor
     clf = ConstrainedThreshold(model, None, goals, cv="prefit", confidence_level=0.5)
     assert clf.fit(X[1000:], y[1000:]).feasible_
+
+
+@pytest.mark.thorough
+def test_classes_that_a_model_mistakes_for_one_another():
+    # no price of a floor on its recall brings rows to a class whose probability is low there
+    X, y = make_classification(
+        200, 4, n_informative=4, n_redundant=0, n_classes=3, n_clusters_per_class=1, random_state=1
+    )
+    stale = LOGISTIC.fit(X, np.array([1, 0, 2])[y])
+    goal = each(recall, of="classes") >= 0.7
+    assert (np.diag(confusion_matrix(y, stale.predict(X)))[:2] < 20).all()
+    clf = ConstrainedThreshold(stale, None, goal, cv="prefit", confidence_level=0.5).fit(X, y)
+    assert (recall_score(y, clf.predict(X), average=None) >= 0.7).all()
 
 
 @pytest.mark.thorough

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from skbandit.prices import Family, Outcomes, Search, best_rule, prove_conflict, representatives
+from skbandit.prices import (
+    Family,
+    Outcomes,
+    Search,
+    best_rule,
+    every_table,
+    prove_conflict,
+    representatives,
+)
 from tests.tiers import examples, first
 
 
@@ -171,6 +179,24 @@ def test_the_search_goes_on_while_it_gains(seed, least):
     coarse = by_trees(family, seed)
     point, _ = best_rule(coarse, outcomes, starts_of(coarse, outcomes), 1.0)
     assert point.missed <= least
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_table_where_probabilities_of_classes_are_exchanged(seed):
+    family, outcomes = random_problem(seed, 80)
+    exchanged = replace(family, strata=family.strata[:, [1, 0, 2]])
+    none = np.zeros(len(family.tables))
+    found = {
+        name: best_rule(rules, outcomes, [theta], 1.0)[0]
+        for name, (rules, theta) in {
+            "right": (family, none),
+            "prices": (exchanged, none),
+            "tables": every_table(exchanged, none),
+        }.items()
+    }
+    assert found["right"].missed == 0 < found["prices"].missed
+    assert found["tables"].missed == 0
+    assert found["tables"].objective <= found["right"].objective + 0.03
 
 
 def test_copies_of_rows_are_weights():

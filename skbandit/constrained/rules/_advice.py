@@ -156,7 +156,7 @@ def _relaxed(search: CostSearch, members: np.ndarray) -> tuple[str, list[Constra
 
 def rounded_outwards(bound: float, sign: float) -> float:
     """A bound of few digits that is not stricter: above for a sign of 1 (<=), below for -1."""
-    if bound == 0:
+    if abs(bound) <= RATE_TOL:
         return 0.0
     unit = 10.0 ** (np.floor(np.log10(abs(bound))) + 1 - DIGITS)
     return float(sign * np.ceil(np.round(sign * bound / unit, 6)) * unit)

@@ -44,6 +44,7 @@ from skbandit.prices._search import (
     Search,
     Trial,
     best_rule,
+    every_table,
     with_objective,
 )
 from skbandit.utils._validation import without_unit
@@ -70,6 +71,9 @@ ERROR_COST = 1e-6
 N_SPREAD, CHEAPER = 6, 0.6
 """Random starts of a search for rules that meet the goals, if others met none, and by what share
 of an error a decision is cheaper at the others."""
+
+MOST_ENTRIES = 100
+"""Entries of a table of costs up to which each is moved alone, if no prices meet the goals."""
 
 STARTS = (0.3, 3.0, 30.0)
 """Multipliers of all goals at which searches begin, in units of the objective's costs."""
@@ -535,14 +539,19 @@ class CostSearch:
     def best_rule(self) -> PricedRule:
         """The best rule found whose rates meet the goals, without a margin."""
         family, outcomes, unit = self.searched
-        starts = self.starts()
-        point, multipliers = best_rule(family, outcomes, starts, self.problem.unit)
+        P, cost = len(family.tables), self.problem.unit
+        point, multipliers = best_rule(family, outcomes, self.starts(), cost)
         if point.missed > 0:  # the goals alone; then the objective, from where they are met
             met = self._nearest(point)
+            if met.missed > 0 and family.tables[0].size <= MOST_ENTRIES:
+                every, theta = every_table(family, met.theta)
+                alone = with_objective(outcomes, lambda sums: np.zeros(sums.shape[1]))
+                other, _ = best_rule(every, alone, [theta], 1.0)
+                if other.missed < met.missed:
+                    family, met = every, other
             if met.missed < point.missed:
-                starts = [met.theta]
-                point, multipliers = best_rule(family, outcomes, starts, self.problem.unit)
-        return self._rule_of(point, multipliers / unit)
+                point, multipliers = best_rule(family, outcomes, [met.theta], cost)
+        return self._rule_of(family.costs(point.theta), point.theta[-P:], multipliers / unit)
 
     def starts(self) -> list[np.ndarray]:
         """Coefficients to begin at: no prices, the plain rule, the duals', the goals' alone."""
@@ -590,17 +599,15 @@ class CostSearch:
         others = [plain - CHEAPER * constant for constant in np.eye(len(size))[-n_constants:]]
         return [plain, *others, *starts]
 
-    def _rule_of(self, point: Trial, multipliers: np.ndarray) -> PricedRule:
-        """The rule of a point; `multipliers` are those of the goals' values."""
-        family, _, _ = self.searched
+    def _rule_of(self, costs: np.ndarray, theta: np.ndarray, multipliers: np.ndarray) -> PricedRule:
+        """The rule of a table, with coefficients theta; `multipliers` are of the goals' values."""
         problem, G = self.problem, len(self.problem.constant)
-        costs = family.costs(point.theta)
         decided = np.asarray(self.strata @ costs).argmin(axis=1)
         measured = self.measure(decided)
         pi = indicators(decided, self.criterion.n_decisions)
         below = self.criterion.goals.constraints.forms.fractions(pi)[1]
         below = np.append(below, np.ones(len(multipliers) - len(below)))
-        objectives = point.theta[:G]
+        objectives = theta[:G]
         total = objectives.sum()
         objectives = objectives / total if total > 0 else np.full(G, 1.0 / G)
         prices = Prices(objectives, np.divide(multipliers, below, where=below > 0, out=0.0 * below))
