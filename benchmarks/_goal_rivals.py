@@ -1,4 +1,4 @@
-"""Rivals of the benchmark of goals: fairlearn, OxonFair and error-parity, for fairness goals."""
+"""Rivals of the benchmark of goals: of fairness goals, and MAPIE for bounds on one rate."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
 
 from benchmarks._goal_data import Part
 from benchmarks._goals import Goal
 
 Answers = Callable[[Part], np.ndarray]
 """The probability of a positive prediction per row."""
+
+CONTROLLED = {
+    "false_positive_rate": "fpr",
+    "recall": "recall",
+    "precision": "precision",
+    "positive_rate": "predicted_positive_fraction",
+}
+"""Rates that MAPIE controls, with its names."""
 
 DRAWS = 20
 """Draws of random answers whose mean stands for their probability."""
@@ -117,6 +126,27 @@ def error_parity(part: Part, goal: Goal) -> tuple[Answers, bool]:
     ), False
 
 
+def controlled(part: Part, goal: Goal) -> tuple[Answers, bool]:
+    """MAPIE's threshold with its guarantee at .9, set on a third of the rows."""
+    from mapie.risk_control import BinaryClassificationController
+
+    risk = CONTROLLED[goal.constraints[0].rate.atoms[0].kind.name]
+    secondary = "recall" if risk == "predicted_positive_fraction" else "auto"
+    fitted, held = train_test_split(
+        np.arange(len(part.y)), test_size=1 / 3, stratify=part.y, random_state=0
+    )
+    clf = BinaryClassificationController(
+        linear().fit(part.X[fitted], part.y[fitted]).predict_proba,
+        risk,
+        goal.constraints[0].bound,
+        confidence_level=0.9,
+        best_predict_param_choice=secondary,
+    )
+    clf.calibrate(part.X[held], part.y[held])
+    refused = clf.best_predict_param is None
+    return lambda new: np.zeros(len(new.X)) if refused else clf.predict(new.X), refused
+
+
 def _is_ratio(goal: Goal) -> bool:
     return goal.bound > 0.5
 
@@ -130,6 +160,7 @@ RIVALS: dict[str, Callable[[Part, Goal], tuple[Answers, bool]]] = {
     "fairlearn ThresholdOptimizer": equal_by_group,
     "oxonfair FairPredictor": oxonfair,
     "error_parity thresholds": error_parity,
+    "mapie BinaryClassificationController": controlled,
 }
 """Rivals, the package first in their names."""
 
@@ -137,8 +168,19 @@ INSTALLED_BY = {
     "fairlearn": "pip install fairlearn",
     "oxonfair": "pip install oxonfair",
     "error_parity": "pip install --no-deps error-parity ecos seaborn (pins numpy 1, cvxpy 1.3)",
+    "mapie": "pip install mapie",
 }
 """How to install each package."""
+
+
+def applies(method: str, goal: Goal) -> bool:
+    """Whether a method can be asked for a goal."""
+    if method not in RIVALS:
+        return True
+    if package_of(method) != "mapie":
+        return goal.fairlearn is not None
+    kinds = [constraint.rate.atoms[0].kind.name for constraint in goal.constraints]
+    return goal.fairlearn is None and len(kinds) == 1 and kinds[0] in CONTROLLED
 
 
 def package_of(method: str) -> str | None:

@@ -9,7 +9,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,9 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
 from benchmarks._kept import keep
@@ -26,7 +28,7 @@ from skbandit.bandit import ConstrainedPolicy
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, cost, difference, each, outcome, positive_rate
 
-LOGS = {2000: 12, 20_000: 3}
+LOGS = {2000: 8, 20_000: 1}
 """Logs of each kind, by their rows."""
 
 N_NEW, N_PROGRAM = 100_000, 3000
@@ -50,6 +52,8 @@ COLUMNS = (
     Column("value", 7, ".3f"),
     Column("thinned", 7, ".3f"),
     Column("hindsight", 9, ".3f"),
+    Column("program", 7, ".3f"),
+    Column("program kept", 12, ".2f"),
     Column("cpu s", 6, ".1f"),
 )
 
@@ -133,26 +137,55 @@ def used(made: World, kind: str, share: np.ndarray) -> list[float]:
     return [*found, abs(gap) - 0.03]
 
 
-def hindsight(made: World, kind: str, costs: np.ndarray) -> float:
-    """The value of the best randomized rule on new rows by the same predictions, by HiGHS."""
-    n, K = costs.shape
+def rows_of_goals(made: World, kind: str) -> tuple[np.ndarray, list[float]]:
+    """What each action of a row adds to the goals, (goals, n, K), and their bounds from above."""
+    n, K = made.harm.shape
     women = (made.people["sex"] == "F").to_numpy()
     last = np.eye(K)[-1]
-    rows, bound = [np.tile(last, (n, 1)) / n], [0.15]
+    rows, bound = [np.tile(last, (n, 1))], [0.15]
     if kind == "six":
         minutes = made.people["minutes"].to_numpy()[:, None]
-        rows.append((np.eye(K)[K // 2] + minutes * last) / n)
-        rows.append(made.harm / n)
-        rows += [-np.tile(one, (n, 1)) / n for one in np.eye(K)]
-        gap = (women / women.sum() - ~women / (~women).sum())[:, None] * last
+        rows.append(np.eye(K)[K // 2] + minutes * last)
+        rows.append(made.harm)
+        rows += [-np.tile(one, (n, 1)) for one in np.eye(K)]
+        gap = (women / women.mean() - ~women / (~women).mean())[:, None] * last
         rows += [gap, -gap]
         bound += [0.7, 0.09, *[-0.02] * K, 0.03, 0.03]
-    table = csr_array(np.array([one.ravel() for one in rows]))
+    return np.array(rows), bound
+
+
+def program(made: World, kind: str, costs: np.ndarray) -> Any:
+    """The best randomized rule on these rows by predicted costs, by HiGHS."""
+    n, K = costs.shape
+    rows, bound = rows_of_goals(made, kind)
+    table = csr_array(rows.reshape(len(rows), -1) / n)
     one_each = csr_array(kron(eye_array(n), np.ones((1, K))))
-    found = linprog(costs.ravel() / n, table, bound, one_each, np.ones(n), method="highs")
+    return linprog(costs.ravel() / n, table, bound, one_each, np.ones(n), method="highs")
+
+
+def hindsight(made: World, kind: str, costs: np.ndarray) -> float:
+    """The value of the best rule on new rows by the same predictions, and the true harm."""
+    found = program(made, kind, costs)
     if found.x is None:
         return np.nan
-    return float((found.x.reshape(n, K) * made.reward).sum(axis=1).mean())
+    return float((found.x.reshape(costs.shape) * made.reward).sum(axis=1).mean())
+
+
+def first(made: World) -> World:
+    """The rows for which a program is solved."""
+    few = slice(0, N_PROGRAM)
+    return World(made.X[few], made.people[few], made.reward[few], made.harm[few], made.arms)
+
+
+def harm_by_models(made: World, learner: str, log: pd.DataFrame, others: World) -> list[World]:
+    """Both worlds with the harm that a model per action predicts."""
+    model = LEARNERS[learner] or Ridge()
+    parts = [(log["action"] == arm).to_numpy() for arm in made.arms]
+    models = [clone(model).fit(made.X[part], log["harm"][part]) for part in parts]
+    return [
+        replace(world, harm=np.column_stack([one.predict(world.X) for one in models]))
+        for world in (made, others)
+    ]
 
 
 def thinned(made: World, kind: str, best: np.ndarray) -> float:
@@ -174,6 +207,7 @@ def one(n: int, K: int, log_kind: str, goal_kind: str, learner: str, seed: int) 
     old, new = world(n, K, seed), world(N_NEW, K, 500 + seed)
     log = logged(old, log_kind, seed)
     found = []
+    predicted, expected = harm_by_models(old, learner, log, new)
     for level in LEVELS:
         started, refused = time.process_time(), 0.0
         policy = ConstrainedPolicy(
@@ -187,8 +221,14 @@ def one(n: int, K: int, log_kind: str, goal_kind: str, learner: str, seed: int) 
         chosen = policy.predict(new.X, attributes=new.people)
         share = (chosen[:, None] == new.arms).astype(float)
         costs = policy.expected_costs(new.X).to_numpy()
-        few = slice(0, N_PROGRAM)
-        part = World(new.X[few], new.people[few], new.reward[few], new.harm[few], new.arms)
+        planned = program(
+            first(predicted), goal_kind, policy.expected_costs(old.X).to_numpy()[:N_PROGRAM]
+        )
+        priced = np.full(costs.shape, np.nan)
+        if planned.x is not None:
+            rows, _ = rows_of_goals(expected, goal_kind)
+            priced = costs - np.tensordot(planned.ineqlin.marginals, rows, 1)
+        by_program = np.eye(K)[priced.argmin(axis=1)]
         found.append(
             {
                 "rows": n,
@@ -202,7 +242,9 @@ def one(n: int, K: int, log_kind: str, goal_kind: str, learner: str, seed: int) 
                 "refused": refused,
                 "value": float((share * new.reward).sum(axis=1).mean()),
                 "thinned": thinned(new, goal_kind, costs.argmin(axis=1)),
-                "hindsight": hindsight(part, goal_kind, costs[few]),
+                "hindsight": hindsight(first(new), goal_kind, costs[:N_PROGRAM]),
+                "program": float((by_program * new.reward).sum(axis=1).mean()),
+                "program kept": float(max(used(new, goal_kind, by_program)) <= 0),
                 "cpu s": cpu,
             }
         )
@@ -238,10 +280,14 @@ def as_kept(every: pd.DataFrame) -> pd.DataFrame:
     found["method"] = "confidence_level=" + every["level"].astype(str)
     found["goals kept"], found["refused"] = every["kept"], every["refused"]
     found["% of hindsight"] = 100 * every["share of hindsight"]
-    thinned = found[every["level"] == LEVELS[0]].assign(method="thinned at random", refused=np.nan)
+    once = found[every["level"] == LEVELS[0]].assign(refused=np.nan)
+    thinned = once.assign(method="thinned at random")
     thinned["goals kept"] = np.nan
     thinned["% of hindsight"] = 100 * every["thinned / hindsight"]
-    return pd.concat([found, thinned])
+    program = once.assign(method="program on predictions")
+    program["goals kept"] = every["program kept"]
+    program["% of hindsight"] = 100 * every["program / hindsight"]
+    return pd.concat([found, program, thinned])
 
 
 def main() -> None:
@@ -258,8 +304,10 @@ def main() -> None:
     every = pd.concat(kept, ignore_index=True)
     every["share of hindsight"] = every["value"] / every["hindsight"]
     every["thinned / hindsight"] = every["thinned"] / every["hindsight"]
+    every["program / hindsight"] = every["program"] / every["hindsight"]
     by = every.groupby(["rows", "goals", "level"])
-    print(by[["kept", "refused", "share of hindsight", "thinned / hindsight"]].mean().round(3))
+    shares = [f"{name} / hindsight" for name in ("thinned", "program")]
+    print(by[["kept", "refused", "program kept", "share of hindsight", *shares]].mean().round(3))
     if chosen.keep:
         keep("budgets", as_kept(every), time.perf_counter() - started)
 

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, eye_array, kron
 from sklearn.base import clone
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.datasets import make_classification
@@ -57,7 +59,7 @@ LEARNERS = {
     "trees": HistGradientBoostingClassifier(max_iter=60, random_state=0),
     "bayes": GaussianNB(),
 }
-METHODS = ("plain", "balanced", "greedy", "skbandit", "hindsight")
+METHODS = ("plain", "balanced", "greedy", "program", "skbandit", "hindsight")
 COLUMNS = (
     Column("data", 12),
     Column("goals", 10),
@@ -151,6 +153,67 @@ def greedy(
     return weights
 
 
+def rows_of_goals(
+    goals: Sequence[Constraint], P: np.ndarray, classes: np.ndarray, others: Any, women: np.ndarray
+) -> tuple[list[np.ndarray], list[float]]:
+    """What a decision adds to each goal by probabilities, (n, D), and the bound from above."""
+    decisions = np.append(classes, others)
+    one = dict(zip(decisions, np.eye(len(decisions)), strict=True))
+    p = dict(zip(classes, P.T[:, :, None], strict=True))
+    found: list[np.ndarray] = []
+    bounds: list[float] = []
+    for goal in goals:
+        kind, of = goal.rate.atoms[0].kind.name, goal.rate.atoms[0].of
+        if goal.rate.over_pairs:  # shares of each class among women and men
+            gap = np.where(women, 1 / women.mean(), -1 / (~women).mean())[:, None]
+            found += [side * gap * one[k] for k in classes for side in (1, -1)]
+            bounds += [goal.bound] * (2 * len(classes))
+            continue
+        if kind == "recall":
+            found.append(-p[of] / p[of].mean() * one[of])
+        elif kind == "precision":
+            found.append((goal.bound - p[of]) * one[of])
+        elif kind == "error_rate":
+            found.append((1.0 - P - goal.bound) @ np.eye(len(classes), len(decisions)))
+        else:
+            found.append(np.tile(one[of], (len(P), 1)))
+        shares = kind in ("recall", "positive_rate")
+        bounds.append((-goal.bound if kind == "recall" else goal.bound) if shares else 0.0)
+    return found, bounds
+
+
+def program(
+    P: np.ndarray, classes: np.ndarray, goals: Sequence[Constraint], others: Any, women: np.ndarray
+) -> np.ndarray | None:
+    """Prices of the goals in the linear program that takes probabilities for the truth.
+
+    LinearPost (Xian and Zhao 2024) solves this program for its fairness goals. None without
+    a solution.
+    """
+    table, bounds = rows_of_goals(goals, P, classes, others, women)
+    n, D = table[0].shape
+    wrong = 1.0 - np.column_stack([P, np.zeros((n, D - P.shape[1]))])
+    found = linprog(
+        wrong.ravel() / n,
+        csr_array(np.array([row.ravel() / n for row in table])),
+        bounds,
+        csr_array(kron(eye_array(n), np.ones((1, D)))),
+        np.ones(n),
+        method="highs",
+    )
+    return None if found.x is None else -found.ineqlin.marginals
+
+
+def priced(
+    prices: np.ndarray, P: np.ndarray, classes: np.ndarray, goals: Any, others: Any, women: Any
+) -> np.ndarray:
+    """Decisions of least error and prices."""
+    table, _ = rows_of_goals(goals, P, classes, others, women)
+    wrong = 1.0 - np.column_stack([P, np.zeros((len(P), table[0].shape[1] - P.shape[1]))])
+    cost = wrong + np.tensordot(prices, table, 1)
+    return np.append(classes, others)[cost.argmin(axis=1)]
+
+
 def prepared(learner: Any, X: pd.DataFrame) -> Any:
     """The learner behind transformers of categories, if there are some."""
     numbers = StandardScaler(), make_column_selector(dtype_include=np.number)
@@ -205,12 +268,21 @@ def one(name: str, kind: str, learner: str, seed: int) -> list[dict[str, Any]]:
         balanced[-1].set_params(class_weight="balanced")
         balanced.fit(X.iloc[train], y[train])
         judged("balanced", balanced.predict(X.iloc[new]), False, np.nan)
+    started = time.process_time()
+    P = cross_val_predict(model, X.iloc[train], y[train], method="predict_proba")
+    folds, women = time.process_time() - started, people["sex"].str.startswith("F").to_numpy()
     if not others:
-        started = time.process_time()
-        P = cross_val_predict(model, X.iloc[train], y[train], method="predict_proba")
+        started = time.process_time() - folds
         weights = greedy(P, plain.classes_, goals, y[train], people.iloc[train])
         decided = (plain.predict_proba(X.iloc[new]) * weights).argmax(axis=1)
         judged("greedy", plain.classes_[decided], False, time.process_time() - started)
+    started = time.process_time() - folds
+    of_goals = plain.classes_, goals, others
+    prices = program(P, *of_goals, women[train])
+    decided = plain.predict(X.iloc[new])
+    if prices is not None:
+        decided = priced(prices, plain.predict_proba(X.iloc[new]), *of_goals, women[new])
+    judged("program", decided, prices is None, time.process_time() - started)
     constrained("skbandit", model, train, confidence_level=LEVEL)
     constrained("hindsight", plain, new, confidence_level=0.5, cv="prefit")
     best = found[-1]["error"] if not found[-1]["refused"] else np.nan

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from benchmarks._goal_data import SETS, Part, absent
-from benchmarks._goal_rivals import INSTALLED_BY, RIVALS, Answers, linear, package_of
+from benchmarks._goal_rivals import INSTALLED_BY, RIVALS, Answers, applies, linear, package_of
 from benchmarks._goals import GOALS, Goal
 from benchmarks._measure import in_fresh_process
 from benchmarks._table import Column, print_table
@@ -92,11 +92,6 @@ METHODS: dict[str, Callable[[Part, Goal], tuple[Answers, bool]]] = {
 
 LINEAR = tuple(name for name in METHODS if not name.endswith("trees"))
 """Those compared by default: trees take minutes."""
-
-
-def applies(method: str, goal: Goal) -> bool:
-    """Whether a method can be asked for a goal."""
-    return goal.fairlearn is not None or method not in RIVALS
 
 
 def run(method: str, goal: Goal, split: Any) -> dict[str, float]:
