@@ -96,6 +96,7 @@ def run_horizons(horizons, folder):
 
 def run_intervals(intervals, folder):
     intervals.row(next(iter(intervals.LOGS)), 0.02, 64, n_logs=5)
+    intervals.row_of_rates("4 rows a person", 80, n_samples=2)
 
 
 def run_levels(levels, folder):
