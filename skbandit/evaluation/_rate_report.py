@@ -28,6 +28,7 @@ from skbandit.measure import (
     value_and_rows,
     verdicts,
     warn_of_few,
+    warn_of_no_group,
     warn_of_unnamed,
     warn_of_weightless,
 )
@@ -167,6 +168,8 @@ def report_goals(
     columns = table.columns.tolist()
     several = {grouped[0] for _, goal in named if (grouped := rate_of(goal).grouped_by)}
     warn_of_weightless({names: {"train"} for names in sorted(several)}, data)
+    for names in sorted(several):
+        warn_of_no_group(names, data.train)
     parts = [((ALL,) * len(columns), data, positive)]
     parts += [(group, data.take(at), positive[at]) for group, at in _rows_by_group(table, data)]
     lines = [

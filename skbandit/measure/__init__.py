@@ -23,6 +23,7 @@ from skbandit.measure._bind import objective_rates as objective_rates
 from skbandit.measure._bind import read_objective as read_objective
 from skbandit.measure._bind import terms_of as terms_of
 from skbandit.measure._bind import warn_of_groups as warn_of_groups
+from skbandit.measure._bind import warn_of_no_group as warn_of_no_group
 from skbandit.measure._bind import warn_of_weightless as warn_of_weightless
 from skbandit.measure._columns import Columns as Columns
 from skbandit.measure._columns import Data as Data

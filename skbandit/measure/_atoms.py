@@ -186,9 +186,14 @@ def check_classes(atoms: Sequence[Atom], data: Data) -> None:
                 continue
             told.add((label, part))
             near = difflib.get_close_matches(str(label), [str(label) for label in options], 1)
-            hint = (
-                f" Did you mean {next(x for x in options if str(x) == near[0])!r}?" if near else ""
-            )
+            hint = ""
+            if near:
+                hint = f" Did you mean {next(x for x in options if str(x) == near[0])!r}?"
+            elif data.closed and atom.cells is None:
+                hint = (
+                    " A decision that is no class is named in other_decisions= of estimators, and "
+                    "in labels= of reports."
+                )
             others = f", and other decisions {list(data.others)}" if data.others else ""
             classes = [label for label in data.classes if label is not None]
             choices = f"classes {classes}{others}" if classes else f"actions {list(options)}"

@@ -12,7 +12,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.exceptions import EmptyRateError
 from skbandit.measure._atoms import check_classes, rows_of_atom, warn_of_strangers
-from skbandit.measure._columns import MANY_GROUPS, Data, UnknownColumnError
+from skbandit.measure._columns import MANY_GROUPS, Data, Rows, UnknownColumnError
 from skbandit.measure._forms import BoundConstraints, Form, LinearFractionalForms
 from skbandit.measure._values import cells_of, filled
 from skbandit.rates._catalog import error_rate
@@ -24,6 +24,10 @@ T = TypeVar("T")
 
 MOST_LISTED = 3
 """Number of rates without rows that one warning lists; it counts the others."""
+
+TO_MAKE_A_GROUP = (
+    "To make them a group, fill missing values with one of their own, as fillna('missing') does."
+)
 
 
 def read_objective(objective: Any) -> Rate | AbsoluteRate:
@@ -259,8 +263,7 @@ def warn_of_groups(
             alike = ", and share a threshold" if columns == by else ""
             warn(
                 f"{without} of {len(data)} rows have no group, as {shown} is missing there: they "
-                f"count in no constraint by group{alike}. To make them a group, fill missing "
-                "values with one of their own, as fillna('missing') does.",
+                f"count in no constraint by group{alike}. {TO_MAKE_A_GROUP}",
                 UserWarning,
             )
         if (n_groups := len(data.groups(columns, ons, context))) > MANY_GROUPS:
@@ -270,6 +273,17 @@ def warn_of_groups(
                 "are small: merge rare values.",
                 UserWarning,
             )
+
+
+def warn_of_no_group(columns: Sequence[str], rows: Rows) -> None:
+    """Warn of rows that count in no rate by the groups of some columns."""
+    if Data(rows).without_group(columns, {"train"}, f"by={list(columns)}"):
+        shown = " and ".join(map(repr, columns))
+        warn(
+            f"Some rows have no group, as {shown} is missing there: they count in no rate by "
+            f"group. {TO_MAKE_A_GROUP}",
+            UserWarning,
+        )
 
 
 def warn_of_weightless(by: Mapping[tuple[str, ...], set[On]], data: Data) -> None:

@@ -21,9 +21,12 @@ from skbandit.evaluation._monitor._rows import (
     as_rows,
     listed,
     read_records,
+    read_rows,
     read_when,
+    require_ids,
     require_json,
     seconds,
+    warn_of_repeated,
 )
 from skbandit.evaluation._monitor._units import read_claims, read_goal
 from skbandit.evaluation._rate_report import ALL
@@ -40,6 +43,7 @@ from skbandit.measure import (
     flatten_constraints,
     positive_is_known,
     refuse_alike,
+    warn_of_no_group,
 )
 from skbandit.utils._trials import labels_of_groups
 from skbandit.utils._validation import (
@@ -237,13 +241,14 @@ class GoalMonitor:
         Raises
         ------
         ValueError
-            If a decision or label is not among `labels`, a value is outside of `ranges`, or a
-            column is missing. Then no row counts.
+            If a decision or label is not among `labels`, a value is outside of `ranges`, a column
+            is missing, or with `within` a row has neither label nor id. Then no row counts.
 
         Warns
         -----
         UserWarning
-            If ids are repeated, which count once, or times are in the future.
+            If ids are repeated, which count once, times are in the future, or rows have no group
+            in a goal by groups.
         """
         tables = {"decided": decided, "y_true": y_true, "attributes": attributes, "time": time}
         tables |= {"id": id, "sample_weight": sample_weight, "outcomes": outcomes}
@@ -258,20 +263,13 @@ class GoalMonitor:
         weight = None
         if sample_weight is not None:
             weight = check_row_weights(sample_weight, n, "sample_weight") if n else np.zeros(0)
-        rows = pd.DataFrame({"decided": pd.Series(choices, dtype=object)})
-        for column, name, values in (("label", "y_true", y_true), ("id", "id", id)):
-            given = [None] * n if values is None else listed(values, name, n)
-            rows[column] = pd.Series(given, dtype=object)
-        rows["time"] = at
-        rows["person"] = None if people is None else people.to_numpy(dtype=object)
-        rows["weight"] = weight
+        rows = read_rows(choices, y_true, id, at, people, weight)
+        if self.within is not None and any(unit.needs_label for unit in self._units):
+            require_ids(rows)
+        self._expire(float(at.max(initial=-np.inf)))
+        self._forget((), self._now)
         again = rows["id"].notna() & (rows["id"].duplicated() | rows["id"].map(self._knows))
-        if again.any():
-            warn(
-                f"{again.sum()} of {n} ids are repeated, such as {rows['id'][again].iloc[0]!r}: "
-                "the first row of each counts.",
-                UserWarning,
-            )
+        warn_of_repeated(rows["id"], again)
         rows, table = (part[~again.to_numpy()].reset_index(drop=True) for part in (rows, table))
         self._take(rows, table, arrival=None)
         closed = (name for name in rows["id"].dropna() if name not in self._open)
@@ -368,6 +366,8 @@ class GoalMonitor:
             distinct(rows["label"], "label"), distinct(rows["decided"], "decided")
         )
         data, decided = self._data(rows, table, classes, decisions)
+        for names in sorted({unit.columns for unit in self._units if unit.columns and first}):
+            warn_of_no_group(names, data.train)
         if [classes, decisions] != [self._classes, self._decisions]:
             self._begin(self._counts, data)
         weighted = rows["weight"].notna().any()

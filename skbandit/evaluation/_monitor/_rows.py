@@ -49,6 +49,44 @@ def listed(values: Any, name: str, n: int | None = None) -> list[Any]:
     return listed
 
 
+def read_rows(
+    decided: list[Any],
+    y_true: Any,
+    id: Any,
+    at: np.ndarray,
+    people: pd.Series | None,
+    weight: np.ndarray | None,
+) -> pd.DataFrame:
+    """Rows as a monitor counts them."""
+    rows = pd.DataFrame({"decided": pd.Series(decided, dtype=object)})
+    for column, name, values in (("label", "y_true", y_true), ("id", "id", id)):
+        given = [None] * len(rows) if values is None else listed(values, name, len(rows))
+        rows[column] = pd.Series(given, dtype=object)
+    rows["time"] = at
+    rows["person"] = None if people is None else people.to_numpy(dtype=object)
+    rows["weight"] = weight
+    return rows
+
+
+def require_ids(rows: pd.DataFrame) -> None:
+    """Require an id of rows whose labels may follow, and are waited for."""
+    if nameless := int((rows["label"].isna() & rows["id"].isna()).sum()):
+        raise ValueError(
+            f"{nameless} of {len(rows)} rows have neither a label nor an id: with within=, pass "
+            "id=, by which labels follow, so that rows without one count as failures in time."
+        )
+
+
+def warn_of_repeated(ids: pd.Series, again: pd.Series) -> None:
+    """Warn of rows whose ids came before."""
+    if again.any():
+        warn(
+            f"{again.sum()} of {len(ids)} ids are repeated, such as {ids[again].iloc[0]!r}: the "
+            "first row of each counts.",
+            UserWarning,
+        )
+
+
 def as_records(rows: pd.DataFrame, attributes: pd.DataFrame) -> dict[Any, dict[str, Any]]:
     """What is kept of rows that wait for a label, by id."""
     kept = {}

@@ -361,6 +361,28 @@ def test_ids_are_remembered_after_their_label():
     assert list(monitor._past) == ["e"]
 
 
+def test_an_id_may_come_again_after_two_periods():
+    monitor = GoalMonitor(accuracy() >= 0.5)
+    for day in range(3):
+        monitor.update([1], [1], id=["a"], time=T0 + 10 * day * DAY)
+    assert monitor.report()["n_rows"][0] == 3
+
+
+def test_rows_without_id_and_label_cannot_fail_in_time():
+    monitor = GoalMonitor(accuracy() >= 0.5, within="5D")
+    with pytest.raises(ValueError, match="1 of 3 rows have neither a label nor an id.*pass id="):
+        monitor.update([1, 1, 0], [None, None, 1], id=["a", None, None], time=T0)
+    assert monitor.report()["n_rows"][0] == 0
+    GoalMonitor(positive_rate() <= 0.5, within="5D").update([1, 0], time=T0)  # needs no label
+
+
+def test_rows_without_group_are_told():
+    monitor = GoalMonitor(each(accuracy, by="g") >= 0.5)
+    with pytest.warns(UserWarning, match="no group, as 'g' is missing there.*fillna"):
+        monitor.update([1, 1, 0], [1, 1, 1], attributes={"g": ["a", "b", None]}, time=T0)
+    assert monitor.report()["on"].tolist() == ["a", "b"]
+
+
 def test_rows_without_id_are_no_repeats():
     monitor = GoalMonitor(accuracy() >= 0.5)
     monitor.update([1, 1, 1, 0], [None, 1, 1, 1], id=["a", None, np.nan, None], time=T0)
