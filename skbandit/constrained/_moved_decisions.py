@@ -19,11 +19,11 @@ from skbandit.constrained._goals import Declared, Goals
 from skbandit.constrained._mixins import ConstrainedClassifierMixin
 from skbandit.constrained._report import (
     add_intervals,
+    check_final_rule,
     cross_fitted_report,
     known_rows_advice,
     objective_row,
     plain_columns,
-    warn_of_other_rule,
     with_margins,
 )
 from skbandit.constrained._unknown_groups import UnknownGroups
@@ -354,7 +354,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             )
         if isinstance(criterion, CostCriterion):
             warn_of_costly_level(goals, criterion, signed, choice)
-            warn_of_other_rule(self.constraint_report_, goals)
+            check_final_rule(self, goals)
         self._warn_of_weak_fit(goals, decided, plain, choice.level if limits is None else None)
 
     def _why_not(

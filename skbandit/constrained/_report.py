@@ -14,7 +14,7 @@ from scipy.special import ndtr
 from skbandit.constrained._goals import Goals
 from skbandit.constrained.fits._fit_rows import with_weights
 from skbandit.constrained.rules._limits import SharedRisk
-from skbandit.exceptions import ConstrainedFitWarning
+from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.measure import (
     RATE_TOL,
     BoundConstraints,
@@ -30,6 +30,7 @@ from skbandit.measure import (
     value_and_rows,
     warn_of_few,
 )
+from skbandit.prices import quantile_of
 from skbandit.prices._dual import ShadowPrices, told_apart
 from skbandit.rates import Rate
 from skbandit.utils._folds import behind_transformers
@@ -462,22 +463,37 @@ def missed_by_costs(table: pd.DataFrame, goals: Goals, limits: Any, decided: np.
     return why
 
 
-def warn_of_other_rule(table: pd.DataFrame, goals: Goals) -> None:
-    """Warn if the final rule, if it is another, misses bounds on its rows by more than noise."""
+def check_final_rule(model: Any, goals: Goals) -> None:
+    """Tell that the final rule, if it is another, misses bounds on its rows by more than noise.
+
+    With a level that was asked for it is refused. There, half an interval is more than noise: a
+    rule is rather better on the rows that it was fitted to.
+    """
+    table, level = model.constraint_report_, model.confidence_level
     if "cross_fitted" not in table:
         return
+    promised = level is not None and quantile_of(level) > 0
     wide = (table["ci_high"] - table["ci_low"]).to_numpy()
+    noise = 0.5 * wide if promised else np.maximum(wide, FAR)
     beyond = goals.constraints.sign * (table["value"] - table["bound"]).to_numpy()
-    far = goals.is_measured & (beyond > np.maximum(wide, FAR))
-    if far.any():
-        row = table.iloc[int(np.flatnonzero(far)[0])]
-        warn(
-            f"{row['constraint']} is {row['cross_fitted']:.3g} out of fold and "
-            f"{row['value']:.3g} for the final rule on its training rows: the models of the "
-            "folds differ much, as single trees do. Choose a more stable estimator, such as a "
-            "forest, or cv='prefit'.",
-            ConstrainedFitWarning,
-        )
+    far = np.flatnonzero(goals.is_measured & (beyond > noise))
+    if not len(far):
+        return
+    row = table.iloc[int(far[0])]
+    why = (
+        f"{row['constraint']} is {row['cross_fitted']:.3g} out of fold and {row['value']:.3g} for "
+        "the final rule on its training rows: the models of the folds differ much, as single trees "
+        "do. Choose a more stable estimator, such as a forest, or cv='prefit'."
+    )
+    if not promised:
+        warn(why, ConstrainedFitWarning)
+        return
+    model.feasible_ = False
+    raise InfeasibleConstraintsError(
+        f"Found no rule whose goals hold at confidence_level={level:g}: {why} The closest "
+        "classifier is in the error's closest_.",
+        model,
+    )
 
 
 def level_reached(limits: SharedRisk, positive: np.ndarray) -> str:
