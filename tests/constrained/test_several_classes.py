@@ -405,6 +405,32 @@ def test_models_of_folds_that_differ_much_are_told():
     assert told == far
 
 
+class OtherOnAllRows(LogisticRegression):
+    """Mistakes the first two classes for one another when it is fitted to all rows."""
+
+    def fit(self, X, y, sample_weight=None):
+        y = np.asarray(y)
+        return super().fit(X, y if len(y) < 300 else np.array([1, 0, 2])[y], sample_weight)
+
+
+@pytest.mark.thorough
+def test_a_level_is_refused_if_the_final_rule_misses_its_own_rows():
+    X, y = make_classification(
+        300, 4, n_informative=4, n_redundant=0, n_classes=3, n_clusters_per_class=1, random_state=1
+    )
+    goal = each(recall, of="classes") >= 0.5
+    ours = ConstrainedThreshold(OtherOnAllRows(), None, goal, confidence_level=0.9)
+    with pytest.raises(InfeasibleConstraintsError, match="final rule on its training rows") as told:
+        ours.fit(X, y)
+    assert not told.value.proven
+    assert not told.value.closest_.feasible_
+    assert recall_score(y, told.value.closest_.predict(X), average=None).min() < 0.2
+    with pytest.warns(ConstrainedFitWarning, match="models of the folds differ much"):
+        clone(ours).set_params(confidence_level=None).fit(X, y)
+    steady = clone(ours).set_params(estimator=LogisticRegression())
+    assert steady.fit(X, y).feasible_
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("floor", first(1, [0.14, 0.2]))
 def test_goals_that_probabilities_do_not_expect_are_met_as_measured(floor):

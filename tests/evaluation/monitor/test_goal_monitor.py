@@ -370,7 +370,7 @@ def test_an_id_may_come_again_after_two_periods():
 
 def test_rows_without_id_and_label_cannot_fail_in_time():
     monitor = GoalMonitor(accuracy() >= 0.5, within="5D")
-    with pytest.raises(ValueError, match="1 of 3 rows have neither a label nor an id.*pass id="):
+    with pytest.raises(ValueError, match=r"1 of 3 rows have neither a label nor an id.*pass id="):
         monitor.update([1, 1, 0], [None, None, 1], id=["a", None, None], time=T0)
     assert monitor.report()["n_rows"][0] == 0
     GoalMonitor(positive_rate() <= 0.5, within="5D").update([1, 0], time=T0)  # needs no label
