@@ -28,7 +28,7 @@ from skbandit.bandit import ConstrainedPolicy
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, cost, difference, each, outcome, positive_rate
 
-LOGS = {2000: 8, 20_000: 1}
+LOGS = {2000: 4, 20_000: 1}
 """Logs of each kind, by their rows."""
 
 N_NEW, N_PROGRAM = 100_000, 3000

@@ -23,9 +23,9 @@ def refuses(message, call, *args, error=ValueError, **options):
 
 
 def warns(message, call, *args, warning=UserWarning, **options):
-    """Assert that the call warns with a message that matches, as `refuses` does for errors."""
+    """Assert that the call warns with a message that matches; return its result."""
     with pytest.warns(warning, match=message):
-        call(*args, **options)
+        return call(*args, **options)
 
 
 # --- logs ----------------------------------------------------------------------------------

@@ -115,6 +115,11 @@ def rate_report(
         - if any goal is a constraint, `bound`, `slack` (negative if missed) and `satisfied`,
           which are missing for rates.
 
+    Warns
+    -----
+    UserWarning
+        If rows have no group in a goal by groups, as its column is missing there.
+
     See Also
     --------
     rate_report_blocks : The same for a table larger than memory.

@@ -42,7 +42,8 @@ FORMS = [arrow, polars, columns, nullable]
 
 @pytest.mark.parametrize("form", FORMS)
 def test_groups_stay_apart_in_reports(form):
-    report = rate_report(Y, PREDICTED, FLOOR, attributes=form(SHOP))
+    given = Y, PREDICTED, FLOOR
+    report = warns("Some rows have no group", rate_report, *given, attributes=form(SHOP))
     assert report["value"].tolist() == [0.9, 0.3]
     assert report["n_rows"].tolist() == [100, 100]
 
@@ -57,8 +58,9 @@ def test_groups_stay_apart_in_fits(form):
 
 @pytest.mark.parametrize("form", [arrow, polars, nullable])
 def test_groups_stay_apart_in_blocks(form, tmp_path):
-    table = form(SHOP, y=Y, p=PREDICTED)
-    report = rate_report_blocks([table], FLOOR, y_true="y", y_pred="p")
+    blocks = [form(SHOP, y=Y, p=PREDICTED)]
+    names = {"y_true": "y", "y_pred": "p"}
+    report = warns("Some rows have no group", rate_report_blocks, blocks, FLOOR, **names)
     assert report["value"].tolist() == [0.9, 0.3]
 
 
@@ -66,7 +68,8 @@ def test_groups_stay_apart_between_blocks_of_other_dtypes():
     table = pd.DataFrame({"shop": SHOP[:200], "y": 1, "p": PREDICTED[:200]})
     few = table.head(3).assign(shop=np.nan)
     for blocks in ([table, table.astype({"shop": "uint64"}), few], [few, table, table]):
-        report = rate_report_blocks(blocks, FLOOR, y_true="y", y_pred="p")
+        names = {"y_true": "y", "y_pred": "p"}
+        report = warns("Some rows have no group", rate_report_blocks, blocks, FLOOR, **names)
         assert report["value"].tolist() == [0.9, 0.3]
         assert report["n_rows"].tolist() == [200, 200]
 
