@@ -24,6 +24,9 @@ from skbandit.utils._validation import warn
 MOST_TRIED = 6
 """Constraints whose relaxation is tried, those that the closest rule misses first."""
 
+MOST_BARRED = 2
+"""Classes that are tried to be named never."""
+
 WITHOUT_MARGIN = 0.5
 """Confidence level at which proposals are tried."""
 
@@ -62,7 +65,7 @@ def why_no_costs(
     advice = enough_to_relax(goals, search, scores, decided)
     if not knows_deployed:
         advice += known_deployed(goals.constraints.constraints)
-    advice += never_named(goals, criterion, scores)
+    advice += never_named(goals, criterion, scores, search, decided)
     none = f"No decisions{of_fits} meet" if proven else f"Found no decisions{of_fits} that meet"
     return f"{none} the constraints together: {missed}.{advice}", proven
 
@@ -105,10 +108,7 @@ def enough_to_relax(
         By the rule that misses the goals by least.
     """
     constraints = search.criterion.goals.constraints
-    m = len(constraints.bound)
-    excess = search.measure(decided).excess[:m]
-    missed = np.nan_to_num(excess / search.searched[2][:m], nan=np.inf)
-    order = np.argsort(-missed, kind="stable")
+    order = np.argsort(-_missed(search, decided), kind="stable")
     number = numbers_of_goals(constraints.constraints)
     enough = []
     for k in list(dict.fromkeys(number[order].tolist()))[:MOST_TRIED]:
@@ -123,6 +123,12 @@ def enough_to_relax(
     level = search.criterion.levels[-1]
     at = f" at confidence_level={WITHOUT_MARGIN:g}" if level > WITHOUT_MARGIN else ""
     return f" On these rows it is enough{at} to relax one of them: {', or '.join(enough)}."
+
+
+def _missed(search: CostSearch, decided: np.ndarray) -> np.ndarray:
+    """By how much decisions miss each constraint, in units that compare; inf where undefined."""
+    m = len(search.criterion.goals.constraints.bound)
+    return np.nan_to_num(search.measure(decided).excess[:m] / search.searched[2][:m], nan=np.inf)
 
 
 def _relaxed(search: CostSearch, members: np.ndarray) -> tuple[str, list[Constraint]]:
@@ -183,16 +189,24 @@ def _are_met(
     return part.best_rule(probability[kept]).feasible
 
 
-def never_named(goals: Goals, criterion: CostCriterion, probability: np.ndarray) -> str:
+def never_named(
+    goals: Goals,
+    criterion: CostCriterion,
+    probability: np.ndarray,
+    search: CostSearch,
+    decided: np.ndarray,
+) -> str:
     """A sentence if barring a class, whose precision is bounded, is enough; maybe empty.
 
-    `goals` are those of the criterion, `probability` is that of their rows.
+    `goals` are those of the criterion, `probability` is that of their rows. Of several precisions,
+    those that the closest rule misses by most are tried.
     """
     constraints = goals.constraints.constraints
-    for k, constraint in enumerate(constraints):
+    bounded = [k for k, goal in enumerate(constraints) if _class_of_precision(goal) is not None]
+    missed = _missed(search, decided)
+    for k in sorted(bounded, key=lambda k: -missed[k])[:MOST_BARRED]:
+        constraint = constraints[k]
         label = _class_of_precision(constraint)
-        if label is None:
-            continue
         barred = [*constraints[:k], *constraints[k + 1 :], positive_rate(of=label) <= 0]
         if _are_met(goals, criterion, probability, barred, criterion.levels[-1]):
             return (
