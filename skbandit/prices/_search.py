@@ -699,12 +699,12 @@ def constant_rules(family: Family) -> Iterable[np.ndarray]:
     return -np.eye(P)[P - D :][family.free[P - D :]]
 
 
-def every_table(family: Family, theta: np.ndarray) -> tuple[Family, np.ndarray]:
-    """All tables of costs as a family: each entry has a coefficient of its own, before theta."""
+def every_table(family: Family) -> Family:
+    """All tables of costs as a family: each entry has a coefficient, before those of the family."""
     F, D = family.tables.shape[1:]
     tables = np.concatenate([np.eye(F * D).reshape(-1, F, D), family.tables])
     free = np.concatenate([np.ones(F * D, dtype=bool), family.free])
-    return replace(family, tables=tables, free=free), np.r_[np.zeros(F * D), theta]
+    return replace(family, tables=tables, free=free)
 
 
 def merged(family: Family, outcomes: Outcomes) -> tuple[Family, Outcomes]:

@@ -185,14 +185,10 @@ def test_the_search_goes_on_while_it_gains(seed, least):
 def test_any_table_where_probabilities_of_classes_are_exchanged(seed):
     family, outcomes = random_problem(seed, 80)
     exchanged = replace(family, strata=family.strata[:, [1, 0, 2]])
-    none = np.zeros(len(family.tables))
+    families = {"right": family, "prices": exchanged, "tables": every_table(exchanged)}
     found = {
-        name: best_rule(rules, outcomes, [theta], 1.0)[0]
-        for name, (rules, theta) in {
-            "right": (family, none),
-            "prices": (exchanged, none),
-            "tables": every_table(exchanged, none),
-        }.items()
+        name: best_rule(rules, outcomes, [np.zeros(len(rules.tables))], 1.0)[0]
+        for name, rules in families.items()
     }
     assert found["right"].missed == 0 < found["prices"].missed
     assert found["tables"].missed == 0

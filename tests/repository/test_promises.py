@@ -38,6 +38,7 @@ from skbandit.evaluation import (
     GoalMonitor,
     off_policy_blocks,
     off_policy_value,
+    rate_report,
     rate_report_blocks,
     replay,
     replay_blocks,
@@ -47,7 +48,7 @@ from skbandit.evaluation import (
 )
 from skbandit.export import check, to_onnx
 from skbandit.logs import join_rewards
-from skbandit.rates import error_rate, positive_rate, recall
+from skbandit.rates import accuracy, each, error_rate, positive_rate, recall
 from skbandit.selection import RegressionSetSelector, assign, logged_costs
 from tests.constrained.paper.convex_problems import random_problem
 from tests.policies import Always
@@ -172,6 +173,11 @@ def _(folder):
 def _(folder):
     table = pd.DataFrame({"y": [0, 1], "p": [0, 1]})
     rate_report_blocks([table], recall(), y_true="y", y_pred="p")
+
+
+@example("skbandit.rate_report", UserWarning)
+def _(folder):
+    rate_report([0, 1], [0, 1], each(accuracy, by="g") >= 0.5, attributes={"g": ["a", None]})
 
 
 @example("skbandit.evaluation.GoalMonitor.update", ValueError)

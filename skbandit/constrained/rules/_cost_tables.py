@@ -544,9 +544,11 @@ class CostSearch:
         if point.missed > 0:  # the goals alone; then the objective, from where they are met
             met = self._nearest(point)
             if met.missed > 0 and family.tables[0].size <= MOST_ENTRIES:
-                every, theta = every_table(family, met.theta)
+                every = every_table(family)
+                starts = [met.theta, *self._spread_starts()]
+                starts = [np.r_[np.zeros(len(every.tables) - P), theta] for theta in starts]
                 alone = with_objective(outcomes, lambda sums: np.zeros(sums.shape[1]))
-                other, _ = best_rule(every, alone, [theta], 1.0)
+                other, _ = best_rule(every, alone, starts, 1.0)
                 if other.missed < met.missed:
                     family, met = every, other
             if met.missed < point.missed:
