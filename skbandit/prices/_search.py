@@ -27,7 +27,8 @@ Every line also reports its best point by goals, then objective.
 
 **All tables.** Where probabilities mislead, no prices may meet the goals, and other tables of costs
 do. `every_table` gives each entry a coefficient of its own: more rules than prices have, so more
-that suit these rows alone. They are for goals that are missed otherwise.
+that suit these rows alone. They are for goals that are missed otherwise, and not for ratios, which
+are best where a class is named for a few lucky rows.
 
 **What holds.** The result is never worse, on these rows, than any rule that was looked at: all
 starts, every constant decision, and each point of each line. It need not be the best of all rules.

@@ -543,7 +543,9 @@ class CostSearch:
         point, multipliers = best_rule(family, outcomes, self.starts(), cost)
         if point.missed > 0:  # the goals alone; then the objective, from where they are met
             met = self._nearest(point)
-            if met.missed > 0 and family.tables[0].size <= MOST_ENTRIES:
+            # of all tables, some meet a precision by naming a class for a few lucky rows
+            has_ratio = len(self.guards[1]) > 0
+            if met.missed > 0 and not has_ratio and family.tables[0].size <= MOST_ENTRIES:
                 every = every_table(family)
                 starts = [met.theta, *self._spread_starts()]
                 starts = [np.r_[np.zeros(len(every.tables) - P), theta] for theta in starts]
