@@ -355,8 +355,6 @@ class GoalMonitor:
         if not len(rows):
             return
         first = arrival is None
-        if first:
-            self._expire(float(rows["time"].max()))
         when = rows["time"].to_numpy(dtype=float) if arrival is None else arrival
         period = np.floor(when / self.period).astype(np.int64)
         of_decision = np.floor(rows["time"].to_numpy(dtype=float) / self.period).astype(np.int64)
