@@ -1,6 +1,12 @@
-"""Compiled loops, with and without a place to keep them, and interrupted."""
+"""Compiled loops: values, the key and the place of machine code, and interrupts."""
 
+import logging
+import os
 import signal
+import subprocess
+import sys
+from collections import namedtuple
+from types import FunctionType
 
 import numpy as np
 import pytest
@@ -21,9 +27,119 @@ def test_it_computes_what_python_does():
     assert _compiled.compiled(total)(values) == pytest.approx(total(values), abs=1e-10)
 
 
-def test_without_a_place_for_its_results_it_still_works(monkeypatch):
-    monkeypatch.setattr(_compiled, "FOLDER", None)
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder for machine code."""
+    monkeypatch.setattr(_compiled, "user_cache", lambda: tmp_path)
+    return tmp_path
+
+
+def files_in(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+FACTOR = 2.0
+
+
+@_compiled.called_exactly
+def scaled(value):
+    """Multiply by a constant of the module."""
+    return FACTOR * value
+
+
+def scaled_total(values):
+    """Add up values that another compiled function scales."""
+    out = 0.0
+    for value in values:
+        out += scaled(value)
+    return out
+
+
+def key_of(function, **replaced):
+    """Key of a copy of a function whose globals are replaced."""
+    copy = FunctionType(function.__code__, function.__globals__ | replaced)
+    return _compiled.compiled(copy).key
+
+
+def test_key_changes_with_a_constant_of_a_called_function():
+    callee = FunctionType(scaled.__wrapped__.__code__, globals() | {"FACTOR": 3.0})
+    other = key_of(scaled_total, scaled=_compiled.called_exactly(callee))
+    same = FunctionType(scaled.__wrapped__.__code__, globals() | {"FACTOR": 2.0})
+    assert key_of(scaled_total, scaled=_compiled.called_exactly(same)) == key_of(scaled_total)
+    assert other != key_of(scaled_total)
+
+
+def test_key_changes_with_the_options_and_not_with_the_docstring():
+    code = total.__code__
+    text = code.replace(co_consts=("Other words.", *code.co_consts[1:]), co_firstlineno=999)
+    assert _compiled.compiled(FunctionType(text, globals())).key == key_of(total)
+    assert _compiled.compiled_exactly(FunctionType(code, globals())).key != key_of(total)
+
+
+def test_key_changes_with_an_attribute_of_a_module_of_the_package(monkeypatch):
+    def seconds(value):
+        return value * _compiled.SLICE_SECONDS
+
+    before = _compiled.compiled(FunctionType(seconds.__code__, globals())).key
+    monkeypatch.setattr(_compiled, "SLICE_SECONDS", 7.0)
+    assert _compiled.compiled(FunctionType(seconds.__code__, globals())).key != before
+
+
+def test_code_of_a_named_tuple_is_kept_by_the_order_of_its_fields(folder):
+    def difference(pair):
+        return pair.high - pair.low
+
+    ordered, swapped = namedtuple("Pair", "low high"), namedtuple("Pair", "high low")
+    assert _compiled.compiled(difference)(ordered(1.0, 3.0)) == 2.0
+    assert _compiled.compiled(difference)(swapped(3.0, 1.0)) == 2.0
+    assert len(files_in(folder)) == 2
+
+
+def test_kept_code_is_loaded_by_a_second_copy_of_the_function(folder):
+    first, second = _compiled.compiled(total), _compiled.compiled(total)
+    first(np.ones(2))
+    assert second(np.ones(3)) == 3.0
+    assert sum(second._dispatcher.stats.cache_hits.values()) == 1
+    assert len(files_in(folder)) == 1
+
+
+@pytest.mark.parametrize("damage", [b"", bytes(range(256))])
+def test_damaged_code_is_compiled_anew(folder, damage):
+    _compiled.compiled(total)(np.ones(2))
+    (path,) = files_in(folder)
+    sound = path.stat().st_size
+    path.write_bytes(damage)
     assert _compiled.compiled(total)(np.ones(3)) == 3.0
+    assert path.stat().st_size == sound
+
+
+@pytest.mark.parametrize("place", [None, os.devnull])
+def test_without_a_place_for_machine_code_calls_work_and_log_once(monkeypatch, caplog, place):
+    monkeypatch.setattr(_compiled, "user_cache", lambda: place and _compiled.Path(place))
+    _compiled._log_not_kept.cache_clear()
+    with caplog.at_level(logging.WARNING, "skbandit"):
+        assert _compiled.compiled(total)(np.ones(3)) == 3.0
+        assert _compiled.compiled_exactly(total)(np.ones(3)) == 3.0
+    assert [record.name for record in caplog.records] == ["skbandit"]
+    assert "Set NUMBA_CACHE_DIR" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("variables", "folder"),
+    [
+        ({"NUMBA_CACHE_DIR": "/somewhere"}, "/somewhere"),
+        ({"XDG_CACHE_HOME": "/caches"}, "/caches"),
+        ({"XDG_CACHE_HOME": "relative", "HOME": "/home/ada"}, "/home/ada/.cache"),
+    ],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="folders of Linux")
+def test_the_folder_for_caches_follows_the_environment(variables, folder):
+    code = "from skbandit.utils._compiled import user_cache; print(user_cache())"
+    free = {"NUMBA_CACHE_DIR", "XDG_CACHE_HOME"}
+    environment = {name: value for name, value in os.environ.items() if name not in free}
+    command = [sys.executable, "-c", code]
+    output = subprocess.run(command, env=environment | variables, capture_output=True, check=True)
+    assert output.stdout.decode().strip() == folder
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -31,27 +147,9 @@ def test_what_is_not_finite_keeps_its_meaning(value):
     assert repr(_compiled.compiled(total)(np.array([1.0, value]))) == repr(float(value))
 
 
-def called(values):
-    """Add up; kept apart from `total`, as code is kept by function, not by how it is compiled."""
-    out = 0.0
-    for value in values:
-        out += value
-    return out
-
-
-def inlined(values):
-    """Add up; see `called`."""
-    out = 0.0
-    for value in values:
-        out += value
-    return out
-
-
-@pytest.mark.parametrize(
-    ("kind", "function"), [(_compiled.called_exactly, called), (_compiled.inlined_exactly, inlined)]
-)
-def test_what_compiled_code_calls_python_can_call_too(kind, function):
-    inner = kind(function)
+@pytest.mark.parametrize("kind", [_compiled.called_exactly, _compiled.inlined_exactly])
+def test_what_compiled_code_calls_python_can_call_too(kind):
+    inner = kind(total)
     outer = _compiled.compiled_exactly(lambda values: 2.0 * inner(values))
     assert outer(np.ones(3)) == 6.0
     assert inner(np.ones(3)) == 3.0
