@@ -22,7 +22,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from benchmarks._table import Column, print_table
 from skbandit.constrained import ConstrainedThreshold
-from skbandit.datasets import fetch_adult
+from skbandit.datasets import load_adult
 from skbandit.rates import Constraint, difference, false_positive_rate, positive_rate, recall
 
 SEEDS, N_TRAIN = (100, 101), 10_000
@@ -49,7 +49,7 @@ Answers = Callable[[pd.DataFrame, pd.DataFrame], np.ndarray]
 
 def split(seed: int, n_train: int) -> tuple[Split, Split]:
     """Rows to learn from, and new ones; the sex is no feature."""
-    X, y = fetch_adult(subset="all", return_X_y=True)
+    X, y = load_adult(subset="all", return_X_y=True)
     label, sex = (y == y.max()).to_numpy().astype(int), X[["sex"]].astype(str)
     features = X.drop(columns=["sex", "relationship", "fnlwgt"], errors="ignore")
     rows = train_test_split(

@@ -1,33 +1,13 @@
 """The Adult census data: the table of the UCI repository, and its binary encoding a9a."""
 
-import os
-from io import BytesIO
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_matrix, hstack, vstack
-from sklearn.datasets import load_svmlight_file
+from scipy.sparse import csr_matrix, hstack
 from sklearn.utils import Bunch
 
-from skbandit.datasets._files import INCLUDED, DataFile, load_bytes
-
-_UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/"
-_ADULT = {
-    part: DataFile("adult", name, _UCI + name, sha256)
-    for part, name, sha256 in (
-        ("train", "adult.data", "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d"),
-        ("test", "adult.test", "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"),
-    )
-}
-_LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
-_A9A = {
-    part: DataFile("adult", name, _LIBSVM + name, sha256)
-    for part, name, sha256 in (
-        ("train", "a9a", "f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906"),
-        ("test", "a9a.t", "7d8c09f1120d9ff231d85caba98956906033f3c4d53e2b15ab7ef83710de6a76"),
-    )
-}
+from skbandit.datasets._files import INCLUDED
 
 # The columns, by the publisher's names with underscores, so that `DataFrame.query` takes them: the
 # levels of a category in the publisher's order, or the upper ends of all but the last of the bins
@@ -140,78 +120,13 @@ def load_adult(
             >50K      0.306
     Name: proportion, dtype: float64
     """
-    return fetch_adult(subset=subset, return_X_y=return_X_y, as_frame=as_frame, **INCLUDED)
-
-
-def fetch_adult(
-    *,
-    subset: Subset = "train",
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
-    return_X_y: bool = False,
-    as_frame: bool = True,
-) -> Bunch | tuple[Any, Any]:
-    """Load the Adult census data (classification, 14 mixed features).
-
-    The files are read from a local folder or downloaded once, and checked by hash. The training
-    and test tables have the same dtypes: categorical columns have the levels of both files.
-
-    Parameters
-    ----------
-    subset : {"train", "test", "all"}, default="train"
-        The publisher's training rows (32,561), test rows (16,281), or the former followed by the
-        latter.
-    data_home : path-like, default=None
-        The folder to search and to download to; the files are in its subfolder ``adult``, as
-        published or compressed with gzip. If None, the folder named by the environment variable
-        ``SKBANDIT_DATA`` is searched, then ``skbandit`` inside scikit-learn's data home, which
-        also receives downloads.
-    download_if_missing : bool, default=True
-        Whether to download files that are not found; if False, a missing file is an ``OSError``.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)`` instead of a Bunch.
-    as_frame : bool, default=True
-        Whether data and target are pandas objects; if False, they are object arrays.
-
-    Returns
-    -------
-    Bunch or tuple
-        A Bunch with
-
-        - ``data``: DataFrame with 14 columns, 8 of them categorical; '?' is read as missing.
-        - ``target``: Series of ``"<=50K"`` and ``">50K"``, named ``income``.
-        - ``frame``: DataFrame of both (None unless `as_frame`).
-        - ``feature_names``, ``target_names``, ``DESCR``.
-
-        With `return_X_y`, the tuple ``(data, target)``.
-
-    See Also
-    --------
-    load_adult : The same, from files installed with the package.
-    load_a9a : The same people, encoded as 123 binary features.
-
-    Examples
-    --------
-    If the files are missing and downloads are off, the error names the cure:
-
-    >>> from skbandit.datasets import fetch_adult
-    >>> fetch_adult(data_home="no-such-folder", download_if_missing=False)
-    Traceback (most recent call last):
-        ...
-    OSError: adult.data was not found in no-such-folder/adult. Pass download_if_missing=True, or ...
-
-    With the files (not run here, as it needs the network):
-
-    >>> adult = fetch_adult()  # doctest: +SKIP
-    >>> adult.data["sex"].value_counts()  # doctest: +SKIP
-    """
-    parts = _list_parts(subset)
+    if subset not in ("train", "test", "all"):
+        raise ValueError(f"subset must be 'train', 'test' or 'all', got {subset!r}.")
+    parts = ["train", "test"] if subset == "all" else [subset]
     # Read both files: each alone lacks some levels of a categorical column.
-    tables = {
-        part: _parse_adult(load_bytes(file, data_home, download_if_missing))
-        for part, file in _ADULT.items()
-    }
-    table = pd.concat(tables)
+    folder = INCLUDED / "adult"
+    files = {"train": folder / "adult.data.gz", "test": folder / "adult.test.gz"}
+    table = pd.concat({part: _parse_adult(path) for part, path in files.items()})
     categories = [name for name, levels in _COLUMNS.items() if isinstance(levels, str)]
     frame = table.astype(dict.fromkeys(categories, "category")).loc[parts].reset_index(drop=True)
 
@@ -231,28 +146,22 @@ def fetch_adult(
     )
 
 
-def _list_parts(subset: str) -> list[str]:
-    """Names of the files that make up a subset."""
-    if subset not in ("train", "test", "all"):
-        raise ValueError(f"subset must be 'train', 'test' or 'all', got {subset!r}.")
-    return ["train", "test"] if subset == "all" else [subset]
-
-
-def _parse_adult(content: bytes) -> pd.DataFrame:
-    r"""Parse the published text.
+def _parse_adult(source: Any) -> pd.DataFrame:
+    r"""Parse the published text of a file.
 
     Examples
     --------
     The test file starts with a comment, and its labels end in a dot:
 
+    >>> from io import BytesIO
     >>> line = b"25, ?, 226802, 11th, 7, Divorced, ?, Husband, Black, Male, 0, 0, 40, ?, >50K."
-    >>> frame = _parse_adult(b"|1x3 Cross validator\n" + line + b"\n\n")
+    >>> frame = _parse_adult(BytesIO(b"|1x3 Cross validator\n" + line + b"\n\n"))
     >>> frame[["age", "workclass", "sex", "income"]]
        age workclass   sex income
     0   25       NaN  Male   >50K
     """
     frame = pd.read_csv(
-        BytesIO(content),
+        source,
         names=[*_COLUMNS, _TARGET],
         comment="|",
         skipinitialspace=True,
@@ -281,12 +190,18 @@ def load_a9a(
     Returns
     -------
     Bunch or tuple
-        As `fetch_a9a` returns it.
+        A Bunch with
+
+        - ``data``: csr_matrix of shape (n, 123), float64 zeros and ones, int32 sorted indices.
+        - ``target``: int array of -1 and 1.
+        - ``female``, ``male``: bool arrays, the columns 71 and 72 of ``data``.
+        - ``DESCR``.
+
+        With `return_X_y`, the tuple ``(data, target)``.
 
     See Also
     --------
     load_adult : The same people as a table of numbers and categories.
-    fetch_a9a : The published file.
 
     Examples
     --------
@@ -304,86 +219,10 @@ def load_a9a(
         else:
             code, size = np.searchsorted(levels, people[name]), len(levels) + 1
         blocks.append(csr_matrix(code[:, None] == np.arange(size), dtype=np.float64))
-    return _return_a9a(hstack(blocks, format="csr"), np.where(income == ">50K", 1, -1), return_X_y)
-
-
-def fetch_a9a(
-    *,
-    subset: Subset = "train",
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
-    return_X_y: bool = False,
-) -> Bunch | tuple[csr_matrix, np.ndarray]:
-    """Load a9a, LIBSVM's binary encoding of Adult (classification, 123 sparse features).
-
-    The same people as in `fetch_adult`, in the same order.
-
-    Parameters
-    ----------
-    subset : {"train", "test", "all"}, default="train"
-        The training rows (32,561), the test rows (16,281), or the former followed by the latter.
-    data_home : path-like, default=None
-        The folder to search and to download to; see `fetch_adult`.
-    download_if_missing : bool, default=True
-        Whether to download files that are not found; if False, a missing file is an ``OSError``.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)`` instead of a Bunch.
-
-    Returns
-    -------
-    Bunch or tuple
-        A Bunch with
-
-        - ``data``: csr_matrix of shape (n, 123), float64 zeros and ones, int32 sorted indices.
-        - ``target``: int array of -1 and 1.
-        - ``female``, ``male``: bool arrays, the columns 71 and 72 of ``data``.
-        - ``DESCR``.
-
-        With `return_X_y`, the tuple ``(data, target)``.
-
-    See Also
-    --------
-    load_a9a : The same, from data installed with the package.
-    load_adult : The same people as a table of numbers and categories.
-
-    Examples
-    --------
-    If the files are missing and downloads are off, the error names the cure:
-
-    >>> from skbandit.datasets import fetch_a9a
-    >>> fetch_a9a(data_home="no-such-folder", download_if_missing=False)
-    Traceback (most recent call last):
-        ...
-    OSError: a9a was not found in no-such-folder/adult. Pass download_if_missing=True, or ...
-    """
-    files = [_A9A[part] for part in _list_parts(subset)]
-    parts = [_parse_a9a(load_bytes(file, data_home, download_if_missing)) for file in files]
-    X, y = zip(*parts, strict=True)
-    return _return_a9a(vstack(X, format="csr"), np.concatenate(y), return_X_y)
-
-
-def _return_a9a(
-    data: csr_matrix, target: np.ndarray, return_X_y: bool
-) -> Bunch | tuple[csr_matrix, np.ndarray]:
-    """A Bunch or a tuple, with int32 indices: liblinear estimators reject int64."""
+    data, target = hstack(blocks, format="csr"), np.where(income == ">50K", 1, -1)
+    # liblinear estimators reject int64 indices
     data.indices, data.indptr = data.indices.astype(np.int32), data.indptr.astype(np.int32)
     if return_X_y:
         return data, target
     female, male = data[:, [_FEMALE, _MALE]].toarray().T > 0
     return Bunch(data=data, target=target, female=female, male=male, DESCR=_A9A_DESCR)
-
-
-def _parse_a9a(content: bytes) -> tuple[csr_matrix, np.ndarray]:
-    r"""Parse LIBSVM's text.
-
-    Examples
-    --------
-    >>> X, y = _parse_a9a(b"-1 3:1 73:1 123:0\n+1 72:1\n")
-    >>> X.shape, X.indices, y
-    ((2, 123), array([ 2, 72, 71]), array([-1,  1]))
-    """
-    X, y = load_svmlight_file(BytesIO(content), n_features=123, dtype=np.float64)
-    # The test file stores one zero explicitly, to declare the number of features.
-    X.eliminate_zeros()
-    X.sort_indices()
-    return X, y.astype(np.int64)

@@ -2,24 +2,18 @@
 
 import gzip
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import OneHotEncoder
 
-from skbandit.datasets import (
-    fetch_a9a,
-    fetch_adult,
-    fetch_open_bandit,
-    load_a9a,
-    load_adult,
-    load_open_bandit,
-    read_yahoo_r6,
-)
-from skbandit.datasets._files import INCLUDED, load_bytes
-from skbandit.datasets._public_logs import _LOGS
+from skbandit import datasets
+from skbandit.datasets import load_a9a, load_adult, load_open_bandit, read_yahoo_r6
+from skbandit.datasets._files import INCLUDED
 from skbandit.logs import read_log
 from tests.worlds import refuses
 
@@ -30,14 +24,15 @@ N_TRAIN, N_TEST = 32_561, 16_281
 SHARE_TRAIN = 0.2408
 
 
-@pytest.mark.parametrize("fetch", [load_adult, fetch_adult, fetch_a9a])
-def test_unknown_subset(fetch):
-    refuses("'train', 'test' or 'all', got 'validation'", fetch, subset="validation")
+@pytest.mark.parametrize("load", [load_adult, load_a9a])
+def test_loaders_refuse_an_unknown_subset(load):
+    refuses("'train', 'test' or 'all', got 'validation'", load, subset="validation")
 
 
-@pytest.mark.parametrize("fetch", [fetch_adult, fetch_a9a])
-def test_missing(fetch, tmp_path):
-    refuses("SKBANDIT_DATA", fetch, data_home=tmp_path, download_if_missing=False, error=OSError)
+@pytest.mark.parametrize("name", ["adult", "a9a", "open_bandit"])
+def test_a_name_that_left_names_its_loader(name):
+    with pytest.raises(ImportError, match=rf"fetch_{name} is gone: load_{name}\(\)"):
+        getattr(datasets, f"fetch_{name}")
 
 
 def test_adult_table(adult_frame):
@@ -96,49 +91,12 @@ def test_adult_encodes(adult_frame):
 
 
 @pytest.mark.realdata
-def test_a9a_matrix(a9a):
-    assert a9a.data.shape == (N_TRAIN, 123)
-    assert a9a.data.dtype == np.float64
-    assert a9a.data.indices.dtype == a9a.data.indptr.dtype == np.int32
-    assert a9a.data.has_sorted_indices
-    assert set(a9a.data.data) == {1.0}
-    assert set(a9a.target) == {-1, 1}
-    assert np.issubdtype(a9a.target.dtype, np.integer)
-
-
-@pytest.mark.realdata
-def test_a9a_subsets(real_data):
-    X_train, y_train = fetch_a9a(data_home=real_data, return_X_y=True)
-    X_test, y_test = fetch_a9a(subset="test", data_home=real_data, return_X_y=True)
-    both = fetch_a9a(subset="all", data_home=real_data)
-    assert X_test.shape == (N_TEST, 123)
-    assert (both.data[:N_TRAIN] != X_train).nnz == (both.data[N_TRAIN:] != X_test).nnz == 0
-    np.testing.assert_array_equal(both.target, np.concatenate([y_train, y_test]))
-    assert both.data.indices.dtype == np.int32
-
-
-@pytest.mark.realdata
-def test_a9a_is_adult_row_by_row(real_data):
-    a9a = fetch_a9a(subset="all", data_home=real_data)
-    adult = load_adult(subset="all")
-    np.testing.assert_array_equal(a9a.female, adult.data["sex"] == "Female")
-    np.testing.assert_array_equal(a9a.male, adult.data["sex"] == "Male")
-    np.testing.assert_array_equal(a9a.target == 1, adult.target == ">50K")
-
-
-@pytest.mark.realdata
-def test_adult_is_the_published(real_data):
-    fetched = fetch_adult(subset="all", data_home=real_data, download_if_missing=False)
-    pd.testing.assert_frame_equal(load_adult(subset="all").frame, fetched.frame)
-
-
-@pytest.mark.realdata
-@pytest.mark.parametrize("subset", ["train", "test", "all"])
-def test_a9a_is_encoded_as_published(real_data, subset):
+@pytest.mark.parametrize(("subset", "name"), [("train", "a9a.gz"), ("test", "a9a.t.gz")])
+def test_a9a_is_encoded_as_published(real_data, subset, name):
     X, y = load_a9a(subset=subset, return_X_y=True)
-    published = fetch_a9a(subset=subset, data_home=real_data, download_if_missing=False)
-    assert (X != published.data).nnz == 0
-    np.testing.assert_array_equal(y, published.target)
+    published, labels = load_svmlight_file(str(Path(real_data, "adult", name)), n_features=123)
+    assert (X != published).nnz == 0
+    np.testing.assert_array_equal(y, labels)
 
 
 @pytest.mark.thorough
@@ -183,25 +141,12 @@ def log(name):
 @pytest.fixture(scope="module")
 def lines(name):
     """The file's own lines, header left out, read without pandas."""
-    content = load_bytes(_LOGS[name], **INCLUDED)
+    content = gzip.decompress((INCLUDED / "open_bandit" / name / "men.csv.gz").read_bytes())
     return [line.split(",") for line in content.decode().splitlines()[1:]]
 
 
-def test_wrong_arguments():
-    refuses("'random' or 'bts', got 'uniform'", fetch_open_bandit, "uniform")
-    refuses(r"campaign must be 'men', .* got 'women'", fetch_open_bandit, campaign="women")
-
-
-def test_missing_open_bandit(tmp_path):
-    with pytest.raises(OSError, match="SKBANDIT_DATA"):
-        fetch_open_bandit(data_home=tmp_path, download_if_missing=False)
-
-
-def test_another_file_is_refused(tmp_path):
-    folder = tmp_path / "open_bandit" / "random"
-    folder.mkdir(parents=True)
-    (folder / "men.csv.gz").write_bytes(gzip.compress(b",timestamp,item_id\n"))
-    refuses("is not the published file", fetch_open_bandit, data_home=tmp_path, error=OSError)
+def test_load_open_bandit_refuses_an_unknown_log():
+    refuses("'random' or 'bts', got 'uniform'", load_open_bandit, "uniform")
 
 
 def test_decisions(name, log, lines):

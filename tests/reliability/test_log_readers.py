@@ -1,10 +1,8 @@
 """Damaged logs: an error that names the file and the line."""
 
 import gzip
-import hashlib
 import re
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skbandit import GLMUCBPolicy
-from skbandit.datasets import _public_logs, fetch_open_bandit, make_bandit_log, read_yahoo_r6
+from skbandit.datasets import make_bandit_log, read_yahoo_r6
 from skbandit.evaluation import replay
 from tests.reliability.blame import blame
 
@@ -148,69 +146,3 @@ def test_damaged_tables_are_refused_by_row(data):
     with pytest.raises(ValueError, match=f"{column}.* row {row}\\b") as caught:
         replay(GLMUCBPolicy(random_state=0), LOG.X, y, random_state=0)
     assert blame(caught.value) == ""
-
-
-# --- the Open Bandit sample ------------------------------------------------------------------
-
-
-@pytest.fixture
-def published(tmp_path, monkeypatch):
-    """A small data set in the published format, which is taken for the published one."""
-    n, rng = 30, np.random.default_rng(0)
-    table = pd.DataFrame(
-        {
-            "timestamp": pd.date_range("2019-11-24", periods=n, freq="s").astype(str),
-            "item_id": rng.integers(3, size=n),
-            "position": 1 + rng.integers(3, size=n),
-            "click": rng.integers(2, size=n),
-            "propensity_score": 1 / 3,
-            **{f"user_feature_{j}": rng.choice(["aaaaaaaa0", "bbbbbbbb1"], n) for j in range(4)},
-            **{f"user-item_affinity_{a}": 0.0 for a in range(3)},
-        }
-    )
-    items = pd.DataFrame({"item_id": range(3), "item_feature_0": 0.5})
-    contents = {"men.csv": table.to_csv().encode(), "item_context.csv": items.to_csv().encode()}
-    for name in ("_LOGS", "_ITEMS"):
-        own = {
-            kind: replace(file, sha256=hashlib.sha256(contents[file.name]).hexdigest())
-            for kind, file in getattr(_public_logs, name).items()
-        }
-        monkeypatch.setattr(_public_logs, name, own)
-        for file in own.values():
-            folder = tmp_path / file.folder
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{file.name}.gz").write_bytes(gzip.compress(contents[file.name], mtime=0))
-    return tmp_path
-
-
-def test_open_bandit_whole(published):
-    log = fetch_open_bandit(data_home=published, download_if_missing=False)
-    assert log.y.shape == (30, 5) and log.X.shape == (30, 8)
-
-
-@fuzz
-@given(data=st.data())
-def test_open_bandit_damaged(published, data):
-    """Every damage is noticed, by the archive or by the hash, and the file is named."""
-    path = published / "open_bandit" / "random" / "men.csv.gz"
-    good = path.read_bytes()
-    kind = data.draw(st.sampled_from(["cut", "byte", "content", "garbage"]))
-    bad = bytearray(good)
-    if kind == "cut":
-        bad = bad[: data.draw(st.integers(0, len(bad) - 1))]
-    elif kind == "byte":
-        bad[data.draw(st.integers(0, len(bad) - 1))] ^= data.draw(st.integers(1, 255))
-    elif kind == "content":
-        bad = bytearray(gzip.compress(gzip.decompress(good)[:-1]))
-    else:
-        bad = bytearray(data.draw(st.binary(max_size=100)))
-    try:
-        path.write_bytes(bytes(bad))
-        log = fetch_open_bandit(data_home=published, download_if_missing=False)
-        assert gzip.decompress(bytes(bad)) == gzip.decompress(good), "only the archive's own header"
-        assert len(log.y) == 30
-    except OSError as error:
-        assert str(path) in str(error)
-        assert blame(error) == ""
-    finally:
-        path.write_bytes(good)
