@@ -10,6 +10,8 @@ from time import process_time
 import pytest
 from threadpoolctl import threadpool_limits
 
+from tests.last_digit import LastDigitChecker
+
 if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the processors: one thread each
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
@@ -60,7 +62,7 @@ MAX_EXAMPLES = {"default": 20, "thorough": 100, "all": 200}
 
 
 def pytest_addoption(parser):
-    """Add --tier."""
+    """Add --tier, --limit-cpu and --strict-warnings."""
     parser.addoption(
         "--tier",
         choices=TIERS,
@@ -74,10 +76,18 @@ def pytest_addoption(parser):
         metavar="SECONDS",
         help="fail tests of the default tier that take more CPU time, compilation aside",
     )
+    parser.addoption(
+        "--strict-warnings",
+        action="store_true",
+        help="make errors of warnings, other packages' too; .ci/run does",
+    )
 
 
 def pytest_configure(config):
-    """Load the Hypothesis profile of the tier, and the stopwatch of --limit-cpu."""
+    """Load the Hypothesis profile of the tier, and what --limit-cpu and --strict-warnings ask."""
+    if config.getoption("strict_warnings"):
+        for line in ("error", *config.getini("filterwarnings")):  # later lines come first
+            config.addinivalue_line("filterwarnings", line)
     if config.getoption("limit_cpu") is not None:
         config.pluginmanager.register(Stopwatch(config.getoption("limit_cpu")))
     if find_spec("hypothesis") is None or config.getoption("hypothesis_profile", None):
@@ -186,7 +196,10 @@ def pytest_collection():
 
 def pytest_collection_modifyitems(config, items):
     """Deselect what belongs to another tier, unless tests are named by node id."""
+    checker = LastDigitChecker()
     for item in items:
+        if isinstance(item, pytest.DoctestItem):
+            item.runner._checker = checker  # which pytest has no hook for
         if "real_data" in getattr(item, "fixturenames", ()):
             item.add_marker("realdata")
             item.add_marker("thorough")

@@ -3,6 +3,7 @@
 Snippets are run by pytest itself: see ``--doctest-glob`` in pyproject.toml.
 """
 
+import doctest
 import importlib
 import pkgutil
 import re
@@ -12,6 +13,7 @@ from types import ModuleType
 import pytest
 
 import skbandit
+from tests.last_digit import LastDigitChecker
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -88,6 +90,32 @@ def test_snippets_end_before_their_fence(page):
     shown = [body for language, body in fences if language == "pycon"]
     assert all(body.endswith("\n\n") for body in shown)
     assert sum(body.count(">>> ") for body in shown) == PAGES[page].count(">>> ")
+
+
+@pytest.mark.parametrize(
+    ("want", "got", "passes"),
+    [
+        (".896", ".895", True),
+        (".897", ".895", False),
+        ("0.896", "0.8951", False),  # the last digit is the finer one's
+        ("round to 0.9", "round to 0.899", True),
+        ("3 rows", "4 rows", False),
+        ("[1. 0.25]", "[2. 0.25]", False),
+        ("[1. 0.25]", "[0.999 0.25 ]", True),
+        ("array([-0.00, 0.21])", "array([ 0.01, 0.20])", True),
+        ("1.2e-05", "1.3e-05", True),
+        ("1.2e-05", "1.2e-04", False),
+        ("version 0.1.0", "version 0.2.0", False),
+        ("fit 0.51 ... 0.62 of ...", "fit 0.52 and 0.70, 0.63 of all", True),
+        ("fit 0.51 ... 0.62 of ...", "fit 0.52 and 0.70, 0.64 of all", False),
+        ("... 0.62", "0.61 and 0.64, then 0.63", True),
+        ("... 0.62", "0.63 and then 0.64", False),
+        ("a <mean 0.19>", "a <mean 0.19> more", False),
+    ],
+)
+def test_the_last_printed_digit_may_differ_by_one(want, got, passes):
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert LastDigitChecker().check_output(f"{want}\n", f"{got}\n", flags) == passes
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.endswith(".md")])
