@@ -17,12 +17,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skbandit.logs import (
-    Codes,
     Log,
     column_names,
-    label_array,
     make_record,
-    read_pools,
     warn_if_equal,
 )
 from skbandit.utils._fitting import process_entropy, seed_for
@@ -271,18 +268,9 @@ class GuardedPolicy(BaseEstimator):
             the policy had learned. `skbandit.logs.join_rewards` turns it into a row of a log, the
             same after ``json.loads(json.dumps(record))``. Missing values are None.
         """
-        if not self._shows_slates and isinstance(arm, list | np.ndarray) and np.size(arm) != 1:
-            raise ValueError(
-                f"arm has {np.size(arm)} labels, {arm!r}: a record is of one choice, such as "
-                "select(X)[0]."
-            )
-        pool = None
-        if available is not None:
-            labels = self.arms_.tolist() if self.__sklearn_is_fitted__() else []
-            codes: Codes = {label: k for k, label in enumerate(labels)}
-            pools = read_pools(available, 1, codes)
-            pool = pools.labels(label_array(codes))[0]
-        return make_record(X_row, arm, propensity, pool, self._n_learned())
+        arms = self.arms_.tolist() if self.__sklearn_is_fitted__() else []
+        n, of_slate = self._n_learned(), self._shows_slates
+        return make_record(X_row, arm, propensity, available, arms, n, of_slate)
 
     def _n_learned(self) -> int:
         """Number of events learned."""

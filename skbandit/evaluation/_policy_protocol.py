@@ -105,20 +105,32 @@ def check_not_learned(policy: Any, X: Any, log: Log) -> bool:
     return learned
 
 
+def attributes_for(policy: Any, name: str, attributes: Any) -> dict[str, Any]:
+    """Return attributes as a keyword of a policy's method, which must take them; none for None."""
+    if attributes is None:
+        return {}
+    if not _takes(getattr(policy, name), "attributes"):
+        raise ValueError(f"{type(policy).__name__}.{name} takes no attributes: leave them out.")
+    return {"attributes": attributes}
+
+
+def _takes(method: Any, name: str) -> bool:
+    """Tell whether a method has a parameter, or takes any."""
+    parameters = signature(method).parameters
+    return name in parameters or any(
+        parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()
+    )
+
+
 def checked_choices(
     policy: Any, name: str, attributes: Any = None
 ) -> Callable[[Any, list[tuple[Any, ...]]], list[Any]]:
     """A choosing method of a policy, its result checked; `available` is passed if accepted."""
-    method, given = getattr(policy, name), {}
-    parameters = signature(method).parameters
-    takes_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
-    if attributes is not None:
-        if "attributes" not in parameters and not takes_any:
-            raise ValueError(f"{type(policy).__name__}.{name} takes no attributes: leave them out.")
-        given["attributes"] = attributes
+    method, given = getattr(policy, name), attributes_for(policy, name, attributes)
+    takes_available = _takes(method, "available")
 
     def choose(X: Any, available: list[tuple[Any, ...]]) -> list[Any]:
-        if "available" in parameters or takes_any:
+        if takes_available:
             given["available"] = available
         choices = method(X, **given)
         if getattr(choices, "ndim", 1) != 1 or len(choices) != len(available):

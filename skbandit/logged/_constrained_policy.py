@@ -37,6 +37,8 @@ from skbandit.logs import (
     align_rows,
     columns_of,
     holds_slates,
+    make_record,
+    mark_columns,
     read_mask,
     warn_without_pools,
 )
@@ -62,7 +64,7 @@ from skbandit.utils._fitted_rows import (
     fitted_rows,
     share_fitted,
 )
-from skbandit.utils._fitting import atomic_fit, plain_state, restored_state
+from skbandit.utils._fitting import atomic_fit, plain_state, restored_state, seed_for
 from skbandit.utils._folds import SEED, folds_of_rows
 from skbandit.utils._sklearn_compat import (
     HasMethods,
@@ -121,8 +123,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         Number of folds of out-of-fold predictions. None means 5.
     columns : dict, default=None
         Names of a log's columns that differ, as in ``{"action": "arm_id"}``.
+    exploration : float in [0, 1], default=0.0
+        Share of rows for which `select` chooses uniformly among the available actions, so that its
+        log tells what each leads to. `predict`, reports and constraints are without it.
     random_state : int, RandomState instance or None, default=None
-        Assigns rows to folds.
+        Assigns rows to folds, and draws what is explored.
 
     Attributes
     ----------
@@ -212,6 +217,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         "attributes": True,
     }
 
+    _arms: np.ndarray
     _correction: Correction | None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -227,6 +233,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "cv": [Interval(Integral, 2, None, closed="left"), None],
         "columns": [dict, None],
+        "exploration": [Interval(Real, 0, 1, closed="both")],
         "random_state": ["random_state"],
     }
 
@@ -241,6 +248,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         batch_size: int | None = None,
         cv: int | None = None,
         columns: dict[str, Any] | None = None,
+        exploration: float = 0.0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
@@ -251,6 +259,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         self.batch_size = batch_size
         self.cv = cv
         self.columns = columns
+        self.exploration = exploration
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -376,6 +385,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         models = self._fitted_models(tables, logged, log)
         seed = SEED if self.random_state is None else self.random_state
         fold = folds_of_rows(logged.X, np.zeros(len(weight)), self.cv or FOLDS, seed, codes[0])
+        self._draws = np.random.default_rng(seed_for("exploration", self.random_state))
+        self._n_rows = len(weight)
         held_out = {
             name: models.learner.held_out(logged.X, table, weight, fold, models.fitted[name])
             for name, table in tables.items()
@@ -717,18 +728,13 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         ndarray of shape (n_samples,), or (n_samples, n_select) if that is more than one
             Labels, the best first.
         """
-        check_is_fitted(self)
-        warn_without_pools(self, available)
-        rows, mask = self._read_new(X, available, attributes)
-        cost = self._priced(Contexts(X, rows, mask))
-        if self.n_select == 1:
-            return self._arms[cost.argmin(axis=1)]
-        return self._arms[np.argsort(cost, axis=1, kind="stable")[:, : self.n_select]]
+        best, _ = self._best(X, available, attributes)
+        return self._labels(best)
 
     def select(
         self, X: Any, *, available: Any = None, attributes: Any = None, return_proba: bool = False
     ) -> Any:
-        """Choose as `predict`: the policy does not explore.
+        """Choose as `predict`, but for the share `exploration` of uniform choices.
 
         Parameters
         ----------
@@ -739,14 +745,88 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         attributes : DataFrame or dict of arrays, default=None
             As in `predict`.
         return_proba : bool, default=False
-            Whether to return the probabilities of the choices, too: all are 1.
+            Whether to return the probabilities of the choices, too, those of `select_proba`.
 
         Returns
         -------
-        ndarray of shape (n_samples,), or a pair of them
+        ndarray of shape (n_samples,) or (n_samples, n_select), or a pair of them
         """
-        chosen = self.predict(X, available=available, attributes=attributes)
-        return (chosen, np.ones(len(chosen))) if return_proba else chosen
+        chosen, mask = self._best(X, available, attributes)
+        chance = self._chances(chosen, mask)
+        if self.exploration:
+            explored = np.where(mask, self._draws.random(mask.shape), 2.0).argsort(axis=1)
+            explores = self._draws.random((len(chosen), 1)) < self.exploration
+            chosen = np.where(explores, explored[:, : self.n_select], chosen)
+        if not return_proba:
+            return self._labels(chosen)
+        of_chosen = np.take_along_axis(chance, chosen, axis=1)
+        return self._labels(chosen), of_chosen[:, 0] if self.n_select == 1 else of_chosen
+
+    def select_proba(self, X: Any, *, available: Any = None, attributes: Any = None) -> np.ndarray:
+        """Return the probability that `select` chooses each action.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            As in `predict`.
+        attributes : DataFrame or dict of arrays, default=None
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_arms)
+            Columns as `arms_`; rows sum to `n_select`.
+        """
+        chance = self._chances(*self._best(X, available, attributes))
+        return mark_columns(chance, self.arms_)
+
+    def record(
+        self, X_row: Any, arm: Any, propensity: Any, *, available: Any = None
+    ) -> dict[str, Any]:
+        """Describe a choice by a dict for JSON, to which its reward is joined later.
+
+        Parameters
+        ----------
+        X_row : {array-like, sparse matrix, DataFrame} of shape (1, n_features), or a row of it
+            Context of the choice, which may hold text if transformers encode it.
+        arm : label, or array of labels
+            What `select` returned for the row.
+        propensity : float, array-like or None
+            Probability with which `select` returned it; None if it is not known.
+        available : array-like, default=None
+            Actions that were available, as in `select`, for one row.
+
+        Returns
+        -------
+        dict
+            As of `GLMUCBPolicy.record`, for `skbandit.logs.join_rewards`; version is the number of
+            rows that `fit` learned from.
+        """
+        check_is_fitted(self)
+        arms, n_select = self._arms.tolist(), self.n_select
+        return make_record(X_row, arm, propensity, available, arms, self._n_rows, n_select > 1)
+
+    def _best(self, X: Any, available: Any, attributes: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers (n, n_select) of the best actions of each row, and which it may get."""
+        check_is_fitted(self)
+        warn_without_pools(self, available)
+        rows, mask = self._read_new(X, available, attributes)
+        cost = self._priced(Contexts(X, rows, mask))
+        return np.argsort(cost, axis=1, kind="stable")[:, : self.n_select], mask
+
+    def _chances(self, best: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """Probabilities (n, D) of the actions to be among those chosen."""
+        chance = (self.exploration * self.n_select / mask.sum(axis=1))[:, None] * mask
+        np.put_along_axis(
+            chance, best, np.take_along_axis(chance, best, axis=1) + 1 - self.exploration, axis=1
+        )
+        return chance
+
+    def _labels(self, chosen: np.ndarray) -> np.ndarray:
+        """Labels of the numbers (n, n_select) of actions."""
+        return self._arms[chosen[:, 0] if self.n_select == 1 else chosen]
 
     def reprice(self, X: Any, *, attributes: Any = None, available: Any = None) -> Self:
         """Set new prices for new traffic, without outcomes and without a refit.

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
+from skbandit.logs._arms import Codes, label_array, read_pools
 from skbandit.logs._log import column_names, read_times
 from skbandit.utils._exact import exact_table
 from skbandit.utils._validation import (
@@ -39,9 +40,27 @@ REPEATS = ("first", "last", "sum", "error")
 
 
 def make_record(
-    context: Any, arm: Any, propensity: Any, available: Iterable[Any] | None, version: int
+    context: Any,
+    arm: Any,
+    propensity: Any,
+    available: Any,
+    arms: list[Any],
+    version: int,
+    of_slate: bool = False,
 ) -> dict[str, Any]:
-    """Describe a choice by values that JSON holds exactly; None is missing."""
+    """Describe a choice by values that JSON holds exactly; None is missing.
+
+    `available` is as passed, of one row; `arms` are those that the policy knows.
+    """
+    if not of_slate and isinstance(arm, list | np.ndarray) and np.size(arm) != 1:
+        raise ValueError(
+            f"arm has {np.size(arm)} labels, {arm!r}: a record is of one choice, such as "
+            "select(X)[0]."
+        )
+    if available is not None:
+        codes: Codes = {label: k for k, label in enumerate(arms)}
+        pools = read_pools(available, 1, codes)
+        available = pools.labels(label_array(codes))[0]
     label = _unwrapped(arm, "arm")
     labels = label if isinstance(label, list) else [label]
     chances = _unwrapped(propensity, "propensity")

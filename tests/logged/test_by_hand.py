@@ -1,13 +1,18 @@
 """Reports and fits of policies against values by hand: weights, actions, ratios, batches."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.dummy import DummyRegressor
+from sklearn.preprocessing import StandardScaler
 
-from skbandit.bandit import ConstrainedPolicy
+from skbandit.bandit import ConstrainedPolicy, make_policy_pipeline
+from skbandit.evaluation import off_policy_value
 from skbandit.logged import _policy_rule
+from skbandit.logs import join_rewards
 from skbandit.rates import cost, difference, outcome, positive_rate
 
 RNG = np.random.default_rng(11)
@@ -212,3 +217,85 @@ def test_what_is_searched_is_what_is_measured(n_select, monkeypatch):
         decided = order < n_select
         excess = (added * decided).sum(axis=(1, 2)) + constant
         np.testing.assert_allclose(excess, measure(decided).excess, atol=1e-12)
+
+
+SERVED = clone(POLICY).set_params(exploration=0.3).fit(X, COSTS)
+POOLS = np.column_stack([np.ones((N, 2), dtype=bool), np.arange(N) % 2 == 0])
+
+
+def test_select_proba_without_exploration_is_certain_of_predict():
+    chosen = COSTS.columns.get_indexer(POLICY.predict(X))
+    np.testing.assert_array_equal(POLICY.select_proba(X), np.eye(3)[chosen])
+
+
+def test_select_proba_gives_each_available_action_its_share_of_exploration():
+    best = COSTS.columns.get_indexer(SERVED.predict(X, available=POOLS))
+    share = 0.3 * POOLS / POOLS.sum(axis=1, keepdims=True)
+    expected = share + 0.7 * np.eye(3)[best]
+    np.testing.assert_allclose(SERVED.select_proba(X, available=POOLS), expected)
+
+
+def test_select_draws_with_the_probabilities_that_it_returns():
+    many = np.repeat(X[:2], 4000, axis=0)
+    chosen, chance = SERVED.select(many, return_proba=True)
+    codes = COSTS.columns.get_indexer(chosen)
+    expected = SERVED.select_proba(many)
+    np.testing.assert_allclose(chance, expected[np.arange(8000), codes])
+    counted = [
+        np.bincount(codes[rows], minlength=3) / 4000 for rows in np.split(np.arange(8000), 2)
+    ]
+    np.testing.assert_allclose(counted, expected[[0, -1]], atol=0.03)
+
+
+def test_select_of_single_rows_does_not_repeat_its_draws():
+    assert len({SERVED.select(X[:1])[0] for _ in range(60)}) == 3
+
+
+def test_select_never_takes_what_a_row_cannot_get():
+    policy = clone(POLICY).set_params(exploration=1.0).fit(X, COSTS)
+    chosen = COSTS.columns.get_indexer(policy.select(X, available=POOLS))
+    assert POOLS[np.arange(N), chosen].all()
+
+
+def test_select_of_two_actions_returns_the_chance_of_each_to_be_among_them():
+    policy = clone(POLICY).set_params(constraints=(), n_select=2, exploration=0.3).fit(X, COSTS)
+    chosen, chance = policy.select(X, return_proba=True)
+    assert all(first != second for first, second in chosen)
+    np.testing.assert_allclose(policy.select_proba(X).sum(axis=1), 2.0)
+    assert set(chance.round(9).ravel()) <= {0.2, 0.9}
+
+
+def test_records_of_choices_and_their_rewards_are_a_log_of_their_value():
+    records, rewards = [], {}
+    for row in range(60):
+        (arm,), (chance,) = SERVED.select(X[row : row + 1], return_proba=True)
+        record = json.loads(json.dumps(SERVED.record(X[row : row + 1], arm, chance)))
+        assert record["version"] == N
+        records.append(record)
+        rewards[record["id"]] = float(arm == "a")
+    contexts, log = join_rewards(records, rewards)
+    assert set(log["propensity"].round(9)) <= {0.1, 0.8}
+    estimate = off_policy_value(SERVED, contexts, log, method="ips")
+    assert estimate.mean_reward == pytest.approx(log["reward"].mean())
+
+
+def test_record_refuses_several_labels_and_arms_that_were_not_available():
+    with pytest.raises(ValueError, match="a record is of one choice"):
+        POLICY.record(X[:1], POLICY.predict(X[:2]), 1.0)
+    with pytest.raises(ValueError, match="arm 'a' is not among the available"):
+        POLICY.record(X[:1], "a", 1.0, available=["b", "c"])
+
+
+def test_a_pipeline_serves_the_policy_behind_it():
+    pipeline = make_policy_pipeline(StandardScaler(), clone(SERVED)).fit(X, COSTS)
+    assert pipeline.select(X[:3], return_proba=True)[1].shape == (3,)
+    np.testing.assert_allclose(pipeline.select_proba(X[:3]).sum(axis=1), 1.0)
+    assert pipeline.record(X[:1], "a", 0.8)["context"] == pytest.approx(X[0])
+
+
+def test_the_value_of_an_exploring_policy_is_by_its_probabilities():
+    rows = np.arange(N)
+    log = pd.DataFrame({"action": np.array(list("abc"))[rows % 3], "reward": X[:, 0]})
+    estimate = off_policy_value(SERVED, X, log.assign(propensity=1 / 3), method="ips")
+    expected = (3 * SERVED.select_proba(X)[rows, rows % 3] * X[:, 0]).mean()
+    assert estimate.mean_reward == pytest.approx(expected)

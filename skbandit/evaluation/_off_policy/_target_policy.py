@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 
 from skbandit.evaluation._off_policy._sums import WeightedEvents
 from skbandit.evaluation._policy_protocol import (
+    attributes_for,
     check_not_learned,
     check_rule,
     checked_choices,
@@ -360,8 +361,10 @@ def _probabilities_of_policy(
     sets, set_of_event = log.available_sets()
     available = [sets[k] for k in set_of_event.tolist()]
     policy = copy.deepcopy(policy)  # random draws change its state
-    if rule == "select" and hasattr(policy, "select_proba") and attributes is None:
-        probabilities = np.asarray(policy.select_proba(X, available=available), dtype=np.float64)
+    if rule == "select" and hasattr(policy, "select_proba"):
+        given = attributes_for(policy, "select_proba", attributes)
+        chances = policy.select_proba(X, available=available, **given)
+        probabilities = np.asarray(chances, dtype=np.float64)
         arms = plain_labels(policy.arms_)
         if probabilities.shape != (len(log), len(arms)):
             raise ValueError(
