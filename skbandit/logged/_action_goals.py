@@ -19,7 +19,7 @@ from skbandit.measure import (
     check_classes,
     expand,
 )
-from skbandit.prices._actions import ActionProblem, Sum, Use, Uses
+from skbandit.prices._problem import Problem, Sum, Use
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._kinds import KINDS, OUTCOME, SPENT, AnyOf, Atom, Member
 from skbandit.utils._validation import warn
@@ -248,7 +248,7 @@ class ActionGoals:
         costs: np.ndarray | None,
         allowed: np.ndarray,
         n_select: int,
-    ) -> ActionProblem:
+    ) -> Problem:
         """The dual's problem on rows; `costs` (N, D) take the place of an objective."""
         shape = len(rows), len(self.arms)
         base = np.zeros(shape) if costs is None else costs.copy()
@@ -260,12 +260,13 @@ class ActionGoals:
         given = rows.rows.weight if isinstance(rows, EstimatedRows) else rows.weight
         weight = given / given.sum()
         bound, exact = self.bound + self.room, self.room > 0
-        return ActionProblem(base, weight, Uses(sums, base.shape), bound, n_select, exact)
+        return Problem.of_uses(base, weight, sums, bound, n_select, exact)
 
-    def warn_of_units(self, problem: ActionProblem) -> None:
+    def warn_of_units(self, problem: Problem) -> None:
         """Warn of bounds that are far beyond anything decisions can use."""
-        for goal, uses, bound in zip(self.constraints, problem.goals, self.bound, strict=True):
-            most = float(np.abs(problem.mean_uses(uses)).max(initial=0.0)) * problem.n_select
+        for k, (goal, bound) in enumerate(zip(self.constraints, self.bound, strict=True)):
+            means = problem.weight @ np.abs(problem.table(k))
+            most = float(means.max(initial=0.0)) * problem.n_select
             if bound > MANY_TIMES * most > 0:
                 warn(
                     f"{goal.label}: the bound is {bound / most:.3g} times what the costliest "

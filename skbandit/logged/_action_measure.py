@@ -14,9 +14,9 @@ from skbandit.exceptions import EmptyRateError
 from skbandit.logged._action_goals import ROUNDING, ActionGoals, amounts_by_arm, as_declared
 from skbandit.logged._action_tables import LoggedOutcomes
 from skbandit.measure import parts_of_goals, satisfied
-from skbandit.prices._actions import ActionProblem, Use
 from skbandit.prices._calibrate import representative
-from skbandit.prices._dual import SMOOTHING, Prices, at_ceiling, best_prices
+from skbandit.prices._dual import SMOOTHING, at_ceiling, best_prices
+from skbandit.prices._problem import Prices, Problem, Use
 from skbandit.rates import Rate
 from skbandit.rates._kinds import OUTCOME, Atom
 from skbandit.utils._skewed_means import Amounts, skewed_quantile, third_cumulant
@@ -103,7 +103,7 @@ class ActionMeasure:
     Attributes
     ----------
     goals : ActionGoals
-    problem : ActionProblem
+    problem : Problem
     logged : ndarray of int
         The rows that are logged events; outcomes are measured on these, all else by weight.
     weight : ndarray of shape (N,)
@@ -123,7 +123,7 @@ class ActionMeasure:
     """
 
     goals: ActionGoals
-    problem: ActionProblem
+    problem: Problem
     logged: np.ndarray
     weight: np.ndarray
     outcomes: dict[str, np.ndarray]
@@ -151,7 +151,7 @@ class ActionMeasure:
             np.where(of_outcomes, logged.skewness, 0.0),
         )
 
-    def tightened(self, problem: ActionProblem) -> ActionProblem:
+    def tightened(self, problem: Problem) -> Problem:
         """A problem by predictions, with bounds that their correction leaves."""
         if self.correction is None:
             return problem
@@ -171,7 +171,7 @@ class ActionMeasure:
         correction = self.correction or Correction(none, np.zeros(m), np.zeros(m), np.zeros(m))
         skewness, heavy = np.zeros(m), [list[tuple[float, Amounts]]() for _ in range(m)]
         n_known = int((problem.weight > 0).sum())
-        for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.goals, strict=True)):
+        for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.uses, strict=True)):
             influence, extra, rare = np.zeros(len(decided)), 0.0, 0.0
             sizes, scale = np.zeros(len(decided)), 0.0
             folds = np.zeros(0 if self.fold is None else int(self.fold.max()) + 1)
@@ -247,7 +247,7 @@ class ActionMeasure:
         place = np.full(len(problem.base), -1)
         place[self.logged] = np.arange(len(self.logged))
         is_logged = place[kept] >= 0
-        for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.goals, strict=True)):
+        for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.uses, strict=True)):
             for n, ((c, atom), (_, use)) in enumerate(zip(terms, uses, strict=True)):
                 use = use.rows(kept)
                 if atom.kind == OUTCOME:
@@ -351,9 +351,9 @@ class MeasuredCosts:
         As declared; None is the mean cost.
     costs : ndarray of shape (n, D)
         As measured, lower is better: doubly robust, or given.
-    final : ActionProblem
+    final : Problem
         The problem of these rows by the final models.
-    out_of_fold : ActionProblem or None
+    out_of_fold : Problem or None
         The same by out-of-fold models.
     group : ndarray of int, shape (n,), or None
         Groups of dependent rows.
@@ -361,8 +361,8 @@ class MeasuredCosts:
 
     objective: Rate | None
     costs: np.ndarray
-    final: ActionProblem
-    out_of_fold: ActionProblem | None
+    final: Problem
+    out_of_fold: Problem | None
     group: np.ndarray | None = None
 
     def row(self, prices: Prices, moved: np.ndarray) -> dict[str, Any]:

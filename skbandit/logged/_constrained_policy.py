@@ -53,10 +53,10 @@ from skbandit.measure import (
     satisfied,
     warn_of_groups,
 )
-from skbandit.prices._actions import ActionProblem, stacked
 from skbandit.prices._calibrate import representative
-from skbandit.prices._dual import Prices, ShadowPrices, dropped_prices
+from skbandit.prices._dual import ShadowPrices, dropped_prices
 from skbandit.prices._levels import level_of
+from skbandit.prices._problem import Prices, Problem, stacked
 from skbandit.rates import Constraint, Rate, outcome
 from skbandit.utils._fitted_rows import (
     SHARE_TOLD,
@@ -535,12 +535,12 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         contexts: Contexts,
         predicted: dict[str, np.ndarray],
         estimated: EstimatedRows | None = None,
-    ) -> ActionProblem:
+    ) -> Problem:
         """The problem in contexts, by what is predicted; see `PolicyModels`."""
         return self._models.problem(self._goals, contexts, predicted, self.n_select, estimated)
 
     def _conclude_without_groups(
-        self, expected: ActionProblem, final: ActionProblem, measure: ActionMeasure
+        self, expected: Problem, final: Problem, measure: ActionMeasure
     ) -> None:
         """Choose multipliers for rows whose groups are not known.
 
@@ -588,7 +588,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
     def _conclude(
         self,
-        problem: ActionProblem,
+        problem: Problem,
         measure: ActionMeasure,
         measured: MeasuredCosts,
         held_out: dict[str, np.ndarray] | None = None,

@@ -13,7 +13,7 @@ from skbandit.logged._action_tables import COST
 from skbandit.logged._ties import noise_of_rows, spread_of_noise
 from skbandit.logged._unknown_groups import EstimatedRows
 from skbandit.measure import Rows
-from skbandit.prices._actions import ActionProblem
+from skbandit.prices._problem import Problem
 
 
 @dataclass(frozen=True)
@@ -59,16 +59,16 @@ class PolicyModels:
             for name, models in self.fitted.items()
         }
 
-    def with_ties_of(self, problem: ActionProblem) -> PolicyModels:
+    def with_ties_of(self, problem: Problem) -> PolicyModels:
         """The same with the noise that a problem without noise needs."""
         return replace(self, spread=spread_of_noise(problem.base[:, self.learner.with_events]))
 
-    def with_noise(self, problem: ActionProblem, X: Any) -> ActionProblem:
+    def with_noise(self, problem: Problem, X: Any) -> Problem:
         """A problem in contexts X whose ties are broken."""
         base = problem.base
         if self.spread:
             base = base + noise_of_rows(X, base.shape[1], self.spread)
-        return problem.with_objective(base, np.zeros(1))
+        return replace(problem, base=base)
 
     def problem(
         self,
@@ -77,7 +77,7 @@ class PolicyModels:
         predicted: dict[str, np.ndarray],
         n_select: int,
         estimated: EstimatedRows | None = None,
-    ) -> ActionProblem:
+    ) -> Problem:
         """The dual's problem in contexts, by what is predicted of outcomes or costs there.
 
         `estimated` are the same rows where their groups are not known.

@@ -14,7 +14,7 @@ from skbandit.logged._action_tables import LoggedOutcomes, doubly_robust_of_all,
 from skbandit.logged._policy_models import Contexts
 from skbandit.logs import align_rows
 from skbandit.measure import flatten_constraints, verdicts
-from skbandit.prices._dual import Prices
+from skbandit.prices._problem import Prices
 from skbandit.utils._fitted_rows import events_of_log, share_fitted, warn_of_fitted_rows
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._trials import of_several_rows, read_groups

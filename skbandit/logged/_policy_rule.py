@@ -11,10 +11,10 @@ import pandas as pd
 from skbandit.logged._action_goals import ActionGoals, as_declared
 from skbandit.logged._action_measure import ActionMeasure
 from skbandit.prices._action_search import searched
-from skbandit.prices._actions import ActionProblem
 from skbandit.prices._calibrate import TOLERANCE, PricedRule, at_best_level
-from skbandit.prices._dual import Prices, conflicting, enough_to_relax
+from skbandit.prices._dual import conflicting, enough_to_relax
 from skbandit.prices._levels import costly_level, level_of, levels_to_try, weak_level
+from skbandit.prices._problem import Prices, Problem
 from skbandit.prices._promised import promised, without_margins
 from skbandit.utils._validation import warn
 
@@ -23,7 +23,7 @@ MANY_TIES = 0.05
 
 
 def rule_at_level(
-    problem: ActionProblem, measure: ActionMeasure, level: float | None
+    problem: Problem, measure: ActionMeasure, level: float | None
 ) -> tuple[PricedRule, float]:
     """The rule at a level, or at the best of several, and the normal quantile of that."""
     rule_at = partial(_rule_at, problem, measure)
@@ -31,7 +31,7 @@ def rule_at_level(
 
 
 def _rule_at(
-    problem: ActionProblem, measure: ActionMeasure, z: float, start: Prices | None
+    problem: Problem, measure: ActionMeasure, z: float, start: Prices | None
 ) -> PricedRule:
     """The rule at a normal quantile."""
     if z > 0 and measure.endless:
@@ -46,7 +46,7 @@ def _rule_at(
 
 
 def warn_of_rule(
-    problem: ActionProblem,
+    problem: Problem,
     measure: ActionMeasure,
     rule: PricedRule,
     spread: float,
@@ -57,7 +57,7 @@ def warn_of_rule(
 
     Parameters
     ----------
-    problem : ActionProblem
+    problem : Problem
     measure : ActionMeasure
     rule : PricedRule
     spread : float
@@ -100,7 +100,7 @@ def warn_of_rule(
 
 
 def why_infeasible(
-    problem: ActionProblem, report: pd.DataFrame, goals: ActionGoals, level: float | None
+    problem: Problem, report: pd.DataFrame, goals: ActionGoals, level: float | None
 ) -> str:
     """Which constraints conflict and what is attainable of each, or which are missed.
 

@@ -9,11 +9,6 @@ Tests take names from here, so that files may change behind the door.
 """
 
 from skbandit.prices._action_search import searched as searched
-from skbandit.prices._actions import ActionProblem as ActionProblem
-from skbandit.prices._actions import Use as Use
-from skbandit.prices._actions import Uses as Uses
-from skbandit.prices._dual import DecisionProblem as DecisionProblem
-from skbandit.prices._dual import Prices as Prices
 from skbandit.prices._dual import attainable as attainable
 from skbandit.prices._dual import best_prices as best_prices
 from skbandit.prices._dual import conflicting as conflicting
@@ -24,6 +19,9 @@ from skbandit.prices._levels import VIOLATION_COST as VIOLATION_COST
 from skbandit.prices._levels import best_quantile as best_quantile
 from skbandit.prices._levels import level_of as level_of
 from skbandit.prices._levels import quantile_of as quantile_of
+from skbandit.prices._problem import Prices as Prices
+from skbandit.prices._problem import Problem as Problem
+from skbandit.prices._problem import Use as Use
 from skbandit.prices._promised import LESS as LESS
 from skbandit.prices._promised import promised as promised
 from skbandit.prices._search import Family as Family

@@ -8,36 +8,30 @@ for bounds as they are and moved by what predictions miss of the measured sums, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from scipy.sparse import eye_array
 
-from skbandit.prices._actions import ActionProblem
 from skbandit.prices._calibrate import (
     TOLERANCE,
     Measured,
     PricedRule,
-    move_apart,
-    representative,
+    expected_rules,
+    priced_rule,
 )
 from skbandit.prices._dual import (
     HIGHEST_MULTIPLIER,
-    SMOOTHING,
-    Prices,
-    at_ceiling,
-    best_prices,
     net_prices,
     opposed_goals,
-    without_prices,
 )
+from skbandit.prices._problem import Prices, Problem, without_prices
 from skbandit.prices._search import Family, Outcomes, best_rule
 
-MOVED_ROUNDS, PUSHES = 6, 8
-"""Rounds in which bounds are moved by what predictions miss, and rounds more that move those still
-missed."""
+PUSHES = 8
+"""Rounds more that tighten bounds still missed."""
 
 SEARCHED_COSTS, SEARCHED_ROWS = 100_000, 2000
 """Costs of rows that stand for all while coefficients are searched, or rows if these are more."""
@@ -63,7 +57,7 @@ class MeasuredSums(Protocol):
         """What decisions of some rows, for all, add to each excess, (m, n, D), and constants."""
 
 
-def searched(problem: ActionProblem, measure: MeasuredSums) -> PricedRule:
+def searched(problem: Problem, measure: MeasuredSums) -> PricedRule:
     """The rule with the best objective found among those that meet the goals as measured.
 
     Of many rows, some stand for all while coefficients are searched. What they miss of all rows is
@@ -71,7 +65,7 @@ def searched(problem: ActionProblem, measure: MeasuredSums) -> PricedRule:
 
     Parameters
     ----------
-    problem : ActionProblem
+    problem : Problem
     measure : MeasuredSums
 
     Returns
@@ -79,8 +73,9 @@ def searched(problem: ActionProblem, measure: MeasuredSums) -> PricedRule:
     PricedRule
         Feasible, or the one that misses by least.
     """
-    rules = _expected(problem, measure)
-    rules.append(_rule_of(problem, measure, without_prices(problem))[0])
+    rules, _ = expected_rules(problem, measure, PUSHES)
+    free = without_prices(problem)
+    rules.append(priced_rule(problem, measure, free, problem.decide(free))[0])
     best = rules[0]
     for rule in rules:
         best = rule if rule.better_than(best) else best
@@ -101,14 +96,12 @@ def searched(problem: ActionProblem, measure: MeasuredSums) -> PricedRule:
     point, _ = best_rule(family, outcomes, _starts(few, family, rules), few.unit)
     prices = Prices(np.ones(1), point.theta[1:] / max(point.theta[0], 1.0 / HIGHEST_MULTIPLIER))
     for of_goals in (prices, net_prices(prices, opposed_goals(few))):
-        rule, _ = _rule_of(problem, measure, of_goals)
+        rule, _ = priced_rule(problem, measure, of_goals, problem.decide(of_goals))
         best = rule if rule.better_than(best) else best
     return best
 
 
-def _starts(
-    problem: ActionProblem, family: Family, rules: Sequence[PricedRule]
-) -> list[np.ndarray]:
+def _starts(problem: Problem, family: Family, rules: Sequence[PricedRule]) -> list[np.ndarray]:
     """Prices of the first and last of some rules, of all goals alike, at random, of goals alone."""
     size = np.array([np.ptp(table, axis=1) @ problem.weight for table in family.tables])
     unit = np.divide(size[0], size[1:], out=np.zeros(len(size) - 1), where=size[1:] > 0)
@@ -120,37 +113,10 @@ def _starts(
     return [*(np.append(1.0, x) for x in prices), np.append(0.0, unit)]
 
 
-def _expected(
-    problem: ActionProblem, measure: Callable[[np.ndarray], Measured]
-) -> list[PricedRule]:
-    """Rules of the dual, for bounds moved by what predictions miss of the measured sums."""
-    few = representative(problem)
-    pairs, of_a_row = opposed_goals(few), np.minimum(problem.reach, 1.0) / len(problem.base)
-    moved = np.zeros(len(problem.bound))
-    prices, rules = without_prices(problem), list[PricedRule]()
-    smoothing: tuple[float, ...] = SMOOTHING
-    for count in range(MOVED_ROUNDS + PUSHES):
-        prices = net_prices(best_prices(few.tightened(moved), prices, smoothing)[0], pairs)
-        (rule, measured), smoothing = _rule_of(problem, measure, prices), SMOOTHING[-1:]
-        rules.append(rule)
-        if not prices.goals.any() or (rule.feasible and count >= MOVED_ROUNDS):
-            break
-        excess = np.nan_to_num(measured.excess)
-        if count < MOVED_ROUNDS:
-            moved = move_apart(excess - few.excess(few.decide(prices)), problem.bound, pairs)
-        else:
-            moved = move_apart(
-                moved + np.where(excess > 0, excess + of_a_row, 0.0), problem.bound, pairs
-            )
-        if at_ceiling(problem, prices):  # nothing met these bounds, and something may meet the next
-            prices, smoothing = without_prices(problem), SMOOTHING
-    return rules
-
-
-def _family(problem: ActionProblem) -> Family:
+def _family(problem: Problem) -> Family:
     """Rules by multipliers of what each row's decisions use."""
     N, _ = problem.base.shape
-    tables = np.stack([problem.base, *(problem.goals.table(goal) for goal in problem.goals)])
+    tables = np.stack([problem.base, *(problem.table(k) for k in range(len(problem.bound)))])
     tables[0] = problem.decision_costs(without_prices(problem))
     allowed = np.isfinite(tables[0])
     # what a row may not get costs more than all else, at all prices
@@ -161,7 +127,7 @@ def _family(problem: ActionProblem) -> Family:
     return Family(eye_array(N, format="csr"), tables, none_free, problem.n_select)
 
 
-def _outcomes(problem: ActionProblem, added: np.ndarray, constant: np.ndarray) -> Outcomes:
+def _outcomes(problem: Problem, added: np.ndarray, constant: np.ndarray) -> Outcomes:
     """What decisions add to the objective and to the excesses, each row of its own kind."""
     base = np.where(np.isfinite(problem.base), problem.base, 0.0) * problem.weight[:, None]
 
@@ -171,16 +137,3 @@ def _outcomes(problem: ActionProblem, added: np.ndarray, constant: np.ndarray) -
     table = np.concatenate([base[None], np.where(np.isfinite(problem.base), added, 0.0)])
     every = np.arange(len(base))
     return Outcomes(every, table, np.ones(len(base)), np.append(0.0, constant), judge)
-
-
-def _rule_of(
-    problem: ActionProblem, measure: Callable[[np.ndarray], Measured], prices: Prices
-) -> tuple[PricedRule, Measured]:
-    """The rule of some prices, whose bounds are moved by what predictions miss, and its sums."""
-    decided = problem.decide(prices)
-    measured = measure(decided)
-    missed = np.where(np.isnan(measured.excess), np.inf, measured.excess)
-    moved = np.nan_to_num(measured.excess - problem.excess(decided))
-    slack = -float(missed.max(initial=-np.inf))
-    costs = problem.costs(prices)
-    return PricedRule(prices, moved, costs, decided, measured.objective, slack), measured

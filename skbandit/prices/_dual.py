@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.sparse import csr_array
+
+from skbandit.prices._problem import Prices, Problem, without_prices
 
 SMOOTHING = (0.1, 0.01, 0.001)
 """Smoothing of min in (1), in units of the objective's largest cost of a row; each starts from the
@@ -52,222 +52,6 @@ PART = 0.02
 
 RATIO_BISECTIONS = 12
 """Bisections of what is attainable of a ratio."""
-
-
-@dataclass(frozen=True)
-class Prices:
-    """Multipliers: mu of the objectives, of sum 1, and lambda of the goals."""
-
-    objectives: np.ndarray
-    goals: np.ndarray
-
-
-class Problem(Protocol):
-    """What (1) is of: costs of the decisions of N rows, and sums over the rows."""
-
-    @property
-    def weight(self) -> np.ndarray:
-        """Nonnegative, of sum 1, shape (N,)."""
-
-    @property
-    def constant(self) -> np.ndarray:
-        """Constants of the G objectives."""
-
-    @property
-    def bound(self) -> np.ndarray:
-        """Bounds of the m goals."""
-
-    @property
-    def n_select(self) -> int:
-        """Number of decisions per row."""
-
-    @property
-    def unit(self) -> float:
-        """A large cost of a row in the objective; 0 if there is none."""
-
-    @property
-    def reach(self) -> np.ndarray:
-        """A large cost of a row in each goal, shape (m,)."""
-
-    @property
-    def is_ratio(self) -> np.ndarray:
-        """Whether the value of each goal is a ratio, shape (m,)."""
-
-    @property
-    def range_of_largest(self) -> np.ndarray:
-        """Ends of the range of the largest objective, shape (2,)."""
-
-    def row_costs(self, prices: Prices) -> np.ndarray:
-        """Cost of each decision per unit of weight of each row, shape (N, D)."""
-
-    def sums(self, share: np.ndarray) -> np.ndarray:
-        """The G objectives and the m goals, without constants, at shares of decisions (N, D)."""
-
-    def decide(self, prices: Prices) -> np.ndarray:
-        """The decisions of least cost for each row."""
-
-    def costs(self, prices: Prices) -> np.ndarray:
-        """What decides for new rows."""
-
-    def excess(self, decided: np.ndarray) -> np.ndarray:
-        """Expected excess of each goal's value over its bound, nan where it is undefined."""
-
-    def tightened(self, by: np.ndarray) -> Self:
-        """The bounds moved inwards, in units of the goals' values."""
-
-    def rows(self, kept: np.ndarray) -> Self:
-        """Some of the rows stand for all."""
-
-    def with_objective(self, tables: np.ndarray, constant: np.ndarray) -> Self:
-        """The same goals with another objective."""
-
-    def with_goals(self, kept: np.ndarray) -> Self:
-        """Some of the goals."""
-
-    def free(self) -> Self:
-        """The same goals without an objective."""
-
-    def minimizing(self, k: int) -> Self:
-        """Goal k as the objective, without its bound, under the others."""
-
-
-P = TypeVar("P", bound=Problem)
-
-
-@dataclass(frozen=True)
-class DecisionProblem:
-    """Objectives and goals of decisions on N rows, as tables by stratum and decision.
-
-    Attributes
-    ----------
-    strata : ndarray or csr_array of shape (N, F)
-        phi: probability that a row is of each stratum.
-    weight : ndarray of shape (N,)
-        Nonnegative, of sum 1.
-    objective : ndarray of shape (G, F, D)
-        T_0 of each expression, of which the largest counts.
-    constant : ndarray of shape (G,)
-        Added to these.
-    goals : ndarray of shape (m, F, D)
-        T_k.
-    bound : ndarray of shape (m,)
-        b.
-    divisors : ndarray of shape (m, F, D), optional
-        Tables of what each goal's value is a ratio to; None is for sums.
-    divisor_constant : ndarray of shape (m,), optional
-        Added to these; 1 without divisors.
-    """
-
-    strata: np.ndarray | csr_array
-    weight: np.ndarray
-    objective: np.ndarray
-    constant: np.ndarray
-    goals: np.ndarray
-    bound: np.ndarray
-    divisors: np.ndarray | None = None
-    divisor_constant: np.ndarray | None = None
-
-    n_select: ClassVar[int] = 1
-
-    @property
-    def reach(self) -> np.ndarray:
-        """The largest cost of a row in each goal, shape (m,)."""
-        return _largest(self.goals)
-
-    @property
-    def unit(self) -> float:
-        """The largest cost of a row in the objective."""
-        return float(_largest(self.objective).max())
-
-    def costs(self, prices: Prices) -> np.ndarray:
-        """L of (1), shape (F, D)."""
-        objective = np.tensordot(prices.objectives, self.objective, 1)
-        return objective + np.tensordot(prices.goals, self.goals, 1)
-
-    def row_costs(self, prices: Prices) -> np.ndarray:
-        """See `Problem`."""
-        return np.asarray(self.strata @ self.costs(prices))
-
-    def sums(self, share: np.ndarray) -> np.ndarray:
-        """See `Problem`."""
-        B = np.asarray(self.strata.T @ (share * self.weight[:, None]))
-        return np.tensordot(np.concatenate([self.objective, self.goals]), B, 2)
-
-    @property
-    def is_ratio(self) -> np.ndarray:
-        """See `Problem`."""
-        if self.divisors is None:
-            return np.zeros(len(self.bound), dtype=bool)
-        return np.asarray(self.divisors.reshape(len(self.bound), -1).any(axis=1))
-
-    @property
-    def range_of_largest(self) -> np.ndarray:
-        """See `Problem`."""
-        of_stratum = np.asarray(self.strata.T @ self.weight).ravel()
-        low = self.objective.min(axis=2) @ of_stratum + self.constant
-        high = self.objective.max(axis=2) @ of_stratum + self.constant
-        return np.array([low.max(), high.max()])
-
-    def decide(self, prices: Prices) -> np.ndarray:
-        """The decision of least cost for each row, shape (N,)."""
-        return self.row_costs(prices).argmin(axis=1)
-
-    def excess(self, decided: np.ndarray) -> np.ndarray:
-        """Expected excess of each goal's value over its bound at given decisions, shape (m,).
-
-        nan where a divisor is 0.
-        """
-        chosen = (decided[:, None] == np.arange(self.goals.shape[2])) * self.weight[:, None]
-        B = np.asarray(self.strata.T @ chosen)
-        above = np.tensordot(self.goals, B, 2) - self.bound
-        if self.divisors is None or self.divisor_constant is None:
-            return above
-        below = np.tensordot(self.divisors, B, 2) + self.divisor_constant
-        return np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
-
-    def tightened(self, by: np.ndarray) -> DecisionProblem:
-        """The bounds moved inwards, in units of the goals' values.
-
-        N/D <= t - s is N - tD <= -sD: of a ratio the table changes, not the bound. So a stricter
-        bound on a precision is met by fewer decisions, whatever the probabilities.
-        """
-        if self.divisors is None or self.divisor_constant is None:
-            return replace(self, bound=self.bound - by)
-        goals = self.goals + by[:, None, None] * self.divisors
-        return replace(self, goals=goals, bound=self.bound - by * self.divisor_constant)
-
-    def with_objective(self, tables: np.ndarray, constant: np.ndarray) -> DecisionProblem:
-        """The same goals with another objective."""
-        return replace(self, objective=tables, constant=constant)
-
-    def with_goals(self, kept: np.ndarray) -> DecisionProblem:
-        """Some of the goals."""
-        parts = {
-            name: part[kept]
-            for name in ("goals", "bound", "divisors", "divisor_constant")
-            if (part := getattr(self, name)) is not None
-        }
-        return replace(self, **parts)
-
-    def free(self) -> DecisionProblem:
-        """See `Problem`."""
-        return self.with_objective(np.zeros((1, *self.goals.shape[1:])), np.zeros(1))
-
-    def minimizing(self, k: int) -> DecisionProblem:
-        """See `Problem`."""
-        others = self.with_goals(np.arange(len(self.bound)) != k)
-        return others.with_objective(self.goals[[k]], np.zeros(1))
-
-    def rows(self, kept: np.ndarray) -> DecisionProblem:
-        """Some of the rows stand for all."""
-        weight = self.weight[kept]
-        return replace(self, strata=self.strata[kept], weight=weight / weight.sum())
-
-
-def without_prices(problem: Problem) -> Prices:
-    """Prices at which goals cost nothing, and all objectives weigh the same."""
-    n_objectives = len(problem.constant)
-    return Prices(np.full(n_objectives, 1 / n_objectives), np.zeros(len(problem.bound)))
 
 
 def at_ceiling(problem: Problem, prices: Prices) -> bool:
@@ -377,13 +161,6 @@ def _soft_lowest(cost: np.ndarray, n_select: int, tau: float) -> tuple[np.ndarra
     share = np.clip((high[:, None] - cost) / tau, 0.0, 1.0)
     finite = np.where(share > 0, cost, 0.0)
     return (finite * share).sum(axis=1) + 0.5 * tau * (share**2).sum(axis=1), share
-
-
-def _largest(tables: np.ndarray) -> np.ndarray:
-    """The largest difference of two decisions' costs in some stratum, per table."""
-    if not tables.size:
-        return np.zeros(len(tables))
-    return np.ptp(tables, axis=2).max(axis=1)
 
 
 def opposed_goals(problem: Problem) -> list[tuple[int, int]]:
@@ -533,7 +310,9 @@ def gains_without(
     return gains
 
 
-def prices_under(problem: P, prices: Prices, kept: np.ndarray) -> tuple[P, Prices, float]:
+def prices_under(
+    problem: Problem, prices: Prices, kept: np.ndarray
+) -> tuple[Problem, Prices, float]:
     """The problem under some of the goals, and `best_prices` of it from those of all."""
     part = problem.with_goals(kept)
     start = replace(prices, goals=prices.goals[kept])

@@ -24,7 +24,6 @@ measured limit must be inside: a test at the level, as if the rule had been give
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
 
 import numpy as np
 
@@ -37,14 +36,12 @@ from skbandit.prices._calibrate import (
 )
 from skbandit.prices._dual import (
     SMOOTHING,
-    Prices,
-    Problem,
     at_ceiling,
     best_prices,
     net_prices,
     opposed_goals,
-    without_prices,
 )
+from skbandit.prices._problem import Prices, Problem, without_prices
 
 LESS, LEAST_AIM = (1.6, 1.45, 1.3, 1.0, 0.7, 0.4), 1.3
 """Margins that are tried in turn where prices run to their ceiling, and the least that need no
@@ -69,11 +66,9 @@ CEILING = 1e-6
 LARGE_PART = 0.2
 """Part of what decisions earn without margins: a level that costs more is warned of."""
 
-P = TypeVar("P", bound=Problem)
-
 
 def promised(
-    problem: P,
+    problem: Problem,
     measure: Callable[[np.ndarray], Measured],
     z: float,
     start: Prices | None = None,
@@ -109,7 +104,7 @@ def promised(
 
 
 def _aimed(
-    problem: P,
+    problem: Problem,
     measure: Callable[[np.ndarray], Measured],
     z: float,
     start: Prices | None,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from skbandit.prices import ActionProblem, Prices, Use, Uses, searched
+from skbandit.prices import Prices, Problem, Use, searched
 from tests.tiers import first
 
 
@@ -26,7 +26,7 @@ class Attained:
 class Measure:
     """Goals by measured amounts of each row and decision, (m, N, D), of equal weight."""
 
-    problem: ActionProblem
+    problem: Problem
     amounts: np.ndarray
 
     def __call__(self, decided):
@@ -50,10 +50,10 @@ def posed(seed, n=300, D=4, n_select=1, noise=1.0, bounds=None):
     amounts[1] = np.arange(D)
     amounts[2] = harm + noise * rng.normal(size=(n, D))
     uses = [Use(np.ones(n), amounts[0, 0]), Use(np.ones(n), amounts[1, 0]), Use(np.ones(n), harm)]
-    goals = Uses(tuple(((1.0, use),) for use in uses), base.shape)
+    goals = tuple(((1.0, use),) for use in uses)
     if bounds is None:
         bounds = np.array([0.2, 0.3 * D, 0.2]) * n_select
-    problem = ActionProblem(base, np.full(n, 1.0 / n), goals, np.asarray(bounds), n_select)
+    problem = Problem.of_uses(base, np.full(n, 1.0 / n), goals, np.asarray(bounds), n_select)
     return problem, Measure(problem, amounts)
 
 

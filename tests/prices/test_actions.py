@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron
 
-from skbandit.prices._actions import ActionProblem, Use, Uses, stacked
-from skbandit.prices._dual import DecisionProblem, Prices, attainable, best_prices, conflicting
+from skbandit.prices._dual import attainable, best_prices, conflicting
+from skbandit.prices._problem import Prices, Problem, Use, stacked
 
 
 def random_problem(seed, n=60, D=5, n_select=1):
@@ -28,7 +28,7 @@ def random_problem(seed, n=60, D=5, n_select=1):
         ((-1.0, Use(np.ones(n), share[2])),),
     )
     bound = np.array([0.1, 0.35, 0.05, -0.25]) * n_select + rng.normal(scale=0.1, size=4)
-    return ActionProblem(base, weight, Uses(goals, base.shape), bound, n_select)
+    return Problem.of_uses(base, weight, tuple(goals), bound, n_select)
 
 
 def solve(problem):
@@ -36,7 +36,7 @@ def solve(problem):
     n, D = problem.base.shape
     finite = np.isfinite(problem.base).ravel()
     tables = [
-        (problem.weight[:, None] * problem.goals.table(goal)).ravel() for goal in problem.goals
+        (problem.weight[:, None] * problem.table(k)).ravel() for k in range(len(problem.bound))
     ]
     found = linprog(
         np.where(finite, problem.base.ravel(), 0.0) / n,
@@ -82,22 +82,25 @@ def test_labels_are_decisions_with_the_costs_that_labels_expect():
     errors = 1 - np.eye(K)
     recalls = [-np.outer(one, one) / P[:, k].mean() for k, one in enumerate(np.eye(K)[:2])]
     bound = np.array([-0.6, -0.6])
-    by_label = DecisionProblem(P, weight, errors[None], np.zeros(1), np.array(recalls), bound)
+    by_label = Problem(weight, P, errors[None], np.zeros(1), np.array(recalls), bound)
     goals = tuple(((1.0, Use(np.ones(n), P @ table)),) for table in recalls)
-    by_action = ActionProblem(P @ errors, weight, Uses(goals, P.shape), bound)
+    by_action = Problem.of_uses(P @ errors, weight, goals, bound)
     (one, value), (other, its) = best_prices(by_label), best_prices(by_action)
     assert value == pytest.approx(its, abs=1e-4)
-    assert np.mean(by_label.decide(one) == by_action.decide(other).argmax(axis=1)) > 0.98
+    assert (
+        np.mean(by_label.decide(one).argmax(axis=1) == by_action.decide(other).argmax(axis=1))
+        > 0.98
+    )
 
 
 def test_a_bound_beyond_any_value_is_not_attainable():
     """The others miss each other by less than the tolerance of conflicts, and so by 0.9 in all."""
     share = np.eye(2)
     of_all = [(-1.0, Use(np.ones(10), share[0])), (-1.0, Use(np.ones(10), share[1]))]
-    problem = ActionProblem(
+    problem = Problem.of_uses(
         np.zeros((10, 2)),
         np.full(10, 0.1),
-        Uses(((of_all[0],), (of_all[1],), (of_all[1],)), (10, 2)),
+        ((of_all[0],), (of_all[1],), (of_all[1],)),
         np.array([-0.6, -0.40009, -0.5]),
     )
     assert not len(conflicting(problem.with_goals(np.arange(3) < 2)))
@@ -106,10 +109,10 @@ def test_a_bound_beyond_any_value_is_not_attainable():
 
 
 def test_what_is_attainable():
-    problem = ActionProblem(
+    problem = Problem.of_uses(
         np.zeros((10, 2)),
         np.full(10, 0.1),
-        Uses(tuple(((1.0, Use(np.ones(10), np.eye(2)[j])),) for j in range(2)), (10, 2)),
+        tuple(((1.0, Use(np.ones(10), np.eye(2)[j])),) for j in range(2)),
         np.array([0.4, 0.4]),
     )
     np.testing.assert_array_equal(conflicting(problem), [0, 1])
@@ -125,9 +128,7 @@ def test_a_column_of_the_rows_times_amounts_by_decision_is_a_table():
     tables = [Use(rate, has[:, None] * amount) for amount in by_decision]
     base, weight = rng.normal(size=(n, D)), np.full(n, 1 / n)
     short, full = (
-        ActionProblem(
-            base, weight, Uses((((1.0, a), (-2.0, b)), ((0.5, b),)), (n, D)), np.array([0.2, 0.1])
-        )
+        Problem.of_uses(base, weight, (((1.0, a), (-2.0, b)), ((0.5, b),)), np.array([0.2, 0.1]))
         for a, b in (factors, tables)
     )
     kept = rng.permutation(n)[:20]
@@ -142,7 +143,6 @@ def test_a_column_of_the_rows_times_amounts_by_decision_is_a_table():
         assert ours.used(of_rows) == pytest.approx(theirs.used(of_rows))
         assert ours.reach == pytest.approx(theirs.reach)
         for k in range(2):
-            mine, other = (goals.table(goals.sums[k]) for goals in (ours.goals, theirs.goals))
-            assert mine == pytest.approx(other)
-        for mine, other in zip(ours.goals.sums[0], theirs.goals.sums[0], strict=True):
+            assert ours.table(k) == pytest.approx(theirs.table(k))
+        for mine, other in zip(ours.uses[0], theirs.uses[0], strict=True):
             assert mine[1].taken(of_rows) == pytest.approx(other[1].taken(of_rows))

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron
 
 from skbandit.prices import (
-    DecisionProblem,
+    Problem,
     attainable,
     best_prices,
     conflicting,
@@ -24,10 +24,10 @@ def random_problem(seed, n=40, F=3, D=4, m=3, n_objectives=1):
     weight = rng.dirichlet(np.ones(n))
     objective = rng.uniform(size=(n_objectives, F, D))
     goals = rng.normal(size=(m, F, D))
-    problem = DecisionProblem(strata, weight, objective, rng.normal(size=n_objectives), goals, None)
+    problem = Problem(weight, strata, objective, rng.normal(size=n_objectives), goals, None)
     at_random = np.tensordot(goals, strata.T @ np.outer(weight, np.full(D, 1 / D)), 2)
     bound = at_random - 0.25 + rng.normal(scale=0.2, size=m)
-    return DecisionProblem(strata, weight, objective, problem.constant, goals, bound)
+    return Problem(weight, strata, objective, problem.constant, goals, bound)
 
 
 def solve(problem, cost=None):
@@ -85,7 +85,7 @@ def test_the_rule_is_within_as_many_rows_of_the_optimum_as_there_are_goals():
             continue
         prices, _ = best_prices(problem)
         decided = problem.decide(prices)
-        B = problem.strata.T @ ((decided[:, None] == np.arange(4)) * problem.weight[:, None])
+        B = problem.strata.T @ (decided * problem.weight[:, None])
         reached = float(np.tensordot(problem.objective[0], B, 2) + problem.constant[0])
         some = len(problem.bound) * problem.weight.max()
         assert abs(reached - optimum) <= 3 * some
@@ -94,9 +94,9 @@ def test_the_rule_is_within_as_many_rows_of_the_optimum_as_there_are_goals():
 
 def test_a_sparse_strata_matrix_changes_nothing():
     problem = random_problem(3)
-    sparse = DecisionProblem(
-        csr_array(problem.strata),
+    sparse = Problem(
         problem.weight,
+        csr_array(problem.strata),
         problem.objective,
         problem.constant,
         problem.goals,
@@ -111,7 +111,7 @@ def test_without_goals_each_row_has_its_cheapest_decision():
     problem = random_problem(0, m=0)
     prices, value = best_prices(problem)
     cost = problem.strata @ problem.objective[0]
-    np.testing.assert_array_equal(problem.decide(prices), cost.argmin(axis=1))
+    np.testing.assert_array_equal(problem.decide(prices).argmax(axis=1), cost.argmin(axis=1))
     assert value == pytest.approx(problem.weight @ cost.min(axis=1) + problem.constant[0])
 
 
@@ -121,20 +121,18 @@ def test_brute_force_of_all_deterministic_rules():
         problem = random_problem(seed, n=5, D=3, m=2)
         _, value = best_prices(problem)
         for decided in product(range(3), repeat=5):
-            decided = np.array(decided)
+            decided = np.array(decided)[:, None] == np.arange(3)
             if (problem.excess(decided) <= 0).all():
-                B = problem.strata.T @ (
-                    (decided[:, None] == np.arange(3)) * problem.weight[:, None]
-                )
+                B = problem.strata.T @ (decided * problem.weight[:, None])
                 reached = np.tensordot(problem.objective[0], B, 2) + problem.constant[0]
                 assert reached >= value - 1e-9
 
 
 def test_conflicting_goals_are_those_without_which_the_others_hold():
     tables = np.array([[[1.0, 0.0]], [[0.0, 1.0]], [[0.5, 0.5]]])
-    problem = DecisionProblem(
-        np.ones((10, 1)),
+    problem = Problem(
         np.full(10, 0.1),
+        np.ones((10, 1)),
         np.array([[[0.0, 1.0]]]),
         np.zeros(1),
         tables,
@@ -152,9 +150,9 @@ def test_what_is_attainable_of_a_ratio():
     strata = np.column_stack([1 - probability, probability])
     right, decided = np.array([[0, 0], [0, 1.0]]), np.array([[0, 1.0], [0, 1.0]])
     goals = np.array([0.99 * decided - right, -decided])  # precision >= .99, 90 % decided
-    problem = DecisionProblem(
-        strata,
+    problem = Problem(
         np.full(n, 1 / n),
+        strata,
         np.zeros((1, 2, 2)),
         np.zeros(1),
         goals,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from skbandit.prices import LESS, DecisionProblem, promised
+from skbandit.prices import LESS, Problem, promised
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,12 @@ def with_floors(P, label, floors):
     n, K = P.shape
     rows = [np.bincount(label, minlength=K) / n, np.eye(K)]
     goals = np.array([-np.outer(one, one) / share for share, one in zip(*rows, strict=True)])
-    problem = DecisionProblem(
-        P, np.full(n, 1 / n), (1 - np.eye(K))[None], np.zeros(1), goals, -np.array(floors)
+    problem = Problem(
+        np.full(n, 1 / n), P, (1 - np.eye(K))[None], np.zeros(1), goals, -np.array(floors)
     )
 
     def measure(decided):
+        decided = decided.argmax(axis=1)
         recalls = np.array([np.mean(decided[label == k] == k) for k in range(K)])
         n_of = np.bincount(label, minlength=K)
         errors = np.sqrt(np.maximum(recalls * (1 - recalls), 1e-3) / n_of)
@@ -98,7 +99,7 @@ def test_no_goal_binds():
     P, label = classified(2, 1.0)
     problem, measure = with_floors(P, label, [0.1, 0.1, 0.1])
     rule = promised(problem, measure, 1.28)
-    np.testing.assert_array_equal(rule.decided, P.argmax(axis=1))
+    np.testing.assert_array_equal(rule.decided.argmax(axis=1), P.argmax(axis=1))
     assert not rule.prices.goals.any()
 
 

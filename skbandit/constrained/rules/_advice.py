@@ -128,6 +128,7 @@ def enough_to_relax(
 def _missed(search: CostSearch, decided: np.ndarray) -> np.ndarray:
     """By how much decisions miss each constraint, in units that compare; inf where undefined."""
     m = len(search.criterion.goals.constraints.bound)
+    decided = decided[:, None] == np.arange(search.criterion.n_decisions)
     return np.nan_to_num(search.measure(decided).excess[:m] / search.searched[2][:m], nan=np.inf)
 
 

@@ -23,18 +23,21 @@ from skbandit.constrained.rules._choose import (
 from skbandit.constrained.rules._limits import SharedRisk, limits_at
 from skbandit.constrained.rules._recalibrate import Recalibration, recalibrate
 from skbandit.measure import ScoreLimits, indicators, numbers_of_goals
-from skbandit.prices._calibrate import PricedRule, at_best_level, representative
+from skbandit.prices._calibrate import (
+    PricedRule,
+    at_best_level,
+    expected_rules,
+    priced_rule,
+    representative,
+)
 from skbandit.prices._dual import (
-    SMOOTHING,
-    DecisionProblem,
-    Prices,
     ShadowPrices,
     at_ceiling,
-    best_prices,
     gains_without,
     prices_under,
 )
 from skbandit.prices._levels import VIOLATION_COST, levels_to_try
+from skbandit.prices._problem import Prices, Problem, lowest_entries
 from skbandit.prices._promised import promised
 from skbandit.prices._search import (
     TINY,
@@ -61,9 +64,6 @@ WITHOUT_MARGIN = 0.5
 BELIEVED = 0.5
 """Standard errors by which expected rates are believed against worse measured ones at a level: with
 2, rare classes of boosted trees keep their floors in 0.6 of fits for 0.9 (docs/benchmarks.md)."""
-
-MOVES = 4
-"""Rounds in which bounds are moved by what expected rates miss of the measured ones."""
 
 ERROR_COST = 1e-6
 """Cost of an error in units of the objective's: it decides what the objective leaves open."""
@@ -231,7 +231,8 @@ class CostCriterion:
             if z == 0 or not len(search.problem.bound):
                 return search.best_rule()
             rule = promised(honest.problem, honest.measure, z, believed=BELIEVED)
-            return replace(rule, recalibration=calibration)
+            decided = rule.decided.argmax(axis=1)
+            return replace(rule, decided=decided, recalibration=calibration)
 
         return Choice(None, *at_best_level(rule_at, self.levels, objective_scale(self.goals)))
 
@@ -333,7 +334,7 @@ class CostSearch:
         return rows, costs[:, :, 0].sum(axis=1)
 
     @cached_property
-    def problem(self) -> DecisionProblem:
+    def problem(self) -> Problem:
         """The goals as tables, and the objective; its ratios are linear at the plain decisions."""
         goals = self.criterion.goals
         S, bound = goals.linear
@@ -342,9 +343,9 @@ class CostSearch:
         tables = self.linear_objective(indicators(self.plain, self.criterion.n_decisions))
         if tables is None:
             tables = self._settled(self.objective[0]), goals.objective.numerator_constant
-        return DecisionProblem(
-            self.strata,
+        return Problem(
             self.weight,
+            self.strata,
             *tables,
             np.concatenate([self._tables(S), -self._tables(guarded)]),
             np.append(bound, -fewest),
@@ -390,9 +391,9 @@ class CostSearch:
         return below, fewest - constant
 
     def measure(self, decided: np.ndarray) -> MeasuredDecisions:
-        """What decisions attain on the rows."""
+        """What decisions (n, D) attain on the rows."""
         goals, limits = self.criterion.goals, self.criterion.limits
-        pi = indicators(decided, self.criterion.n_decisions)
+        pi = decided[:, 1:].astype(float).ravel()
         guarded, fewest = self.guards
         value, constraints = goals.objective_value(pi), goals.constraints
         excess = -constraints.slack(constraints.forms.values(pi))
@@ -515,26 +516,14 @@ class CostSearch:
         return family, outcomes, unit[:m]
 
     @cached_property
-    def expected(self) -> tuple[list[Prices], DecisionProblem]:
+    def expected(self) -> tuple[list[Prices], Problem]:
         """Multipliers by what probabilities expect, and the problem whose bounds they are of last.
 
         The first are those of the dual; for the next ones bounds are moved by what expected rates
         miss of the measured ones.
         """
-        problem, few = self.problem, representative(self.problem)
-        prices = best_prices(few)[0]
-        path = [prices]
-        moved = np.zeros(len(problem.bound))
-        for _ in range(MOVES if len(moved) else 0):
-            decided = problem.tightened(moved).decide(prices)
-            measured = self.measure(decided)
-            bias = measured.excess - few.excess(few.tightened(moved).decide(prices))
-            moved = np.where(np.isnan(bias), moved, bias)
-            if measured.tables is not None:
-                few = few.with_objective(*measured.tables)
-            prices = best_prices(few.tightened(moved), prices, SMOOTHING[-1:])[0]
-            path.append(prices)
-        return [path[0], path[-1]], problem.tightened(moved)
+        rules, moved = expected_rules(self.problem, self.measure)
+        return [rules[0].prices, rules[-1].prices], self.problem.tightened(moved)
 
     def best_rule(self) -> PricedRule:
         """The best rule found whose rates meet the goals, without a margin."""
@@ -605,20 +594,16 @@ class CostSearch:
 
     def _rule_of(self, costs: np.ndarray, theta: np.ndarray, multipliers: np.ndarray) -> PricedRule:
         """The rule of a table, with coefficients theta; `multipliers` are of the goals' values."""
-        problem, G = self.problem, len(self.problem.constant)
-        decided = np.asarray(self.strata @ costs).argmin(axis=1)
-        measured = self.measure(decided)
-        pi = indicators(decided, self.criterion.n_decisions)
-        below = self.criterion.goals.constraints.forms.fractions(pi)[1]
+        G, chosen = len(self.problem.constant), lowest_entries(np.asarray(self.strata @ costs), 1)
+        below = self.criterion.goals.constraints.forms.fractions(
+            chosen[:, 1:].ravel().astype(float)
+        )[1]
         below = np.append(below, np.ones(len(multipliers) - len(below)))
-        objectives = theta[:G]
-        total = objectives.sum()
+        objectives, total = theta[:G], theta[:G].sum()
         objectives = objectives / total if total > 0 else np.full(G, 1.0 / G)
         prices = Prices(objectives, np.divide(multipliers, below, where=below > 0, out=0.0 * below))
-        missed = np.where(np.isnan(measured.excess), np.inf, measured.excess)
-        moved = np.nan_to_num(measured.excess - problem.excess(decided))
-        slack = -float(missed.max(initial=-np.inf))
-        return PricedRule(prices, moved, costs, decided, measured.objective, slack)
+        rule, _ = priced_rule(self.problem, self.measure, prices, chosen, costs)
+        return replace(rule, decided=chosen.argmax(axis=1))
 
 
 def _quotients(above: np.ndarray, below: np.ndarray) -> np.ndarray:
