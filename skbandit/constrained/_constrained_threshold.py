@@ -26,7 +26,7 @@ from skbandit.constrained.rounds._rounds import Criterion
 from skbandit.constrained.rules._advice import why_no_costs
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion
-from skbandit.constrained.rules._limits import SharedRisk
+from skbandit.constrained.rules._limits import SharedRisk, settle_margins
 from skbandit.measure import Data
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._folds import FOLDS, default_folds
@@ -357,10 +357,11 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
                 usual, n_groups = USUAL[fits.method], self._n_groups
                 settings = goals, self.confidence_level, usual, group, n_groups
                 criterion = Criterion.of(*settings, prefit=prefit, decided=plain)
+                criterion, choice = settle_margins(criterion, signed[goals.measured.rows], goals)
             else:
                 fold = fits.fold_of_rows(len(goals.data))
                 criterion = self._cost_criterion(goals, group, fold, plain)
-            choice = criterion.best_rule(signed[goals.measured.rows])
+                choice = criterion.best_rule(signed[goals.measured.rows])
             predicted = goals.predicted(choice.rule.decided)
             working = goals.widened(predicted) if choice.feasible else None
         prices = criterion.shadow_prices(signed[goals.measured.rows], choice)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -32,7 +33,7 @@ from skbandit.constrained.rounds._rounds import (
 from skbandit.constrained.rules._advice import why_no_costs
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion
-from skbandit.constrained.rules._limits import SharedRisk
+from skbandit.constrained.rules._limits import SharedRisk, settle_margins
 from skbandit.measure import RATE_TOL, Data, satisfied
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import report_progress, seed_for, seeded
@@ -307,6 +308,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
                     report_progress(f"[ConstrainedReduction] round {len(done)}: {round_}")
                 done.append(round_)
             choice = best_round(done, criterion, known_rules)
+            criterion, choice = self._settled(choice, done, criterion, goals)
             predicted = goals.predicted(choice.rule.decided)
             working = goals.widened(predicted) if choice.feasible else None
         self.best_rounds_, self.n_iter_ = choice.name, len(done)
@@ -321,6 +323,17 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         train_scores = self._scores(fits.X)
         prices = criterion.shadow_prices_of(known_rules, choice)
         self._conclude(choice, scores, train_scores, goals, data, group, criterion, prices)
+
+    def _settled(
+        self, choice: Choice, done: list[Round], criterion: Criterion, goals: Goals
+    ) -> tuple[Criterion, Choice]:
+        """Choose thresholds on the scores of the chosen rounds, by margins at these thresholds."""
+        if goals.data.dependent is None:
+            return criterion, choice
+        scores = np.mean([done[k].output[0] for k in choice.name], axis=0)
+        scores = self._classes.orientation * scores[goals.measured.rows]
+        criterion, rule = settle_margins(criterion, scores, goals)
+        return criterion, replace(rule, name=choice.name)
 
     def _choose_costs(
         self, fits: OutOfFold, goals: Goals, data: Data, group: np.ndarray | None

@@ -59,6 +59,7 @@ from skbandit.measure._metric import warn_of_few as warn_of_few
 from skbandit.measure._metric import worst_pairs as worst_pairs
 from skbandit.measure._score_limits import MeasuredShares as MeasuredShares
 from skbandit.measure._score_limits import ScoreLimits as ScoreLimits
+from skbandit.measure._score_limits import cluster_factors as cluster_factors
 from skbandit.measure._score_limits import interval as interval
 from skbandit.measure._score_limits import reached_quantiles as reached_quantiles
 from skbandit.measure._score_limits import score_limits as score_limits

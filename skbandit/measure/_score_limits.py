@@ -48,6 +48,9 @@ FEW_TRIALS = 10.0
 all rates, but far too rarely at some (.53 instead of .8 of the times, of two trials).
 """
 
+VARIES, EQUAL = 1e-12, 1e-9
+"""Variance of a share that is not 0 by rounding, and difference of two quotients that is."""
+
 USUAL_TAIL = 0.1
 """Tail of the limits whose widening by few groups stands for that of other levels."""
 
@@ -145,6 +148,9 @@ class ScoreLimits:
         Numbers of trials below which a rate has Clopper and Pearson's limit instead of Wilson's.
     widening : ndarray of shape (K,), or None
         Factors of the limits' distances from the rates; None is for 1.
+    clustered : ndarray of shape (A,), or None
+        Factors of the rates' standard errors by dependent rows; None is for 1. What weights do that
+        go with the outcome is found at each prediction, from the sums.
     """
 
     rows: csr_array
@@ -157,6 +163,7 @@ class ScoreLimits:
     divisor_offset: np.ndarray
     exact_below: float = 0.0
     widening: np.ndarray | None = None
+    clustered: np.ndarray | None = None
 
     def promised(self, level: float, choices: int | np.ndarray = 0) -> ScoreLimits:
         """The limits for a level that is promised.
@@ -227,6 +234,9 @@ class ScoreLimits:
         if not len(self.shares):
             return MeasuredShares(np.zeros((0, sums.shape[1])))
         counted = [_share_of(share, sums) for share in self.shares]
+        if self.clustered is not None:
+            factors = self.clustered**2
+            counted = [(q, m / factor) for (q, m), factor in zip(counted, factors, strict=True)]
         value = np.stack(
             [share.kind.of_share(q) for share, (q, _) in zip(self.shares, counted, strict=True)]
         )
@@ -261,6 +271,7 @@ class ScoreLimits:
             and self.shares == other.shares
             and self.pairs == other.pairs
             and np.array_equal(self.constant, other.constant)
+            and np.array_equal(np.array(self.clustered), np.array(other.clustered))
         )
 
     def risk(self, sums: np.ndarray, z: float) -> np.ndarray:
@@ -338,14 +349,22 @@ def _distances(
 
 
 def _share_of(share: _Share, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Share of successes and Kish's number of trials; both 0 without trials."""
+    """Share of successes and number of trials of equal weight that vary as much; 0 without trials.
+
+    Where all or none succeed, Kish's number: nothing is known of how weights go with the outcome.
+    """
     success, trial, squared = sums[share.success], sums[share.trial], sums[share.squared_trial]
     has_trials = trial > 0
     q = np.divide(success, trial, out=np.zeros_like(trial), where=has_trials)
     trials = np.divide(
         trial**2, squared, out=np.zeros_like(trial), where=has_trials & (squared > 0)
     )
-    return np.clip(q, 0.0, 1.0), trials
+    q = np.clip(q, 0.0, 1.0)
+    usual = q * (1.0 - q) * squared
+    varies = usual > VARIES * squared
+    spread = np.divide(_squares(share, sums, q), usual, out=np.ones_like(q), where=varies)
+    spread[np.abs(spread - 1.0) < EQUAL] = 1.0
+    return q, np.divide(trials, spread, out=trials, where=spread > 0)
 
 
 def _correlation(
@@ -427,8 +446,6 @@ class _AtDecisions:
     atom : Atom
     trials : Trials
     effect : Dependence
-    wide : float
-        Factor of standard errors.
     share : _Share
     sums : ndarray of shape (S, 1)
         Those of the share, without cancellation.
@@ -439,7 +456,6 @@ class _AtDecisions:
     atom: Atom
     trials: Trials
     effect: Dependence
-    wide: float
     share: _Share
     sums: np.ndarray
     measured: MeasuredShares
@@ -454,26 +470,27 @@ class _AtDecisions:
             counted: _AtDecisions = data.counted[key]
             return counted
         trials, effect = trials_at(atom, data, positive)
-        table, wide = _Sums(len(data)), min(effect.widening(tail), MOST_WIDENING)
-        share = _share_in(table, atom, trials, wide, data)
+        table, wide = _Sums(len(data)), min(effect.cluster_factor(tail), MOST_WIDENING)
+        share = _share_in(table, atom, trials, data)
         sums = np.array(table.constants)
         none = np.zeros((0, 1)), np.zeros(0)
         limits = ScoreLimits(NO_ROWS, sums, (share,), (), *none, *none, exact_below)
+        limits = replace(limits, clustered=np.array([wide]))
         sums = sums[:, None]
         measured = limits.measure(np.zeros_like(sums), -float(ndtri(tail)))
-        part = cls(atom, trials, effect, wide, share, sums, measured)
+        part = cls(atom, trials, effect, share, sums, measured)
         if data.train.merged is not None:
             data.counted[key] = part
         return part
 
     def correlation(self, other: _AtDecisions, data: Data) -> float | None:
         """With another atom, by the rows that both count; None without any."""
-        two, factor = (self.trials, other.trials), self.wide * other.wide
+        two = self.trials, other.trials
         table, atoms = _Sums(len(data)), (self.atom, other.atom)
         if data.dependent is not None:
-            of_both = _sums_by_group(table, two, atoms, factor, data)
+            of_both = _sums_by_group(table, two, atoms, data)
         else:
-            of_both = _sums_of_both(table, *two, factor, partial(data.effective, *atoms))
+            of_both = _sums_of_both(table, *two, partial(data.effective, *atoms))
         if of_both is None:
             return None
         parts = (self.share, self.sums), (other.share, other.sums)
@@ -534,7 +551,7 @@ def score_limits(
         The rows they are bound to.
     decided : ndarray of shape (n,) or None
         Codes of decisions, near those that limits are of, at which the effects of dependent rows
-        and of unequal weights are found; None is for Kish's numbers of rows.
+        are found; None is for independent rows.
 
     Returns
     -------
@@ -547,25 +564,33 @@ def score_limits(
     for rate in rates:
         atoms |= {atom.key: atom for atom in rate.atoms}
     place, numbered = {key: index for index, key in enumerate(atoms)}, list(atoms.values())
-    wide = np.ones(len(atoms))
-    if decided is not None:
-        effects = [trials_at(atom, data, decided)[1] for atom in numbered]
-        wide = np.array([min(effect.widening(USUAL_TAIL), MOST_WIDENING) for effect in effects])
+    clustered = None if decided is None else cluster_factors(goals, data, decided)
     together = _together(rates, place)
     paired = {number for pair in together for number in pair}
     table, shares, kept = _Sums(data.n_indicators), [], dict[int, Trials]()
     for a, atom in enumerate(numbered):
         trials = trials_of(atom, data)
-        shares.append(_share_in(table, atom, trials, wide[a], data))
+        shares.append(_share_in(table, atom, trials, data))
         if a in paired:
             kept[a] = trials
     pairs = []
     for a, b in together:
         effective = partial(data.effective, numbered[a], numbered[b])
-        sums = _sums_of_both(table, kept[a], kept[b], wide[a] * wide[b], effective)
+        sums = _sums_of_both(table, kept[a], kept[b], effective)
         pairs += [] if sums is None else [_Pair(a, b, sums)]
     expressions = _expressions(rates, sign, bound, place)
-    return ScoreLimits(*table.stacked(), tuple(shares), tuple(pairs), *expressions)
+    limits = ScoreLimits(*table.stacked(), tuple(shares), tuple(pairs), *expressions)
+    return replace(limits, clustered=clustered)
+
+
+def cluster_factors(goals: BoundConstraints, data: Data, decided: np.ndarray) -> np.ndarray | None:
+    """Return `ScoreLimits.clustered` of the limits of goals at given decisions of all rows."""
+    if data.dependent is None:
+        return None
+    measured = np.flatnonzero(goals.n_rows > 0)
+    atoms = {atom.key: atom for k in measured for atom in goals.constraints[k].rate.atoms}
+    effects = [trials_at(atom, data, decided)[1] for atom in atoms.values()]
+    return np.array([min(effect.cluster_factor(USUAL_TAIL), MOST_WIDENING) for effect in effects])
 
 
 def _expressions(
@@ -589,10 +614,9 @@ def _expressions(
     return coefficients, offset, divisor, divisor_offset
 
 
-def _share_in(table: _Sums, atom: Atom, trials: Trials, wide: float, data: Data) -> _Share:
+def _share_in(table: _Sums, atom: Atom, trials: Trials, data: Data) -> _Share:
     """The sums of an atom's trials, added to a table."""
     size, squared = trials.weight, trials.weight**2 / data.effective(atom, atom, trials.rows)
-    squared = squared * wide**2
     won, square = trials.success * trials.size, trials.size**2
     parts = (size, won), (size, trials.size), (squared, trials.success * square), (squared, square)
     numbers = [table.add(trials.rows, weight, trials.code, by_code) for weight, by_code in parts]
@@ -612,7 +636,6 @@ def _sums_of_both(
     table: _Sums,
     first: Trials,
     second: Trials,
-    factor: float,
     effective: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[int, int, int, int] | None:
     """Sums of products of weights over two atoms' common rows; None without any."""
@@ -621,7 +644,7 @@ def _sums_of_both(
     )
     if not len(rows):
         return None
-    weight = first.weight[at] * second.weight[other_at] * factor / effective(rows)
+    weight = first.weight[at] * second.weight[other_at] / effective(rows)
     pairs, code = np.unique(
         first.code[at] * len(second.size) + second.code[other_at], return_inverse=True
     )
@@ -639,7 +662,6 @@ def _sums_by_group(
     table: _Sums,
     trials: tuple[Trials, Trials],
     atoms: tuple[Atom, Atom],
-    factor: float,
     data: Data,
 ) -> tuple[int, int, int, int] | None:
     """Sums of which only the first is not 0: a covariance that gives the correlation by groups."""
@@ -652,7 +674,7 @@ def _sums_by_group(
         squares = influence[of_atom.rows] ** 2 / data.effective(atom, atom, of_atom.rows)
         sizes.append(float(squares.sum()))
     related = correlation(influences[0], influences[1], data.dependent)
-    covariance = related * np.sqrt(sizes[0] * sizes[1]) * factor
+    covariance = related * np.sqrt(sizes[0] * sizes[1])
     if not covariance:
         return None
     none = table.constant(0.0)

@@ -58,9 +58,13 @@ class Dependence:
 
         inf for a single group, of which nothing is known.
         """
+        return float(np.sqrt(self.spread) * self.cluster_factor(tail))
+
+    def cluster_factor(self, tail: float) -> float:
+        """Factor of standard errors by dependent rows alone: see `widening`."""
         if self.groups <= 1.0 + TINY < self.rows:
             return np.inf
-        return float(np.sqrt(self.deff * self.spread) * self.few(tail))
+        return float(np.sqrt(self.deff) * self.few(tail))
 
     @property
     def freedom(self) -> float:

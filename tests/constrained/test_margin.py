@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstrainedThreshold, RampClassifier
+from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, RampClassifier
 from skbandit.constrained._report import missed, report_table, with_margins
 from skbandit.constrained.linear import Candidates
 from skbandit.constrained.rules import RATE_TOL, allowed_error, best_threshold
@@ -32,6 +32,7 @@ from skbandit.rates import (
     each,
     error_rate,
     f1,
+    false_negative_rate,
     false_positive_rate,
     positive_rate,
     precision,
@@ -287,3 +288,41 @@ def test_groups_frames_and_extra_rows(estimator):
     assert report["satisfied"].all() and (report["margin"] > 0).all()
     assert report["n_rows"].iloc[-1] == 150
     assert (report["slack"] >= report["margin"] - RATE_TOL).all()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ConstrainedThreshold(LogisticRegression(), cv=3),
+        pytest.param(
+            ConstrainedReduction(LogisticRegression(), max_iter=3, cv=3), marks=pytest.mark.thorough
+        ),
+        pytest.param(ConstrainedRampClassifier(cv=3), marks=pytest.mark.thorough),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+@pytest.mark.parametrize("dependent", [False, True], ids=["weights", "persons"])
+@pytest.mark.parametrize(
+    ("objective", "goal"),
+    [
+        (false_negative_rate(), positive_rate() <= 0.3),
+        (false_negative_rate(), false_positive_rate() <= 0.3),
+        (false_positive_rate(), recall() >= 0.7),
+        (false_negative_rate(), precision() >= 0.15),
+    ],
+    ids=str,
+)
+def test_a_margin_is_no_smaller_than_the_interval_of_the_report_implies(
+    estimator, dependent, objective, goal
+):
+    """Where the chosen rule is far from the usual one, and weights go with the label."""
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(60), 10)
+    x = rng.normal(size=(600, 2)) + rng.normal(size=(60, 1))[person]
+    y = (rng.random(600) < 1 / (1 + np.exp(2.5 - x[:, 0]))).astype(int)
+    parts = {"groups": person} if dependent else {"sample_weight": np.where(y == 1, 1.0, 10.0)}
+    clf = clone(estimator).set_params(objective=objective, constraints=goal, confidence_level=0.9)
+    row = clf.fit(x, y, **parts).constraint_report_.iloc[0]
+    side = row["ci_high"] if str(goal).count("<=") else row["ci_low"]
+    implied = norm.isf(0.1) / norm.isf(0.025) * abs(side - row["cross_fitted"])
+    assert row["margin"] >= 0.85 * implied

@@ -261,3 +261,49 @@ def test_intervals_of_two_groups_cover_at_their_level(kind, n, m, p, q):
     chance = binom.pmf(x, n, p) * binom.pmf(y, m, q) * ((y > 0) | (kind == "difference"))
     covered = (slack(norm.isf(0.025)) <= 0).all(axis=0)
     assert 0.945 <= chance[covered].sum() / chance.sum() <= 0.98
+
+
+def drawn(seed, n_persons=None):
+    """Rows whose weights, of up to 20, go with the label or the score; persons of unequal size."""
+    rng = np.random.default_rng(seed)
+    person = np.arange(N)
+    if n_persons is not None:
+        person = rng.choice(n_persons, N, p=rng.dirichlet(np.full(n_persons, 3.0)))
+    x = rng.normal(size=N) + 1.5 * rng.normal(size=N)[person]
+    label = (x + rng.normal(size=N) > rng.normal()).astype(np.int8)
+    weight = 1.0 + rng.choice([0.0, 4.0, 19.0]) * (label if rng.random() < 0.5 else x > 0)
+    rows = Rows(Columns.read({}, None, N, "attributes"), label, weight)
+    dependent = None if n_persons is None else np.unique(person, return_inverse=True)[1]
+    decided = x > np.quantile(x, rng.uniform(0.2, 0.8))
+    return Data(rows, None, 1, [0, 1], dependent=dependent), decided, person
+
+
+COUNTED = {
+    positive_rate: lambda y, d: (y >= 0, d),
+    recall: lambda y, d: (y == 1, d),
+    precision: lambda y, d: (d, y == 1),
+    false_positive_rate: lambda y, d: (y == 0, d),
+    error_rate: lambda y, d: (y >= 0, y != d),
+}
+
+
+@pytest.mark.parametrize("n_persons", [None, 60])
+def test_margins_are_those_of_a_bootstrap_of_rows_or_of_persons(n_persons):
+    ratios = []
+    for seed in range(20):
+        data, decided, person = drawn(seed, n_persons)
+        codes = np.unique(person, return_inverse=True)[1]
+        n_units, rng = codes.max() + 1, np.random.default_rng(seed)
+        # unequal weights count at each rule; dependent rows at the one that limits are bound to
+        usual = np.zeros(N) if n_persons is None else decided.astype(float)
+        times = rng.multinomial(n_units, np.full(n_units, 1 / n_units), 400)[:, codes]
+        for rate, counted in COUNTED.items():
+            rows, won = counted(data.train.label, decided)
+            weight = data.train.weight * times
+            spread = np.std((weight @ (rows & won)) / (weight @ rows.astype(float)))
+            both = [rate() <= 0.5, rate() >= 0.5]
+            _, limits = bound_limits(both, data, usual)
+            margins = limits.at(decided, 0.0) - limits.at(decided, Z)
+            ratios += [margins.mean() / (Z * spread)] if spread > 0 else []
+    assert 0.97 < np.median(ratios) < 1.06
+    assert np.quantile(ratios, 0.05) > 0.93

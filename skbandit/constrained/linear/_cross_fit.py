@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ from skbandit.constrained.rules._choose import (
     Choice,
     choose,
 )
-from skbandit.constrained.rules._limits import limits_at
+from skbandit.constrained.rules._limits import SETTLING, limits_at, wider_factors
 from skbandit.measure import RATE_TOL, ScoreLimits
 from skbandit.prices._dual import ShadowPrices
 from skbandit.prices._levels import levels_to_try
@@ -192,7 +192,15 @@ class Candidates:
         searches, trained, measured = self.under(goals, options), self.trained, goals.measured
         limits, directions = searches[PLAIN].limits, trained.directions
         settings = _choice_settings(options)
-        self.last = choice = choose(searches, measured, limits, tighter=self.tighter, **settings)
+        choice = choose(searches, measured, limits, tighter=self.tighter, **settings)
+        for count in range(SETTLING):
+            factors = wider_factors(limits, goals, choice.rule.decided, count)
+            if factors is None:
+                break
+            limits = replace(limits, clustered=factors)
+            searches = {name: search.under(measured, limits) for name, search in searches.items()}
+            choice = choose(searches, measured, limits, tighter=self.tighter, **settings)
+        self.last = choice
         chosen, threshold = self.mixtures[choice.name], float(choice.rule.thresholds[0])
         coef, mean = self.final[choice.name]
         weights, larger = trained.place.weights(coef)

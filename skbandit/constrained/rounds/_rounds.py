@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -178,6 +178,11 @@ class Criterion:
             n_groups,
             None if level is None else required_limits(limits, goals, level, prefit),
         )
+
+    def widened(self, clustered: np.ndarray) -> Criterion:
+        """The same with limits for other factors of dependent rows."""
+        promised = None if self.promised is None else self.promised.widened(clustered)
+        return replace(self, limits=replace(self.limits, clustered=clustered), promised=promised)
 
     def attained(self, known_rules: KnownRules) -> tuple[float, float]:
         """The best normal quantile of known rules and their value; inf if none is inside."""

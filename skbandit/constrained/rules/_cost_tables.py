@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -22,7 +22,7 @@ from skbandit.constrained.rules._choose import (
 )
 from skbandit.constrained.rules._limits import SharedRisk, limits_at
 from skbandit.constrained.rules._recalibrate import Recalibration, recalibrate
-from skbandit.measure import ScoreLimits, indicators, numbers_of_goals
+from skbandit.measure import ScoreLimits, cluster_factors, indicators, numbers_of_goals
 from skbandit.prices._calibrate import (
     PricedRule,
     at_best_level,
@@ -118,6 +118,8 @@ class MeasuredDecisions:
     sums : ndarray of shape (S, 1)
         What limits are computed from.
     limits : ScoreLimits
+    clustered : callable or None
+        Returns factors of standard errors by dependent rows at these decisions.
     """
 
     objective: float
@@ -125,12 +127,14 @@ class MeasuredDecisions:
     tables: tuple[np.ndarray, np.ndarray] | None
     sums: np.ndarray
     limits: ScoreLimits
+    clustered: Callable[[], np.ndarray | None] | None = None
 
     def margin(self, z: float) -> np.ndarray:
         """Distances of the limits at a normal quantile from the rates; 0 of guards."""
-        at_rates, at_limits = (
-            self.limits.slack(self.sums, quantile)[:, 0] for quantile in (0.0, z)
-        )
+        limits = self.limits
+        if self.clustered is not None:
+            limits = replace(limits, clustered=self.clustered())
+        at_rates, at_limits = (limits.slack(self.sums, quantile)[:, 0] for quantile in (0.0, z))
         with np.errstate(invalid="ignore"):
             margin = np.nan_to_num(at_rates - at_limits, posinf=0.0)
         return np.append(margin, np.zeros(len(self.excess) - len(margin)))
@@ -161,6 +165,8 @@ class CostCriterion:
         Whether groups are known at prediction: else probabilities are those of the strata.
     fold : ndarray of int, shape (n,), or None
         Fold in which each row was scored; None if probabilities are not to be recalibrated.
+    clustered : callable or None
+        Factors of standard errors by dependent rows, at decisions of the rows that count.
     """
 
     goals: MeasuredGoals
@@ -174,6 +180,7 @@ class CostCriterion:
     n_groups: int = 1
     knows_group: bool = True
     fold: np.ndarray | None = None
+    clustered: Callable[[np.ndarray], np.ndarray | None] | None = None
 
     @classmethod
     def of(
@@ -202,6 +209,7 @@ class CostCriterion:
             n_groups,
             knows_group,
             None if fold is None else fold[rows],
+            None if goals.data.dependent is None else partial(_cluster_factors, goals),
         )
 
     def strata(self, probability: np.ndarray) -> np.ndarray | csr_array:
@@ -395,6 +403,7 @@ class CostSearch:
         goals, limits = self.criterion.goals, self.criterion.limits
         pi = decided[:, 1:].astype(float).ravel()
         guarded, fewest = self.guards
+        clustered = self.criterion.clustered
         value, constraints = goals.objective_value(pi), goals.constraints
         excess = -constraints.slack(constraints.forms.values(pi))
         return MeasuredDecisions(
@@ -403,6 +412,7 @@ class CostSearch:
             self.linear_objective(pi),
             (limits.rows @ pi)[:, None],
             limits,
+            None if clustered is None else partial(clustered, decided.argmax(axis=1)),
         )
 
     def linear_objective(self, pi: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
@@ -604,6 +614,10 @@ class CostSearch:
         prices = Prices(objectives, np.divide(multipliers, below, where=below > 0, out=0.0 * below))
         rule, _ = priced_rule(self.problem, self.measure, prices, chosen, costs)
         return replace(rule, decided=chosen.argmax(axis=1))
+
+
+def _cluster_factors(goals: Goals, decided: np.ndarray) -> np.ndarray | None:
+    return cluster_factors(goals.constraints, goals.data, goals.predicted(decided))
 
 
 def _quotients(above: np.ndarray, below: np.ndarray) -> np.ndarray:

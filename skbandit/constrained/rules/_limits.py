@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._goals import Goals
-from skbandit.measure import ScoreLimits, score_limits
+from skbandit.measure import ScoreLimits, cluster_factors, score_limits
 from skbandit.prices._levels import quantile_of
+
+C = TypeVar("C", bound=Any)
+
+SETTLING, SETTLED = 4, 1e-3
+"""Times that margins are found anew at the rule that was chosen by the last ones, and by what part
+they may be larger there."""
 
 
 def allowed_error(confidence_level: float) -> float:
@@ -35,6 +42,59 @@ def limits_at(
     measured = goals.columns_of(goals.measured.rows)
     limits = score_limits(goals.constraints, goals.data, decided).columns(measured)
     return limits if level is None else limits.promised(level, choices)
+
+
+def settle_margins(criterion: C, scores: np.ndarray, goals: Goals) -> tuple[C, Any]:
+    """Choose the best rule by margins as wide as dependent rows make them at this very rule.
+
+    Factors of standard errors are found at the decisions of a rule, and the next rule is chosen by
+    them, until they stay. From the second time on they only grow, so that this ends.
+
+    Parameters
+    ----------
+    criterion : Criterion
+        With factors found at other decisions.
+    scores : ndarray of shape (n,)
+        Of the rows that count.
+    goals : Goals
+
+    Returns
+    -------
+    tuple of (Criterion, Choice)
+    """
+    choice = criterion.best_rule(scores)
+    for count in range(SETTLING):
+        factors = wider_factors(criterion.limits, goals, choice.rule.decided, count)
+        if factors is None:
+            break
+        criterion = criterion.widened(factors)
+        choice = criterion.best_rule(scores)
+    return criterion, choice
+
+
+def wider_factors(
+    limits: ScoreLimits, goals: Goals, decided: np.ndarray, count: int
+) -> np.ndarray | None:
+    """Return the factors of dependent rows at decisions; None if those of the limits will do.
+
+    Parameters
+    ----------
+    limits : ScoreLimits
+    goals : Goals
+    decided : ndarray of shape (n,)
+        Decisions of the rows that count.
+    count : int
+        How often factors were found before; the first ones may be smaller than those of `limits`.
+    """
+    used = limits.clustered
+    if used is None:
+        return None
+    factors = cluster_factors(goals.constraints, goals.data, goals.predicted(decided))
+    assert factors is not None
+    is_narrower = (factors <= used * (1.0 + SETTLED)).all()
+    if is_narrower and (count > 0 or (factors >= used * (1.0 - SETTLED)).all()):
+        return None
+    return factors if count == 0 else np.maximum(factors, used)
 
 
 @dataclass(frozen=True)
@@ -62,6 +122,10 @@ class Limits:
     def quantile(self) -> float:
         """Normal quantile at which limits are evaluated."""
         return quantile_of(self.level)
+
+    def widened(self, clustered: np.ndarray) -> Limits:
+        """The same with other factors of dependent rows."""
+        return replace(self, limits=replace(self.limits, clustered=clustered))
 
     def slack(self, sums: np.ndarray) -> np.ndarray:
         """Slack (C,) at C predictions, from sums of shape (S, C): -RATE_TOL or more passes."""
