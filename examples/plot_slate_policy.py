@@ -32,7 +32,7 @@ def chances(X):
 # -----------------------
 # The default policy is Thompson sampling: it draws a reward per article from the posterior, and
 # shows the articles with the three largest draws. The policy learns after each group of 25 readers.
-# The fourth variant is a common mistake: it counts articles below the first click as failures,
+# The third variant is a common mistake: it counts articles below the first click as failures,
 # although the reader did not look at them.
 
 
@@ -44,7 +44,6 @@ def first_clicks(clicks):
 seen = {
     "each click": ("semi_bandit", lambda clicks: clicks),
     "the first click": ("cascade", first_clicks),
-    "clicks of the page": ("slate", lambda clicks: clicks.sum(axis=1)),
     "the first click,\nthe rest as 0": ("semi_bandit", first_clicks),
 }
 n_groups, size = 80, 25
@@ -69,9 +68,9 @@ for name, (feedback, observe) in seen.items():
 
 # %%
 # What to see: more detailed feedback leads to better slates. If unseen articles count as failures,
-# first clicks are worth no more than the number of clicks of a page.
+# first clicks are worth much less.
 
-COLORS = ["#0072B2", "#009E73", "#D55E00", "0.5"]
+COLORS = ["#0072B2", "#009E73", "0.5"]
 fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
 at = size * np.arange(5, n_groups + 1)
 for (name, values), color in zip(share.items(), COLORS, strict=True):

@@ -6,11 +6,10 @@ import copy
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from numbers import Integral
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakSet
 
 import numpy as np
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-Result = TypeVar("Result")
-
 _guards: WeakSet[Guard] = WeakSet()
 
 # Held while choices are counted, so that threads sharing a policy never share random numbers.
@@ -41,52 +38,18 @@ STATE_FORMAT = 1
 
 
 class Guard:
-    """Lets one thread learn at a time, while others read.
-
-    Learning replaces arrays, but a few events are learned in place. A reader that meets such a
-    write computes once more, when it has ended.
-    """
+    """Lets one thread learn at a time; others read states, which learning replaces as a whole."""
 
     def __init__(self) -> None:
-        self._renew()
-        _guards.add(self)
-
-    def _renew(self) -> None:
         self.learning = RLock()
-        self._writing = Lock()
-        self._version = 0  # odd during a write
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Announce changes in place."""
-        with self._writing:
-            self._version += 1
-            try:
-                yield
-            finally:
-                self._version += 1
-
-    def read(self, compute: Callable[[], Result]) -> Result:
-        """Compute a result from arrays that did not change in the meantime."""
-        before = self._version
-        if before % 2 == 0:
-            try:
-                result = compute()
-            except Exception:
-                if self._version == before:
-                    raise
-            else:
-                if self._version == before:
-                    return result
-        with self._writing:
-            return compute()
+        _guards.add(self)
 
 
 def _renew_all() -> None:
     global _counting
     _counting = Lock()
     for guard in list(_guards):
-        guard._renew()
+        guard.learning = RLock()
 
 
 if hasattr(os, "register_at_fork"):  # threads that do not exist in the child may hold locks

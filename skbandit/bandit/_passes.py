@@ -128,14 +128,12 @@ def learn_rows(
     posterior: Any,
     prior: Any,
     rule: ChoiceRule,
-    *,
-    at_once: bool = False,
 ) -> None:
-    """Learn events in order, ignoring those of weight 0; `at_once` is not interrupted if dense."""
+    """Learn events in order, ignoring those of weight 0."""
     counted = np.flatnonzero(weight > 0)
     arms, first = np.unique(action[counted], return_index=True)
     new = np.sort(counted[first[posterior.n_updates[arms] == 0]])  # rows of arms' first events
-    for rows, x, weights in _parts(X, posterior, rule, prior, at_once, new):
+    for rows, x, weights in _parts(X, posterior, rule, prior, new):
         events = x, action[rows], reward[rows], weight[rows]
         if weights is None:
             model = Model(posterior, rule, posterior.workspace())
@@ -286,7 +284,6 @@ def _parts(
     posterior: Any,
     rule: ChoiceRule,
     prior: Any = None,
-    at_once: bool = False,
     new: Any = (),
 ) -> Iterator[RowsPart]:
     """Split rows into dense parts; with a prior, for learning.
@@ -295,7 +292,7 @@ def _parts(
     """
     n_rows, n_features = X.shape
     if not issparse(X):
-        for rows in [slice(0, n_rows)] if at_once or n_rows == 1 else slices(n_rows):
+        for rows in [slice(0, 1)] if n_rows == 1 else slices(n_rows):
             yield RowsPart(rows, X[rows], None)
         return
     if every_weight_counts(posterior) or (prior is not None and every_weight_changes(prior)):

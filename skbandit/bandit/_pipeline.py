@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +84,38 @@ def _last_step_has(name: str) -> Callable[[Any], bool]:
         return True
 
     return check
+
+
+def _of_rows(name: str) -> Any:
+    """Return a method of pipelines that is the last step's, of rows behind the transformers."""
+
+    def method(self: PolicyPipeline, X: Any, *args: Any, **params: Any) -> Any:
+        if "available" in params:
+            params["available"] = align_rows(params["available"], X)
+        y = args[0] if args else params.get("y")
+        warn_if_reordered({"X": X, "y": y, "attributes": params.get("attributes")})
+        last = self.steps[-1][1]
+        result = getattr(last, name)(self._transformed(X), *args, **params)
+        return self if result is last else _with_rows_of(X, result)
+
+    return _named(method, name, "of rows as the first transformer takes them")
+
+
+def _of_last_step(name: str) -> Any:
+    """Return a method of pipelines that is the last step's."""
+
+    def method(self: PolicyPipeline, *args: Any, **params: Any) -> Any:
+        last = self.steps[-1][1]
+        result = getattr(last, name)(*args, **params)
+        return self if result is last else result
+
+    return _named(method, name, "as given")
+
+
+def _named(method: Any, name: str, arguments: str) -> Any:
+    method.__name__, method.__qualname__ = name, f"PolicyPipeline.{name}"
+    method.__doc__ = f"Call `{name}` of the last step, {arguments}."
+    return available_if(_last_step_has(name))(method)
 
 
 class PolicyPipeline(Pipeline):
@@ -263,7 +295,7 @@ class PolicyPipeline(Pipeline):
         reward, available, sample_weight : array-like, default=None
             For the policy, as in its `partial_fit`.
         **params : dict
-            Further parameters of the policy's `partial_fit`, such as `arm_features`.
+            Further parameters of the policy's `partial_fit`.
 
         Returns
         -------
@@ -311,188 +343,6 @@ class PolicyPipeline(Pipeline):
             params["available"] = align_rows(params["available"], X)
         return super().predict(X, **params)
 
-    @available_if(_last_step_has("select"))
-    def select(
-        self, X: Any, *, available: Any = None, return_proba: bool = False, **params: Any
-    ) -> Any:
-        """Choose the arm to play, exploring.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Contexts, as the first transformer takes them.
-        available : array-like, default=None
-            Available arms, as in the policy's `select`.
-        return_proba : bool, default=False
-            Whether to return the probabilities of the choices, too.
-        **params : dict
-            Further parameters of the policy's `select`, such as `arm_features`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), or a pair of them
-            Arm labels; with `return_proba`, also their probabilities.
-        """
-        available = align_rows(available, X)
-        params |= {"return_proba": True} if return_proba else {}
-        return self.steps[-1][1].select(self._transformed(X), available=available, **params)
-
-    @available_if(_last_step_has("select_proba"))
-    def select_proba(self, X: Any, *, available: Any = None, **params: Any) -> np.ndarray:
-        """Return the probability that `select` chooses each arm.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Contexts, as the first transformer takes them.
-        available : array-like, default=None
-            Available arms, as in `select`.
-        **params : dict
-            Further parameters of the policy's `select_proba`, such as `arm_features`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`.
-        """
-        available = align_rows(available, X)
-        return self.steps[-1][1].select_proba(self._transformed(X), available=available, **params)
-
-    @available_if(_last_step_has("select_scores"))
-    def select_scores(self, X: Any) -> np.ndarray:
-        """Return the scores that the next `select` compares.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Contexts, as the first transformer takes them.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`.
-        """
-        return self.steps[-1][1].select_scores(self._transformed(X))
-
-    @available_if(_last_step_has("predict_reward"))
-    def predict_reward(self, X: Any) -> np.ndarray:
-        """Predict the mean reward of every arm.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Contexts, as the first transformer takes them.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`.
-        """
-        return self.steps[-1][1].predict_reward(self._transformed(X))
-
-    @available_if(_last_step_has("predict_costs"))
-    def predict_costs(self, X: Any, **params: Any) -> np.ndarray | pd.DataFrame:
-        """Predict the cost of each ad.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, as the first transformer takes them.
-        **params : dict
-            Parameters of the selector's `predict_costs`, such as `ad_features`.
-
-        Returns
-        -------
-        DataFrame or ndarray of shape (n_samples, n_ads)
-            As of the selector; a DataFrame has the index of X.
-        """
-        return _with_rows_of(X, self.steps[-1][1].predict_costs(self._transformed(X), **params))
-
-    @available_if(_last_step_has("predict_indicator"))
-    def predict_indicator(self, X: Any, *, available: Any = None, **params: Any) -> np.ndarray:
-        """Mark the chosen ads: the sets of `predict`, without their order.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, as the first transformer takes them.
-        available : array-like, default=None
-            Available ads, as in the selector's `predict_indicator`.
-        **params : dict
-            Further parameters of it, such as `n_select`.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_samples, n_ads)
-            True if chosen; columns in the order of `ads_`.
-        """
-        available = align_rows(available, X)
-        last = self.steps[-1][1]
-        return last.predict_indicator(self._transformed(X), available=available, **params)
-
-    @available_if(_last_step_has("expected_costs"))
-    def expected_costs(self, X: Any, *, attributes: Any = None) -> pd.DataFrame:
-        """Predicted cost of each action, prices not included.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Contexts, as the first transformer takes them.
-        attributes : DataFrame or dict of arrays, default=None
-            Columns that the objective names.
-
-        Returns
-        -------
-        DataFrame of shape (n_samples, n_arms)
-            As of the policy, with the index of X.
-        """
-        warn_if_reordered({"X": X, "attributes": attributes})
-        last = self.steps[-1][1]
-        return _with_rows_of(X, last.expected_costs(self._transformed(X), attributes=attributes))
-
-    @available_if(_last_step_has("constraint_report"))
-    def constraint_report(self, X: Any, y: Any = None, **rows: Any) -> pd.DataFrame:
-        """Report on the constraints of the last step on any rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Contexts, as the first transformer takes them.
-        y : DataFrame, default=None
-            Their log.
-        **rows : dict
-            As in the last step's `constraint_report`, such as `attributes`.
-
-        Returns
-        -------
-        DataFrame
-        """
-        warn_if_reordered({"X": X, "y": y, "attributes": rows.get("attributes")})
-        return self.steps[-1][1].constraint_report(self._transformed(X), y, **rows)
-
-    @available_if(_last_step_has("reprice"))
-    def reprice(self, X: Any, *, attributes: Any = None, available: Any = None) -> Self:
-        """Set new prices for new traffic, without outcomes and without a refit.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Contexts, as the first transformer takes them.
-        attributes : DataFrame or dict of arrays, default=None
-            Columns that constraints name.
-        available : array-like, default=None
-            Actions available to each row, as in the policy's `reprice`.
-
-        Returns
-        -------
-        self
-            Pipeline whose policy has the new prices.
-        """
-        warn_if_reordered({"X": X, "attributes": attributes})
-        given = {"attributes": attributes, "available": align_rows(available, X)}
-        self.steps[-1][1].reprice(self._transformed(X), **given)
-        return self
-
     @available_if(_last_step_has("score"))
     def score(
         self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, **params: Any
@@ -522,60 +372,6 @@ class PolicyPipeline(Pipeline):
             return super().score(X, y, sample_weight, **params)
         params |= _given(sample_weight=sample_weight)
         return self.steps[-1][1].score(self._transformed(X), y, **params)
-
-    @available_if(_last_step_has("record"))
-    def record(
-        self, X_row: Any, arm: Any, propensity: Any, *, available: Any = None
-    ) -> dict[str, Any]:
-        """Describe a choice by a dict for JSON, to which its reward is joined later.
-
-        Parameters
-        ----------
-        X_row : array-like of shape (1, n_features)
-            Context of the choice, as the first transformer takes it.
-        arm, propensity, available : object
-            As in the policy's `record`.
-
-        Returns
-        -------
-        dict
-            As of the policy's `record`.
-        """
-        return self.steps[-1][1].record(X_row, arm, propensity, available=available)
-
-    @available_if(_last_step_has("advance"))
-    def advance(self, timestamp: Any = None) -> Self:
-        """Advance the policy's clock.
-
-        Parameters
-        ----------
-        timestamp : datetime or float, default=None
-            Current time, as in the policy's `advance`.
-
-        Returns
-        -------
-        self
-            Fitted pipeline.
-        """
-        self.steps[-1][1].advance(timestamp)
-        return self
-
-    @available_if(_last_step_has("drop_arms"))
-    def drop_arms(self, labels: Iterable[Any]) -> Self:
-        """Forget arms.
-
-        Parameters
-        ----------
-        labels : iterable of labels
-            Arms of `arms_`.
-
-        Returns
-        -------
-        self
-            Pipeline whose policy does not know these arms.
-        """
-        self.steps[-1][1].drop_arms(labels)
-        return self
 
     @available_if(_last_step_has("merge"))
     def merge(self, policies: Sequence[Self], *, base: Self) -> Self:
@@ -611,6 +407,20 @@ class PolicyPipeline(Pipeline):
         last_step = policy.merge(workers, base=base.steps[-1][1])
         merged.steps = [*base.steps[:-1], (name, last_step)]
         return merged
+
+    select = _of_rows("select")
+    select_proba = _of_rows("select_proba")
+    select_scores = _of_rows("select_scores")
+    predict_reward = _of_rows("predict_reward")
+    predict_costs = _of_rows("predict_costs")
+    predict_indicator = _of_rows("predict_indicator")
+    expected_costs = _of_rows("expected_costs")
+    constraint_report = _of_rows("constraint_report")
+    reprice = _of_rows("reprice")
+    record = _of_last_step("record")
+    advance = _of_last_step("advance")
+    drop_arms = _of_last_step("drop_arms")
+    describe_arms = _of_last_step("describe_arms")
 
     def _transformed(self, X: Any) -> Any:
         """Contexts as the policy takes them."""

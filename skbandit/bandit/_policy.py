@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from datetime import timedelta
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._arm_keys import lookalike_label
 from skbandit.bandit._events import EncodedLog, Events, encode_log, join, still_waiting, windows_of
 from skbandit.bandit._sequential import SequentialPolicy
 from skbandit.bandit._state import (
@@ -21,7 +18,6 @@ from skbandit.bandit._state import (
     N_CHOICES,
     N_EVENTS,
     UCBS,
-    ArmSets,
     ChoiceRule,
     Posterior,
     Prior,
@@ -40,11 +36,9 @@ from skbandit.logs import (
     Codes,
     ReplayRequest,
     align_rows,
-    ascending,
     code_labels,
     label_array,
     mark_columns,
-    one_known_tuple,
     read_times,
 )
 from skbandit.utils._fitting import atomic_fit
@@ -56,28 +50,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-MOST_OFFERED = 4
-"""Arms that are not known but remembered, per arm of the latest choice that is not known."""
-
-
-class Offered(NamedTuple):
-    """Arms that a policy knows, and others that its choices were offered: they come again."""
-
-    arms: Codes
-    codes: Codes  # of these, and of the others in the order of their labels
-    labels: np.ndarray
-    kind: type  # of the labels of the others: equal ones of other types are returned as given
-    state: tuple[Any, ...] = ()  # posterior, its events, and prior
-    larger: Any = None  # posterior about all, made from this state
-
-
 class PosteriorPolicy(SequentialPolicy):
     """Chooses by posteriors of linear predictors, in compiled passes."""
 
     link: str
     alpha: Any
     _posterior: Any
-    _offered: Offered | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "link": [StrOptions(set(LINKS))],
@@ -231,6 +209,16 @@ class PosteriorPolicy(SequentialPolicy):
         self._posterior = self._posterior_about(codes)
         self._know(codes)
 
+    def _absorb(self, events: Events) -> None:
+        """Learn events now, in a copy: copies and readers keep the state before."""
+        from skbandit.bandit._passes import learn_rows
+
+        action = self._number(events.arms)
+        self._posterior = self._posterior.copy()
+        self._alphas(len(events))  # raise errors now, not in the next choice
+        X, reward, weight = events.X, events.reward, events.weight
+        learn_rows(X, action, reward, weight, self._posterior, self._prior(), read_rule(self))
+
     def _check_rewards(self, reward: np.ndarray) -> None:
         from skbandit.bandit.links import check_rewards
 
@@ -244,89 +232,33 @@ class PosteriorPolicy(SequentialPolicy):
         """Multiple of standard deviations in the next choice."""
         return float(self._alphas()[0])
 
-    def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
-        """As of other policies; the new arms may be more than those available."""
-        offered = self._offered
-        if offered is not None and offered.arms is not self._codes:
-            offered = None
-        if offered is not None and (pools := one_known_tuple(available, offered.codes)):
-            if n_rows == 1 and {*map(type, available[0])} == {offered.kind}:
-                sets = ArmSets(pools.of_event, pools.start, pools.arms.astype(np.int64))
-                return sets, offered.codes
-        sets, codes = super()._available(n_rows, available)
-        n_known, labels = len(self._codes), list(codes)
-        kinds = {*map(type, labels[n_known:])}
-        if n_rows > 1 or not (kinds <= {str} or kinds <= {int}) or not kinds:
-            return sets, codes
-        if lookalike_label(labels[n_known:], codes) is not None:  # warned of at each choice
-            return sets, codes
-        if offered is not None and {offered.kind} == kinds:
-            more = offered.codes.keys() - codes.keys()
-            if len(more) <= MOST_OFFERED * (len(codes) - n_known):
-                ordered = ascending([*labels[n_known:], *more]) or []
-                codes = self._codes | {label: n_known + k for k, label in enumerate(ordered)}
-                number = np.array([codes[label] for label in labels], dtype=np.int64)
-                sets = sets._replace(arms=number[sets.arms])
-        self._offered = Offered(self._codes, codes, label_array(codes), kinds.pop())
-        return sets, codes
-
-    def _state_about(self, codes: Codes) -> tuple[tuple[Any, ...], Any]:
-        """The state of learning, and the posterior about the known arms and new ones."""
-        if len(codes) == len(self._codes):
-            return (), self._posterior
-        offered = self._offered
-        posterior, n_events, prior = state = self._posterior, self._n_learned(), self._prior()
-        if offered is not None and offered.codes is codes and offered.state:
-            before, n_before, of_prior = offered.state
-            if before is posterior and n_before == n_events and of_prior is prior:
-                return state, offered.larger
-        return state, self._posterior_about(codes)
-
     def _choose(
-        self, X: Any, available: Any, *, exploring: bool, return_proba: bool = False,
-        **described: Any,
-    ) -> Any:  # fmt: skip
+        self, X: Any, available: Any, *, exploring: bool, return_proba: bool = False
+    ) -> Any:
         """Labels of the chosen arms, and their probabilities if asked for."""
         from skbandit.bandit import _passes
 
         available = align_rows(available, X)
-        now, X = self._ready(X, available, **described)
+        now, X = self._ready(X, available)
+        sets, codes = now._available(X.shape[0], available)
+        labels = now._labels if len(codes) == len(now._codes) else label_array(codes)
         n_rows = X.shape[0]
-        sets, codes = now._available(n_rows, available)
-        offered = now._offered
-        labels = now._labels if len(codes) == len(now._codes) else None
-        if offered is not None and offered.codes is codes:
-            labels = offered.labels
-        elif labels is None:
-            offered, labels = None, label_array(codes)
         seed, t = now._stream.take(n_rows, now.random_state) if exploring else (0, -1)
-        rule = read_rule(now, seed)
-
         choose: Any = _passes.choose_with_probabilities if return_proba else _passes.choose_rows
-
-        def compute() -> Any:
-            state, posterior = now._state_about(codes)
-            return state, posterior, choose(X, sets, t, now._alpha(), posterior, rule)
-
-        state, posterior, choice = self._guard.read(compute)
-        if offered is not None and state:
-            now._offered = offered._replace(state=state, larger=posterior)
+        posterior, rule = now._posterior_about(codes), read_rule(now, seed)
+        choice = choose(X, sets, t, now._alpha(), posterior, rule)
         return (labels[choice[0]], choice[1]) if return_proba else labels[choice]
 
-    def _choice_probabilities(self, X: Any, available: Any, **described: Any) -> np.ndarray:
+    def _choice_probabilities(self, X: Any, available: Any) -> np.ndarray:
         """Probability that `select` chooses each known arm."""
         from skbandit.bandit._passes import probability_rows
 
         available = align_rows(available, X)
-        now, X = self._ready(X, available, **described)
+        now, X = self._ready(X, available)
         sets, codes = now._available(X.shape[0], available)
-        rule = read_rule(now)
-
-        def compute() -> np.ndarray:
-            posterior = now._posterior_about(codes)
-            return probability_rows(X, sets, now._alpha(), posterior, rule)
-
-        return mark_columns(self._guard.read(compute)[:, : len(now._codes)], now._codes)
+        posterior, rule = now._posterior_about(codes), read_rule(now)
+        table = probability_rows(X, sets, now._alpha(), posterior, rule)
+        return mark_columns(table[:, : len(now._codes)], now._codes)
 
     def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
         """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
@@ -334,13 +266,9 @@ class PosteriorPolicy(SequentialPolicy):
 
         check_is_fitted(self)
         now = self._now()
-        X, rule = now._rows(X), read_rule(now, seed)
-
-        def compute() -> np.ndarray:
-            origin, spread = unit_of_rewards(now._posterior)
-            return origin + spread * score_rows(X, t, now._alpha(), now._posterior, rule)
-
-        return self._guard.read(compute)
+        origin, spread = unit_of_rewards(now._posterior)
+        rule = read_rule(now, seed)
+        return origin + spread * score_rows(now._rows(X), t, now._alpha(), now._posterior, rule)
 
     def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
         """Replay a log in one compiled pass; see `skbandit.logs._blocks.ReplaysLogs`.
@@ -592,14 +520,6 @@ class GLMUCBPolicy(PosteriorPolicy):
         self.columns = columns
         self.random_state = random_state
 
-    def __getstate__(self) -> dict[str, Any]:
-        """State of a copy: its arrays are its own, too."""
-        state = super().__getstate__()
-        if "_posterior" in state:
-            arrays = state["_posterior"]
-            state["_posterior"] = self._guard.read(arrays.copy)
-        return state
-
     @property
     def coef_(self) -> np.ndarray:
         """Posterior means of the features' weights, of shape (n_arms, n_features)."""
@@ -667,26 +587,6 @@ class GLMUCBPolicy(PosteriorPolicy):
             )
         return merged(base, workers, prior, LINKS.index(self.link))
 
-    def _absorb(self, events: Events) -> None:
-        """Learn events now."""
-        from skbandit.bandit._passes import learn_rows
-
-        if len(events):
-            action = self._number(events.arms)
-            prior, rule = self._prior(), read_rule(self)
-            self._alphas(len(events))  # raise errors now, not in the next choice
-            # Learning works in place, and an interrupt may follow it. Copy where that costs less
-            # than learning; delayed events always, as they would be learned twice, and sparse
-            # ones, which are learned in several calls.
-            apart = bool(self._waiting) or len(events) >= len(self._codes) or issparse(events.X)
-            if apart:
-                self._posterior = self._posterior.copy()
-            with nullcontext() if apart else self._guard.writing():
-                learn_rows(
-                    events.X, action, events.reward, events.weight, self._posterior, prior, rule,
-                    at_once=not apart,
-                )  # fmt: skip
-
     def _replay(
         self,
         request: ReplayRequest,
@@ -697,7 +597,7 @@ class GLMUCBPolicy(PosteriorPolicy):
     ) -> tuple[np.ndarray, int]:
         from skbandit.bandit._passes import replay_present_features
 
-        posterior = self._posterior._replace(counters=self._posterior.counters.copy())
+        posterior = self._posterior.copy()
         posterior.counters[N_CHOICES] = n_choices
         alphas = self._alphas(len(request.rows))
         accepted, n_seen, codes, posterior = replay_present_features(

@@ -83,7 +83,7 @@ class SequentialPolicy(GuardedPolicy):
     def __getstate__(self) -> dict[str, Any]:
         """State of a copy, without pandas types: skops refuses them."""
         state = super().__getstate__()
-        for name in ("_columns", "_walker", "_offered"):
+        for name in ("_columns", "_walker"):
             state.pop(name, None)
         return state
 
@@ -161,8 +161,7 @@ class SequentialPolicy(GuardedPolicy):
         """Learn further events in order.
 
         The result equals one `fit` on all events, except for `OraclePolicy`, which refits its
-        models only from time to time. An error leaves the policy unchanged. So does an interrupt,
-        except that `GLMUCBPolicy` may have learned a batch of fewer events than arms.
+        models only from time to time. An error or an interrupt leaves the policy unchanged.
 
         Parameters
         ----------
@@ -186,7 +185,7 @@ class SequentialPolicy(GuardedPolicy):
 
     def _fit(
         self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any, *,
-        afresh: bool = False, **described: Any,
+        afresh: bool = False,
     ) -> Self:  # fmt: skip
         """Learn events, after those learned before unless `afresh`."""
         tables = {"X": X, "y": y, "reward": reward, "available": available}
@@ -199,14 +198,10 @@ class SequentialPolicy(GuardedPolicy):
                 draft._begin(X)
             if afresh:
                 draft._equal = (math.nan, 0)
-            draft._describe(**described)
             draft._learn(X, y, reward, available, sample_weight)
             if afresh:
                 draft._finish()
         return self
-
-    def _describe(self) -> None:
-        """Make arms known, in policies with features of arms."""
 
     def _check_described(self, labels: np.ndarray) -> None:
         """Require features of arms, in policies that have any."""

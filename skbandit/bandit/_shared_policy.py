@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import wraps
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._arm_keys import new_keys
-from skbandit.bandit._events import EncodedLog, Events
+from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._policy import PosteriorPolicy
 from skbandit.bandit._state import (
     FORGETTING,
@@ -26,7 +27,7 @@ from skbandit.bandit._state import (
 from skbandit.bandit.shared._arm_features import ArmFeatures, new_arms, read_arm_features
 from skbandit.logs import Codes, ReplayRequest, ascending, label_array
 from skbandit.utils._fitting import atomic_fit
-from skbandit.utils._sklearn_compat import Interval, StrOptions, fit_context
+from skbandit.utils._sklearn_compat import Interval, StrOptions
 from skbandit.utils._validation import first_few
 
 if TYPE_CHECKING:
@@ -41,6 +42,24 @@ MOST_WEIGHTS = 200
 it costs p³ operations per 100 events."""
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _refusing_features(method: Method) -> Method:
+    """Refuse features of arms in a call of a method, where `describe_arms` takes them."""
+
+    @wraps(method)
+    def call(self: SharedGLMPolicy, *args: Any, **given: Any) -> Any:
+        if "arm_features" in given:
+            raise TypeError(
+                f"{method.__name__}() takes no arm_features: call describe_arms(arm_features) "
+                "before, which makes the arms known."
+            )
+        return method(self, *args, **given)
+
+    return cast("Method", call)
+
+
 class SharedGLMPolicy(PosteriorPolicy):
     """Contextual bandit with one Bayesian GLM for all arms, based on features of the arms.
 
@@ -52,9 +71,8 @@ class SharedGLMPolicy(PosteriorPolicy):
     Parameters
     ----------
     arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
-        Finite numbers, one row per arm, with the arms' labels as index. `select`, `partial_fit` and
-        others take further arms. With None, and none described later, arms differ by their own
-        weights only.
+        Finite numbers, one row per arm, with the arms' labels as index. `describe_arms` adds
+        further arms. With None, and none described later, arms differ by their own weights only.
     link : {"linear", "logistic", "probit"}, default="logistic"
         Reward model, as in `GLMUCBPolicy`.
     alpha : float or callable, default=0.2
@@ -151,7 +169,8 @@ class SharedGLMPolicy(PosteriorPolicy):
     ...     liked = (reader[0, 0] > 0) == (articles.loc[shown[0], "sport"] == 1)
     ...     policy = policy.partial_fit(reader, pd.DataFrame({"action": shown, "reward": [liked]}))
     >>> new = pd.DataFrame({"sport": [1, 0]}, index=["final", "debate"])
-    >>> policy.predict([[1.5], [-1.5]], available=["final", "debate"], arm_features=new)
+    >>> policy = policy.describe_arms(new)
+    >>> policy.predict([[1.5], [-1.5]], available=["final", "debate"])
     array(['final', 'debate'], dtype=object)
     """
 
@@ -263,81 +282,11 @@ class SharedGLMPolicy(PosteriorPolicy):
             posterior.units
         )
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        reward: ArrayLike | None = None,
-        available: Any = None,
-        arm_features: pd.DataFrame | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn the events of a log in order, discarding earlier learning.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_events, n_features)
-            Contexts.
-        y : DataFrame, dict or structured array with columns action and reward, or array of actions
-            Arms played and rewards observed; columns `available` and `timestamp` are checked.
-        reward : array-like of shape (n_events,), default=None
-            Rewards, if `y` is an array of actions. Without them each action counts as reward 1,
-            with a warning.
-        available : array-like, default=None
-            Arms available to each event, as in `select`, if not a column of `y`. Each action
-            must be among them.
-        arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
-            Features of arms that the parameter `arm_features` does not describe.
-        sample_weight : array-like of shape (n_events,), default=None
-            Number of events that each one counts for: its likelihood is raised to this power.
-            Events of weight 0 are ignored.
-
-        Returns
-        -------
-        self
-            Fitted policy.
-        """
-        described = {"arm_features": arm_features}
-        return self._fit(X, y, reward, available, sample_weight, afresh=True, **described)
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        reward: ArrayLike | None = None,
-        available: Any = None,
-        arm_features: pd.DataFrame | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn further events in order, with the same result as one `fit` on all of them.
-
-        An error or an interrupt leaves the policy unchanged.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_events, n_features)
-            Contexts.
-        y : DataFrame or structured array with columns action and reward, or array of actions
-            As in `fit`.
-        reward : array-like of shape (n_events,), default=None
-            As in `fit`.
-        available : array-like, default=None
-            As in `fit`.
-        arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
-            Features of new arms; it may hold known ones, too.
-        sample_weight : array-like of shape (n_events,), default=None
-            As in `fit`.
-
-        Returns
-        -------
-        self
-            Fitted policy.
-        """
-        return self._fit(X, y, reward, available, sample_weight, arm_features=arm_features)
+    fit = _refusing_features(PosteriorPolicy.fit)
+    partial_fit = _refusing_features(PosteriorPolicy.partial_fit)
+    predict = _refusing_features(PosteriorPolicy.predict)
+    select = _refusing_features(PosteriorPolicy.select)
+    select_proba = _refusing_features(PosteriorPolicy.select_proba)
 
     def describe_arms(self, arm_features: pd.DataFrame) -> Self:
         """Make arms known by their features.
@@ -503,20 +452,9 @@ class SharedGLMPolicy(PosteriorPolicy):
             new = [label for label in labels.tolist() if label not in self._codes]
             if new:
                 raise ValueError(
-                    f"arm {new[0]!r} has no features: describe it by a row of arm_features, as "
-                    f"the {len(self._codes)} arms known are."
+                    f"arm {new[0]!r} has no features: describe it by describe_arms, as the "
+                    f"{len(self._codes)} arms known are."
                 )
-
-    def _absorb(self, events: Events) -> None:
-        from skbandit.bandit._passes import learn_rows
-
-        action = self._number(events.arms)
-        self._posterior = self._posterior.copy()
-        self._alphas(len(events))  # raise errors now, not in the next choice
-        learn_rows(
-            events.X, action, events.reward, events.weight, self._posterior, self._prior(),
-            read_rule(self),
-        )  # fmt: skip
 
     def _prior(self) -> SharedPrior:
         _, n_models, _, dz = self._posterior.mean.shape
@@ -560,16 +498,6 @@ class SharedGLMPolicy(PosteriorPolicy):
         scale = alpha_scale(noise_scale(self._posterior.noise), read_rule(self))
         return super()._alpha() * float(scale)
 
-    def _ready(self, X: Any, available: Any, arm_features: Any = None) -> tuple[Self, Any]:
-        """As of other policies, with arms that become known."""
-        if arm_features is not None:
-            with self._guard.learning, atomic_fit(self) as draft:
-                if not draft.__sklearn_is_fitted__():
-                    draft._validate_params()
-                    draft._begin(X)
-                draft._describe(arm_features)
-        return super()._ready(X, available)
-
     def _rows(self, X: Any) -> np.ndarray:
         X = super()._rows(X)
         return X.toarray() if issparse(X) else X
@@ -598,84 +526,3 @@ class SharedGLMPolicy(PosteriorPolicy):
         self._posterior = posterior.keep_arms(kept)
         self._know({labels[arm]: k for k, arm in enumerate(kept.tolist())})
         return accepted, n_seen
-
-    def predict(
-        self, X: Any, *, available: Any = None, arm_features: pd.DataFrame | None = None
-    ) -> np.ndarray:
-        """Choose the arm of the largest posterior mean reward, without exploring.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-        available : array-like, default=None
-            Available arms, as in `select`.
-        arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
-            Features of new arms, as in `select`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Arm labels; ties go to the first arm of `arms_`, but to one without events last.
-        """
-        return self._choose(X, available, exploring=False, arm_features=arm_features)
-
-    def select(
-        self,
-        X: Any,
-        *,
-        available: Any = None,
-        return_proba: bool = False,
-        arm_features: pd.DataFrame | None = None,
-    ) -> Any:
-        """Choose the arm to play, exploring.
-
-        Choices are counted, so that each has its own random numbers; a batch of choices equals
-        the same choices one by one.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-        available : array-like, default=None
-            Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
-            rows, as in ``["a", "b"]``; or a boolean table with one column per arm, an array's in
-            the order of `arms_`. None makes all of `arms_` available.
-        return_proba : bool, default=False
-            Whether to return the probabilities of the choices, too, in the same pass.
-        arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
-            Features of new arms, which the policy then knows; it may hold known ones, too.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), or a pair of them
-            Arm labels, ties broken at random; with `return_proba`, also the probability with which
-            each was chosen: the propensity that an off-policy estimate from this log needs.
-            See `GLMUCBPolicy.select`.
-        """
-        return self._choose(
-            X, available, exploring=True, return_proba=return_proba, arm_features=arm_features
-        )
-
-    def select_proba(
-        self, X: Any, *, available: Any = None, arm_features: pd.DataFrame | None = None
-    ) -> np.ndarray:
-        """Return the probability that `select` chooses each arm.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-        available : array-like, default=None
-            Available arms, as in `select`.
-        arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
-            Features of new arms, as in `select`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`. Rows may sum to less than 1; the remainder is the probability of
-            arms not in `arms_`. Exact, except that Thompson sampling's are integrated
-            numerically.
-        """
-        return self._choice_probabilities(X, available, arm_features=arm_features)

@@ -33,7 +33,6 @@ from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,
-    StrOptions,
     count_rows,
     fit_context,
     rows_of,
@@ -52,28 +51,26 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-FEEDBACK = ("semi_bandit", "cascade", "slate")
+FEEDBACK = ("semi_bandit", "cascade")
 
 
 class SlatePolicy(GuardedPolicy):
     """Contextual bandit that chooses a slate of several arms and learns from the feedback.
 
     A policy for single arms predicts the reward of each arm, and its exploration rule chooses the
-    slate. The feedback is a reward per shown arm, the first click of a visitor who looks from the
-    top down, or one reward per slate.
+    slate. The feedback is a reward per shown arm, or the first click of a visitor who looks from
+    the top down.
 
     Parameters
     ----------
     policy : GLMUCBPolicy or SharedGLMPolicy, default=None
         Models of single arms, and the rule by which `select` explores. None uses
-        ``GLMUCBPolicy(exploration="thompson")``, with ``link="linear"`` for one reward per slate.
+        ``GLMUCBPolicy(exploration="thompson")``.
     n_select : int, default=3
         Number of arms per slate, m.
-    feedback : {"semi_bandit", "cascade", "slate"}, default="semi_bandit"
+    feedback : {"semi_bandit", "cascade"}, default="semi_bandit"
         Observed feedback. "semi_bandit": the reward of each shown arm, or nan if it is unknown.
-        "cascade": the first click; arms below it count as not examined. "slate": one reward per
-        slate, modeled as a sum over its arms; this requires a `GLMUCBPolicy` with
-        ``link="linear"``.
+        "cascade": the first click; arms below it count as not examined.
     columns : dict, default=None
         Names of a log's columns that differ, as in ``{"action": "arm_id"}``, for learning and
         evaluation.
@@ -113,10 +110,6 @@ class SlatePolicy(GuardedPolicy):
     order. If some places are seen more often than others, fill these first. Learning ignores
     places, except for cascades.
 
-    With one reward per slate, each arm learns from the reward minus the expected rewards of the
-    other arms, whose variances add to the noise. This is the exact posterior except for the
-    correlations between arms. Slates must vary, or the arms' contributions cannot be separated.
-
     References
     ----------
     W. Chen, Y. Wang, Y. Yuan (2013). Combinatorial multi-armed bandit. ICML, PMLR 28, 151-159.
@@ -155,7 +148,7 @@ class SlatePolicy(GuardedPolicy):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "policy": [HasMethods(["select", "partial_fit"]), None],
         "n_select": [Interval(Integral, 1, None, closed="left")],
-        "feedback": [StrOptions(set(FEEDBACK))],
+        "feedback": [str],
         "columns": [dict, None],
         "random_state": ["random_state"],
     }
@@ -231,9 +224,9 @@ class SlatePolicy(GuardedPolicy):
             slate of one arm. Slates may have any size. Columns available and timestamp are used
             as by `policy`.
         reward : array-like, default=None
-            Rewards, if not a column of `y`. By `feedback`: of each shown arm, nan if unknown; by
+            Rewards, if not a column of `y`. By `feedback`: of each shown arm, nan if unknown; or by
             place, 0 or 1, or the position of the first click, counted from 0, with nan or None in
-            place of either for no click; or of the slate.
+            place of either for no click.
         available : array-like, default=None
             Arms available to each event, as in `select`, if not a column of `y`.
         sample_weight : array-like of shape (n_events,), default=None
@@ -341,22 +334,18 @@ class SlatePolicy(GuardedPolicy):
 
     def _begin(self) -> None:
         """Start from the prior."""
-        by_slate = self.feedback == "slate"
+        if self.feedback not in FEEDBACK:
+            raise ValueError(
+                f"feedback must be one of {FEEDBACK}, got {self.feedback!r}: a policy learns from "
+                "a reward of each shown arm, feedback='semi_bandit', and one reward per slate is "
+                "for slate_pseudo_inverse, which evaluates."
+            )
         if self.policy is None:
-            link = "linear" if by_slate else "logistic"
-            self.policy_ = GLMUCBPolicy(link, exploration="thompson")
+            self.policy_ = GLMUCBPolicy(exploration="thompson")
         else:
             check_models(self.policy)
             self.policy_ = clone(self.policy)
             self.policy_.columns = None  # it learns arms, not the log
-        linear = isinstance(self.policy_, GLMUCBPolicy) and self.policy_.link == "linear"
-        if by_slate and not linear:
-            raise ValueError(
-                f"feedback='slate' divides a reward among the arms of a slate, which requires "
-                f"policy=GLMUCBPolicy('linear', ...), got {self.policy!r}."
-            )
-        if by_slate and isinstance(self.policy_.noise_variance, str):
-            self.policy_.noise_variance = 1.0  # the unit is that of slates, not of arms
         self._stream, self._equal = ChoiceStream(self.random_state), (np.nan, 0)
 
     def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
@@ -378,7 +367,6 @@ class SlatePolicy(GuardedPolicy):
             self._equal = self.policy_._equal = None  # as this was said
             y = np.asarray(y) if hasattr(y, "__array__") else list(y)
             reward = [np.ones(np.size(slate)) for slate in y]
-            reward = np.ones(len(y)) if self.feedback == "slate" else reward
         fitted = self.policy_.__sklearn_is_fitted__()
         log = read_slates(
             y,
@@ -389,15 +377,8 @@ class SlatePolicy(GuardedPolicy):
             columns=None if are_slates(y) else self._names_in(y),
         )
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
-        if self.feedback == "slate":
-            rewards = log.of_slates(log.reward, "reward")
-            self._note_rewards(rewards[weight > 0])
-            self._learn_sums(X, log, rewards, weight)
-            return
-        if self.feedback == "cascade":
-            rewards = read_cascade(log)
-        else:
-            rewards = log.of_arms(log.reward, "reward")
+        cascade = self.feedback == "cascade"
+        rewards = read_cascade(log) if cascade else log.of_arms(log.reward, "reward")
         event, place = np.nonzero(log.shown & ~np.isnan(rewards) & (weight > 0)[:, None])
         if len(event):
             self._pass_on(X, log, event, place, rewards[event, place], weight[event])
@@ -427,21 +408,6 @@ class SlatePolicy(GuardedPolicy):
         self.policy_.partial_fit(
             rows, arms, available=available, sample_weight=None if (weight == 1).all() else weight
         )
-
-    def _learn_sums(self, X: Any, log: SlateLog, reward: np.ndarray, weight: np.ndarray) -> None:
-        """Learn one reward per slate, slate by slate."""
-        sets = log.available_sets()
-        noise = float(self.policy_.noise_variance)
-        for k in np.flatnonzero(weight > 0).tolist():
-            row, place = rows_of(X, [k]), np.flatnonzero(log.shown[k])
-            models = ArmModels.of(self.policy_, row, [sets[k]])
-            position = {label: i for i, label in enumerate(models.labels.tolist())}
-            numbers = [position[label] for label in log.arms[log.action[k, place]].tolist()]
-            mean, deviation = models.moments_of_prediction()
-            pseudo, share = shares_of_slate_reward(
-                reward[k], mean[0, numbers], deviation[0, numbers] ** 2, noise / weight[k]
-            )
-            self._pass_on(X, log, np.full(len(place), k), place, pseudo, share * weight[k])
 
     def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Choose the arms of the largest mean rewards, without exploring.
@@ -539,7 +505,7 @@ class SlatePolicy(GuardedPolicy):
         Returns
         -------
         ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`. With one reward per slate, the arm's part of it.
+            Columns as `arms_`.
         """
         check_is_fitted(self)
         return self.policy_.predict_reward(X)
@@ -656,19 +622,11 @@ class ArmModels:
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean of each linear predictor, and the standard deviation of its Thompson draw."""
-        return self._moments(self.policy._alpha())
-
-    def moments_of_prediction(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of each linear predictor."""
-        return self._moments(1.0)
-
-    def _moments(self, width: float) -> tuple[np.ndarray, np.ndarray]:
-        """Mean of each linear predictor, and a multiple of its standard deviation."""
         from skbandit.bandit.exploration import linear_bounds
 
         rule = linear_bounds(read_rule(self.policy))
         mean = self._scores(-1, 0.0, rule)
-        upper = self._scores(0, width, rule)
+        upper = self._scores(0, self.policy._alpha(), rule)
         there = self.available
         deviation = np.zeros(mean.shape)
         deviation[there] = np.maximum(upper[there] - mean[there], 0.0)
@@ -685,7 +643,7 @@ class ArmModels:
     def _scores(self, t: int, width: float, rule: ChoiceRule) -> np.ndarray:
         from skbandit.bandit._passes import score_rows
 
-        scores = self.policy._guard.read(lambda: score_rows(self.X, t, width, self.posterior, rule))
+        scores = score_rows(self.X, t, width, self.posterior, rule)
         return np.where(self.available, scores, -np.inf)
 
 
@@ -764,22 +722,3 @@ def read_cascade(log: SlateLog) -> np.ndarray:
             f"counted from 0 to {log.sizes[row] - 1}; nan is no click."
         )
     return looked_at(clicks_at(position, log.shown))
-
-
-def shares_of_slate_reward(
-    reward: float, mean: np.ndarray, variance: np.ndarray, noise_variance: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rewards and weights of single arms that stand for the one reward of their slate.
-
-    The reward is Σ θ_a + ε over the arms shown, with θ_a ~ N(mean, variance) independent and ε of
-    the noise variance. For arm a it is an observation of θ_a, of the reward less the means of the
-    others, with the noise of the others' variances on top. Learning each arm from it is the exact
-    (Kalman) update of the arm; only the correlations between arms that it creates are dropped.
-
-    Returns
-    -------
-    pseudo_reward, weight : ndarray of shape (n_places,)
-        A weight w stands for a noise of the noise variance divided by w.
-    """
-    pseudo = reward - (mean.sum() - mean)
-    return pseudo, noise_variance / (noise_variance + variance.sum() - variance)

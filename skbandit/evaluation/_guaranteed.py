@@ -196,41 +196,6 @@ def _log_capital(gains: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.log1p(BETS[:, None] * np.maximum(gains, -1.0)) @ counts
 
 
-def path_limit(s: np.ndarray, error: float) -> float:
-    """Lower limit of the mean of conditional means of dependent shares, valid at any time.
-
-    Shares of conditional means μ_1, μ_2, ... given the past satisfy E exp(λ (s - μ) - ψ(λ) (s -
-    m)²) ≤ 1 for all m in [0, 1] and λ in (0, 1), with ψ(λ) = -log(1 - λ) - λ (Fan, Grama & Liu
-    2015; Howard, Ramdas, McAuliffe & Sekhon 2021, "Time-uniform, nonparametric, nonasymptotic
-    confidence sequences"). If the mean of the μ is m, the product of these terms depends on the
-    shares only, and exceeds 1/error with probability at most `error`, as does its average over λ.
-
-    Parameters
-    ----------
-    s : ndarray of shape (n_events,)
-        Shares in [0, 1], in any order.
-    error : float
-        Probability that the limit ever exceeds the mean of conditional means.
-
-    Returns
-    -------
-    float
-        In [0, 1].
-    """
-    n, total = len(s), float(s.sum())
-    bets = BETS[BETS <= 0.5]  # for these, the product falls as m grows
-    psi = -np.log1p(-bets) - bets
-    needed = np.log(len(bets) / error)
-
-    def excess(m: float) -> float:
-        gaps = bets * (total - n * m) - psi * float(((s - m) ** 2).sum())
-        return float(logsumexp(gaps)) - needed
-
-    if excess(0.0) <= 0:
-        return 0.0
-    return float(max(brentq(excess, 0.0, total / n, xtol=_PRECISION) - _PRECISION, 0.0))
-
-
 def check_kind(kind: Any) -> None:
     """Require a kind of interval."""
     if not isinstance(kind, str) or kind not in INTERVAL_KINDS:
@@ -404,12 +369,3 @@ class RewardEvidence:
             betting_limit(self.shares, self.largest_weight, error),
             betting_limit(self.shares.mirrored(), self.largest_weight, error),
         )
-
-
-def path_interval(reward: np.ndarray, bounds: Range, confidence_level: float) -> Range:
-    """Interval, at all times, of the mean of conditional means of rewards that may be dependent."""
-    low, high = bounds
-    share = np.clip((reward - low) / (high - low), 0.0, 1.0)
-    error = (1 - confidence_level) / 2
-    from_below, from_above = path_limit(share, error), path_limit(1 - share, error)
-    return low + (high - low) * from_below, high - (high - low) * from_above

@@ -82,7 +82,6 @@ def slates(**options):
         lambda reward: slates().fit(X, Y.assign(reward=reward)),
         lambda reward: slates().fit(X, Y[["action"]], reward=reward[:, None]),
         lambda reward: slates().fit(X, Y[["action"]], reward=list(reward[:, None])),
-        lambda reward: slates(feedback="slate").fit(X, Y.assign(reward=reward)),
         lambda reward: off_policy_value(Y["action"], X, Y.assign(reward=reward, propensity=1.0)),
         lambda reward: replay(GLMUCBPolicy("linear"), X, Y.assign(reward=reward)),
     ],
@@ -416,9 +415,8 @@ def equal_log(reward, n=100):
         OraclePolicy(DecisionTreeClassifier()),
         make_policy_pipeline(StandardScaler(), GLMUCBPolicy()),
         SlatePolicy(n_select=1),
-        SlatePolicy(n_select=1, feedback="slate"),
     ],
-    ids=["glm", "shared", "oracle", "pipeline", "slate", "slate reward"],
+    ids=["glm", "shared", "oracle", "pipeline", "slate"],
 )
 def test_said_once(policy):
     warns(MESSAGE, policy.fit, X_EQUAL, equal_log(1))

@@ -264,7 +264,7 @@ def test_arms_described_to_one_worker():
     base, workers, _ = apart(SharedGLMPolicy(ARMS, "linear"))
     new = pd.DataFrame({"u": [5.0, 4], "w": [1.0, 9]}, index=[9, 8])
     X, y = events(50, 5, arms=[8, 9])
-    workers[0].partial_fit(X, y, arm_features=new)
+    workers[0].describe_arms(new).partial_fit(X, y)
     merged = base.merge(workers, base=base)
     assert merged.arms_.tolist() == [0, 1, 2, 3, 8, 9]
     pd.testing.assert_frame_equal(merged.arm_features_.loc[[9, 8]], new)

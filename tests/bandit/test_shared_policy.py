@@ -164,10 +164,10 @@ def test_new_arms_at_any_time(problem):
     X, y, Z = problem
     policy = SharedGLMPolicy(Z[:6], random_state=0).fit(X[:90], y[:90])
     assert policy.arms_.tolist() == list(Z.index[:6])
-    choices = policy.select(X[:3], available=["arm06", "arm07"], arm_features=Z[6:8])
+    choices = policy.describe_arms(Z[6:8]).select(X[:3], available=["arm06", "arm07"])
     assert set(choices) <= {"arm06", "arm07"}
     assert policy.arms_.tolist() == list(Z.index[:8])
-    policy.partial_fit(X[90:300], y[90:300], arm_features=Z[["q", "p"]])  # columns by name
+    policy.describe_arms(Z[["q", "p"]]).partial_fit(X[90:300], y[90:300])  # columns by name
     pd.testing.assert_frame_equal(policy.arm_features_, Z, check_index_type=False)
     assert policy.n_updates_.sum() == 300
     refuses("arm 'arm99' has no features", policy.select, X[:1], available=["arm00", "arm99"])
@@ -176,6 +176,11 @@ def test_new_arms_at_any_time(problem):
     policy.describe_arms(Z.loc[["arm03"]])
     assert policy.n_updates_[-1] == 0
     assert policy.arms_[-1] == "arm03"
+
+
+@pytest.mark.parametrize("name", ["fit", "partial_fit", "predict", "select", "select_proba"])
+def test_methods_refuse_features_of_arms_and_name_the_new_way(name):
+    refuses("call describe_arms", getattr(SharedGLMPolicy(), name), arm_features=1, error=TypeError)
 
 
 def test_arms_described_later_are_as_if_known_from_the_start():
@@ -207,14 +212,14 @@ def test_bad_arm_features_change_nothing(change, message, problem):
     X, y, Z = problem
     policy = SharedGLMPolicy(Z, random_state=0).fit(X[:50], y[:50])
     before = pickle.dumps(policy)
-    refuses(message, policy.partial_fit, X[50:60], y[50:60], arm_features=change(Z))
+    refuses(message, policy.describe_arms, change(Z))
     assert pickle.dumps(policy) == before
 
 
 def test_features_come_first_or_never(problem):
     X, y, Z = problem
     policy = SharedGLMPolicy().fit(X[:50], y[:50])
-    refuses("learned without features", policy.partial_fit, X[50:60], y[50:60], arm_features=Z)
+    refuses("learned without features", policy.describe_arms, Z)
     refuses("DataFrame", SharedGLMPolicy().describe_arms, Z.to_dict(), error=TypeError)
     refuses("knows no arms", SharedGLMPolicy().select, X, error=NotFittedError)
     with pytest.raises(ValueError, match="reward is 2"):
@@ -238,9 +243,9 @@ def test_searches_and_pipelines(problem):
     assert crosses.named_steps["sharedglmpolicy"].n_features_in_ == 6
     assert set(select(crosses, X[:5])) <= set(Z.index)
     new = (Z[:2] + 1).set_axis(["new0", "new1"])
-    assert crosses.select(X[:1], available=["new1"], arm_features=new) == ["new1"]
+    assert crosses.describe_arms(new).select(X[:1], available=["new1"]) == ["new1"]
     crosses.partial_fit(X[:1], {"action": ["new0"], "reward": [1]})
-    assert crosses.select_proba(X[:1], arm_features=new).shape == (1, len(Z) + 2)
+    assert crosses.select_proba(X[:1]).shape == (1, len(Z) + 2)
     search = GridSearchCV(
         SharedGLMPolicy(Z, random_state=0),
         {"alpha": [0.1, 0.5], "arm_features": [Z, Z[["p"]]]},

@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.linear_model import Ridge
 
-from skbandit.bandit import GLMUCBPolicy, OraclePolicy, SharedGLMPolicy, SlatePolicy
+from skbandit.bandit import GLMUCBPolicy, OraclePolicy, SharedGLMPolicy
 from skbandit.bandit._posterior import moments, with_arms
 from skbandit.bandit._state import MEAN, SQUARES, Prior, no_posterior
 from skbandit.bandit._units import carry_over, renew
@@ -359,18 +359,6 @@ def test_a_number_of_the_prior_or_noise_is_in_the_unit_of_the_reward(name, numbe
     assert len(policy._posterior.reward) == 0
     with pytest.raises(ValueError, match="cannot change after learning"):
         policy.set_params(**{name: otherwise}).partial_fit(X[:1], arm[:1], reward=[1])
-
-
-@pytest.mark.thorough
-def test_a_slate_of_one_reward_has_no_running_unit():
-    """The reward is that of a sum over arms."""
-    rng = np.random.default_rng(0)
-    slates = [tuple(rng.permutation(4)[:2].tolist()) for _ in range(300)]
-    reward = np.array([sum(slate) for slate in slates], dtype=float)
-    policy = SlatePolicy(n_select=2, feedback="slate", random_state=0)
-    policy.fit(np.zeros((300, 1)), slates, reward)
-    assert sorted(policy.predict(np.zeros((1, 1)))[0].tolist()) == [2, 3]
-    assert len(policy.policy_._posterior.reward) == 0
 
 
 # === A renewal of arms' units is Bayesian regression with the prior in the new units ============

@@ -261,8 +261,6 @@ def test_few_groups_and_one():
 def test_what_groups_are_refused():
     value = off_policy_value(TABLE, None, LOG, groups=PERSON, reward_range=(-9, 9))
     refuses("kind='sequence' is for independent", value.interval, kind="sequence")
-    result = replay(np.ones(N, dtype=int), X, LOG, groups=PERSON, reward_range=(-9, 9))
-    refuses("kind='sequence' is for independent", result.interval, kind="sequence")
     alone = off_policy_value(TABLE, None, LOG, groups=np.arange(N), reward_range=(-9, 9))
     assert alone.interval(kind="sequence")[0] < alone.mean_reward
     for message, groups in {

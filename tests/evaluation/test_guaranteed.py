@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
-from skbandit import GLMUCBPolicy
 from skbandit.evaluation import (
     OffPolicyEstimate,
     off_policy_blocks,
@@ -19,11 +18,10 @@ from skbandit.evaluation._guaranteed import (
     RewardEvidence,
     WeightedShares,
     betting_limit,
-    path_limit,
 )
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.tiers import first
-from tests.worlds import Greedy, ips, logged, refuses, snips, uniform_log
+from tests.worlds import Greedy, ips, logged, refuses, snips
 
 # --- limits as theorems ------------------------------------------------------------------
 
@@ -160,37 +158,6 @@ def test_coverage_at_all_times_at_once(draw, p):
     assert failures <= 23
 
 
-def reinforced(rng, n):
-    """Rewards whose mean is the share of past rewards, and these means: each path has its own."""
-    reward, mean = np.empty(n), np.empty(n)
-    for t in range(n):
-        mean[t] = (1 + reward[:t].sum()) / (2 + t)
-        reward[t] = rng.random() < mean[t]
-    return reward, mean
-
-
-@pytest.mark.thorough
-def test_dependent_rewards_at_all_times_at_once():
-    """Pólya's urn: the mean of conditional means differs from path to path. At most 10% miss.
-
-    More than 30 of 120 paths have probability 3e-7.
-    """
-    failures = 0
-    for seed in range(120):
-        reward, mean = reinforced(np.random.default_rng(seed), 512)
-        for n in 2 ** np.arange(2, 10):
-            truth = mean[:n].mean()
-            if truth < path_limit(reward[:n], 0.1):
-                failures += 1
-                break
-    assert failures <= 30
-    share = np.random.default_rng(0).random(2000)
-    assert 0.4 < path_limit(share, 0.05) < 0.5
-    assert path_limit(np.zeros(9), 0.05) == 0
-    limits = [path_limit(share, error) for error in (0.5, 0.05, 1e-6, 1e-30)]
-    assert limits == sorted(limits, reverse=True)
-
-
 # --- the methods -------------------------------------------------------------------------
 
 
@@ -307,32 +274,3 @@ def test_wrong_weights_are_told_at_every_level():
     for level in LEVELS:
         with pytest.warns(ReplayCoverageWarning, match="compatible with the weights"):
             assert evidence.interval(level) == (0, 1)
-
-
-def test_replay_of_a_fixed_policy():
-    X, y = uniform_log(600)
-    result = replay(Greedy(["a", "b"]), X, y, reward_range=(0, 1))
-    low, high = result.interval(0.95, kind="sequence")
-    assert 0 <= low < result.mean_reward < high <= 1
-    rewards = result.history["reward"].to_numpy()
-    evidence = RewardEvidence.of(rewards, np.ones(len(rewards)), (0.0, 1.0), 1.0)
-    assert (low, high) == evidence.interval(0.95)
-    options = {"subsample": 0.8, "reward_range": (0, 1), "random_state": 0}
-    runs = replay(Greedy(["a", "b"]), X, y, n_repeats=5, **options)
-    low, high = runs.interval(0.95, kind="sequence")
-    assert 0 <= low < runs.mean_reward < high <= 1
-
-
-def test_replay_of_a_policy_that_learns():
-    X, y = uniform_log(900)
-    policy = GLMUCBPolicy(random_state=0)
-    with pytest.warns(UserWarning, match="this path only"):
-        low, high = replay(policy, X, y, reward_range=(0, 1)).interval(0.95, kind="sequence")
-    assert 0 < low < 0.3 < high < 1
-    options = {"subsample": 0.5, "reward_range": (0, 1), "random_state": 0}
-    runs = replay(policy, X, y, n_repeats=4, **options)
-    low, high = runs.interval(0.95, kind="sequence")
-    assert 0 < low < runs.mean_reward < high < 1
-    equal = replay(policy, X, y.assign(reward=0.5), reward_range=(0.5, 1), random_state=0)
-    with pytest.warns(UserWarning, match="this path only"):
-        assert equal.interval(kind="sequence")[0] == 0.5

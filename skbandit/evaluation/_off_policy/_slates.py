@@ -51,21 +51,13 @@ from skbandit.utils._validation import (
 #
 # (Swaminathan et al., 2017, "Off-policy evaluation for slate recommendation"). It is unbiased if
 # the expected reward of a slate is a sum over its pairs, whatever the terms, and the logging
-# policy shows every pair that the evaluated one does. Here Γ⁺ is known in closed form:
+# policy shows every pair that the evaluated one does. Of uniform logs, of ordered slates without
+# repetition, of K arms, Γ⁺ is known in closed form. On vectors that sum to 0 over the arms of each
+# place, Γ = (K I - J) ⊗ I / (K (K - 1)), with I and J (all ones) over places, so that for m < K
 #
-# - uniform logging, of ordered slates without repetition, of K arms. On vectors that sum to 0 over
-#   the arms of each place, Γ = (K I - J) ⊗ I / (K (K - 1)), with I and J (all ones) over places, so
-#   that for m < K
+#     w(s) = 1 + (K - 1) [Σ_j (q_{j,s_j} - 1/K) + (Σ_{a in s} π_a - m²/K) / (K - m)],
 #
-#       w(s) = 1 + (K - 1) [Σ_j (q_{j,s_j} - 1/K) + (Σ_{a in s} π_a - m²/K) / (K - m)],
-#
-#   and for m = K the second term is 0;
-# - independent logging, each place by itself with the probability p_j:
-#
-#       w(s) = Σ_j q_{j,s_j}/p_j - m + 1.
-
-_NO_REPEATS = 12.0
-"""Expected number of arms that occur twice, above which none would be a matter of e**-12."""
+# and for m = K the second term is 0.
 
 
 def weights_of_uniform(
@@ -87,11 +79,6 @@ def weights_of_uniform(
     spare = n_arms - m
     any_place = (included.sum(axis=1) - m * m / n_arms) / np.maximum(spare, 1)
     return 1.0 + (n_arms - 1) * (same_place + np.where(spare > 0, any_place, 0.0))
-
-
-def weights_of_independent(at_place: np.ndarray, propensity: np.ndarray) -> np.ndarray:
-    """Weights of slates whose places were logged independently, (n_events,)."""
-    return (at_place / propensity).sum(axis=1) - at_place.shape[1] + 1.0
 
 
 def shown_slates(given: Any, X: Any, log: SlateLog, rule: str) -> np.ndarray:
@@ -299,16 +286,14 @@ def slate_pseudo_inverse(
     available : array-like, default=None
         Arms available to each event, if not a column of `y`; None means all arms of the log.
     reward, propensity : array-like, default=None
-        Values that are not columns of `y`. Propensities are needed for independent logging only:
-        of each shown arm, its probability at its place.
+        Values that are not columns of `y`. Propensities are not used.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None uses
         the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
-    logging : {"uniform", "independent"}, default="uniform"
-        How the log chose: uniformly among all orders of m available arms, or each place by itself,
-        from arms of its own. Draws without replacement from common arms are neither, and warned of.
+    logging : {"uniform"}, default="uniform"
+        How the log chose: uniformly among all orders of m available arms.
     n_draws : int, default=20
         Number of slates drawn per event from an exploring policy. The estimate is unbiased with
         one; more of them reduce its variance.
@@ -346,8 +331,11 @@ def slate_pseudo_inverse(
     True
     """
     check_rule(rule)
-    if not isinstance(logging, str) or logging not in ("uniform", "independent"):
-        raise ValueError(f"logging must be 'uniform' or 'independent', got {logging!r}.")
+    if logging != "uniform":
+        raise ValueError(
+            f"logging={logging!r}, but only uniform logs are read: use slate_ips, with a reward of "
+            "each arm and its probability to be in the slate."
+        )
     if isinstance(n_draws, bool) or not isinstance(n_draws, int) or n_draws < 1:
         raise ValueError(f"n_draws must be an integer of at least 1, got {n_draws!r}.")
     log = _read_slate_log(policy_or_slates, X, y, available, reward, propensity, columns)
@@ -359,19 +347,13 @@ def slate_pseudo_inverse(
             f"row {row} shows {log.sizes[row]} arms, others {m}: estimate each size apart."
         )
     at_place, included = _place_probabilities(policy_or_slates, X, log, rule, n_draws)
-    p = None
-    if logging == "uniform":
-        for place in range(m):
-            at_place_only = replace(log, action=log.action[:, [place]])
-            if check_uniform(at_place_only, X, n_checks=m):
-                break
-        n_arms = np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
-        weight = weights_of_uniform(at_place, included, n_arms)
-    else:
-        p = _propensity(log)
-        _check_independent(log)
-        weight = weights_of_independent(at_place, p)
-    return _estimate("slate_pseudo_inverse", weight * rewards, weight, rewards, p, log)
+    for place in range(m):
+        at_place_only = replace(log, action=log.action[:, [place]])
+        if check_uniform(at_place_only, X, n_checks=m):
+            break
+    n_arms = np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
+    weight = weights_of_uniform(at_place, included, n_arms)
+    return _estimate("slate_pseudo_inverse", weight * rewards, weight, rewards, None, log)
 
 
 def replay_slates(
@@ -553,21 +535,6 @@ def _inclusion_propensity(log: SlateLog, X: Any) -> np.ndarray:
     check_uniform(log, X)
     n_arms = np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
     return np.broadcast_to((log.sizes / n_arms)[:, None], log.action.shape)
-
-
-def _check_independent(log: SlateLog) -> None:
-    """Warn if places that chose by themselves would have repeated arms, as no slate does."""
-    n_arms = len(log.arms)
-    shares = np.array([np.bincount(arms, minlength=n_arms) for arms in log.action.T]) / len(log)
-    repeats = len(log) * (shares.sum(axis=0) ** 2 - (shares**2).sum(axis=0)).sum() / 2
-    if repeats > _NO_REPEATS:
-        warn(
-            f"no slate shows an arm twice, where about {repeats:,.0f} repeats are expected of "
-            "places that choose by themselves: if the log drew without replacement, "
-            "logging='independent' is biased. Use slate_ips, with rewards per arm and the "
-            "probability of each arm to be in the slate.",
-            UserWarning,
-        )
 
 
 def _place_probabilities(

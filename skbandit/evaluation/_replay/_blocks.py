@@ -97,7 +97,8 @@ def replay_blocks(
         Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``; None uses
         the policy's `columns`.
     reward_range : (float, float), default=None
-        Smallest and largest possible reward, which intervals of kind "sequence" require.
+        Smallest and largest possible reward, to which intervals are clipped. None takes [0, 1],
+        or those of the log beyond.
     random_state : int, RandomState instance or None, default=None
         As in `replay`.
 

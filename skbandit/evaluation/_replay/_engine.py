@@ -421,7 +421,8 @@ def replay(
     subsample : float in (0, 1], default=None
         Each run replays a random share of the log, in the log's order.
     reward_range : (float, float), default=None
-        Smallest and largest possible reward, which intervals of kind "sequence" require.
+        Smallest and largest possible reward, to which intervals are clipped. None takes [0, 1],
+        or those of the log beyond.
     random_state : int, RandomState instance or None, default=None
         Seed of order, subsamples, buckets and of which matches are kept. With an integer, they are
         the same for every policy. The first run derives the policy's random numbers from the

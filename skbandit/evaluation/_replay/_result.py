@@ -17,17 +17,12 @@ from skbandit.evaluation._difference import (
     make_difference,
     refuse_difference,
     refuse_other_kind,
-    refuse_sequence,
 )
 from skbandit.evaluation._guaranteed import (
     Range,
-    RewardEvidence,
-    check_kind,
     clipped_interval,
-    known_range,
     moments_of_mixture,
     natural_range,
-    path_interval,
 )
 from skbandit.evaluation._policy_protocol import check_not_learned
 from skbandit.evaluation._score import Sides, Spread, mean_sides, sides_of
@@ -315,26 +310,26 @@ class ReplayResult:
         ----------
         confidence_level : float, default=0.95
             Nominal coverage, in (0, 1).
-        kind : {"normal", "sequence"}, default="normal"
-            "normal" is a score interval, see Notes of the class. "sequence" covers at its level for
-            any number of kept events and any rewards within `reward_range`, which it requires, as
-            in `OffPolicyEstimate.interval`. Rewards of a policy that learns are dependent: for it
-            it is the confidence sequence of the mean, along the path, of expected rewards given
-            the past. From several runs it is the majority's: the points in at least half of the
-            runs' intervals, each with half of the error, as runs of one log are dependent.
+        kind : {"normal"}, default="normal"
+            A score interval, see Notes of the class.
 
         Returns
         -------
         low, high : float
-            Of "normal", nan if no event was kept, or events are of one group.
+            nan if no event was kept, or events are of one group.
 
         Raises
         ------
         ValueError
-            If `kind` is "sequence" and `reward_range` was not given, or events are dependent.
+            If `kind` is another one.
         """
         check_level(confidence_level)
-        check_kind(kind)
+        if kind != "normal":
+            raise ValueError(
+                f"kind={kind!r}, but a replay has intervals of kind 'normal' only: for a policy "
+                "that does not learn, off_policy_value(...).interval(kind='sequence') covers at "
+                "its level for any number of events."
+            )
         if self.metadata.learns and len(self.trajectories) == 1 and self.n_accepted:
             warn(
                 "the policy learned in a single run, so the interval covers this path only and is "
@@ -342,33 +337,12 @@ class ReplayResult:
                 "shuffle=True or subsample=0.5.",
                 UserWarning,
             )
-        if kind != "normal":
-            return self._guaranteed_interval(confidence_level)
         error, freedom = self._error
         if not freedom > 0:
             return np.nan, np.nan
         quantile = float(student.ppf((1 + confidence_level) / 2, freedom))
         limits = self._spread.limits(self.mean_reward, error, quantile)
         return clipped_interval(*limits, self.metadata.range)
-
-    def _guaranteed_interval(self, confidence_level: float) -> tuple[float, float]:
-        """The majority vote of the runs' intervals (Gasparin & Ramdas 2024)."""
-        if self.metadata.group is not None:
-            refuse_sequence()
-        bounds = known_range(self.metadata.bounds)
-        if not self._rewards:
-            return bounds
-        n_runs = len(self._rewards)
-        level = confidence_level if n_runs == 1 else (1 + confidence_level) / 2
-        if self.metadata.learns:
-            intervals = [path_interval(rewards, bounds, level) for rewards in self._rewards]
-        else:
-            intervals = [
-                RewardEvidence.of(rewards, np.ones(len(rewards)), bounds, 1.0).interval(level)
-                for rewards in self._rewards
-            ]
-        lows, highs = map(sorted, zip(*intervals, strict=True))
-        return lows[(n_runs - 1) // 2], highs[n_runs // 2]
 
     def at(self, horizon: int) -> ReplayResult:
         """Truncate the result to a horizon, to compare policies at equal T.

@@ -136,6 +136,11 @@ def test_interval_of_a_single_path_is_told():
     result_of(run(ONE), run(TWO)).interval()
 
 
+def test_interval_refuses_other_kinds_and_names_the_new_way():
+    with pytest.raises(ValueError, match="off_policy_value"):
+        result_of(run(ONE), run(TWO)).interval(kind="sequence")
+
+
 @pytest.mark.parametrize("level", [0, 1, 95, -0.1])
 def test_wrong_level(level):
     with pytest.raises(ValueError, match=f"confidence_level={level} must lie between 0 and 1"):
