@@ -9,7 +9,7 @@ import pytest
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import SlatePolicy
 from skbandit.evaluation import replay_slates, slate_ips, slate_pseudo_inverse
-from skbandit.evaluation._off_policy._slates import weights_of_independent, weights_of_uniform
+from skbandit.evaluation._off_policy._slates import weights_of_uniform
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.tiers import first
 from tests.worlds import refuses, warns
@@ -46,16 +46,6 @@ def test_weights_of_uniform_logs_are_those_of_the_definition(m, n_arms):
     assert (found * value[np.arange(m), slates].sum(axis=1)).mean() == pytest.approx(
         (q * value).sum()
     )
-
-
-def test_weights_of_independent_places_are_those_of_the_definition():
-    rng = np.random.default_rng(0)
-    p = rng.dirichlet(np.ones(3), size=2)
-    q = rng.dirichlet(np.ones(3), size=2)
-    slates = np.array([(a, b) for a in range(3) for b in range(3)])
-    of_slate = p[[0, 1], slates].prod(axis=1)
-    found = weights_of_independent(q[[0, 1], slates], p[[0, 1], slates])
-    np.testing.assert_allclose(found, by_definition(q, slates, of_slate), atol=1e-9)
 
 
 def uniform_log(n, seed, per_slate=False):
