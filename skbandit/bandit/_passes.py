@@ -28,7 +28,7 @@ from skbandit.bandit._state import (
     Prior,
     workspace_for,
 )
-from skbandit.bandit._units import is_due, until_renewal
+from skbandit.bandit._units import GROWN, is_due, until_renewal
 from skbandit.bandit.exploration import explores_by_score
 from skbandit.bandit.shared._state import settle as settle_shared
 from skbandit.logs import Codes, ReplayRequest
@@ -140,6 +140,8 @@ def learn_rows(
             kernels.learn_rows(*events, posterior.mean, model, prior)
             continue
         arms, features = np.unique(action[rows]), of_features(weights, posterior)
+        if _may_renew(x[:, : len(features)], weight[rows], features, posterior, prior):
+            arms = np.union1d(arms, np.flatnonzero(posterior.n_updates))
         at = np.ix_(np.arange(len(posterior.share)), arms, weights)
         for row in new[(new >= rows.start) & (new < rows.stop)]:  # all weights, not only these
             begin(action[row], posterior, prior, rule.link)
@@ -148,11 +150,20 @@ def learn_rows(
         as_begun = prior._replace(averages=False, renews=False)
         kernels.learn_rows(*events, part.mean, Model(part, rule, part.workspace()), as_begun)
         posterior.mean[at], posterior.cov_factor[at] = part.mean[:, arms], part.cov_factor[:, arms]
-        posterior.seen_squares[features] = part.seen_squares
+        posterior.seen_squares[features], posterior.rate[features] = part.seen_squares, part.rate
         if posterior.counters[N_EVENTS] > n_before and is_due(posterior):
             buffer = workspace_for(posterior.mean.shape[2])
             change_units(posterior, prior, prior.adaptive_mean, buffer)
     _settle(posterior, prior)
+
+
+def _may_renew(
+    x: np.ndarray, weight: np.ndarray, features: np.ndarray, posterior: Posterior, prior: Prior
+) -> bool:
+    """Return whether the unit of a feature may change, and with it the weights of each arm."""
+    rate, squares = posterior.rate[features], posterior.seen_squares[features] + weight @ x**2
+    grown = squares * rate**2 > GROWN**2 * posterior.seen_weight
+    return bool(grown.any() or (prior.mean.any() and not rate.all()))
 
 
 def _settle(posterior: Any, prior: Any) -> None:

@@ -41,6 +41,7 @@ from skbandit.bandit._units import (
     count_row,
     is_due,
     renew,
+    renew_late,
     renew_reward,
     reward_in_units,
 )
@@ -226,6 +227,12 @@ def learn_row(
     count_row(X, row, weight, posterior.seen_mean, posterior.seen_squares, posterior.seen_weight)
     if prior.renews and is_due(posterior):
         change_units(posterior, prior, prior.adaptive_mean, workspace)
+    elif posterior.counters[N_EVENTS] > FIRST_RENEWAL and renew_late(
+        X, row, posterior.center, posterior.rate, posterior.seen_mean, posterior.seen_squares,
+        posterior.seen_weight[0], 1.0, workspace[0], workspace[1],
+    ):  # fmt: skip
+        _carry_all_over(posterior, prior, workspace)
+        _adapt(cov_factor, posterior, prior, prior.adaptive_mean, workspace)
 
 
 @called_exactly
@@ -311,20 +318,27 @@ def change_units(
     posterior: Posterior, prior: Prior, adaptive_mean: bool | None, workspace: np.ndarray
 ) -> None:
     """Renew the units of rewards and features, and express all posterior in them."""
-    mean, cov_factor, n_updates = posterior.mean, posterior.cov_factor, posterior.n_updates
-    n_features, centered = len(posterior.rate), len(posterior.center) > 0
     if len(posterior.reward):
         renew_reward(posterior, prior)
-    factor, shift = workspace[0], workspace[1]
     renew(
         posterior.center, posterior.rate, posterior.seen_mean, posterior.seen_squares,
-        posterior.seen_weight[0], 1.0, factor, shift,
+        posterior.seen_weight[0], 1.0, workspace[0], workspace[1],
     )  # fmt: skip
+    _carry_all_over(posterior, prior, workspace)
+    _adapt(posterior.cov_factor, posterior, prior, adaptive_mean, workspace)
+
+
+@called_exactly
+def _carry_all_over(posterior: Posterior, prior: Prior, workspace: np.ndarray) -> None:
+    """Express the weights of all arms in new units, by f and s in the first rows of a buffer."""
+    mean, factor, shift = posterior.mean, workspace[0], workspace[1]
+    n_features, centered = len(posterior.rate), len(posterior.center) > 0
     for e in range(len(mean)):
         for k in range(mean.shape[1]):
-            if n_updates[k] > 0:
-                carry_over(k, e, mean, cov_factor, prior, factor, shift, n_features, centered)
-    _adapt(cov_factor, posterior, prior, adaptive_mean, workspace)
+            if posterior.n_updates[k] > 0:
+                carry_over(
+                    k, e, mean, posterior.cov_factor, prior, factor, shift, n_features, centered
+                )
 
 
 @called_exactly

@@ -400,7 +400,7 @@ class SharedGLMPolicy(PosteriorPolicy):
 
     def _renew_arm_units(self, values: np.ndarray) -> None:
         """Standardize the features of arms anew, if there are twice as many arms."""
-        from skbandit.bandit._units import count_row
+        from skbandit.bandit._units import GROWN, count_row
         from skbandit.bandit.shared._state import (
             Units,
             in_new_units,
@@ -414,6 +414,13 @@ class SharedGLMPolicy(PosteriorPolicy):
         for row in range(len(values)):
             count_row(values, row, 1.0, units.mean, units.squares, units.seen)
         self._arm_units = units
+        away, squares = (values - units.mean) ** 2, units.squares
+        grown = (units.rate == 0) | (
+            len(squares) * squares * units.rate**2 > GROWN**2 * units.seen[0]
+        )
+        two_alike = (squares > 0) & (squares <= units.seen[0] * away) & (2 * away <= squares)
+        if self.standardize and (grown & two_alike).any():  # of features that vary since lately
+            units.seen[1] = 0.0
         factor, shift = np.empty(values.shape[1]), np.empty(values.shape[1])
         if not renew_if_due(units, factor, shift):
             return

@@ -16,7 +16,11 @@ Without a constant feature, or where sparse contexts shall stay sparse, nothing 
 rate, and rate = 1/√(mean of X²). `center` and `seen_mean` are then empty, and `seen_squares` are
 sums of X². Zeros remain zeros, and a feature that was always 0 changes nothing.
 
-A feature without spread so far has rate 0: it counts for nothing until it varies.
+A feature without spread so far has rate 0: it counts for nothing until it varies. If it begins to
+vary late, the next doubling of all events may be far away. So the unit of a single feature is also
+renewed once it is missing, or its spread has grown to `GROWN` units: at an event that is away from
+the mean by the spread or more, of which the sum of squared deviations holds `FIRST_RENEWAL` like
+it, so that no single outlier sets a unit. These conditions have no unit themselves.
 
 Rewards of a linear link have running units, too: r enters models as r' = (r - center) rate, with a
 noise variance of 1. At the same events, center becomes the mean of all learned rewards and rate
@@ -61,6 +65,9 @@ from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_e
 
 FIRST_RENEWAL = 8
 """Number of learned events at which units are set first; they are renewed at each doubling."""
+
+GROWN = 2.0
+"""Spread, in units of a feature, at which its unit is renewed alone."""
 
 RESOLUTION = 2.0**30
 """Distinct scores within one standard deviation of rewards."""
@@ -198,18 +205,55 @@ def renew(
     Features newly known and those without spread have f = 1 and s = 0.
     """
     for i in range(len(rate)):
-        factor[i], shift[i] = 1.0, 0.0
-        spread = math.sqrt(squares[i] / weight)
-        origin = mean[i] if len(center) else 0.0
-        if LEAST_SPREAD * abs(origin) < spread < math.inf:
-            spread *= norm
-            if rate[i] > 0.0:
-                factor[i] = rate[i] * spread
-                if len(center):
-                    shift[i] = (origin - center[i]) * rate[i]
-            rate[i] = 1.0 / spread
+        _renew_one(i, center, rate, mean, squares, weight, norm, factor, shift)
+
+
+@called_exactly
+def renew_late(
+    X: np.ndarray, row: int, center: np.ndarray, rate: np.ndarray, mean: np.ndarray,
+    squares: np.ndarray, weight: float, norm: float, factor: np.ndarray, shift: np.ndarray,
+) -> bool:  # fmt: skip
+    """Renew the units of features that vary since lately, or more than they did, at a row's event.
+
+    Returns
+    -------
+    bool
+        Whether arms' weights change. f and s of the change are then written.
+    """
+    changed, begun = False, False
+    for i in range(len(rate)):
+        in_units = norm * rate[i]
+        if rate[i] == 0.0 or squares[i] * (in_units * in_units) > GROWN * GROWN * weight:
+            away = X[row, i] - mean[i] if len(mean) else X[row, i]
+            away *= away
+            if 0.0 < squares[i] <= weight * away and FIRST_RENEWAL * away <= squares[i]:
+                if not begun:
+                    begun = True
+                    for j in range(len(rate)):
+                        factor[j], shift[j] = 1.0, 0.0
+                changed = changed or rate[i] > 0.0
+                _renew_one(i, center, rate, mean, squares, weight, norm, factor, shift)
+    return changed
+
+
+@inlined_exactly
+def _renew_one(
+    i: int, center: np.ndarray, rate: np.ndarray, mean: np.ndarray, squares: np.ndarray,
+    weight: float, norm: float, factor: np.ndarray, shift: np.ndarray,
+) -> None:  # fmt: skip
+    """Set the unit of feature i."""
+    factor[i], shift[i] = 1.0, 0.0
+    spread = math.sqrt(squares[i] / weight)
+    origin = mean[i] if len(center) else 0.0
+    if LEAST_SPREAD * abs(origin) < spread < math.inf:
+        spread *= norm
+        if rate[i] > 0.0:
+            factor[i] = rate[i] * spread
             if len(center):
-                center[i] = origin
+                shift[i] = (origin - center[i]) * rate[i]
+        rate[i] = 1.0 / spread
+        if len(center):
+            center[i] = origin
 
 
 @called_exactly
@@ -228,7 +272,8 @@ def carry_over(
             # an adaptive prior is not known any more: all of the precision is the data's
             prior_precision = 0.0 if prior.adaptive_variance else 1.0 / prior.variance[e, i]
             of_data = max(1.0 / cov_factor[e, k, i] - prior_precision, 0.0)
-            cov_factor[e, k, i] = 1.0 / (prior_precision + of_data / (factor[i] * factor[i]))
+            if of_data > 0.0:
+                cov_factor[e, k, i] = 1.0 / (prior_precision + of_data / (factor[i] * factor[i]))
         else:
             for j in range(cov_factor.shape[3]):
                 if centered:

@@ -130,7 +130,7 @@ def learn(
         renew_shares(evidence, posterior.share)
     units = posterior.units
     count_row(X, row, 1.0, units.mean, units.squares, units.seen)
-    renew_units(posterior, prior, work.factor, work.shift)
+    renew_units(posterior, prior, work.factor, work.shift, X, row)
 
 
 @called_exactly

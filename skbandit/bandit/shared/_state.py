@@ -10,7 +10,7 @@ import numpy as np
 from skbandit.bandit._merge import combine, pooled_moments, pooled_sums, shared_evidence
 from skbandit.bandit._posterior import WELL_KNOWN, renew_shares
 from skbandit.bandit._state import N_EVENTS
-from skbandit.bandit._units import FIRST_RENEWAL, renew
+from skbandit.bandit._units import FIRST_RENEWAL, renew, renew_late
 from skbandit.bandit.shared._bilinear import BLOCK, change_units, noise_scale
 from skbandit.utils._compiled import called_exactly, compiled_exactly
 
@@ -148,10 +148,21 @@ class Workspace(NamedTuple):
 
 @compiled_exactly
 def renew_units(
-    posterior: SharedPosterior, prior: SharedPrior, factor: np.ndarray, shift: np.ndarray
-) -> None:
-    """Renew the units of contexts if they are due, and express all weights in them."""
-    if renew_if_due(posterior.units, factor, shift):
+    posterior: SharedPosterior, prior: SharedPrior, factor: np.ndarray, shift: np.ndarray,
+    X: np.ndarray, row: int,
+) -> None:  # fmt: skip
+    """Renew the units of contexts that are due after the event of a row, and carry weights over.
+
+    X may be empty.
+    """
+    units = posterior.units
+    changed = renew_if_due(units, factor, shift)
+    if not changed and len(X) and FIRST_RENEWAL < units.seen[1] < math.inf:
+        changed = renew_late(
+            X, row, units.center, units.rate, units.mean, units.squares, units.seen[0],
+            math.sqrt(len(units.rate)), factor, shift,
+        )  # fmt: skip
+    if changed:
         for e in range(len(posterior.share)):
             change_units(
                 factor, shift, posterior.mean[0, e], posterior.cov_factor[e], prior.variance[e]
@@ -293,7 +304,7 @@ def merged(
         state.units.mean[:], state.units.squares[:], state.units.seen[:1] = pooled
         if runs and state.units.seen[0] >= FIRST_RENEWAL:
             state.units.seen[1] = 0.0  # due
-            renew_units(state, prior, np.empty(dx - 1), np.empty(dx - 1))
+            renew_units(state, prior, np.empty(dx - 1), np.empty(dx - 1), np.empty((0, dx)), 0)
     origins = [state.reward for state in states if (state.reward == state.reward).any()]
     for state in states if origins else ():
         if (state.reward == state.reward).any():
