@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from skbandit.bandit import GLMUCBPolicy, OraclePolicy, SharedGLMPolicy
@@ -398,3 +399,53 @@ def test_a_diagonal_posterior_keeps_its_function_and_the_prior_where_nothing_was
     new_z = np.append(rng.normal(size=DZ - 1), 1.0)
     np.testing.assert_allclose(new @ new_z, mean @ np.append(factor * new_z[:-1] + shift, 1.0))
     np.testing.assert_allclose(variance, prior)
+
+
+# === A feature that begins to vary late has a unit of its own events ============================
+
+
+def launched(n_before, n, seed=0):
+    """Events of a flag that is 0 at first, and then decides which of two arms is better."""
+    rng = np.random.default_rng(seed)
+    flag = np.r_[np.zeros(n_before), rng.integers(2, size=n)]
+    arm, best = rng.integers(2, size=n_before + n), np.where(flag == 1, 0, 1)
+    reward = (rng.random(len(flag)) < np.where(arm == best, 0.8, 0.2)).astype(float)
+    return np.column_stack([rng.normal(size=len(flag)), flag]), arm, reward, best
+
+
+LATE = {
+    "glm": GLMUCBPolicy(),
+    "scale": GLMUCBPolicy(standardize="scale"),
+    "linear": GLMUCBPolicy("linear"),
+    "probit": GLMUCBPolicy("probit", covariance="full"),
+    "shared": SharedGLMPolicy(),
+    "shared diagonal": SharedGLMPolicy(link="linear", covariance="diagonal"),
+}
+
+
+@pytest.mark.parametrize("name", first(3, LATE))
+@pytest.mark.parametrize("unit", [1.0, 1e-5])
+def test_partial_fit_heeds_a_column_that_varies_late(name, unit):
+    X, arm, reward, best = launched(1100, 140)
+    X[:, 1] *= unit
+    policy = clone(LATE[name]).fit(X[:1200], arm[:1200], reward=reward[:1200])
+    policy = pickle.loads(pickle.dumps(policy))
+    assert np.mean(policy.predict(X[1200:]) == best[1200:]) > 0.9
+
+
+def test_replay_heeds_a_column_that_varies_late():
+    X, arm, reward, _ = launched(1500, 1500)
+    log = pd.DataFrame({"action": arm, "reward": reward})
+    history = replay(GLMUCBPolicy(exploration="squarecb", random_state=0), X, log).history
+    assert history["reward"][history["event"] > 2000].mean() > 0.7
+
+
+def test_describe_arms_heeds_a_feature_of_arms_that_varies_late():
+    plain = pd.DataFrame({"size": np.arange(40.0) % 7, "new": 0.0})
+    policy = SharedGLMPolicy(plain).fit(np.ones((80, 1)), np.arange(80) % 40, reward=[0, 1] * 40)
+    late = pd.DataFrame({"size": 1.0, "new": [0.0, 1.0] * 3}, index=range(50, 56))
+    rewards = np.tile([0.0, 1.0], 90)
+    policy.describe_arms(late)
+    policy.partial_fit(np.ones((180, 1)), np.tile(np.arange(50, 56), 30), reward=rewards)
+    newer = pd.DataFrame({"size": 1.0, "new": [0.0, 1.0]}, index=["old kind", "new kind"])
+    assert policy.describe_arms(newer).predict([[1.0]], available=newer.index)[0] == "new kind"

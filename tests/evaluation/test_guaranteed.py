@@ -10,8 +10,6 @@ from scipy.special import logsumexp
 from skbandit.evaluation import (
     OffPolicyEstimate,
     off_policy_blocks,
-    replay,
-    replay_blocks,
 )
 from skbandit.evaluation._guaranteed import (
     BETS,
@@ -21,7 +19,7 @@ from skbandit.evaluation._guaranteed import (
 )
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.tiers import first
-from tests.worlds import Greedy, ips, logged, refuses, snips
+from tests.worlds import ips, logged, refuses, snips
 
 # --- limits as theorems ------------------------------------------------------------------
 
@@ -211,10 +209,6 @@ def test_what_intervals_refuse():
 RANGELESS = {
     "ips": lambda X, y: ips(y["propensity"], X, y),
     "blocks": lambda X, y: off_policy_blocks("w", [y.assign(w=y["propensity"])])["snips"],
-    "replay": lambda X, y: replay(Greedy(["a"]), X, y, n_repeats=2, subsample=0.5, random_state=0),
-    "replay_blocks": lambda X, y: replay_blocks(
-        Greedy(["a"]), [(X, y)], acceptance=0.1, arms=["a", "b", "c"], random_state=0
-    ),
 }
 
 
