@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -164,23 +163,6 @@ def skip_foreign(app, what, name, obj, skip, options):
     return True if generated or not ours else None
 
 
-def write_unreleased(app):
-    """Gather the fragments of ``changes/`` as the next release will."""
-    draft = subprocess.run(
-        [sys.executable, "-m", "towncrier", "build", "--draft", "--version", "next"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    # without the heading, which is a version that does not exist yet
-    news = draft.stdout.partition("\n### ")[2]
-    target = Path(app.srcdir) / "generated" / "unreleased.md"
-    target.parent.mkdir(exist_ok=True)
-    title = "## Not released yet\n\n### "
-    target.write_text(f"{title}{news}" if news else "<!-- nothing -->\n", encoding="utf-8")
-
-
 def setup(app):
     """Connect the above."""
     app.connect("source-read", close_snippets)
@@ -188,4 +170,3 @@ def setup(app):
     app.connect("doctree-resolved", link_names)
     app.connect("doctree-resolved", refuse_configuration)
     app.connect("autodoc-skip-member", skip_foreign)
-    app.connect("builder-inited", write_unreleased)

@@ -1,6 +1,7 @@
-"""What is released: a wheel and an sdist that hold just what they should, and work."""
+"""One version and one list of Pythons, told alike everywhere; a wheel and an sdist that work."""
 
 import re
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -13,11 +14,6 @@ import pytest
 
 import skbandit
 
-pytest.importorskip("hatchling", reason="hatchling is not installed")
-pytestmark = pytest.mark.thorough
-
-from hatch_build import absolute_links  # noqa: E402  needs hatchling
-
 ROOT = Path(__file__).parents[2]
 NAME = f"skbandit-{skbandit.__version__}"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -28,8 +24,34 @@ WEIGHT = {"wheel": 1_900_000, "sdist": 3_300_000}
 """Bytes that a file of the release may have: a megabyte is data, and an sdist has tests."""
 
 
+@pytest.mark.parametrize("workflow", ["ci.yml", "release.yml"])
+def test_every_supported_python_is_tested(workflow):
+    listed = [name.rpartition(" ")[2] for name in PROJECT["classifiers"] if ":: 3." in name]
+    text = (ROOT / ".github" / "workflows" / workflow).read_text()
+    assert listed[0] == PROJECT["requires-python"].removeprefix(">=")
+    assert sorted(set(re.findall(r'"(3\.\d+)"', text))) == listed
+
+
+def test_lower_bounds_are_what_the_oldest_dependencies_are_tested_with():
+    lower_bounds = runpy.run_path(str(ROOT / ".ci" / "lower_bounds.py"))["lower_bounds"]
+    assert lower_bounds(["numpy>=1.26", "dask[dataframe]>=2024.12"]) == [
+        "numpy==1.26",
+        "dask==2024.12",
+    ]
+    with pytest.raises(SystemExit, match="'numpy<3' is not name>=version"):
+        lower_bounds(["numpy<3"])
+
+
+def test_citation_and_changelog_name_the_version():
+    citation = (ROOT / "CITATION.cff").read_text()
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\nversion: {skbandit.__version__}\n" in citation
+    assert changelog.startswith(f"# Changelog\n\n## {skbandit.__version__} (")
+
+
 def build(root, kind, into):
     """Build as pip and `python -m build` do, without a network, and return the file."""
+    pytest.importorskip("hatchling", reason="hatchling is not installed")
     code = (
         "import sys; from hatchling import build; "
         f"print(build.build_{kind}(sys.argv[1]), file=sys.stderr)"
@@ -81,6 +103,7 @@ def sources():
     return {name for name in tracked() if name.startswith("skbandit/")}
 
 
+@pytest.mark.nightly
 def test_the_wheel_is_the_library(wheel):
     licenses = {f"licenses/{name}" for name in PROJECT["license-files"]}  # of the code, of the data
     assert len(licenses) == 2
@@ -93,6 +116,7 @@ def test_the_wheel_is_the_library(wheel):
     assert "Root-Is-Purelib: true" in wheel.read(f"{NAME}.dist-info/WHEEL").decode()
 
 
+@pytest.mark.nightly
 def test_what_the_wheel_says_of_itself(wheel):
     said = Parser().parsestr(wheel.read(f"{NAME}.dist-info/METADATA").decode())
     assert said["Name"] == "skbandit"
@@ -100,8 +124,7 @@ def test_what_the_wheel_says_of_itself(wheel):
     assert said["License-Expression"] == "BSD-3-Clause"
     assert said["Requires-Python"] == PROJECT["requires-python"]
     assert said["Description-Content-Type"] == "text/markdown"
-    readme = (ROOT / "README.md").read_text()
-    assert said.get_payload() == absolute_links(readme, skbandit.__version__)
+    assert said.get_payload() == (ROOT / "README.md").read_text()
     assert set(said.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
     assert said.get_all("Classifier") == PROJECT["classifiers"]
     assert said.get_all("Project-URL") == [f"{k}, {v}" for k, v in PROJECT["urls"].items()]
@@ -109,6 +132,7 @@ def test_what_the_wheel_says_of_itself(wheel):
     assert needed == set(PROJECT["dependencies"])
 
 
+@pytest.mark.nightly
 def test_the_wheel_works_by_itself(wheel, tmp_path):
     wheel.extractall(tmp_path)
     code = (
@@ -129,6 +153,7 @@ def test_the_wheel_works_by_itself(wheel, tmp_path):
     assert run.stdout.split() == ["GLMUCBPolicy(arms=['a'])", skbandit.__version__]
 
 
+@pytest.mark.nightly
 def test_the_sdist_is_what_the_repository_tracks(sdist):
     found = files_in(sdist)
     assert found == tracked() | {"PKG-INFO"}
@@ -138,6 +163,7 @@ def test_the_sdist_is_what_the_repository_tracks(sdist):
     assert (sdist / largest).stat().st_size < 500_000, largest
 
 
+@pytest.mark.nightly
 def test_the_sdist_builds_the_same_wheel(sdist, wheel, tmp_path):
     with zipfile.ZipFile(build(sdist, "wheel", tmp_path)) as again:
         assert set(again.namelist()) == set(wheel.namelist())
