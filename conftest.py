@@ -2,14 +2,13 @@
 
 import gc
 import os
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from time import process_time
 
 import pytest
 from threadpoolctl import threadpool_limits
 
+from tests import tiers
 from tests.last_digit import LastDigitChecker
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the processors: one thread each
@@ -56,25 +55,19 @@ LONG_PAGES = {
 }
 """Pages whose examples fit for seconds: thorough."""
 
-TIERS = ("default", "thorough", "all")
-MAX_EXAMPLES = {"default": 20, "thorough": 100, "all": 200}
-"""Examples per Hypothesis test, unless the test sets its own number; all of them run at night."""
+TIERS = {"default": 20, "thorough": 100, "ci": 100, "nightly": 200, "all": 200}
+"""Examples per Hypothesis test in each tier, unless the test sets its own number."""
 
 
 def pytest_addoption(parser):
-    """Add --tier, --limit-cpu and --strict-warnings."""
+    """Add --tier and --strict-warnings."""
     parser.addoption(
         "--tier",
         choices=TIERS,
         default="default",
-        help="default: tests not marked thorough; thorough: the others, and every Hypothesis test "
-        "with more examples; all: both. A test named by its node id runs in any tier.",
-    )
-    parser.addoption(
-        "--limit-cpu",
-        type=float,
-        metavar="SECONDS",
-        help="fail tests of the default tier that take more CPU time, compilation aside",
+        help="default: tests without a mark; thorough: those so marked, and Hypothesis tests with "
+        "more examples; ci: both; nightly: those so marked; all: every test. A test named by its "
+        "node id runs in any tier.",
     )
     parser.addoption(
         "--strict-warnings",
@@ -84,62 +77,24 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Load the Hypothesis profile of the tier, and what --limit-cpu and --strict-warnings ask."""
+    """Load the Hypothesis profile of the tier, and make errors of warnings if asked."""
     if config.getoption("strict_warnings"):
         for line in ("error", *config.getini("filterwarnings")):  # later lines come first
             config.addinivalue_line("filterwarnings", line)
-    if config.getoption("limit_cpu") is not None:
-        config.pluginmanager.register(Stopwatch(config.getoption("limit_cpu")))
+    tiers.leave_out = _is_default(config)
     if find_spec("hypothesis") is None or config.getoption("hypothesis_profile", None):
         return
     from hypothesis import settings
 
     tier = config.getoption("tier")
     # Derandomized: a test that passes today passes tomorrow.
-    settings.register_profile(
-        tier, max_examples=MAX_EXAMPLES[tier], derandomize=True, deadline=None
-    )
+    settings.register_profile(tier, max_examples=TIERS[tier], derandomize=True, deadline=None)
     settings.load_profile(tier)
 
 
-class Stopwatch:
-    """Fails slow tests. Nothing is counted that only the first test in a process pays for."""
-
-    def __init__(self, limit):
-        from numba.core import event
-
-        for package in ("cvxpy", "matplotlib.pyplot", "dask.dataframe", "polars", "pyarrow"):
-            if find_spec(package.partition(".")[0]) is not None:
-                import_module(package)
-        self.limit, self.compiling = limit, 0.0
-        watch, depth = self, 0
-
-        class Compilation(event.Listener):
-            def on_start(self, _):
-                nonlocal depth
-                watch.compiling -= process_time() * (depth == 0)
-                depth += 1
-
-            def on_end(self, _):
-                nonlocal depth
-                depth -= 1
-                watch.compiling += process_time() * (depth == 0)
-
-        event.register("numba:compile", Compilation())
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item):
-        """Measure the call of a test, its fixtures left out."""
-        before = process_time() - self.compiling
-        result = yield
-        seconds = process_time() - self.compiling - before
-        if seconds > self.limit and item.get_closest_marker("thorough") is None:
-            pytest.fail(
-                f"took {seconds:.1f} s of CPU time, more than --limit-cpu={self.limit:g}: make it "
-                "cheaper, or mark it thorough, see CONTRIBUTING.md",
-                pytrace=False,
-            )
-        return result
+def _is_default(config):
+    named = any("::" in argument for argument in config.args)
+    return config.getoption("tier") == "default" and not named
 
 
 def pytest_report_header(config):
@@ -180,6 +135,14 @@ def pytest_ignore_collect(collection_path, config):
     return None
 
 
+def pytest_pycollect_makeitem(collector, name, obj):
+    """Do not make thousands of items that the default tier would deselect."""
+    if not _is_default(collector.config) or not name.startswith("test"):
+        return None
+    marks = [*getattr(obj, "pytestmark", []), *collector.iter_markers()]
+    return [] if any(mark.name in ("thorough", "nightly") for mark in marks) else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     """Keep thousands of tests, which live to the end, from the garbage collector.
@@ -210,11 +173,10 @@ def pytest_collection_modifyitems(config, items):
         return
     kept, deselected = [], []
     for item in items:
-        in_thorough = item.get_closest_marker("thorough") is not None
-        if tier == "thorough":
-            is_kept = in_thorough or _is_property(item)
-        else:
-            is_kept = not in_thorough
+        marks = {mark.name for mark in item.iter_markers()}
+        mark = "nightly" if "nightly" in marks else "thorough" if "thorough" in marks else "default"
+        is_kept = mark == tier or (tier == "ci" and mark != "nightly")
+        is_kept |= tier == "thorough" and mark == "default" and _is_property(item)
         (kept if is_kept else deselected).append(item)
     if deselected:
         config.hook.pytest_deselected(items=deselected)
