@@ -23,9 +23,6 @@ NO_NOUNS = {"found", "one", "known", "own", "its", "some"}
 PUBLIC = {"own"}
 """Names of parameters that users pass: of `make_set_selection`."""
 
-OF_A_KIND = {"REWARD_RANGE"}
-"""Constants that modules of one kind have, each with a value of its own: reward models."""
-
 NAME = re.compile(r"(?<!`)`([A-Za-z_][\w.]*)(?:\(\))?`(?!`)")
 
 
@@ -98,47 +95,6 @@ def no_nouns(trees):
                 yield f"{path}:{line} {name}"
 
 
-def assigned(node):
-    """Names and values of an assignment."""
-    if isinstance(node, ast.AnnAssign) and node.value is not None:
-        yield node.target.id, node.value
-    elif isinstance(node, ast.Assign):
-        for target in node.targets:
-            if not isinstance(target, ast.Tuple):
-                yield ast.unparse(target), node.value
-                continue
-            pairs = isinstance(node.value, ast.Tuple) and len(node.value.elts) == len(target.elts)
-            values = node.value.elts if pairs else [node.value] * len(target.elts)
-            yield from zip(map(ast.unparse, target.elts), values, strict=True)
-
-
-def late_constants(trees):
-    """Constants below the first definition of their module that use none of its definitions."""
-    for path, tree in trees.items():
-        definitions = set()
-        for node in tree.body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                definitions.add(node.name)
-            for name, value in assigned(node) if definitions else ():
-                used = {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
-                if used & definitions:
-                    definitions.add(name)
-                else:
-                    yield f"{path}:{node.lineno} {name}"
-
-
-def of_several_values(trees):
-    """Constants of one name and different values, and where they are."""
-    values = defaultdict(lambda: defaultdict(list))
-    for path, tree in trees.items():
-        for node in tree.body:
-            for name, value in assigned(node):
-                values[name][ast.unparse(value)].append(f"{path}:{node.lineno}")
-    for name, places in values.items():
-        if len(places) > 1 and name not in {"__all__", *OF_A_KIND}:
-            yield f"{name}: {', '.join(sorted(place for at in places.values() for place in at))}"
-
-
 def classes_of_one_name(trees):
     """Classes of one name, and where they are."""
     places = defaultdict(list)
@@ -158,8 +114,6 @@ def trees():
     }
 
 
-@pytest.mark.parametrize(
-    "check", [no_nouns, late_constants, of_several_values, classes_of_one_name]
-)
+@pytest.mark.parametrize("check", [no_nouns, classes_of_one_name])
 def test_a_name_says_what_it_holds_and_means_one_thing(check, trees):
     assert list(check(trees)) == []
