@@ -200,7 +200,7 @@ NAMES = sorted(
 )
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")  # few rows, few steps, and other people's deprecations
 @pytest.mark.parametrize("name", NAMES)
 def test_a_benchmark_runs(name, tmp_path):

@@ -23,7 +23,7 @@ from tests.service import SERVICE, Client, Service
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.nightly
 
 N_VISITORS = 8
 WAIT_SECONDS = 120

@@ -15,6 +15,8 @@ from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
 from tests.policies import PAPER
 
+pytestmark = pytest.mark.nightly
+
 N_FEATURES = 3
 LINKS = ["linear", "logistic", "probit"]
 # Expects clicks half the time, as N(0, I) does for the other links (section 5.3).

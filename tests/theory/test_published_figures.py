@@ -14,6 +14,8 @@ from benchmarks._published_goals import covariance_bound, everybody, fair, split
 from skbandit.constrained import ConstrainedThreshold, RampClassifier, constraint_path
 from skbandit.rates import churn, error_rate, false_positive_rate, recall
 
+pytestmark = pytest.mark.nightly
+
 NOISE = 0.003
 """Standard error of an error of .16 on the 16,281 test rows."""
 
