@@ -97,6 +97,14 @@ def _is_default(config):
     return config.getoption("tier") == "default" and not named
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Give the tests of a file to one worker: it fits and compiles what they share once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log) if config.getoption("dist") == "load" else None
+
+
 def pytest_report_header(config):
     """Name the tier."""
     return f"tier: {config.getoption('tier')} (of {', '.join(TIERS)})"
