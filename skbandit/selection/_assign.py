@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import minimize
 
 from skbandit.logs import align_rows, plain_labels, read_mask
 from skbandit.selection._costs import (
@@ -29,6 +29,10 @@ MAX_SHOWN = 2**53
 """Largest capacity: larger whole numbers are not exact as floats. None stands for no limit."""
 
 
+MOST_UNITS = 1e6
+"""Largest price, in spreads of a row's costs: larger ones would round the costs."""
+
+
 def cheapest_flow(
     costs: np.ndarray,
     n_select: int,
@@ -39,11 +43,11 @@ def cheapest_flow(
     """Choose n_select entries per row, and each column as often as it may be, at the lowest cost.
 
     This is a minimum-cost flow from rows to ads, found by successive shortest paths. Each row
-    starts with its cheapest entries. Then, ads above their capacity give up one row after the
-    other, and ads below their minimum gain one, each time by the cheapest chain of moves between
-    ads. All ads lead to one more node, the sink, by arcs that carry from `minimum` to `capacity`:
-    chains through the sink take a row from an ad that can spare it. Only differences of costs
-    within a row are added and compared, so that no tolerance depends on their scale.
+    starts with the entries that are cheapest at approximate prices. Then, ads above what they may
+    carry give up one row after the other, and ads below it gain one, each time by the cheapest
+    chain of moves between ads. All ads lead to one more node, the sink, by arcs that carry from
+    `minimum` to `capacity`: chains through the sink take a row from an ad that can spare it. Only
+    differences of costs within a row are compared, so that no tolerance depends on their scale.
 
     Places stay empty only if nothing else helps, so as few as possible do: when all other chains
     are exhausted, each chain has one row that gives up an ad for none. No shortest chain fills such
@@ -70,51 +74,77 @@ def cheapest_flow(
         that it has less often than their minimum, while each row has as many of them as it can.
     """
     n, n_ads = costs.shape
-    best = m_lowest(costs.copy(), n_select)
-    chosen = np.zeros(costs.shape, dtype=bool)
-    chosen[np.nonzero(best >= 0)[0], best[best >= 0]] = True
-    count = chosen.sum(axis=0)
+    chosen, count = _cheapest(costs, n_select)
     if ((minimum <= count) & (count <= capacity)).all():
         return chosen, None
+    prices = _prices(costs, n_select, capacity, minimum)
+    chosen, count = _cheapest(costs + prices, n_select)
+    carried = np.where(prices > 0, capacity, np.where(prices < 0, minimum, count))
+    carried = np.append(carried.clip(minimum, capacity), 0.0)
     if may_be_empty:  # by moves to a column that no row ever holds
         costs = np.column_stack([costs, np.zeros(n)])
         chosen = np.column_stack([chosen, np.zeros(n, dtype=bool)])
     moves = _Moves(costs, chosen, n_ads)
+    excess = np.append(count - carried[:-1], (carried[:-1] - count).sum())
     graph = np.full((n_ads + 1, n_ads + 1), np.inf)  # the last node is the sink
-    excess, number = np.zeros(n_ads + 1), count.tolist()
-    low, high = minimum.tolist(), capacity.tolist()
-
-    def settle(ads: Iterable[int]) -> None:
-        """Set the arcs of ads from and to the sink, and what they have beyond what these carry."""
-        for ad in ads:
-            carried = min(max(number[ad], low[ad]), high[ad])
-            excess[-1] += excess[ad] + carried - number[ad]
-            excess[ad] = number[ad] - carried
-            graph[ad, -1] = 0.0 if carried < high[ad] else np.inf
-            graph[-1, ad] = 0.0 if carried > low[ad] else np.inf
-
-    settle(range(n_ads))
     exhausted = False
-    while True:
-        if not excess.any():
-            return chosen[:, :n_ads], None
+    while excess.any():
         graph[:-1, :-1] = moves.cost[:n_ads, :n_ads]
+        graph[:-1, -1] = np.where(carried[:-1] < capacity, 0.0, np.inf)
+        graph[-1, :-1] = np.where(carried[:-1] > minimum, 0.0, np.inf)
         if exhausted:
             path = _path_that_empties(graph, moves.cost[:n_ads, n_ads], excess)
         else:
             path = _shortest_path(graph, excess > 0, excess < 0)
         if path is not None:
-            edges = moves.make(path)
-            for ad, other in edges:
-                number[ad] -= 1
-                if other < n_ads:
-                    number[other] += 1
-            settle(ad for edge in edges for ad in edge if ad < n_ads)
+            into_sink, out_of_sink = moves.make(path)
+            carried[into_sink] += 1
+            carried[out_of_sink] -= 1
+            excess[path[0] % (n_ads + 1)] -= 1
+            excess[path[-1] % (n_ads + 1)] += 1
         elif may_be_empty and not exhausted:
             exhausted = True
         else:
             graph[:-1, -1] = np.where(exhausted, 0.0, graph[:-1, -1])
             return chosen[:, :n_ads], _conflict(graph < np.inf, excess)
+    return chosen[:, :n_ads], None
+
+
+def _cheapest(costs: np.ndarray, n_select: int) -> tuple[np.ndarray, np.ndarray]:
+    """Choose the n_select lowest entries per row, as a mask, and count them per column."""
+    best = m_lowest(costs.copy(), n_select)
+    chosen = np.zeros(costs.shape, dtype=bool)
+    chosen[np.nonzero(best >= 0)[0], best[best >= 0]] = True
+    return chosen, chosen.sum(axis=0)
+
+
+def _prices(
+    costs: np.ndarray, n_select: int, capacity: np.ndarray, minimum: np.ndarray
+) -> np.ndarray:
+    """Approximate the prices per ad at which cheapest choices keep to the bounds, (K,).
+
+    They maximize the concave dual: the sum of the n_select lowest of costs + prices per row, less
+    capacities times positive prices, plus minima times the others. Whatever they are, the cheapest
+    choices at these prices are a flow without a cycle of negative cost; close to the optimum, few
+    rows are left to move.
+    """
+    n_ads = len(capacity)
+    is_open = costs < np.inf
+    spread = np.where(is_open, costs, -np.inf).max(axis=1) - costs.min(axis=1)
+    unit = np.median(spread[spread > 0]) if (spread > 0).any() else 1.0
+    upper = np.concatenate([capacity < np.inf, minimum > 0])
+    bounds = np.concatenate([-np.where(capacity < np.inf, capacity, 0.0), minimum])
+
+    def negative_dual(x: np.ndarray) -> tuple[float, np.ndarray]:
+        priced = costs + (x[:n_ads] - x[n_ads:]) * unit
+        chosen, count = _cheapest(priced, n_select)
+        value = priced[chosen].sum() / unit + bounds @ x
+        return -value, -np.concatenate([count, -count]) - bounds
+
+    limits = [(0.0, MOST_UNITS if is_bounded else 0.0) for is_bounded in upper]
+    options = {"maxiter": 100, "maxfun": 150}
+    x = minimize(negative_dual, np.zeros(2 * n_ads), jac=True, bounds=limits, options=options).x
+    return (x[:n_ads] - x[n_ads:]) * unit
 
 
 def _path_that_empties(
@@ -175,19 +205,25 @@ class _Moves:
             for other in range(n_ads):
                 self._renew(ad, other)
 
-    def make(self, path: list[int]) -> list[tuple[int, int]]:
-        """Move a row along each edge of a path that joins two ads, and list these edges.
+    def make(self, path: list[int]) -> tuple[list[int], list[int]]:
+        """Move a row along each edge of a path that joins two ads.
 
         The sink is node `n_held`. Nodes from `n_held` + 1 on are those of the second copy; the edge
-        to its sink from the first copy is a move to the column of that number.
+        to its sink from the first copy is a move to the column of that number. Returned are the ads
+        before and after the sink, where the path goes through it.
         """
-        n_nodes = self._n_held + 1
-        edges = [
-            (node % n_nodes, after % n_nodes)
-            for node, after in pairwise(path)
-            if self._n_held not in (node % n_nodes, after % n_nodes)
-            or node // n_nodes < after // n_nodes
-        ]
+        sink, n_nodes = self._n_held, self._n_held + 1
+        edges, into_sink, out_of_sink = [], [], []
+        for start, end in pairwise(path):
+            ad, other = start % n_nodes, end % n_nodes
+            if ad == sink:
+                out_of_sink.append(other)
+            elif other == sink and start // n_nodes == end // n_nodes:
+                into_sink.append(ad)
+            else:
+                edges.append((ad, other))
+        if not edges:
+            return into_sink, out_of_sink
         ads, others = np.array(edges).T
         rows = self.row[ads, others]
         self.chosen[rows, ads] = False
@@ -205,7 +241,7 @@ class _Moves:
                 self.cost[ad, others[first]], self.row[ad, others[first]] = cost[first], row
         for ad, other in stale:
             self._renew(ad, other)
-        return edges
+        return into_sink, out_of_sink
 
     def _renew(self, ad: int, other: int) -> None:
         """Find the cheapest move from an ad to another one."""
@@ -267,7 +303,7 @@ def assign(
     costs: ArrayLike,
     capacity: Any = None,
     *,
-    n_select: int = 1,
+    n_select: int | None = None,
     available: Any = None,
     minimum: Any = None,
     fill: Any = None,
@@ -281,16 +317,17 @@ def assign(
         available. The columns of a DataFrame name the ads; otherwise they are 0, 1, ...
     capacity : int, array-like of shape (n_ads,), dict or Series of label to int, default=None
         Number of rows that may show each ad. One number holds for each ad; ads that a dict or
-        Series does not name have no limit, nor have those with None, nan or inf.
-    n_select : int, default=1
-        Number of different ads per row.
+        Series does not name have no limit, nor have those with None or inf.
+    n_select : int, default=None
+        Number of different ads per row. If None, the `n_select` of the selector whose
+        `predict_costs` returned the DataFrame `costs`, as ``costs.attrs["n_select"]``; otherwise 1.
     available : array-like, table or collection of labels, default=None
         Which ads may be shown: a boolean table, dense or sparse, with columns in the order of
         `costs` or, for a DataFrame, matched by label; a collection of labels per row; or one for
         all rows. None means all.
     minimum : int, array-like of shape (n_ads,), dict or Series of label to int, default=None
         Number of rows that must show each ad. One number holds for each ad; ads that a dict or
-        Series does not name have no minimum, nor have those with None or nan.
+        Series does not name have no minimum, nor have those with None or 0.
     fill : label, default=None
         Marker for places without an ad, where capacities or available ads do not suffice. As few
         places as possible stay empty, and then the total cost is the lowest. With None, too few
@@ -304,8 +341,8 @@ def assign(
     Raises
     ------
     ValueError
-        If a minimum cannot be met, a cost is nan or -inf, or, with `fill` None, the capacities do
-        not suffice or a row has too few available ads.
+        If a minimum cannot be met, a capacity is nan, a cost is nan or -inf, or, with `fill` None,
+        the capacities do not suffice or a row has too few available ads.
 
     See Also
     --------
@@ -316,8 +353,8 @@ def assign(
     The allocation is exact at every scale of costs, up to the rounding of sums of a row's
     differences: a minimum-cost flow, found by successive shortest paths. A row of much larger costs
     does not blur the choice among the others. Rows are chosen one by one if that already keeps to
-    capacities and minima. Otherwise, 1,000 rows of 100 ads take about half a second, and 50,000
-    rows of 20 ads four.
+    capacities and minima. Otherwise, 3,000 rows of 50 ads take about half a second, and 50,000
+    rows of 20 ads two.
 
     With `fill`, an ad is shown even if its cost is positive. To leave such places empty, make these
     ads unavailable: ``assign(costs, capacity, available=costs < 0, fill="none")``.
@@ -355,6 +392,8 @@ def assign(
     table = read_cost_matrix(costs, name="costs", absent=np.inf)
     values = np.array(table.dense(), dtype=float)
     n, n_ads = values.shape
+    if n_select is None:
+        n_select = int(getattr(costs, "attrs", {}).get("n_select", 1))
     check_n_select(n_select, n_ads)
     allowed = read_mask(align_rows(available, costs), table.ads, n)
     mask = np.ones(values.shape, dtype=bool) if allowed is None else to_dense(allowed[slice(n)])
@@ -444,9 +483,15 @@ def _read_counts(counts: Any, ads: np.ndarray, name: str, absent: float) -> np.n
         counts = [by_label.get(label) for label in ads.tolist()]
     if np.ndim(counts) == 0:
         counts = [counts] * len(ads)
-    numbers = np.array([absent if pd.isna(number) else number for number in counts], dtype=float)
-    if numbers.shape != (len(ads),):
-        raise ValueError(f"{name} has shape {numbers.shape}, but there are {len(ads)} ads.")
+    if np.shape(counts) != (len(ads),):
+        raise ValueError(f"{name} has shape {np.shape(counts)}, but there are {len(ads)} ads.")
+    for ad, number in zip(ads.tolist(), counts, strict=True):
+        if number is not None and pd.isna(number):
+            raise ValueError(
+                f"{name} of ad {ad!r} is {number}: give the number of rows, or {absent:g} or None "
+                f"for no {name}."
+            )
+    numbers = np.array([absent if number is None else number for number in counts], dtype=float)
     whole = (numbers >= 0) & (numbers == np.floor(numbers)) & (numbers <= MAX_SHOWN)
     wrong = np.flatnonzero(~whole & (numbers != absent))
     if len(wrong):

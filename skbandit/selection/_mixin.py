@@ -415,7 +415,7 @@ class CostModelMixin(SetSelectorMixin):
         check_is_fitted(self)
         selector: Any = self._with_ads(ad_features)
         costs = selector._model.costs(selector._read_X(X, reset=False))
-        return labeled_costs(costs, selector.ads_, X)
+        return labeled_costs(costs, selector.ads_, X, self.n_select)
 
     def decision_function(self, X: Any, *, ad_features: Any = None) -> np.ndarray:
         """Predict the negative costs: higher is better.
@@ -443,11 +443,18 @@ def _chooses(estimator: Any) -> bool:
     return isinstance(estimator, SetSelectorMixin) or (inside is not None and _chooses(inside))
 
 
-def labeled_costs(costs: np.ndarray, ads: np.ndarray, X: Any) -> np.ndarray | pd.DataFrame:
-    """Costs as a DataFrame, unless the labels of the ads are the positions of the columns."""
+def labeled_costs(
+    costs: np.ndarray, ads: np.ndarray, X: Any, n_select: int
+) -> np.ndarray | pd.DataFrame:
+    """Return costs as a DataFrame, unless the labels of the ads are the positions of the columns.
+
+    Its attribute ``attrs["n_select"]`` tells `assign` how many ads each row gets.
+    """
     if ads.dtype.kind in "iu" and np.array_equal(ads, np.arange(len(ads))):
         return costs
-    return pd.DataFrame(costs, X.index if isinstance(X, pd.DataFrame) else None, ads)
+    table = pd.DataFrame(costs, X.index if isinstance(X, pd.DataFrame) else None, ads)
+    table.attrs["n_select"] = n_select
+    return table
 
 
 def _is_mask(available: Any, shape: tuple[int, int]) -> bool:

@@ -28,7 +28,7 @@ from skbandit.selection._cost_models import (
 from skbandit.selection._costs import CostMatrix, check_every_ad_observed
 from skbandit.selection._mixin import PREDICTS, CostModelMixin
 from skbandit.selection._ridge import MAX_GRAM, Linear, NormalEquations, choose_penalty
-from skbandit.selection._stack import fit_stack
+from skbandit.selection._stack import fit_stack, warn_of_better_trees
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, count_rows, fit_context
 from skbandit.utils._validation import (
@@ -243,6 +243,8 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             self._model: Any = fit_stack(X, costs, weight, self.n_jobs)
             self.stack_weights_ = self._model.weights
             return
+        if self.estimator is None:
+            warn_of_better_trees(X, costs, weight)
         with explained_entries(X, type(self.estimator).__name__):
             self._model = learn_costs(self.estimator, X, costs, weight, self.n_jobs)
         for name in ("estimator", "estimators"):

@@ -504,7 +504,7 @@ default="auto"
         """
         check_is_fitted(self)
         costs = self._rules[0].respond(self._read_X(X, reset=False))
-        return labeled_costs(costs, self.ads_, X)
+        return labeled_costs(costs, self.ads_, X, self.n_select)
 
     @available_if(_has_costs)
     def decision_function(self, X: Any) -> np.ndarray:

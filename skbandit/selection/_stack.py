@@ -24,6 +24,7 @@ from skbandit.selection._cost_models import PredictsFromRows, learn_costs
 from skbandit.selection._costs import CostMatrix, ad_means, fill_costs
 from skbandit.selection._ridge import Linear
 from skbandit.utils._folds import splits_of_all_rows
+from skbandit.utils._validation import warn
 
 NEGLIGIBLE = 1e-12
 """Share of the first covariance below which no component is left."""
@@ -39,6 +40,12 @@ NEIGHBORS = (10, 30, 100)
 
 COMPONENTS = (2, 5, 10, 20)
 """Numbers of components to choose from."""
+
+COMPARED_ROWS, MIN_COMPARED_ROWS = 1000, 200
+"""Largest and smallest numbers of rows on which ridge is compared with trees."""
+
+WORTH_TELLING = 0.1
+"""Share of the squared error of ridge that trees must save for a warning."""
 
 SEED = 0
 """Seed of the folds and trees: equal data give equal models."""
@@ -318,6 +325,36 @@ def fit_stack(
     used = tuple(name for name in MEMBERS if weights[name] > 0.0)
     members = dict(zip(used, fit_members(rows, F, s, n_jobs, used), strict=True))
     return StackedCosts(scaling, members, sizes, weights, ad_means(F, s))
+
+
+def warn_of_better_trees(X: Any, costs: CostMatrix, weight: np.ndarray | None) -> None:
+    """Warn if trees predict the costs of rows left out clearly better than ridge does.
+
+    Both learn from half of at most `COMPARED_ROWS` rows, and predict the other half. Equal rows are
+    in the same half.
+    """
+    n = min(costs.shape[0], COMPARED_ROWS)
+    if sp.issparse(X) or n < MIN_COMPARED_ROWS:
+        return
+    sample = np.random.default_rng(SEED).permutation(costs.shape[0])[:n]
+    rows, F = X[sample], costs.of_rows(sample).dense().astype(float)
+    s = np.ones(n) if weight is None else weight[sample]
+    train, test = splits_of_all_rows(2, rows, F, SEED)[0]
+    rows = Scaling.of(rows[train], s[train]).of_rows(rows)
+    members = fit_members(rows[train], F[train], s[train], None, ("ridge", "extra_trees"))
+    left = F[test] - ad_means(F[train], s[train])
+    ridge, trees = (
+        np.nansum((left - member.predict(rows[test])[0]) ** 2, axis=1) for member in members
+    )
+    gain = ridge - trees
+    clear = gain.mean() > 3.0 * gain.std() / np.sqrt(len(test))
+    if clear and gain.mean() > WORTH_TELLING * ridge.mean():
+        warn(
+            f"Trees predict the costs of rows left out with {gain.mean() / ridge.mean():.0%} less "
+            'squared error than the default ridge: try RegressionSetSelector("stack"), or pass a '
+            "regressor such as ExtraTreesRegressor().",
+            UserWarning,
+        )
 
 
 def stack_weights(predictions: np.ndarray, F: np.ndarray, s: np.ndarray) -> np.ndarray:

@@ -321,11 +321,28 @@ def test_an_ad_has_one_capacity():
         assign(pd.DataFrame({"a": [1.0]}), capacity=pd.Series([1, 2], index=["a", "a"]))
 
 
+@pytest.mark.parametrize("missing", [np.nan, pd.NA])
+@pytest.mark.parametrize("name", ["capacity", "minimum"])
+def test_assign_refuses_a_missing_number_of_rows(name, missing):
+    costs = pd.DataFrame({"a": [0.0, 0.0], "b": [1.0, 2.0]})
+    for counts in ({"a": 1, "b": missing}, pd.Series([1, missing], index=["a", "b"]), [1, missing]):
+        refuses(f"{name} of ad 'b' is .*: give the number", assign, costs, **{name: counts})
+
+
+def test_assign_gives_as_many_ads_as_the_selector():
+    X, costs, _ = make_set_selection(60, n_ads=4, random_state=0)
+    costs = pd.DataFrame(costs, columns=list("abcd"))
+    for selector in (RegressionSetSelector(n_select=3), SetSelectClassifier(n_select=3)):
+        predicted = selector.fit(X, costs).predict_costs(X)
+        assert assign(predicted, capacity=50).shape == (60, 3)
+        assert assign(predicted, n_select=2).shape == (60, 2)
+
+
 def test_no_limit_in_every_form():
     """The third row gains the most from the only place of a."""
     costs = pd.DataFrame({"a": [0.0, 0.0, 0.0], "b": [1.0, 2.0, 3.0]})
-    limits = [pd.Series([1, pd.NA], index=["a", "b"], dtype=dtype) for dtype in ("Int64", object)]
-    for capacity in (*limits, {"a": 1, "b": pd.NA}, [1, None], {"a": 1}, [1, np.nan]):
+    limits = pd.Series([1, None], index=["a", "b"], dtype=object)
+    for capacity in (limits, {"a": 1, "b": None}, [1, None], {"a": 1}, [1, np.inf]):
         assert assign(costs, capacity=capacity).ravel().tolist() == ["b", "b", "a"]
 
 

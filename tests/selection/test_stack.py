@@ -1,6 +1,7 @@
 """The stack: its parts against references, and what it is for: first, or close, everywhere."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -205,6 +206,7 @@ def made(kind, rng, n=500, n_ads=12):
 
 
 @pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:Trees predict")
 @pytest.mark.parametrize("missing", [0.0, 0.4])
 @pytest.mark.parametrize("kind", ["linear", "steps", "groups"])
 def test_the_stack_is_close_to_the_best_member(kind, missing):
@@ -238,3 +240,26 @@ def test_folds_are_not_seen(monkeypatch, few_trees):
     weights = RegressionSetSelector("stack").fit(rng.normal(size=(300, 5)), noise).stack_weights_
     assert sum(weights.values()) < 0.5
     assert _stack.N_FOLDS > 1
+
+
+def curved_costs(n, seed=0):
+    """Costs that depend on the size of a linear score, not on its sign: ridge learns nothing."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    return X, -np.abs(X @ rng.normal(size=(5, 4))) + rng.normal(scale=0.3, size=(n, 4))
+
+
+def test_default_ridge_names_the_stack_if_trees_predict_clearly_better():
+    X, costs = curved_costs(400)
+    with pytest.warns(UserWarning, match=r"Trees predict .* [3-9]\d% less .*\(\"stack\"\)"):
+        RegressionSetSelector().fit(X, costs)
+
+
+@pytest.mark.parametrize("n", [199, 400])
+def test_default_ridge_is_silent_for_few_rows_or_linear_costs(n):
+    X, costs = curved_costs(n)
+    if n == 400:
+        costs = costs + 10.0 * X[:, :4]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RegressionSetSelector().fit(X, costs)
