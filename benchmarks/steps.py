@@ -42,19 +42,19 @@ WARM_UP_ROWS = 300
 
 def five_steps(sample: Sample, goals: list[Constraint], alpha: float) -> Callable[[], Any]:
     """The solver alone, from zero; the last step is solved to its certificate."""
-    from skbandit.constrained.paper._smoothed_newton import SmoothedNewtonSolver
+    from skbandit.constrained.paper._augmented_lagrangian import AugmentedLagrangianSolver
 
-    return _steps(sample, goals, alpha, SmoothedNewtonSolver())
+    return _steps(sample, goals, alpha, AugmentedLagrangianSolver())
 
 
 def five_rough_steps(sample: Sample, goals: list[Constraint], alpha: float) -> Callable[[], Any]:
     """The same, every step as rough as the first."""
-    from skbandit.constrained.paper._smoothed_newton import SmoothedNewtonSolver
+    from skbandit.constrained.paper._augmented_lagrangian import AugmentedLagrangianSolver
 
-    class RoughNewtonSolver(SmoothedNewtonSolver):
-        exact = SmoothedNewtonSolver.rough
+    class RoughSolver(AugmentedLagrangianSolver):
+        exact = AugmentedLagrangianSolver.rough
 
-    return _steps(sample, goals, alpha, RoughNewtonSolver())
+    return _steps(sample, goals, alpha, RoughSolver())
 
 
 def _steps(sample: Sample, goals: list[Constraint], alpha: float, solver: Any) -> Callable[[], Any]:

@@ -16,7 +16,6 @@ from skbandit.constrained.paper._registry import SOLVERS, solver_class
 if TYPE_CHECKING:
     from skbandit.constrained.paper._augmented_lagrangian import AugmentedLagrangianSolver
     from skbandit.constrained.paper._cutting_plane import CuttingPlaneSolver
-    from skbandit.constrained.paper._smoothed_newton import SmoothedNewtonSolver
 
 __all__ = [
     "AugmentedLagrangianSolver",
@@ -24,7 +23,6 @@ __all__ = [
     "CuttingPlaneSolver",
     "CvxpySolver",
     "HingeDuals",
-    "SmoothedNewtonSolver",
     "Solution",
     "Solver",
     "SolverError",
@@ -37,6 +35,8 @@ def __getattr__(name: str) -> Any:
     for registered, (_, class_name) in SOLVERS.items():
         if name == class_name:
             return solver_class(registered)
+    if name == "SmoothedNewtonSolver":
+        raise AttributeError(f"{name} is no more: use AugmentedLagrangianSolver, as 'newton' does.")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -24,7 +24,6 @@ from skbandit.constrained import RampClassifier
 from skbandit.constrained.solvers import (
     AugmentedLagrangianSolver,
     CvxpySolver,
-    SmoothedNewtonSolver,
     SolverError,
 )
 from skbandit.datasets import (
@@ -408,13 +407,6 @@ def _(folder):
 @example("skbandit.constrained.solvers.AugmentedLagrangianSolver.solve", SolverError)
 def _(folder):
     AugmentedLagrangianSolver(max_iter=1).solve(random_problem(0, slack=0.0), np.inf, 1e-9)
-
-
-@example("skbandit.constrained.solvers.SmoothedNewtonSolver.solve", SolverError)
-def _(folder):
-    SmoothedNewtonSolver(max_iter=1).solve(
-        tightened(random_problem(0), np.full(2, 10.0)), np.inf, 1e-9
-    )
 
 
 @example("skbandit.constrained.solvers.CvxpySolver.solve", SolverError)

@@ -313,9 +313,7 @@ def _hessian(X: Any, curvature: np.ndarray, size: int) -> np.ndarray:
     d = X.shape[1]
     full = np.zeros((d + 1, d + 1))
     if issparse(X):
-        from skbandit.constrained.paper._smoothed_newton import (  # numba: on first use
-            add_gram,
-        )
+        from skbandit.constrained.linear._gram import add_gram  # numba: on first use
 
         add_gram(X.indptr, X.indices, X.data, curvature, full)
     else:

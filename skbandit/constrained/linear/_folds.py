@@ -62,9 +62,6 @@ MUCH_TO_GAIN = 0.05
 MULTIPLIER_ROWS = 10_000
 """Sample that sets multipliers if there are more than twice as many rows."""
 
-NEWTON_ROWS_PER_COLUMN = 5
-"""Rows per column from which solver="auto" is "newton", whose matrix is d x d."""
-
 PLAIN, RAMP, COST_SENSITIVE = "logistic", "ramp", "cost-sensitive"
 """Names of directions."""
 
@@ -293,18 +290,13 @@ def _read_columns(design: Any, weight: np.ndarray, centered: bool) -> tuple[_Col
     scales = column_scales(design, weight, centered=centered)
     center = (weight / weight.sum()) @ design if centered and not issparse(design) else None
     columns = _Columns(design, center, scales)
-    if not is_wide(design):
+    n, d = design.shape
+    if n >= d or n > MAX_ROWS:
         return columns, _DesignPlace(None, scales, center)
     span = row_span(columns.rows(np.arange(len(weight))))
     return _Columns(span.rows, None, np.ones(span.rows.shape[1])), _DesignPlace(
         span, scales, center
     )
-
-
-def is_wide(design: Any) -> bool:
-    """Whether directions are trained in the span of the rows."""
-    n, d = design.shape
-    return n < d and n <= MAX_ROWS
 
 
 def rows_used(goals: Goals) -> np.ndarray:

@@ -23,11 +23,7 @@ from skbandit.constrained._report import (
 )
 from skbandit.constrained.fits._fit_rows import refuse_keywords
 from skbandit.constrained.linear._cross_fit import Candidates, CrossFitted
-from skbandit.constrained.linear._folds import (
-    NEWTON_ROWS_PER_COLUMN,
-    CrossFitOptions,
-    is_wide,
-)
+from skbandit.constrained.linear._folds import CrossFitOptions
 from skbandit.constrained.paper._interface import Solver
 from skbandit.constrained.paper._registry import NAMES, choose_solver
 from skbandit.constrained.paper._starts import in_words
@@ -89,8 +85,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         Whether to fit an unpenalized intercept. Without one there is no threshold to choose.
     solver : str or Solver, default="auto"
         Solver of the ramp's convex problems, weighted support vector machines without constraints:
-        see `skbandit.constrained.RampClassifier`. "auto" is "newton", or "augmented_lagrangian" if
-        there are fewer than five rows per feature.
+        see `skbandit.constrained.RampClassifier`. "auto" is "newton".
     solver_options : dict, default=None
         Parameters of a solver given by name.
     pos_label : label, default=None
@@ -347,12 +342,10 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     ) -> CrossFitOptions:
         """Settings of `cross_fit`."""
         n, d = design.shape
-        name = self.solver
-        if name == "auto" and not self.solver_options:  # fits are rough and many
-            name = "newton" if n >= NEWTON_ROWS_PER_COLUMN * d else "augmented_lagrangian"
-        dimensions = n if is_wide(design) else d
+        # of "auto": fits are rough and many
+        name = "newton" if self.solver == "auto" and not self.solver_options else self.solver
         return CrossFitOptions(
-            choose_solver(name, self.solver_options or {}, n, d, dimensions),
+            choose_solver(name, self.solver_options or {}, n, d),
             None if isinstance(self.alpha, str) else finite(self.alpha, "alpha"),
             self.fit_intercept,
             self.confidence_level,

@@ -1,4 +1,4 @@
-"""Augmented Lagrangian on the dual, for many features."""
+"""Augmented Lagrangian on the dual: the second-order solver."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from skbandit.constrained.paper._polish import (
     box_quadratic,
     clamped_newton,
     interpolate,
+    polish,
     root_share,
 )
 from skbandit.utils._compiled import compiled
@@ -70,6 +71,9 @@ minimization stops: only rounding is left to gain.
 
 MAX_SCORE_CHANGE = 5.0
 """Largest change of a score in the first trial of a line search, where a ramp has width 1."""
+
+POLISH_GAP, POLISH_UNKNOWNS = 1e-5, 200
+"""Largest gap, in units of the objective, and number of unknowns at which to try polishing."""
 
 MAX_STALLED_UPDATES = 10
 """Multiplier updates without progress after which the best solution so far is returned."""
@@ -362,7 +366,7 @@ def column_squares(X: Any) -> np.ndarray:
     return np.einsum("ij,ij->j", X, X)
 
 
-# The augmented Lagrangian by semismooth Newton-CG steps, for many sparse features.
+# The augmented Lagrangian by semismooth Newton-CG steps.
 #
 # With v = (1, v_1, ..., v_m), p = v P and q = v Q, Problem 3 is to minimize
 # alpha/2 |w|^2 + Phi(f) subject to f = X w + b, where
@@ -388,7 +392,7 @@ class DualState:
 
 @dataclass
 class AugmentedLagrangianSolver(ParametersMixin):
-    """Semismooth Newton-CG steps on an augmented Lagrangian, for many sparse features.
+    """Semismooth Newton-CG steps on an augmented Lagrangian.
 
     Parameters
     ----------
@@ -443,7 +447,7 @@ class AugmentedLagrangianSolver(ParametersMixin):
             If hard constraints are not met.
         """
         hard, upper = math.isinf(penalty), min(penalty, HARD_UPPER)
-        w, b, v, state = _first_state(problem, upper, warm)
+        w, b, v, state = _first_state(problem, upper, penalty, warm)
         z, theta, sigma = problem.X @ w + b, state.theta, state.sigma
         tightening, slope_tol = np.zeros_like(v), 1e-7
         best, best_rank, best_dual = None, (True, math.inf), -math.inf  # rank: missed, primal
@@ -455,7 +459,10 @@ class AugmentedLagrangianSolver(ParametersMixin):
             here, n_steps = _minimize(lagrangian, lagrangian.at(w, b, z, v), penalty, tol)
             w, b, z, v, theta = here.w, here.b, here.z, here.v, here.theta
 
-            solution = certify(problem, w, b, v, penalty, _hinge_duals(problem, v, theta), z)
+            duals = _hinge_duals(problem, v, theta)
+            solution = certify(problem, w, b, v, penalty, duals, z)
+            if tol < solution.gap <= POLISH_GAP * problem.objective_scale:
+                solution = polish(problem, solution, duals, penalty, POLISH_UNKNOWNS)
             best_dual = max(best_dual, solution.dual)
             missed = hard and solution.excess > MAX_EXCESS
             if (missed, solution.primal) < best_rank:
@@ -486,21 +493,33 @@ class AugmentedLagrangianSolver(ParametersMixin):
 
 
 def _first_state(
-    problem: ConvexProblem, upper: float, warm: Solution | None
+    problem: ConvexProblem, upper: float, penalty: float, warm: Solution | None
 ) -> tuple[np.ndarray, float, np.ndarray, DualState]:
-    """Return w, b, v and the dual state to start from: zero, or as much as `warm` supplies."""
+    """Return w, b, v and the dual state to start from: zero, or as much as `warm` supplies.
+
+    Multipliers of an elastic problem may be far too high for the same constraints if they are
+    hard, and take long to fall: of the warm dual state and zero, the one with the higher dual value
+    is used.
+    """
     n, d = problem.X.shape
     mean_cost = max((problem.P.sum(axis=1) + problem.Q.sum(axis=1)).max(), 1e-12) / n
     cold = DualState(np.zeros(n), FIRST_SIGMA * mean_cost)
+    nothing = np.zeros(len(problem.gamma) - 1)
     if warm is None:
-        return np.zeros(d), 0.0, np.zeros(len(problem.gamma) - 1), cold
+        return np.zeros(d), 0.0, nothing, cold
     w, b = warm.coef, warm.intercept if problem.fit_intercept else 0.0
-    v = np.clip(warm.multipliers, 0.0, upper)
-    if not isinstance(warm.state, DualState) or len(warm.state.theta) != n:
-        return w, b, v, cold
+    v, state = np.clip(warm.multipliers, 0.0, upper), cold
     p, q = problem.dual_upper_bounds(v)
-    sigma = min(max(warm.state.sigma, mean_cost), WARM_SIGMA * mean_cost)
-    return w, b, v, DualState(np.clip(warm.state.theta, -q, p), sigma)
+    if isinstance(warm.state, DualState) and len(warm.state.theta) == n:
+        sigma = min(max(warm.state.sigma, mean_cost), WARM_SIGMA * mean_cost)
+        state = DualState(np.clip(warm.state.theta, -q, p), sigma)
+
+    def dual(v: np.ndarray, theta: np.ndarray) -> float:
+        return certify(problem, w, b, v, penalty, _hinge_duals(problem, v, theta)).dual
+
+    if dual(v, state.theta) < dual(nothing, cold.theta):
+        return w, b, nothing, cold
+    return w, b, v, state
 
 
 @dataclass(frozen=True)
@@ -578,8 +597,7 @@ def _line_search(
 ) -> tuple[LagrangianPoint, float]:
     """Search along a step for a small derivative, by regula falsi; never upwards.
 
-    Returns the lowest point found and the step length, 0 if none is lower. `root_share`
-    explains the difference from `line_search` of the smoothed Newton solver.
+    Returns the lowest point found and the step length, 0 if none is lower.
     """
     alpha, upper = lagrangian.problem.alpha, lagrangian.upper
     dz = lagrangian.problem.X @ step.w + step.b

@@ -37,6 +37,9 @@ ACCURACY_OPTIONS = {
 BACKENDS = ("PIQP", "CLARABEL")
 """Backends used if none is named, in this order."""
 
+FALLBACK_GAP = 2e-7
+"""Smallest gap, in units of the objective, asked of "newton" where all backends fail."""
+
 
 class InfeasibleProblemError(SolverError):
     """A backend reported that the problem is infeasible."""
@@ -123,7 +126,7 @@ class CvxpySolver(ParametersMixin):
         from skbandit.constrained.paper._registry import choose_solver  # it registers this one
 
         newton = choose_solver("newton", {}, *problem.X.shape)
-        return newton.solve(problem, penalty, max(tol, newton.exact * problem.objective_scale))
+        return newton.solve(problem, penalty, max(tol, FALLBACK_GAP * problem.objective_scale))
 
     def _solve_by(
         self, backend: str, cp: Any, problem: ConvexProblem, penalty: float, tol: float

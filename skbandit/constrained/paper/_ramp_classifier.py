@@ -82,15 +82,14 @@ class RampClassifier(BaseRampClassifier):
         Solver of the convex problem in each step. All solve the same problems, but training is
         local, so different rounding can lead to another local optimum.
 
-        - "newton", the fastest: "smoothed_newton" for up to 1,000 features and
-          "augmented_lagrangian" for more. If there are more features than rows (up to 2,000), only
-          the span of the rows counts.
+        - "newton" or "augmented_lagrangian", the fastest. If there are more features than rows (up
+          to 2,000), only the span of the rows counts.
         - "cvxpy", the reference: interior points, accurate, and slow for more than a few thousand
           rows.
         - "cutting_plane": the paper's Algorithm 2, a sequence of weighted SVMs.
         - "auto": "cvxpy" for at most 500 rows and 500 features, otherwise "newton".
         - An instance from `skbandit.constrained.solvers`, such as
-          ``SmoothedNewtonSolver(max_iter=50)``, or any object that follows `Solver` there.
+          ``AugmentedLagrangianSolver(max_iter=50)``, or any object that follows `Solver` there.
     solver_options : dict, default=None
         Parameters of a solver given by name. For cvxpy, the arguments of ``cvxpy.Problem.solve``,
         such as ``{"solver": "CLARABEL"}``; the default is PIQP if installed, else Clarabel. For
@@ -311,8 +310,8 @@ class RampClassifier(BaseRampClassifier):
             center = np.average(design, axis=0, weights=goals.data.weight)
         with one_blas_thread():
             span = row_span(design if center is None else design - center)
-        (n, d), n_dimensions = design.shape, span.rows.shape[1]
-        solver = choose_solver(self.solver, self.solver_options or {}, n, d, n_dimensions)
+        n, d = design.shape
+        solver = choose_solver(self.solver, self.solver_options or {}, n, d)
         self.solver_ = solver.name
         options = TrainingOptions(
             solver,
@@ -339,7 +338,7 @@ class RampClassifier(BaseRampClassifier):
             if not self.feasible_:
                 break
         # advice is a search of its own, for which the fast solver will do
-        fast = choose_solver("newton", {}, n, d, n_dimensions)
+        fast = choose_solver("newton", {}, n, d)
         relax = partial(relaxation_advice, problem, trained.point, goals, fast)
         self._check_trained(trained, goals, relax)
 
@@ -378,7 +377,7 @@ class RampClassifier(BaseRampClassifier):
         if trained.mm.gap > INACCURATE:
             warn(
                 f"The last convex problem has a duality gap of {trained.mm.gap:.1e}: raise the "
-                "solver's limit (max_iter of the Newton solvers), or choose another solver.",
+                "solver's max_iter, or choose another solver.",
                 ConvergenceWarning,
             )
         if not trained.mm.converged:

@@ -13,7 +13,6 @@ from skbandit.constrained.paper._interface import Solver
 SOLVERS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "cvxpy": ("_cvxpy", "CvxpySolver"),
-        "smoothed_newton": ("_smoothed_newton", "SmoothedNewtonSolver"),
         "augmented_lagrangian": ("_augmented_lagrangian", "AugmentedLagrangianSolver"),
         "cutting_plane": ("_cutting_plane", "CuttingPlaneSolver"),
     }
@@ -29,12 +28,6 @@ SMALL_ROWS, SMALL_FEATURES = 500, 500
 Up to here its exact solutions take no longer than rough ones; beyond, "auto" means "newton".
 """
 
-FEW_FEATURES = 1000
-"""Largest number of features at which "newton" means smoothed Newton.
-
-It factors a dense matrix of this order; beyond, "newton" means the augmented Lagrangian.
-"""
-
 
 def solver_class(name: str) -> type:
     """Import the solver class registered under a name."""
@@ -47,21 +40,15 @@ def choose_solver(
     options: dict[str, Any],
     n_rows: int,
     n_features: int,
-    n_dimensions: int | None = None,
 ) -> Solver:
-    """Return the solver for a problem of some size; "auto" as in RampClassifier.
-
-    `n_dimensions` is the number of columns that the solver sees, if that is not `n_features`.
-    """
+    """Return the solver for a problem of some size; "auto" as in RampClassifier."""
     if not isinstance(solver, str):
         return _checked(solver, options)
     name = solver
     if name == "auto":
         small = n_rows <= SMALL_ROWS and n_features <= SMALL_FEATURES
         name = "cvxpy" if small else "newton"
-    if name == "newton":
-        seen = n_features if n_dimensions is None else n_dimensions
-        name = "smoothed_newton" if seen <= FEW_FEATURES else "augmented_lagrangian"
+    name = "augmented_lagrangian" if name == "newton" else name
     kind = solver_class(name)
     if name == "cvxpy":  # its options belong to cvxpy
         return kind(dict(options))

@@ -359,7 +359,7 @@ GOALS = [recall() >= 0.9, false_positive_rate() <= 0.7]
         (RampClassifier, "auto", "cvxpy"),
         pytest.param(RampClassifier, "cvxpy", "cvxpy", marks=pytest.mark.thorough),
         pytest.param(ConstrainedRampClassifier, "cvxpy", "cvxpy", marks=pytest.mark.thorough),
-        (ConstrainedRampClassifier, "auto", "smoothed_newton"),
+        (ConstrainedRampClassifier, "auto", "augmented_lagrangian"),
     ],
 )
 def test_solver_names(ramp, solver, used):

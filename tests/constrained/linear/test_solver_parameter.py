@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skbandit.constrained import ConstrainedRampClassifier, RampClassifier
+from skbandit.constrained import RampClassifier
 from skbandit.constrained.solvers import (
+    AugmentedLagrangianSolver,
     CuttingPlaneSolver,
     CvxpySolver,
-    SmoothedNewtonSolver,
 )
 from skbandit.rates import recall
 from tests.problems import sample
@@ -32,7 +32,7 @@ class Borrowed:
 
     def solve(self, problem, penalty, tol, warm=None):
         self.n_solved += 1
-        return SmoothedNewtonSolver().solve(problem, penalty, tol, warm)
+        return AugmentedLagrangianSolver().solve(problem, penalty, tol, warm)
 
 
 @pytest.mark.thorough
@@ -40,8 +40,7 @@ class Borrowed:
     ("name", "instance"),
     [
         ("cvxpy", CvxpySolver()),
-        ("newton", SmoothedNewtonSolver()),
-        ("smoothed_newton", SmoothedNewtonSolver()),
+        ("newton", AugmentedLagrangianSolver()),
         ("cutting_plane", CuttingPlaneSolver()),
     ],
 )
@@ -52,38 +51,12 @@ def test_a_name_and_an_instance_train_the_same_model(name, instance):
     assert one.solver_ == other.solver_ == instance.name
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", ["smoothed_newton", "augmented_lagrangian"])
-def test_solver_names_the_method(name):
-    assert classifier(name).fit(X, y).solver_ == name
-
-
-def test_newton_on_many_features_is_the_augmented_lagrangian():
-    times = 1100 // len(X) + 1  # with fewer rows than features, it is trained in their span
-    wide = np.tile(np.hstack([X, np.zeros((len(X), 1000))]), (times, 1))
-    assert classifier("newton").fit(wide, np.tile(y, times)).solver_ == "augmented_lagrangian"
-
-
-@pytest.mark.thorough
-def test_rough_fits_to_few_rows_per_feature_solve_no_dense_systems():
-    """Newton steps of n x n took fifty times as long, for the same rule."""
-    rng = np.random.default_rng(0)
-    wide = rng.normal(size=(80, 120))
-    label = (wide[:, 0] + rng.normal(size=80) > 0).astype(int)
-    fits = [
-        ConstrainedRampClassifier(constraints=recall() >= 0.5, solver=solver).fit(wide, label)
-        for solver in ("auto", "smoothed_newton")
-    ]
-    assert fits[0].solver_ == "augmented_lagrangian"
-    np.testing.assert_array_equal(*(one.predict(wide) for one in fits))
-
-
 def test_parameters_of_an_instance_are_those_of_the_classifier():
-    clf = classifier(SmoothedNewtonSolver())
-    assert clf.get_params()["solver__max_iter"] == 200
+    clf = classifier(AugmentedLagrangianSolver())
+    assert clf.get_params()["solver__max_iter"] == 100
     assert "solver__max_iter" not in clf.get_params(deep=False)
     clf.set_params(solver__max_iter=7)
-    assert clf.solver == SmoothedNewtonSolver(max_iter=7)
+    assert clf.solver == AugmentedLagrangianSolver(max_iter=7)
     copied = clone(clf)
     assert copied.solver == clf.solver
     assert copied.solver is not clf.solver
@@ -91,7 +64,7 @@ def test_parameters_of_an_instance_are_those_of_the_classifier():
 
 def test_a_solver_of_ones_own():
     clf = classifier(Borrowed())
-    expected = classifier("smoothed_newton").fit(X, y)
+    expected = classifier("newton").fit(X, y)
     copied = clone(clf).fit(X, y)
     np.testing.assert_allclose(copied.coef_, expected.coef_, atol=0.05)
     assert copied.solver_ == "borrowed"

@@ -64,9 +64,7 @@ def test_majorization_minimization_lowers_the_ramp_of_the_costs(solver):
     costs = np.where(Y == 1, -1.0, 0.7) / N
     problem = ramp_of_costs(X, costs, 0.1, fit_intercept=True)
     start = Point(np.array([1.0, 0.0, 0.0]), 0.0)
-    mm = majorize_minimize(
-        problem, start, choose_solver(solver, {}, N, 3, 3), max_iter=30, tol=1e-6
-    )
+    mm = majorize_minimize(problem, start, choose_solver(solver, {}, N, 3), max_iter=30, tol=1e-6)
 
     def loss(theta):
         return costs @ np.clip(0.5 + X @ theta[:3] + theta[3], 0, 1) + 0.05 * theta[:3] @ theta[:3]

@@ -21,8 +21,8 @@ from skbandit.constrained.paper import (
     majorize_minimize,
 )
 from skbandit.constrained.solvers import (
+    AugmentedLagrangianSolver,
     CvxpySolver,
-    SmoothedNewtonSolver,
     Solution,
     SolverError,
 )
@@ -330,7 +330,7 @@ def test_twenty_one_sided_bounds_are_met_soon_from_far_outside():
     problem = compile_problem(features, goals, 1e-3, True)
     start = Point(np.array([0.8, 0.6, 0.4, 0.2]), 0.0)
     assert len(problem.rhs) == 20 and problem.evaluate(start).worst > 0.05
-    found, steps = run(problem, start, SmoothedNewtonSolver(), max_iter=60, tol=1e-5)
+    found, steps = run(problem, start, AugmentedLagrangianSolver(), max_iter=60, tol=1e-5)
     violations = np.array([step.violation for step in steps])
     assert violations[:15].min() <= FEASIBLE, "feasible within fifteen steps"
     outside = violations[: np.flatnonzero(violations <= FEASIBLE)[0]]

@@ -10,13 +10,11 @@ from skbandit.constrained.solvers import (
     AugmentedLagrangianSolver,
     CuttingPlaneSolver,
     CvxpySolver,
-    SmoothedNewtonSolver,
 )
 from tests.constrained.paper.convex_problems import random_problem
 
 SOLVERS = [
     CvxpySolver({"solver": "CLARABEL"}),
-    SmoothedNewtonSolver(max_iter=50),
     AugmentedLagrangianSolver(max_iter=50),
     CuttingPlaneSolver(max_cuts=100),
 ]
@@ -51,8 +49,10 @@ def test_solving_changes_nothing(solver):
 
 
 def test_an_unknown_parameter_is_named_with_those_that_exist():
-    with pytest.raises(ValueError, match=r"SmoothedNewtonSolver has no parameter 'nonesuch'.*'max"):
-        SmoothedNewtonSolver().set_params(nonesuch=3)
+    with pytest.raises(
+        ValueError, match=r"AugmentedLagrangianSolver has no parameter 'nonesuch'.*'max"
+    ):
+        AugmentedLagrangianSolver().set_params(nonesuch=3)
 
 
 def test_an_invalid_value_leaves_every_parameter_as_it_was():

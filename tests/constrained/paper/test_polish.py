@@ -182,11 +182,10 @@ def test_an_exact_solution_stays():
     assert again.primal == pytest.approx(found.primal, abs=EXACT)
 
 
-def test_too_large_systems_are_left_alone(monkeypatch):
+def test_too_large_systems_are_left_alone():
     problem = noisy(3)
     before, duals = rough(problem, np.inf, 1e-4)
-    monkeypatch.setattr(_polish, "MAX_UNKNOWNS", 4)
-    assert polish(problem, before, duals, np.inf) is before
+    assert polish(problem, before, duals, np.inf, 4) is before
 
 
 def test_inactive_constraints_get_multiplier_zero():
