@@ -12,12 +12,12 @@ from sklearn.linear_model import LogisticRegression
 from skbandit import GLMUCBPolicy, RegressionSetSelector
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.rates import recall
-from skbandit.selection import PopularitySetSelector, logged_costs
+from skbandit.selection import PopularitySetSelector
 from tests.reliability import public_calls, wider_calls
 from tests.reliability.forms import COLUMNS, SPARSE, TABLES
 from tests.reliability.public_calls import LABEL, OWN_X
 from tests.tiers import examples, first
-from tests.worlds import ips, refuses, snips
+from tests.worlds import refuses
 
 # Of models asked with an array that were fitted with names, and of estimates from few events.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -99,27 +99,6 @@ def test_weights_of_any_form(name, form):
     assert_same(call(sample_weight=COLUMNS[form](weight)), call(sample_weight=weight), form)
 
 
-RENAMED = {
-    "strings": lambda y: np.where(y == 1, "yes", "no"),
-    "objects": lambda y: np.where(y == 1, "yes", "no").astype(object),
-    "signs": lambda y: 2 * y - 1,
-    "booleans": lambda y: y == 1,
-    "nullable booleans": lambda y: pd.Series(y == 1, dtype="boolean"),
-    "floats": lambda y: y * 2.0,
-    "categories": lambda y: pd.Series(np.where(y == 1, "yes", "no"), dtype="category"),
-    "strings of pandas": lambda y: pd.Series(np.where(y == 1, "yes", "no"), dtype="string"),
-}
-
-
-@pytest.mark.parametrize("form", first(4, RENAMED))
-@pytest.mark.parametrize("name", first(1, ["ramp", "threshold"]))
-def test_names_of_the_classes_do_not_matter(name, form):
-    """Sorted alike, they change nothing but what is answered."""
-    call = CALLS[name]
-    y = RENAMED[form](call.inputs["y"])
-    assert_same(call(y=y, pos_label=max(set(y))), call(), form)
-
-
 @pytest.mark.parametrize("name", first(1, ["popularity", "threshold", "rate_scorer", "regression"]))
 @examples(5)
 @given(seed=random_seeds)
@@ -196,42 +175,6 @@ OF_LOG = [
 def test_logs_of_any_form(name, form):
     call = CALLS[name]
     assert_same(call(y=LOG_FORMS[form](call.inputs["y"])), call(), form)
-
-
-@examples(20)
-@given(seed=random_seeds)
-def test_estimates_of_fixed_policies_do_not_depend_on_the_order(seed):
-    rng = np.random.default_rng(seed)
-    log = pd.DataFrame({"action": rng.integers(3, size=60), "reward": rng.normal(size=60)})
-    log["propensity"] = rng.uniform(0.2, 1, size=60)
-    chances = rng.dirichlet(np.ones(3), 60)
-    order = rng.permutation(60)
-    log.loc[:2, "action"] = [0, 1, 2]
-    for estimator in (ips, snips):
-        one = estimator(chances, None, log)
-        other = estimator(chances[order], None, log.iloc[order])
-        assert other.mean_reward == pytest.approx(one.mean_reward)
-        assert other.standard_error == pytest.approx(one.standard_error)
-    named = log.assign(action=log["action"].map({0: "x", 1: "y", 2: "z"}))
-    other = ips(pd.DataFrame(chances[:, ::-1], columns=list("zyx")), None, named)
-    assert other.mean_reward == pytest.approx(ips(chances, None, log).mean_reward)
-
-
-@examples(15)
-@given(seed=random_seeds, method=st.sampled_from(["ips", "snips", "offset"]))
-def test_logged_costs_do_not_depend_on_order_or_names(seed, method):
-    rng = np.random.default_rng(seed)
-    action = np.concatenate([[0, 1, 2], rng.integers(3, size=20)])
-    cost, propensity = rng.normal(size=23), rng.uniform(0.1, 1, size=23)
-    order = rng.permutation(23)
-    one = logged_costs(action, cost, propensity, method=method)
-    other = logged_costs(action[order], cost[order], propensity[order], method=method)
-    np.testing.assert_allclose(other.to_numpy()[np.argsort(order)], one)
-    named = logged_costs(
-        pd.Series(np.array(["u", "v", "w"])[action], index=order), cost, propensity, method=method
-    )
-    np.testing.assert_array_equal(named, one)
-    assert named.columns.tolist() == ["u", "v", "w"] and named.index.tolist() == order.tolist()
 
 
 @examples(10)

@@ -12,12 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 
 import skbandit
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import ReplayScorer, ReplaySplit, replay
+from skbandit.evaluation import replay
 from tests.reliability.fitted import FITS, NAMED_LOG, ROWS
 from tests.reliability.public_calls import X
 from tests.tiers import first
@@ -133,49 +132,6 @@ def test_partial_fit(events, update_every, covariance):
     assert state(policy) == state(straight)
 
 
-def learned_and_interrupted(*args):
-    learned_and_interrupted.own(*args)
-    raise KeyboardInterrupt
-
-
-def test_an_interrupt_right_after_the_compiled_pass(monkeypatch):
-    """There a signal is noticed that came while compiled code was running."""
-    from skbandit.bandit import _kernels
-
-    policy = GLMUCBPolicy(random_state=0, update_every=10)
-    policy.fit(ROWS, NAMED_LOG.assign(timestamp=np.arange(60)))
-    before = state(policy)
-    learned_and_interrupted.own = _kernels.learn_rows
-    monkeypatch.setattr(_kernels, "learn_rows", learned_and_interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        policy.partial_fit(ROWS, NAMED_LOG.assign(timestamp=np.arange(60, 120)))
-    assert state(policy) == before
-    with pytest.raises(KeyboardInterrupt):
-        policy.advance()
-    assert state(policy) == before
-    monkeypatch.undo()
-    policy.set_params(update_every=None)
-    straight = copy.deepcopy(policy).partial_fit(ROWS, NAMED_LOG)
-    monkeypatch.setattr(_kernels, "learn_rows", learned_and_interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        policy.partial_fit(ROWS, NAMED_LOG)
-    monkeypatch.undo()
-    assert state(policy.partial_fit(ROWS, NAMED_LOG)) == state(straight)
-
-
-def test_an_error_after_new_arms_were_read(monkeypatch):
-    """Arms that were numbered and never learned would be read beyond the end of the posterior."""
-    policy = GLMUCBPolicy(alpha=1.0, random_state=0).fit(ROWS, NAMED_LOG)
-    before = state(policy)
-    policy.set_params(alpha=lambda n_events: -1.0 - n_events)
-    with pytest.raises(ValueError, match="nonnegative"):
-        policy.partial_fit(ROWS, EVENTS["new arms"])
-    policy.set_params(alpha=1.0)
-    assert state(policy) == before
-    policy.partial_fit(ROWS, EVENTS["new arms"])
-    assert len(policy.arms_) == len(policy.coef_) == 6
-
-
 class Alarm:
     """Ctrl-C, by the operating system, at some moment in seconds from now."""
 
@@ -200,18 +156,9 @@ BIG = make_bandit_log(8000, n_arms=10, n_features=10, random_state=0)
 BIG_X, BIG_Y = BIG.X.to_numpy(), BIG.y
 
 
-def searched(policy):
-    search = GridSearchCV(
-        policy, {"alpha": [0.5, 1.0]}, scoring=ReplayScorer(start="cold"), cv=ReplaySplit(1)
-    )
-    return search.fit(BIG_X, BIG_Y)
-
-
 REAL = {
     "partial_fit": lambda policy: policy.partial_fit(BIG_X, BIG_Y),
-    "select_proba": lambda policy: policy.select_proba(BIG_X),
     "replay": lambda policy: replay(policy, BIG_X, BIG_Y, random_state=0),
-    "grid search": searched,
 }
 
 
@@ -248,18 +195,3 @@ def test_signals_of_the_operating_system(work, n):
             policy = clone(policy).fit(BIG_X[:200], BIG_Y[:200])
     assert n_rang > 0
     assert n_swallowed <= 1 + n // 40
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timer")
-def test_a_long_replay_notices_an_interrupt_within_a_second():
-    """Learning 60 features jointly, it takes several seconds."""
-    log = make_bandit_log(100_000, n_arms=10, n_features=60, random_state=0)
-    policy = GLMUCBPolicy(covariance="full", random_state=0)
-    replay(policy, log.X[:200], log.y[:200], random_state=0)
-    X = log.X.to_numpy()
-    with pytest.raises(KeyboardInterrupt), Alarm(0.3):
-        begin = time.process_time()  # other processes may keep this one waiting
-        while True:
-            replay(policy, X, log.y, random_state=0)
-    assert time.process_time() - begin < 2.0

@@ -12,9 +12,7 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skbandit import GLMUCBPolicy
-from skbandit.datasets import make_bandit_log, read_yahoo_r6
-from skbandit.evaluation import replay
+from skbandit.datasets import read_yahoo_r6
 from tests.reliability.blame import blame
 
 ARTICLE = "2:0.3 3:0.1 4:0.2 5:0.2 6:0.2 1:1.0"
@@ -95,16 +93,6 @@ def test_interleaved_pieces_and_flipped_bytes(tmp_path, kind, data, interleaved)
 
 
 @fuzz
-@given(garbage=st.binary(max_size=400))
-def test_garbage(tmp_path, garbage):
-    path = tmp_path / "log"
-    path.write_bytes(garbage)
-    assert_read_or_named(path, garbage)
-    path.write_bytes(garbage + b"\n" + WHOLE["R6A"])
-    assert len(read(path, malformed="skip")) >= 40
-
-
-@fuzz
 @given(data=st.data())
 def test_damaged_archives(tmp_path, data):
     """Truncated, or with a byte changed: named, or not damaged where it matters."""
@@ -120,29 +108,3 @@ def test_damaged_archives(tmp_path, data):
     except (ValueError, OSError) as error:
         assert str(path) in str(error)
         assert blame(error) == ""
-
-
-# --- logs in tables ------------------------------------------------------------------------
-
-LOG = make_bandit_log(300, n_arms=3, base_rate=0.4, random_state=0)
-
-
-@given(data=st.data())
-def test_damaged_tables_are_refused_by_row(data):
-    """One cell spoilt in a column that must be whole: the error tells which."""
-    column, values = data.draw(
-        st.sampled_from(
-            [
-                ("action", [None, np.nan]),
-                ("reward", [None, np.nan, np.inf, -np.inf]),
-                ("propensity", [None, np.nan, np.inf, 0.0, -0.5, 1.5]),
-            ]
-        )
-    )
-    row, value = data.draw(st.integers(0, 299)), data.draw(st.sampled_from(values))
-    y = LOG.y.assign(propensity=1 / 3)
-    y[column] = y[column].astype(object)
-    y.loc[row, column] = value
-    with pytest.raises(ValueError, match=f"{column}.* row {row}\\b") as caught:
-        replay(GLMUCBPolicy(random_state=0), LOG.X, y, random_state=0)
-    assert blame(caught.value) == ""
