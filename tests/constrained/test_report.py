@@ -387,3 +387,11 @@ def test_a_report_counts_equal_rows_once(monkeypatch):
     assert len(clf.constraint_report(X, y, attributes=table)) == 10
     # labels x decisions x plain decisions x groups
     assert max(lengths) <= 2 * 2 * 2 * 10
+
+
+@pytest.mark.filterwarnings("ignore:groups has 2 group")
+def test_the_number_of_groups_stands_after_the_effective_number_of_rows():
+    clf = ConstrainedThreshold(LogisticRegression(), error_rate(), recall() >= 0.5)
+    report = clf.fit(X, Y, groups=np.arange(120) % 2).constraint_report_
+    assert report.columns[2:5].tolist() == ["n_rows", "effective_n", "n_groups"]
+    assert report["n_groups"].tolist() == [2]

@@ -198,6 +198,9 @@ def test_several_classes_with_review(tmp_path):
     changed = decided != clf.estimator_.predict(X[NEW])
     assert f"{changed.sum()} of 800 rows" in text
     assert "Of 2 goals" in text or "All 2 goals" in text
+    counts = pd.crosstab(y[NEW], decided)[["a", "b", "c", "review"]]
+    for label, row in counts.iterrows():
+        assert f" {label} {' '.join(map(str, row))} {row.sum()} " in text
 
 
 def test_goals_and_value_of_a_policy_under_a_budget(policy, tmp_path):
@@ -412,3 +415,10 @@ def test_the_fingerprint_of_a_table_knows_names_values_and_order():
     prints = [_save_report._fingerprint(frame) for frame in [table, *same, *others]]
     assert len(set(prints[:3])) == 1
     assert len(set(prints)) == 1 + len(others)
+
+
+def test_rows_without_a_label_are_told(tmp_path):
+    clf = ConstrainedThreshold(LogisticRegression(), constraints=positive_rate() <= 0.5)
+    labels = [None, *Y[NEW][1:]]
+    _, text = saved(tmp_path, clf.fit(X[TRAIN], Y[TRAIN]), X[NEW], labels)
+    assert "; 1 rows without a label count in no rate that needs one" in text

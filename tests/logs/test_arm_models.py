@@ -181,3 +181,10 @@ def test_a_wild_context_is_told():
     with pytest.warns(UserWarning, match="row 77: a model predicts .* all rewards are from 0 to 1"):
         q = cross_fitted_rewards(None, X, arm, reward, 2, random_state=0)
     assert q.min() > -1 and q.max() < 2
+
+
+def test_copies_of_one_row_have_no_other_half():
+    events = ArmEvents(
+        np.zeros((1, 2)), np.zeros(4, dtype=int), np.arange(4) % 2, np.ones(4), None, 2
+    )
+    assert halves_if_common(TREES, events) is None

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from skbandit import ConstrainedRampClassifier, ConstrainedReduction, ConstrainedThreshold
 from skbandit.evaluation import rate_report, rate_report_blocks
 from skbandit.rates import accuracy, difference, precision, recall
-from skbandit.utils._trials import correlation, dependence
+from skbandit.utils._trials import correlation, dependence, groups_of_both
 
 
 def test_rows_of_equal_weight_are_themselves():
@@ -188,3 +188,12 @@ def test_groups_are_aligned_and_must_not_be_missing(name):
     pd.testing.assert_frame_equal(shuffled, report(persons))
     with pytest.raises(ValueError, match="groups is missing in row 3: give each row a group"):
         report(persons.where(np.arange(240) != 3))
+
+
+def test_extra_rows_without_groups_are_groups_of_their_own():
+    with pytest.warns(UserWarning, match="groups"):  # of two groups little is known
+        code, extra = groups_of_both(
+            ["a", "b", "a", "b"], (), None, np.zeros((3, 1)), np.ones(4, dtype=bool)
+        )
+    assert code.tolist() == [0, 1, 0, 1]
+    assert sorted(extra) == [2, 3, 4]
