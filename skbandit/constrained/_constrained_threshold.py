@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._moved_decisions import MovedDecisionsMixin
 from skbandit.constrained._report import level_reached, missed, missed_by_costs
-from skbandit.constrained.fits._fit_rows import prefix_error_with_extra, read_prefit
+from skbandit.constrained.fits._fit_rows import Classes, prefix_error_with_extra, read_prefit
+from skbandit.constrained.fits._given_scores import given_scores
 from skbandit.constrained.fits._partitions import (
     columns_read,
     computed,
@@ -29,7 +31,8 @@ from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.constrained.rules._limits import SharedRisk, settle_margins
 from skbandit.measure import Data
 from skbandit.rates import Constraint, Rate
-from skbandit.utils._folds import FOLDS, default_folds
+from skbandit.utils._fitting import report_progress
+from skbandit.utils._folds import FOLDS, SEED, default_folds
 from skbandit.utils._sklearn_compat import HasMethods, HasScores, Interval, StrOptions, available_if
 
 if TYPE_CHECKING:
@@ -54,8 +57,12 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : classifier
-        With `predict_proba` or, for two classes, `decision_function`.
+    estimator : classifier or None, default=None
+        With `predict_proba` or, for two classes, `decision_function`. None if X is scores that
+        exist already: of two classes one column that favors the positive class (probabilities or,
+        by `response_method`, margins), else a DataFrame with a column of probabilities per class,
+        named by its label. Nothing is trained, and `cv` is not used: the rows should be new to the
+        model, as for ``cv="prefit"``.
     objective : Rate, default=None
         Rate to optimize. None means `error_rate()`. Recall and the like are maximized, the error
         rate and the like minimized. ``worst(error_rate, by="region")`` optimizes the worst group.
@@ -93,6 +100,10 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
     other_decisions : sequence of labels, default=()
         Decisions besides the classes, such as ``["review"]``, of the type of the labels. They are
         never right: see `skbandit.rates.error_rate`.
+    random_state : int, RandomState instance or None, default=None
+        Deals the rows to folds, if `cv` is None or a number. None is for the same folds each time.
+    verbose : int, default=0
+        1 reports the seconds of the fits and of the search, and what was chosen.
 
     Attributes
     ----------
@@ -260,6 +271,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         "estimator": [
             HasMethods(["fit", "predict_proba"]),
             HasScores(),
+            None,
         ],
         "objective": "no_validation",
         "constraints": "no_validation",
@@ -271,11 +283,13 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         "by": [str, "array-like", None],
         "unseen": [StrOptions({"error", "overall"})],
         "other_decisions": "no_validation",
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: Any = None,
         objective: Rate | None = None,
         constraints: Constraint | Sequence[Any] = (),
         *,
@@ -287,6 +301,8 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         by: str | Sequence[str] | None = None,
         unseen: str = "error",
         other_decisions: Sequence[Any] = (),
+        random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.objective = objective
@@ -299,24 +315,29 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         self.by = by
         self.unseen = unseen
         self.other_decisions = other_decisions
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
         """Fit the classifier unless it is prefit, score the rows, and choose the thresholds."""
-        if not isinstance(self.cv, str):
+        if self.estimator is not None and not isinstance(self.cv, str):
             super()._fit(X, y, metadata, fit_params)
             return
         if fit_params:
             raise ValueError(
-                f"{', '.join(sorted(fit_params))}: parameters for the fit of estimator, "
-                "which cv='prefit' does not fit. Remove them, or choose another cv."
+                f"{', '.join(sorted(fit_params))}: parameters for the fit of estimator, and "
+                "nothing is fitted. Remove them, or choose an estimator and another cv."
             )
-        read = partial(
-            read_prefit,
-            estimator=self.estimator,
-            pos_label=self.pos_label,
-            others=self.other_decisions,
-        )
-        parts, declared = X, self._declared()
+        parts, declared, estimator = X, self._declared(), self.estimator
+        if estimator is None and is_partitioned(X):
+            raise TypeError("estimator=None takes scores in memory: pass X.compute().")
+
+        def read(y: np.ndarray) -> tuple[Classes, np.ndarray]:
+            nonlocal estimator
+            if estimator is None:
+                estimator = given_scores(X, y, self.response_method, self.pos_label)
+            return read_prefit(y, estimator, self.pos_label, self.other_decisions)
+
         if is_partitioned(X):
             if metadata["X_extra"] is not None:
                 raise TypeError("X_extra cannot be combined with Dask collections: pass one table.")
@@ -325,14 +346,18 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             X, _ = from_partitions(X, columns_read(rates, self.by, X))
         rows = self._read_rows(X, y, metadata, read)
         goals, group = declared.bind(rows.data), self._find_groups(rows.data)
-        method, scores = self._response_method(self.estimator), None
+        method, scores = self._response_method(estimator), None
         if is_partitioned(parts):
-            respond = partial(responses, self.estimator, method=method, classes=rows.classes)
+            respond = partial(responses, estimator, method=method, classes=rows.classes)
             _, scores = from_partitions(parts, [], respond)
         with prefix_error_with_extra():
             X_all = stacked(rows.X, rows.X_extra)
-        fits = Prefit(self.estimator, X_all, method, rows.classes, scores)
+        fits = Prefit(estimator, X_all, method, rows.classes, scores)
         self._choose(fits, goals, rows.data, group)
+
+    @property
+    def _fold_seed(self) -> Any:
+        return SEED if self.random_state is None else self.random_state
 
     def _splitter(self, unit: np.ndarray) -> Any:
         return default_folds(FOLDS, unit) if self.cv is None else self.cv
@@ -341,13 +366,13 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         self, fits: OutOfFold | Prefit, goals: Goals, data: Data, group: np.ndarray | None
     ) -> None:
         """Choose the best thresholds on one score."""
-        prefit = isinstance(fits, Prefit)
+        prefit, start = isinstance(fits, Prefit), perf_counter()
         self.estimator_ = fits.fitted()
         self._take_features(self.estimator_)
         scores, _ = fits.scores()
         if isinstance(fits, OutOfFold):
             scores = self._find_unknown_groups(fits, goals, data, scores)
-        signed = self._classes.orientation * scores
+        signed, scored = self._classes.orientation * scores, perf_counter()
         working: Goals | None = goals
         criterion: Criterion | CostCriterion
         while working is not None:
@@ -365,6 +390,12 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             predicted = goals.predicted(choice.rule.decided)
             working = goals.widened(predicted) if choice.feasible else None
         prices = criterion.shadow_prices(signed[goals.measured.rows], choice)
+        if self.verbose:
+            report_progress(
+                f"[ConstrainedThreshold] {len(scores)} rows scored in {scored - start:.1f} s, "
+                f"searched in {perf_counter() - scored:.1f} s: objective "
+                f"{abs(choice.rule.objective):.4g} at level {choice.level:.2g}"
+            )
         self.duality_gap_ = getattr(choice.rule, "gap", np.nan)
         train_scores = None if prefit else self._scores(fits.X)
         self._conclude(

@@ -58,7 +58,7 @@ from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Rate
 from skbandit.utils._fitted_rows import fitted_rows
 from skbandit.utils._fitting import atomic_fit
-from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
+from skbandit.utils._folds import SEED, read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import available_if, count_rows, fit_context
 from skbandit.utils._validation import refuse_lazy, silenced, warn_if_reordered, without_unit
 
@@ -138,11 +138,14 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     _group_thresholds: np.ndarray
     _costs: np.ndarray
     _overall_costs: np.ndarray
+    _fold_seed: Any = SEED
     _unknown_groups: UnknownGroups | None = None
     _recalibration: Recalibration | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        if self.estimator is None:
+            return tags
         inner = get_tags(self.estimator).input_tags
         tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
         takes_several = hasattr(self.estimator, "predict_proba") or learns_costs(self.estimator)
@@ -159,7 +162,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         to_fit = MethodMapping().add(caller="fit", callee="fit")
         to_split = MethodMapping().add(caller="fit", callee="split")
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
-        router.add(estimator=self.estimator, method_mapping=to_fit)
+        if self.estimator is not None:
+            router.add(estimator=self.estimator, method_mapping=to_fit)
         return router.add(splitter=self.cv, method_mapping=to_split)
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -237,7 +241,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             "groups": groups,
             "groups_extra": groups_extra,
         }
-        if not has_fit_parameter(self.estimator, "sensitive_features"):
+        if self.estimator is None or not has_fit_parameter(self.estimator, "sensitive_features"):
             refuse_keywords(self, fit_params.keys() & {"sensitive_features"})
         with atomic_fit(self) as draft:
             draft._fit(X, y, metadata, fit_params)
@@ -257,7 +261,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             X_all = stacked(rows.X, rows.X_extra)
         X, y, data, n = rows.X, rows.y, rows.data, len(rows.y)
         unit = read_units(self.cv, X_all, y, data.train.weight, metadata["groups"])
-        splits = splits_of_classes(self._splitter(unit[:n]), X, y, unit[:n], split_params)
+        cv = self._splitter(unit[:n])
+        splits = splits_of_classes(cv, X, y, unit[:n], split_params, self._fold_seed)
         tested = with_weights(data, rows_tested(splits, n).astype(float))
         # bind first: report constraints the data cannot support before training anything
         goals, group = self._declared().bind(tested), self._find_groups(tested)

@@ -298,7 +298,9 @@ def folds_of_rows(
     return assign_folds(np.zeros(n_rows, dtype=int), n_folds, unit, random_state)
 
 
-def folds_of_classes(y: np.ndarray, n_folds: int, unit: np.ndarray) -> np.ndarray:
+def folds_of_classes(
+    y: np.ndarray, n_folds: int, unit: np.ndarray, random_state: Any = SEED
+) -> np.ndarray:
     """Assign rows to folds by `assign_folds`, stratified by their labels.
 
     Parameters
@@ -307,6 +309,7 @@ def folds_of_classes(y: np.ndarray, n_folds: int, unit: np.ndarray) -> np.ndarra
         Labels.
     n_folds : int
     unit : ndarray of int, shape (n_rows,)
+    random_state : int, RandomState or None
 
     Returns
     -------
@@ -342,7 +345,7 @@ def folds_of_classes(y: np.ndarray, n_folds: int, unit: np.ndarray) -> np.ndarra
             f"cv={n_folds} folds need as many different rows or groups, and there are {n_units}: "
             "choose fewer folds."
         )
-    return assign_folds(stratum, n_folds, unit)
+    return assign_folds(stratum, n_folds, unit, random_state)
 
 
 def default_folds(n_folds: int, unit: np.ndarray) -> int:
@@ -351,7 +354,12 @@ def default_folds(n_folds: int, unit: np.ndarray) -> int:
 
 
 def splits_of_classes(
-    cv: Any, X: Any, y: np.ndarray, unit: np.ndarray, params: dict[str, Any]
+    cv: Any,
+    X: Any,
+    y: np.ndarray,
+    unit: np.ndarray,
+    params: dict[str, Any],
+    random_state: Any = SEED,
 ) -> Splits:
     """Splits by the parameter `cv` of a classifier.
 
@@ -366,6 +374,8 @@ def splits_of_classes(
         Used if `cv` is a number.
     params : dict
         For the `split` of a generator.
+    random_state : int, RandomState or None
+        Used if `cv` is a number.
 
     Returns
     -------
@@ -373,7 +383,7 @@ def splits_of_classes(
         No fold tests rows of a class that it does not train on: see `_with_all_classes`.
     """
     if is_number(cv):
-        return splits_of_folds(folds_of_classes(y, cv, unit))
+        return splits_of_folds(folds_of_classes(y, cv, unit, random_state))
     try:
         splits = list(check_cv(cv, y, classifier=True).split(X, y, **params))
         return _with_all_classes(splits, X, y)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -370,3 +371,74 @@ def test_a_level_out_of_reach_is_no_proof(level, bounds, by):
     assert error.value.proven is not possible
     if possible:
         clf.set_params(confidence_level=0.5).fit(X, y, attributes=people)
+
+
+def scored(n=400):
+    """Labels and probabilities of the second."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, n)
+    return y, 1 / (1 + np.exp(-(y + rng.normal(size=n))))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.asarray,
+        lambda p: p[:, None],
+        lambda p: pd.DataFrame({"score": p}),
+        lambda p: pd.DataFrame({1: p, 0: 1 - p}),
+    ],
+    ids=["array", "column", "frame", "frame by class"],
+)
+def test_given_scores_are_those_of_a_prefit_classifier(form):
+    y, p = scored()
+    clf = ConstrainedThreshold(constraints=recall() >= 0.9, confidence_level=0.9).fit(form(p), y)
+    model = LogisticRegression().fit(p[:, None], y)
+    p_of_model = model.predict_proba(p[:, None])[:, 1]
+    fitted = ConstrainedThreshold(model, None, recall() >= 0.9, cv="prefit", confidence_level=0.9)
+    np.testing.assert_array_equal(
+        clf.predict(form(p)), fitted.fit(p[:, None], y).predict(p[:, None])
+    )
+    assert np.corrcoef(p, p_of_model)[0, 1] > 0.99
+    assert clf.predict_proba(form(p))[:, 1] == pytest.approx(p)
+
+
+@pytest.mark.parametrize("margins", [False, True])
+def test_one_column_of_scores_favors_the_positive_class(margins):
+    y, p = scored()
+    labels = np.array(["good", "bad"])[y]
+    X = np.log(p / (1 - p)) if margins else p
+    clf = ConstrainedThreshold(None, None, recall() >= 0.9, pos_label="bad").fit(X, labels)
+    assert clf.response_method_ == ("decision_function" if margins else "predict_proba")
+    np.testing.assert_array_equal(clf.predict(X) == "bad", clf.threshold_ < X)
+
+
+@pytest.mark.parametrize(
+    ("change", "method", "message"),
+    [
+        (lambda p: 0 * p, "auto", "X is constant"),
+        (lambda p: np.where(p < 0.2, np.nan, p), "auto", "missing or no numbers"),
+        (lambda p: 2 * p, "predict_proba", "probabilities are from 0 to 1"),
+        (lambda p: np.column_stack([p, p, p]), "auto", "X has 3 columns"),
+        (lambda p: pd.DataFrame({0: 1 - p, 1: p / 2}), "auto", "add up to .*, not 1"),
+    ],
+)
+def test_what_is_no_score_is_refused(change, method, message):
+    y, p = scored()
+    clf = ConstrainedThreshold(constraints=recall() >= 0.9, response_method=method)
+    with pytest.raises(ValueError, match=message):
+        clf.fit(change(p), y)
+
+
+def test_random_state_deals_other_folds_and_none_the_same():
+    X, y = make_classification(200, random_state=0)
+    clf = ConstrainedThreshold(LogisticRegression())
+    same = [clf.fit(X, y).threshold_, clone(clf).fit(X, y).threshold_]
+    assert same[0] == same[1]
+    assert clone(clf).set_params(random_state=3).fit(X, y).threshold_ != same[0]
+
+
+def test_verbose_reports_the_search(capsys):
+    y, p = scored()
+    ConstrainedThreshold(constraints=recall() >= 0.9, verbose=1).fit(p, y)
+    assert capsys.readouterr().out.startswith("[ConstrainedThreshold] 400 rows scored in ")

@@ -765,3 +765,24 @@ def test_a_level_that_costs_much_is_told():
     ConstrainedThreshold(LogisticRegression(), constraints=goals, confidence_level=0.5).fit(
         features, y
     )
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("n_right", [15, 40])
+def test_several_precisions_are_met_where_cutoffs_by_hand_meet_them(n_right):
+    """Each class is right on the rows of its largest probabilities; 15 are fewer than usual."""
+    rng = np.random.default_rng(0)
+    label = np.repeat([0, 1, 2], 100)
+    p = 0.2 + 0.3 * rng.random((300, 3))
+    p[np.arange(300), (label + 1) % 3] += 0.35  # most rows mislead
+    for k in range(3):
+        rows = np.flatnonzero(label == k)[:n_right]
+        p[rows] = 0.05
+        p[rows, k] = 4.0
+    p = pd.DataFrame(p / p.sum(axis=1, keepdims=True), columns=NAMES)
+    goals = positive_rate(of="review"), each(precision, of="classes") >= 0.9
+    clf = ConstrainedThreshold(None, *goals, other_decisions=["review"], confidence_level=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        decided = clf.fit(p, NAMES[label]).predict(p)
+    assert np.mean(decided == "review") <= 1 - 3 * n_right / 300 + 0.01

@@ -11,7 +11,12 @@ from scipy.sparse import csr_array
 
 from skbandit.constrained._goals import Goals
 from skbandit.constrained.rules._choose import Choice
-from skbandit.constrained.rules._cost_tables import CostCriterion, CostSearch, kinds_of
+from skbandit.constrained.rules._cost_tables import (
+    FEWEST_AT_CUTOFFS,
+    CostCriterion,
+    CostSearch,
+    kinds_of,
+)
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.measure import RATE_TOL, numbers_of_goals
 from skbandit.prices._levels import costly_level
@@ -211,8 +216,9 @@ def never_named(
         barred = [*constraints[:k], *constraints[k + 1 :], positive_rate(of=label) <= 0]
         if _are_met(goals, criterion, probability, barred, criterion.levels[-1]):
             return (
-                f" {label!r} cannot be named so well, but the others hold if it never is: in place "
-                f"of {constraint.label} pass positive_rate(of={label!r}) <= 0."
+                f" {label!r} is named so well on fewer than {FEWEST_AT_CUTOFFS:.0f} rows only, if "
+                f"at all. The others hold if it never is: in place of {constraint.label} pass "
+                f"positive_rate(of={label!r}) <= 0."
             )
     return ""
 

@@ -20,6 +20,7 @@ from skbandit.constrained.rules._choose import (
     Choice,
     objective_scale,
 )
+from skbandit.constrained.rules._cutoffs import bounded_precisions, cutoff_rules
 from skbandit.constrained.rules._limits import SharedRisk, limits_at
 from skbandit.constrained.rules._recalibrate import Recalibration, recalibrate
 from skbandit.measure import ScoreLimits, cluster_factors, indicators, numbers_of_goals
@@ -57,6 +58,8 @@ FEWEST, SMALL_SHARE = 30.0, 0.2
 denominator of a bounded precision: it is highest where next to nothing is in it.
 """
 
+FEWEST_AT_CUTOFFS = 10.0
+"""The same if no rule found keeps so many and cutoffs per class keep these; reports warn of few."""
 
 WITHOUT_MARGIN = 0.5
 """Confidence level at which goals are met as measured."""
@@ -310,11 +313,14 @@ class CostSearch:
         Probability of each stratum.
     gain : ndarray of shape (n, D) or None
         If given, decisions take the place of labels, and these weights the place of rows'.
+    fewest : float
+        See `FEWEST`.
     """
 
     criterion: CostCriterion
     strata: np.ndarray | csr_array
     gain: np.ndarray | None = None
+    fewest: float = FEWEST
 
     @cached_property
     def weight(self) -> np.ndarray:
@@ -395,7 +401,7 @@ class CostSearch:
         below, constant = forms.denominator[ratios], forms.denominator_constant[ratios]
         usual = below @ indicators(self.plain, self.criterion.n_decisions) + constant
         n = len(self.weight)
-        fewest = np.clip(SMALL_SHARE * usual, 1 / n, FEWEST / n)
+        fewest = np.clip(SMALL_SHARE * usual, 1 / n, self.fewest / n)
         return below, fewest - constant
 
     def measure(self, decided: np.ndarray) -> MeasuredDecisions:
@@ -469,6 +475,12 @@ class CostSearch:
         return np.where(has_rows[:, None], tables / np.where(has_rows, total, 1.0)[:, None], mean)
 
     @cached_property
+    def _with_constants(self) -> np.ndarray:
+        """Decisions that have a constant cost: not classes without rows."""
+        unknown = np.setdiff1d(self.plain, self.criterion.label) if self.gain is None else ()
+        return np.setdiff1d(np.arange(self.criterion.n_decisions), unknown)
+
+    @cached_property
     def searched(self) -> tuple[Family, Outcomes, np.ndarray]:
         """The rules of these tables, what they attain on the rows, and units of the m excesses.
 
@@ -478,8 +490,7 @@ class CostSearch:
         """
         goals, problem = self.criterion.goals, self.problem
         D, F = self.criterion.n_decisions, self.strata.shape[1]
-        unknown = np.setdiff1d(self.plain, self.criterion.label) if self.gain is None else ()
-        each = np.setdiff1d(np.arange(D), unknown)
+        each = self._with_constants
         constant = np.zeros((len(each), F, D))
         constant[np.arange(len(each)), :, each] = 1.0
         ratio = self.objective[1] if self.objective[1].any() and not goals.adds else constant[:0]
@@ -540,6 +551,8 @@ class CostSearch:
         family, outcomes, unit = self.searched
         P, cost = len(family.tables), self.problem.unit
         point, multipliers = best_rule(family, outcomes, self.starts(), cost)
+        if point.missed > 0 and (rule := self._of_few_rows()) is not None:
+            return rule
         if point.missed > 0:  # the goals alone; then the objective, from where they are met
             met = self._nearest(point)
             # of all tables, some meet a precision by naming a class for a few lucky rows
@@ -568,7 +581,46 @@ class CostSearch:
         if m:
             starts.append(np.r_[np.zeros(G), size[G:], 0.0, none])
             starts += [np.r_[equal, x * size[G:] / size[:G].mean(), 0.0, none] for x in STARTS]
+        return self._cutoffs() + starts
+
+    def _cutoffs(self) -> list[np.ndarray]:
+        """Coefficients of rules by cutoffs per class, if precisions are bounded: see `_cutoffs`.
+
+        None where each decision has such a bound, so that nothing is left for the other rows.
+        """
+        D, G, m = self.criterion.n_decisions, len(self.problem.constant), len(self.problem.bound)
+        constraints, label = self.criterion.goals.constraints, self.criterion.label
+        if self.gain is not None or D != self.strata.shape[1] or not m:
+            return []
+        is_floor = np.diff(constraints.forms.denominator.indptr).astype(bool)
+        is_floor &= constraints.sign < 0
+        tables = np.asarray(self.expected[1].goals)[: len(is_floor)]
+        has_rows = np.isin(np.arange(D), label)
+        precisions = bounded_precisions(tables, is_floor, constraints.bound, has_rows)
+        if not precisions or len({precision.decision for precision in precisions}) == D:
+            return []
+        family, starts = self.searched[0], []
+        for multipliers, costs in cutoff_rules(precisions, self.strata, label, self.weight):
+            theta = np.zeros(len(family.tables))
+            theta[G + m] = 1.0  # errors
+            theta[[G + precision.goal for precision in precisions]] = multipliers
+            theta[len(theta) - len(self._with_constants) :] = costs[self._with_constants]
+            starts.append(theta)
         return starts
+
+    def _of_few_rows(self) -> PricedRule | None:
+        """The best rule from cutoffs that name classes for few rows; None if goals are missed."""
+        if self.fewest <= FEWEST_AT_CUTOFFS:
+            return None
+        search = replace(self, fewest=FEWEST_AT_CUTOFFS)
+        family, outcomes, unit = search.searched
+        looked_at = Search(family, outcomes)
+        starts = [theta for theta in search._cutoffs() if looked_at.at(theta).missed == 0]
+        if not starts:
+            return None
+        point, multipliers = best_rule(family, outcomes, starts, search.problem.unit)
+        costs, multipliers = family.costs(point.theta), multipliers / unit
+        return search._rule_of(costs, point.theta[-len(family.tables) :], multipliers)
 
     def _nearest(self, point: Trial) -> Trial:
         """The rule that misses the goals by least, under no objective or another one.

@@ -1,0 +1,144 @@
+"""Cutoffs per class: rules that keep bounded precisions, at which searches of tables begin.
+
+Naming class k where it is the most probable one and p_k > c_k, and passing the rest on, keeps a
+precision t_k at the lowest cutoff c_k above which the most probable class k is right so often. It
+is found by one sort. The rule is one of prices: if another decision costs 1, an error, naming k
+should cost (1 - p_k) / (1 - c_k). The goal's table adds b to a wrong name and b - 1 to a right one,
+for a (moved) bound b, so that this is the error with the multiplier theta = 1 / (1 - c_k) - 1 of
+the goal and the constant cost theta (1 - b) of naming k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from skbandit.prices._search import TINY
+
+PARTS = (1.0, 0.6)
+"""Parts of the most rows that a class may be named for at the precision that it should have."""
+
+NEVER = 2.0
+"""Constant cost of a class that nowhere keeps its precision, in units of an error's."""
+
+
+@dataclass(frozen=True)
+class BoundedPrecision:
+    """A lower bound on the precision of one decision.
+
+    Attributes
+    ----------
+    goal, decision : int
+        Number of the goal, and code of the decision.
+    least : float
+        The bound.
+    moved : float
+        b: the bound of the goal's table.
+    scale : float
+        Unit of that table.
+    """
+
+    goal: int
+    decision: int
+    least: float
+    moved: float
+    scale: float
+
+
+def bounded_precisions(
+    tables: np.ndarray, is_ratio: np.ndarray, bound: np.ndarray, has_rows: np.ndarray
+) -> list[BoundedPrecision]:
+    """Return the goals that bound the precision of one decision from below.
+
+    Parameters
+    ----------
+    tables : ndarray of shape (m, D, D)
+        What decisions (columns) add to each goal, by label.
+    is_ratio : ndarray of bool, shape (m,)
+        Whether a goal is a lower bound of a ratio.
+    bound : ndarray of shape (m,)
+    has_rows : ndarray of bool, shape (D,)
+        Whether rows have the label.
+    """
+    tables = tables - np.median(tables, axis=2, keepdims=True)  # the first decision adds nothing
+    precisions = []
+    for k in np.flatnonzero(is_ratio):
+        used = np.flatnonzero(np.abs(tables[k]).max(axis=0) > TINY)
+        if len(used) != 1:
+            continue
+        d = int(used[0])
+        wrong, right = tables[k][has_rows & (np.arange(len(has_rows)) != d), d], tables[k][d, d]
+        scale = float(wrong.max(initial=0.0) - right)
+        if scale > 0 and np.ptp(wrong) <= TINY + 1e-5 * scale:
+            moved = float(wrong.max(initial=0.0)) / scale
+            precisions.append(BoundedPrecision(int(k), d, float(bound[k]), moved, scale))
+    return precisions
+
+
+def lowest_cutoff(
+    probability: np.ndarray, is_right: np.ndarray, weight: np.ndarray, least: float, part: float
+) -> float | None:
+    """Return the lowest cutoff above which a share of rows is right; None if there is none.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n,)
+    is_right : ndarray of bool, shape (n,)
+    weight : ndarray of shape (n,)
+    least : float
+        The share.
+    part : float
+        Of the most rows above such a cutoff, so many are to be above it, about.
+
+    Examples
+    --------
+    >>> probability = np.array([0.9, 0.8, 0.7, 0.6])
+    >>> lowest_cutoff(probability, np.array([1, 1, 0, 1]) > 0, np.ones(4), 0.7, 1.0)
+    0.59
+    """
+    order = np.argsort(-probability, kind="stable")
+    p, named = probability[order], np.cumsum(weight[order])
+    right = np.cumsum(weight[order] * is_right[order])
+    is_last = np.append(p[1:] < p[:-1], True)[: len(p)]
+    good = np.flatnonzero(is_last & (right >= (least - TINY) * named))
+    if not len(good):
+        return None
+    fewer = good[good <= part * good[-1]]
+    at = fewer[-1] if len(fewer) else good[-1]
+    below = p[at + 1] if at + 1 < len(p) else p[at] - 0.02
+    return float(np.clip(0.5 * (p[at] + below), 0.0, 1.0 - 1e-9))
+
+
+def cutoff_rules(
+    precisions: Sequence[BoundedPrecision],
+    probability: np.ndarray,
+    label: np.ndarray,
+    weight: np.ndarray,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return multipliers of the goals and constant costs of D decisions, of one rule per `PARTS`.
+
+    Parameters
+    ----------
+    precisions : sequence of BoundedPrecision
+        Of decisions of which another one is left.
+    probability : ndarray of shape (n, D)
+    label : ndarray of int, shape (n,)
+    weight : ndarray of shape (n,)
+    """
+    D, top, rules = probability.shape[1], probability.argmax(axis=1), []
+    for part in PARTS:
+        multipliers, constants = np.zeros(len(precisions)), np.zeros(D)
+        for k, precision in enumerate(precisions):
+            d, rows = precision.decision, top == precision.decision
+            is_right, of_rows = label[rows] == d, weight[rows]
+            cutoff = lowest_cutoff(probability[rows, d], is_right, of_rows, precision.least, part)
+            if cutoff is None:
+                constants[d] = NEVER
+                continue
+            price = 1.0 / (1.0 - cutoff) - 1.0
+            multipliers[k] = price / precision.scale
+            constants[d] = price * (1.0 - precision.moved)
+        rules.append((multipliers, constants))
+    return rules
