@@ -5,12 +5,13 @@ import logging
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Annotated, Literal
+from typing import Any, Literal
 
 import monitor
-import numpy as np
+import spends
 import store
 from choices import choose as choose_arm
+from contexts import Contexts
 from fastapi import FastAPI, HTTPException, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -20,13 +21,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 RELOAD_SECONDS = 0.2
 MOST_ROWS = 1000
 MOST_BYTES = 100_000
-LARGEST = 1000.0
 
 log = logging.getLogger("service")
 
-# A context far beyond all others would decide the units of the features, and blind the policy;
-# models of rewards, as of method="dr", would predict nonsense for it. So scale the features.
-Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
 Arm = Literal[tuple(store.ARMS)]
 
 
@@ -39,7 +36,7 @@ class Body(BaseModel):
 class Visit(Body):
     """A context, and the arms that can be chosen; None is all."""
 
-    context: list[Number] = Field(min_length=store.N_FEATURES, max_length=store.N_FEATURES)
+    context: dict[str, Any] | list[Any]  # as the policy takes it: `contexts.py`
     available: list[Arm] | None = Field(default=None, min_length=1)
 
     @field_validator("available")
@@ -61,7 +58,8 @@ class Worker:
     """One process: a policy that is replaced when its file is, and a queue of rows to write."""
 
     def __init__(self):
-        self.policy, self.learned = store.first_policy(), 0
+        self.learned = 0
+        self.take(store.first_policy())
         self.version, self.unreadable = None, ()  # versions that were read, and could not be
         self.load()
         self.rows = asyncio.Queue()
@@ -72,13 +70,18 @@ class Worker:
     def open(self):
         self.writer = store.connect()
 
+    def take(self, policy):
+        """Choose with this policy; the contexts that it takes come with it."""
+        self.contexts = Contexts(policy)
+
     def load(self):
         """Take over a new state; one that cannot be read is logged, and tried again."""
         version = None
         try:
             version = store.version()
             if version != self.version:
-                self.policy, self.learned = store.load()
+                policy, self.learned = store.load()
+                self.take(policy)
                 self.version = version
             self.unreadable = ()
         except Exception:  # for whatever reason: this worker still has a policy that can choose
@@ -125,10 +128,14 @@ class Worker:
 
     def decide(self, context, available):
         """Choose an arm; return its record."""
-        policy, x = self.policy, np.array([context])  # one state, whatever is reloaded
+        contexts = self.contexts  # one state, whatever is reloaded
         arms = available or store.ARMS  # named, as records are learned together
-        arm, propensity = choose_arm(policy, x, arms)
-        return policy.record(x, arm, propensity, available=[tuple(arms)])
+        try:
+            x, policy = contexts.read(context), contexts.policy
+            arm, propensity = choose_arm(policy, x, arms)
+            return policy.record(x, arm, propensity, available=[tuple(arms)])
+        except (ValueError, TypeError, OverflowError) as error:
+            raise HTTPException(422, str(error)) from error
 
     def report(self):
         """State of the service, as this worker sees it."""
@@ -138,7 +145,7 @@ class Worker:
 @asynccontextmanager
 async def lifespan(app):
     app.state.worker = worker = Worker()
-    worker.decide([0.0] * store.N_FEATURES, None)  # compiles, before the first visitor
+    worker.decide(worker.contexts.example(), None)  # compiles, before the first visitor
     tasks = [asyncio.create_task(worker.reload()), asyncio.create_task(worker.write())]
     yield
     for task in tasks:
@@ -222,6 +229,12 @@ async def goals():
     worker = app.state.worker
     async with worker.watching:
         return await asyncio.to_thread(worker.goals.report)
+
+
+@app.get("/spends")
+async def spent():
+    """Choices per day and arm, and what they used of the budgets that the policy declares."""
+    return await asyncio.to_thread(spends.per_day, app.state.worker.contexts.policy)
 
 
 @app.get("/metrics")

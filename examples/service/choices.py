@@ -1,6 +1,7 @@
 """Choices of a policy that give each arm a least probability while it is new."""
 
 import numpy as np
+from store import last_step
 
 FEW_EVENTS = 100
 LEAST_PROPENSITY = 0.05
@@ -21,9 +22,9 @@ def choose(policy, x, arms):
     explored = min(LEAST_PROPENSITY * len(new), MOST_EXPLORED) if len(new) < len(arms) else 0.0
     if rng.random() >= explored:
         (arm,), (propensity,) = policy.select(x, available=pool, return_proba=True)
-        arm = str(arm)
+        arm = arm.item() if isinstance(arm, np.generic) else arm
     else:
-        arm = str(rng.choice(new))
+        arm = new[rng.integers(len(new))]
         propensity = probability(policy, x, arms, arm)
     if explored:
         propensity = (1 - explored) * propensity + (explored / len(new) if arm in new else 0.0)
@@ -32,7 +33,10 @@ def choose(policy, x, arms):
 
 def events_per_arm(policy):
     """Number of events that were learned of each arm."""
+    policy = last_step(policy)
     arms = getattr(policy, "arms_", ())
+    if not hasattr(policy, "n_updates_"):  # it does not learn: no arm is new
+        return {}
     return dict(zip(arms, policy.n_updates_, strict=True)) if len(arms) else {}
 
 

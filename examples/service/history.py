@@ -53,4 +53,6 @@ def read_log(since=0):
     if not blocks:
         raise ValueError("no choice after this number has waited for its reward to the end")
     contexts, logs = zip(*blocks, strict=True)
-    return pd.concat(map(pd.DataFrame, contexts)).to_numpy(), pd.concat(logs, ignore_index=True)
+    X = pd.concat(map(pd.DataFrame, contexts), ignore_index=True)
+    named = isinstance(contexts[0], pd.DataFrame)
+    return X if named else X.to_numpy(), pd.concat(logs, ignore_index=True)

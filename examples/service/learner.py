@@ -70,7 +70,12 @@ def join(policy, rows):
 
 
 def learn(policy, rows):
-    """Learn choices; return the policy, and why some were set aside, by number."""
+    """Learn choices; return the policy, and why some were set aside, by number.
+
+    A policy under budgets learns nothing: fit it anew to the log of `history.py`.
+    """
+    if not hasattr(policy, "partial_fit"):
+        return policy, {}
     try:
         return policy.partial_fit(*join(policy, rows)), {}  # an error leaves it unchanged
     except ERRORS_OF_RECORDS as error:

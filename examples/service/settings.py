@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 STATE = "policy.joblib"
-N_FEATURES = 2
+FIRST_ARMS, N_FEATURES = ["a", "b", "c"], 2
+"""Arms and number of features of the service without a saved policy."""
 
 
 def read_folder(text):
@@ -31,7 +32,9 @@ def read_within(text):
 
 
 def read_arms(text):
-    """Names of arms."""
+    """Names of arms; None takes those of the policy."""
+    if text is None:
+        return None
     arms = [arm.strip() for arm in text.split(",")]
     if not all(arms) or len(set(arms)) < len(arms):
         raise SystemExit(
@@ -42,7 +45,7 @@ def read_arms(text):
 
 FOLDER = read_folder(os.environ.get("SERVICE_FOLDER", "service_data"))
 WITHIN = read_within(os.environ.get("SERVICE_WITHIN", "600"))
-ARMS = read_arms(os.environ.get("SERVICE_ARMS", "a,b,c"))
+NAMED_ARMS = read_arms(os.environ.get("SERVICE_ARMS"))
 
 
 def start_log():

@@ -6,16 +6,20 @@ import logging
 import os
 import sqlite3
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from uuid import uuid4
 
 import joblib
-from settings import ARMS, FOLDER, N_FEATURES, STATE, WITHIN
+import numpy as np
+from contexts import able
+from settings import FIRST_ARMS, FOLDER, NAMED_ARMS, STATE, WITHIN
 
 from skbandit import GLMUCBPolicy
 
 AHEAD_SECONDS = 5.0
 """A choice whose time is later than now by more was stored while the clock was wrong, or is now."""
+
+ARMS = NAMED_ARMS or FIRST_ARMS  # or those of the saved policy, see the end
 
 log = logging.getLogger("service")
 
@@ -305,16 +309,20 @@ def read_state():
     path = FOLDER / STATE
     if not path.exists():
         return first_policy(), {}, (None, [])
-    policy, numbers, *again = joblib.load(path)
-    if getattr(policy, "n_features_in_", N_FEATURES) != N_FEATURES:
-        raise ValueError(
-            f"{STATE} has learned contexts of {policy.n_features_in_} features, and N_FEATURES is "
-            f"{N_FEATURES}: start with another folder."
-        )
+    saved = joblib.load(path)
+    policy, numbers, *again = saved if isinstance(saved, tuple) else (saved, {})  # as a user saves
+    policy = able(policy)
     if not isinstance(numbers, dict):  # of a time at which databases had no ids
         numbers = {None: numbers}
-    policy.set_params(arms=list(ARMS), new_arms="add")
+    last = last_step(policy)
+    named = {"arms": list(ARMS), "new_arms": "add"}
+    last.set_params(**{name: named[name] for name in named.keys() & last.get_params(deep=False)})
     return policy, numbers, *(again or [(None, [])])
+
+
+def last_step(policy):
+    """The policy behind transformers."""
+    return getattr(policy, "steps", [(None, policy)])[-1][1]
 
 
 def _number_of(numbers, database):
@@ -371,3 +379,15 @@ def version():
         return None
     status = path.stat()
     return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _arms():
+    """Labels of the arms: of the settings, else those of the saved policy."""
+    labels = []
+    with suppress(Exception):  # who needs the state says so
+        labels = np.asarray(read_state()[0].arms_).tolist()
+    by_text = {str(label): label for label in labels}
+    return [by_text.get(text, text) for text in NAMED_ARMS or by_text or FIRST_ARMS]
+
+
+ARMS = _arms()

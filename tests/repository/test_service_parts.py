@@ -12,17 +12,28 @@ from contextlib import closing
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skbandit import GLMUCBPolicy
+from skbandit import ConstrainedPolicy, GLMUCBPolicy
+from skbandit.bandit import make_policy_pipeline
 from skbandit.evaluation import off_policy_blocks, off_policy_value, replay
+from skbandit.rates import cost
 from tests.service import ROOT, SERVICE
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
 pytestmark = pytest.mark.thorough
 
-MODULES = ("settings", "store", "choices", "learner", "monitor", "history", "goals", "serve")
+MODULES = (
+    "settings", "contexts", "store", "choices", "learner", "monitor", "history", "goals", "serve",
+    "spends",
+)  # fmt: skip
 
 
 class Clock:
@@ -292,15 +303,6 @@ def test_a_state_from_before_databases_had_ids_goes_on(parts, tmp_path):
     assert parts.learn(700) == 1
 
 
-def test_a_state_of_other_contexts_is_refused(parts, tmp_path):
-    policy = GLMUCBPolicy(arms=["a", "b"]).fit(
-        np.eye(3), {"action": ["a"] * 3, "reward": [0.0] * 3}
-    )
-    joblib.dump((policy, 3), tmp_path / "policy.joblib")
-    with pytest.raises(ValueError, match="contexts of 3 features, and N_FEATURES is 2"):
-        parts.store.load()
-
-
 def teach(parts, n):
     """Choices without a click."""
     parts.visits(n)
@@ -499,3 +501,96 @@ def test_goals_count_each_choice_once_when_its_time_has_passed(parts):
         assert report[-1]["value"] == pytest.approx(0.125, abs=1e-6)
     assert [entry["verdict"] for entry in report][-1] == "met"
     json.dumps(report, allow_nan=False)
+
+
+# === Named contexts of several types, of a bandit and of a policy under budgets ==================
+
+PEOPLE = pd.DataFrame(
+    {
+        "age": [25, 40, 61, 33] * 50,
+        "income": [3e4, 8e4, 5e4, 2e4] * 50,
+        "country": ["de", "fr", "us", "de"] * 50,
+        "device": ["phone", "web"] * 100,
+        "member": [True, False, False] * 66 + [True, True],
+    }
+)
+OFFERS = np.tile(["call", "mail"], 100)[np.random.default_rng(0).permutation(200)]
+SHOWN = pd.DataFrame(
+    {"action": OFFERS, "reward": PEOPLE["member"] * (OFFERS == "call"), "propensity": 0.5}
+)
+SPEND = cost({"mail": 0, "call": 2}) <= 1
+
+
+def behind_transformers(kind):
+    """A fitted policy of five columns of three types."""
+    front = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["age", "income"]),
+        (make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()), ["country"]),
+        (OneHotEncoder(handle_unknown="ignore"), ["device"]),
+        ("passthrough", ["member"]),
+    )
+    bandit = GLMUCBPolicy(exploration="squarecb", random_state=0)
+    made = {
+        "bandit": lambda: make_policy_pipeline(front, bandit),
+        "pipeline": lambda: make_pipeline(front, bandit),
+        "budgets": lambda: ConstrainedPolicy(make_pipeline(front, Ridge()), None, SPEND),
+    }
+    return made[kind]().fit(PEOPLE, SHOWN)
+
+
+@pytest.fixture(params=["bandit", "pipeline", "budgets"])
+def named(request, tmp_path, monkeypatch):
+    """The parts of a service whose policy was saved as a user saves it."""
+    joblib.dump(behind_transformers(request.param), tmp_path / "policy.joblib")
+    parts = Parts(tmp_path, monkeypatch)
+    yield parts
+    for connection in parts.connections:
+        connection.close()
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+VISITOR = {"age": 30, "income": 4e4, "country": "de", "device": "phone", "member": True}
+
+
+def test_named_contexts_are_chosen_learned_and_read(named):
+    contexts, arms = named.contexts.Contexts(named.policy), named.store.ARMS
+    assert arms == ["call", "mail"]
+    for age in range(20, 40):
+        x = contexts.read(VISITOR | {"age": age})
+        arm, propensity = named.choices.choose(named.policy, x, arms)
+        record = named.policy.record(x, arm, propensity, available=[tuple(arms)])
+        assert named.store.write(named.database, [record]) == [True]
+    named.clock.now += 700
+    named.policy, number = named.learner.step(named.database, named.policy, named.number)
+    assert number == 20
+    X, log = named.history.read_log()
+    assert X["age"].tolist() == list(range(20, 40))
+    assert len(log) == 20
+    (day,) = named.spends.per_day(named.policy)
+    assert day["choices"] == sum(day["arms"].values()) == 20
+    for spend in day["spends"]:
+        assert spend["total"] == 2 * day["arms"].get("call", 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"zip": 1}, "does not know 'zip': its columns are age .*, country .text., device .text."),
+        ({"age": "old"}, "age is 'old', and must be number"),
+        ({"country": 3}, "country is '3', and must be text"),
+        ({"income": float("nan")}, "income is 'nan', and must be number"),
+    ],
+)
+def test_read_refuses_a_wrong_context_in_one_sentence(named, change, message):
+    with pytest.raises(ValueError, match=message):
+        named.contexts.Contexts(named.policy).read(VISITOR | change)
+
+
+def test_read_refuses_a_missing_column_and_wild_features(named):
+    contexts = named.contexts.Contexts(named.policy)
+    with pytest.raises(ValueError, match="misses 'member'"):
+        contexts.read({name: value for name, value in VISITOR.items() if name != "member"})
+    if contexts.learns:
+        with pytest.raises(ValueError, match="takes 1000 at most: scale it"):
+            contexts.read(VISITOR | {"income": 1e15})
