@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -82,6 +84,8 @@ def pytest_configure(config):
         for line in ("error", *config.getini("filterwarnings")):  # later lines come first
             config.addinivalue_line("filterwarnings", line)
     tiers.leave_out = _is_default(config)
+    if getattr(config.option, "numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ:
+        subprocess.run([sys.executable, "-m", "tests.warm"], cwd=ROOT, check=False)
     if find_spec("hypothesis") is None or config.getoption("hypothesis_profile", None):
         return
     from hypothesis import settings
