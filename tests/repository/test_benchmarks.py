@@ -104,6 +104,11 @@ def run_levels(levels, folder):
     assert 0 <= levels.one(cell, levels.bounds_of(cell), 0)["violated"] <= 1
 
 
+def run_mutants(mutants, folder):
+    (path, _, _, text), *_ = mutants.drawn({"rates"}, 2, 0)
+    assert text != path.read_text("utf-8")
+
+
 def run_page(page, folder):
     boards = import_module("benchmarks._page_boards").BOARDS
     assert {"error", "rule kept"} < set(next(iter(boards["eighty_percent"].run(0.01))))
