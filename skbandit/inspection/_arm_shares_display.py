@@ -233,7 +233,8 @@ class ArmSharesDisplay:
         ArmSharesDisplay
             This display.
         """
-        shares, labels = _read_shares(self.shares)
+        _style.require_columns(self.shares, "shares", [])
+        shares, labels = self.shares.to_numpy(dtype=float), self.shares.columns.tolist()
         if arms is None:
             most = (-shares.mean(axis=0)).argsort(kind="stable")[: len(PALETTE)]
             arms = [labels[k] for k in most]
@@ -284,20 +285,6 @@ def _shorten_dates(axes: Any, timezone: Any) -> None:
     locator = AutoDateLocator(tz=timezone, maxticks=8)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=timezone))
-
-
-def _read_shares(shares: Any) -> tuple[np.ndarray, list[Any]]:
-    """Validated shares as an array, and the labels of its columns."""
-    labels = list(getattr(shares, "columns", ()))
-    values = _style.require_columns(shares, "shares", labels).to_numpy(dtype=np.float64)
-    if not isinstance(shares.index, pd.IntervalIndex) or shares.empty:
-        raise ValueError(
-            "shares must have one row per part and an IntervalIndex of the parts: create the "
-            "display with from_log, from_result or from_estimator."
-        )
-    if not ((values >= 0) & (values.sum(axis=1, keepdims=True) <= 1 + 1e-6)).all():
-        raise ValueError("shares must be nonnegative and sum to 1 in each row.")
-    return values, labels
 
 
 def _count_shares(at: pd.Index, action: np.ndarray, arms: np.ndarray) -> pd.DataFrame:

@@ -182,7 +182,8 @@ class ReplayDisplay:
         ReplayDisplay
             This display.
         """
-        curves = _read_curves(self.curves)
+        _style.require_columns(self.curves, "curves", _CURVE_COLUMNS)
+        curves = self.curves
         line_kw = _style.read_line_kw(line_kw, "ReplayDisplay.plot")
         axes = _style.get_axes(ax, "ReplayDisplay.plot")
         self.lines_: dict[tuple[str, str], Any] = {}
@@ -220,18 +221,6 @@ class ReplayDisplay:
         axes.legend(entries.values(), entries.keys(), **_style.LEGEND)
         self.ax_, self.figure_ = axes, axes.figure
         return self
-
-
-def _read_curves(curves: Any) -> pd.DataFrame:
-    """The validated curves, with policies and buckets as strings."""
-    curves = _style.require_columns(curves, "curves", _CURVE_COLUMNS[2:], _CURVE_COLUMNS[:2])
-    names = {column: list(map(str, curves[column])) for column in _CURVE_COLUMNS[:2]}
-    for bucket in names["bucket"]:
-        if bucket not in ("learning", "deployment"):
-            raise ValueError(
-                f"curves: column 'bucket' must be 'learning' or 'deployment', found {bucket!r}."
-            )
-    return curves.assign(**names)
 
 
 def _curve(name: str, result: ReplayResult, confidence_level: float) -> pd.DataFrame:

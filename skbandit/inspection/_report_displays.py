@@ -10,7 +10,7 @@ import pandas as pd
 
 from skbandit.constrained import constraint_report
 from skbandit.evaluation import rate_report
-from skbandit.evaluation._rate_report import count_text, read_verdicts, slack_of_interval
+from skbandit.evaluation._rate_report import count_text, read_verdicts
 from skbandit.inspection import _style
 from skbandit.inspection._report_lines import (
     axis_of,
@@ -33,185 +33,22 @@ from skbandit.inspection._report_panels import (
 )
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
 
-class ConstraintReportDisplay:
-    """The slack of each constraint, with its confidence interval.
-
-    Create it with `from_estimator`, or with `from_report` of an existing report.
-
-    Parameters
-    ----------
-    report : DataFrame
-        Returned by `constraint_report`; or `constraint_report_`, of which all that is satisfied
-        is shown as undecided if it has no intervals.
-
-    Attributes
-    ----------
-    drawn_ : DataFrame
-        The rows that are drawn, in the order from the top.
-    ax_ : matplotlib Axes
-        The axes of the plot.
-    figure_ : matplotlib Figure
-        The figure of the plot.
-    bound_ : matplotlib Line2D
-        The line of zero slack, where every bound lies.
-    met_ : matplotlib Line2D
-        Slacks of satisfied constraints, as dots.
-    missed_ : matplotlib Line2D
-        Slacks of violated constraints, as crosses.
-    undecided_ : matplotlib Line2D
-        Slacks whose interval contains 0, or without an interval, as circles.
-    intervals_ : matplotlib LineCollection or None
-        Confidence intervals, in the order of the constraints.
-    margins_ : matplotlib LineCollection or None
-        The slack that a classifier's `confidence_level` requires, as upright strokes.
-    beyond_ : matplotlib Line2D
-        Arrowheads at the right edge, for slacks and intervals that end beyond it: the largest
-        slacks would compress the others.
-
-    See Also
-    --------
-    skbandit.ConstrainedRampClassifier.constraint_report : Returns such a report.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import scale
-    >>> from skbandit import ConstrainedRampClassifier
-    >>> from skbandit.inspection import ConstraintReportDisplay
-    >>> from skbandit.rates import false_positive_rate, recall
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X = scale(X)
-    >>> goals = [recall() >= 0.95, false_positive_rate() <= 0.1]
-    >>> clf = ConstrainedRampClassifier(constraints=goals).fit(X[::2], y[::2])
-    >>> display = ConstraintReportDisplay.from_estimator(clf, X[1::2], y[1::2])
-    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
-    ['recall() >= 0.95', 'false_positive_rate() <= 0.1']
-    """
-
-    def __init__(self, report: pd.DataFrame) -> None:
-        self.report = report
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        confidence_level: float = 0.95,
-        ax: Axes | None = None,
-        pairs: str = "worst",
-        **rows: Any,
-    ) -> ConstraintReportDisplay:
-        """Evaluate a fitted classifier on any data and draw its report.
-
-        Parameters
-        ----------
-        estimator : classifier with declared constraints, Pipeline that ends with one, or search
-            Fitted; see `skbandit.constrained.constraint_report`.
-        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,), default=None
-            Labels; None or missing entries mean unlabeled.
-        confidence_level : float, default=0.95
-            Nominal coverage of each interval.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a figure.
-        pairs : {"worst", "all"}, default="worst"
-            What to draw of a goal over pairs of groups: the pair with the worst verdict and the
-            least slack, or all.
-        **rows : dict
-            `sample_weight`, `attributes`, `X_extra`, ..., as in
-            `skbandit.constrained.constraint_report`.
-
-        Returns
-        -------
-        ConstraintReportDisplay
-        """
-        read_pairs(pairs)
-        report = constraint_report(estimator, X, y, confidence_level=confidence_level, **rows)
-        return cls.from_report(report, ax=ax, pairs=pairs)
-
-    @classmethod
-    def from_report(
-        cls, report: pd.DataFrame, *, ax: Axes | None = None, pairs: str = "worst"
-    ) -> ConstraintReportDisplay:
-        """Draw an existing report.
-
-        Parameters
-        ----------
-        report : DataFrame
-            Returned by `constraint_report`; or `constraint_report_`.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a figure.
-        pairs : {"worst", "all"}, default="worst"
-            What to draw of a goal over pairs of groups: the pair with the worst verdict and the
-            least slack, or all.
-
-        Returns
-        -------
-        ConstraintReportDisplay
-        """
-        return cls(report).plot(ax, pairs=pairs)
-
-    def plot(self, ax: Axes | None = None, *, pairs: str = "worst") -> ConstraintReportDisplay:
-        """Draw the report.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a figure with a height for all constraints.
-        pairs : {"worst", "all"}, default="worst"
-            What to draw of a goal over pairs of groups: the pair with the worst verdict and the
-            least slack, or all.
-
-        Returns
-        -------
-        ConstraintReportDisplay
-            This display.
-        """
-        report = _read_constraints(self.report)
-        layout = Layout.of(goal_blocks(report, pairs))
-        axes = _style.get_axes(ax, "ConstraintReportDisplay.plot", size_of(layout.depth))
-        slack = report["slack"].to_numpy()
-        ends = slack_of_interval(report) if "ci_low" in report else ()
-        reach = np.abs([slack, *ends])[:, layout.rows].max(axis=0)
-        # show small differences rather than the constraint with most slack
-        edge = 3 * np.median(reach[np.isfinite(reach)]) if np.isfinite(reach).any() else np.inf
-
-        self.bound_ = axes.axvline(0.0, color="black", linewidth=1)
-        self.margins_ = None
-        if "margin" in report:
-            self.margins_ = draw_strokes(axes, report["margin"], layout)
-        figures = [figures_of(row) for _, row in report.iterrows()]
-        columns = {
-            "value [interval]": figures,
-            "bound": ["" if np.isnan(x) else f"{x:g}" for x in report["bound"]],
-        }
-        verdict = read_verdicts(report)
-        drawn = draw_rows(axes, layout, verdict, slack, ends, columns, (-np.inf, edge))
-        write_head([axes], columns, layout.names, [verdict[row] for row in layout.rows])
-        axes.set_xlabel("← missed    slack    met →", fontsize="small")
-        self.met_, self.missed_, self.undecided_ = drawn.marks[:3]
-        self.intervals_, self.beyond_ = drawn.intervals, drawn.arrows[1]
-        self.drawn_ = self.report.iloc[layout.rows].reset_index(drop=True)
-        self.ax_, self.figure_ = axes, axes.figure
-        return self
-
-
 class RateReportDisplay:
-    """The values of a rate report, with their intervals and bounds.
+    """The values of a report, with their intervals and bounds.
 
     Create it with `from_predictions`, or with `from_report` of an existing report.
 
     Parameters
     ----------
     report : DataFrame
-        Returned by `rate_report`, or by `constraint_report` of a classifier.
+        Returned by `rate_report` or `constraint_report`; or `constraint_report_`, of which all
+        that is satisfied is shown as undecided if it has no intervals.
 
     Attributes
     ----------
@@ -232,15 +69,17 @@ class RateReportDisplay:
         Values whose interval contains the bound, as circles.
     unbounded_ : list of matplotlib Line2D
         Values of rates without a bound, as diamonds.
-    intervals_ : list of matplotlib LineCollection
+    intervals_ : list of matplotlib LineCollection or None
         Confidence intervals, cut where they leave the panel, with an arrow.
     bounds_ : list of matplotlib LineCollection or None
         Bounds of constraints, as upright strokes.
+    margins_ : list of matplotlib LineCollection or None
+        Bounds tightened by the margin that a classifier's `confidence_level` requires, in gray.
 
     See Also
     --------
     skbandit.evaluation.rate_report : Returns such a report.
-    ConstraintReportDisplay : Draws slacks, of a classifier's own constraints.
+    ConstraintReportDisplay : Evaluates the constraints of a fitted model, and draws them.
 
     Examples
     --------
@@ -276,7 +115,7 @@ class RateReportDisplay:
         confidence_level: float = 0.95,
         ax: Axes | None = None,
         pairs: str = "worst",
-    ) -> RateReportDisplay:
+    ) -> Self:
         """Report on given predictions and draw the report.
 
         Parameters
@@ -320,13 +159,13 @@ class RateReportDisplay:
     @classmethod
     def from_report(
         cls, report: pd.DataFrame, *, ax: Axes | None = None, pairs: str = "worst"
-    ) -> RateReportDisplay:
+    ) -> Self:
         """Draw an existing report.
 
         Parameters
         ----------
         report : DataFrame
-            Returned by `rate_report`, or by `constraint_report` of a classifier.
+            Returned by `rate_report` or `constraint_report`; or `constraint_report_`.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
         pairs : {"worst", "all"}, default="worst"
@@ -346,7 +185,7 @@ class RateReportDisplay:
         *,
         confidence_level: float = 0.95,
         ax: Axes | None = None,
-    ) -> RateReportDisplay:
+    ) -> Self:
         """Draw the mean rewards of several policies, or their differences.
 
         Parameters
@@ -365,7 +204,7 @@ class RateReportDisplay:
         """
         return cls.from_report(estimates_table(estimates, confidence_level), ax=ax)
 
-    def plot(self, ax: Axes | None = None, *, pairs: str = "worst") -> RateReportDisplay:
+    def plot(self, ax: Axes | None = None, *, pairs: str = "worst") -> Self:
         """Draw the report.
 
         Parameters
@@ -381,31 +220,33 @@ class RateReportDisplay:
         RateReportDisplay
             This display.
         """
-        report = _read_rates(self.report)
+        report = of_goals(self.report)
+        _style.require_columns(report, "report", ["goal", "n_rows", "value"])
         panels = by_scale(goal_blocks(report, pairs))
         layouts = [Layout.of(blocks) for blocks in panels.values()]
         depths = [layout.depth for layout in layouts]
-        height = sum(depths) + PANEL_GAP * (len(depths) - 1)
-        self.ax_ = _style.get_axes(ax, "RateReportDisplay.plot", size_of(height))
+        height = max(1.0, sum(depths) + PANEL_GAP * (len(depths) - 1))
+        self.ax_ = _style.get_axes(ax, f"{type(self).__name__}.plot", size_of(height))
         self.ax_.set_axis_off()
         verdict = read_verdicts(report)
-        columns = {
-            "value [interval]": [figures_of(row) for _, row in report.iterrows()],
-            "rows": [count_text(rows) for rows in report["effective_n"]],
-        }
-        value, ends = report["value"].to_numpy(), report[["ci_low", "ci_high"]].to_numpy().T
-        self.axes_, self.bounds_, drawn, top = [], [], [], height
+        columns = {"value [interval]": [figures_of(row) for _, row in report.iterrows()]}
+        bound = report.get("bound", pd.Series(np.nan, report.index)).astype(float)
+        if bound.notna().any():
+            columns["bound"] = ["" if np.isnan(x) else f"{x:g}" for x in bound]
+        if "effective_n" in report:
+            columns["rows"] = [count_text(rows) for rows in report["effective_n"]]
+        value, margins = report["value"].to_numpy(dtype=float), _tightened(report, bound)
+        ends = report[["ci_low", "ci_high"]].to_numpy(dtype=float).T if "ci_low" in report else ()
+        self.axes_, self.bounds_, self.margins_, drawn, top = [], [], [], [], height
         for scale, layout in zip(panels, layouts, strict=True):
             place = 0.0, (top - layout.depth) / height, 1.0, layout.depth / height
             axes = self.ax_.inset_axes(place)
             top -= layout.depth + PANEL_GAP
-            bound = report["bound"] if "bound" in report else pd.Series(np.nan, report.index)
-            is_bounded = bound.iloc[layout.rows].notna().any()
-            self.bounds_.append(draw_strokes(axes, bound, layout) if is_bounded else None)
-            panel = report.iloc[layout.rows]
-            limits, label = axis_of(scale, panel), SCALE_LABELS.get(scale, "")
+            self.bounds_.append(draw_strokes(axes, bound, layout, "black"))
+            self.margins_.append(draw_strokes(axes, margins, layout, "#888888"))
+            limits = axis_of(scale, report.iloc[layout.rows])
             drawn.append(draw_rows(axes, layout, verdict, value, ends, columns, limits))
-            axes.set_xlabel(label, fontsize="small")
+            axes.set_xlabel(SCALE_LABELS.get(scale, ""), fontsize="small")
             if scale == "difference":
                 axes.axvline(0.0, color="#999999", linewidth=0.8, zorder=0)
             self.axes_.append(axes)
@@ -422,23 +263,84 @@ class RateReportDisplay:
         return self
 
 
-def _read_rates(report: Any) -> pd.DataFrame:
-    """The validated report of rates, or of constraints with the same columns."""
-    report = of_goals(report)
-    numbers = ["n_rows", "effective_n", "value", "ci_low", "ci_high"]
-    report = _style.require_columns(report, "report", numbers, ["goal"], optional=["bound"])
-    if "satisfied" in report:
-        _style.read_flags(report, "report", "satisfied")
-    return report
+class ConstraintReportDisplay(RateReportDisplay):
+    """The constraints of a fitted model: values, intervals and bounds.
+
+    Create it with `from_estimator`, or with `from_report` of an existing report. It is drawn as,
+    and has the attributes of, `RateReportDisplay`.
+
+    Parameters
+    ----------
+    report : DataFrame
+        Returned by `constraint_report`; or `constraint_report_`, of which all that is satisfied
+        is shown as undecided if it has no intervals.
+
+    See Also
+    --------
+    RateReportDisplay : Draws the rates of any predictions.
+    skbandit.constrained.constraint_report : Returns such a report.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from skbandit import ConstrainedRampClassifier
+    >>> from skbandit.inspection import ConstraintReportDisplay
+    >>> from skbandit.rates import false_positive_rate, recall
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = scale(X)
+    >>> goals = [recall() >= 0.95, false_positive_rate() <= 0.1]
+    >>> clf = ConstrainedRampClassifier(constraints=goals).fit(X[::2], y[::2])
+    >>> display = ConstraintReportDisplay.from_estimator(clf, X[1::2], y[1::2])
+    >>> [label.get_text() for label in display.axes_[0].get_yticklabels()]
+    ['recall() >= 0.95', 'false_positive_rate() <= 0.1']
+    """
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        confidence_level: float = 0.95,
+        ax: Axes | None = None,
+        pairs: str = "worst",
+        **rows: Any,
+    ) -> Self:
+        """Evaluate a fitted model on any data and draw its report.
+
+        Parameters
+        ----------
+        estimator : model with declared constraints, Pipeline that ends with one, or search
+            Fitted; see `skbandit.constrained.constraint_report`.
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,), default=None
+            Labels; None or missing entries mean unlabeled.
+        confidence_level : float, default=0.95
+            Nominal coverage of each interval.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates a figure.
+        pairs : {"worst", "all"}, default="worst"
+            As in `plot`.
+        **rows : dict
+            `sample_weight`, `attributes`, `X_extra`, ..., as in
+            `skbandit.constrained.constraint_report`.
+
+        Returns
+        -------
+        ConstraintReportDisplay
+        """
+        read_pairs(pairs)
+        report = constraint_report(estimator, X, y, confidence_level=confidence_level, **rows)
+        return cls.from_report(report, ax=ax, pairs=pairs)
 
 
-def _read_constraints(report: Any) -> pd.DataFrame:
-    """The validated report of constraints."""
-    report = of_goals(report)
-    columns = set(report.columns) if isinstance(report, pd.DataFrame) else set()
-    has_interval = bool({"ci_low", "ci_high"} & columns)
-    numbers = ["n_rows", "bound", "value", "slack", *["ci_low", "ci_high"] * has_interval]
-    report = _style.require_columns(report, "report", numbers, ["goal", "satisfied"], ["margin"])
-    # missing if the value is undefined
-    satisfied = _style.read_flags(report, "report", "satisfied") != 0
-    return report.assign(goal=list(map(str, report["goal"])), satisfied=satisfied)
+def _tightened(report: pd.DataFrame, bound: pd.Series) -> pd.Series:
+    """Return bounds moved by their margins to the side of the slack; nan without a margin."""
+    if "margin" not in report:
+        return pd.Series(np.nan, report.index)
+    margin = report["margin"].astype(float)
+    above = (report["value"] - bound) * report["slack"] >= 0
+    return (bound + np.where(above, margin, -margin)).where(margin != 0)

@@ -159,11 +159,12 @@ def axis_of(scale: str, report: pd.DataFrame) -> tuple[float, float]:
     bounds = report["bound"].max() if "bound" in report else np.nan
     largest = np.nanmax([bounds, report["value"].max(), 0.0])
     if scale == "rate":
-        largest = np.nanmax([largest, report["ci_high"].max()])
+        largest = np.nanmax([largest, report["ci_high"].max() if "ci_high" in report else 0.0])
         return 0.0, next((end for end in SMALL if end >= largest), 1.0)
     if scale == "ratio":
         return 0.0, max(1.25, min(2.0, largest), 1.5 * np.nan_to_num(bounds))
-    if scale in (ESTIMATES, "difference") or (report["ci_low"] < 0).any():
+    least = report["ci_low"] if "ci_low" in report else report["value"]
+    if scale in (ESTIMATES, "difference") or (least < 0).any():
         return -np.inf, np.inf
     return 0.0, np.inf
 

@@ -72,19 +72,20 @@ class Layout:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Marks by verdict, as in `MARKS`, intervals, and arrowheads on the left and on the right."""
+    """Marks by verdict, as in `MARKS`, and intervals."""
 
     marks: list[Any]
     intervals: Any
-    arrows: list[Any]
 
 
-def draw_strokes(axes: Any, values: pd.Series, layout: Layout) -> Any:
-    """Draw an upright stroke at a value of each row that has one."""
+def draw_strokes(axes: Any, values: pd.Series, layout: Layout, color: str) -> Any:
+    """Draw an upright stroke at a value of each row that has one; return None if no row has."""
     x = values.iloc[layout.rows].to_numpy()
     has_value = ~np.isnan(x)
+    if not has_value.any():
+        return None
     place = layout.place[has_value]
-    return axes.vlines(x[has_value], place - 0.45, place + 0.45, color="black", linewidth=1.6)
+    return axes.vlines(x[has_value], place - 0.45, place + 0.45, color=color, linewidth=1.6)
 
 
 def draw_rows(
@@ -124,7 +125,6 @@ def draw_rows(
         x, inside = line.get_xdata(), 0.03 * (right - left)
         line.set_xdata(np.where(x > high, high - inside, np.where(x < low, low + inside, x)))
         line.set(clip_on=False, in_layout=False)
-    arrows = []
     for edge, marker, is_out in (
         (low, "<", reach[0] < low), (high, ">", reach[1] > high),
     ):  # fmt: skip
@@ -132,7 +132,6 @@ def draw_rows(
         (heads,) = axes.plot(np.full(is_out.sum(), edge), place[is_out], marker, **style)
         # an unclipped line without points would reserve space up to the corner of the figure
         heads.set(clip_on=False, in_layout=False)
-        arrows.append(heads)
     axes.set_ylim(layout.depth, 0.0)
     axes.set_yticks(layout.ticks, layout.names)
     for label in axes.get_yticklabels():
@@ -146,7 +145,7 @@ def draw_rows(
     for x, texts in zip(_offsets(axes, columns), columns.values(), strict=True):
         for row, y in zip(rows, place, strict=True):
             _write(axes, texts[row], (1.0, y), axes.get_yaxis_transform(), (x, 0.0), "center")
-    return Drawn(marks, intervals, arrows)
+    return Drawn(marks, intervals)
 
 
 def write_head(

@@ -1,4 +1,4 @@
-"""Shared style of the displays (axes, colors, labels), and checks of their tables."""
+"""Shared style of the displays: axes, colors, labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from skbandit.utils._sklearn_compat import import_optional
@@ -20,8 +19,6 @@ GRAY, DARK = "#BBBBBB", "#444444"
 # Options of all lines and of all legends.
 LINE = {"linewidth": 1.3, "markersize": 4.5}
 LEGEND = {"frameon": False, "fontsize": "small"}
-
-Names = Sequence[str]
 
 
 def check_axes(ax: Any, caller: str) -> Any:
@@ -59,38 +56,12 @@ def read_line_kw(line_kw: Any, caller: str) -> dict[str, Any]:
     return options
 
 
-def require_columns(
-    table: Any, name: str, numbers: Names, others: Names = (), optional: Names = ()
-) -> pd.DataFrame:
-    """Require a DataFrame with these columns, and return `numbers` and `optional` as float64."""
+def require_columns(table: Any, name: str, columns: Sequence[str]) -> None:
+    """Require a DataFrame with these columns."""
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"{name} must be a DataFrame, got {type(table).__name__}.")
-    columns = table.columns.tolist()
-    numbers = [*numbers, *(column for column in optional if column in columns)]
-    for column in (*numbers, *others):
-        if columns.count(column) != 1:
-            raise ValueError(f"{name} must have one column {column!r}, got {columns}.")
-    table = table.copy()
-    for column in numbers:
-        values = table[column]
-        try:
-            if values.dtype.kind not in "biufO":  # dates would become nanoseconds
-                raise TypeError(f"found {values.dtype}")
-            table[column] = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"{name}: column {column!r} must be numbers: {error}.") from error
-    return table
-
-
-def read_flags(
-    table: pd.DataFrame, name: str, column: str, may_be_missing: bool = True
-) -> np.ndarray:
-    """A boolean column as 1.0 and 0.0, nan if missing."""
-    flags = require_columns(table, name, [column])[column].to_numpy()
-    wrong = flags[~(np.isin(flags, (0, 1)) | np.isnan(flags) & may_be_missing)]
-    if len(wrong):
-        raise ValueError(f"{name}: column {column!r} must be true or false, found {wrong[0]:g}.")
-    return flags
+    if lacking := [column for column in columns if column not in table]:
+        raise ValueError(f"{name} must have the column {lacking[0]!r}, got {list(table.columns)}.")
 
 
 def place_legend(axes: Any) -> None:

@@ -231,12 +231,10 @@ class TradeoffDisplay:
             This display.
         """
         line_kw = _read_options(x, line_kw)
-        if self.sense is not None and str(self.sense) not in ("<=", ">="):
-            raise ValueError(f"sense={self.sense!r} must be '<=', '>=' or None.")
         curves = self._read_curves()
         train = curves["train"]
         order = train["bound"].argsort(kind="stable").to_numpy()
-        is_met = train["feasible"].to_numpy()[order]
+        is_met = train["feasible"].to_numpy(dtype=bool)[order]
         curves = {name: curve.iloc[order] for name, curve in curves.items()}
         comparable = self.sense is not None and not any(
             curve["value"].isna().all() for curve in curves.values()
@@ -288,27 +286,18 @@ class TradeoffDisplay:
         return right
 
     def _read_curves(self) -> dict[str, pd.DataFrame]:
-        """The validated tables."""
-        numbers = ["bound", "value", "objective"]
-        train = _style.require_columns(self.train, "train", numbers, ["feasible"], ["cross_fitted"])
-        train["feasible"] = _style.read_flags(train, "train", "feasible", False) == 1
+        """Return the tables, whose rows are the same models."""
+        _style.require_columns(self.train, "train", ["bound", "value", "objective", "feasible"])
         if self.test is None:
-            return {"train": train}
-        test = _style.require_columns(
-            self.test, "test", [*numbers, "objective_low", "objective_high"]
-        )
-        if len(test) != len(train):
+            return {"train": self.train}
+        columns = ["bound", "value", "objective", "objective_low", "objective_high"]
+        _style.require_columns(self.test, "test", columns)
+        if not np.array_equal(self.test["bound"], self.train["bound"]):
             raise ValueError(
-                f"test has {len(test)} rows and train has {len(train)}: pass tables of the same "
-                "models, in the same order."
+                "test has other bounds than train: pass tables of the same models, in the same "
+                "order."
             )
-        if (differ := test["bound"].to_numpy() != train["bound"].to_numpy()).any():
-            row = int(np.argmax(differ))
-            raise ValueError(
-                f"test has the bound {test['bound'].iloc[row]:g} in row {row}, where train has "
-                f"{train['bound'].iloc[row]:g}: pass tables of the same models, in the same order."
-            )
-        return {"train": train, "test": test}
+        return {"train": self.train, "test": self.test}
 
     def _x_label(self, x: str) -> str:
         """The constrained value, and the direction of tighter bounds."""

@@ -143,31 +143,12 @@ def test_long_and_dollared_labels_are_wrapped_and_taken_literally(path):
     display.figure_.canvas.draw()  # mathtext would fail or turn italic here
 
 
-@pytest.mark.parametrize(
-    ("changed", "error", "message"),
-    [
-        ({"train": None}, TypeError, "train must be a DataFrame, got NoneType"),
-        ({"train": {"objective": None}}, ValueError, "train must have one column 'objective'"),
-        ({"train": {"value": "much"}}, ValueError, "train: column 'value' must be numbers"),
-        ({"train": {"feasible": 0.5}}, ValueError, "'feasible' must be true or false, found 0.5"),
-        ({"train": {"feasible": np.nan}}, ValueError, "must be true or false, found nan"),
-        ({"test": {"objective_low": None}}, ValueError, "one column 'objective_low', got"),
-        ({"test": slice(1)}, ValueError, "test has 1 rows and train has 3: pass tables"),
-        ({"test": slice(None, None, -1)}, ValueError, r"test has the bound 0\.\S+ in row 0, where"),
-        ({"sense": "<"}, ValueError, "sense='<' must be '<=', '>=' or None"),
-    ],
-)
-def test_tables_that_are_no_path_are_refused_before_anything_is_drawn(
-    path, test_rows, changed, error, message
-):
-    tables = {"train": path.table, "test": test_rows, "sense": path.sense}
-    for name, change in changed.items():
-        if isinstance(change, dict):
-            (column, value), *_ = change.items()
-            spoilt = tables[name].assign(**change)
-            change = tables[name].drop(columns=column) if value is None else spoilt
-        tables[name] = tables[name][change] if isinstance(change, slice) else change
-    refuses(message, TradeoffDisplay(tables.pop("train"), **tables).plot, error=error)
+def test_plot_refuses_tables_of_no_path_or_of_another(path, test_rows):
+    train = path.table.drop(columns="objective")
+    refuses("train must have the column 'objective'", TradeoffDisplay(train).plot)
+    refuses("train must be a DataFrame, got NoneType", TradeoffDisplay(None).plot, error=TypeError)
+    refuses("test has other bounds than train", TradeoffDisplay(path.table, test_rows[:1]).plot)
+    refuses("test has other bounds than train", TradeoffDisplay(path.table, test_rows[::-1]).plot)
     assert not plt.get_fignums()
 
 
