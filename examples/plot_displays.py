@@ -39,8 +39,8 @@ TradeoffDisplay.from_estimator(
 plt.show()
 
 # %%
-# ``ConstraintReportDisplay`` shows the slack of each constraint on new data. What to see: the
-# constraint for women is missed, but its interval includes zero, so it is undecided (circle).
+# ``ConstraintReportDisplay`` shows each constraint on new data. What to see: the constraint for
+# women is missed, but its interval contains the bound, so it is undecided (circle).
 
 by_sex = (each(recall, by="sex") >= 0.6).named("recall")
 model = ConstrainedRampClassifier(false_positive_rate(), by_sex, pos_label=RICH)

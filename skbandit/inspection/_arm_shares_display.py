@@ -234,7 +234,8 @@ class ArmSharesDisplay:
             This display.
         """
         _style.require_columns(self.shares, "shares", [])
-        shares, labels = self.shares.to_numpy(dtype=float), self.shares.columns.tolist()
+        labels: list[Any] = self.shares.columns.tolist()
+        shares: np.ndarray = self.shares.to_numpy(dtype=float)
         if arms is None:
             most = (-shares.mean(axis=0)).argsort(kind="stable")[: len(PALETTE)]
             arms = [labels[k] for k in most]

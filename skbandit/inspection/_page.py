@@ -36,12 +36,13 @@ h2{font-size:1.1rem;margin:2rem 0 .4rem;border-bottom:1px solid var(--rule);brea
 p{margin:.4rem 0}.soft{color:var(--soft)}
 table{border-collapse:collapse;width:100%;margin:.6rem 0}
 th,td{text-align:left;vertical-align:middle;padding:.22rem .4rem .22rem 0}
-th{color:var(--soft);font-weight:normal;font-size:.85rem}
-tr{break-inside:avoid}
-tbody tr+tr td,tbody tr+tr th{border-top:1px solid var(--rule)}
+th{font-weight:normal}thead th,.facts th{color:var(--soft);font-size:.85rem}
+tr,.whole{break-inside:avoid}
+tbody tr+tr td,tbody tr+tr th,.bars tbody+tbody tr:first-child>*{border-top:1px solid var(--rule)}
 .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-.goal{font-weight:600}.below{padding-left:1.2rem}
-.bars td.name{width:34%}.bars td.bar{min-width:7rem;padding-right:.8rem}
+.goal{font-weight:600}th.below{padding-left:1.2rem}
+.bars .name{width:34%}.warn{border-left:.3rem solid var(--violated);padding-left:.7rem}
+.bars td.bar{min-width:7rem;padding-right:.8rem}
 .bars td+td{padding-left:.4rem}.bars span{white-space:nowrap}
 .bar svg{display:block;overflow:visible}
 .ends span{float:left;color:var(--soft);font-size:.8rem}.ends span+span{float:right}
@@ -50,18 +51,19 @@ tbody tr+tr td,tbody tr+tr th{border-top:1px solid var(--rule)}
 .none{color:var(--soft)}
 .sign{display:grid;grid-template-columns:2fr 1fr 2fr;gap:1.5rem;margin-top:2.6rem}
 .sign div{border-top:1px solid var(--ink);color:var(--soft);font-size:.85rem}
-code{font:13px/1.4 ui-monospace,monospace}
-.facts code{white-space:break-spaces;overflow-wrap:anywhere}
+.facts td{font:13px/1.4 ui-monospace,monospace;white-space:break-spaces}
 .facts{table-layout:fixed}.facts th{width:9rem;overflow-wrap:anywhere}
-.plain th{white-space:normal;overflow-wrap:normal}.plain td:first-child{min-width:8.5rem}
+.plain th{white-space:normal;overflow-wrap:normal}.plain th[scope=row]{min-width:8.5rem}
 .facts th{padding-right:1rem}
 @media screen and (max-width:600px){
 body{padding:.8rem}.bars thead{display:none}
 .bars tr{display:grid;grid-template-columns:auto auto 1fr;column-gap:.9rem;padding:.35rem 0;
 border-top:1px solid var(--rule)}
-.bars tbody tr+tr td{border:0}.bars td,.bars td+td{padding:0}.bars td.below{padding-left:1.2rem}
+.bars tbody tr>*,.bars tbody+tbody tr:first-child>*{border:0}
+.bars td,.bars td+td,.bars th{padding:0}
+.bars th.below{padding-left:1.2rem}
 .bars td:last-child{text-align:right}.bars td.bar{padding:.1rem .4rem .1rem 0}
-.bars td.name,.bars td.bar{grid-column:1/-1;width:auto}
+.bars .name,.bars td.bar{grid-column:1/-1;width:auto}
 .bars td.number{white-space:normal}.bars td:empty{display:none}
 .label{display:inline;color:var(--soft);font-size:.85rem}
 .sign{grid-template-columns:1fr;gap:2.6rem}}
@@ -92,7 +94,7 @@ _HEIGHT, _MIDDLE = 20, 10
 
 
 def page(title: str, sections: Sequence[tuple[str, str]]) -> str:
-    """A page of sections, each a heading and its HTML; the first has the title as its heading.
+    """Return a page of sections, each a heading and its HTML; without one it is below the title.
 
     It ends with lines to sign. Title and number of the report stand on each sheet of paper.
     """
@@ -101,12 +103,13 @@ def page(title: str, sections: Sequence[tuple[str, str]]) -> str:
     number_of_report = sha256(content.encode("utf-8", "backslashreplace")).hexdigest()[:12]
     sections = [*sections, ("Approval", _signature(number_of_report))]
     sheet = _SHEET % {"title": _css(title), "number": number_of_report}
-    parts = [f"<section><h2>{escape(head)}</h2>{body}</section>" for head, body in sections[1:]]
+    top = "".join(body for head, body in sections if not head)
+    parts = [f"<section><h2>{escape(head)}</h2>{body}</section>" for head, body in sections if head]
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}{sheet}</style>\n</head>\n<body>\n"
-        f"<header><h1>{escape(title)}</h1>{sections[0][1]}</header>\n" + "\n".join(parts) + "\n"
+        f"<header><h1>{escape(title)}</h1>{top}</header>\n" + "\n".join(parts) + "\n"
         "</body>\n</html>\n"
     )
 
@@ -116,31 +119,31 @@ def paragraph(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
 
 
-def plain_table(headings: Sequence[Any], rows: Sequence[Sequence[Any]], numbers: int = 0) -> str:
-    """A table of plain text, whose last `numbers` columns are numbers."""
-    kinds = [""] * (len(headings) - numbers) + [' class="number"'] * numbers
-    head = "".join(
-        f"<th{k}>{escape(value_text(h))}</th>" for h, k in zip(headings, kinds, strict=True)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f"<td{k}>{escape(value_text(value))}</td>" for value, k in zip(row, kinds, strict=True)
-        )
-        + "</tr>"
-        for row in rows
-    )
-    table = f'<table class="plain"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+def plain_table(
+    headings: Sequence[Any], rows: Sequence[Sequence[Any]], numbers: int = 0, kind: str = "plain"
+) -> str:
+    """Return a table of plain text, whose last `numbers` columns are numbers."""
+    kinds = [""] * (len(headings) - numbers) + ["number"] * numbers
+    lines = [_line(headings, kinds, "col")] * any(headings)
+    lines += ["</thead><tbody>", *(_line(row, kinds, "row") for row in rows)]
+    table = f'<table class="{kind}"><thead>{"".join(lines)}</tbody></table>'
     return f'<div class="wide">{table}</div>' if len(headings) > 4 else table
 
 
+def _line(cells: Sequence[Any], kinds: Sequence[str], scope: str) -> str:
+    """Return a line of a table: heads of columns, or the head of a row and its cells."""
+    line = ""
+    for k, (cell, kind) in enumerate(zip(cells, kinds, strict=True)):
+        is_head = scope == "col" or k == 0
+        tag = f'th scope="{scope}"' if is_head else "td"
+        attribute = f' class="{kind}"' if kind else ""
+        line += f"<{tag}{attribute}>{escape(value_text(cell))}</{tag[:2]}>"
+    return f"<tr>{line}</tr>"
+
+
 def facts(named: Mapping[str, Any]) -> str:
-    """Names and values, in two columns."""
-    rows = "".join(
-        f"<tr><th>{escape(str(name))}</th><td><code>{escape(str(value))}</code></td></tr>"
-        for name, value in named.items()
-    )
-    return f'<table class="facts"><tbody>{rows}</tbody></table>'
+    """Return a table of names and values."""
+    return plain_table(("", ""), [(name, str(value)) for name, value in named.items()], 0, "facts")
 
 
 def _signature(number_of_report: str) -> str:
@@ -167,23 +170,22 @@ def bars(report: pd.DataFrame) -> str:
 def _bars_of(
     scale: str, blocks: Sequence[Block], report: pd.DataFrame, verdict: Sequence[str]
 ) -> str:
-    """The table of one scale."""
-    shown = report.iloc[[row for block in blocks for row in block.rows]]
-    limits = _finite(axis_of(scale, shown), shown)
-    has_bound = "bound" in shown and bool(shown["bound"].notna().any())
+    """Return the table of one scale; on paper, each part of a goal is on a sheet with its name."""
     if len(blocks) > 1 and any(len(block.lines) > LONG for block in blocks):
         return "".join(_bars_of(scale, [block], report, verdict) for block in blocks)
-    again = ""  # on each sheet of paper
-    if len(blocks[0].lines) > LONG:
-        again = f'<span class="again">{escape(blocks[0].lines[0].text)}</span>'
-    rows = []
+    shown = report.iloc[[row for block in blocks for row in block.rows]]
+    limits = axis_of(scale, shown)
+    has_bound = "bound" in shown and bool(shown["bound"].notna().any())
+    again = escape(blocks[0].lines[0].text) if len(blocks[0].lines) > LONG else ""
+    bodies = []
     for block in blocks:
+        rows = []
         for line in block.lines:
             kind = "goal" if line.is_goal else "below"
-            cells = [f'<td class="name {kind}">{escape(line.text)}</td>']
+            cells = [f'<th scope="row" class="name {kind}">{escape(line.text)}</th>']
             if line.row is None:
                 kind = "head once" if again else "head"
-                rows.append(f"<tr class='{kind}'>{cells[0]}{'<td></td>' * (3 + has_bound)}</tr>")
+                rows.append(f'<tr class="{kind}">{cells[0]}{"<td></td>" * (3 + has_bound)}</tr>')
                 continue
             row, word = report.iloc[line.row], verdict[line.row]
             cells.append(f'<td class="bar">{_bar(row, word, limits)}</td>')
@@ -197,16 +199,21 @@ def _bars_of(
                 label = '<span class="label">rows </span>'
                 cells.append(f'<td class="number">{label}{count_text(row["effective_n"])}</td>')
             rows.append(f"<tr>{''.join(cells)}</tr>")
-    heads = [again, "", "value [interval]", *(["bound", "verdict"] if has_bound else ["rows"])]
-    kinds = ["", "", "number", *(["number", ""] if has_bound else ["number"])]
-    head = "".join(f'<th class="{k}">{h}</th>' for h, k in zip(heads, kinds, strict=True))
+        kind = "" if again else ' class="whole"'
+        bodies.append(f"<tbody{kind}>{''.join(rows)}</tbody>")
+    heads = ["", "value [interval]", *(["bound", "verdict"] if has_bound else ["rows"])]
+    kinds = ["", "number", *(["number", ""] if has_bound else ["number"])]
+    head = f'<th scope="col"><span class="again">{again}</span></th>' + "".join(
+        f'<th scope="col" class="{kind}">{head}</th>'
+        for kind, head in zip(kinds, heads, strict=True)
+    )
     ends = "".join(f"<span>{limit + 0.0:.3g}</span>" for limit in limits)
     name = scale if scale in ("rate", "ratio", "difference") else ""
     foot = f'<td class="name soft">{name}</td><td class="bar ends">{ends}</td>'
-    foot += "<td></td>" * (len(heads) - 2)
+    foot += "<td></td>" * (len(heads) - 1)
     return (
-        f'<table class="bars"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody><tfoot><tr>{foot}</tr></tfoot></table>"
+        f'<table class="bars"><thead><tr>{head}</tr></thead>{"".join(bodies)}'
+        f"<tfoot><tr>{foot}</tr></tfoot></table>"
     )
 
 
@@ -259,28 +266,6 @@ def _bar(row: pd.Series, verdict: str, limits: tuple[float, float]) -> str:
 def _placed(percent: float, shape: str) -> str:
     """A shape at a part of the width."""
     return f'<svg x="{percent:g}%" y="{_MIDDLE}" overflow="visible">{shape}</svg>'
-
-
-def _finite(limits: tuple[float, float], report: pd.DataFrame) -> tuple[float, float]:
-    """Limits, with those that follow from the data filled in."""
-    columns = [name for name in ("value", "ci_low", "ci_high", "bound") if name in report]
-    values = report[columns].to_numpy(dtype=float)
-    least, most = (
-        values[np.isfinite(values)].min(initial=0),
-        values[np.isfinite(values)].max(initial=0),
-    )
-    step = _round_step((most - least) / 4 or 1.0)
-    low, high = step * np.floor(least / step), step * np.ceil(most / step)
-    return (
-        limits[0] if np.isfinite(limits[0]) else float(low),
-        limits[1] if np.isfinite(limits[1]) else float(high if high > low else low + step),
-    )
-
-
-def _round_step(least: float) -> float:
-    """The smallest of 1, 2 and 5 times a power of 10 that is at least so large."""
-    power = 10.0 ** np.floor(np.log10(least))
-    return float(next(digit * power for digit in (1, 2, 5, 10) if digit * power >= 0.999 * least))
 
 
 def number(value: float) -> str:

@@ -13,7 +13,7 @@ from skbandit.evaluation._rate_report import ALL, parts_of_rows, read_verdicts
 from skbandit.rates._kinds import value_text
 
 ESTIMATES = "mean reward"
-"""Goal of a report of estimates, whose axis need not begin at 0."""
+"""Goal of a report of estimates."""
 
 UNDECIDED = "undecided"
 
@@ -75,16 +75,17 @@ def goal_blocks(report: pd.DataFrame, pairs: str = "worst") -> list[Block]:
         "" if all(value == ALL for value in values) else ", ".join(map(value_text, values))
         for values in report[by].to_numpy(dtype=object)
     ]
-    if read_pairs(pairs):
-        parts = parts.loc[_without_better_pairs(report, parts)]
-        parts["group"] = parts["group"].where(~parts["over_pairs"], "worst: " + parts["group"])
     order = _worst_first(report, parts)
+    if read_pairs(pairs):
+        order = order[~(order.duplicated(["number", "part"]) & order["over_pairs"])]
+        parts = parts.loc[sorted(order.index)]
+        parts["group"] = parts["group"].where(~parts["over_pairs"], "worst: " + parts["group"])
     blocks = []
     for _, rows in parts.groupby("number", sort=False):
         if len(rows) > LONG:
             of_all = (rows["part"] == "") & (rows["group"] == "")
-            groups = order[rows.index[~of_all]].sort_values().index
-            rows = rows.loc[[*rows.index[of_all], *groups]]
+            groups = set(rows.index[~of_all])
+            rows = rows.loc[[*rows.index[of_all], *(k for k in order.index if k in groups)]]
         scale = _scale_of_goal(report.iloc[rows.index], rows)
         goal, names = rows["declared"].iloc[0], [_name(*row) for row in rows.itertuples()]
         lines = [
@@ -104,29 +105,19 @@ def _name(row: int, label: str, number: int, declared: str, group: str, *rest: s
     return ", ".join(filter(None, [group, side, part]))
 
 
-def _worst_first(report: pd.DataFrame, parts: pd.DataFrame) -> pd.Series:
-    """The place of each row when the worst is first, or the largest value without a bound."""
-    verdict = pd.Series([_WORST_FIRST.index(word) for word in read_verdicts(report)])
-    slack = -report["value"].reset_index(drop=True)
-    if "slack" in report:
-        bounded = report["bound"].notna().to_numpy()
-        slack = slack.mask(bounded, report["slack"].reset_index(drop=True).astype(float))
-    table = pd.DataFrame({"verdict": verdict, "slack": slack}).loc[parts.index]
-    place = pd.Series(range(len(table)), table.sort_values(["verdict", "slack"]).index)
-    return place.reindex(table.index)
+def _worst_first(report: pd.DataFrame, parts: pd.DataFrame) -> pd.DataFrame:
+    """Return the parts by verdict and slack; without a bound, the largest value first.
 
-
-def _without_better_pairs(report: pd.DataFrame, parts: pd.DataFrame) -> list[int]:
-    """Rows of a report, but of the pairs of groups of one goal only the worst."""
-    slack = np.where(parts["form"] == "difference", -1.0, 1.0) * report["value"].to_numpy()
+    Of ratios without a bound, the least is first.
+    """
+    sign = np.where(parts["form"] == "ratio", 1.0, -1.0)
+    slack = sign * report["value"].to_numpy(dtype=float)
     if "slack" in report:
         bounded = report["bound"].notna()
         slack = np.where(bounded, report["slack"].to_numpy(dtype=float, na_value=np.nan), slack)
     verdict = [_WORST_FIRST.index(word) for word in read_verdicts(report)]
     order = parts.assign(verdict=verdict, slack=slack)
-    order = order.sort_values(["verdict", "slack"], kind="stable")
-    again = order.duplicated(["number", "part"]) & order["over_pairs"]
-    return sorted(order.index[~again])
+    return order.sort_values(["verdict", "slack"], kind="stable")
 
 
 def _scale_of_goal(report: pd.DataFrame, parts: pd.DataFrame) -> str:
@@ -155,18 +146,25 @@ def by_scale(blocks: Sequence[Block]) -> dict[str, list[Block]]:
 
 
 def axis_of(scale: str, report: pd.DataFrame) -> tuple[float, float]:
-    """Ends of the axis of a panel; infinite where they follow from the data."""
-    bounds = report["bound"].max() if "bound" in report else np.nan
-    largest = np.nanmax([bounds, report["value"].max(), 0.0])
+    """Return the ends of the axis of a panel, which are round."""
+    columns = [name for name in ("value", "ci_low", "ci_high", "bound") if name in report]
+    values = report[columns].to_numpy(dtype=float)
+    least, most = (end(values[np.isfinite(values)], initial=0.0) for end in (np.min, np.max))
     if scale == "rate":
-        largest = np.nanmax([largest, report["ci_high"].max() if "ci_high" in report else 0.0])
-        return 0.0, next((end for end in SMALL if end >= largest), 1.0)
+        return 0.0, next((end for end in SMALL if end >= most), 1.0)
     if scale == "ratio":
-        return 0.0, max(1.25, min(2.0, largest), 1.5 * np.nan_to_num(bounds))
-    least = report["ci_low"] if "ci_low" in report else report["value"]
-    if scale in (ESTIMATES, "difference") or (least < 0).any():
-        return -np.inf, np.inf
-    return 0.0, np.inf
+        bound = report["bound"].max() if "bound" in report else np.nan
+        largest = np.nanmax([bound, report["value"].max(), 0.0])
+        return 0.0, max(1.25, min(2.0, largest), 1.5 * np.nan_to_num(bound))
+    step = _round_step((most - least) / 4 or 1.0)
+    low, high = step * np.floor(least / step), step * np.ceil(most / step)
+    return float(low), float(high if high > low else low + step)
+
+
+def _round_step(least: float) -> float:
+    """Return the smallest of 1, 2 and 5 times a power of 10 that is at least so large."""
+    power = 10.0 ** np.floor(np.log10(least))
+    return float(next(digit * power for digit in (1, 2, 5, 10) if digit * power >= 0.999 * least))
 
 
 def of_goals(report: Any) -> Any:
@@ -195,8 +193,8 @@ def estimates_table(estimates: Mapping[str, Any], confidence_level: float) -> pd
     return pd.DataFrame(rows, columns=columns)
 
 
-def figures_of(row: pd.Series) -> str:
-    """Value and interval as text."""
+def figures_of(row: Mapping[str, Any] | pd.Series) -> str:
+    """Return value and interval as text."""
     if row["n_rows"] == 0:
         return "not measured"
     if np.isnan(row["value"]):

@@ -116,13 +116,9 @@ def draw_rows(
     for word, style in MARKS.items():
         here = (verdicts == word) & ~np.isnan(value)
         marks += axes.plot(value[here], place[here], linestyle="", zorder=3, **style)
-    if np.isfinite(low):
-        axes.set_xlim(left=low)
-    if np.isfinite(high) and (np.isfinite(low) or (reach[1] > high).any()):
-        axes.set_xlim(right=high)
-    left, right = axes.get_xlim()
+    axes.set_xlim(low, high)
     for line in marks:  # so that a mark is seen at its edge, too
-        x, inside = line.get_xdata(), 0.03 * (right - left)
+        x, inside = line.get_xdata(), 0.03 * (high - low)
         line.set_xdata(np.where(x > high, high - inside, np.where(x < low, low + inside, x)))
         line.set(clip_on=False, in_layout=False)
     for edge, marker, is_out in (

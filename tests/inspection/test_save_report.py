@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -275,9 +276,89 @@ def test_selectors_are_compared_with_the_most_popular(model, tmp_path):
     popular = COSTS[NEW].mean().sort_values()[:m].sum()
     assert f"this selector {mean:.3f} [" in text and f"most popular {popular:.3f} [" in text
     assert f"difference {mean - popular:.3f} [" in text
-    unknown = shuffled.copy()
-    unknown.iloc[0] = np.nan
-    refuses(r"no cost in row 0 of .*logged_costs", saved, tmp_path, model, X[NEW], unknown)
+    unknown = shuffled.assign(call=np.nan)
+    refuses("y has no cost of 'call' in any row", saved, tmp_path, model, X[NEW], unknown)
+
+
+def test_an_allocation_with_missing_outcomes_has_a_doubly_robust_value(tmp_path):
+    model = RegressionSetSelector().fit(X[TRAIN], COSTS[TRAIN])
+    is_known = np.random.default_rng(1).random((N, 3)) < [0.2, 0.5, 0.8]
+    _, text = saved(tmp_path, model, X[NEW], COSTS[NEW].where(is_known))
+    predicted, costs = np.asarray(model.predict_costs(X[NEW])), COSTS[NEW].to_numpy()
+    item = predicted.argmin(axis=1)
+    rows = np.arange(N)
+    rest = np.where(is_known, costs - predicted, 0.0)[rows, item]
+    value = np.mean(predicted[rows, item] + rest / is_known.mean(axis=0)[item])
+    assert f"this selector {value:.3f} [" in text
+    assert f"{1 - is_known.mean():.1%} of the costs are missing" in text
+    assert abs(value - costs[rows, item].mean()) < 0.05
+
+
+def test_a_policy_from_a_table_with_missing_outcomes_has_a_page(tmp_path):
+    is_known = np.random.default_rng(1).random((2 * N, 3)) < 0.6
+    table = COSTS.where(is_known)
+    fitted = ConstrainedPolicy(None, None, positive_rate(of="call") <= 0.2)
+    _, text = saved(tmp_path, fitted.fit(X[TRAIN], table[TRAIN]), X[NEW], table[NEW])
+    assert "of the costs are missing" in text
+
+
+# --- decisions -----------------------------------------------------------------------------
+
+
+class Constant(ClassifierMixin, BaseEstimator):
+    """Scores without a signal, so that a recall of .95 takes nearly all rows."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, X):
+        return np.sin(1e5 * np.asarray(X)[:, 1])
+
+
+def test_a_rule_that_is_all_but_constant_is_said_on_top_with_its_cure(tmp_path):
+    clf = ConstrainedThreshold(Constant(), constraints=recall() >= 0.95).fit(X[TRAIN], Y[TRAIN])
+    _, text = saved(tmp_path, clf, X[NEW], Y[NEW])
+    decided = clf.predict(X[NEW])
+    least = min(decided[Y[NEW] == label].mean() for label in (0, 1))
+    assert least > 0.9
+    warning = f"It decides 1 for {decided.mean():.1%} of the rows, and {least:.1%} or more of those"
+    assert text.index(warning) < text.index(" Goals ")
+    assert "Give groups thresholds of their own (by=)" in text
+
+
+def test_a_rare_decision_for_a_rare_class_is_no_constant_rule(tmp_path):
+    rare = (X["age"] > 2).astype(int).to_numpy()
+    clf = ConstrainedThreshold(LogisticRegression(), constraints=recall() >= 0.5)
+    _, text = saved(tmp_path, clf.fit(X[TRAIN], rare[TRAIN]), X[NEW], rare[NEW])
+    assert "all but constant" not in text
+
+
+def test_shares_of_decisions_stand_beside_those_without_goals(threshold, policy, tmp_path):
+    _, text = saved(tmp_path, threshold, X[NEW], Y[NEW], attributes=PEOPLE[NEW])
+    ours, plain = threshold.predict(X[NEW]).mean(), threshold.estimator_.predict(X[NEW]).mean()
+    assert "decision share without constraints" in text
+    assert f"1 {ours:.1%} {plain:.1%} " in text
+    minutes = pd.DataFrame({"minutes": 3.0}, index=X[NEW].index)
+    _, text = saved(tmp_path, policy, X[NEW], LOG[NEW], attributes=minutes)
+    ours = policy.predict(X[NEW], attributes=minutes) == "call"
+    best = policy.expected_costs(X[NEW], attributes=minutes).idxmin(axis=1) == "call"
+    logged = LOG["action"][NEW] == "call"
+    assert f"call {ours.mean():.1%} {best.mean():.1%} {logged.mean():.1%} " in text
+
+
+def test_counts_and_shares_by_label_and_decision(threshold, tmp_path):
+    page, text = saved(tmp_path, threshold, X[NEW], Y[NEW], attributes=PEOPLE[NEW])
+    decided = threshold.predict(X[NEW])
+    n, m = ((Y[NEW] == 1) & (decided == 1)).sum(), (Y[NEW] == 1).sum()
+    assert f"{n} ({n / m:.1%}) {m} " in text
+    assert '<th scope="row">1</th>' in page and '<th scope="col" class="number">1</th>' in page
+
+
+def test_no_rate_of_all_rows_is_printed_twice(threshold, tmp_path):
+    page, _ = saved(tmp_path, threshold, X[NEW], Y[NEW], attributes=PEOPLE[NEW], by="sex")
+    row = constraint_report(threshold, X[NEW], Y[NEW], attributes=PEOPLE[NEW]).iloc[0]
+    assert page.count(f">{figures(row)}</td>") == 1
 
 
 @pytest.mark.thorough

@@ -1,115 +1,46 @@
-"""Sections of a page that compare a model with the rule of today."""
+"""Sections of a page on the value of a policy or selector, against that of another rule."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from html import escape
-from inspect import signature
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
-from skbandit.evaluation import rate_report
 from skbandit.evaluation._off_policy._off_policy_value import value_of_evaluated
-from skbandit.evaluation._off_policy._target_policy import EvaluatedLog, policy_of, read_evaluated
-from skbandit.evaluation._rate_report import read_verdicts, sum_up
+from skbandit.evaluation._off_policy._target_policy import EvaluatedLog
 from skbandit.inspection import _page
+from skbandit.inspection._case import TODAY, Case
+from skbandit.inspection._page_sections import Section, how_many, of_whom
 from skbandit.inspection._report_lines import ESTIMATES, estimates_table
 from skbandit.logged._action_tables import REWARD, outcome_of_log
-from skbandit.logs import Log, columns_of
-from skbandit.measure import Columns, atom_weights, flatten_constraints
+from skbandit.logs import Log
+from skbandit.measure import atom_weights, flatten_constraints
 from skbandit.rates import Rate
 from skbandit.rates._kinds import OUTCOME, SPENT
-from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._trials import read_groups
-from skbandit.utils._validation import warn_if_reordered
+from skbandit.utils._validation import first_few
 
 if TYPE_CHECKING:
     from skbandit.logged._action_goals import ActionGoals
 
-TODAY = "today's rule"
+MEAN_COST = "mean cost"
 
-Section = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Case:
-    """What the user passed: `fitted` is the last step of `model`, `rows` are X as it sees them."""
-
-    model: Any
-    fitted: Any
-    X: Any
-    rows: Any
-    y: Any
-    attributes: Any
-    columns: Columns
-    groups: pd.DataFrame | None
-    dependent: Any = None
-    today: Any = None
-
-    @property
-    def dependence(self) -> dict[str, Any]:
-        """The groups of dependent rows, as an argument, if there are any."""
-        return {} if self.dependent is None else {"groups": self.dependent}
+HALF_WIDTH = float(ndtri(0.975))
+"""Half the width of an interval of level 0.95, in standard errors."""
 
 
-def decisions_of(today: Any, X: Any, attributes: Any) -> np.ndarray:
-    """What the rule of today, a model or its decisions, decides on rows."""
-    if hasattr(today, "predict"):
-        takes = attributes is not None and "attributes" in signature(today.predict).parameters
-        return np.asarray(today.predict(X, **({"attributes": attributes} if takes else {})))
-    warn_if_reordered({"X": X, "today": today})
-    decided, n = np.asarray(today), count_rows(X)
-    if decided.shape[:1] != (n,):
-        raise ValueError(
-            f"today has the shape {decided.shape}, and X has {n} rows: pass a model that has "
-            "predict, or one decision per row."
-        )
-    return decided
-
-
-def goals_of_both(
-    decided: np.ndarray, usual: np.ndarray, y_true: Any, goals: Sequence[Any], **rows: Any
-) -> Section:
-    """The objective and the goals of a classifier, measured for both rules."""
-    ours, theirs = (rate_report(y_true, rule, goals, **rows) for rule in (decided, usual))
-    text = ""
-    if "bound" in theirs:
-        report = theirs.assign(verdict=read_verdicts(theirs))
-        summary = sum_up(report, lambda name: escape(str(name)), "<strong>Violated</strong>")
-        text = f"<p>{TODAY.capitalize()}, on the same goals: {summary}</p>"
-    both = _side_by_side({"this classifier": ours, TODAY: theirs})
-    return f"Against {TODAY}", text + _page.bars(both)
-
-
-def _side_by_side(reports: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Reports of rules on the same goals as one, with the rules below each goal."""
-    goals = [goal for report in reports.values() for goal in report.attrs["goals"]]
-    frames = []
-    for name, report in reports.items():
-        frames.append(pd.DataFrame(report))
-        frames[-1].attrs = {}
-        frames[-1].insert(report.columns.tolist().index("n_rows"), "rule", name)
-    order = sorted(range(len(goals)), key=lambda k: goals[k][1])
-    table = pd.concat(frames, ignore_index=True).iloc[order].reset_index(drop=True)
-    table.attrs["goals"] = [goals[k] for k in order]
-    return table
-
-
-def value_of_both(
-    case: Case, decided: np.ndarray | None, today: Any
-) -> tuple[list[Section], np.ndarray | None]:
-    """The value of a policy and of the rule of today, less what they spend; and its decisions.
-
-    Without `decided`, the policy is what it draws. The decisions of the rule of today are None if
-    only the probabilities of logged actions are known.
-    """
-    evaluated, usual, goals = _choices(case, decided, today)
-    group = read_groups(case.dependent, len(evaluated.log), case.X, case.y)
-    about = "the one that made the log." if today is None else "given, and estimated from the log."
-    intro = _page.paragraph(f"{TODAY.capitalize()} is {about}", "soft")
+def values(case: Case) -> Iterable[Section]:
+    """Show the value of a policy and of the rule of today on a log, less what they spend."""
+    if case.is_classifier or case.is_table:
+        return
+    (evaluated, usual), goals = case.choices, getattr(case.fitted, "_goals", None)
+    group = read_groups(case.groups, len(evaluated.log), case.X, case.y)
+    about = "the one that made the log." if case.today is None else "given, and estimated from it."
+    body = _page.paragraph(f"{TODAY.capitalize()} is {about}", "soft")
     objective = None if goals is None else goals.declared
     spends = _spends(case, objective)
     for rate in [rate for _, rate in spends] + ([] if objective is None else [objective]):
@@ -121,46 +52,96 @@ def value_of_both(
         reward = amounts[np.arange(len(amounts)), evaluated.log.action]
         log = replace(evaluated.log, reward=reward)
         evaluated, usual = replace(evaluated, log=log), replace(usual, log=log)
-    body = intro + _values(name, evaluated, usual, group)
+    body += _values(name, evaluated, usual, group)
     for spent, rate in spends:
         assert goals is not None  # or there are none
         body += _less_spent(case, goals, (spent, rate), name, (evaluated, usual), group)
-    decisions = _decisions(usual) if today is not None else evaluated.log.arms[evaluated.log.action]
-    return [(f"Value against {TODAY}", body)], decisions
+    yield f"Value against {TODAY}", body
 
 
-def _choices(
-    case: Case, decided: np.ndarray | None, today: Any
-) -> tuple[EvaluatedLog, EvaluatedLog, ActionGoals | None]:
-    """The choices of a policy and of the rule of today on one log, and the goals of the policy."""
-    goals = getattr(case.fitted, "_goals", None)
-    options: dict[str, Any] = {"columns": case.fitted.columns or {}}
-    has_reward = "reward" in (columns_of(case.y, case.fitted.columns) or {})
-    if goals is not None and goals.declared is not None and not has_reward:
-        options["reward"] = np.zeros(count_rows(case.X))  # the objective takes its place
-    if decided is None:
-        evaluated = read_evaluated(case.model, case.X, case.y, rule="select", **options)
+def mean_costs(case: Case) -> Iterable[Section]:
+    """Show the mean cost of chosen sets against those of today, or the cheapest on average."""
+    if not case.is_table:
+        return
+    costs, labels = _costs_of_rows(case), case.labels
+    place = {label: k for k, label in enumerate(labels.tolist())}
+    rows = np.reshape(case.decided, (len(costs), -1)).tolist()
+    sets = np.array([[place[label] for label in row] for row in rows])
+    if case.today is None:
+        rule, action = "most popular", "by choosing the most popular"
+        mean = pd.DataFrame(costs).mean().fillna(np.inf).to_numpy()
+        cheapest = np.sort(np.argsort(mean, kind="stable")[: sets.shape[1]])
+        named = ", ".join(str(labels[k]) for k in cheapest)
+        about = _page.paragraph(f"The cheapest on average over these rows: {named}.")
+        others = np.broadcast_to(cheapest, sets.shape)
     else:
-        evaluated = read_evaluated(decided, None, case.y, rule="select", **options)
-    if today is None:
-        given = evaluated.log.probability
-        return evaluated, EvaluatedLog(evaluated.log, given, None, evaluated.arms), goals
-    rule, policy = "select", policy_of(today)
-    if policy is not None:
-        rule = "select" if hasattr(policy, "select") else "predict"
-        if "attributes" in signature(getattr(policy, rule)).parameters:
-            options["attributes"] = case.attributes
-    usual = read_evaluated(today, case.X, case.y, rule=rule, **options)
-    return evaluated, replace(usual, log=evaluated.log), goals
+        rule, action, about = TODAY, f"by {TODAY}", ""
+        others = _sets_of_today(case, place, sets.shape)
+    if share := np.isnan(costs).mean():
+        costs = _doubly_robust(case, costs)
+        about += _page.paragraph(
+            f"{share:.1%} of the costs are missing. Mean costs are doubly robust estimates: the "
+            "predictions of the model, corrected by the costs that are known, as if an item's cost "
+            "were missing in rows drawn at random.", "soft",
+        )  # fmt: skip
+    row_costs = np.take_along_axis(costs, sets, axis=1).sum(axis=1)
+    usual = np.take_along_axis(costs, others, axis=1).sum(axis=1)
+    estimates = {
+        "this selector": row_costs, rule: usual, "difference": row_costs - usual,
+    }  # fmt: skip
+    report = pd.DataFrame([_mean_row(name, values) for name, values in estimates.items()])
+    changed = (np.sort(sets, axis=1) != np.sort(others, axis=1)).any(axis=1)
+    against = "the most popular" if case.today is None else TODAY
+    yield f"Mean cost against {against}", about + _page.bars(report)
+    yield "What is decided differently", how_many(changed, action) + of_whom(case, changed)
 
 
-def _decisions(usual: EvaluatedLog) -> np.ndarray | None:
-    """The action of each row that is chosen, or most often."""
-    if usual.of_arms is None:
-        return None
-    arms = np.empty(len(usual.arms), dtype=object)
-    arms[:] = usual.arms
-    return np.asarray(arms[usual.of_arms.argmax(axis=1)].tolist())
+def _costs_of_rows(case: Case) -> np.ndarray:
+    """Return the validated table of costs, a column per label."""
+    y = case.y.reindex(columns=case.labels) if isinstance(case.y, pd.DataFrame) else case.y
+    costs = np.asarray(y, dtype=float)
+    if len(costs) != len(case.decided):
+        raise ValueError(f"y has {len(costs)} rows, X has {len(case.decided)}.")
+    if np.isinf(costs).any():
+        row = int(np.argwhere(np.isinf(costs))[0][0])
+        raise ValueError(f"y has an infinite cost in row {row}: pass nan for what is not known.")
+    return costs
+
+
+def _doubly_robust(case: Case, costs: np.ndarray) -> np.ndarray:
+    """Return predicted costs, corrected where they are known over the share of such rows."""
+    is_known = ~np.isnan(costs)
+    share = is_known.mean(axis=0)
+    if not share.all():
+        label = case.labels[share.argmin()]
+        raise ValueError(f"y has no cost of {label!r} in any row: pass a table with some.")
+    if case.has_goals:
+        predicted = case.fitted.expected_costs(case.rows, attributes=case.attributes)
+    elif hasattr(case.fitted, "predict_costs"):
+        predicted = case.fitted.predict_costs(case.rows)
+    else:
+        predicted = np.broadcast_to(np.nanmean(costs, axis=0), costs.shape)
+    predicted = np.asarray(predicted, dtype=float)
+    return predicted + np.where(is_known, (costs - predicted) / share, 0.0)
+
+
+def _sets_of_today(case: Case, place: Mapping[Any, int], shape: tuple[int, ...]) -> np.ndarray:
+    """Return numbers of the items that the rule of today chooses."""
+    assert case.usual is not None  # as today is given
+    usual = case.usual.reshape(shape[0], -1)
+    if usual.shape != shape:
+        raise ValueError(f"today chooses {usual.shape[1]} per row, and the model {shape[1]}.")
+    if strange := [label for label in pd.unique(usual.ravel()).tolist() if label not in place]:
+        raise ValueError(f"today chooses {first_few(strange)}, which have no costs in y.")
+    return np.array([[place[label] for label in row] for row in usual.tolist()])
+
+
+def _mean_row(name: str, values: np.ndarray) -> dict[str, Any]:
+    """Return a mean with its normal interval of level .95, as a row of a report."""
+    n, mean = len(values), float(values.mean())
+    wide = HALF_WIDTH * float(values.std(ddof=1)) / np.sqrt(n)
+    row = {"goal": MEAN_COST, "rule": name, "n_rows": n, "effective_n": n, "value": mean}
+    return {**row, "ci_low": mean - wide, "ci_high": mean + wide}
 
 
 def _values(
@@ -170,7 +151,7 @@ def _values(
     group: np.ndarray | None,
     certain: Sequence[np.ndarray | None] = (None, None),
 ) -> str:
-    """Bars of the mean rewards of two policies and of their difference.
+    """Return bars of the mean rewards of two policies and of their difference.
 
     `certain` are parts of the rewards that are certain of each action.
     """
