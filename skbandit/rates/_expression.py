@@ -458,18 +458,15 @@ class Constraint:
 
     @property
     def rate(self) -> Rate:
-        """The bounded expression: all terms, without the constants, which are in `bound`."""
-        if self.lhs.denominator is not None:
+        """The bounded expression: all terms, and the constant of the left side."""
+        if not self.rhs.terms:
             return self.lhs
-        moved = self.lhs - self.rhs if self.rhs.terms else self.lhs
-        return replace(moved, constant=0.0)
+        return replace(self.lhs - self.rhs, constant=self.lhs.constant)
 
     @property
     def bound(self) -> float:
-        """The number that bounds `rate`."""
-        if self.lhs.denominator is not None:
-            return self.rhs.constant
-        return self.rhs.constant - self.lhs.constant
+        """The number that bounds `rate`: the constant of the right side."""
+        return self.rhs.constant
 
     def named(self, name: str) -> Constraint:
         """Return the same constraint with a label for reports and messages.
@@ -650,10 +647,8 @@ def _check_possible(side: Constraint, text: str) -> None:
     is_upper = side.sense == "<="
     if low - BOUND_ROUNDING <= side.bound if is_upper else side.bound <= high + BOUND_ROUNDING:
         return
-    shift = 0.0 if side.lhs.denominator is not None else side.lhs.constant
+    shift = -side.rhs.constant if side.rhs.terms else 0.0
     shown_rate = f"{side.lhs} - ({side.rhs})" if side.rhs.terms else f"{side.lhs}"
-    if side.rhs.terms:
-        shift -= side.rhs.constant
     if side.rate.over_pairs:
         at = "at least" if is_upper else "at most"
         why = (

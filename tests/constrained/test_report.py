@@ -20,6 +20,7 @@ from skbandit.rates import (
     error_rate,
     f1,
     false_positive_rate,
+    negative_predictive_value,
     positive_rate,
     precision,
     ratio,
@@ -395,3 +396,24 @@ def test_the_number_of_groups_stands_after_the_effective_number_of_rows():
     report = clf.fit(X, Y, groups=np.arange(120) % 2).constraint_report_
     assert report.columns[2:5].tolist() == ["n_rows", "effective_n", "n_groups"]
     assert report["n_groups"].tolist() == [2]
+
+
+def test_a_constant_stays_on_the_side_where_it_was_declared():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = (X[:, 0] + rng.normal(size=300) > 0.8).astype(int)
+    goals = [
+        1 - negative_predictive_value() <= 0.2,
+        recall() - 0.05 >= 0.4,
+        recall("x0 > 0") - 0.1 >= recall("x0 <= 0") - 0.9,
+    ]
+    frame = pd.DataFrame(X, columns=["x0", "x1"])
+    clf = ConstrainedThreshold(LogisticRegression(), None, goals, cv=3, confidence_level=0.5)
+    report = clf.fit(frame, y).constraint_report_
+    d = clf.predict(frame)
+    by_part = [d[(y == 1) & part].mean() for part in (X[:, 0] > 0, X[:, 0] <= 0)]
+    assert report["bound"].tolist() == [0.2, 0.4, -0.9]
+    values = [y[d == 0].mean(), d[y == 1].mean() - 0.05, by_part[0] - by_part[1] - 0.1]
+    assert report["value"].tolist() == pytest.approx(values)
+    np.testing.assert_array_less(report["ci_low"], report["cross_fitted"])
+    np.testing.assert_array_less(report["cross_fitted"], report["ci_high"])

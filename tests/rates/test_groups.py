@@ -114,7 +114,7 @@ def test_forms_take_a_function_or_a_rate():
     in_both = measured((each(positive_rate("old"), by="g") <= 0.5).named("n"), data)
     assert in_both["n [a]"] == ("<=", (PI[1] + PI[4]) / 2, 0.5)
     scaled = measured((each(2 * precision() - 1, by="g") >= 0).named("n"))
-    assert scaled["n [a]"] == (">=", 2 * 1 / 2, 1)  # the constant is moved to the bound
+    assert scaled["n [a]"] == (">=", 2 * 1 / 2 - 1, 0)
 
 
 @pytest.mark.parametrize(
