@@ -90,7 +90,8 @@ def logistic_of_gains(
     gain, X = gain[np.ix_(rows, chosen)], rows_of(X, rows)
     times = gain.sum(axis=1) if scaled_by_weight else (gain > 0).sum(axis=1)
     for scaler in scalers:
-        X = scaler.fit(X, sample_weight=times).transform(X)
+        with np.errstate(invalid="ignore"):  # rounded, the variance of a constant is below 0
+            X = scaler.fit(X, sample_weight=times).transform(X)
     _fit_logistic(model, X, gain, labels[chosen])
     return fitted
 
