@@ -34,10 +34,10 @@ class LineReader(Protocol):
     """Reader of one format of logs with one event per line."""
 
     def read(self, line: bytes) -> tuple[Any, ...] | None:
-        """The event of a line, None if it has none; a malformed line raises a ValueError."""
+        """Return the event of a line, None if it has none; a malformed line raises a ValueError."""
 
     def bunch(self, columns: list[list[Any]], n_skipped: int) -> Bunch:
-        """The block of these events, as yielded to the caller."""
+        """Return the block of these events, as yielded to the caller."""
 
 
 class ContradictionError(ValueError):
@@ -105,6 +105,6 @@ def _yield_blocks(
 
 
 def quote(text: bytes) -> str:
-    """The start of a text, quoted for a message."""
+    """Return the start of a text, quoted for a message."""
     start = text[:100].decode("ascii", errors="backslashreplace").strip()
     return repr(start if len(start) <= 60 else start[:57] + "...")

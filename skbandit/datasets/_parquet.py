@@ -185,7 +185,7 @@ class _Opened(NamedTuple):
 
 
 def _open_dataset(source: Any, name: str) -> _Opened:
-    """The files as a pyarrow Dataset."""
+    """Return the files as a pyarrow Dataset."""
     datasets = import_optional("pyarrow.dataset", "reading Parquet files")
     if isinstance(source, datasets.Dataset):
         return _Opened(source, source.schema, None)
@@ -233,7 +233,7 @@ def _refuse_repeats(files: Sequence[str], name: str) -> None:
 
 
 def _matching(path: str, name: str) -> list[str]:
-    """The path, or what matches it if it is a pattern, in the order of the names."""
+    """Return the path, or what matches it if it is a pattern, in the order of the names."""
     if "://" in path or not glob.has_magic(path) or os.path.exists(path):
         return [path]
     matches = sorted(glob.glob(path, recursive=True))
@@ -275,7 +275,7 @@ def _values_of_folders(files: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _literal_field(name: str, value: Any) -> Any:
-    """A column of a schema that holds a value."""
+    """Return a column of a schema that holds a value."""
     lib = import_optional("pyarrow.lib", "reading Parquet files")
     return lib.field(name, lib.scalar(value).type)
 
@@ -350,7 +350,7 @@ def _read_batches(
 
 
 def _tagged(scanner: Any, opened: _Opened, columns: list[str]) -> Iterator[tuple[str, Any]]:
-    """The batches of a Dataset, which may omit or add columns on purpose, and their place."""
+    """Return the batches of a Dataset, and their place; it may omit or add columns on purpose."""
     batches = scanner.scan_batches()
     files = getattr(opened.dataset, "files", [])
     file, n_rows = files[0] if files else "the dataset", 0
@@ -395,7 +395,7 @@ def _refuse_casts(file: str, physical: Any, opened: _Opened, columns: list[str])
 
 
 def _changes(stored: Any, kind: Any) -> bool:
-    """Whether pyarrow's cast to another type could change values without an error."""
+    """Return whether pyarrow's cast to another type could change values without an error."""
     types = import_optional("pyarrow.types", "reading Parquet files")
     stored, kind = (
         side.value_type if types.is_dictionary(side) else side for side in (stored, kind)
@@ -419,7 +419,7 @@ def _by_file(
     one_zone: Sequence[str],
     options: dict[str, int],
 ) -> Iterator[tuple[str, Any]]:
-    """The batches of files, each in its own types, and their place."""
+    """Return the batches of files, each in its own types, and their place."""
     compute = import_optional("pyarrow.compute", "reading Parquet files")
     lib = import_optional("pyarrow.lib", "reading Parquet files")
     assert opened.folders is not None
@@ -520,7 +520,7 @@ def _block(batch: Any, features: list[str], columns: dict[str, str]) -> Bunch:
 
 
 def _pools(column: Any) -> np.ndarray:
-    """Lists of labels as tuples; equal lists share one tuple."""
+    """Return lists of labels as tuples; equal lists share one tuple."""
     seen: dict[Any, Any] = {}
     pools = np.empty(len(column), dtype=object)
     for row, labels in enumerate(column.to_pylist()):

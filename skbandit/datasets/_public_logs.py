@@ -118,7 +118,7 @@ class _YahooReader:
         self.text, self.pool, self.available = b"", dict[bytes, Any](), tuple[Any, ...]()
 
     def read(self, line: bytes) -> tuple[Any, ...] | None:
-        """Action, reward, time, available articles and the visitor's features."""
+        """Return action, reward, time, available articles and the visitor's features."""
         line = line.removeprefix(b"\xef\xbb\xbf")  # a byte order mark
         if not line.strip():
             return None
@@ -169,7 +169,7 @@ class _YahooReader:
         return name, label
 
     def bunch(self, columns: list[list[Any]], n_skipped: int) -> Bunch:
-        """The block as yielded to the caller."""
+        """Return the block as yielded to the caller."""
         action, reward, timestamp, available, features = columns
         y = pd.DataFrame(
             {
@@ -200,7 +200,7 @@ class _YahooReader:
 
 
 def _read_values(text: bytes, whose: str) -> list[float]:
-    """The six features of R6A, written as index:value."""
+    """Return the six features of R6A, written as index:value."""
     tokens = text.replace(b":", b" ").split()
     try:
         numbers = dict(zip(tokens[::2], map(float, tokens[1::2]), strict=True))

@@ -218,7 +218,7 @@ def _stages(
     lifetime: str,
     rng: np.random.RandomState,
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """The events between two replacements, and their available arms, ascending."""
+    """Return the events between two replacements, and their available arms, ascending."""
     n_replaced = n_arms - n_available
     if lifetime == "equal":
         times = duration * np.arange(1, n_replaced + 1) / (n_replaced + 1)

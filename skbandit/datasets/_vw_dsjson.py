@@ -29,7 +29,7 @@ _EVENT_COLUMNS = ("action", "reward", "propensity", "available")
 
 
 def _short(value: Any) -> str:
-    """The repr of a value for a message, without its middle if it is long."""
+    """Return the repr of a value for a message, without its middle if it is long."""
     return shortened(repr(value), 60)
 
 
@@ -192,7 +192,7 @@ class _DsjsonReader:
         return *log, time, key, 1 / (1 - dropped), flat, described
 
     def bunch(self, columns: list[list[Any]], n_skipped: int) -> Bunch:
-        """The block as yielded to the caller."""
+        """Return the block as yielded to the caller."""
         *log, times, keys, weight, contexts, described = columns
         names = list(dict.fromkeys(name for flat in contexts for name in flat))
         if self.columns is None:
@@ -229,7 +229,7 @@ class _DsjsonReader:
 
 
 def _parse(line: bytes) -> dict[str, Any]:
-    """The JSON object of a line."""
+    """Return the JSON object of a line."""
 
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is not a JSON number")
@@ -255,7 +255,7 @@ def _parse(line: bytes) -> dict[str, Any]:
 
 
 def _member(of: dict[str, Any], name: str, kind: type, where: str = "") -> Any:
-    """A required member of a JSON object."""
+    """Return a required member of a JSON object."""
     if name not in of:
         raise ValueError(
             f"there is no {where}{name} among {first_few(of):.200}: is it a decision with feedback?"
@@ -266,7 +266,7 @@ def _member(of: dict[str, Any], name: str, kind: type, where: str = "") -> Any:
 
 
 def _number(event: dict[str, Any], name: str) -> float:
-    """A required finite number."""
+    """Return a required finite number."""
     value = _member(event, name, object)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{name} must be a number, got {_short(value)}.")
@@ -333,7 +333,7 @@ def _read_propensity(event: dict[str, Any], chosen: int, labels: tuple[Any, ...]
 
 
 def _read_time(event: dict[str, Any]) -> datetime | None:
-    """The time of the event, if logged."""
+    """Return the time of the event, if logged."""
     time = event.get("Timestamp")
     try:
         return None if time is None else datetime.fromisoformat(time)
@@ -344,7 +344,7 @@ def _read_time(event: dict[str, Any]) -> datetime | None:
 
 
 def _find_action_id(action: dict[str, Any]) -> str:
-    """The feature that holds the label of an action; "" if there is none."""
+    """Return the feature that holds the label of an action; "" if there is none."""
     if "_tag" in action:
         return "_tag"
     inner = action.get("i")
@@ -380,7 +380,7 @@ def _described(multi: list[dict[str, Any]], labels: tuple[Any, ...]) -> list[dic
 
 
 def _flatten(value: Any, name: str = "", flat: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The features of a JSON value by dotted names, added to `flat`."""
+    """Return the features of a JSON value by dotted names, added to `flat`."""
     flat = {} if flat is None else flat
     if isinstance(value, dict):
         for key, inner in value.items():

@@ -77,7 +77,7 @@ class AdFeatures:
         return AdFeatures(ads, rows_of(self.table, positions), self.names)
 
     def numbers(self) -> np.ndarray:
-        """The features as float64, shape (n_ads, n_ad_features)."""
+        """Return the features as float64, shape (n_ads, n_ad_features)."""
         try:
             return check_array(self.table, dtype=np.float64, input_name="ad_features")
         except ValueError as error:
@@ -146,7 +146,7 @@ class Bilinear:
     center: np.ndarray
 
     def of_ads(self, features: AdFeatures, seen: np.ndarray) -> Linear:
-        """The costs of given ads, as a model linear in x.
+        """Return the costs of given ads, as a model linear in x.
 
         Parameters
         ----------
@@ -384,7 +384,7 @@ class PairRegressor:
     ad_effects: np.ndarray
 
     def of_ads(self, features: AdFeatures, seen: np.ndarray) -> PairCosts:
-        """A model of the given ads; `seen` is the position of each in training, -1 if unseen."""
+        """Return a model of the given ads; `seen` is their positions in training, -1 if unseen."""
         u = np.where(seen >= 0, np.append(self.ad_effects, 0)[seen], 0.0)
         return PairCosts(self.estimator, features.table, u)
 

@@ -150,7 +150,7 @@ def _prices(
 def _path_that_empties(
     graph: np.ndarray, giving_up: np.ndarray, excess: np.ndarray
 ) -> list[int] | None:
-    """The shortest path on which one row gives up an ad, which leads to the sink.
+    """Return the shortest path on which one row gives up an ad, which leads to the sink.
 
     Its nodes are those of a copy of the graph before the row, and of another one after it. In a
     single graph, cycles with such an arc would shorten the path, though they empty a place more.
@@ -444,7 +444,7 @@ def _conflict_message(
     minimum: np.ndarray,
     ads: np.ndarray,
 ) -> str:
-    """What is attainable of the ads that `cheapest_flow` found in conflict."""
+    """Say how often the ads that `cheapest_flow` found in conflict can be shown."""
     held = chosen[:, conflict]
     if (held.sum(axis=0) > capacity[conflict]).any():
         return (

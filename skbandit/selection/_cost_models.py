@@ -39,7 +39,7 @@ class PredictsFromRows:
         raise NotImplementedError
 
     def by_rows(self, X: Any) -> Callable[[slice], np.ndarray]:
-        """A function that maps a slice of rows to their costs."""
+        """Return a function that maps a slice of rows to their costs."""
         return lambda rows: self.costs(rows_of(X, rows))
 
 
@@ -82,7 +82,7 @@ class ExpectedCost:
     values: np.ndarray
 
     def predict(self, X: Any) -> np.ndarray:
-        """Expected costs of shape (n_rows,)."""
+        """Return expected costs of shape (n_rows,)."""
         return self.classifier.predict_proba(X) @ self.values[self.classifier.classes_]
 
 
@@ -117,7 +117,7 @@ def learn_costs(
 
 
 def ridge_of(estimator: Any) -> Ridge | None:
-    """The `Ridge` that normal equations can replace: the default, or one with plain settings."""
+    """Return the `Ridge` that normal equations can replace: the default, or a plain one."""
     ridge = Ridge() if estimator is None else estimator
     plain = (
         type(ridge) is Ridge
@@ -130,7 +130,7 @@ def ridge_of(estimator: Any) -> Ridge | None:
 
 
 def learns_all_at_once(estimator: Any, costs: CostMatrix) -> bool:
-    """Whether one fit can learn all ads: a multi-output regressor and no unobserved cost.
+    """Return whether one fit can learn all ads: a multi-output regressor and no unobserved cost.
 
     A frozen regressor, whose fit does nothing, cannot be fitted per ad.
     """
@@ -142,12 +142,12 @@ def learns_all_at_once(estimator: Any, costs: CostMatrix) -> bool:
 
 
 def is_frozen(estimator: Any) -> bool:
-    """Whether fit changes nothing, or only the first steps of a Pipeline."""
+    """Return whether fit changes nothing, or only the first steps of a Pipeline."""
     return isinstance(last_step(estimator), FrozenEstimator)
 
 
 def last_step(estimator: Any) -> Any:
-    """The last step of Pipelines, or the estimator itself."""
+    """Return the last step of Pipelines, or the estimator itself."""
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
     return estimator
@@ -171,7 +171,7 @@ def check_learns(learner: Any, what: str) -> None:
 
 
 def is_multi_output(estimator: Any) -> bool:
-    """Whether a regressor learns several outputs in one fit.
+    """Return whether a regressor learns several outputs in one fit.
 
     scikit-learn's tag is False for searches, which can if their estimator can, and for
     `MLPRegressor`, which can.
@@ -315,7 +315,7 @@ def check_n_classes(fitted: Any, n_classes: int) -> None:
 
 
 def predict_finite(estimator: Any, X: Any) -> np.ndarray:
-    """A new array of predicted costs, all finite; 1-D if there is one cost per row."""
+    """Return a new array of predicted costs, all finite; 1-D if there is one cost per row."""
     predicted = np.array(estimator.predict(X), dtype=float)
     predicted = predicted.ravel() if predicted.shape[1:] == (1,) else predicted
     if not np.isfinite(predicted).all():

@@ -63,7 +63,7 @@ class CostMatrix:
         return [complete] * bool(len(complete)) + [np.array(group) for group in groups.values()]
 
     def n_observed(self) -> np.ndarray:
-        """Number of observed costs per ad."""
+        """Return the number of observed costs per ad."""
         if not sp.issparse(self.values):
             return (~np.isnan(self.values)).sum(axis=0)
         if self.available is not None:
@@ -82,7 +82,7 @@ class CostMatrix:
             yield rows, block
 
     def with_zeros(self) -> Any:
-        """The costs, with 0 for those not observed."""
+        """Return the costs, with 0 for those not observed."""
         if not sp.issparse(self.values):
             return (
                 np.nan_to_num(self.values, nan=0.0) if np.isnan(self.values).any() else self.values
@@ -92,12 +92,12 @@ class CostMatrix:
         return matrix if self.available is None else matrix.multiply(self.available).tocsc()
 
     def of_rows(self, rows: np.ndarray) -> CostMatrix:
-        """The costs of selected rows."""
+        """Return the costs of selected rows."""
         allowed = None if self.available is None else self.available[rows]
         return CostMatrix(self.values[rows], allowed, self.ads)
 
     def where_available(self, allowed: Any) -> CostMatrix:
-        """The costs, not observed where the mask `allowed` (None for no mask) is False."""
+        """Return the costs, not observed where the mask `allowed` (None for no mask) is False."""
         if allowed is None:
             return self
         if sp.issparse(self.values):
@@ -107,7 +107,7 @@ class CostMatrix:
         return CostMatrix(np.where(to_dense(allowed), self.values, nan), None, self.ads)
 
     def in_order_of(self, ads: np.ndarray) -> CostMatrix:
-        """The same costs with the columns in the order of `ads`."""
+        """Return the costs with their columns in the order of `ads`."""
         if np.array_equal(self.ads, ads):
             return self
         order = positions_of(ads, self.ads, "y")
@@ -115,7 +115,7 @@ class CostMatrix:
         return CostMatrix(self.values[:, order], allowed, ads)
 
     def dense(self) -> np.ndarray:
-        """The costs as an array of shape (n_samples, n_ads), nan where not observed."""
+        """Return the costs as an array of shape (n_samples, n_ads), nan where not observed."""
         if not sp.issparse(self.values):
             return self.values
         costs = self.values.toarray()
@@ -180,7 +180,7 @@ def check_n_select(n_select: int, n_ads: int, n_rounds: int | None = None) -> No
 
 
 def count_available(available: Any) -> np.ndarray:
-    """Number of available ads per row."""
+    """Return the number of available ads per row."""
     if sp.issparse(available):
         return np.diff(available.indptr)
     return available.sum(axis=1)
@@ -245,7 +245,7 @@ def _column(matrix: Any, j: int) -> np.ndarray:
 
 
 def to_dense(matrix: Any) -> np.ndarray:
-    """The matrix as an array, whether sparse or dense."""
+    """Return the matrix as an array, whether sparse or dense."""
     return matrix.toarray() if sp.issparse(matrix) else matrix
 
 
@@ -271,7 +271,7 @@ def labeled_ads(chosen: np.ndarray, ads: np.ndarray, fill: Any) -> np.ndarray:
 
 
 def quoted(labels: Sequence[Any] | np.ndarray) -> str:
-    """The first five labels, and the number of the others."""
+    """Return the first five labels, and the number of the others."""
     listed = ", ".join(repr(label) for label in np.asarray(labels)[:5].tolist())
     return listed + (f" and {len(labels) - 5} more" if len(labels) > 5 else "")
 
@@ -306,7 +306,7 @@ def row_effects(residual: np.ndarray) -> np.ndarray:
 
 
 def fill_costs(costs: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """The costs (n, K), where nan the predicted ones (n, K) or (K,) plus the effect of the row."""
+    """Fill missing costs (n, K) by predicted ones (n, K) or (K,) plus the effect of the row."""
     effects = row_effects(costs - predicted)
     return np.where(np.isnan(costs), predicted + effects[:, None], costs)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 PREDICTS = "; predict then takes one partition at a time"
-"""What a selector does with more rows than memory."""
+"""Advice for more rows than memory holds."""
 
 UNLIKE_SCALES = 1000.0
 """Quotient of the standard deviations of two features above which one penalty cannot suit both."""
@@ -111,7 +111,7 @@ class SetSelectorMixin:
         return super().set_params(**params)  # type: ignore[misc]
 
     def _with_ads(self, ad_features: Any) -> SetSelectorMixin:
-        """A selector that chooses from the described ads; this one if None."""
+        """Return a selector that chooses from the described ads; this one if None."""
         if ad_features is None:
             return self
         raise ValueError(
@@ -436,7 +436,7 @@ class CostModelMixin(SetSelectorMixin):
 
 
 def _chooses(estimator: Any) -> bool:
-    """Whether an estimator, or the last one inside a Pipeline, search or other wrapper, selects."""
+    """Return whether an estimator selects, or the last one inside a Pipeline or other wrapper."""
     if isinstance(estimator, Pipeline):
         return _chooses(estimator.steps[-1][1])
     inside = getattr(estimator, "estimator", None)
@@ -458,7 +458,7 @@ def labeled_costs(
 
 
 def _is_mask(available: Any, shape: tuple[int, int]) -> bool:
-    """Whether `available` is a mask already, for which no table need be read."""
+    """Return whether `available` is a mask already, for which no table need be read."""
     return type(available) is np.ndarray and available.dtype == bool and available.shape == shape
 
 

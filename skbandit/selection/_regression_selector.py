@@ -291,7 +291,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         return indexable(X)[0]
 
     def _are_numbers(self, X: Any) -> bool:
-        """Whether rows are finite numbers as in `fit`, for which checks would find nothing to say.
+        """Return whether rows are finite numbers as in `fit`, which need no further checks.
 
         They take several times as long as to choose for a single row.
         """
@@ -323,7 +323,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         return self._linear("intercept_").intercept
 
     def _linear(self, name: str) -> Linear:
-        """The linear model of costs; raise AttributeError for `name` if there is none."""
+        """Return the linear model of costs; raise AttributeError for `name` if there is none."""
         model = vars(self).get("_model")
         if not isinstance(model, Linear):
             raise AttributeError(
@@ -332,7 +332,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         return model
 
     def _with_ads(self, ad_features: Any) -> RegressionSetSelector:
-        """A selector that chooses from the described ads; this one if None."""
+        """Return a selector that chooses from the described ads; this one if None."""
         if ad_features is None:
             return self
         if self._shared is None:
@@ -350,7 +350,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class ConstantCosts(PredictsFromRows):
-    """The same costs in every row."""
+    """Equal costs in every row."""
 
     mean: np.ndarray
 

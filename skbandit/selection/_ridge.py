@@ -74,7 +74,7 @@ class Linear:
 
     @classmethod
     def of(cls, fitted: Sequence[Any]) -> Linear:
-        """The predictions of linear regressors fitted with one penalty, side by side."""
+        """Return the predictions of linear regressors fitted with one penalty, side by side."""
         parts = []
         for model in fitted:
             coef = np.atleast_2d(model.coef_).T
@@ -82,7 +82,7 @@ class Linear:
         return cls(np.ascontiguousarray(np.hstack(parts)), float(fitted[0].alpha))
 
     def astype(self, dtype: Any) -> Linear:
-        """The same model in another precision."""
+        """Convert the model to another precision."""
         return replace(self, weights=self.weights.astype(dtype, copy=False))
 
     @property
@@ -100,7 +100,7 @@ class Linear:
         return with_ones(X) @ self.weights
 
     def by_rows(self, X: Any) -> Callable[[slice], np.ndarray]:
-        """A function that maps a slice of rows to their costs; each call reuses the same memory."""
+        """Return a function from a slice of rows to their costs, which reuses its memory."""
         if sp.issparse(X):
             return lambda rows: self.costs(X[rows])
         buffer = np.empty((0, self.weights.shape[1]), np.result_type(X, self.weights))
@@ -247,7 +247,7 @@ class NormalEquations:
         return gram if few else self.gram - gram
 
     def for_X(self, solution: np.ndarray) -> Linear:
-        """The model in terms of the columns of X, given the weights of the columns of A."""
+        """Return the model in terms of the columns of X, given the weights of the columns of A."""
         if not self.fit_intercept:
             coef = self.unrotate(solution)
             return Linear(np.ascontiguousarray(np.vstack([coef, np.zeros(coef.shape[1])])))
@@ -256,7 +256,7 @@ class NormalEquations:
 
 
 def normal_equations_pay(X: Any, costs: CostMatrix) -> bool:
-    """Whether to use `NormalEquations`: `Ridge` iterates per ad if rows are sparse."""
+    """Return whether to use `NormalEquations`: `Ridge` iterates per ad if rows are sparse."""
     p = min(X.shape)
     if p > MAX_GRAM or not sp.issparse(X):
         return p <= MAX_GRAM

@@ -53,7 +53,7 @@ def _problem(
 
 
 def _offered(method: str, available: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """The ads that a round may choose; of masked rounds, not chosen before."""
+    """Return the ads that a round may choose; of masked rounds, not chosen before."""
     return available & ~chosen if method == MASKED else available
 
 

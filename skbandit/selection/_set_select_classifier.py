@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 def _has_costs(selector: SetSelectClassifier) -> bool:
-    """Whether `selector` predicts costs; raise AttributeError otherwise."""
+    """Return whether `selector` predicts costs; raise AttributeError otherwise."""
     if selector._reduction in WITH_COSTS and selector.method == "masked":
         return True
     raise AttributeError(
@@ -391,7 +391,7 @@ default="auto"
             )
 
     def _with_ads(self, ad_features: Any) -> SetSelectClassifier:
-        """A selector that chooses from the described ads; this one if None."""
+        """Return a selector that chooses from the described ads; this one if None."""
         if ad_features is None:
             return self
         if self._pairwise is None or self._described is None:
@@ -417,7 +417,7 @@ default="auto"
 
     @property
     def _rounds_differ(self) -> bool:
-        """Whether each round needs a fit of its own, whatever the reduction."""
+        """True if each round needs a fit of its own, whatever the reduction."""
         return self.method == "published"
 
     @property
@@ -432,7 +432,7 @@ default="auto"
         return self._picked(X, available, n_select)
 
     def _picked(self, X: Any, available: np.ndarray, n_picks: int) -> np.ndarray:
-        """The first `n_picks` ads in the order in which rounds pick them.
+        """Return the first `n_picks` ads in the order in which rounds pick them.
 
         Beyond the last round, its classifier is applied again, to pick the next best.
         """
@@ -454,7 +454,7 @@ default="auto"
         return tags
 
     def _learner(self) -> Any:
-        """The learner as passed, or the default of the reduction."""
+        """Return the learner as passed, or the default of the reduction."""
         return default_learner(self._reduction) if self.estimator is None else self.estimator
 
     def _read_X(self, X: Any, reset: bool) -> Any:

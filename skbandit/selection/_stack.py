@@ -104,7 +104,7 @@ def partial_least_squares(
 
 
 def _strongest(cross: np.ndarray) -> tuple[np.ndarray, float]:
-    """The first left singular vector of a matrix (p, K), and its singular value."""
+    """Return the first left singular vector of a matrix (p, K), and its singular value."""
     p, n_ads = cross.shape
     wide = p <= n_ads
     gram = cross @ cross.T if wide else cross.T @ cross
@@ -249,7 +249,7 @@ class Scaling:
 
     @classmethod
     def of(cls, X: Any, s: np.ndarray) -> Scaling:
-        """The scaling of rows with weights s; sparse rows keep their units."""
+        """Return the scaling of rows with weights s; sparse rows keep their units."""
         if sp.issparse(X):
             return cls(np.zeros(X.shape[1]), np.ones(X.shape[1]))
         center = s @ X / s.sum()

@@ -18,7 +18,7 @@ LARGEST_EXACT = 2**53
 
 
 def exact_table(table: Any) -> Any:
-    """A table of Arrow, polars, or a dict of columns as a DataFrame; others as they are."""
+    """Return a table of Arrow, polars, or a dict of columns as a DataFrame; others as they are."""
     if isinstance(table, pd.DataFrame):
         return table
     if hasattr(table, "column_names") and hasattr(table, "column"):  # pyarrow, also its batches
@@ -37,7 +37,7 @@ def exact_table(table: Any) -> Any:
 
 
 def exact_column(values: Any) -> Any:
-    """A column of Arrow or polars, or a list, as of pandas or NumPy; others as they are.
+    """Return a column of Arrow or polars, or a list, as of pandas or NumPy; others as they are.
 
     Integers next to missing values are floats, as in pandas, unless one is too large for that.
     """

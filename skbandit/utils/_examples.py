@@ -58,7 +58,7 @@ def weighted_examples(gain: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
 def logistic_of_gains(
     classifier: Any, X: Any, gain: np.ndarray, labels: np.ndarray, *, scaled_by_weight: bool
 ) -> Any:
-    """A logistic regression fitted to `weighted_examples`, none of which is made.
+    """Return a logistic regression fitted to `weighted_examples`, none of which is made.
 
     The log-odds of a row are the same in all of its examples, so that the loss needs them once.
     Time and memory then grow with rows times choices, not with its square.
@@ -97,14 +97,14 @@ def logistic_of_gains(
 
 
 def _steps(classifier: Any) -> list[Any]:
-    """The steps of a pipeline, or the classifier itself."""
+    """Return the steps of a pipeline, or the classifier itself."""
     return (
         [step for _, step in classifier.steps] if isinstance(classifier, Pipeline) else [classifier]
     )
 
 
 def _is_plain(classifier: Any, scalers: list[Any], model: Any) -> bool:
-    """Whether a classifier is a logistic regression that L-BFGS fits, or scalers and such a one."""
+    """Return whether a classifier is a logistic regression fitted by L-BFGS, or ends in one."""
     if type(model) is not LogisticRegression or routes_weights(classifier):
         return False
     is_pipeline = type(classifier) is Pipeline and classifier.memory is None

@@ -32,7 +32,7 @@ FittedRows = tuple[str, np.ndarray]
 
 
 def fitted_rows(X: Any, *values: np.ndarray) -> FittedRows | None:
-    """What tells the rows of a fit from others; None if they cannot be hashed.
+    """Hash the rows of a fit, to tell them from others; None if they cannot be hashed.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def share_fitted(fitted: FittedRows | None, X: Any, *values: np.ndarray) -> floa
 
 
 def events_of_log(log: Any) -> tuple[np.ndarray, np.ndarray]:
-    """What belongs to each event of a log: the hash of the label of its arm, and its reward."""
+    """Pair the hash of the label of each event's arm with its reward."""
     labels = pd.util.hash_array(np.array([str(label) for label in log.arms], dtype=object))
     return labels[log.action], np.asarray(log.reward, dtype=np.float64)
 

@@ -52,7 +52,7 @@ def atomic_fit(estimator: Any) -> Iterator[Any]:
 
 
 def standardized(model: Any, X: Any) -> Pipeline:
-    """A default learner that is the same whatever the units of features; sparse X stays sparse."""
+    """Put a scaler, which keeps sparse X sparse, before a learner: units do not matter."""
     return make_pipeline(StandardScaler(with_mean=not issparse(X)), model)
 
 
@@ -71,7 +71,7 @@ def _controller() -> ThreadpoolController:
 
 
 def in_parallel(calls: Iterable[Callable[[], T]], n_jobs: int | None = None) -> list[T]:
-    """The results of calls, made by joblib, with the warnings of its processes.
+    """Return the results of calls, made by joblib, with the warnings of its processes.
 
     Those would appear on the standard error of a process, and escape filters and tests.
     """
@@ -86,7 +86,7 @@ def in_parallel(calls: Iterable[Callable[[], T]], n_jobs: int | None = None) -> 
 def _with_warnings(
     call: Callable[[], T], process: int
 ) -> tuple[T, list[tuple[str, type[Warning]]]]:
-    """The result of a call and, if it is made in another process, its warnings."""
+    """Return the result of a call and, if it is made in another process, its warnings."""
     if os.getpid() == process:
         return call(), []
     with warnings.catch_warnings(record=True) as caught:
@@ -189,7 +189,7 @@ def report_progress(message: str) -> None:
 
 
 def plain_state(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The state of an object with its DataFrames as lists: skops refuses types of pandas."""
+    """Return the state of an object with its DataFrames as lists: skops refuses types of pandas."""
     plain = dict(state)
     for name, table in state.items():
         if isinstance(table, pd.DataFrame):
@@ -203,7 +203,7 @@ def plain_state(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def restored_state(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The state whose `plain_state` it is."""
+    """Return the state whose `plain_state` it is."""
     state = dict(plain)
     for name, saved in plain.items():
         if isinstance(saved, dict) and list(saved) == [TABLE]:

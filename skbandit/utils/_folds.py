@@ -158,13 +158,13 @@ def units_of_rows(X: Any, target: np.ndarray, weight: np.ndarray | None = None) 
 
 
 def _originals(unit: np.ndarray) -> np.ndarray:
-    """The first row of the unit of each row."""
+    """Return the first row of the unit of each row."""
     _, first, inverse = np.unique(unit, return_index=True, return_inverse=True)
     return first[inverse]
 
 
 def originals_of_extra(unit: np.ndarray, n_rows: int) -> np.ndarray:
-    """The first of `n_rows` rows of the unit of each extra row after them; -1 if there is none."""
+    """Return the first of `n_rows` rows in the unit of each extra row after them, or -1."""
     original = _originals(unit)[n_rows:]
     return np.where(original < n_rows, original, -1)
 
@@ -189,7 +189,7 @@ def hashes_of_rows(X: Any) -> np.ndarray:
 
 
 def hashes_of_contexts(X: Any) -> np.ndarray:
-    """The same for rows whose numbers may come as other types: alone, or next to a missing one."""
+    """Hash rows whose numbers may come as other types: alone, or next to a missing one."""
     if hasattr(X, "columns"):
         columns = [column for _, column in exact_table(X).items()]
         return hashes_of_rows(
@@ -261,7 +261,7 @@ def read_units(cv: Any, X: Any, y: np.ndarray, weight: np.ndarray, groups: Any) 
 
 
 def is_number(cv: Any) -> bool:
-    """Whether `cv` leaves it to us which rows are in a fold."""
+    """Return whether `cv` leaves it to us which rows are in a fold."""
     return cv is None or isinstance(cv, Integral)
 
 
@@ -349,7 +349,7 @@ def folds_of_classes(
 
 
 def default_folds(n_folds: int, unit: np.ndarray) -> int:
-    """The usual number of folds, or one per unit if there are fewer."""
+    """Return the usual number of folds, or one per unit if there are fewer."""
     return max(2, min(n_folds, len(np.unique(unit))))
 
 
@@ -361,7 +361,7 @@ def splits_of_classes(
     params: dict[str, Any],
     random_state: Any = SEED,
 ) -> Splits:
-    """Splits by the parameter `cv` of a classifier.
+    """Return splits by the parameter `cv` of a classifier.
 
     Parameters
     ----------
@@ -396,7 +396,7 @@ def splits_of_classes(
 
 
 def _with_all_classes(splits: Splits, X: Any, y: np.ndarray) -> Splits:
-    """Splits whose models have seen the class of every row that they test; a warning names others.
+    """Keep splits whose models saw the class of every row they test; a warning names others.
 
     A model gives a class that it never saw the probability 0, so that rows of that class would say
     that its decisions are always wrong. If a class is tested nowhere else, its rows are spread over
@@ -487,7 +487,7 @@ def rows_tested(splits: Splits, n_rows: int) -> np.ndarray:
 def splits_of_all_rows(
     cv: Any, X: Any, target: np.ndarray, random_state: Any, group: np.ndarray | None = None
 ) -> Splits:
-    """Splits that test each row exactly once and never train on a row they test.
+    """Return splits that test each row exactly once and never train on a row they test.
 
     Parameters
     ----------
@@ -530,7 +530,7 @@ def splits_of_all_rows(
 
 
 def _split(cv: Any, X: Any, group: np.ndarray | None = None) -> Splits:
-    """The splits of a generator; raise an informative error if it requires groups or labels."""
+    """Return the splits of a generator; raise a clear error if it requires groups or labels."""
     try:
         return list(cv.split(X) if group is None else cv.split(X, groups=group))
     except (TypeError, ValueError) as error:
@@ -562,7 +562,7 @@ def transformed(transformers: Pipeline | None, rows: Any) -> Any:
 
 
 def behind_transformers(policy: Any, X: Any) -> tuple[Any, Any]:
-    """The policy within a Pipeline or a fitted search, and the rows transformed for it."""
+    """Return the policy within a Pipeline or a fitted search, and the rows transformed for it."""
     if hasattr(policy, "best_estimator_"):
         return behind_transformers(policy.best_estimator_, X)
     transformers, last = split_pipeline(policy)

@@ -29,7 +29,7 @@ HEAVY_PART = 0.1
 
 
 def skewed_quantile(z: float, skewness: np.ndarray) -> np.ndarray:
-    """The quantile of (1), and at least that of the normal distribution.
+    """Return the quantile of (1), and at least that of the normal distribution.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Amounts:
 
     @classmethod
     def heavy(cls, value: np.ndarray) -> Amounts | None:
-        """Of values that are 0 or of one sign; None unless one event has a large part of all.
+        """Summarize values that are 0 or of one sign; None unless one event has a large part.
 
         Examples
         --------

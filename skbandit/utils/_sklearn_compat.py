@@ -88,7 +88,7 @@ def forget_callbacks(estimator: Any) -> None:
 
 
 def routes_weights(estimator: Any) -> bool:
-    """Whether metadata are routed in a `fit` that receives the weights of rows.
+    """Return whether metadata are routed in a `fit` that receives the weights of rows.
 
     With metadata routing enabled, they are if some part of a Pipeline requests weights. If none
     does, its last step gets them, as without routing.
@@ -101,14 +101,14 @@ def routes_weights(estimator: Any) -> bool:
 
 
 def takes_weights(estimator: Any) -> bool:
-    """Whether `fit` takes sample_weight, or passes keyword arguments on, as searches do."""
+    """Return whether `fit` takes sample_weight, or passes keyword arguments on, as searches do."""
     parameters = inspect.signature(estimator.fit).parameters
     anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     return "sample_weight" in parameters or anything
 
 
 def weight_parameter(estimator: Any) -> str:
-    """The name of the parameter of `fit` that takes the weights of rows.
+    """Return the name of the parameter of `fit` that takes the weights of rows.
 
     For a Pipeline whose `fit` does not route them, it is that of the last step, as in
     ``"svc__sample_weight"``.

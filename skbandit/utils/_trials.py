@@ -35,7 +35,7 @@ TINY, EQUAL = 1e-12, 1e-9
 
 @dataclass(frozen=True)
 class Dependence:
-    """What dependence of rows and unequal weights do to a mean.
+    """Effect of dependent rows and unequal weights on a mean.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Dependence:
         return float(stdtrit(groups, 1.0 - tail) / stdtrit(rows, 1.0 - tail))
 
     def trials(self, tail: float) -> float:
-        """Number of independent trials that tell as much."""
+        """Return the number of independent trials that tell as much."""
         return self.rows / self.widening(tail) ** 2
 
 
@@ -264,7 +264,7 @@ def groups_of_both(
 
 
 def of_several_rows(group: np.ndarray | None) -> np.ndarray | None:
-    """The groups, or None if each is one row, so that rows are independent."""
+    """Return the groups, or None if each is one row, so that rows are independent."""
     if group is None or np.bincount(group).max(initial=0) <= 1:
         return None
     return group

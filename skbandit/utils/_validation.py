@@ -73,7 +73,7 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 def _line_of_user(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame outside of what warnings pass; None without any."""
+    """Return the innermost frame outside of what warnings pass; None without any."""
     while frame is not None:
         module = frame.f_globals.get("__package__") or frame.f_globals.get("__name__") or ""
         package = module.partition(".")[0]
@@ -189,7 +189,7 @@ def check_not_masked(values: Any, name: str) -> None:
 
 
 def method_that_loads(table: Any) -> str | None:
-    """The method that loads a lazy table or column of Dask or polars; None for one in memory.
+    """Return the method that loads a lazy table of Dask or polars; None for one in memory.
 
     It is one of the class, as a column may have the same name.
     """
@@ -200,7 +200,7 @@ def method_that_loads(table: Any) -> str | None:
 
 
 def in_memory(table: Any) -> Any:
-    """A table or column, loaded if it is a lazy one."""
+    """Return a table or column, loaded if it is a lazy one."""
     method = method_that_loads(table)
     return table if method is None else getattr(table, method)()
 
@@ -327,7 +327,7 @@ def explained_entries(X: Any, consumer: str, *, numbers: bool = False) -> Iterat
 
 
 def _times_of(X: Any) -> list[str]:
-    """Where a table or an array has times by its types, for a message."""
+    """Say where a table or an array has times by its types, for a message."""
     if isinstance(X, pd.DataFrame):
         types = [
             (name, dtype.kind in "mM" or isinstance(dtype, pd.PeriodDtype))
@@ -348,7 +348,7 @@ def _times_of(X: Any) -> list[str]:
 
 
 def _has_dates(column: pd.Series) -> bool:
-    """Whether a column holds dates or times, as a type or as objects."""
+    """Return whether a column holds dates or times, as a type or as objects."""
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return True
     return column.dtype == object and any(isinstance(value, date) for value in column.head(100))
@@ -470,7 +470,7 @@ def without_unit(weight: np.ndarray) -> np.ndarray:
 
 
 def first_few(values: Iterable[Any], most: int = 5) -> str:
-    """The first values, comma-separated, followed by "..." if some are left out.
+    """Return the first values, comma-separated, followed by "..." if some are left out.
 
     Examples
     --------
@@ -484,7 +484,7 @@ def first_few(values: Iterable[Any], most: int = 5) -> str:
 
 
 def shortened(text: str, most: int = 400) -> str:
-    """The text without its middle if it is longer than `most` characters.
+    """Return the text without its middle if it is longer than `most` characters.
 
     Examples
     --------

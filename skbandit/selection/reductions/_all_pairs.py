@@ -34,11 +34,11 @@ class AllPairs:
     matches: tuple[Any, ...]
 
     def respond(self, X: Any) -> np.ndarray:
-        """Where i beats j, bool (n, K (K - 1) / 2)."""
+        """Mark where i beats j, bool (n, K (K - 1) / 2)."""
         return prefers_first(self.matches, X)
 
     def choose(self, responses: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-        """The allowed ad that beats most of the others; ties go to the first."""
+        """Return the allowed ad that beats most of the others; ties go to the first."""
         wins = np.zeros(allowed.shape, dtype=np.int32)
         for (i, j), first_wins in zip(_pairs(allowed.shape[1]), responses.T, strict=True):
             met = allowed[:, i] & allowed[:, j]

@@ -35,7 +35,7 @@ class FilterTree:
     order: np.ndarray
 
     def respond(self, X: Any) -> np.ndarray:
-        """Where the left side wins each match, bool (n, K - 1)."""
+        """Mark where the left side wins each match, bool (n, K - 1)."""
         return prefers_first(self.matches, X)
 
     def choose(self, responses: np.ndarray, allowed: np.ndarray) -> np.ndarray:
@@ -91,7 +91,7 @@ def learn_filter_tree(
 
 
 def _leaves(allowed: np.ndarray) -> np.ndarray:
-    """The ads at the leaves per row, (n, K)."""
+    """Return the ads at the leaves per row, (n, K)."""
     return np.where(allowed, np.arange(allowed.shape[1]), NO_AD)
 
 
@@ -102,7 +102,7 @@ def _sides(field: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _play(field: np.ndarray, left_wins: np.ndarray) -> np.ndarray:
-    """The ads that remain after a round of the tournament."""
+    """Return the ads that remain after a round of the tournament."""
     left, right = _sides(field)
     winner = np.where((right == NO_AD) | (left_wins & (left != NO_AD)), left, right)
     return np.hstack([winner, field[:, 2 * left.shape[1] :]])

@@ -41,7 +41,7 @@ class CostFromProbability:
     high: float
 
     def predict(self, X: Any) -> np.ndarray:
-        """Expected costs, (n,)."""
+        """Return expected costs, (n,)."""
         good = probability_of_1(self.classifier, X)
         return self.high - good * (self.high - self.low)
 

@@ -51,7 +51,7 @@ class LinearPairs:
     W: np.ndarray
 
     def of_ads(self, Z: np.ndarray) -> CostSensitiveRule:
-        """The choice of one of the ads with features Z (n_ads, n_ad_features)."""
+        """Return the choice of one of the ads with features Z (n_ads, n_ad_features)."""
         return LowestCost(Linear(np.ascontiguousarray(-self.W @ Z.T)))
 
 
@@ -62,7 +62,7 @@ class Tournament:
     classifier: Any
 
     def of_ads(self, Z: np.ndarray) -> CostSensitiveRule:
-        """The choice of one of the ads with features Z (n_ads, n_ad_features)."""
+        """Return the choice of one of the ads with features Z (n_ads, n_ad_features)."""
         return PlayedPairs((), self.classifier, Z)
 
 
@@ -82,7 +82,7 @@ class PlayedPairs(AllPairs):
     Z: np.ndarray
 
     def respond(self, X: Any) -> np.ndarray:
-        """Where i beats j, bool (n, K (K - 1) / 2)."""
+        """Mark where i beats j, bool (n, K (K - 1) / 2)."""
         i, j = np.triu_indices(len(self.Z), 1)
         wins = np.empty((X.shape[0], len(i)), dtype=bool)
         for rows in gen_batches(X.shape[0], max(1, PAIRS_PER_CALL // max(1, len(i)))):

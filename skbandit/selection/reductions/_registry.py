@@ -87,7 +87,7 @@ WITH_COSTS = tuple(name for name, kind in REDUCTIONS.items() if kind.predicts_co
 
 
 def default_learner(name: str) -> Any:
-    """The learner of a reduction if the user passes none; of an unknown one, a classifier.
+    """Return the learner of a reduction if the user passes none; of an unknown one, a classifier.
 
     Parameters are validated in `fit`, but tags and `hasattr` ask before.
     """
@@ -96,7 +96,7 @@ def default_learner(name: str) -> Any:
 
 
 def choose_reduction(estimator: Any, n_ads: int, *, rounds_differ: bool) -> str:
-    """The reduction that "auto" stands for.
+    """Return the reduction that "auto" stands for.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def bind_learner(
     random: np.random.RandomState,
     n_jobs: int | None = None,
 ) -> Reduction:
-    """A reduction to a given learner; raise if the learner is of the wrong kind.
+    """Return a reduction to a given learner; raise if the learner is of the wrong kind.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def bind_learner(
 
 
 def shared_penalty(examples: Examples) -> float:
-    """The penalty of ridge regressions that suits best what the costs of a row do not share.
+    """Return the penalty of ridge regressions that suits best what the costs of a row do not share.
 
     What all ads of a row have in common affects no comparison.
     """

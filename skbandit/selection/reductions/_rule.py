@@ -87,7 +87,7 @@ class LowestCost:
         return self.model.costs(X)
 
     def choose(self, responses: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-        """The allowed ad of lowest cost."""
+        """Return the allowed ad of lowest cost."""
         lowest = np.where(allowed, responses, np.inf).argmin(axis=1)
         return np.where(allowed.any(axis=1), lowest, NO_AD)
 
@@ -99,7 +99,7 @@ class ConstantPrediction:
     value: float
 
     def predict(self, X: Any) -> np.ndarray:
-        """The value, repeated for each row."""
+        """Return the value, repeated for each row."""
         return np.full(X.shape[0], self.value)
 
 
@@ -123,7 +123,7 @@ class SharedPenalty:
     alpha: float
 
     def fit(self, X: Any, label: np.ndarray, weight: np.ndarray) -> LogisticRegression:
-        """The logistic regression of labels 0 and 1, both of which occur, with weights.
+        """Return the logistic regression of labels 0 and 1, both of which occur, with weights.
 
         Dense rows are centered, since L-BFGS stops far from the optimum where means are large.
         """
@@ -171,7 +171,7 @@ def learn_preference(learner: Any, X: Any, gain: np.ndarray, weight: np.ndarray)
 
 
 def prefers_first(matches: tuple[Any, ...], X: Any) -> np.ndarray:
-    """Where each classifier learned by `learn_preference` prefers the first ad, (n, n_matches)."""
+    """Mark where each classifier of `learn_preference` prefers the first ad, (n, n_matches)."""
     first_wins = np.empty((X.shape[0], len(matches)), dtype=bool)
     for j, match in enumerate(matches):
         first_wins[:, j] = np.asarray(match.predict(X)) == 1
