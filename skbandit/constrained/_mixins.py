@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,15 @@ from skbandit.constrained._goals import Goals
 from skbandit.constrained._report import (
     add_intervals,
     cost_of_constraints,
+    cross_fitted_report,
+    known_rows_advice,
     mostly_decided,
+    objective_row,
+    plain_columns,
     rarely_predicted,
     report_of_columns,
     report_table,
+    with_margins,
 )
 from skbandit.constrained.fits._fit_rows import (
     Classes,
@@ -37,7 +42,7 @@ from skbandit.constrained.fits._partitions import (
     is_partitioned,
     known_or,
 )
-from skbandit.exceptions import ConstrainedFitWarning
+from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.measure import (
     BoundConstraints,
     Data,
@@ -55,7 +60,7 @@ from skbandit.prices._dual import ShadowPrices
 from skbandit.prices._levels import weak_level
 from skbandit.rates import Constraint
 from skbandit.utils._fitted_rows import FittedRows, share_fitted, warn_of_fitted_rows
-from skbandit.utils._validation import check_level, warn
+from skbandit.utils._validation import check_level, silenced, warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -322,6 +327,54 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             of_goals = [dropped[k] for k in numbers_of_goals(goals.constraints).tolist()]
             prices = ShadowPrices(np.array(per_unit), np.array(of_goals))
         return report_table(goals, data, decided, prices, expected, unconstrained)
+
+    def _set_reports(
+        self,
+        goals: Goals,
+        decided: np.ndarray,
+        plain: np.ndarray | None,
+        margins: np.ndarray | None,
+        final: np.ndarray | None = None,
+        data: Data | None = None,
+    ) -> pd.DataFrame:
+        """Set the reports on the objective and the constraints, and return the latter.
+
+        Parameters
+        ----------
+        goals : Goals
+        decided, plain : ndarray of shape (n,)
+            Codes of the decisions that everything was chosen by, and of those without constraints.
+        margins : ndarray or None
+            Of the measured constraints, if a level was asked for.
+        final : ndarray of shape (n,) or None
+            Decisions of the final rule on its training rows, if it is another.
+        data : Data or None
+            Those rows.
+        """
+        report = self._report(decided, goals.data, goals.constraints, plain)
+        if final is None or data is None:
+            self._objective_row = objective_row(goals, goals.data, decided, None, plain, self._free)
+            if margins is not None:
+                report = with_margins(report, goals.is_measured, margins)
+        else:
+            self._objective_row = objective_row(goals, data, final, decided, plain, self._free)
+            with silenced():  # the report out of fold has warned
+                table = self._report(final, data, goals.constraints)
+            held_out = add_intervals(report, goals.constraints, goals.data, decided)
+            report = cross_fitted_report(table, held_out, margins)
+        self._report_columns = plain_columns(report)
+        return report
+
+    def _refuse(
+        self, why: str, report: pd.DataFrame, goals: Goals, *, proven: bool = False
+    ) -> NoReturn:
+        """Raise the error of constraints that no rule meets."""
+        raise InfeasibleConstraintsError(
+            f"{why} {known_rows_advice(report, goals.constraints)}The closest model is in the "
+            "error's closest_.",
+            self,
+            proven=proven,
+        )
 
     def _take_constraints(self, goals: Goals) -> None:
         """Keep the constraints of a fit, for reports."""

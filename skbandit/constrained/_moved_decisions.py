@@ -17,15 +17,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skbandit.constrained._goals import Declared, Goals
 from skbandit.constrained._mixins import ConstrainedClassifierMixin
-from skbandit.constrained._report import (
-    add_intervals,
-    check_final_rule,
-    cross_fitted_report,
-    known_rows_advice,
-    objective_row,
-    plain_columns,
-    with_margins,
-)
+from skbandit.constrained._report import check_final_rule
 from skbandit.constrained._unknown_groups import UnknownGroups
 from skbandit.constrained.fits._fit_rows import (
     UNKNOWN,
@@ -52,7 +44,6 @@ from skbandit.constrained.rules._advice import warn_of_costly_level
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.constrained.rules._recalibrate import NamedRecalibration, Recalibration
-from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.measure import Columns, Data
 from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Rate
@@ -60,7 +51,7 @@ from skbandit.utils._fitted_rows import fitted_rows
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import SEED, read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import available_if, count_rows, fit_context
-from skbandit.utils._validation import refuse_lazy, silenced, warn_if_reordered, without_unit
+from skbandit.utils._validation import refuse_lazy, warn_if_reordered, without_unit
 
 if TYPE_CHECKING:
     from typing import Self
@@ -330,33 +321,22 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         if self._recalibration is not None:  # measured with recalibrations by other folds
             decided[rows] = choice.rule.decided
         plain = self._usual(scores[1])
-        report = self._report(decided, goals.data, goals.constraints, plain)
         if limits is not None:
             margins = limits.margins(goals.measured_indicators(choice.rule.decided))
             if isinstance(criterion, CostCriterion):
                 margins = np.zeros(len(margins))
-        if final is None:
-            self._objective_row = objective_row(goals, goals.data, decided, None, plain, self._free)
-            if margins is not None:
-                report = with_margins(report, goals.is_measured, margins)
-        else:
+        of_final = None
+        if final is not None:
             of_final = self._decided(final, group)
             data = with_weights(data, (~np.isnan(of_final[: len(data.train)])).astype(float))
             of_final = np.nan_to_num(of_final)  # no weight where the group is unknown
-            self._objective_row = objective_row(goals, data, of_final, decided, plain, self._free)
-            report = self._cross_fitted(report, decided, goals, of_final, data, margins)
-        self._report_columns = plain_columns(report)
+        report = self._set_reports(goals, decided, plain, margins, of_final, data)
         self.feasible_ = choice.feasible
         if self._unknown_groups is not None:
             self._unknown_groups = self._unknown_groups.without_rows()
         if not self.feasible_:
             why, proven = self._why_not(report, goals, criterion, choice, signed)
-            raise InfeasibleConstraintsError(
-                f"{why} {known_rows_advice(report, goals.constraints)}The closest classifier is "
-                "in the error's closest_.",
-                self,
-                proven=proven,
-            )
+            self._refuse(why, report, goals, proven=proven)
         if isinstance(criterion, CostCriterion):
             warn_of_costly_level(goals, criterion, signed, choice)
             check_final_rule(self, goals)
@@ -660,21 +640,6 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         """Costs at which a positive prediction is the cheaper one above a threshold."""
         costs = np.array([[0.0, threshold], [1.0 - threshold, 0.0]])  # negative first
         return costs if self._classes.orientation > 0 else costs[::-1, ::-1]
-
-    def _cross_fitted(
-        self,
-        report: pd.DataFrame,
-        decided: np.ndarray,
-        goals: Goals,
-        of_final: np.ndarray,
-        data: Data,
-        margins: np.ndarray | None,
-    ) -> pd.DataFrame:
-        """The out-of-fold report, with the values of the final rule on its training rows."""
-        with silenced():  # the report out of fold has warned
-            table = self._report(of_final, data, goals.constraints)
-        held_out = add_intervals(report, goals.constraints, goals.data, decided)
-        return cross_fitted_report(table, held_out, margins)
 
     def _codes_of(self, X: Any, attributes: Any) -> np.ndarray | None:
         """Index of the group of each row of X, UNKNOWN or an error if unseen; None without `by`."""

@@ -191,14 +191,6 @@ class ScoreLimits:
         """Keep some of the n rows; the others are counted as predicted negative."""
         return replace(self, rows=self.rows[:, rows])
 
-    def with_rows_of(self, other: ScoreLimits) -> ScoreLimits:
-        """The same limits with the other's rows, if these are equal, so that one memory serves."""
-        same = self.rows.shape == other.rows.shape and all(
-            np.array_equal(getattr(self.rows, part), getattr(other.rows, part))
-            for part in ("indptr", "indices", "data")
-        )
-        return replace(self, rows=other.rows) if same else self
-
     def relaxed(self, k: int, by: float) -> ScoreLimits:
         """Move the bound of one constraint outwards, in the unit of the bound."""
         coefficients, offset = self.coefficients.copy(), self.offset.copy()

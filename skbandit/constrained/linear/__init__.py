@@ -3,7 +3,6 @@
 Tests take names from here, so that files may change behind the door.
 """
 
-from skbandit.constrained.linear._cross_fit import Candidates as Candidates
 from skbandit.constrained.linear._directions import FEW_COLUMNS as FEW_COLUMNS
 from skbandit.constrained.linear._directions import Directions as Directions
 from skbandit.constrained.linear._directions import LinearFit as LinearFit

@@ -9,9 +9,8 @@ that no row has tested, and would vary more.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,7 @@ from skbandit.constrained.linear._folds import (
     PLAIN,
     CrossFitOptions,
     TrainedFolds,
-    alpha_of,
-    train_folds,
 )
-from skbandit.constrained.paper._problem import Point
 from skbandit.constrained.paper._starts import (
     Relaxations,
     declared_bounds,
@@ -66,8 +62,6 @@ class CrossFitted:
     ----------
     direction : Mixture
         Which direction was chosen.
-    alpha : float
-        The ramp's alpha.
     coef : ndarray of shape (d,)
         w.
     threshold : float
@@ -76,10 +70,6 @@ class CrossFitted:
         Its out-of-fold figures.
     predictions : ndarray of shape (n,)
         Out-of-fold predictions of all rows, 0 and 1.
-    unconstrained : ndarray of shape (n,)
-        Those of logistic regression at its own threshold.
-    plain : Point
-        Its rule for new rows.
     prices : ShadowPrices
         Of the measured constraints, out of fold.
     limits : ScoreLimits
@@ -90,136 +80,63 @@ class CrossFitted:
     """
 
     direction: Mixture
-    alpha: float
     coef: np.ndarray
     threshold: float
     choice: Choice
     predictions: np.ndarray
-    unconstrained: np.ndarray
-    plain: Point
     prices: ShadowPrices
     limits: ScoreLimits
     relaxations: Relaxations | None
 
-    @property
-    def direction_name(self) -> str:
-        """The direction without its number and run of training."""
-        return re.sub(r"(?<=cost-sensitive) \d+| #\d+", "", str(self.direction))
 
-
-@dataclass
-class Candidates:
-    """Mixtures of directions trained out of fold, among which goals on the same rows choose.
-
-    Attributes
-    ----------
-    trained : TrainedFolds
-        Directions trained under all bounds so far.
-    rows : ndarray of int or None
-        The rows that were relevant when the last directions were trained.
-    mixtures : dict of str to Mixture
-    limits : ScoreLimits
-        Of the constraints of the last training.
-    searches : dict of str to ThresholdSearch
-        Thresholds on the out-of-fold scores of the relevant rows, of the mixtures searched so far.
-    final : dict of str to tuple
-        Mean direction of the folds, and its mean score.
-    last, tighter : Choice or None
-        The choice for the last bounds, and one for bounds that are tighter than the next ones: see
-        `choose`.
-    """
-
-    trained: TrainedFolds = field(init=False)
-    rows: np.ndarray | None = None
-    mixtures: dict[str, Mixture] = field(init=False)
-    limits: ScoreLimits = field(init=False)
-    searches: dict[str, ThresholdSearch] = field(init=False)
-    final: dict[str, tuple[np.ndarray, float]] = field(init=False)
-    last: Choice | None = None
-    tighter: Choice | None = None
-
-    def train(self, design: Any, goals: Goals, options: CrossFitOptions) -> None:
-        """Train directions without each fold, in addition to those that are known."""
-        warm = None if self.rows is None else self.trained
-        self.trained = train_folds(design, goals, options, warm)
-        self.rows, self.tighter = goals.measured.rows, None
-        self.mixtures = {
-            str(mixture): mixture for mixture in _mixtures(self.trained.directions.names)
-        }
-        self.limits = self._limits(goals, options)
-        self.searches, self.final = {}, {}
-
-    def under(self, goals: Goals, options: CrossFitOptions) -> dict[str, ThresholdSearch]:
-        """All mixtures; on large data, those preselected for these bounds and for tighter ones."""
-        measured, directions = goals.measured, self.trained.directions
-        limits = self._limits(goals, options).with_rows_of(self.limits)
-        settings, names = _choice_settings(options), list(self.mixtures)
-        if len(measured.rows) > 2 * SELECTION_ROWS:
-            # the plain direction, and the mixture that is best on a sample of the rows
-            part, mixtures = goals.sample(SELECTION_ROWS), self.mixtures
-            samples = {k: directions.out_of_fold(mixtures[k], part.measured.rows) for k in names}
-            best = choose(samples, part.measured, limits_at(part, None), **settings)
-            names = list(dict.fromkeys([PLAIN, best.name]))
-            tighter = self.tighter
-            names += [] if tighter is None or tighter.name in names else [tighter.name]
-        for name in names:
-            if name not in self.searches:
-                mixture = self.mixtures[name]
-                scores = directions.out_of_fold(mixture, measured.rows)
-                self.searches[name] = ThresholdSearch.of(
-                    scores, measured, limits, settings["thresholds"]
-                )
-                self.final[name] = standardize(
-                    self.trained.columns.design,
-                    self.trained.weight,
-                    directions.mean_direction(mixture),
-                    centered=options.fit_intercept,
-                )
-        return {name: self.searches[name].under(measured, limits) for name in names}
-
-    def _limits(self, goals: Goals, options: CrossFitOptions) -> ScoreLimits:
-        """Limits whose numbers of trials are those at the plain predictions."""
-        plain = self.trained.plain_predictions()
-        return limits_at(goals, options.level, CHOICES, np.nan_to_num(plain))
-
-    def choose(self, design: Any, goals: Goals, options: CrossFitOptions) -> CrossFitted:
-        """The best mixture and its threshold by out-of-fold rates, as a rule for new rows.
-
-        Directions are trained first if none were on the rows that are relevant to these goals.
-        """
-        if self.rows is None or not np.array_equal(goals.measured.rows, self.rows):
-            self.train(design, goals, options)
-        searches, trained, measured = self.under(goals, options), self.trained, goals.measured
-        limits, directions = searches[PLAIN].limits, trained.directions
-        settings = _choice_settings(options)
-        choice = choose(searches, measured, limits, tighter=self.tighter, **settings)
-        for count in range(SETTLING):
-            factors = wider_factors(limits, goals, choice.rule.decided, count)
-            if factors is None:
-                break
-            limits = replace(limits, clustered=factors)
-            searches = {name: search.under(measured, limits) for name, search in searches.items()}
-            choice = choose(searches, measured, limits, tighter=self.tighter, **settings)
-        self.last = choice
-        chosen, threshold = self.mixtures[choice.name], float(choice.rule.thresholds[0])
-        coef, mean = self.final[choice.name]
-        weights, larger = trained.place.weights(coef)
-        missed = not choice.feasible and all(
-            search.slack.max() < -RATE_TOL for search in searches.values()
+def choose_mixture(trained: TrainedFolds, goals: Goals, options: CrossFitOptions) -> CrossFitted:
+    """Choose the best mixture and its threshold by out-of-fold rates, as a rule for new rows."""
+    measured, directions = goals.measured, trained.directions
+    limits = limits_at(goals, options.level, CHOICES, trained.plain_predictions())
+    thresholds = None if options.fit_intercept else np.zeros(1)
+    settings: dict[str, Any] = {"levels": levels_to_try(options.level), "thresholds": thresholds}
+    mixtures = {str(mixture): mixture for mixture in _mixtures(directions.names)}
+    if len(measured.rows) > 2 * SELECTION_ROWS:
+        # the plain direction, and the mixture that is best on a sample of the rows
+        part = goals.sample(SELECTION_ROWS)
+        samples = {k: directions.out_of_fold(v, part.measured.rows) for k, v in mixtures.items()}
+        best = choose(samples, part.measured, limits_at(part, None), **settings).name
+        mixtures = {name: mixtures[name] for name in dict.fromkeys([PLAIN, best])}
+    searches = {
+        name: ThresholdSearch.of(
+            directions.out_of_fold(mixture, measured.rows), measured, limits, thresholds
         )
-        return CrossFitted(
-            direction=chosen,
-            alpha=alpha_of(measured, options),
-            coef=weights,
-            threshold=threshold + mean + larger,
-            choice=choice,
-            predictions=(directions.out_of_fold(chosen) > threshold).astype(float),
-            unconstrained=trained.plain_predictions(),
-            plain=trained.plain_rule(),
-            prices=_shadow_prices(searches, directions.names, measured, limits, choice),
-            limits=limits,
-            relaxations=_relaxed(list(searches.values()), goals) if missed else None,
-        )
+        for name, mixture in mixtures.items()
+    }
+    choice = choose(searches, measured, limits, **settings)
+    for count in range(SETTLING):
+        factors = wider_factors(limits, goals, choice.rule.decided, count)
+        if factors is None:
+            break
+        limits = replace(limits, clustered=factors)
+        searches = {name: search.under(measured, limits) for name, search in searches.items()}
+        choice = choose(searches, measured, limits, **settings)
+    chosen, threshold = mixtures[choice.name], float(choice.rule.thresholds[0])
+    coef, mean = standardize(
+        trained.columns.design,
+        trained.weight,
+        directions.mean_direction(chosen),
+        centered=options.fit_intercept,
+    )
+    weights, larger = trained.place.weights(coef)
+    missed = not choice.feasible and all(
+        search.slack.max() < -RATE_TOL for search in searches.values()
+    )
+    return CrossFitted(
+        direction=chosen,
+        coef=weights,
+        threshold=threshold + mean + larger,
+        choice=choice,
+        predictions=(directions.out_of_fold(chosen) > threshold).astype(float),
+        prices=_shadow_prices(searches, directions.names, measured, limits, choice),
+        limits=limits,
+        relaxations=_relaxed(list(searches.values()), goals) if missed else None,
+    )
 
 
 def _shadow_prices(
@@ -249,14 +166,6 @@ def _relaxed(searches: list[ThresholdSearch], goals: Goals) -> Relaxations:
     """How far to relax the declared bounds, by the rates out of fold."""
     declared = [rows for _, rows in declared_bounds(goals)]
     return least_relaxations((search.slacks() for search in searches), declared)
-
-
-def _choice_settings(options: CrossFitOptions) -> dict[str, Any]:
-    """Arguments of `choose` that do not depend on the candidates."""
-    return {
-        "levels": levels_to_try(options.level),
-        "thresholds": None if options.fit_intercept else np.zeros(1),
-    }
 
 
 def _mixtures(names: tuple[str, ...]) -> list[Mixture]:

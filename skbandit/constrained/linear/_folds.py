@@ -132,31 +132,6 @@ class CrossFitOptions:
 
 
 @dataclass(frozen=True)
-class OneFold:
-    """The directions trained without one fold, in units of the columns.
-
-    Parameters
-    ----------
-    plain : LinearFit
-        Logistic regression, which no bound changes.
-    ramp : LinearFit
-        The ramp at the last of these multipliers.
-    cost_sensitive : tuple of LinearFit
-        Logistic regressions at multipliers that all folds share.
-    """
-
-    plain: LinearFit
-    ramp: LinearFit
-    cost_sensitive: tuple[LinearFit, ...]
-
-    def directions(self, run: int = 0) -> dict[str, np.ndarray]:
-        """All directions by name, the logistic one first."""
-        coefs = {PLAIN: self.plain.coef, _direction_name(RAMP, run): self.ramp.coef}
-        numbered = enumerate(self.cost_sensitive, start=1)
-        return coefs | {_direction_name(COST_SENSITIVE, run, k): fit.coef for k, fit in numbered}
-
-
-@dataclass(frozen=True)
 class TrainedFolds:
     """Directions trained without each fold.
 
@@ -169,17 +144,17 @@ class TrainedFolds:
     used : ndarray of bool, shape (n,)
         The rows that matter.
     fold : ndarray of int, shape (n,)
-    runs : tuple of lists of OneFold
-        All folds, under the constraints of each run of training.
+    plain : list of LinearFit
+        Logistic regression without each fold, in units of the columns.
     directions : Directions
-        Of all runs, standardized.
+        All directions, standardized.
     """
 
     columns: _Columns
     place: _DesignPlace
     used: np.ndarray
     fold: np.ndarray
-    runs: tuple[list[OneFold], ...]
+    plain: list[LinearFit]
     directions: Directions
 
     @property
@@ -190,31 +165,26 @@ class TrainedFolds:
     def plain_predictions(self) -> np.ndarray:
         """Predictions of all rows, 0 and 1, by the logistic regression without their fold."""
         positive = np.zeros(len(self.fold))
-        for k, fold_fits in enumerate(self.runs[0]):
+        for k, fit in enumerate(self.plain):
             rows = np.flatnonzero(self.fold == k)
-            scores = self.columns.rows(rows) @ fold_fits.plain.coef + fold_fits.plain.intercept
+            scores = self.columns.rows(rows) @ fit.coef + fit.intercept
             positive[rows] = np.asarray(scores).ravel() > 0
         return positive
 
     def plain_rule(self) -> Point:
         """The mean of the folds' logistic regressions, for the design's columns."""
         coefs, intercepts = [], []
-        for fold_fits in self.runs[0]:
-            coef = fold_fits.plain.coef / self.columns.scales
+        for fit in self.plain:
+            coef = fit.coef / self.columns.scales
             weights, larger = self.place.weights(coef)
             if self.columns.center is not None:
                 larger += float(self.columns.center @ coef)
             coefs.append(weights)
-            intercepts.append(fold_fits.plain.intercept - larger)
+            intercepts.append(fit.intercept - larger)
         return Point(np.mean(coefs, axis=0), float(np.mean(intercepts)))
 
 
-def train_folds(
-    design: Any,
-    goals: Goals,
-    options: CrossFitOptions,
-    warm: TrainedFolds | None = None,
-) -> TrainedFolds:
+def train_folds(design: Any, goals: Goals, options: CrossFitOptions) -> TrainedFolds:
     """Train directions without each fold.
 
     Parameters
@@ -223,50 +193,39 @@ def train_folds(
         All rows.
     goals : Goals
     options : CrossFitOptions
-    warm : TrainedFolds or None
-        Trained on the same rows for the same objective and other bounds: columns, folds and all
-        directions are kept, and new ones join them. Of no use if other rows count.
 
     Returns
     -------
     TrainedFolds
     """
-    used = rows_used(goals)
-    if warm is not None and not np.array_equal(used, warm.used):
-        warm = None
-    if warm is None:
-        columns, place = _read_columns(design, used.astype(float), options.fit_intercept)
-        fold = assign_to_folds(goals.data, used, columns.design.shape[1], options)
-    else:
-        columns, place, fold = warm.columns, warm.place, warm.fold
+    used, intercept, train = rows_used(goals), options.fit_intercept, goals.data.train
+    columns, place = _read_columns(design, used.astype(float), intercept)
+    fold = assign_to_folds(goals.data, used, columns.design.shape[1], options)
     kept = [rows_to_fit(fold, used, k, columns.design.shape[1]) for k in range(fold.max() + 1)]
-    intercept = options.fit_intercept
-    if warm is None:
-        train = goals.data.train
-        task = WeightedTask(train.label == 1, train.weight * goals.factors)
-        plain = _fit_weighted(columns, task, kept, intercept, [None] * len(kept))
-    else:  # which no bound changes
-        plain = [fold_fits.plain for fold_fits in warm.runs[0]]
+    task = WeightedTask(train.label == 1, train.weight * goals.factors)
+    plain = _fit_weighted(columns, task, kept, intercept, [None] * len(kept))
     fits, costs = _cost_sensitive_fits(columns, goals, fold, kept, plain, options)
     alpha = alpha_of(goals.measured, options)
     ramps = [
         _train_ramp(columns, costs, alpha, rows, [start, *weighted[-1:]], options)
         for rows, start, weighted in zip(kept, plain, fits, strict=True)
     ]
-    folds = [OneFold(*parts) for parts in zip(plain, ramps, fits, strict=True)]
-    runs = (*(() if warm is None else warm.runs), folds)
     by_fold: list[Mapping[str, np.ndarray]] = [
-        {
-            name: coef / columns.scales
-            for run, fold_fits in enumerate(of_fold)
-            for name, coef in fold_fits.directions(run).items()
-        }
-        for of_fold in zip(*runs, strict=True)
+        {name: fit.coef / columns.scales for name, fit in _by_name(*of_fold).items()}
+        for of_fold in zip(plain, ramps, fits, strict=True)
     ]
     directions = Directions.standardized(
         columns.design, used.astype(float), fold, by_fold, centered=intercept
     )
-    return TrainedFolds(columns, place, used, fold, runs, directions)
+    return TrainedFolds(columns, place, used, fold, plain, directions)
+
+
+def _by_name(
+    plain: LinearFit, ramp: LinearFit, cost_sensitive: Sequence[LinearFit]
+) -> dict[str, LinearFit]:
+    """Name the fits without one fold; the one that no constraint changes is the first."""
+    numbered = enumerate(cost_sensitive, start=1)
+    return {PLAIN: plain, RAMP: ramp} | {f"{COST_SENSITIVE} {k}": fit for k, fit in numbered}
 
 
 @dataclass(frozen=True)
@@ -336,12 +295,10 @@ def assign_to_folds(
         If a class has one row or unit only.
     """
     n, label, unit = len(data.train), data.train.label, options.unit
-    fold = np.zeros(len(data), dtype=int)
-    counted = np.flatnonzero(used[:n])
+    counted, fold = np.flatnonzero(used[:n]), np.full(n, -1)
     if isinstance(options.cv, np.ndarray):
-        fold[:n] = options.cv
+        fold = options.cv
     else:
-        n_folds = options.cv
         counts = [len(np.unique(unit[counted[label[counted] == code]])) for code in (0, 1)]
         if min(counts) < 2:
             raise ValueError(
@@ -349,16 +306,14 @@ def assign_to_folds(
                 "are left out of training in turn: pass more rows, or use RampClassifier, which "
                 "leaves none out. (Equal rows, and rows of a group, count once.)"
             )
-        if n_folds is None:
-            many = used.sum() >= max(MANY_ROWS, ROWS_PER_COLUMN * n_columns)
-            n_folds = min(FEW_FOLDS if many else FOLDS, *counts)
+        many = used.sum() >= max(MANY_ROWS, ROWS_PER_COLUMN * n_columns)
+        default = min(FEW_FOLDS if many else FOLDS, *counts)
+        n_folds = default if options.cv is None else options.cv
         fold[counted] = folds_of_classes(label[counted], n_folds, unit[counted])
     if data.extra is not None:
-        extra = n + np.flatnonzero(used[n:])
-        stratum = data.extra.label[extra - n] - MISSING
-        both = unit[np.append(counted, extra)]
-        fold[extra] = folds_of_extra(fold[counted], int(fold.max()) + 1, stratum, both)
-    return fold
+        stratum = data.extra.label - MISSING
+        fold = np.append(fold, folds_of_extra(fold, int(fold.max()) + 1, stratum, unit))
+    return np.maximum(fold, 0)
 
 
 def rows_to_fit(fold: np.ndarray, used: np.ndarray, k: int, n_columns: int) -> np.ndarray:
@@ -393,12 +348,6 @@ class _Columns:
 def alpha_of(goals: MeasuredGoals, options: CrossFitOptions) -> float:
     """The ramp's alpha."""
     return ALPHA * objective_scale(goals) if options.alpha is None else options.alpha
-
-
-def _direction_name(name: str, run: int = 0, number: int = 0) -> str:
-    """A unique name of a direction."""
-    marks = [f" {number}" if number else "", f" #{run + 1}" if run else ""]
-    return name + "".join(marks)
 
 
 def _fit_weighted(

@@ -18,8 +18,6 @@ from skbandit.constrained._goals import Declared
 from skbandit.constrained._mixins import ConstrainedClassifierMixin
 from skbandit.constrained._report import add_intervals, report_table
 from skbandit.constrained.fits._fit_rows import Extra
-from skbandit.constrained.linear._cross_fit import Candidates
-from skbandit.constrained.linear._ramp_cv import ConstrainedRampClassifier
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.measure import (
     Data,
@@ -39,15 +37,6 @@ from skbandit.utils._validation import check_level, silenced, told_once
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-
-DIRECTIONS = 2
-"""Bounds, evenly spread, that directions are trained for if the classifier is cross-fitted: with 2
-the tightest and the loosest.
-
-Every bound chooses among the directions of all of these and their mixtures, with its own threshold.
-On synthetic problems each is as good as a separate fit, with 2, 3 or 4; with more, a path takes
-longer.
-"""
 
 DEPENDENT = ("groups", "groups_extra")
 """Arguments of `fit` that say which rows are dependent."""
@@ -209,14 +198,8 @@ def constraint_path(
 
     Notes
     -----
-    With a `ConstrainedRampClassifier`, directions are trained for the tightest and the loosest
-    bound. Every bound chooses among all of them, and their thresholds, by its own out-of-fold
-    rates; so at one confidence level, a looser bound never has a higher objective out of fold. If
-    the path's `sense` is None, it is unknown which bound is tighter, and models are fitted in the
-    order given.
-
-    Other classifiers are fitted for each bound independently. The optima of a `RampClassifier` are
-    local, so its curve need not be monotone.
+    The classifier is fitted for each bound independently, so that the curve need not be monotone:
+    rules are chosen on a sample of rows, and the optima of a `RampClassifier` are local.
 
     Examples
     --------
@@ -249,28 +232,19 @@ def constraint_path(
         transformers = clone(transformers)
         X = transformers.fit_transform(X, y)
         rows = _transform_extra(transformers, rows)
-    models: dict[int, ConstrainedClassifierMixin] = {}
-    seconds: dict[int, float] = {}
-    order = tightest_first(numbers, sense)
-    unfitted = [clone(classifier).set_params(constraints=made) for made in goals]
-    candidates = Candidates()
-    if isinstance(classifier, ConstrainedRampClassifier):
-        n_places = min(len(order), DIRECTIONS)
-        for place in np.unique(np.linspace(0, len(order) - 1, n_places).round().astype(int)):
-            unfitted[order[place]]._train(candidates, X, y, **rows)
-    for k in order:
-        # of unknown sense, no bound is known to be tighter than the next one
-        candidates.tighter = None if sense is None else candidates.last
+    trained: list[ConstrainedClassifierMixin] = []
+    seconds: list[float] = []
+    for made, number in zip(goals, numbers, strict=True):
         began = time.perf_counter()
-        models[k] = model = _fit_or_closest(unfitted[k], candidates, X, y, rows)
-        seconds[k] = time.perf_counter() - began
+        model = _fit_or_closest(clone(classifier).set_params(constraints=made), X, y, rows)
+        trained.append(model)
+        seconds.append(time.perf_counter() - began)
         if verbose:
             met = "met" if model.feasible_ else "not met"
             report_progress(
-                f"[constraint_path] {len(models)} of {len(numbers)}, bound {numbers[k]:g}: {met}, "
-                f"{seconds[k]:.1f} s"
+                f"[constraint_path] {len(trained)} of {len(numbers)}, bound {number:g}: {met}, "
+                f"{seconds[-1]:.1f} s"
             )
-    trained = [models[k] for k in range(len(numbers))]
     measured = {name: part for name, part in rows.items() if name not in DEPENDENT}
     table = _path_table(
         numbers,
@@ -283,21 +257,17 @@ def constraint_path(
             ],
             **_out_of_fold_slack(trained),
             "multiplier": [_multiplier(model) for model in trained],
-            "seconds": [seconds[k] for k in range(len(numbers))],
+            "seconds": seconds,
         },
     )
     estimators = [_joined(estimator, transformers, model) for model in trained]
     return ConstraintPath(table, estimators, objective, common_text(varied) or words, sense)
 
 
-def _fit_or_closest(
-    model: Any, candidates: Candidates, X: Any, y: Any, rows: dict[str, Any]
-) -> ConstrainedClassifierMixin:
-    """The fitted model, or the closest one if its constraints cannot be met."""
+def _fit_or_closest(model: Any, X: Any, y: Any, rows: dict[str, Any]) -> ConstrainedClassifierMixin:
+    """Return the fitted model, or the closest one if its constraints cannot be met."""
     try:
         with silenced(ConstrainedFitWarning):  # a path is there to show costs
-            if isinstance(model, ConstrainedRampClassifier):
-                return model._choose_among(candidates, X, y, **rows)
             return model.fit(X, y, **rows)
     except InfeasibleConstraintsError as error:
         return error.closest_
@@ -424,14 +394,6 @@ def _bounded_text(constraint: Constraint) -> str:
     if constraint.name is not None or not constraint.rhs.is_number:
         return constraint.label
     return f"abs({constraint.lhs})" if constraint.absolute else f"{constraint.lhs}"
-
-
-def tightest_first(numbers: list[float], sense: str | None) -> list[int]:
-    """Indices of the bounds, tightest first; in the order given if `sense` is unknown."""
-    if sense is None:
-        return list(range(len(numbers)))
-    order = np.argsort(numbers, kind="stable")
-    return (order if sense == "<=" else order[::-1]).tolist()
 
 
 # --- measuring all models on the same rows ---------------------------------------------------

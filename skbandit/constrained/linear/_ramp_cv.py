@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,25 +11,15 @@ import numpy as np
 
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._linear import BaseRampClassifier
-from skbandit.constrained._report import (
-    INTERVAL_LEVEL,
-    add_intervals,
-    cross_fitted_report,
-    known_rows_advice,
-    level_reached,
-    missed,
-    objective_row,
-    plain_columns,
-    report_table,
-)
+from skbandit.constrained._report import INTERVAL_LEVEL, level_reached, missed
 from skbandit.constrained.fits._fit_rows import refuse_keywords
-from skbandit.constrained.linear._cross_fit import Candidates, CrossFitted
-from skbandit.constrained.linear._folds import CrossFitOptions
+from skbandit.constrained.linear._cross_fit import CrossFitted, choose_mixture
+from skbandit.constrained.linear._folds import CrossFitOptions, alpha_of, train_folds
 from skbandit.constrained.paper._interface import Solver
+from skbandit.constrained.paper._problem import Point
 from skbandit.constrained.paper._registry import NAMES, choose_solver
 from skbandit.constrained.paper._starts import in_words
 from skbandit.constrained.rules._limits import SharedRisk
-from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.measure import RATE_TOL, Data, interval
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread
@@ -41,7 +32,7 @@ from skbandit.utils._sklearn_compat import (
     fit_context,
 )
 from skbandit.utils._trials import labels_of_groups
-from skbandit.utils._validation import finite, silenced, warn
+from skbandit.utils._validation import finite, warn
 
 if TYPE_CHECKING:
     from typing import Self
@@ -275,67 +266,31 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             If 1 % of the rows or more are copies of others.
         """
         refuse_keywords(self, unknown)
-        extra = X_extra, y_extra, attributes_extra, sample_weight_extra, groups_extra
         told = fit_task(self, X, y, sample_weight)
         with told as step_done, atomic_fit(self) as draft, one_blas_thread():
-            rows = sample_weight, attributes, groups, *extra
-            draft._choose(*draft._read_problem(step_done, X, y, *rows), Candidates())
+            if groups is not None:
+                groups = labels_of_groups(groups, count_rows(X), X, y)
+            extra = X_extra, y_extra, attributes_extra, sample_weight_extra
+            dependent = groups, groups_extra
+            design, goals = draft._read_training(X, y, sample_weight, attributes, extra, dependent)
+            draft._choose(design, goals, draft._options(design, goals, groups, step_done))
         return self
 
-    def _train(self, candidates: Candidates, X: Any, y: Any, **rows: Any) -> None:
-        """Train directions for these bounds; fit nothing else."""
-        self._validate_params()
-        with one_blas_thread(), silenced():  # a fit for these bounds will warn
-            candidates.train(*self._read_problem(lambda _: None, X, y, **rows))
+    def _choose(self, design: Any, goals: Goals, options: CrossFitOptions) -> None:
+        """Choose a direction and its threshold, and conclude.
 
-    def _choose_among(self, candidates: Candidates, X: Any, y: Any, **rows: Any) -> Self:
-        """Fit, with directions trained for other bounds, too."""
-        with atomic_fit(self) as draft, one_blas_thread():
-            draft._choose(*draft._read_problem(lambda _: None, X, y, **rows), candidates)
-        return self
-
-    def _read_problem(
-        self,
-        step_done: Callable[[str], None],
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        attributes: Any = None,
-        groups: Any = None,
-        X_extra: Any = None,
-        y_extra: Any = None,
-        attributes_extra: Any = None,
-        sample_weight_extra: Any = None,
-        groups_extra: Any = None,
-    ) -> tuple[Any, Goals, CrossFitOptions]:
-        """Design, goals and options of a fit with these arguments."""
-        if groups is not None:
-            groups = labels_of_groups(groups, count_rows(X), X, y)
-        extra = X_extra, y_extra, attributes_extra, sample_weight_extra
-        dependent = groups, groups_extra
-        design, goals = self._read_training(X, y, sample_weight, attributes, extra, dependent)
-        return design, goals, self._options(design, goals, groups, step_done)
-
-    def _choose(
-        self, design: Any, goals: Goals, options: CrossFitOptions, candidates: Candidates
-    ) -> None:
-        """Choose among the candidates, and set what follows from the choice."""
-        fitted = candidates.choose(design, goals, options)
+        Again if other pairs of groups are worse at the choice; directions are trained again if
+        other rows count then.
+        """
+        trained = train_folds(design, goals, options)
+        fitted = choose_mixture(trained, goals, options)
         while fitted.choice.feasible and (wider := goals.widened(fitted.predictions)):
-            goals = wider
-            fitted = candidates.choose(design, goals, options)
-        self._take_constraints(goals)
-        self.solver_ = options.solver.name
-        self._set_model(fitted, goals)
-        positive = self._predicted_positive(self._linear(design))
-        report = self._cross_fitted_report(positive, fitted, goals)
-        self._report_columns = plain_columns(report)
-        decisions = positive, fitted.predictions, fitted.unconstrained
-        self._objective_row = objective_row(goals, goals.data, *decisions, self._free)
-        self.feasible_ = bool(report["satisfied"].fillna(True).all()) and fitted.choice.feasible
-        self._check_fitted(positive, fitted, goals)
-        level = fitted.choice.level if self.confidence_level is None else None
-        self._warn_of_weak_fit(goals, fitted.predictions, fitted.unconstrained, level)
+            if not np.array_equal(wider.measured.rows, goals.measured.rows):
+                trained = train_folds(design, wider, options)
+            goals, fitted = wider, choose_mixture(trained, wider, options)
+        self.solver_, self.alpha_ = options.solver.name, alpha_of(goals.measured, options)
+        self._set_model(fitted, trained.plain_rule())
+        self._conclude(design, goals, fitted, trained.plain_predictions())
 
     def _options(
         self, design: Any, goals: Goals, groups: Any, step_done: Callable[[str], None]
@@ -375,47 +330,34 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             fold[test] = k
         return unit, fold
 
-    def _set_model(self, fitted: CrossFitted, goals: Goals) -> None:
+    def _set_model(self, fitted: CrossFitted, plain: Point) -> None:
         """Set the fitted attributes of the rule, signed for ``classes_[1]``."""
         sign = self._classes.orientation
         self.coef_ = sign * fitted.coef[None, :]
         self.intercept_ = np.array([-sign * fitted.threshold])
-        self.alpha_, self.direction_ = fitted.alpha, fitted.direction_name
+        self.direction_ = re.sub(r"(?<=cost-sensitive) \d+", "", str(fitted.direction))
         self.confidence_level_ = fitted.choice.level
-        self._plain = sign * fitted.plain.coef, sign * fitted.plain.intercept
-        self._set_prices(goals, fitted.prices)
+        self._plain = sign * plain.coef, sign * plain.intercept
 
-    def _cross_fitted_report(
-        self, positive: np.ndarray, fitted: CrossFitted, goals: Goals
-    ) -> pd.DataFrame:
-        """The report of the rule on its training rows and of out-of-fold predictions."""
-        training = self._report(positive, goals.data, goals.constraints)
-        held_out = report_table(
-            goals.constraints,
-            goals.data,
-            fitted.predictions,
-            unconstrained=fitted.unconstrained,
-        )
-        held_out = add_intervals(held_out, goals.constraints, goals.data, fitted.predictions)
-        margins = None
+    def _conclude(
+        self, design: Any, goals: Goals, fitted: CrossFitted, unconstrained: np.ndarray
+    ) -> None:
+        """Report on the rule, out of fold and on its training rows; raise or warn if it fails."""
+        choice, margins = fitted.choice, None
+        positive = self._predicted_positive(self._linear(design))
         if self.confidence_level is not None:
-            at, choice = fitted.limits.at, fitted.choice
-            margins = at(choice.rule.decided, 0.0) - at(choice.rule.decided, choice.quantile)
-        return cross_fitted_report(training, held_out, margins)
-
-    def _check_fitted(self, positive: np.ndarray, fitted: CrossFitted, goals: Goals) -> None:
-        """Raise if no rule meets the constraints out of fold; warn if the final one does not."""
-        report = self.constraint_report_
+            at, decided = fitted.limits.at, choice.rule.decided
+            margins = at(decided, 0.0) - at(decided, choice.quantile)
+        self._take_constraints(goals)
+        self._set_prices(goals, fitted.prices)
+        decisions = fitted.predictions, unconstrained
+        report = self._set_reports(goals, *decisions, margins, positive, goals.data)
+        self.feasible_ = bool(report["satisfied"].fillna(True).all()) and choice.feasible
         if not self.feasible_:
             advice = ""
             if fitted.relaxations is not None:
-                advice = in_words(fitted.relaxations, goals, "Out of fold")
-            raise InfeasibleConstraintsError(
-                f"{self._why_infeasible(fitted, report, goals)} {advice}"
-                f"{known_rows_advice(report, goals.constraints)}The closest "
-                "model is in the error's closest_.",
-                self,
-            )
+                advice = " " + in_words(fitted.relaxations, goals, "Out of fold").rstrip()
+            self._refuse(f"{self._why_infeasible(fitted, report, goals)}{advice}", report, goals)
         violated = _surely_violated(goals, positive)
         if violated:
             self.feasible_ = False
@@ -425,6 +367,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
                 "looser constraints.",
                 UserWarning,
             )
+        level = choice.level if self.confidence_level is None else None
+        self._warn_of_weak_fit(goals, *decisions, level)
 
     def _why_infeasible(self, fitted: CrossFitted, report: pd.DataFrame, goals: Goals) -> str:
         """Name the constraints that no direction meets out of fold."""

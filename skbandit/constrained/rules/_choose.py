@@ -68,7 +68,6 @@ def choose(
     levels: Sequence[float] = LEVELS,
     thresholds: np.ndarray | None = None,
     preferred: float = 0.0,
-    tighter: Choice | None = None,
 ) -> Choice:
     """Choose the candidate and the threshold with the lowest objective among those inside.
 
@@ -87,9 +86,6 @@ def choose(
         The thresholds that may be chosen; None is for all.
     preferred : float
         Threshold to which ties go.
-    tighter : Choice or None
-        The choice among the same candidates under tighter bounds. It is kept if it is better
-        and inside at the same quantile: so at one level, looser bounds never cost more.
 
     Returns
     -------
@@ -115,21 +111,7 @@ def choose(
     choice = at(best_quantile(attempt, levels, objective_scale(goals)))
     if choice is None:
         return _closest_candidate(searches, highest, preferred)
-    return choice if tighter is None else _better_of(choice, tighter, searches)
-
-
-def _better_of(choice: Choice, tighter: Choice, searches: Mapping[Any, ThresholdSearch]) -> Choice:
-    """The choice under tighter bounds if it is better, and inside at the same quantile."""
-    if tighter.rule.objective >= choice.rule.objective - RATE_TOL or not tighter.feasible:
-        return choice
-    search = searches[tighter.name]
-    at = np.flatnonzero(search.curve.thresholds == tighter.rule.thresholds[0])
-    if choice.quantile > 0 and len(search.limits.offset):
-        at = at[search.small_risk(at, choice.quantile)]
-    if not len(at) or search.slack[at[0]] < -RATE_TOL:
-        return choice
-    now = replace(tighter.rule, slack=float(search.slack[at[0]]))
-    return Choice(tighter.name, now, choice.quantile)
+    return choice
 
 
 def _searched(

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, ShuffleSplit, TimeSeriesSplit
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstrainedThreshold, constraint_path
+from skbandit.constrained import ConstrainedThreshold
 from skbandit.constrained.linear import (
     FEW_COLUMNS,
     _cross_fit,
@@ -121,23 +121,6 @@ def test_preselection_on_a_sample_ends_at_the_same_rule(fitted, monkeypatch):
     clf = fit()
     assert clf.constraint_report_["satisfied"].all()
     assert (clf.predict(X) == fitted.predict(X)).mean() > 0.85
-
-
-@pytest.mark.thorough
-def test_preselection_is_made_for_each_bound_of_a_path(monkeypatch):
-    """Looser bounds once chose among the mixtures preselected for the tightest one only."""
-    rng, n = np.random.default_rng(2), 800
-    first = rng.random(n) < 0.5
-    rows = rng.normal(size=(n, 4)) + np.outer(first, [2.0, 0.0, 1.0, 0.0])
-    label = rows @ [1.0, 1.0, 0.5, 0.0] + rng.logistic(scale=0.5, size=n) > 1.2
-    attributes = pd.DataFrame({"group": first.astype(int)})
-    objectives = []
-    for selection_rows in (n, n // 2 - 1):
-        monkeypatch.setattr(_cross_fit, "SELECTION_ROWS", selection_rows)
-        clf = ConstrainedRampClassifier(constraints=GOAL)
-        path = constraint_path(clf, rows, label, bounds=[0.02, 0.3, 0.45], attributes=attributes)
-        objectives.append(path.table["objective"])
-    np.testing.assert_allclose(objectives[1], objectives[0], atol=0.05)
 
 
 def test_the_convex_problems_have_no_constraints():
