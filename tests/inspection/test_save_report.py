@@ -201,7 +201,8 @@ def test_several_classes_with_review(tmp_path):
     assert "Of 2 goals" in text or "All 2 goals" in text
     counts = pd.crosstab(y[NEW], decided)[["a", "b", "c", "review"]]
     for label, row in counts.iterrows():
-        assert f" {label} {' '.join(map(str, row))} {row.sum()} " in text
+        cells = [f"{n} ({n / row.sum():.1%})" for n in row]
+        assert f" {label} {' '.join(cells)} {row.sum()} " in text
 
 
 def test_goals_and_value_of_a_policy_under_a_budget(policy, tmp_path):
