@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.constrained._goals import Declared, Goals
-from skbandit.constrained.paper import compile_problem
+from skbandit.constrained.paper._problem import compile_problem
 from skbandit.constrained.rules import SeparateLimits
 from skbandit.measure import (
     Columns,

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.rounds import Criterion
+from skbandit.constrained.rounds._rounds import Criterion
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.prices import LEVELS, VIOLATION_COST, quantile_of
 from skbandit.rates import (

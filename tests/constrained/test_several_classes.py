@@ -28,7 +28,7 @@ from skbandit.constrained import (
     constraint_report,
 )
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.rounds import Criterion
+from skbandit.constrained.rounds._rounds import Criterion
 from skbandit.constrained.rules import CostCriterion
 from skbandit.evaluation import rate_report, to_model_card
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError

@@ -18,7 +18,7 @@ from skbandit.constrained import (
     RampClassifier,
     constraint_path,
 )
-from skbandit.constrained.linear import column_scales
+from skbandit.constrained.linear._directions import column_scales
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.rates import (
     difference,

@@ -10,15 +10,11 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.svm import SVC, LinearSVC
 
-from skbandit.constrained.paper import (
-    DIRECTION_SCALES,
-    KINK,
-    Point,
-    TrainingOptions,
-    best_intercept,
-    majorize_minimize,
-    train,
-)
+from skbandit.constrained.paper._mm import majorize_minimize
+from skbandit.constrained.paper._problem import KINK, Point
+from skbandit.constrained.paper._starts import best_intercept
+from skbandit.constrained.paper._tolerances import DIRECTION_SCALES
+from skbandit.constrained.paper._train import TrainingOptions, train
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.rates import (
     error_rate,

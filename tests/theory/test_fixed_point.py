@@ -8,7 +8,8 @@ claim is about every fixed seed, not a statistical one.
 import numpy as np
 import pytest
 
-from skbandit.constrained.paper import Point, majorize_minimize
+from skbandit.constrained.paper._mm import majorize_minimize
+from skbandit.constrained.paper._problem import Point
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.rates import error_rate, false_positive_rate, positive_rate, recall
 from tests import problems

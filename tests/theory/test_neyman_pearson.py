@@ -8,7 +8,7 @@ ramp for the bounded loss, our Problem 2 has the same objective and the same con
 import numpy as np
 import pytest
 
-from skbandit.constrained.paper import Point
+from skbandit.constrained.paper._problem import Point
 from skbandit.rates import false_negative_rate, false_positive_rate
 from tests import problems
 from tests.tiers import first

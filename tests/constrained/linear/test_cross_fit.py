@@ -10,14 +10,9 @@ from sklearn.model_selection import GroupKFold, ShuffleSplit, TimeSeriesSplit
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
-from skbandit.constrained.linear import (
-    FEW_COLUMNS,
-    _cross_fit,
-    _folds,
-    assign_to_folds,
-    fit_logistic,
-    rows_to_fit,
-)
+from skbandit.constrained.linear import _cross_fit, _folds
+from skbandit.constrained.linear._directions import FEW_COLUMNS, fit_logistic
+from skbandit.constrained.linear._folds import assign_to_folds, rows_to_fit
 from skbandit.constrained.solvers import AugmentedLagrangianSolver
 from skbandit.measure import Columns, Data, Rows
 from skbandit.rates import difference, false_positive_rate, positive_rate, ratio, recall

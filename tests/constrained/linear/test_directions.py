@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from skbandit.constrained.linear import Directions, Mixture, column_scales, standardize
+from skbandit.constrained.linear._directions import Directions, Mixture, column_scales, standardize
 
 RNG = np.random.default_rng(6)
 N = 90

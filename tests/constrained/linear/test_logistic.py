@@ -6,7 +6,8 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from skbandit.constrained.linear import LinearFit, _directions, fit_logistic
+from skbandit.constrained.linear import _directions
+from skbandit.constrained.linear._directions import LinearFit, fit_logistic
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(150, 4)) * [1.0, 0.3, 2.0, 1.0]

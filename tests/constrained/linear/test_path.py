@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier, ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained import ConstraintPath, RampClassifier, constraint_path
-from skbandit.constrained.linear import with_bound
+from skbandit.constrained.linear._path import with_bound
 from skbandit.rates import (
     accuracy,
     churn,

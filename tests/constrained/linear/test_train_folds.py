@@ -6,8 +6,10 @@ import pytest
 from scipy.optimize import minimize
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained.linear import train_folds
-from skbandit.constrained.paper import Point, choose_solver, majorize_minimize, ramp_of_costs
+from skbandit.constrained.linear._folds import train_folds
+from skbandit.constrained.paper._mm import majorize_minimize
+from skbandit.constrained.paper._problem import Point, ramp_of_costs
+from skbandit.constrained.paper._registry import choose_solver
 from skbandit.rates import difference, positive_rate, recall
 from tests.tiers import first
 

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from skbandit.constrained.paper import hinge
+from skbandit.constrained.paper._interface import hinge
 from skbandit.constrained.solvers import ConvexProblem
 
 

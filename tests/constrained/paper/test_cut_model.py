@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from skbandit.constrained.paper import hinge
 from skbandit.constrained.paper._cutting_plane import (
     Cut,
     CutModel,
@@ -13,6 +12,7 @@ from skbandit.constrained.paper._cutting_plane import (
     maximize,
     mean_cut,
 )
+from skbandit.constrained.paper._interface import hinge
 from tests.constrained.paper.convex_problems import random_problem
 from tests.tiers import first
 

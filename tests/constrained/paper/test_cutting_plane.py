@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from skbandit.constrained.paper import Point, TrainingOptions, train
 from skbandit.constrained.paper import _cutting_plane as module
 from skbandit.constrained.paper._cutting_plane import (
     analytic_center,
 )
+from skbandit.constrained.paper._problem import Point
+from skbandit.constrained.paper._train import TrainingOptions, train
 from skbandit.constrained.solvers import (
     ConvexProblem,
     CuttingPlaneSolver,

@@ -4,16 +4,10 @@ import numpy as np
 import pytest
 
 from skbandit.constrained import RampClassifier
-from skbandit.constrained.paper import (
-    FEASIBLE,
-    Point,
-    TrainingOptions,
-    majorize_minimize,
-    moved_bounds,
-    ramp,
-    randomized,
-    train,
-)
+from skbandit.constrained.paper._mm import majorize_minimize
+from skbandit.constrained.paper._problem import Point, ramp
+from skbandit.constrained.paper._tolerances import FEASIBLE
+from skbandit.constrained.paper._train import TrainingOptions, moved_bounds, randomized, train
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.rates import (
     churn,

@@ -7,18 +7,14 @@ import pandas as pd
 import pytest
 
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.paper import (
+from skbandit.constrained.paper._mm import AccuracySchedule, ElasticPenalty, majorize_minimize
+from skbandit.constrained.paper._problem import Iterate, Point, compile_problem
+from skbandit.constrained.paper._tolerances import (
     FEASIBLE,
     FINER,
     FIRST_PENALTY,
     LAST_PENALTY,
     RAISE_PENALTY,
-    AccuracySchedule,
-    ElasticPenalty,
-    Iterate,
-    Point,
-    compile_problem,
-    majorize_minimize,
 )
 from skbandit.constrained.solvers import (
     AugmentedLagrangianSolver,

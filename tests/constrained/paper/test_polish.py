@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from skbandit.constrained.paper import _cvxpy, _polish, hinge, majorize
+from skbandit.constrained.paper import _cvxpy, _polish
+from skbandit.constrained.paper._interface import hinge
 from skbandit.constrained.paper._polish import polish
+from skbandit.constrained.paper._problem import majorize
 from skbandit.constrained.solvers import (
     ConvexProblem,
     CvxpySolver,

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from skbandit.constrained.paper import Point, majorize_minimize, ramp
+from skbandit.constrained.paper._mm import majorize_minimize
+from skbandit.constrained.paper._problem import Point, ramp
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.measure import nonnegative_rows
 from skbandit.rates import (

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from skbandit.constrained.paper import KINK, hinge, majorize, ramp
+from skbandit.constrained.paper._interface import hinge
+from skbandit.constrained.paper._problem import KINK, majorize, ramp
 from skbandit.constrained.solvers import ConvexProblem
 from tests.tiers import examples
 

@@ -3,7 +3,7 @@
 import pytest
 
 from skbandit.constrained import solvers
-from skbandit.constrained.paper import NAMES, SOLVERS, choose_solver, solver_class
+from skbandit.constrained.paper._registry import NAMES, SOLVERS, choose_solver, solver_class
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from skbandit.constrained import RampClassifier
-from skbandit.constrained.paper import Point, relaxations
+from skbandit.constrained.paper._problem import Point
+from skbandit.constrained.paper._starts import relaxations
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (

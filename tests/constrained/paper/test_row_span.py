@@ -7,7 +7,8 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 from skbandit.constrained import RampClassifier
-from skbandit.constrained.paper import RowSpan, _problem, _ramp_classifier, row_span
+from skbandit.constrained.paper import _problem, _ramp_classifier
+from skbandit.constrained.paper._problem import RowSpan, row_span
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.rates import churn, false_positive_rate, recall
 from tests.constrained.paper.convex_problems import random_problem

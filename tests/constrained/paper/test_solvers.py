@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from skbandit.constrained.paper import majorize
 from skbandit.constrained.paper._augmented_lagrangian import DualState
+from skbandit.constrained.paper._problem import majorize
 from skbandit.constrained.solvers import (
     AugmentedLagrangianSolver,
     ConvexProblem,

@@ -9,17 +9,11 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skbandit.constrained.paper import (
-    FEASIBLE,
-    START_PENALTY,
-    Point,
-    TrainingOptions,
-    _train,
-    best_intercept,
-    starts,
-    train,
-    unconstrained_solution,
-)
+from skbandit.constrained.paper import _train
+from skbandit.constrained.paper._problem import Point
+from skbandit.constrained.paper._starts import best_intercept, starts, unconstrained_solution
+from skbandit.constrained.paper._tolerances import FEASIBLE, START_PENALTY
+from skbandit.constrained.paper._train import TrainingOptions, train
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.rates import (
     error_rate,

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from scipy.stats import norm
 
 from skbandit.constrained._goals import MeasuredGoals
-from skbandit.constrained.rounds import (
+from skbandit.constrained.rounds._multipliers import (
     Multipliers,
     Rules,
     best_multipliers,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from skbandit.constrained.rounds import (
+from skbandit.constrained.rounds._multipliers import (
     GroupCurves,
     Multipliers,
     Rules,
