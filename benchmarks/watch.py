@@ -62,6 +62,12 @@ def tested(days: int, tests: int, sums: Day) -> float:
     return _first(_below(*_window(sums, days), ERROR / tests))
 
 
+def monthly(sums: Day) -> float:
+    """An exact test of the rows of each 30 days, with Bonferroni over a year."""
+    below = _below(*_window(sums, 30), ERROR / (DAYS // 30))
+    return _first(below & (np.arange(1, DAYS + 1) % 30 == 0))
+
+
 def weekly(margin: float, sums: Day) -> float:
     """The rate of the last week below a fixed threshold."""
     S, n = _window(sums, 7)
@@ -125,12 +131,12 @@ def adwin(sums: Day) -> float:
 
 
 def watched(goal: Any, decided: np.ndarray, day: np.ndarray, table: Any = None) -> float:
-    """GoalMonitor, with one look a day."""
+    """Return the first day with an alarm of GoalMonitor, which judges each day once."""
     monitor = GoalMonitor(goal, false_alarms=ERROR, ranges={"spent": (0, MOST)})
     monitor.update(decided, attributes=table, time=FIRST + pd.Timedelta("1D") * day)
-    alarms = [line.sum.alarm(line.claim.constraint.bound, line.claim.sign, threshold)
-              for line, threshold in monitor._lines()]  # fmt: skip
-    return min((float(alarm[0]) for alarm in alarms if alarm), default=np.nan)
+    monitor.report()
+    first = (FIRST - pd.Timestamp(0)).days
+    return min((float(alarm[-2] - first) for alarm in monitor.to_dict()["alarms"]), default=np.nan)
 
 
 def counts(rng: np.random.Generator, rate: np.ndarray, per_day: float = 20) -> Day:
@@ -154,6 +160,7 @@ RULES: dict[str, Callable[[Day], float]] = {
     "the day's rows, Bonferroni": partial(tested, 1, DAYS),
     "all rows so far, Bonferroni": partial(tested, DAYS, DAYS),
     "the last 30 days, Bonferroni": partial(tested, 30, DAYS),
+    "exact test each month, Bonferroni": monthly,
     "the last week beyond the bound": partial(weekly, 0.0),
     "the last week .1 beyond the bound": partial(weekly, 0.1),
     "ADWIN": adwin,

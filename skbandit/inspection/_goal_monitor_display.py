@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class GoalMonitorDisplay:
-    """A declared goal over time: its value, the interval that holds at all times, and its bound.
+    """Goal over time: its value, the interval that holds at all times, and its bound.
 
     Create it with `from_monitor`.
 
@@ -66,7 +66,7 @@ class GoalMonitorDisplay:
         cls,
         monitor: GoalMonitor,
         *,
-        goal: str | None = None,
+        goal: str | int | None = None,
         on: str | None = None,
         ax: Axes | None = None,
     ) -> GoalMonitorDisplay:
@@ -76,7 +76,9 @@ class GoalMonitorDisplay:
         ----------
         monitor : GoalMonitor
             It has counted rows.
-        goal, on : str, default=None
+        goal : str or int, default=None
+            As in its report, or the number of the row there; None is the first.
+        on : str, default=None
             As in its report; None is the first there.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
@@ -123,7 +125,9 @@ class GoalMonitorDisplay:
             self.alarm_ = axes.axvline(at, color=_style.VERMILLION, linewidth=1.3, label="alarm")
             if (since := table.attrs.get("since")) is not None:
                 shade = {"color": _style.VERMILLION, "alpha": 0.1, "linewidth": 0}
-                self.since_ = axes.axvspan(since, at, label="violated since", **shade)
+                value = table.attrs.get("value_since", float("nan"))
+                label = f"violated since, at {value:.3g}"
+                self.since_ = axes.axvspan(since, at, label=label, **shade)
         on = table.attrs.get("on", "all")
         title = table.attrs.get("goal", "") + ("" if on == "all" else f", {on}")
         axes.set_ylabel(_style.wrap(title))

@@ -184,6 +184,18 @@ def _(folder):
     GoalMonitor(recall() >= 0.5, labels=[0, 1]).update([2], [1])
 
 
+@example("skbandit.evaluation.GoalMonitor.update", TypeError)
+def _(folder):
+    GoalMonitor(recall() >= 0.5).update([1], id=[b"a"])
+
+
+@example("skbandit.evaluation.GoalMonitor.merge", ValueError)
+def _(folder):
+    monitor = GoalMonitor(recall() >= 0.5)
+    monitor.update([1], [1])
+    monitor.merge(monitor)
+
+
 @example("skbandit.evaluation.GoalMonitor.update", UserWarning)
 def _(folder):
     GoalMonitor(recall() >= 0.5).update([0, 1], id=["a", "a"])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ import pandas as pd
 
 from skbandit.evaluation._guaranteed import WeightedShares
 from skbandit.evaluation._monitor._evidence import Tally
+
+AS_TEXT = date, timedelta, np.datetime64, np.timedelta64, pd.Period, pd.Interval
+"""Names that are kept as their text."""
 
 FINEST = 2.0**-20
 """Shares are rounded to multiples of it, so that their sums are exact in any order."""
@@ -36,7 +40,7 @@ class Counts:
     amounts : dict
         By key and period: weighted shares, of weighted rows, amounts and persons.
     people : dict
-        By key, period and person, of the last period: sum of shares, and rows.
+        By key, first period of the week, and person, for a year: sum of shares, and rows.
     seen : dict
         By key, period and decision: rows that can count, and those of them with a label.
     """
@@ -65,6 +69,7 @@ class Counts:
         *,
         counted: bool,
         person: np.ndarray | None,
+        weeks: Callable[[int], int],
     ) -> None:
         """Add rows of one unit and class.
 
@@ -75,6 +80,8 @@ class Counts:
         counted : bool
             Whether all are successes or failures of weight 1.
         person : ndarray of shape (n,) or None
+        weeks : callable
+            Of periods, returns the first ones of their weeks.
         """
         for group, by, period, index in places:
             index = index[weight[index] > 0]
@@ -83,6 +90,7 @@ class Counts:
             key, x, w = (unit, of, group, by), share[index], weight[index]
             if person is not None:
                 table = self.people.setdefault(key, {})
+                period = weeks(period)
                 for who, value, size in zip(person[index].tolist(), x, w, strict=True):
                     _add(table, (period, who), [float(size * value), float(size)])
             elif counted:
@@ -102,15 +110,10 @@ class Counts:
             for key in [key for key in table if key[:2] == (unit, None)]:
                 table[unit, of, *key[2:]] = dict(table[key])
 
-    def close(self, period: int) -> None:
-        """Turn the people of periods before this one into shares, one each."""
+    def forget(self, period: int) -> None:
+        """Drop people of periods before this one."""
         for key, people in self.people.items():
-            past: dict[int, list[float]] = {}
-            for when, who in [place for place in people if place[0] < period]:
-                total, size = people.pop((when, who))
-                past.setdefault(when, []).append(total / size)
-            for when, shares in past.items():
-                self._add_amounts(key, when, np.array(shares), np.ones(len(shares)))
+            self.people[key] = {place: x for place, x in people.items() if place[0] >= period}
 
     def add_seen(
         self, unit: int, places: Places, mask: np.ndarray, decided: Decided, column: int
@@ -126,16 +129,17 @@ class Counts:
                 _add(table, (period, decisions[code]), step)
 
     def tally(self, key: Key, periods: list[int]) -> Tally:
-        """The rows of a key, by period."""
-        rows, amounts = self.rows.get(key, {}), dict(self.amounts.get(key, {}))
-        for period in {when for when, _ in self.people.get(key, {})}:
-            open_rows = Counts(people={key: dict(self.people[key])})
-            open_rows.close(period + 1)
-            shares = open_rows.amounts[key][period]
-            amounts[period] = amounts[period] + shares if period in amounts else shares
+        """Return the rows of a key, by period."""
+        rows, amounts = self.rows.get(key, {}), self.amounts.get(key, {})
         table = np.array([rows.get(period, [0.0, 0.0]) for period in periods]).reshape(-1, 2)
         parts = tuple(amounts.get(period) for period in periods) if amounts else ()
-        return Tally(table[:, 0], table[:, 1], parts)
+        people = self.people.get(key, {})
+        if not people:
+            return Tally(table[:, 0], table[:, 1], parts)
+        at = np.searchsorted(periods, [period for period, _ in people])
+        who, _ = pd.factorize(pd.Series([name for _, name in people], dtype=object))
+        numbers = np.array(list(people.values())).T
+        return Tally(table[:, 0], table[:, 1], parts, np.array([at, who, *numbers]))
 
     def absorb(self, other: Counts) -> None:
         """Add what others counted."""
@@ -239,7 +243,7 @@ def places_of(
             of_column, distinct = pd.factorize(table[name])
             inside &= of_column >= 0
             code = code * (len(distinct) + 1) + of_column + 1
-            values.append([plain(value) for value in distinct])
+            values.append([as_name(value, f"column {name!r}") for value in distinct])
         index = np.flatnonzero(inside)
         index = index[np.argsort(code[index], kind="stable")]
         for part in np.split(index, np.flatnonzero(np.diff(code[index])) + 1):
@@ -253,6 +257,19 @@ def places_of(
             cut = len(columns)
             places.append((group[:cut], group[cut:], int(periods[rest]), part))
     return places
+
+
+def as_name(value: Any, what: str) -> Any:
+    """Return a value that JSON can hold: dates, times and intervals as text; others are refused."""
+    if isinstance(value, AS_TEXT) and value is not pd.NaT:
+        return str(value)
+    value = plain(value)
+    if isinstance(value, str | int | float | None) and value not in (np.inf, -np.inf):
+        return value
+    raise TypeError(
+        f"{what} has {value!r:.80}, a {type(value).__name__}, which cannot be saved: pass text or "
+        "finite numbers, such as by .astype(str). Nothing was counted."
+    )
 
 
 def plain(value: Any) -> Any:

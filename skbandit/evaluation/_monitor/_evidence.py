@@ -20,27 +20,30 @@ Rates over common rows are not independent. Of theirs, the geometric mean takes 
 product, as it is at most the arithmetic mean, which is evidence, too. A ratio r_1/r_2 >= k is
 r_1 - k r_2 >= 0.
 
-One such process has a long memory. The sum over all periods j of w_j times the evidence of the rows
-since j is again a supermartingale if the weights sum to at most 1, and reacts to a change after a
-long good time (an e-detector: Shin, Ramdas & Rinaldo 2024). Half of the weight is that of the first
-period, whose rows also tell of changes soon after. The other half is spread over all periods so
-that those of the first years have about as much.
+Windows. A goal is judged on windows of whole weeks, each once. The null hypothesis is that in every
+window the expected number of successes is at least b times the rows. If rows are independent, at
+whatever rates, and S <= n b - 1, the chance of so few is at most P(Bin(n, b) <= S) (Hoeffding
+1956), a p-value; and (1) has mean at most 1, as the mean of a product of 1 - (p_i - b) c is at most
+1 by the inequality of means. So has the product over people of 1 + l (b - x_i)/(1 - b), where x_i
+is the mean share of a person, whose rows may depend in any way; and the chance of a sum of their
+shares so small is at most e times that of a binomial one (Bentkus 2004). The logarithm of one over
+a p-value, and that of evidence, exceed log(1/a) with a chance of at most a each. The levels of
+windows sum to `false_alarms` in a year, before `CREDIT`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cached_property, reduce
-from itertools import accumulate
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial, reduce
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc, gammaln, xlog1py
 
-from skbandit.evaluation._guaranteed import BETS, WeightedShares
+from skbandit.evaluation._guaranteed import WeightedShares
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -60,17 +63,19 @@ STEPS = np.concatenate([np.linspace(0.0, 8.0, 161), 8.0 * 1.2 ** np.arange(1, 30
 SLOPES = np.geomspace(0.1, 20.0, 70)
 """Multipliers m of (2), in units of one over the standard error of the sum."""
 
-MOST_WINDOWS = 6
-"""Starts of a window that (2) is evaluated for at one moment; leaving out others is valid."""
-
 SLACK = 1.0
 """How far the approximate evidence of a sum may be below what an alarm needs to be computed."""
 
-MANY_PERIODS = 50.0
-"""Number from which on the weight of a period as the beginning of a change falls."""
+STAKES = 0.8 * 2.0 ** -np.arange(12)
+"""Bets on amounts and people, as fractions of the capital."""
 
-MOST_AT_ONCE = 200_000
-"""Windows that are considered together."""
+CREDIT, CREDIT_FALLS, CREDITED = 0.7, 0.15, 0.05
+"""What is taken from what an alarm needs, as windows overlap: at an error of .05, how fast it falls
+with the logarithm of the error, and that error. With it, .033 of years at a bound alarm, and by the
+theorem at most .1."""
+
+EARLY = 1.5
+"""Before a first whole week, the odds of a failure must be so many times those at the bound."""
 
 SHARE_ERROR = 1e-12
 """Of the ends of intervals."""
@@ -146,6 +151,80 @@ def _power(n: np.ndarray) -> np.ndarray:
     return n * np.log(np.where(n > 0, n, 1.0)) - n
 
 
+def log_tail(successes: np.ndarray, trials: np.ndarray, bound: float) -> np.ndarray:
+    """Return -log P(Bin(n, b) <= S), 0 where independent rows of other rates may have fewer.
+
+    Examples
+    --------
+    >>> float(log_tail(np.array(1.0), np.array(10.0), 0.5).round(4))  # -log(11 / 1024)
+    4.5336
+    """
+    S, n = np.broadcast_arrays(successes, trials)
+    few = n * bound - 1.0 >= S
+    with np.errstate(divide="ignore"):
+        below = np.log(betainc(np.where(few, n - S, 1.0), np.where(few, S, 0.0) + 1.0, 1.0 - bound))
+    return np.where(few, -below, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """What is known of one rate in a window.
+
+    Attributes
+    ----------
+    successes, trials : float
+        Rows of equal weight that are successes or not.
+    amounts : WeightedShares or None
+        Other rows, or people: shares in [0, 1], of weights of at most 1.
+    """
+
+    successes: float
+    trials: float
+    amounts: WeightedShares | None = None
+
+    @cached_property
+    def mirrored(self) -> Window:
+        """The rate of failures."""
+        amounts = self.amounts and self.amounts.mirrored()
+        return Window(self.trials - self.successes, self.trials, amounts)
+
+    @cached_property
+    def sums(self) -> np.ndarray:
+        """Successes, trials, and their variance in units of that of as many successes."""
+        sums = np.array([self.successes, self.trials, self.trials], dtype=float)
+        if self.amounts is not None:
+            count, w, ws = self.amounts.totals
+            share = ws.sum() / w.sum()
+            size = float((w**2 / count * (ws / w - share) ** 2).sum())
+            sums += ws.sum(), w.sum(), size / max(share * (1.0 - share), 1e-12)
+        return sums
+
+    def against(self, bounds: np.ndarray) -> np.ndarray:
+        """Return the logarithm of the evidence against a rate of at least each bound."""
+        log_e = log_evidence(self.successes, self.trials, bounds)
+        if self.amounts is None:
+            return log_e
+        return log_e + log_mixture(log_capital(self.amounts, bounds))
+
+    def against_people(self, bound: float) -> float:
+        """Return the larger of the evidence and of -log of a p-value, at half of the level each."""
+        if self.amounts is None:
+            return 0.0
+        total, n = float(self.amounts.totals[2].sum()), self.amounts.n
+        low, high = log_tail(np.floor(total + 1e-6) + np.arange(2), np.array(n), bound)
+        tail = low + (total % 1.0) * (high - low) if high else 0.0
+        return float(max(tail - 1.0, self.against(np.array([bound]))[0]) - np.log(2.0))
+
+
+def moments(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return rates, and variances of their estimates, from `Window.sums`."""
+    S, n, squares = sums
+    n = np.maximum(n, 0.0)
+    share = np.clip((S + 0.5) / (n + 1.0), 0.0, 1.0)
+    spread = np.divide(squares, n, out=np.ones_like(n), where=n > 0)
+    return share, share * (1.0 - share) * np.maximum(spread, 0.0) / (n + 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Tally:
     """What is known of one rate in each of T periods; disjoint rows add up.
@@ -156,122 +235,77 @@ class Tally:
         Rows of equal weight that are successes or not.
     amounts : tuple of (WeightedShares or None), T of them
         Other rows: shares in [0, 1], of weights of at most 1.
+    people : ndarray of shape (4, n)
+        Of persons in periods: number of the period and of the person, sum of shares, and rows.
     """
 
     successes: np.ndarray
     trials: np.ndarray
     amounts: tuple[WeightedShares | None, ...] = ()
+    people: np.ndarray = field(default_factory=partial(np.zeros, (4, 0)))
 
     @cached_property
     def mirrored(self) -> Tally:
         """The rate of failures."""
         amounts = tuple(part and part.mirrored() for part in self.amounts)
-        return Tally(self.trials - self.successes, self.trials, amounts)
+        at, who, S, n = self.people
+        people = np.array([at, who, n - S, n])
+        return Tally(self.trials - self.successes, self.trials, amounts, people)
 
     @cached_property
     def sums(self) -> np.ndarray:
-        """Of successes, trials, and their variance, (3, T + 1), before each period."""
-        above, below = self.successes.astype(float), self.trials.astype(float)
-        parts = np.array([above, below, below])
-        for k, part in enumerate(self.amounts):
-            if part is not None:
-                _, w, ws = part.totals.sum(axis=1)
-                parts[:, k] += ws, w, _squares(part)
-        return np.concatenate([np.zeros((3, 1)), parts.cumsum(axis=1)], axis=1)
+        """`Window.sums` before each period, (3, T + 1)."""
+        each = [
+            Window(*row).sums
+            for row in zip(self.successes, self.trials, self._amounts, strict=True)
+        ]
+        return np.concatenate(
+            [np.zeros((3, 1)), np.reshape(each, (-1, 3)).T.cumsum(axis=1)], axis=1
+        )
 
-    @cached_property
-    def cumulative(self) -> np.ndarray:
-        """Successes and trials before each period, (2, T + 1)."""
-        counts = np.array([self.successes, self.trials], dtype=float)
-        return np.concatenate([np.zeros((2, 1)), counts.cumsum(axis=1)], axis=1)
+    @property
+    def _amounts(self) -> tuple[WeightedShares | None, ...]:
+        return self.amounts or (None,) * len(self.trials)
 
-    def window(self, start: int, end: int) -> tuple[float, float, WeightedShares | None]:
-        """Successes, trials and amounts of the periods from `start` to before `end`."""
-        S, n = self.cumulative[:, end] - self.cumulative[:, start]
-        return S, n, _total(self.amounts[start:end]) if start else self._totals[end]
+    def window(self, start: int, end: int) -> Window:
+        """Return what is known of the periods from `start` to before `end`."""
+        at, who, S, n = self.people[:, (self.people[0] >= start) & (self.people[0] < end)]
+        amounts = [part for part in self._amounts[start:end] if part is not None]
+        if len(at):
+            _, number = np.unique(who, return_inverse=True)
+            share = np.bincount(number, S) / np.bincount(number, n)
+            amounts.append(WeightedShares.of(np.ones(len(share)), np.clip(share, 0.0, 1.0)))
+        S, n = self.successes[start:end].sum(), self.trials[start:end].sum()
+        return Window(S, n, reduce(add, amounts) if amounts else None)
 
-    @cached_property
-    def _totals(self) -> list[WeightedShares | None]:
-        """The amounts before each period."""
-        amounts = self.amounts or (None,) * len(self.trials)
-        return [None, *accumulate(amounts, lambda *parts: _total(parts))]
+    def moments(self, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return those of windows."""
+        if self.people.size:
+            windows = [self.window(*pair).sums for pair in zip(start, end, strict=True)]
+            return moments(np.reshape(windows, (-1, 3)).T)
+        return moments(self.sums[:, end] - self.sums[:, start])
 
-    def moments(self, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rate, and variance of its estimate, by end and start of a window, (n_ends, T)."""
-        S, n, squares = self.sums[:, ends, None] - self.sums[:, None, :-1]
-        n = np.maximum(n, 0.0)
-        share = np.clip((S + 0.5) / (n + 1.0), 0.0, 1.0)
-        spread = np.divide(squares, n, out=np.ones_like(n), where=n > 0)
-        return share, share * (1.0 - share) * np.maximum(spread, 0.0) / (n + 1.0)
-
-    def counts(self, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Successes and trials by end and start of a window, (n_ends, T); 0 if it is empty."""
-        S, n = np.maximum(self.cumulative[:, ends, None] - self.cumulative[:, None, :-1], 0.0)
-        return S, n
-
-    def against(self, bound: float, ends: np.ndarray) -> np.ndarray:
-        """Evidence against a rate of at least `bound`, by end and start of a window."""
-        log_e = log_evidence(*self.counts(ends), bound)
+    def against(self, bound: float, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Return how much speaks against a rate of at least `bound`, by window."""
+        if self.people.size:
+            pairs = zip(start, end, strict=True)
+            return np.array([self.window(*pair).against_people(bound) for pair in pairs])
+        rows = np.array([self.successes, self.trials], dtype=float).cumsum(axis=1)
+        rows = np.concatenate([np.zeros((2, 1)), rows], axis=1)
+        S, n = rows[:, end] - rows[:, start]
         if not self.amounts:
-            return log_e
-        capital = self._log_capital(bound)
-        return log_e + log_mixture(capital[ends, None] - capital[:-1])
-
-    def against_each(self, bounds: np.ndarray, start: int, end: int) -> np.ndarray:
-        """Evidence of one window against a rate of at least each bound."""
-        windows: dict[Any, Any] = self.__dict__.setdefault("_windows", {})
-        if (start, end) not in windows:
-            windows[start, end] = self.window(start, end)
-        S, n, amounts = windows[start, end]
-        log_e = log_evidence(S, n, bounds)
-        return log_e if amounts is None else log_e + log_mixture(log_capital(amounts, bounds))
-
-    def may_exceed(self, bound: float, ends: np.ndarray) -> np.ndarray:
-        """An upper bound of `against`, computed faster if there are no amounts."""
-        if self.amounts:
-            return self.against(bound, ends)
-        S, n = self.counts(ends)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            deviance = _deviance(S, n * bound) + _deviance(n - S, n * (1.0 - bound))
-        return np.where(S < n * bound, deviance, 0.0)
-
-    def _log_capital(self, bound: float) -> np.ndarray:
-        """Logarithms of capital before each period, (T + 1, n_bets), of bets on amounts."""
-        tables: dict[float, np.ndarray] = self.__dict__.setdefault("_capitals", {})
-        if bound not in tables:
-            gains = [
-                np.zeros(len(BETS)) if part is None else log_capital(part, np.array([bound]))[0]
-                for part in self.amounts
-            ]
-            tables[bound] = np.cumsum([np.zeros(len(BETS)), *gains], axis=0)
-        return tables[bound]
-
-
-def _total(parts: Iterable[WeightedShares | None]) -> WeightedShares | None:
-    present = [part for part in parts if part is not None]
-    return reduce(add, present) if present else None
-
-
-def _squares(part: WeightedShares) -> float:
-    """Variance of a sum of weighted shares, in units of that of as many successes."""
-    count, w, ws = part.totals
-    share = ws.sum() / w.sum()
-    gap = ws / w - share
-    size = float((w**2 / count * gap**2).sum())
-    return size / max(share * (1.0 - share), 1e-12)
-
-
-def log_weights(n_periods: int) -> np.ndarray:
-    """Logarithms of the weights of periods as the beginning of a change."""
-    left = 0.5 / np.sqrt(1.0 + np.arange(n_periods + 1) / MANY_PERIODS)
-    weight = left[:-1] - left[1:]
-    weight[:1] += 0.5
-    return np.log(weight)
+            return log_tail(S, n, bound)
+        gains = [
+            np.zeros(len(STAKES)) if part is None else log_capital(part, np.array([bound]))[0]
+            for part in self.amounts
+        ]
+        capital = np.cumsum([np.zeros(len(STAKES)), *gains], axis=0)
+        return log_evidence(S, n, bound) + log_mixture(capital[end] - capital[start])
 
 
 def log_mixture(log_capital_of_bets: np.ndarray) -> np.ndarray:
     """Logarithm of the mean over bets, the last axis."""
-    return np.logaddexp.reduce(log_capital_of_bets, axis=-1) - np.log(len(BETS))
+    return np.logaddexp.reduce(log_capital_of_bets, axis=-1) - np.log(len(STAKES))
 
 
 def log_capital(amounts: WeightedShares, bounds: np.ndarray) -> np.ndarray:
@@ -283,10 +317,10 @@ def log_capital(amounts: WeightedShares, bounds: np.ndarray) -> np.ndarray:
     their sums and extremes bound it from below.
     """
     failures = amounts.mirrored()
-    capital = np.empty((len(bounds), len(BETS)))
+    capital = np.empty((len(bounds), len(STAKES)))
     for k, m in enumerate(np.clip(1.0 - np.asarray(bounds, dtype=float), 1e-12, 1.0)):
         gaps, numbers = failures.weighted_gaps(m)
-        capital[k] = np.log1p(BETS[:, None] * np.maximum(gaps / m, -1.0)) @ numbers
+        capital[k] = np.log1p(STAKES[:, None] * np.maximum(gaps / m, -1.0)) @ numbers
     return capital
 
 
@@ -327,16 +361,16 @@ class EvidenceCurve:
     log_e: np.ndarray
 
     @classmethod
-    def of(cls, term: Term, start: int, end: int, upward: bool) -> EvidenceCurve:
+    def of(cls, term: Term, window: Window, upward: bool) -> EvidenceCurve:
         """Evaluate it, against at least each value if `upward`; the claims grow along the curve."""
-        tally = term.tally if upward else term.tally.mirrored
-        share, variance = (x[0, start] for x in tally.moments(np.array([end])))
-        width = np.sqrt(max(variance, 1e-18)) / (2.0 * np.sqrt(share * (1.0 - share)))
+        window = window if upward else window.mirrored
+        share, variance = moments(window.sums)
+        width = np.sqrt(np.maximum(variance, 1e-18)) / (2.0 * np.sqrt(share * (1.0 - share)))
         steps = np.concatenate([-STEPS[::-1], STEPS[1:]])
         angle = np.clip(np.arcsin(np.sqrt(share)) + width * steps, 0.0, np.pi / 2)
         q = np.unique(np.concatenate([[0.0], np.sin(angle) ** 2, [1.0]]))
         values = term.value(q if upward else 1.0 - q)
-        return cls(values, tally.against_each(q, start, end))
+        return cls(values, window.against(q))
 
     def conjugate(self, slopes: np.ndarray) -> np.ndarray:
         """Upper bounds of max_s (m s - log e(s)) for slopes m of one sign, (n_slopes,).
@@ -372,13 +406,18 @@ class Sum:
     apart: bool = True
 
     @property
-    def n_periods(self) -> int:
-        """Number of periods."""
-        return len(self.terms[0].tally.trials)
+    def of_people(self) -> bool:
+        """Whether rows of persons count."""
+        return any(term.tally.people.size for term in self.terms)
 
-    def value(self, end: int = -1) -> float:
-        """The value of all rows, or of those before a period; nan if undefined."""
-        sums = np.array([term.tally.sums[:2, end] for term in self.terms])
+    def windows(self, start: int, end: int | None = None) -> list[Window]:
+        """Return the window of each term."""
+        end = len(self.terms[0].tally.trials) if end is None else end
+        return [term.tally.window(start, end) for term in self.terms]
+
+    def value(self, windows: Sequence[Window]) -> float:
+        """Return the value in a window; nan if undefined."""
+        sums = np.array([window.sums[:2] for window in windows])
         if not (sums[:, 1] > 0).all():
             return np.nan
         rates = np.array([term.value(S / n) for term, (S, n) in zip(self.terms, sums, strict=True)])
@@ -392,112 +431,111 @@ class Sum:
             sign * (bound * self.rest - self.constant),
         )
 
-    def _single(self, bound: float, sign: float) -> tuple[Tally, float]:
-        """The tally and the share that a claim on one rate requires at least."""
+    def _single(self, bound: float, sign: float) -> tuple[bool, float]:
+        """Whether a claim on one rate is upward, and the share that it then requires at least."""
         (c,), b = self._claim(bound, sign)
-        (term,) = self.terms
-        share = term.share(b / c) if c else 0.0
-        return (term.tally, share) if c >= 0 else (term.tally.mirrored, 1.0 - share)
+        share = self.terms[0].share(b / c) if c else 0.0
+        return (True, share) if c >= 0 else (False, 1.0 - share)
 
     def against(
         self,
         bound: float,
         sign: float,
-        start: int,
-        end: int,
+        windows: Sequence[Window],
         store: dict[bytes, list[EvidenceCurve]] | None = None,
     ) -> float:
-        """Evidence of one window against a value of at least (sign 1) or at most (-1) `bound`.
+        """Return the evidence against a value of at least (sign 1) or at most (-1) `bound`.
 
         Its curves, by their directions, are taken from a `store` and added to it.
         """
         if len(self.terms) == 1:
-            tally, share = self._single(bound, sign)
-            return float(tally.against_each(np.array([share]), start, end)[0])
+            upward, share = self._single(bound, sign)
+            window = windows[0] if upward else windows[0].mirrored
+            return float(window.against(np.array([share]))[0])
         c, b = self._claim(bound, sign)
-        store, upward = {} if store is None else store, c >= 0
-        curves = store.get(upward.tobytes()) or [
-            EvidenceCurve.of(term, start, end, up)
-            for term, up in zip(self.terms, upward.tolist(), strict=True)
+        store, directions = {} if store is None else store, c >= 0
+        curves = store.get(directions.tobytes()) or [
+            EvidenceCurve.of(*part)
+            for part in zip(self.terms, windows, directions.tolist(), strict=True)
         ]
-        store[upward.tobytes()] = curves
-        scale = np.array(
-            [ci * (term.high - term.low) for ci, term in zip(c, self.terms, strict=True)]
-        )
-        ends = np.array([end])
-        variance = np.array([term.tally.moments(ends)[1][0, start] for term in self.terms])
-        slopes = SLOPES / float(np.sqrt((scale**2 * variance).sum()))
+        store[directions.tobytes()] = curves
+        variance = [
+            (ci * (term.high - term.low)) ** 2 * moments(window.sums)[1]
+            for ci, term, window in zip(c, self.terms, windows, strict=True)
+        ]
+        slopes = SLOPES / float(np.sqrt(sum(variance)))
         lost = sum(
             curve.conjugate(slopes * ci) for curve, ci in zip(curves, c, strict=True) if ci != 0
         )
         return float((slopes * b - lost).max()) / (1 if self.apart else np.count_nonzero(c))
 
-    def alarm(self, bound: float, sign: float, threshold: float) -> tuple[int, int] | None:
-        """First period whose rows raise an alarm, and the period since when; None without.
+    def alarm(
+        self,
+        bound: float,
+        sign: float,
+        needed: np.ndarray,
+        start: np.ndarray,
+        end: np.ndarray,
+        *,
+        early: bool = False,
+    ) -> tuple[int, int] | None:
+        """Return since when a window raised an alarm, and the end of the first one; None without.
 
         Parameters
         ----------
         bound : float
         sign : float
             1 for a value of at least `bound`, -1 for at most.
-        threshold : float
-            Logarithm of the evidence that is needed.
+        needed : ndarray of shape (n_windows,)
+            Of what speaks against the goal; see `Tally.against`.
+        start, end : ndarray of shape (n_windows,)
+            Numbers of periods, ends in ascending order.
+        early : bool
+            Whether one rate must be beyond the bound by `EARLY`.
         """
-        weight = log_weights(self.n_periods)
-        enough = threshold - (SLACK if len(self.terms) > 1 else 0.0)
-        size = 1 + MOST_AT_ONCE // max(self.n_periods, 1)
-        for first in range(1, self.n_periods + 1, size):
-            ends = np.arange(first, min(first + size, self.n_periods + 1))
-            for end in ends[self._total(bound, sign, ends, weight) >= enough]:
-                chosen = np.arange(end)
-                if len(self.terms) > 1:
-                    likely = self._likely(bound, sign, np.array([end]))[0] + weight
-                    order = np.argsort(-likely[chosen], kind="stable")
-                    chosen = np.sort(order[:MOST_WINDOWS])
-                log_e = weight[chosen] + self._exactly(bound, sign, chosen, int(end))
-                if np.logaddexp.reduce(log_e) >= threshold:
-                    return int(end) - 1, int(chosen[np.argmax(log_e)])
-        return None
+        score = self._likely(bound, sign, start, end, early)
+        if len(self.terms) > 1:
+            for k in np.flatnonzero(score >= needed - SLACK):
+                score[k] = self.against(bound, sign, self.windows(int(start[k]), int(end[k])))
+        alarms = np.flatnonzero(score >= needed)
+        if not len(alarms):
+            return None
+        last = end[alarms[0]]
+        begin = np.arange(start[alarms[end[alarms] == last]].min(), last)
+        best = np.argmax(self._likely(bound, sign, begin, np.full(len(begin), last)))
+        return int(begin[best]), int(last)
 
-    def _total(self, bound: float, sign: float, ends: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """About the most evidence of all windows together, by their end."""
+    def _likely(
+        self, bound: float, sign: float, start: np.ndarray, end: np.ndarray, early: bool = False
+    ) -> np.ndarray:
+        """What speaks against a claim on one rate, or about the most evidence, by window."""
         if len(self.terms) == 1:
-            tally, share = self._single(bound, sign)
-            if tally.amounts and not tally.trials.any():
-                capital = tally._log_capital(share)
-                begun = np.logaddexp.accumulate(weight[:, None] - capital[:-1], axis=0)
-                return log_mixture(capital[ends] + begun[ends - 1])
-        inside = np.where(np.arange(self.n_periods) < ends[:, None], weight, -np.inf)
-        return np.logaddexp.reduce(inside + self._likely(bound, sign, ends), axis=1)
-
-    def _exactly(self, bound: float, sign: float, start: np.ndarray, end: int) -> np.ndarray:
-        """Evidence of windows with one end."""
-        if len(self.terms) == 1:
-            tally, share = self._single(bound, sign)
-            return tally.against(share, np.array([end]))[0, start]
-        return np.array([self.against(bound, sign, int(j), end) for j in start])
-
-    def _likely(self, bound: float, sign: float, ends: np.ndarray) -> np.ndarray:
-        """About the most evidence, by end and start of a window."""
-        if len(self.terms) == 1:
-            tally, share = self._single(bound, sign)
-            return tally.may_exceed(share, ends)
+            upward, share = self._single(bound, sign)
+            share = share / (share + EARLY * (1.0 - share)) if early else share
+            tally = self.terms[0].tally
+            return (tally if upward else tally.mirrored).against(share, start, end)
         c, b = self._claim(bound, sign)
-        total, variance = np.zeros((2, len(ends), self.n_periods))
+        total, variance = np.zeros((2, len(start)))
         for ci, term in zip(c, self.terms, strict=True):
-            shares, error = term.tally.moments(ends)
+            shares, error = term.tally.moments(start, end)
             total += ci * term.value(shares)
             variance += (ci * (term.high - term.low)) ** 2 * error
         return np.maximum(b - total, 0.0) ** 2 / (2.0 * np.maximum(variance, 1e-300))
 
-    def interval(self, error: float, end: int | None = None) -> tuple[float, float]:
-        """Values that neither direction has evidence of 2/error against, of rows before `end`."""
-        end = self.n_periods if end is None else end
-        if np.isnan(self.value(end)):
-            return np.nan, np.nan
-        return self._limit(-1.0, error, end), self._limit(1.0, error, end)
+    def interval(
+        self, error: float, windows: Sequence[Window], n_weeks: int
+    ) -> tuple[float, float]:
+        """Return the values that neither direction has evidence of 2/error against.
 
-    def _limit(self, sign: float, error: float, end: int) -> float:
+        People count once: each week has evidence of its own, at 1/(k (k + 1)) of the error.
+        """
+        if np.isnan(self.value(windows)):
+            return np.nan, np.nan
+        if self.of_people:
+            error /= n_weeks * (n_weeks + 1)
+        return self._limit(-1.0, error, windows), self._limit(1.0, error, windows)
+
+    def _limit(self, sign: float, error: float, windows: Sequence[Window]) -> float:
         """The upper limit of the interval if sign is 1, else the lower one."""
         ends = np.array([term.value(np.array([0.0, 1.0])) for term in self.terms])
         least, most = np.sort(self.above[:, None] * ends, axis=1).sum(axis=0) + self.constant
@@ -510,14 +548,19 @@ class Sum:
             return least + (most - least) * q
 
         def evidence(q: float) -> float:
-            bound = value(q if sign > 0 else 1.0 - q)
-            return self.against(bound, sign, 0, end, curves)
+            return self.against(value(q if sign > 0 else 1.0 - q), sign, windows, curves)
 
         share = _largest(evidence, np.log(2.0 / error))
         share = share if sign > 0 else 1.0 - share
         if of_ratio and not 1e-9 < share < 1.0 - 1e-9:  # nothing is known of this end
             return np.inf if share > 0.5 else 0.0 if least >= 0 else -np.inf
         return float(value(share))
+
+
+def needed(threshold: float, log_weight: np.ndarray) -> np.ndarray:
+    """Return what must speak against a goal in windows, at the logarithm of one over its error."""
+    credit = CREDIT - CREDIT_FALLS * (threshold + np.log(CREDITED))
+    return threshold - np.clip(credit, 0.0, CREDIT) - log_weight
 
 
 def _largest(evidence: Callable[[float], float], threshold: float) -> float:

@@ -1,92 +1,89 @@
-"""GoalMonitor: whether declared goals still hold, at every moment after deployment."""
+"""GoalMonitor: do declared goals still hold, at every moment after deployment."""
 
 from __future__ import annotations
 
 import time as clock
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 import pandas as pd
+from sklearn.exceptions import NotFittedError
 
 from skbandit.evaluation._guaranteed import read_range
-from skbandit.evaluation._monitor._counts import Counts, as_period, places_of, plain
-from skbandit.evaluation._monitor._lines import GoalLine, Watched
-from skbandit.evaluation._monitor._rows import (
+from skbandit.evaluation._monitor._batch import Batch, Labels
+from skbandit.evaluation._monitor._calendar import (
     CLOCK_ERROR,
+    FIRST_SHARE,
+    YEAR,
+    Calendar,
+    has_zone,
+    read_length,
+    read_when,
+)
+from skbandit.evaluation._monitor._counts import Counts, plain
+from skbandit.evaluation._monitor._evidence import Window, needed
+from skbandit.evaluation._monitor._lines import GoalLine, Watched, log_thresholds
+from skbandit.evaluation._monitor._rows import (
     as_records,
     as_rows,
     listed,
-    read_records,
     read_rows,
-    read_when,
     require_ids,
-    require_json,
-    seconds,
     warn_of_repeated,
 )
-from skbandit.evaluation._monitor._units import read_claims, read_goal
+from skbandit.evaluation._monitor._state import read_state, write_state
+from skbandit.evaluation._monitor._units import read_claims
 from skbandit.evaluation._rate_report import ALL
 from skbandit.measure import (
-    MISSING,
     Columns,
-    Data,
-    Rows,
-    check_classes,
     check_groups,
     columns_of_selections,
-    distinct,
-    encode_classes,
     flatten_constraints,
-    positive_is_known,
-    refuse_alike,
     warn_of_no_group,
 )
 from skbandit.utils._trials import labels_of_groups
-from skbandit.utils._validation import (
-    as_labels,
-    check_row_weights,
-    finite,
-    first_few,
-    warn,
-    warn_if_reordered,
-)
+from skbandit.utils._validation import check_row_weights, finite, warn, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 REPORTED = (
     "goal", "on", "n_rows", "n_labeled", "value", "ci_low", "ci_high", "bound", "verdict", "since",
-    "note",
+    "value_since", "note",
 )  # fmt: skip
 """Columns of a report."""
 
 TYPES = {"n_rows": "int64", "n_labeled": "Int64", "since": "datetime64[ns]"} | dict.fromkeys(
-    ("value", "ci_low", "ci_high", "bound"), "float64"
+    ("value", "ci_low", "ci_high", "bound", "value_since"), "float64"
 )
 """Of columns that are not text."""
 
-VERSION = 2
-"""Of the state as JSON."""
+BEFORE_ALL = -(2**62)
+"""A period before all others."""
+
+MANY_NAMES = 1000
+"""First ids, which are kept to tell that they return."""
 
 
 class GoalMonitor:
-    """Watch whether declared goals still hold, with few false alarms at every moment.
+    """Watch declared goals, with few false alarms a year, however often one looks.
 
-    Rows enter as they are decided, and labels as they come. `report` may be called at any time and
-    as often as one likes: while all goals hold, the probability that it ever reports one as
-    violated is at most `false_alarms`.
+    The null hypothesis is that a goal holds in every window of whole weeks (`period`): given who
+    came and how often, the expected rate of its rows is within the bound. Then the probability that
+    any goal is reported as violated in a year is at most `false_alarms`, and in simulated years
+    was, for rows that are independent, or with `groups` for people who are. It is a theorem for
+    twice of it; see Notes.
 
     Parameters
     ----------
     goals : constraint, (nested) list of constraints, or dict of str to constraint
         Any that can be declared: see `skbandit.rates`. The keys of a dict name them.
     false_alarms : float, default=0.05
-        Probability, at most, of an alarm ever, over all goals, while all hold. Each goal has the
-        same part of it, and so has each of its groups or pairs.
+        Probability of an alarm in a year, over all goals, while all hold. Each goal has the same
+        part of it, and so has each of its groups or pairs.
     by : str or list of str, default=None
         Columns of attributes; goals without groups of their own are watched in each group, too.
     pos_label : label, default=None
@@ -98,11 +95,17 @@ class GoalMonitor:
         Time, or seconds, after which a decision without a label counts as a failure: as an error
         for rates of errors and costs, and as none for rates such as recall and precision. None
         waits forever.
-    period : str or timedelta, default="1D"
-        Counts are kept per period. An alarm says since which one a goal is violated.
+    period : str, timedelta or seconds, default="1D"
+        Counts are kept per period, and an alarm says since which one a goal is violated. "W-MON" is
+        for weeks that begin on Mondays, "MS" for months, "7D" for weeks from Thursday on, the first
+        day of 1970. Goals are judged on windows of whole weeks, or of longer periods: choose one in
+        which each season of the rate passes.
     ranges : dict, default=None
         Smallest and largest possible value of columns that goals name as amounts or weights, and
         of "sample_weight".
+    tz : str, default=None
+        Time zone in which days begin and datetimes without a zone are, such as "Europe/Paris".
+        None is UTC.
 
     See Also
     --------
@@ -111,10 +114,19 @@ class GoalMonitor:
 
     Notes
     -----
-    The evidence is a supermartingale while the goal holds given the past, for each row. Goals on
-    several rates, such as ratios of groups, take each rate as constant while it holds. Rows of one
-    person are dependent: pass `groups`, and send a person to one server. A label is known on the
-    server that has its decision.
+    Windows of 1, 2, 4, 8, 13 and 26 weeks are judged once each, about seven times while one passes,
+    by exact binomial tests at levels that add up to twice `false_alarms` a year, or less for many
+    goals. As windows overlap, .033 of simulated years at the bound had an alarm for the default. A
+    person, whose rows may depend in any way, counts once in a window, by the mean of the rows;
+    ratios, sums and amounts have evidence of mean at most 1. People or rows that depend on one
+    another unnamed, as if each day had a rate of its own, and numbers of rows that depend on their
+    outcomes break it. A first period is judged as it is, and before a first whole week has passed
+    only a rate far beyond the bound, at odds 1.5 times those there, is reported. A yearly season
+    around the bound is a violation.
+
+    Intervals are for rates that stay as they are; with `groups`, at the ends of weeks. A label is
+    known on the server that has its decision. Send a person to one server or to several: their rows
+    meet in `merge`.
 
     Examples
     --------
@@ -142,6 +154,7 @@ class GoalMonitor:
         within: Any = None,
         period: Any = "1D",
         ranges: Mapping[str, tuple[float, float]] | None = None,
+        tz: str | None = None,
     ) -> None:
         if isinstance(goals, Mapping):
             named = [(name, flatten_constraints(goal)) for name, goal in goals.items()]
@@ -155,20 +168,40 @@ class GoalMonitor:
         self.by = (by,) if isinstance(by, str) else tuple(by or ())
         self.pos_label = plain(pos_label)
         self.labels = None if labels is None else tuple(map(plain, np.asarray(labels, object)))
-        self.within = None if within is None else seconds(within, "within")
-        self.period = seconds(period, "period")
-        if not self.period > 0:
-            raise ValueError(f"period={period!r} must be positive.")
+        self.within = None if within is None else read_length(within, "within")
+        self._calendar = Calendar.read(period, tz)
+        self.period, self.tz = self._calendar.period, tz
         bounds = {name: read_range(pair) for name, pair in (ranges or {}).items()}
         self.ranges = {name: pair for name, pair in bounds.items() if pair is not None}
         self._units, self._claims = read_claims(self.goals, self.ranges)
+        self._labels = Labels(self._units, self.labels, self.pos_label, (), self.labels or ())
         self._counts = Counts()
         self._open: dict[Any, dict[str, Any]] = {}
-        self._past: OrderedDict[Any, float] = OrderedDict()
-        self._classes: list[Any] = []
-        self._decisions: list[Any] = list(self.labels or ())
+        self._past: dict[Any, float] = {}
+        self._names: dict[Any, None] = {}
+        self._told = self._fresh = False
+        self._zoned: bool | None = None
         self._now = -np.inf
-        self._alarms: dict[tuple[str, str], tuple[int, int]] = {}
+        self._judged = BEFORE_ALL
+        self._n_looks = 0
+        self._alarms: dict[tuple[Any, ...], tuple[int, int]] = {}
+        self._instances: set[str] = set()
+        self._instance = ""
+
+    def __repr__(self) -> str:
+        """Show goals, rows and alarms, one line each."""
+        periods = self._counts.periods
+        seen = [sum(rows for rows, _ in part.values()) for part in self._counts.seen.values()]
+        days = [f"{self._calendar.beginning(p):%Y-%m-%d}" for p in periods[:1] + periods[-1:]]
+        alarms = [self._claims[key[0]].constraint.label for key in self._alarms]
+        goals = ", ".join(dict.fromkeys(goal.label for goal in self.goals))
+        return (
+            f"GoalMonitor of {goals:.200}, false_alarms={self.false_alarms:g} a year\n"
+            f"  {max(seen, default=0):g} rows in {len(periods)} periods{':' * bool(days)} "
+            f"{' to '.join(days)}".rstrip()
+            + f"\n  {len(alarms)} alarms"
+            f"{':' * bool(alarms)} {', '.join(dict.fromkeys(alarms)):.200}".rstrip()
+        )
 
     @classmethod
     def of(cls, model: Any, **parameters: Any) -> GoalMonitor:
@@ -192,14 +225,17 @@ class GoalMonitor:
         goals = flatten_constraints(getattr(model, "constraints", None))
         if not goals:
             raise ValueError(f"{type(model).__name__} has no constraints to watch: pass goals.")
+        if not any(hasattr(model, name) for name in ("decisions_", "classes_", "arms_")):
+            raise NotFittedError(f"{type(model).__name__} is not fitted: call fit first.")
         for name in ("decisions_", "classes_", "arms_"):
             if "labels" not in parameters and hasattr(model, name):
                 parameters["labels"] = getattr(model, name)
         parameters.setdefault("pos_label", getattr(model, "pos_label", None))
+        classes = tuple(map(plain, getattr(model, "classes_", ())))
+        if parameters["pos_label"] is None and len(classes) == 2:
+            parameters["pos_label"] = classes[1]
         monitor = cls(goals, **parameters)
-        monitor._classes = list(map(plain, getattr(model, "classes_", ())))
-        if monitor.pos_label is None and len(monitor._classes) == 2:
-            monitor.pos_label = monitor._classes[1]
+        monitor._labels = monitor._labels.more(classes, ())
         return monitor
 
     def update(
@@ -230,8 +266,8 @@ class GoalMonitor:
             Names of rows, each text or a number; rows that have none are never repeated. A name is
             remembered until its label comes, and for two periods.
         groups : array-like of shape (n_rows,), default=None
-            Rows of one value are dependent, as those of one person: those in one period count as
-            one, by their mean.
+            Rows of one value are dependent, as those of one person: in each window a person counts
+            once, by the mean of the rows in it, in whatever order and calls they came.
         sample_weight : array-like of shape (n_rows,), default=None
             Such as one over the probability that the label is looked for. At most its end of
             `ranges`.
@@ -242,20 +278,24 @@ class GoalMonitor:
         ------
         ValueError
             If a decision or label is not among `labels`, a value is outside of `ranges`, a column
-            is missing, or with `within` a row has neither label nor id. Then no row counts.
+            is missing, a time is none of this century, or with `within` a row has neither label nor
+            id. Then no row counts.
+        TypeError
+            If ids, groups or labels are neither text nor finite numbers, so that they cannot be
+            saved. Dates, times and intervals are kept as their text. Then no row counts.
 
         Warns
         -----
         UserWarning
-            If ids are repeated, which count once, times are in the future, or rows have no group
-            in a goal by groups.
+            If ids are repeated, which count once, times are in the future or more than a year
+            back, rows have no group in a goal by groups, or, once, ids return after two periods.
         """
         tables = {"decided": decided, "y_true": y_true, "attributes": attributes, "time": time}
         tables |= {"id": id, "sample_weight": sample_weight, "outcomes": outcomes}
         warn_if_reordered(tables)
         choices = listed(decided, "decided")
         n = len(choices)
-        at = read_when(time, n)
+        at = self._times(time, n)
         table = Columns.read(attributes, None, n).frame
         if outcomes is not None:
             table = table.assign(**Columns.read(outcomes, None, n, "outcomes").frame)
@@ -266,14 +306,47 @@ class GoalMonitor:
         rows = read_rows(choices, y_true, id, at, people, weight)
         if self.within is not None and any(unit.needs_label for unit in self._units):
             require_ids(rows)
-        self._expire(float(at.max(initial=-np.inf)))
+        self._expire(at)
         self._forget((), self._now)
         again = rows["id"].notna() & (rows["id"].duplicated() | rows["id"].map(self._knows))
         warn_of_repeated(rows["id"], again)
         rows, table = (part[~again.to_numpy()].reset_index(drop=True) for part in (rows, table))
-        self._take(rows, table, arrival=None)
+        self._take(rows, table)
+        self._zoned = self._zoned if time is None else has_zone(time)
+        self._warn_of_returning(rows)
         closed = (name for name in rows["id"].dropna() if name not in self._open)
         self._forget(closed, float(at.max(initial=-np.inf)))
+
+    def _times(self, time: Any, n: int) -> np.ndarray:
+        at = read_when(time, n, self.tz)
+        zoned = None if time is None else has_zone(time)
+        if None not in (zoned, self._zoned) and zoned != self._zoned:
+            kinds = ("without a zone", "with a zone")
+            raise ValueError(
+                f"time has datetimes {kinds[bool(zoned)]}, and those before were "
+                f"{kinds[bool(self._zoned)]}: pass one kind, as by dt.tz_localize."
+            )
+        if n and at.min() < self._now - YEAR:
+            warn(
+                f"times go back by up to {(self._now - at.min()) / 86400:.0f} days: rows of more "
+                "than a year ago count in values, and raise no alarm.",
+                UserWarning,
+            )
+        return at
+
+    def _warn_of_returning(self, rows: pd.DataFrame) -> None:
+        """Tell once that ids come again after they were forgotten."""
+        names = rows["id"].dropna()
+        if not self._told and rows["person"].isna().all():
+            if len(back := names[names.isin(list(self._names))]):
+                self._told = True
+                warn(
+                    f"{len(back)} ids return in a later period, such as {back.iloc[0]!r}: if they "
+                    "are of people, whose rows are dependent, pass groups=. It is told once.",
+                    UserWarning,
+                )
+        for name in names.iloc[: MANY_NAMES - len(self._names)]:
+            self._names.setdefault(name)
 
     def _knows(self, name: Any) -> bool:
         """Whether a name is remembered."""
@@ -284,8 +357,9 @@ class GoalMonitor:
         for name in names:
             self._open.pop(name, None)
             self._past.setdefault(name, when)
-        while self._past and next(iter(self._past.values())) < self._now - 2 * self.period:
-            self._past.popitem(last=False)
+        oldest = self._now - 2 * self._calendar.length
+        if self._past and min(self._past.values()) < oldest:
+            self._past = {name: at for name, at in self._past.items() if at >= oldest}
 
     def update_labels(self, id: Any, y_true: ArrayLike, *, time: Any = None) -> None:
         """Count labels of rows that were decided before.
@@ -308,8 +382,8 @@ class GoalMonitor:
         warn_if_reordered({"id": id, "y_true": y_true, "time": time})
         ids = listed(id, "id")
         labels = listed(y_true, "y_true", len(ids))
-        at = read_when(time, len(ids))
-        self._expire(float(at.max(initial=-np.inf)))
+        at = self._times(time, len(ids))
+        self._expire(at)
         first: dict[Any, dict[str, Any]] = {}
         for name, label, when in zip(ids, labels, at.tolist(), strict=True):
             if label is not None and name in self._open and name not in first:
@@ -332,9 +406,9 @@ class GoalMonitor:
             self._take(*as_rows(list(first.values())), arrival=arrival)
             self._forget(first, float(arrival.max()))
 
-    def _expire(self, now: float) -> None:
+    def _expire(self, at: np.ndarray) -> None:
         """Count rows as failures whose time for a label has passed, by no clock of the future."""
-        self._now = max(self._now, min(now, clock.time() + CLOCK_ERROR))
+        self._now = max(self._now, at[at <= clock.time() + CLOCK_ERROR].max(initial=-np.inf))
         if self.within is None:
             return
         late = [i for i, row in self._open.items() if row["time"] + self.within < self._now]
@@ -347,75 +421,27 @@ class GoalMonitor:
         self,
         rows: pd.DataFrame,
         table: pd.DataFrame,
-        *,
-        arrival: np.ndarray | None,
+        arrival: np.ndarray | None = None,
         failed: bool = False,
     ) -> None:
         """Count rows; with `arrival` the labels of rows that were counted before."""
         if not len(rows):
             return
-        first = arrival is None
-        when = rows["time"].to_numpy(dtype=float) if arrival is None else arrival
-        period = np.floor(when / self.period).astype(np.int64)
-        of_decision = np.floor(rows["time"].to_numpy(dtype=float) / self.period).astype(np.int64)
-        if rows["decided"].isna().any():
-            raise ValueError("decided has missing values: every row needs a decision.")
-        classes, decisions = self._with_labels(
-            distinct(rows["label"], "label"), distinct(rows["decided"], "decided")
-        )
-        data, decided = self._data(rows, table, classes, decisions)
-        for names in sorted({unit.columns for unit in self._units if unit.columns and first}):
-            warn_of_no_group(names, data.train)
-        if [classes, decisions] != [self._classes, self._decisions]:
-            self._begin(self._counts, data)
-        weighted = rows["weight"].notna().any()
-        person = rows["person"].to_numpy() if rows["person"].notna().any() else None
-        new, places = Counts(), data.train.columns
-        for number, unit in enumerate(self._units):
-            if not (first or unit.needs_label):
-                continue
-            columns = places.several([*unit.columns, *self.by], repr(unit.atom))
-            where = places_of(columns, unit.columns, self.by, period)
-            largest = 1.0
-            for name in [unit.atom.weight, "sample_weight" if weighted else None]:
-                largest *= self._largest(name) if name else 1.0
-            counted = unit.counted and not weighted and unit.atom.weight is None
-            for of in unit.classes(data):
-                share, weight = (unit.failures if failed else unit.shares)(of, data, decided)
-                if weight.max(initial=0.0) > largest:
-                    raise ValueError(
-                        f"{unit.atom!r}: a weight of {weight.max():g} is above its end in ranges=."
-                    )
-                new.add(number, of, share, weight / largest, where, counted=counted, person=person)
-            seen = unit.selected(data)
-            labeled = seen & (failed | (data.train.label != MISSING)) & unit.needs_label
-            made = decided, data.decisions
-            if first:
-                new.add_seen(number, where, seen, made, 0)
-            else:
-                where = places_of(columns, unit.columns, self.by, of_decision)
-            new.add_seen(number, where, labeled, made, 1)
+        batch = Batch.read(rows, table, self._labels, arrival, failed)
+        groups = {unit.columns for unit in self._units if unit.columns and arrival is None}
+        for names in sorted(groups):
+            warn_of_no_group(names, batch.data[0].train)
+        new = batch.count(self.by, self._calendar, self.ranges)
         self._check_groups(new)
-        if first:
+        if arrival is None:
             self._keep_open(rows, table)
-        self._classes, self._decisions = classes, decisions
+        self._labels.begin(self._counts, batch.labels)
+        self._labels = batch.labels
+        if not self._instance:
+            self._instances.add(instance := uuid4().hex)
+            self._instance = instance
         self._counts.absorb(new)
-        if person is not None:
-            self._counts.close(int(period.max()))
-
-    def _begin(self, counts: Counts, data: Data) -> None:
-        """Count rows so far for the classes that are new, of which they are not."""
-        if self._decisions:
-            before = self._known(self._classes, self._decisions)
-            for number, unit in enumerate(self._units):
-                for label in unit.classes(data):
-                    if label not in unit.classes(before):
-                        counts.begin(number, label)
-
-    def _known(self, classes: list[Any], decisions: list[Any]) -> Data:
-        """No rows, with these classes and decisions."""
-        empty = pd.DataFrame({"decided": [], "label": [], "weight": []}, dtype=object)
-        return self._data(empty, pd.DataFrame(), classes, decisions)[0]
+        self._fresh = True
 
     def _check_groups(self, new: Counts) -> None:
         """Refuse groups by amounts, and one that is written in two ways."""
@@ -426,63 +452,6 @@ class GoalMonitor:
             groups = dict.fromkeys(key[2] for key in keys if key[0] == number)
             check_groups(unit.columns, groups, repr(unit.atom))
         check_groups(self.by, dict.fromkeys(key[3] for key in keys if key[3]), "by")
-
-    def _largest(self, name: str) -> float:
-        if name not in self.ranges:
-            raise ValueError(
-                f"rows are weighted by {name!r}: pass ranges={{{name!r}: (0, largest possible "
-                "weight)}."
-            )
-        return self.ranges[name][1]
-
-    def _with_labels(
-        self, classes: Iterable[Any], decisions: Iterable[Any]
-    ) -> tuple[list[Any], list[Any]]:
-        """Classes and decisions so far, with those of new rows."""
-        merged = [
-            list(dict.fromkeys([*part, *map(plain, new)]))
-            for part, new in ((self._classes, classes), (self._decisions, decisions))
-        ]
-        every = list(dict.fromkeys(merged[0] + merged[1]))
-        if strange := [x for x in every if self.labels and x not in self.labels]:
-            raise ValueError(
-                f"there is {strange[0]!r}, not among labels=[{first_few(self.labels or ())}]."
-            )
-        refuse_alike(every, "decided and y_true have", "which would be two labels")
-        return merged[0], merged[1]
-
-    def _data(
-        self, rows: pd.DataFrame, table: pd.DataFrame, classes: list[Any], decisions: list[Any]
-    ) -> tuple[Data, np.ndarray]:
-        """Rows as rates read them, and the codes of their decisions."""
-        every = list(dict.fromkeys([*classes, *decisions]))
-        if len(every) <= 2 or not classes:
-            classes = every
-        others = [label for label in every if label not in classes]
-        positive = self._positive(every)
-        weight = rows["weight"].to_numpy(dtype=float)
-        weight = np.where(np.isnan(weight), 1.0, weight)
-        unlabeled = Rows(Columns.read(table, None, len(rows)), np.full(len(rows), MISSING), weight)
-        data = Data(unlabeled, None, positive, classes, others, self.labels is not None)
-        if data.closed:
-            check_classes([atom for unit in self._units for _, atom in unit.terms], data)
-        codes = [encode_classes(rows[name], data.decisions, name) for name in ("decided", "label")]
-        return replace(data, train=replace(unlabeled, label=codes[1])), codes[0]
-
-    def _positive(self, labels: list[Any]) -> Any:
-        """The positive class; one of two labels if either may be it."""
-        if self.pos_label is not None:
-            return self.pos_label
-        numbers = [label for label in labels if not isinstance(label, str)]
-        if numbers and positive_is_known(numbers):
-            return 1
-        for unit in self._units:
-            if unit.counted and unit.atom.needs_pos_label:
-                raise ValueError(
-                    f"{unit.atom!r} is the rate of one class, and the labels are "
-                    f"[{first_few(labels)}]: choose it with pos_label=."
-                )
-        return labels[0] if labels else None
 
     def _keep_open(self, rows: pd.DataFrame, table: pd.DataFrame) -> None:
         """Keep what the labels of rows will need."""
@@ -502,12 +471,19 @@ class GoalMonitor:
         Parameters
         ----------
         others : GoalMonitor or iterable of these
-            Of the same goals and settings, each of other rows.
+            Of the same goals and settings, each of other rows. Look at the result only: each
+            monitor that is looked at has `false_alarms` of its own.
 
         Returns
         -------
         GoalMonitor
             A new one; these are not changed.
+
+        Raises
+        ------
+        ValueError
+            If settings differ, or rows would count twice, as those of one monitor, or of an older
+            copy of it, would.
         """
         others = [others] if isinstance(others, GoalMonitor) else list(others)
         total = deepcopy(self)
@@ -517,27 +493,35 @@ class GoalMonitor:
                 raise ValueError(
                     f"the monitors differ in {name}: {mine[name]!r:.200} and {theirs[name]!r:.200}."
                 )
+            if total._instances & other._instances:
+                raise ValueError(
+                    "a monitor is merged with itself, or with a copy of itself, whose rows would "
+                    "count twice: merge the newest state of each server once."
+                )
             if twice := [name for name in (*other._open, *other._past) if total._knows(name)]:
                 raise ValueError(
                     f"{len(twice)} rows are in two monitors, such as id {twice[0]!r}: send each "
                     "row to one."
                 )
-            labels = total._with_labels(other._classes, other._decisions)
-            total._check_groups(other._counts)
-            more = deepcopy(other._counts)
-            if labels[1]:
-                total._begin(total._counts, data := total._known(*labels))
-                other._begin(more, data)
-            total._counts.absorb(more)
-            total._open |= other._open
-            total._past |= other._past
-            total._alarms = other._alarms | total._alarms
-            total._classes, total._decisions = labels
-            total._now = max(total._now, other._now)
-        periods = total._counts.periods
-        if periods:
-            total._counts.close(periods[-1])
+            total._absorb(other)
         return total
+
+    def _absorb(self, other: GoalMonitor) -> None:
+        labels = self._labels.more(other._labels.classes, other._labels.decisions)
+        self._check_groups(other._counts)
+        more = deepcopy(other._counts)
+        if labels.decisions:
+            self._labels.begin(self._counts, labels)
+            other._labels.begin(more, labels)
+        self._counts.absorb(more)
+        self._labels, self._fresh = labels, True
+        self._alarms = other._alarms | self._alarms
+        for name in ("_open", "_past", "_names", "_instances"):
+            getattr(self, name).update(getattr(other, name))
+        self._now = max(self._now, other._now)
+        self._n_looks = max(self._n_looks, other._n_looks)
+        self._judged = max(self._judged, other._judged)
+        self._instance = ""
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -549,33 +533,19 @@ class GoalMonitor:
             "within": self.within,
             "period": self.period,
             "ranges": {name: list(pair) for name, pair in self.ranges.items()},
+            "tz": self.tz,
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The state as JSON.
+        """Return the state as JSON.
 
         Returns
         -------
         dict
-            Settings and counts, without any row. Under "open", rows that wait for a label and
-            people of the last period.
+            Settings and counts, without any row. Under "open", rows that wait for a label, names
+            of rows, and sums per person and week of a year.
         """
-        d = {
-            "skbandit.GoalMonitor": VERSION,
-            "settings": self._settings(),
-            "classes": list(self._classes),
-            "decisions": list(self._decisions),
-            "now": None if self._now == -np.inf else self._now,
-            "counts": self._counts.to_list(["rows", "seen", "amounts"]),
-            "alarms": [[*line, *periods] for line, periods in self._alarms.items()],
-            "open": {
-                "rows": [[name, dict(row)] for name, row in self._open.items()],
-                "people": self._counts.to_list(["people"]),
-                "past": list(map(list, self._past.items())),
-            },
-        }
-        require_json(d)
-        return d
+        return write_state(self)
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any], *, goals: Any = None) -> GoalMonitor:
@@ -598,34 +568,7 @@ class GoalMonitor:
         ValueError
             If it is not what a monitor of this version saves.
         """
-        if not isinstance(d, Mapping) or d.get("skbandit.GoalMonitor") != VERSION:
-            raise ValueError(f"this is no GoalMonitor of version {VERSION}: {d!r:.80}.")
-        try:
-            settings = dict(d["settings"])
-            texts = settings.pop("goals")
-            if goals is None:
-                read = [(read_goal(text), name) for text, name in texts]
-                goals = [goal if name is None else goal.named(name) for goal, name in read]
-            monitor = cls(goals, **settings)
-            if monitor._settings()["goals"] != [list(pair) for pair in texts]:
-                raise ValueError("the goals are others.")
-            monitor._classes = as_labels(d["classes"], "classes")
-            monitor._decisions = as_labels(d["decisions"], "decisions")
-            monitor._now = -np.inf if d["now"] is None else finite(d["now"], "now")
-            monitor._open |= read_records(d["open"]["rows"])
-            past = d["open"].get("past", ())
-            monitor._past.update((name, finite(when, "past")) for name, when in past)
-            for goal, on, *periods in d.get("alarms", ()):
-                raised, since = map(as_period, periods)
-                monitor._alarms[str(goal), str(on)] = raised, since
-            monitor._counts = Counts.from_list([*d["counts"], *d["open"]["people"]])
-            n_units = len(monitor._units)
-            for table in vars(monitor._counts).values():
-                if any(not 0 <= key[0] < n_units for key in table):
-                    raise ValueError("counts are of other goals.")
-        except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
-            raise ValueError(f"this is not what a GoalMonitor saves: {error!r}.") from error
-        return monitor
+        return read_state(cls, d, goals)
 
     def report(self, by: str | Sequence[str] | None = None) -> pd.DataFrame:
         """Report what is known of each goal.
@@ -644,51 +587,92 @@ class GoalMonitor:
             - `goal`, and `on`: its group or pair, or "all".
             - `n_rows`: decisions that the value is about; `n_labeled`: those whose label is known,
               missing if none is needed.
-            - `value`, and `ci_low` and `ci_high`, between which it is with a confidence of 1 -
-              `false_alarms` at all times.
+            - `value`, of people of the last year if there are, and `ci_low` and `ci_high`, between
+              which one that stays as it is lies with a confidence of 1 - `false_alarms`, at all
+              times.
             - `bound`.
-            - `verdict`: "violated" (an alarm; once reported it stays, even if rows of earlier
-              periods come late), "met" (the interval is), "undecided", or "unknown" if labels of
-              some decisions never come.
-            - `since`: the beginning of the period since when a violated goal is violated.
+            - `verdict`: "violated" (an alarm; it stays, even if rows of earlier periods come late),
+              "met" (the interval is), "undecided", or "unknown" if labels of some decisions never
+              come.
+            - `since`: the beginning of the period, inside the window that raised the alarm, since
+              when most speaks against the goal, and `value_since` its value since then.
             - `note`: why it is unknown, or what to do.
         """
         wanted = (by,) if isinstance(by, str) else tuple(by or ())
         if wanted and wanted != self.by:
             raise ValueError(f"by={by!r} must be by={list(self.by)} of the monitor.")
-        lines = self._lines()
-        rows = [self._row(*line) for line in lines if line[0].by or not wanted]
+        lines = self._judge()
+        rows = [self._row(line) for line in lines if line.by or not wanted]
         empty = {"on": ALL, "n_rows": 0, "verdict": "undecided", "note": "no row counts in it yet"}
-        begun = {line.claim for line, _ in lines}
-        for goal in [claim.constraint for claim in self._claims if claim not in begun]:
+        begun = {line.number for line in lines}
+        for goal in [c.constraint for k, c in enumerate(self._claims) if k not in begun]:
             rows.append({"goal": goal.label, "bound": goal.bound} | empty)
         return pd.DataFrame(rows, columns=list(REPORTED)).astype(TYPES)
 
-    def _lines(self) -> list[tuple[GoalLine, float]]:
-        """All that is watched, with the evidence that an alarm needs."""
-        if not self._decisions:
-            return []
-        data = self._known(self._classes, self._decisions)
-        watched = Watched(self._units, self._claims, self._counts, data)
-        lines = watched.lines()
-        return list(zip(lines, watched.thresholds(lines, self.false_alarms), strict=True))
+    def _judge(self) -> list[GoalLine]:
+        """Judge the windows that ended since the last look; return all that is watched."""
+        lines = self._lines()
+        if not (periods := self._counts.periods):
+            return lines
+        today = int(self._calendar.number(clock.time() + CLOCK_ERROR))
+        last = min(max(periods[0], *(p for p in periods if p <= today)), today)
+        if self._now > -np.inf:
+            last = max(last, int(self._calendar.number(self._now)))
+        last += last < today  # periods of the past are over
+        self._n_looks += self._fresh
+        thresholds = log_thresholds(lines, len(self.goals), self.false_alarms)
+        for line, threshold in zip(lines, thresholds, strict=True):
+            if line.key not in self._alarms and (alarm := self._alarm(line, threshold, last)):
+                self._alarms[line.key] = alarm
+        self._judged, self._fresh = max(self._judged, last), False
+        self._counts.forget(last - int(YEAR // self._calendar.length))
+        return lines
 
-    def _row(self, line: GoalLine, threshold: float) -> dict[str, Any]:
-        claim = line.claim
+    def _lines(self) -> list[GoalLine]:
+        """All that is watched."""
+        if not self._labels.decisions:
+            return []
+        return Watched(self._units, self._claims, self._counts, self._labels.nobody).lines()
+
+    def _alarm(self, line: GoalLine, threshold: float, last: int) -> tuple[int, int] | None:
+        """The periods in and since which an alarm is raised."""
+        by_week = line.sum.of_people
+        start, end, weight = self._calendar.windows(line.first, last, by_week=by_week)
+        early, new = not len(end), end > self._judged
+        if early and self._fresh:
+            start, end = np.array([[self._calendar.week(line.first)], [last + 1]])
+            weight = np.log([FIRST_SHARE / (self._n_looks * (self._n_looks + 1))])
+            new = np.array([True])
+        if not new.any():
+            return None
+        periods, claim = self._counts.periods, line.claim
+        start, end = np.searchsorted(periods, [start[new], end[new]])
+        alarm = line.sum.alarm(
+            claim.constraint.bound,
+            claim.sign,
+            needed(threshold, weight[new]),
+            start,
+            end,
+            early=early and end[0] - start[0] > 1,
+        )
+        return alarm and (periods[alarm[1] - 1], periods[alarm[0]])
+
+    def _row(self, line: GoalLine) -> dict[str, Any]:
+        claim, windows = line.claim, line.sum.windows(0)
         bound, sign = claim.constraint.bound, claim.sign
-        value, (low, high) = line.sum.value(), line.sum.interval(self.false_alarms)
+        value, (low, high) = line.sum.value(windows), self._interval(line, windows)
         since: Any = pd.NaT
-        note, verdict = line.unknown, "undecided"
-        alarm, is_weaker = self._alarm(line, threshold)
-        if alarm is not None:
-            since, verdict = self._beginning(alarm[1]), "violated"
+        since_value, note, verdict = np.nan, line.unknown, "undecided"
+        if (alarm := self._alarms.get(line.key)) is not None:
+            since, verdict = self._calendar.beginning(alarm[1]), "violated"
+            since_value = line.sum.value(line.sum.windows(self._counts.periods.index(alarm[1])))
             note = f"refit, or reprice, on rows since {since:%Y-%m-%d}; then begin a new monitor"
-            if is_weaker:
-                note = f"reported before rows of earlier periods or other groups came; {note}"
         elif line.unknown:
             verdict, value, low, high = "unknown", np.nan, np.nan, np.nan
         elif sign * ((low if sign > 0 else high) - bound) >= 0:
             verdict = "met"
+        elif sign * ((high if sign > 0 else low) - bound) < 0:
+            note = "beyond the bound so far: windows of whole weeks, or of longer periods, tell"
         return {
             "goal": claim.constraint.label,
             "on": line.on,
@@ -700,27 +684,23 @@ class GoalMonitor:
             "bound": bound,
             "verdict": verdict,
             "since": since,
+            "value_since": since_value,
             "note": note,
         }
 
-    def _alarm(self, line: GoalLine, threshold: float) -> tuple[tuple[int, int] | None, bool]:
-        """The periods in and since which an alarm is raised, and whether it was reported only.
+    def _interval(
+        self, line: GoalLine, windows: Sequence[Window], end: int | None = None
+    ) -> tuple[float, float]:
+        return line.sum.interval(self.false_alarms, windows, end or len(self._counts.periods))
 
-        Whoever saw an alarm counts on it: rows that come late do not take it back.
-        """
-        claim, name = line.claim, (line.claim.constraint.label, line.on)
-        alarm = line.sum.alarm(claim.constraint.bound, claim.sign, threshold)
-        if alarm is not None:
-            raised, since = (self._counts.periods[number] for number in alarm)
-            self._alarms[name] = raised, since
-        return self._alarms.get(name), alarm is None
-
-    def history(self, goal: str | None = None, on: str | None = None) -> pd.DataFrame:
+    def history(self, goal: str | int | None = None, on: str | None = None) -> pd.DataFrame:
         """Report a goal at the end of each period, on all rows until then.
 
         Parameters
         ----------
-        goal, on : str, default=None
+        goal : str or int, default=None
+            As in `report`, or the number of the row there; None is the first there.
+        on : str, default=None
             As in `report`; None is the first there.
 
         Returns
@@ -728,27 +708,25 @@ class GoalMonitor:
         DataFrame
             A row per period: its beginning as `time`, `value`, `ci_low`, `ci_high`, `bound`, and
             whether there was an `alarm` by then. ``attrs["since"]`` is since when the goal is
-            violated.
+            violated, and ``attrs["value_since"]`` its value since then.
         """
         lines = [
-            (line, threshold)
-            for line, threshold in self._lines()
-            if goal in (None, line.claim.constraint.label) and on in (None, line.on)
+            line
+            for number, line in enumerate(self._judge())
+            if goal in (None, line.claim.constraint.label, number) and on in (None, line.on)
         ]
         if not lines:
             raise ValueError(f"no row counts in goal={goal!r} on={on!r}: see report().")
-        (line, threshold), rows = lines[0], []
-        bound = line.claim.constraint.bound
-        alarm, _ = self._alarm(line, threshold)
+        line, rows = lines[0], []
+        bound, alarm = line.claim.constraint.bound, self._alarms.get(line.key)
         for number, period in enumerate(self._counts.periods):
-            value = line.sum.value(number + 1)
-            interval = line.sum.interval(self.false_alarms, number + 1)
+            windows = line.sum.windows(0, number + 1)
+            value, interval = line.sum.value(windows), self._interval(line, windows, number + 1)
             raised = alarm is not None and alarm[0] <= period
-            rows.append((self._beginning(period), value, *interval, bound, raised))
+            rows.append((self._calendar.beginning(period), value, *interval, bound, raised))
         table = pd.DataFrame(rows, columns=["time", "value", "ci_low", "ci_high", "bound", "alarm"])
-        since = None if alarm is None else self._beginning(alarm[1])
-        table.attrs = {"goal": line.claim.constraint.label, "on": line.on, "since": since}
+        row = self._row(line)
+        since = None if alarm is None else row["since"]
+        table.attrs = {"goal": row["goal"], "on": line.on, "since": since}
+        table.attrs |= {"value_since": row["value_since"]}
         return table
-
-    def _beginning(self, period: int) -> pd.Timestamp:
-        return pd.Timestamp(period * self.period, unit="s")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Any
 
@@ -27,27 +28,43 @@ class GoalLine:
 
     Attributes
     ----------
+    number : int
+        Of the claim.
     claim : Claim
     on : str
-    by : tuple
-        Group of `by`; empty for all rows.
+        What is written for the next three; see `Watched._lines`.
+    of, group, by : tuple
+        Classes, and groups, of a form, and the group of `by`; empty for all rows.
     sum : Sum
     n_rows, n_labeled : float
         Decisions that count, and those with a label; nan if none is needed.
     unknown : str
         Why the value cannot be known; "" if it can.
     first : int
-        Number of the first period with rows.
+        The first period with rows.
     """
 
+    number: int
     claim: Claim
     on: str
+    of: tuple[Any, ...]
+    group: tuple[Any, ...]
     by: tuple[Any, ...]
     sum: Sum
     n_rows: float
     n_labeled: float
     unknown: str
     first: int
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What an alarm is kept by."""
+        return self.number, self.of, self.group, self.by
+
+    @property
+    def plain(self) -> str:
+        """The text of groups and classes, which others may have, too."""
+        return _text(self, str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,35 +78,15 @@ class Watched:
 
     def lines(self) -> list[GoalLine]:
         """All lines, goal by goal, those of all rows first."""
-        parts = [line for claim in self.claims for line in self._lines(claim)]
+        parts = [
+            line
+            for number, claim in enumerate(self.claims)
+            for line in _told_apart([*self._lines(number, claim)])
+        ]
         return sorted(parts, key=lambda line: (line.claim.goal, bool(line.by)))
 
-    def thresholds(self, lines: Sequence[GoalLine], false_alarms: float) -> list[float]:
-        """Logarithms of the evidence that alarms need, so that all are false at most so often.
-
-        Each goal has the same part of the error. Half of it is for groups of `by`, if there are.
-        Of what has groups, those that begin in the n-th of the periods in which any begin share
-        1/(n (n + 1)).
-        """
-        n_goals = 1 + max(claim.goal for claim in self.claims)
-        split = {line.claim.goal for line in lines if line.by}
-        shares = []
-        for line in lines:
-            alike = [
-                other.first
-                for other in lines
-                if other.claim.goal == line.claim.goal and bool(other.by) == bool(line.by)
-            ]
-            share = alike.count(line.first)
-            if line.by or line.claim.rate.is_form:
-                rank = sorted(set(alike)).index(line.first) + 1
-                share *= rank * (rank + 1)
-            shares.append(share * n_goals * (2 if line.claim.goal in split else 1))
-        return np.log(np.array(shares) / false_alarms).tolist()
-
-    def _lines(self, claim: Claim) -> Iterator[GoalLine]:
+    def _lines(self, number: int, claim: Claim) -> Iterator[GoalLine]:
         rate, pieces = claim.rate, claim.pieces
-        joint = " / " if rate.denominator is not None else " - "
         keys: dict[Key, None] = {}
         for piece in pieces:
             keys |= dict.fromkeys(key for key in self.counts.seen if key[0] == piece.unit)
@@ -104,15 +101,11 @@ class Watched:
             cells = [cell for cell in product(classes, groups) if self._has_rows(pieces, cell, by)]
             if rate.summary == "mean" and cells:
                 spread = [(_scaled(piece, len(cells)), *cell) for cell in cells for piece in pieces]
-                yield self._line(claim, spread, "", by)
+                yield self._line(number, claim, spread, ((), (), by))
                 continue
             for of, group in cells:
-                names = [
-                    joint.join(", ".join(map(str, g)) for g in group),
-                    joint.join(map(str, of)),
-                ]
                 filled = [(piece, of, group) for piece in pieces]
-                yield self._line(claim, filled, ", ".join(filter(None, names)), by)
+                yield self._line(number, claim, filled, (of, group, by))
 
     def _classes(self, pieces: Sequence[Piece]) -> list[Any]:
         """The classes of a form."""
@@ -137,10 +130,14 @@ class Watched:
         return {place: numbers for place, numbers in seen.items() if place[1] in inside}
 
     def _line(
-        self, claim: Claim, filled: Sequence[tuple[Piece, Any, Any]], on: str, by: tuple[Any, ...]
+        self,
+        number: int,
+        claim: Claim,
+        filled: Sequence[tuple[Piece, Any, Any]],
+        place: tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]],
     ) -> GoalLine:
         periods = self.counts.periods
-        keys = [self._key(piece, of, group, by) for piece, of, group in filled]
+        keys = [self._key(piece, of, group, place[2]) for piece, of, group in filled]
         terms = []
         for key in keys:
             unit = self.units[key[0]]
@@ -160,9 +157,9 @@ class Watched:
         n_rows, n_labeled = _in_groups(seen, 0), _in_groups(with_label, 1)
         unknown = next(filter(None, (self._why_unknown(*entry) for entry in with_label)), "")
         first = max((min((p for p, _ in part), default=0) for _, part in seen), default=0)
-        names = ", ".join(filter(None, [on, *map(str, by)])) or ALL
         n_labels = float(n_labeled) if with_label else np.nan
-        return GoalLine(claim, names, by, total, float(n_rows), n_labels, unknown, first)
+        line = GoalLine(number, claim, "", *place, total, float(n_rows), n_labels, unknown, first)
+        return replace(line, on=line.plain)
 
     def _apart(self, a: Key, b: Key) -> bool:
         """Whether no row can count in both."""
@@ -195,6 +192,46 @@ class Watched:
             if chance < np.log(NEVER):
                 return f"cannot be known: no label for rows decided {decision!r}"
         return ""
+
+
+def log_thresholds(lines: Sequence[GoalLine], n_goals: int, false_alarms: float) -> list[float]:
+    """Return logarithms of one over the error of lines.
+
+    Each goal has the same part of the error. Half of it is for groups of `by`, if there are. Of
+    what has groups, those that begin in the n-th of the periods in which any begin share
+    1/(n (n + 1)).
+    """
+    split = {line.claim.goal for line in lines if line.by}
+    shares = []
+    for line in lines:
+        alike = [
+            other.first
+            for other in lines
+            if other.claim.goal == line.claim.goal and bool(other.by) == bool(line.by)
+        ]
+        share = alike.count(line.first)
+        if line.by or line.claim.rate.is_form:
+            rank = sorted(set(alike)).index(line.first) + 1
+            share *= rank * (rank + 1)
+        shares.append(share * n_goals * (2 if line.claim.goal in split else 1))
+    return np.log(np.array(shares) / false_alarms).tolist()
+
+
+def _text(line: GoalLine, show: Callable[[Any], str]) -> str:
+    joint = " / " if line.claim.rate.denominator is not None else " - "
+    names = [joint.join(", ".join(map(show, group)) for group in line.group)]
+    names += [joint.join(map(show, line.of)), *map(show, line.by)]
+    return ", ".join(filter(None, names)) or ALL
+
+
+def _told_apart(lines: Sequence[GoalLine]) -> list[GoalLine]:
+    """Write groups and classes in quotes whose texts are not their own."""
+    texts = Counter(line.on for line in lines)
+    texts.update([ALL, ALL])  # of all rows
+    return [
+        replace(line, on=_text(line, repr)) if any(line.key[1:]) and texts[line.on] > 1 else line
+        for line in lines
+    ]
 
 
 def _in_groups(parts: Sequence[tuple[Key, dict[Any, list[float]]]], column: int) -> float:

@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import time as clock
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from skbandit.evaluation._monitor._counts import plain
-from skbandit.logs import read_times
+from skbandit.evaluation._monitor._counts import as_name, plain
 from skbandit.utils._validation import as_labels, finite, warn
-
-CLOCK_ERROR = 60.0
-"""Seconds by which clocks may differ."""
-
-LATEST = 9e9
-"""Seconds since 1970 that are no time of this kind; milliseconds are beyond."""
-
-
-def read_when(time: Any, n: int) -> np.ndarray:
-    """Seconds since 1970 of each row."""
-    if time is None:
-        return np.full(n, clock.time())
-    single = isinstance(time, str) or np.ndim(time) == 0
-    values = [pd.Timestamp(time)] if isinstance(time, str) else [time] if single else time
-    at = read_times(values, 1 if single else n) if n else np.zeros(0)
-    at = np.broadcast_to(at, n).astype(float)
-    if np.abs(at).max(initial=0.0) > LATEST:
-        raise ValueError(f"time {at[np.abs(at).argmax()]:g} is not in seconds since 1970.")
-    ahead = at.max(initial=-np.inf) - clock.time()
-    if ahead > CLOCK_ERROR:
-        warn(
-            f"times are up to {pd.Timedelta(ahead, 's')} in the future: check that they are in "
-            "seconds since 1970, or datetimes, which are read in UTC without a time zone.",
-            UserWarning,
-        )
-    return at
 
 
 def listed(values: Any, name: str, n: int | None = None) -> list[Any]:
     """Plain scalars, one per row, None where they are missing."""
-    listed = [plain(value) for value in as_labels(values, name)]
+    listed = [as_name(value, name) for value in as_labels(values, name)]
     if n not in (None, len(listed)):
         raise ValueError(f"{name} has {len(listed)} entries for {n} rows.")
     return listed
@@ -63,7 +34,8 @@ def read_rows(
         given = [None] * len(rows) if values is None else listed(values, name, len(rows))
         rows[column] = pd.Series(given, dtype=object)
     rows["time"] = at
-    rows["person"] = None if people is None else people.to_numpy(dtype=object)
+    names = None if people is None else [as_name(value, "groups") for value in people]
+    rows["person"] = names if names is None else pd.Series(names, dtype=object)
     rows["weight"] = weight
     return rows
 
@@ -93,7 +65,7 @@ def as_records(rows: pd.DataFrame, attributes: pd.DataFrame) -> dict[Any, dict[s
     values = attributes.astype(object).to_dict("records")
     for row, part in zip(rows.to_dict("records"), values, strict=True):
         record = {name: plain(row[name]) for name in ("decided", "time", "person", "weight")}
-        named = {str(name): plain(value) for name, value in part.items()}
+        named = {str(name): as_name(value, f"column {name!r}") for name, value in part.items()}
         kept[plain(row["id"])] = record | {"attributes": named}
     return kept
 
@@ -118,27 +90,3 @@ def as_rows(records: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, pd.Data
     rows["time"] = [float(record["time"]) for record in records]
     attributes = [record["attributes"] for record in records]
     return rows, pd.DataFrame(attributes, index=range(len(records))).infer_objects()
-
-
-def seconds(value: Any, name: str) -> float:
-    """A length of time in seconds; a number is of seconds."""
-    if isinstance(value, int | float | np.number):
-        return finite(value, name)
-    try:
-        return float(pd.Timedelta(value).total_seconds())
-    except ValueError as error:
-        raise ValueError(
-            f"{name}={value!r} is no length of time, such as '1D', '60D' or seconds ({error})."
-        ) from error
-
-
-def require_json(state: dict[str, Any]) -> None:
-    """Require what JSON gives back as it was: labels, groups, ids and attributes may be others."""
-    try:
-        same = json.loads(json.dumps(state, allow_nan=False)) == state
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"pass text or finite numbers, as JSON does not hold others: {error}"
-        ) from error
-    if not same:
-        raise TypeError("pass text or finite numbers as ids and groups, not tuples.")

@@ -21,6 +21,9 @@ Range = tuple[float, float]
 NO_CLASS = "\0"
 """A class that no row has, and so what rows count for one that comes later."""
 
+LONGEST_GOAL = 10_000
+"""Characters of a goal that is read."""
+
 OVERSHOOT = 1e-9
 """By which weighted amounts may be beyond their range, in units of it."""
 
@@ -290,8 +293,10 @@ def read_goal(text: str) -> Constraint:
         raise ValueError(f"{ast.unparse(node)!r} is not part of a goal.")
 
     try:
+        if len(text) > LONGEST_GOAL:
+            raise ValueError(f"it has {len(text)} characters, and {LONGEST_GOAL} are the most")
         goal = read(ast.parse(text, mode="eval"))
-    except (SyntaxError, TypeError, ValueError, RecursionError) as error:
+    except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"the goal {text!r:.200} cannot be read: {error}") from error
     if not isinstance(goal, Constraint):
         raise ValueError(f"{text!r:.200} is not a goal, such as 'recall() >= 0.9'.")

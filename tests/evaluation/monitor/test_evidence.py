@@ -5,7 +5,16 @@ import numpy as np
 import pytest
 
 from skbandit.evaluation._guaranteed import WeightedShares
-from skbandit.evaluation._monitor._evidence import Sum, Tally, Term, log_evidence, log_weights
+from skbandit.evaluation._monitor._calendar import Calendar
+from skbandit.evaluation._monitor._evidence import (
+    STAKES,
+    Sum,
+    Tally,
+    Term,
+    log_evidence,
+    log_tail,
+    needed,
+)
 from tests.tiers import first
 
 ALARM = np.log(20)
@@ -108,49 +117,101 @@ def test_evidence_grows_with_the_claim():
 def test_evidence_of_a_ratio_is_below_its_infimum(Sa, na, Sb, nb):
     rho = np.linspace(1e-4, 1 - 1e-4, 100_001)
     infimum = (log_evidence(Sa, na, 0.8 * rho) + log_evidence(nb - Sb, nb, 1 - rho)).min()
-    log_e = ratio([Sa], [na], [Sb], [nb]).against(0.8, 1.0, 0, 1)
+    claim = ratio([Sa], [na], [Sb], [nb])
+    log_e = claim.against(0.8, 1.0, claim.windows(0))
     assert infimum - 0.5 < log_e <= infimum
 
 
 def test_dependent_rates_have_the_geometric_mean():
     apart, together = (difference([60], [300], [210], [700], apart=x) for x in (True, False))
-    assert together.against(-0.02, 1.0, 0, 1) == pytest.approx(apart.against(-0.02, 1.0, 0, 1) / 2)
+    log_e = [claim.against(-0.02, 1.0, claim.windows(0)) for claim in (apart, together)]
+    assert log_e[1] == pytest.approx(log_e[0] / 2)
 
 
 @pytest.mark.parametrize("claim", [rate([60], [100]), rate([60], [100], of_f1=True),
                                    difference([60], [300], [210], [700])])  # fmt: skip
 def test_interval_ends_where_evidence_begins(claim):
-    low, high = claim.interval(0.05)
-    assert low < claim.value() < high
-    assert claim.against(high, 1.0, 0, 1) == pytest.approx(np.log(40), abs=1e-6)
-    assert claim.against(low, -1.0, 0, 1) == pytest.approx(np.log(40), abs=1e-6)
+    low, high = claim.interval(0.05, claim.windows(0), 1)
+    assert low < claim.value(claim.windows(0)) < high
+    assert claim.against(high, 1.0, claim.windows(0)) == pytest.approx(np.log(40), abs=1e-6)
+    assert claim.against(low, -1.0, claim.windows(0)) == pytest.approx(np.log(40), abs=1e-6)
 
 
 def test_interval_of_a_ratio_that_may_be_negative():
     terms = tuple(Term(tally([S], [n])) for S, n in ((60, 300), (210, 700), (270, 1000)))
     claim = Sum(terms, np.array([1.0, -1.0, 0.0]), np.array([0.0, 0.0, 1.0]), 0.0, 0.0)
-    low, high = claim.interval(0.05)
-    assert claim.value() == pytest.approx(-0.1 / 0.27) and low < claim.value() < high
-    assert claim.against(high, 1.0, 0, 1) == pytest.approx(np.log(40), abs=1e-6)
-    assert claim.against(low, -1.0, 0, 1) == pytest.approx(np.log(40), abs=1e-6)
+    low, high = claim.interval(0.05, claim.windows(0), 1)
+    assert (
+        claim.value(claim.windows(0)) == pytest.approx(-0.1 / 0.27)
+        and low < claim.value(claim.windows(0)) < high
+    )
+    assert claim.against(high, 1.0, claim.windows(0)) == pytest.approx(np.log(40), abs=1e-6)
+    assert claim.against(low, -1.0, claim.windows(0)) == pytest.approx(np.log(40), abs=1e-6)
 
 
 def test_f1_is_a_share():
-    assert rate([60], [100], of_f1=True).value() == pytest.approx(2 * 60 / (2 * 60 + 40))
+    claim = rate([60], [100], of_f1=True)
+    assert claim.value(claim.windows(0)) == pytest.approx(2 * 60 / (2 * 60 + 40))
 
 
-def test_weights_of_beginnings_sum_to_one():
-    weight = np.exp(log_weights(10**6))
-    assert 0.99 < weight.sum() <= 1 and (np.diff(weight) < 0).all()
-    np.testing.assert_allclose(weight[:20], np.exp(log_weights(20)))
+# --- windows -----------------------------------------------------------------------------
+
+
+def exact(S, n, rates):
+    """P(at most S successes) of independent rows, by convolution."""
+    chances = np.ones(1)
+    for p in rates:
+        chances = np.convolve(chances, [1 - p, p])
+    return chances[: S + 1].sum()
+
+
+@pytest.mark.parametrize("rates", [[0.5] * 12, [1.0] * 5 + [1 / 7] * 7, [0.9, 0.1] * 6])
+def test_a_tail_bounds_that_of_rows_with_other_rates(rates):
+    for S in range(12):
+        bound = np.exp(-log_tail(np.array(float(S)), np.array(12.0), 0.5))
+        assert exact(S, 12, rates) <= bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("period", ["W-MON", "MS", 3600.0, 86400.0])
+@pytest.mark.parametrize("by_week", [False, True])
+def test_weights_of_the_windows_of_a_year_sum_to_one(period, by_week):
+    calendar = Calendar(period)
+    year = round(364 * 86400 / calendar.length)
+    first = calendar.week(1000 * calendar.unit)
+    start, end, weight = calendar.windows(first, first + 4 * year, by_week=by_week)
+    one = (end > first + 2 * year) & (end <= first + 3 * year)
+    assert 0.8 < np.exp(weight[one]).sum() <= 0.95 + 1e-9
+    assert (np.diff(end) >= 0).all() and start.min() >= first
+    assert ((end - start) % calendar.unit == 0).all()
+
+
+def test_people_count_once_in_a_window():
+    """Of 3 persons with shares 1, 1/2 and 0, by hand, whatever the number of their rows."""
+    people = np.array([[0, 1, 0, 1, 2], [0, 0, 1, 1, 2], [2, 2, 1, 0, 0], [2, 2, 1, 1, 9.0]])
+    window = Tally(np.zeros(3), np.zeros(3), (), people).window(0, 3)
+    assert window.sums[:2].tolist() == [1.5, 3]
+    gains = np.log1p(np.outer(STAKES, (0.8 - np.array([1, 0.5, 0])) / 0.2)).sum(axis=1)
+    evidence = np.log(np.exp(gains).mean())
+    assert window.against(np.array([0.8]))[0] == pytest.approx(evidence)
+    tail = -np.log([0.104, 0.488])  # at most 1 and at most 2 of 3 at .8
+    tail = tail.mean() - 1 if 1.5 <= 3 * 0.8 - 1 else 0
+    assert window.against_people(0.8) == pytest.approx(max(evidence, tail) - np.log(2))
 
 
 # --- alarms ------------------------------------------------------------------------------
 
 
+def alarm(claim, bound, threshold=ALARM):
+    """The first period that raises an alarm, and since when."""
+    calendar = Calendar(86400.0)
+    start, end, weight = calendar.windows(0, len(claim.terms[0].tally.trials), by_week=False)
+    pair = claim.alarm(bound, 1.0, needed(threshold, weight), start, end)
+    return pair and (pair[1] - 1, pair[0])
+
+
 def alarms(make, bound, n, seed, threshold=ALARM):
     rng = np.random.default_rng(seed)
-    return np.mean([make(rng).alarm(bound, 1.0, threshold) is not None for _ in range(n)])
+    return np.mean([alarm(make(rng), bound, threshold) is not None for _ in range(n)])
 
 
 def at_bound(rng, T=60):
@@ -207,9 +268,9 @@ def test_falls_are_seen(day, late):
     for _ in range(20):
         n = rng.poisson(20, 240)
         S = rng.binomial(n, np.where(np.arange(240) < day, 0.83, 0.72))
-        alarm = rate(S, n).alarm(0.8, 1.0, ALARM)
-        delays.append(np.inf if alarm is None else alarm[0] - day)
-        since.append(-1 if alarm is None else alarm[1])
+        raised = alarm(rate(S, n), 0.8)
+        delays.append(np.inf if raised is None else raised[0] - day)
+        since.append(-1 if raised is None else raised[1])
     assert 0 <= np.median(delays) <= late
     assert abs(np.median(since) - day) <= 10
 
@@ -219,12 +280,5 @@ def test_ratio_that_falls_is_seen():
     na, nb = rng.poisson(60, 200), rng.poisson(140, 200)
     kept = np.where(np.arange(200) < 100, 0.9, 0.6)
     claim = ratio(rng.binomial(na, 0.3 * kept), na, rng.binomial(nb, 0.3), nb)
-    period, since = claim.alarm(0.8, 1.0, ALARM)
+    period, since = alarm(claim, 0.8)
     assert 100 < period < 180 and abs(since - 100) <= 15
-
-
-def test_an_alarm_stays():
-    n = np.full(100, 30.0)
-    S = np.where(np.arange(100) < 20, 15.0, 30.0)
-    alarm = rate(S, n).alarm(0.8, 1.0, ALARM)
-    assert alarm == rate(S[:20], n[:20]).alarm(0.8, 1.0, ALARM) and alarm[0] < 20
