@@ -169,6 +169,6 @@ def _relaxed(searches: list[ThresholdSearch], goals: Goals) -> Relaxations:
 
 
 def _mixtures(names: tuple[str, ...]) -> list[Mixture]:
-    """The plain direction, and all mixtures of it with each other one."""
+    """List the plain direction and its mixtures with each other one."""
     others = [name for name in names if name != PLAIN]
     return [Mixture(PLAIN, PLAIN), *(Mixture(PLAIN, other, t) for other in others for t in SHARES)]

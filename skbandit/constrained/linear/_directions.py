@@ -134,7 +134,7 @@ class Directions:
         return cls(names, np.stack(coefs), np.stack(centers), np.stack(correlations), scores, fold)
 
     def _parts(self, mixture: Mixture) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients of the directions, (J,), and the deviation of their sum by fold, (K,)."""
+        """Return the coefficients, (J,), and the deviation of the sum by fold, (K,)."""
         part = np.zeros(len(self.names))
         part[self.names.index(mixture.other)] = mixture.share
         part[self.names.index(mixture.plain)] += 1.0 - mixture.share
@@ -143,7 +143,7 @@ class Directions:
         return part, deviation
 
     def out_of_fold(self, mixture: Mixture, rows: np.ndarray | None = None) -> np.ndarray:
-        """Standardized scores of a mixture, each by the directions without the row's fold.
+        """Return standardized scores of a mixture, each by the directions without the row's fold.
 
         Of all rows or of some.
         """
@@ -154,7 +154,7 @@ class Directions:
         return (scores @ part) / deviation[fold]
 
     def mean_direction(self, mixture: Mixture) -> np.ndarray:
-        """Mean over folds of a mixture's standardized directions, shape (d,)."""
+        """Return the mean over folds of a mixture's standardized directions, shape (d,)."""
         part, deviation = self._parts(mixture)
         return np.mean((self.coef @ part) / deviation[:, None], axis=0)
 
@@ -179,7 +179,7 @@ def standardize(
 
 
 def column_scales(X: Any, weight: np.ndarray, *, centered: bool) -> np.ndarray:
-    """Unit of each column: its deviation per nonzero entry, so that units do not matter.
+    """Return each column's unit: its deviation per nonzero entry, so that units do not matter.
 
     That is sqrt(variance / share of nonzero entries): the deviation itself of a column without
     zeros, and about 1 for a rare indicator, which counts no more for being rare. A column of one
@@ -271,7 +271,7 @@ def fit_logistic(
 def _loss(
     theta: np.ndarray, X: Any, sign: np.ndarray, weight: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """The objective, its gradient, and the probability of the wrong label of each row."""
+    """Return the objective, its gradient, and each row's probability of the wrong label."""
     d = X.shape[1]
     f = sign * (np.asarray(X @ theta[:d]).ravel() + theta[d:].sum())
     value = float(weight @ np.logaddexp(0.0, -f)) + 0.5 * float(theta[:d] @ theta[:d])

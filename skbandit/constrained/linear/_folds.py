@@ -163,7 +163,7 @@ class TrainedFolds:
         return self.used.astype(float)
 
     def plain_predictions(self) -> np.ndarray:
-        """Predictions of all rows, 0 and 1, by the logistic regression without their fold."""
+        """Predict all rows, 0 and 1, by the logistic regression without their fold."""
         positive = np.zeros(len(self.fold))
         for k, fit in enumerate(self.plain):
             rows = np.flatnonzero(self.fold == k)
@@ -172,7 +172,7 @@ class TrainedFolds:
         return positive
 
     def plain_rule(self) -> Point:
-        """The mean of the folds' logistic regressions, for the design's columns."""
+        """Return the mean of the folds' logistic regressions, for the design's columns."""
         coefs, intercepts = [], []
         for fit in self.plain:
             coef = fit.coef / self.columns.scales
@@ -237,7 +237,7 @@ class _DesignPlace:
     center: np.ndarray | None
 
     def weights(self, coef: np.ndarray) -> tuple[np.ndarray, float]:
-        """Weights of the design's columns, and what their scores are larger by."""
+        """Return weights of the design's columns, and what their scores are larger by."""
         if self.span is None:
             return coef, 0.0
         weights = self.span.weights(coef) / self.scales
@@ -245,7 +245,7 @@ class _DesignPlace:
 
 
 def _read_columns(design: Any, weight: np.ndarray, centered: bool) -> tuple[_Columns, _DesignPlace]:
-    """Columns in their units; of more columns than rows, the span of the rows instead."""
+    """Return columns in their units; of more columns than rows, the span of the rows instead."""
     scales = column_scales(design, weight, centered=centered)
     center = (weight / weight.sum()) @ design if centered and not issparse(design) else None
     columns = _Columns(design, center, scales)
@@ -259,7 +259,7 @@ def _read_columns(design: Any, weight: np.ndarray, centered: bool) -> tuple[_Col
 
 
 def rows_used(goals: Goals) -> np.ndarray:
-    """Mask of the relevant rows: those of X, and extra ones that some rate depends on.
+    """Mark the relevant rows: those of X, and extra ones that some rate depends on.
 
     Rows of weight 0 do not.
     """
@@ -317,7 +317,7 @@ def assign_to_folds(
 
 
 def rows_to_fit(fold: np.ndarray, used: np.ndarray, k: int, n_columns: int) -> np.ndarray:
-    """Mask of the rows outside of fold k, or of a random part where they are very many."""
+    """Mark the rows outside of fold k, or of a random part where they are very many."""
     kept = (fold != k) & used
     most = max(FIT_ROWS, FIT_ROWS_PER_COLUMN * n_columns)
     if kept.sum() <= most:
@@ -337,7 +337,7 @@ class _Columns:
     scales: np.ndarray
 
     def rows(self, which: np.ndarray) -> Any:
-        """Some rows: divided by the units, and centered if dense."""
+        """Scale some rows: divide them by the units, and center dense ones."""
         part = self.design[which]
         if issparse(part):
             scaled = part.data * (1.0 / self.scales)[part.indices]
@@ -346,7 +346,7 @@ class _Columns:
 
 
 def alpha_of(goals: MeasuredGoals, options: CrossFitOptions) -> float:
-    """The ramp's alpha."""
+    """Return the ramp's alpha."""
     return ALPHA * objective_scale(goals) if options.alpha is None else options.alpha
 
 

@@ -274,7 +274,7 @@ def _fit_or_closest(model: Any, X: Any, y: Any, rows: dict[str, Any]) -> Constra
 
 
 def _multiplier(model: ConstrainedClassifierMixin) -> float:
-    """Sum of the multipliers of the varied constraints that were measured; nan without any."""
+    """Add the multipliers of the varied constraints that were measured; nan without any."""
     varied = model.multipliers_[_is_varied(model._constraints)]
     return float(np.nan if np.isnan(varied).all() else np.nansum(varied))
 
@@ -414,7 +414,7 @@ def _decided(
 def _objectives(
     models: list[ConstrainedClassifierMixin], objective: Rate, X: Any, y: Any, rows: dict[str, Any]
 ) -> dict[str, list[float]]:
-    """The objective of all models, and that of their randomized rules if there are any."""
+    """Return the objective of all models, and that of their randomized rules if there are any."""
     values: dict[str, list[float]] = {"objective": [], "expected_objective": []}
     for model in models:
         data, decided, expected = _decided(model, X, y, rows)
@@ -434,7 +434,7 @@ def _measure_model(
     rows: dict[str, Any],
     level: float,
 ) -> dict[str, Any]:
-    """Results of one model, with the confidence interval of its objective."""
+    """Return results of one model, with the confidence interval of its objective."""
     # as one more row of the report, the objective gets its interval as constraints do
     as_goal = as_constraint(objective)
     data, decided, expected = _decided(model, X, y, rows)
@@ -454,7 +454,7 @@ def _measure_model(
 
 
 def _path_table(bounds: list[float], sense: str | None, columns: Any) -> pd.DataFrame:
-    """One row per bound; the value is recovered from bound and slack."""
+    """Return one row per bound; the value is recovered from bound and slack."""
     table = pd.DataFrame(columns)
     table.insert(0, "bound", bounds)
     sign = {"<=": 1.0, ">=": -1.0, None: np.nan}[sense]
@@ -467,7 +467,7 @@ def _path_table(bounds: list[float], sense: str | None, columns: Any) -> pd.Data
 
 
 def _training_report(model: ConstrainedClassifierMixin) -> pd.DataFrame:
-    """The report of a model with slacks of its values on the training rows."""
+    """Return the report of a model with slacks of its values on the training rows."""
     report = model.constraint_report_
     sign = np.array(
         [1.0 if constraint.sense == "<=" else -1.0 for constraint in model._constraints]
@@ -488,14 +488,14 @@ def _out_of_fold_slack(models: list[ConstrainedClassifierMixin]) -> dict[str, li
 
 
 def _is_varied(constraints: Sequence[Constraint]) -> np.ndarray:
-    """Mask of the constraints whose bound varies."""
+    """Mark the constraints whose bound varies."""
     return np.array(
         [isinstance(constraint, VariedConstraint) for constraint in constraints], dtype=bool
     )
 
 
 def _varied_slack(constraints: Sequence[Constraint], report: pd.DataFrame) -> float:
-    """The smallest slack of the varied constraints; nan if undefined or not measured."""
+    """Return the smallest slack of the varied constraints; nan if undefined or not measured."""
     slack = report["slack"][_is_varied(constraints) & (report["n_rows"] > 0)]
     return float(slack.min(skipna=False)) if len(slack) else np.nan
 
@@ -523,7 +523,7 @@ def _transform_extra(transformers: Pipeline | None, rows: dict[str, Any]) -> dic
 
 
 def _joined(estimator: Any, transformers: Pipeline | None, model: Any) -> Any:
-    """The user's estimator with a fitted model in place of its last step."""
+    """Return the user's estimator with a fitted model in place of its last step."""
     if not isinstance(estimator, Pipeline):
         return model
     steps = [] if transformers is None else transformers.steps

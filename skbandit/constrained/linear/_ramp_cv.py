@@ -295,7 +295,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     def _options(
         self, design: Any, goals: Goals, groups: Any, step_done: Callable[[str], None]
     ) -> CrossFitOptions:
-        """Settings of `cross_fit`."""
+        """Collect the options of training and choosing."""
         n, d = design.shape
         # of "auto": fits are rough and many
         name = "newton" if self.solver == "auto" and not self.solver_options else self.solver
@@ -311,7 +311,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     def _read_folds(
         self, design: Any, data: Data, groups: Any
     ) -> tuple[np.ndarray, int | np.ndarray | None]:
-        """The `unit` and `cv` of `CrossFitOptions`."""
+        """Return `unit` and `cv` of `CrossFitOptions`."""
         n, label = len(data.train), data.train.label
         unit = read_units(self.cv, design, label, data.train.weight, groups)
         if is_number(self.cv):
@@ -384,7 +384,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
 
 
 def _surely_violated(goals: Goals, positive: np.ndarray) -> list[str]:
-    """The constraints whose bounds are outside of the intervals of the rates, and the rates."""
+    """List the constraints whose bounds are outside the intervals of the rates."""
     violated = []
     rules = goals.constraints
     values = rules.values(positive)

@@ -5,3 +5,5 @@
 `_ramp_classifier` the estimator around them. Each solver of Problem 3 is one file behind the small
 interface of `_interface`.
 """
+
+__all__: list[str] = []

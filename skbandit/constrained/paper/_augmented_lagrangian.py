@@ -287,11 +287,11 @@ class AugmentedLagrangian:
         return LagrangianPoint(w, b, z, v, f, place, costs, theta, float(value))
 
     def _slope(self, here: LagrangianPoint) -> np.ndarray:
-        """The derivative in v."""
+        """Return the derivative in v."""
         return (here.costs - self.gamma)[1:] - (here.v - self.center) / self.tau
 
     def curvature(self, here: LagrangianPoint, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Minus the second derivative in some of v, and the slope in f of each entry."""
+        """Return minus the second derivative in some of v, and the slope in f of each entry."""
         by_row, size = self.problem.by_row, int(part.sum())
         slope, M = np.empty_like(by_row.data), np.empty((size, size))
         slopes(here.place, by_row.indptr, by_row.data, slope)
@@ -360,7 +360,7 @@ class AugmentedLagrangian:
 
 
 def column_squares(X: Any) -> np.ndarray:
-    """Sum of squares of each column, shape (d,)."""
+    """Return the sum of squares of each column, shape (d,)."""
     if issparse(X):
         return np.bincount(X.indices, weights=X.data**2, minlength=X.shape[1])
     return np.einsum("ij,ij->j", X, X)
@@ -561,7 +561,7 @@ class Optimality:
         return cls(gradient, gap, own_gap, abs(gradient[-1]))
 
     def suffices(self, tol: float) -> bool:
-        """Whether the gap is due to theta rather than to (w, b), which are then good enough."""
+        """Return whether theta, rather than (w, b), makes the gap: then (w, b) is good enough."""
         minimal = self.gap <= tol or self.own_gap <= 0.25 * (self.gap - self.own_gap)
         return bool(minimal and self.imbalance <= 0.02 * max(self.gap, tol))
 
@@ -624,7 +624,7 @@ def _line_search(
 
 
 def _hinge_duals(problem: ConvexProblem, v: np.ndarray, theta: np.ndarray) -> HingeDuals:
-    """The best duals of the hinges with up - down = theta, balanced where that costs nothing.
+    """Return the best duals with up - down = theta, balanced where that costs nothing.
 
     On a kink a dual may change at no cost to first order: there the duals are moved toward an
     end of their intervals until the sum of theta is 0, if that suffices.

@@ -158,12 +158,12 @@ class WeightedSVM:
     fit_intercept: bool = True
 
     def primal(self, coef: np.ndarray, f: np.ndarray) -> float:
-        """The objective at w, whose scores are f."""
+        """Return the objective at w, whose scores are f."""
         costs = self.p @ hinge(f) + self.q @ hinge(-f)
         return float(costs + 0.5 * self.alpha * coef @ coef)
 
     def dual(self, theta: np.ndarray) -> float:
-        """The dual objective at a feasible theta."""
+        """Return the dual objective at a feasible theta."""
         alpha_w = self.design.X.T @ theta
         gain = np.minimum(self.q - theta / 2, self.p + theta / 2).sum()
         return float(gain - alpha_w @ alpha_w / (2 * self.alpha))
@@ -190,7 +190,7 @@ class WeightedSVM:
         return HingeDuals.of(theta, self.p, self.q)
 
     def at_rest(self, theta: np.ndarray, f: np.ndarray, margin: float) -> np.ndarray:
-        """Mask of rows whose theta_j stays at its corner while f_j moves by at most `margin`."""
+        """Mark rows whose theta_j stays at its corner while f_j moves by at most `margin`."""
         kink = self.q - self.p
         lowest = np.where(theta == self.q, -np.inf, np.where(theta == kink, -0.5, 0.5))
         highest = np.where(theta == -self.p, np.inf, np.where(theta == kink, 0.5, -0.5))
@@ -365,7 +365,7 @@ class Cut:
         return float(np.maximum(self.g, 0.0).sum())
 
     def value(self, penalty: float) -> float:
-        """The largest value over 0 <= v <= penalty: the objective and penalized violations."""
+        """Return the objective plus penalized violations: the largest value over the box of v."""
         if np.isinf(penalty):
             return np.inf if self.g.max(initial=0.0) > CUT_MAX_EXCESS else self.offset
         return self.offset + penalty * self.excess
@@ -392,7 +392,7 @@ class CutModel:
         return cls(np.array([cut.offset for cut in cuts]), np.array([cut.g for cut in cuts]))
 
     def __call__(self, v: np.ndarray) -> float:
-        """Value at v."""
+        """Return the value at v."""
         return float((self.offsets + self.slopes @ v).min())
 
 
@@ -467,7 +467,7 @@ def bisection(h: CutModel, lower: float, upper: float) -> np.ndarray:
 
 
 def analytic_center(h: CutModel, lower: float, upper: float, top: Maximum) -> np.ndarray:
-    """The v of the analytic center of {(v, z): L_t <= z <= h_t(v), v in [0, upper]^m}.
+    """Return the v of the analytic center of {(v, z): L_t <= z <= h_t(v), v in [0, upper]^m}.
 
     It maximizes sum_s log(h_s(v) - z) + t log(z - L_t) + sum_k log v_k + log(upper - v_k),
     where the floor z >= L_t counts once per cut (Goffin, Haurie & Vial 1992). The center is
@@ -518,7 +518,7 @@ class SVMOptimizer:
     design: Design
 
     def svm(self, v: np.ndarray) -> WeightedSVM:
-        """The SVM at multipliers v: Psi without its constant."""
+        """Return the SVM at multipliers v: Psi without its constant."""
         p, q = self.problem.dual_upper_bounds(v)
         return WeightedSVM(self.design, p, q, self.problem.alpha, self.problem.fit_intercept)
 
@@ -661,7 +661,7 @@ class CuttingPlaneSolver(ParametersMixin):
         return _certified_point(problem, point, *best, penalty, tol)
 
     def _aim(self, problem: ConvexProblem, tol: float) -> float:
-        """The gap to stop at: `tol`, unless it is out of reach of dual ascent or rounding."""
+        """Return the gap to stop at: `tol`, unless dual ascent or rounding cannot reach it."""
         objective_scale = 0.5 * float(problem.P[:1].sum() + problem.Q[:1].sum()) or 1.0
         return max(tol, self.rtol * objective_scale, GAP_ROUNDING * abs(float(problem.gamma[0])))
 

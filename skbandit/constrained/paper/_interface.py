@@ -239,7 +239,7 @@ def certify(
 
 
 def hinge(z: np.ndarray) -> np.ndarray:
-    """The convex bound max(0, 1/2 + z), equal to the ramp for z <= 1/2."""
+    """Return the convex bound max(0, 1/2 + z), equal to the ramp for z <= 1/2."""
     return np.maximum(0.5 + z, 0.0)
 
 
@@ -301,7 +301,7 @@ class ConvexProblem:
     fit_intercept: bool = True
 
     def rows(self, f: np.ndarray) -> np.ndarray:
-        """Values of rows 0..m at the scores f, without the regularizer.
+        """Return the values of rows 0..m at the scores f, without the regularizer.
 
         Parameters
         ----------
@@ -316,7 +316,7 @@ class ConvexProblem:
         return self.P @ hinge(f) + self.Q @ hinge(-f) - self.gamma
 
     def dual_upper_bounds(self, multipliers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Upper bounds p = P[0] + v P[1:] and q = Q[0] + v Q[1:] on the hinge duals.
+        """Return the upper bounds p = P[0] + v P[1:] and q = Q[0] + v Q[1:] on the hinge duals.
 
         They are the costs per row of X in the Lagrangian, a weighted SVM, whose hinge duals
         lie in [0, p] and [0, q].

@@ -96,15 +96,15 @@ class ElasticPenalty:
     value: float = FIRST_PENALTY
 
     def at(self, iterate: Iterate) -> float:
-        """The penalty for a step from an iterate: infinite (hard) if it is feasible."""
+        """Return the penalty for a step from an iterate: infinite (hard) if it is feasible."""
         return math.inf if iterate.feasible else self.value
 
     def may_rise(self, reached: Iterate) -> bool:
-        """Whether violations remain and the penalty is below its maximum."""
+        """Return whether violations remain and the penalty is below its maximum."""
         return reached.worst > FEASIBLE and self.value < LAST_PENALTY
 
     def is_final(self, left: Iterate, reached: Iterate) -> bool:
-        """Whether the next step would solve the same problem as the step `left` -> `reached`.
+        """Return whether the next step would solve the problem of the step `left` -> `reached`.
 
         It would not if the penalty may still rise, or if the step has just become feasible, as
         constraints are hard from then on.
@@ -116,7 +116,7 @@ class ElasticPenalty:
     def after(
         self, left: Iterate, reached: Iterate, multipliers: np.ndarray, stalled: bool
     ) -> ElasticPenalty:
-        """The penalty after a step: raised if it stalled, or was capped without much progress.
+        """Raise the penalty after a step that stalled, or was capped without much progress.
 
         A multiplier at the cap would be larger under hard constraints; but while violations
         shrink quickly, the present penalty suffices.
@@ -163,15 +163,15 @@ class AccuracySchedule:
         return self.gap <= self.exact
 
     def at_last(self) -> AccuracySchedule:
-        """The schedule for a last step."""
+        """Return the schedule for a last step."""
         return replace(self, gap=self.exact)
 
     def gap_under(self, penalty: float) -> float:
-        """The gap in units of the penalized objective, whose costs grow with the penalty."""
+        """Return the gap in units of the penalized objective, whose costs grow with the penalty."""
         return self.gap if self.is_exact or math.isinf(penalty) else self.gap * penalty
 
     def after(self, decrease: float, stalled: bool) -> AccuracySchedule:
-        """The schedule after a step: exact once it stalls, else in proportion to the decrease."""
+        """Adapt the gap to the decrease of a step; make it exact once a step stalls."""
         if stalled:
             return self.at_last()
         gap = min(self.gap, max(FINER * max(decrease, 0.0), self.exact))
@@ -246,7 +246,7 @@ def _minimize_bound(
 
 
 def _better_iterate(current: Iterate, proposed: Iterate, penalty: float) -> Iterate:
-    """The proposed iterate unless it is worse, or leaves the hard constraints, by rounding."""
+    """Return the proposed iterate unless rounding made it worse or miss hard constraints."""
     if math.isinf(penalty) and not proposed.feasible:
         return current
     return proposed if proposed.penalized(penalty) <= current.penalized(penalty) else current

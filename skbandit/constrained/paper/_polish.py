@@ -94,7 +94,7 @@ def polish(
 
 
 def _at_kink(distance: np.ndarray, dual: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Mask of the piecewise linear terms at their kink, with duals strictly in [0, upper]."""
+    """Mark the piecewise linear terms at their kink, with duals strictly in [0, upper]."""
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.where(np.isinf(upper), dual, dual / upper)
     inside = (upper > 0) & (dual > 0) & (dual < upper)

@@ -189,7 +189,7 @@ class Iterate:
         return self.worst <= FEASIBLE
 
     def penalized(self, penalty: float) -> float:
-        """The objective plus `penalty` per unit of violation; the objective if it is infinite."""
+        """Return the objective, plus a finite `penalty` per unit of violation."""
         weight = penalty if math.isfinite(penalty) else 0.0
         return self.objective + weight * float(np.maximum(self.violations, 0.0).sum())
 
@@ -241,7 +241,7 @@ class RampProblem:
         return self.objective.denominator.nnz > 0
 
     def scores(self, point: Point) -> np.ndarray:
-        """Scores f of all rows, shape (n,)."""
+        """Return scores f of all rows, shape (n,)."""
         return np.asarray(self.X @ point.coef).ravel() + point.intercept
 
     @cached_property
@@ -258,11 +258,11 @@ class RampProblem:
         return Point(np.zeros_like(point.coef), point.intercept + float(z.mean()))
 
     def regularizer(self, point: Point) -> float:
-        """The value of alpha/2 |w|^2."""
+        """Return the value of alpha/2 |w|^2."""
         return float(0.5 * self.alpha * point.coef @ point.coef)
 
     def objective_value(self, positive: np.ndarray, regularizer: float = 0.0) -> float:
-        """The objective at predictions pi; a ratio N/D is regularized as (N + alpha/2 |w|^2)/D.
+        """Return the objective at predictions; N/D is regularized as (N + alpha/2 |w|^2)/D.
 
         Infinite where the ratio is undefined.
         """
@@ -271,7 +271,7 @@ class RampProblem:
         return np.inf if np.isnan(value) else float(value)
 
     def violation(self, positive: np.ndarray) -> np.ndarray:
-        """Normalized violations of the constraints at predictions pi; negative inside."""
+        """Return normalized violations of the constraints at predictions pi; negative inside."""
         return self.rows @ positive - self.rhs
 
     def evaluate(self, point: Point) -> Iterate:
@@ -339,7 +339,7 @@ def compile_problem(X: Any, goals: MeasuredGoals, alpha: float, fit_intercept: b
 
 
 def ramp_of_costs(X: Any, costs: np.ndarray, alpha: float, fit_intercept: bool) -> RampProblem:
-    """The sum of costs of positive predictions over the rows of X, without constraints."""
+    """Return the sum of costs of positive predictions over the rows of X, without constraints."""
     n, none = len(costs), np.zeros(0)
     empty = LinearFractionalForms(csr_array((0, n)), none, csr_array((0, n)), none)
     objective = LinearFractionalForms(

@@ -224,7 +224,7 @@ def relaxations(
 def least_relaxations(
     by_direction: Iterable[np.ndarray], declared: Sequence[np.ndarray]
 ) -> Relaxations:
-    """The smallest relaxations over all thresholds along some directions.
+    """Return the smallest relaxations over all thresholds along some directions.
 
     Parameters
     ----------
@@ -294,6 +294,6 @@ def declared_bounds(goals: Goals) -> list[tuple[str, np.ndarray]]:
 
 
 def _beyond(bound: float, sign: float) -> str:
-    """A bound in four decimals, rounded to the looser side."""
+    """Return a bound in four decimals, rounded to the looser side."""
     scaled = sign * bound * 1e4
     return f"{sign * np.ceil(scaled - 1e-6) / 1e4:g}"

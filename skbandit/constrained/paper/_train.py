@@ -152,7 +152,7 @@ def moved_bounds(problem: RampProblem, point: Point, margin: np.ndarray) -> Ramp
 
 
 def _unused(problem: RampProblem, point: Point, multipliers: np.ndarray) -> float:
-    """Gain of the objective, at its shadow prices, if hard rates used all their slack."""
+    """Return what the objective gains, at its prices, if hard rates use all their slack."""
     slack = np.maximum(-problem.violation(_hard(problem, point)), 0.0)
     return float(multipliers @ slack)
 
@@ -168,7 +168,7 @@ def with_free_direction(problem: RampProblem, trained: Trained, free: np.ndarray
 
 
 def randomized(problem: RampProblem, coef: np.ndarray) -> Point:
-    """The randomized rule in a direction: at the smallest scale at which ramp rates are feasible.
+    """Scale a direction as little as makes ramp rates feasible: the randomized rule.
 
     The wider the range of scores, the nearer are the ramp's rates to hard ones. If none is
     feasible, that at the scale and b with the lowest penalized objective.
@@ -184,7 +184,7 @@ def randomized(problem: RampProblem, coef: np.ndarray) -> Point:
 
 
 def _serves(threshold: Threshold | None, promised: float) -> bool:
-    """Whether a threshold is feasible and about as good as expected."""
+    """Return whether a threshold is feasible and about as good as expected."""
     assert threshold is not None
     return threshold.feasible and threshold.objective <= promised + USELESS
 
@@ -200,7 +200,7 @@ def _hard(problem: RampProblem, point: Point) -> np.ndarray:
 
 
 def _promised(problem: RampProblem, point: Point) -> float:
-    """The objective that MM led to expect: the worse of its two rules at its own b."""
+    """Return the objective that MM led to expect: the worse of its two rules at its own b."""
     return max(
         problem.objective_value(_hard(problem, point)),
         problem.objective_value(ramp(problem.scores(point))),
@@ -208,7 +208,7 @@ def _promised(problem: RampProblem, point: Point) -> float:
 
 
 def _is_better(problem: RampProblem, candidate: Trained, other: Trained) -> bool:
-    """Whether a candidate is better by more than rounding."""
+    """Return whether a candidate is better by more than rounding."""
     (grade, cost), (other_grade, other_cost) = _rank(problem, candidate), _rank(problem, other)
     return grade < other_grade or (grade == other_grade and cost < other_cost - RATE_TOL)
 
@@ -264,7 +264,7 @@ def train(problem: RampProblem, options: TrainingOptions) -> Trained:
 
 
 def _ahead(run: MMResult, other: MMResult) -> bool:
-    """Whether a run ended better: within the constraints, or with a lower objective there."""
+    """Return whether a run ended better: within the constraints, or lower there."""
     if run.feasible and other.feasible:
         return run.path[-1] < other.path[-1]
     return run.violation < other.violation

@@ -1,1 +1,3 @@
 """Reductions: multipliers of goals, and rounds of fits to weights or costs."""
+
+__all__: list[str] = []

@@ -55,12 +55,12 @@ class DecisionCosts:
         )
 
     def of_labels(self) -> GainTask:
-        """The task whose gains are 1 for the label of a row."""
+        """Return the task whose gains are 1 for the label of a row."""
         gains = (self.label[:, None] == np.arange(self.n_decisions)).astype(float)
         return GainTask(gains * self.row_weight[:, None])
 
     def task(self, rule: PricedRule, decided: np.ndarray) -> GainTask:
-        """The task at a rule's prices; ratios are linear at its decisions of all rows."""
+        """Return the task at a rule's prices; ratios are linear at its decisions of all rows."""
         prices = rule.prices
         forms = self.goals.objective
         above, below = forms.fractions(indicators(decided, self.n_decisions))
@@ -122,7 +122,7 @@ class CostRound:
         return self.criterion.loss(self.choice)
 
     def better_than(self, other: CostRound) -> bool:
-        """Whether its loss is lower or, if both miss constraints, it misses them by less."""
+        """Return whether its loss is lower or, if both miss constraints, it misses them by less."""
         if np.isinf(self.loss) and np.isinf(other.loss):
             return self.choice.rule.slack > other.choice.rule.slack
         return self.loss < other.loss

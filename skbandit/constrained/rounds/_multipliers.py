@@ -89,7 +89,7 @@ def row_costs(goals: MeasuredGoals, multipliers: Multipliers) -> np.ndarray:
 
 
 def highest_multipliers(goals: MeasuredGoals, raised: int = 0) -> np.ndarray:
-    """The multiplier of each constraint that stands for any higher one, shape (K,)."""
+    """Return each constraint's multiplier that stands for any higher one, shape (K,)."""
     reach = _reach(goals.linear[0])
     most = MOST * RAISE_MOST**raised * _reach(goals.objective.numerator).max()
     return most / np.where(reach > 0, reach, 1.0)
@@ -127,31 +127,31 @@ class Rules:
         )
 
     def subset(self, kept: np.ndarray) -> Rules:
-        """Some of the rules."""
+        """Select some of the rules."""
         parts = self.above, self.missed, self.divisor
         above, missed, divisor = (part[:, kept] for part in parts)
         return Rules(above, self.below[kept], missed, divisor)
 
     def best_value(self, kept: np.ndarray | None = None) -> float:
-        """The lowest objective of rules that meet all, or some, constraints; inf if none does."""
+        """Return the lowest objective of rules that meet constraints; inf if none does."""
         kept = np.ones(len(self.missed), dtype=bool) if kept is None else kept
         met = (self.missed[kept] <= RATE_TOL).all(axis=0) & (self.below > 0)
         met &= (self.divisor[kept] > 0).all(axis=0)
         return float((self.above.max(axis=0)[met] / self.below[met]).min(initial=np.inf))
 
     def free_value(self) -> float:
-        """The lowest objective without any constraint."""
+        """Return the lowest objective without any constraint."""
         return self.best_value(np.zeros(len(self.missed), dtype=bool))
 
     def reduced(self, multipliers: Multipliers) -> np.ndarray:
-        """Reduced costs mu @ N0 - t D0 + lambda @ missed, of shape (J,)."""
+        """Return reduced costs mu @ N0 - t D0 + lambda @ missed, of shape (J,)."""
         return self._priced(multipliers) - multipliers.value * self.below
 
     def _priced(self, multipliers: Multipliers) -> np.ndarray:
         return multipliers.groups @ self.above + multipliers.constraints @ self.missed
 
     def lagrangian(self, multipliers: Multipliers) -> float:
-        """The lowest (mu @ N0 + lambda @ missed) / D0.
+        """Return the lowest (mu @ N0 + lambda @ missed) / D0.
 
         No mixture of these rules that meets the constraints has a lower objective.
         """
@@ -222,7 +222,7 @@ class NextMultipliers:
 def rules_of_curve(
     curve: Curve, goals: MeasuredGoals, limits: ScoreLimits | None = None, z: float = 0.0
 ) -> Rules:
-    """The rules that the thresholds of a curve make.
+    """Make the rules of a curve's thresholds.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def rules_of_curve(
 
 
 def summed_rows(goals: MeasuredGoals, limits: ScoreLimits | None) -> csr_array:
-    """The forms whose sums over the positive rows determine a rule: see `rules_of_sums`."""
+    """Return the forms whose sums over positive rows determine a rule: see `rules_of_sums`."""
     objective = goals.objective
     divisor = objective.denominator[[0]]
     rows = [objective.numerator, divisor, goals.linear[0], goals.constraints.forms.denominator]
@@ -253,7 +253,7 @@ def summed_rows(goals: MeasuredGoals, limits: ScoreLimits | None) -> csr_array:
 def rules_of_sums(
     sums: np.ndarray, goals: MeasuredGoals, limits: ScoreLimits | None, z: float
 ) -> Rules:
-    """The rules whose sums these are.
+    """Return the rules whose sums these are.
 
     Parameters
     ----------
@@ -425,7 +425,7 @@ def dropped_prices_of_rules(rules: Rules, goals: MeasuredGoals, objective: float
 
 
 def _reach(rows: csr_array) -> np.ndarray:
-    """The largest change of each linear form, in either direction."""
+    """Return the largest change of each linear form, in either direction."""
     up = np.asarray(rows.maximum(0).sum(axis=1)).ravel()
     return np.maximum(up, np.asarray((-rows).maximum(0).sum(axis=1)).ravel())
 
@@ -483,7 +483,7 @@ class GroupCurves:
         return cls(goals, limits, tuple(sums_by_curve(summed_rows(goals, limits), curves)))
 
     def cheapest(self, multipliers: Multipliers, z: float = 0.0) -> Rules:
-        """The combination of least reduced cost, one rule.
+        """Return the combination of least reduced cost, one rule.
 
         What constraints miss is counted by limits at the normal quantile z afterwards, and by
         rates in the search: limits are no sums over groups.

@@ -83,7 +83,7 @@ class Costs:
         return cls(rows, without_unit(data.weight), plain)
 
     def task(self, multipliers: Multipliers) -> WeightedTask:
-        """The weighted classification problem at given multipliers."""
+        """Return the weighted classification problem at given multipliers."""
         return WeightedTask.of_costs(row_costs(self.goals, multipliers), self.row_weight)
 
 
@@ -180,12 +180,12 @@ class Criterion:
         )
 
     def widened(self, clustered: np.ndarray) -> Criterion:
-        """The same with limits for other factors of dependent rows."""
+        """Replace the limits' factors of dependent rows."""
         promised = None if self.promised is None else self.promised.widened(clustered)
         return replace(self, limits=replace(self.limits, clustered=clustered), promised=promised)
 
     def attained(self, known_rules: KnownRules) -> tuple[float, float]:
-        """The best normal quantile of known rules and their value; inf if none is inside."""
+        """Return the best normal quantile of known rules and their value; inf if none is inside."""
 
         def attempt(z: float) -> tuple[float, float]:
             return known_rules.best_value(z), known_rules.best_value(0.0)
@@ -194,15 +194,15 @@ class Criterion:
         return z, known_rules.best_value(z)
 
     def search(self, scores: np.ndarray) -> RuleSearch:
-        """The rules on scores, one threshold per group."""
+        """Return the rules on scores, one threshold per group."""
         return RuleSearch(scores, self.goals, self.usual, self.group, self.n_groups)
 
     def rule(self, search: RuleSearch, z: float) -> Rule:
-        """The best of them at a normal quantile."""
+        """Return the best of them at a normal quantile."""
         return search.best(SharedRisk(self.limits, float(ndtr(z))) if z > 0 else None)
 
     def best_rule(self, scores: np.ndarray) -> Choice:
-        """The best thresholds on scores at the best level."""
+        """Return the best thresholds on scores at the best level."""
         search = self.search(scores)
         if self.promised is not None:
             z = quantile_of(self.promised.level)
@@ -275,7 +275,7 @@ class KnownRules:
         return self.of_thresholds(z)
 
     def of_thresholds(self, z: float) -> Rules:
-        """The rules of one threshold for all rows."""
+        """Return the rules of one threshold for all rows."""
         rules = self._rules.setdefault(z, [])
         criterion = self._judge
         for scores in self._scores[len(rules) :]:
@@ -284,11 +284,11 @@ class KnownRules:
         return Rules.joined(rules)
 
     def best_value(self, z: float) -> float:
-        """The lowest objective of a rule that meets the constraints; inf if none does."""
+        """Return the lowest objective of a rule that meets the constraints; inf if none does."""
         return self.of_thresholds(z).best_value()
 
     def free_value(self, z: float) -> float:
-        """The lowest objective of a rule without any constraint."""
+        """Return the lowest objective of a rule without any constraint."""
         return self.of_thresholds(z).free_value()
 
     def dropped_prices(self, z: float, binding: np.ndarray, objective: float) -> np.ndarray:
@@ -314,7 +314,7 @@ class KnownGroupRules(KnownRules):
         self._searches.append(self._judge.search(scores))
 
     def at(self, z: float, most: np.ndarray) -> Rules:
-        """The rules of common thresholds, and the combinations that the best mixture needs."""
+        """Return rules of common thresholds, and the combinations that the best mixture needs."""
         criterion = self._judge
         for scores in self._scores[len(self._curves) :]:
             self._curves.append(
@@ -323,12 +323,12 @@ class KnownGroupRules(KnownRules):
         return with_group_thresholds(self.of_thresholds(z), self._curves, most, z)
 
     def free_value(self, z: float) -> float:
-        """The lowest objective of thresholds per group without any constraint."""
+        """Return the lowest objective of thresholds per group without any constraint."""
         nothing = np.zeros(len(highest_multipliers(self._judge.goals)))
         return float(best_multipliers(self.at(z, nothing), nothing).value)
 
     def dropped_prices(self, z: float, binding: np.ndarray, objective: float) -> np.ndarray:
-        """The same for mixtures of them, which differ little from the best of so many."""
+        """Return what dropping each constraint gains, for mixtures of the rules."""
         goals = self._judge.goals
         highest = highest_multipliers(goals)
 
@@ -346,12 +346,12 @@ class KnownGroupRules(KnownRules):
         return len(self._rounds)
 
     def best_value(self, z: float) -> float:
-        """The lowest objective of thresholds on the scores of one round."""
+        """Return the lowest objective of thresholds on the scores of one round."""
         rules = [self.best(k, z) for k in range(self.n_rounds)]
         return min((rule.objective for rule in rules if rule.feasible), default=np.inf)
 
     def best(self, k: int, z: float) -> Rule:
-        """The best thresholds on the scores of round k."""
+        """Return the best thresholds on the scores of round k."""
         if (k, z) not in self._best:
             self._best[k, z] = self._judge.rule(self._searches[k], z)
         return self._best[k, z]
@@ -419,7 +419,7 @@ def rounds(
 
 
 def best_round(done: Sequence[Round], criterion: Criterion, known_rules: KnownRules) -> Choice:
-    """The round, or the mean of two, and the thresholds with the best objective out of fold.
+    """Choose the round, or mean of two, and the thresholds that are best out of fold.
 
     Means matter where the best rule changes much with the multipliers: there
     one fit follows the objective, the other one the constraints, and none lies between.
@@ -454,7 +454,7 @@ def best_round(done: Sequence[Round], criterion: Criterion, known_rules: KnownRu
 
 
 def _per_group(pairs: _Scores, criterion: Criterion, known_rules: KnownGroupRules) -> Choice:
-    """A threshold for each group."""
+    """Choose a threshold for each group."""
     z, _ = criterion.attained(known_rules)
     single = [known_rules.best(k, z) for k in range(known_rules.n_rounds)]
     first = best_model(single)
@@ -470,7 +470,7 @@ def _per_group(pairs: _Scores, criterion: Criterion, known_rules: KnownGroupRule
 def _promising(
     pairs: _Scores, criterion: Criterion, known_rules: KnownGroupRules, z: float
 ) -> list[tuple[int, ...]]:
-    """The means of two rounds with the lowest Lagrangian at the multipliers of the best mixture.
+    """Return the means of two rounds of the lowest Lagrangian at the best mixture's prices.
 
     No thresholds of theirs that meet the constraints have a lower objective than that.
     """
