@@ -12,11 +12,13 @@ from sklearn.linear_model import RidgeCV
 
 from skbandit.logged._off_policy_classifier import RewardsByClassifier
 from skbandit.logs import (
+    APART,
     ArmEvents,
     RewardsByArm,
-    halves_if_common,
+    Sharing,
     halves_of_rows,
     range_of,
+    sharing_of,
     within_range,
 )
 from skbandit.utils._fitting import standardized
@@ -76,7 +78,7 @@ class ActionModels:
     ) -> FittedActions:
         """Models fitted to the entries of a table that are not nan.
 
-        Whether they have a common part is as in `like`, or found here.
+        What they share is as in `like`, or chosen here.
         """
         weighted = not (weight == 1).all()
         row, arm = np.nonzero(~np.isnan(table) & (weight > 0)[:, None])
@@ -88,12 +90,13 @@ class ActionModels:
             return FittedActions(clone(self.estimator).fit(X, costs, **weights), ends)
         model = self._model(X)
         events = ArmEvents(X, row, arm, values, row_weight, len(self.arms), NAME)
-        half = None
+        sharing = APART
         if like is not None and isinstance(like.models, RewardsByArm):
-            half = halves_of_rows(events) if like.models.common else None
+            if like.models.common:
+                sharing = Sharing(halves_of_rows(events), like.models.in_one)
         elif self.estimator is not None and np.isnan(table).mean() >= MOSTLY:
-            half = halves_if_common(model, events)
-        return FittedActions(RewardsByArm.fitted(model, events, half), ends)
+            sharing = sharing_of(model, events)
+        return FittedActions(RewardsByArm.fitted(model, events, sharing), ends)
 
     def _model(self, X: Any) -> Any:
         """The model of one action."""

@@ -8,12 +8,14 @@ collection of labels per row, or one for all rows. `read_pools` reads it for pol
 for selectors, both after `align_rows`, which needs X as the user passed it.
 """
 
+from skbandit.logs._arm_models import APART as APART
 from skbandit.logs._arm_models import ArmEvents as ArmEvents
 from skbandit.logs._arm_models import RewardsByArm as RewardsByArm
+from skbandit.logs._arm_models import Sharing as Sharing
 from skbandit.logs._arm_models import expected_reward as expected_reward
-from skbandit.logs._arm_models import halves_if_common as halves_if_common
 from skbandit.logs._arm_models import halves_of_rows as halves_of_rows
 from skbandit.logs._arm_models import range_of as range_of
+from skbandit.logs._arm_models import sharing_of as sharing_of
 from skbandit.logs._arm_models import warn_of_wild_context as warn_of_wild_context
 from skbandit.logs._arm_models import within_range as within_range
 from skbandit.logs._arms import POOLS_UNKNOWN as POOLS_UNKNOWN

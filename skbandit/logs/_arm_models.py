@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, hstack, issparse
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, Ridge, RidgeCV
 from sklearn.pipeline import Pipeline
@@ -20,7 +20,10 @@ HALVES = 2
 """Parts of the rows, each of which has its common part predicted by a model of the other."""
 
 CLEAR = 1.0
-"""Standard errors by which a common part must predict other rows better to be used."""
+"""Standard errors by which models that share must tell arms apart better to be used."""
+
+NOISE = 0.5
+"""Standard errors by which values of arms may be closer by chance."""
 
 BY_COEFFICIENTS = Ridge, RidgeCV, LinearRegression
 """Models that predict by coefficients alone."""
@@ -30,10 +33,11 @@ CLIPPED_FROM, WILD = 1.0, 5.0
 
 # Where rewards depend on the context much in the same way whatever is chosen, each model of an arm
 # learns this common part from the events of its arm only, with errors of its own. Then a model of
-# the mean reward learns it from all events, and those of arms learn what is left. Any function of
-# the context may be subtracted from rewards, as this changes no decision. It is predicted by a
-# model without the row, as else a flexible model would take the arm's part, too. Without a common
-# part, or if few parameters suffice, as in linear models, this only adds errors.
+# the mean reward learns it from all events, and what is left is learned by a model of each arm, or
+# by one model of context and arm. Any function of the context may be subtracted from rewards, as
+# this changes no decision. It is predicted by a model without the row, as else a flexible model
+# would take the arm's part, too. Without a common part, or if few parameters suffice, as in linear
+# models, this only adds errors. Which of them is used is decided by how well they tell arms apart.
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,26 @@ class ArmEvents:
 
 
 @dataclass(frozen=True)
+class Sharing:
+    """What models of arms have in common.
+
+    Attributes
+    ----------
+    half : ndarray of int, shape (n_rows,), or None
+        Halves of the rows of X that learn the common part of each other; None without one.
+    in_one : bool
+        Whether one model of context and arm learns what is left, in place of one of each arm.
+    """
+
+    half: np.ndarray | None = None
+    in_one: bool = False
+
+
+APART = Sharing()
+"""Models of which each learns from the events of its arm alone."""
+
+
+@dataclass(frozen=True)
 class RewardsByArm:
     """Fitted models.
 
@@ -85,27 +109,29 @@ class RewardsByArm:
         Or numbers, of rewards that are all equal; None without events.
     common : list of models
         Whose mean is the common part; empty if there is none.
+    in_one : bool
+        Whether the models are one, of context and arm.
     """
 
     by_arm: list[Any]
     common: list[Any]
+    in_one: bool = False
 
     @classmethod
-    def fitted(cls, model: Any, events: ArmEvents, half: np.ndarray | None = None) -> RewardsByArm:
-        """Fitted to events; with a common part if the half of each row of X is given."""
-        common: list[Any] = []
-        if half is not None:
-            of_event, reward = half[events.row], events.reward.astype(np.float64)
-            for k in range(HALVES):
-                here = of_event == k
-                if not here.any() or here.all():
-                    return cls.fitted(model, events)
-                common.append(events.take(~here).fitted(model))
-                predicted = expected_reward(common[-1], rows_of(events.X, events.row[here]))
-                reward[here] -= predicted
-            events = replace(events, reward=reward)
-        of_arm = [np.flatnonzero(events.arm == arm) for arm in range(events.n_arms)]
-        by_arm = [events.take(rows).fitted(model) if len(rows) else None for rows in of_arm]
+    def fitted(cls, model: Any, events: ArmEvents, sharing: Sharing = APART) -> RewardsByArm:
+        """Fit models to events, which share what is said."""
+        common, events = _common_part(model, events, sharing.half)
+        return cls.above(common, model, events, sharing.in_one and bool(common))
+
+    @classmethod
+    def above(cls, common: list[Any], model: Any, left: ArmEvents, in_one: bool) -> RewardsByArm:
+        """Fit models to what a common part leaves of rewards."""
+        of_arm = [np.flatnonzero(left.arm == arm) for arm in range(left.n_arms)]
+        if in_one:
+            X = _with_arm(rows_of(left.X, left.row), left.arm, left.n_arms)
+            one = replace(left, X=X, row=np.arange(len(left.row))).fitted(model)
+            return cls([one if len(rows) else None for rows in of_arm], common, True)
+        by_arm = [left.take(rows).fitted(model) if len(rows) else None for rows in of_arm]
         return cls(by_arm, common)
 
     @property
@@ -114,16 +140,45 @@ class RewardsByArm:
         return any(map(_is_linear, self.by_arm))
 
     def predicted(self, X: Any, consumer: str = "the model of rewards") -> np.ndarray:
-        """Rewards of all arms, (n, D); nan without a model."""
-        q = np.full((count_rows(X), len(self.by_arm)), np.nan)
-        columns = _finite_numbers(X)
+        """Predict rewards of all arms, (n, D); nan without a model."""
+        n, n_arms = count_rows(X), len(self.by_arm)
+        q, columns = np.full((n, n_arms), np.nan), _finite_numbers(X)
         with explained_entries(X, consumer):
             for arm, model in enumerate(self.by_arm):
-                if model is not None:
+                if model is not None and self.in_one:
+                    q[:, arm] = expected_reward(model, _with_arm(X, np.full(n, arm), n_arms))
+                elif model is not None:
                     q[:, arm] = _expected(model, X, columns)
             for model in self.common:
                 q += _expected(model, X, columns)[:, None] / len(self.common)
         return q
+
+
+def _common_part(
+    model: Any, events: ArmEvents, half: np.ndarray | None
+) -> tuple[list[Any], ArmEvents]:
+    """Fit a model to each half of the events, and subtract what that of the other predicts."""
+    if half is None:
+        return [], events
+    common, reward = [], events.reward.astype(np.float64)
+    for k in range(HALVES):
+        here = half[events.row] == k
+        if not here.any() or here.all():
+            return [], events
+        common.append(events.take(~here).fitted(model))
+        reward[here] -= expected_reward(common[-1], rows_of(events.X, events.row[here]))
+    return common, replace(events, reward=reward)
+
+
+def _with_arm(X: Any, arm: np.ndarray, n_arms: int) -> Any:
+    """Append a column for each arm to contexts, 1 in its rows."""
+    is_arm = (arm[:, None] == np.arange(n_arms)).astype(np.float64)
+    if issparse(X):
+        return hstack([X, csr_array(is_arm)], format="csr")
+    if not hasattr(X, "columns"):
+        return np.column_stack([np.asarray(X), is_arm])
+    names = [f"is_arm_{number}" for number in range(n_arms)]
+    return X.assign(**dict(zip(names, is_arm.T, strict=True)))
 
 
 def expected_reward(model: Any, X: Any) -> np.ndarray:
@@ -185,29 +240,80 @@ def halves_of_rows(events: ArmEvents, seed: int = SEED) -> np.ndarray:
     return folds_of_rows(events.X, total, HALVES, seed)
 
 
-def halves_if_common(model: Any, events: ArmEvents) -> np.ndarray | None:
-    """Half of each row, if a common part predicts rewards of the other half clearly better.
+def sharing_of(model: Any, events: ArmEvents) -> Sharing:
+    """Choose what models share by how well they predict the other half of the rows.
 
-    None of linear models, which decide worse with it where they have few events.
+    A common part above which each arm has a model must predict rewards clearly better. One model
+    of what is left must tell arms apart clearly better than those, by the R-loss (Nie & Wager
+    2021): what differences between arms leave of rewards less the common part. As small errors of
+    all differences need not order arms well, the values of the best and of the worst arm, doubly
+    robust, must not be closer by more than noise. Linear models share nothing: they decide worse
+    with few events, and one of them lets the arm not act together with features.
     """
+    half, n = halves_of_rows(events), len(events.row)
+    of_event = half[events.row]
+    errors, losses, values = np.zeros((3, len(CANDIDATES), n))
     if hasattr(model, "predict_proba") or len(np.unique(events.arm)) < 2:
-        return None
-    half, quarter = halves_of_rows(events), halves_of_rows(events, SEED + 1)
-    of_event, gain = half[events.row], np.zeros(len(events.row))
+        return APART
     for k in range(HALVES):
         here = of_event == k
         if not here.any() or here.all():
-            return None
-        train, test = events.take(~here), events.take(here)
-        at, X = (np.arange(len(test.arm)), test.arm), rows_of(events.X, test.row)
-        models = RewardsByArm.fitted(model, train)
-        if models.are_linear:
-            return None
-        with_common = RewardsByArm.fitted(model, train, quarter)
-        alone, shared = (fitted.predicted(X)[at] for fitted in (models, with_common))
-        gain[here] = (test.reward - alone) ** 2 - (test.reward - shared) ** 2
-    gain = np.nan_to_num(gain if events.weight is None else gain * events.weight)
-    return half if gain.mean() > CLEAR * gain.std() / np.sqrt(len(gain)) else None
+            return APART
+        candidates = _candidates(model, events.take(~here))
+        if candidates is None:
+            return APART
+        measured = _measured(candidates, events.take(here))
+        errors[:, here], losses[:, here], values[:, here] = measured
+    weight = np.ones(n) if events.weight is None else events.weight
+
+    def gain(before: np.ndarray, after: np.ndarray) -> float:
+        """Return the mean by which losses fall, in standard errors."""
+        less = np.nan_to_num((before - after) * weight)
+        return float(less.mean() * np.sqrt(n) / (less.std() or 1.0))
+
+    best = int(gain(errors[0], errors[1]) > CLEAR)
+    if gain(losses[best], losses[2]) > CLEAR and gain(values[2], values[best]) < NOISE:
+        best = 2
+    return Sharing(half, CANDIDATES[best]) if best else APART
+
+
+CANDIDATES = False, False, True
+"""Whether one model is of all arms: models apart, models above a common part, and that one."""
+
+
+def _candidates(model: Any, train: ArmEvents) -> list[RewardsByArm] | None:
+    """Fit models apart and models above a common part; None of linear ones."""
+    candidates = [RewardsByArm.fitted(model, train)]
+    if candidates[0].are_linear:
+        return None
+    common, left = _common_part(model, train, halves_of_rows(train, SEED + 1))
+    candidates.append(RewardsByArm.above(common, model, left, in_one=False))
+    try:
+        candidates.append(RewardsByArm.above(common, model, left, in_one=bool(common)))
+    except (TypeError, ValueError):  # of transformers that expect the columns of X
+        candidates.append(candidates[1])
+    return candidates
+
+
+def _measured(
+    candidates: list[RewardsByArm], test: ArmEvents
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return squared errors and R-losses, and how far apart the values of arms are, by event."""
+    X, at = rows_of(test.X, test.row), (np.arange(len(test.arm)), test.arm)
+    share = np.bincount(test.arm, test.weight, minlength=test.n_arms)
+    share = share / share.sum()
+    common = [expected_reward(model, X) for model in candidates[-1].common]
+    left = test.reward - (np.mean(common, axis=0) if common else 0.0)
+    mean = float(np.mean(test.reward))
+    predicted = np.array([np.nan_to_num(models.predicted(X), nan=mean) for models in candidates])
+    effects = predicted - (predicted @ share)[:, :, None]
+    robust = effects.mean(axis=0)
+    robust[at] += (left - robust[at]) / share[test.arm]
+    best, worst = (robust[at[0], end(axis=2)] for end in (effects.argmax, effects.argmin))
+    errors, losses = test.reward - predicted[:, *at], left - effects[:, *at]
+    if not (candidates[2].in_one and np.ptp(predicted[2], axis=1).any()):
+        losses[2] = np.nan  # it was refused, or transformers drop the columns of arms
+    return errors**2, losses**2, best - worst
 
 
 def _is_linear(model: Any) -> bool:

@@ -10,10 +10,11 @@ from sklearn.linear_model import Ridge
 from sklearn.utils import indexable
 
 from skbandit.logs._arm_models import (
+    APART,
     ArmEvents,
     RewardsByArm,
-    halves_if_common,
     range_of,
+    sharing_of,
     warn_of_wild_context,
     within_range,
 )
@@ -67,7 +68,7 @@ def cross_fitted_rewards(
     ndarray of shape (n_rows, n_arms)
         An arm without training events in a fold gets the (weighted) mean training reward of all
         arms. With a classifier, an arm whose training rewards are all equal gets that value. A
-        regressor learns what arms have in common once, if this predicts clearly better, and wild
+        regressor learns what arms have in common once, if this tells them apart better, and wild
         predictions are clipped: see `skbandit.logs._arm_models`.
     """
     automatic, model = model is None, Ridge() if model is None else model
@@ -80,7 +81,8 @@ def cross_fitted_rewards(
     given = None if sample_weight is None else weight
     events = ArmEvents(X, row, action, reward, given, n_arms)
     counted = events.take(weight > 0)
-    half = None if automatic or not len(counted.row) else halves_if_common(model, counted)
+    is_apart = automatic or not len(counted.row)
+    sharing = APART if is_apart else sharing_of(model, counted)
     predicted, are_clipped = np.empty((n_rows, n_arms)), False
     total = np.bincount(row, reward, minlength=n_rows)
     for train, test in splits_of_all_rows(cv, X, total, random_state, group):
@@ -90,7 +92,7 @@ def cross_fitted_rewards(
         if not seen.any():
             raise ValueError("cv has a fold without events to train on: choose fewer folds.")
         training = events.take(seen)
-        fitted = RewardsByArm.fitted(model, training, half)
+        fitted = RewardsByArm.fitted(model, training, sharing)
         q = fitted.predicted(rows_of(X, test))
         q = np.where(np.isnan(q), np.average(reward[seen], weights=weight[seen]), q)
         predicted[test] = within_range(q, range_of(training.reward), test)

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeCV
 from sklearn.neighbors import KNeighborsRegressor
@@ -13,16 +15,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from skbandit.logs import (
+    APART,
     ArmEvents,
     RewardsByArm,
+    Sharing,
     cross_fitted_rewards,
-    halves_if_common,
     halves_of_rows,
+    sharing_of,
     within_range,
 )
-from tests.tiers import first
 from tests.worlds import warns
 
+NEIGHBORS = KNeighborsRegressor(10)
 TREES = HistGradientBoostingRegressor(max_iter=40, max_leaf_nodes=8, random_state=0)
 
 
@@ -50,7 +54,7 @@ def test_models_of_arms_learn_what_the_halves_leave():
     common = [Ridge().fit(events.X[half != k], events.reward[half != k]) for k in (0, 1)]
     others = np.choose(half, [model.predict(events.X) for model in common])
     expected = (common[0].predict(X) + common[1].predict(X)) / 2
-    predicted = RewardsByArm.fitted(Ridge(), events, half).predicted(X)
+    predicted = RewardsByArm.fitted(Ridge(), events, Sharing(half)).predicted(X)
     for arm in range(3):
         own = events.arm == arm
         model = Ridge().fit(events.X[own], (events.reward - others)[own])
@@ -104,42 +108,97 @@ def test_columns_in_another_order_and_missing_values_are_refused_as_by_the_model
         models.predicted(X[["a", "b"]])
 
 
+def test_one_model_learns_what_the_halves_leave_with_a_column_per_arm():
+    events, X = logged(300, 1.0), world(20, 1.0, 7)[0]
+    half = halves_of_rows(events)
+    models = RewardsByArm.fitted(TREES, events, Sharing(half, in_one=True))
+    common = [clone(TREES).fit(events.X[half != k], events.reward[half != k]) for k in (0, 1)]
+    others = np.choose(half, [model.predict(events.X) for model in common])
+    columns = np.column_stack([events.X, np.eye(3)[events.arm]])
+    one = clone(TREES).fit(columns, events.reward - others)
+    predicted = models.predicted(X)
+    for arm in range(3):
+        expected = one.predict(np.column_stack([X, np.tile(np.eye(3)[arm], (20, 1))]))
+        expected += (common[0].predict(X) + common[1].predict(X)) / 2
+        np.testing.assert_allclose(predicted[:, arm], expected)
+
+
+@pytest.mark.parametrize("form", ["frame", "frame of two types", "sparse"])
+def test_one_model_reads_columns_of_arms_in_every_form(form):
+    events, sharing = logged(300, 1.0), Sharing(np.arange(300) % 2, in_one=True)
+    X = events.X.copy()
+    X[:, 1] = X[:, 1].astype(int)  # as the form of two types has it
+    as_array = RewardsByArm.fitted(NEIGHBORS, replace(events, X=X), sharing).predicted(X[:9])
+    of_form = replace(events, X=FORMS[form](X))
+    predicted = RewardsByArm.fitted(NEIGHBORS, of_form, sharing).predicted(FORMS[form](X[:9]))
+    np.testing.assert_allclose(predicted, as_array)
+
+
+def test_one_model_has_no_reward_of_an_arm_without_events():
+    events = logged(300, 1.0)
+    few = events.take(events.arm > 0)
+    q = RewardsByArm.fitted(NEIGHBORS, few, Sharing(halves_of_rows(few), True)).predicted(few.X)
+    assert np.isnan(q[:, 0]).all()
+    assert np.isfinite(q[:, 1:]).all()
+
+
+def test_sharing_is_of_one_model_where_a_common_part_is_strong():
+    sharing = sharing_of(TREES, logged(2000, 2.0, 2))
+    assert sharing.in_one
+    assert np.bincount(sharing.half).tolist() == [1000, 1000]
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", first(1, range(3)))
-def test_a_large_common_part_is_used_and_none_is_not(seed):
-    assert halves_if_common(TREES, logged(2000, 1.0, seed)) is not None
-    assert halves_if_common(TREES, logged(2000, 0.0, seed)) is None
+def test_shared_models_choose_better_arms_where_a_common_part_is_strong():
+    X, rewards = world(4000, 2.0, 9)
+    events, at = logged(2000, 2.0), np.arange(4000)
+    gains = []
+    for sharing in (APART, sharing_of(TREES, events)):
+        chosen = RewardsByArm.fitted(TREES, events, sharing).predicted(X).argmax(axis=1)
+        gains.append((rewards[at, chosen] - rewards.mean(axis=1)).mean())
+    assert gains[1] > gains[0] + 0.1
+
+
+def test_sharing_leaves_out_one_model_if_transformers_drop_the_columns_of_arms():
+    events = replace(logged(600, 2.0), X=FORMS["frame"](world(600, 2.0)[0]))
+    model = make_pipeline(ColumnTransformer([("kept", "passthrough", list("abcdef"))]), TREES)
+    assert not sharing_of(model, events).in_one
+
+
+def test_sharing_leaves_out_one_model_if_the_learner_refuses_more_columns():
+    events = logged(600, 2.0)
+    trees = clone(TREES).set_params(categorical_features=np.zeros(6, dtype=bool))
+    assert not sharing_of(trees, events).in_one
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_linear_models_learn_it_by_arm(seed):
+def test_linear_models_share_nothing(seed):
     rng = np.random.default_rng(seed)
     X, arm = rng.normal(size=(1500, 5)), rng.integers(4, size=1500)
     reward = 2 * X.sum(axis=1) + X[np.arange(1500), arm] + rng.normal(size=1500)
-    assert halves_if_common(Ridge(), ArmEvents(X, np.arange(1500), arm, reward, None, 4)) is None
+    assert sharing_of(Ridge(), ArmEvents(X, np.arange(1500), arm, reward, None, 4)) is APART
 
 
 @pytest.mark.thorough
 def test_a_row_does_not_see_its_own_reward_through_the_common_part():
     events = logged(600, 3.0)
-    model = KNeighborsRegressor(10)
-    assert halves_if_common(model, events) is not None
+    assert sharing_of(NEIGHBORS, events).half is not None
     options = {"n_arms": 3, "random_state": 0}
-    before = cross_fitted_rewards(model, events.X, events.arm, events.reward, **options)
+    before = cross_fitted_rewards(NEIGHBORS, events.X, events.arm, events.reward, **options)
     reward = events.reward.copy()
     reward[7] += 1.0
-    after = cross_fitted_rewards(model, events.X, events.arm, reward, **options)
+    after = cross_fitted_rewards(NEIGHBORS, events.X, events.arm, reward, **options)
     np.testing.assert_array_equal(after[7], before[7])
     assert (after != before).any(axis=1).sum() > 10  # of other folds
 
 
 def test_where_there_is_nothing_in_common():
     events = logged(200, 1.0)
-    assert halves_if_common(TREES, events.take(events.arm == 1)) is None
+    assert sharing_of(TREES, events.take(events.arm == 1)) is APART
     binary = ArmEvents(
         *(getattr(events, name) for name in ("X", "row", "arm")), events.row % 2, None, 3
     )
-    assert halves_if_common(LogisticRegression(), binary) is None
+    assert sharing_of(LogisticRegression(), binary) is APART
     q = RewardsByArm.fitted(LinearRegression(), events.take(events.arm > 0)).predicted(events.X[:4])
     assert np.isnan(q[:, 0]).all() and np.isfinite(q[:, 1:]).all()
 
@@ -147,17 +206,17 @@ def test_where_there_is_nothing_in_common():
 def test_weights_and_sparse_contexts():
     """Integer weights are copies, up to which rows are in a half; sparse is dense."""
     events = logged(400, 1.0)
-    half = halves_of_rows(events)
+    sharing = Sharing(halves_of_rows(events))
     weight = np.random.default_rng(0).integers(1, 4, size=400)
     weighted = ArmEvents(events.X, events.row, events.arm, events.reward, weight, 3)
     rows = np.repeat(np.arange(400), weight)
     model, X = LinearRegression(), events.X[:9]
-    expected = RewardsByArm.fitted(model, events.take(rows), half).predicted(X)
-    np.testing.assert_allclose(RewardsByArm.fitted(model, weighted, half).predicted(X), expected)
+    expected = RewardsByArm.fitted(model, events.take(rows), sharing).predicted(X)
+    np.testing.assert_allclose(RewardsByArm.fitted(model, weighted, sharing).predicted(X), expected)
     sparse = ArmEvents(
         csr_matrix(events.X), *(weighted.row, weighted.arm, weighted.reward, weight), 3
     )
-    found = RewardsByArm.fitted(model, sparse, half).predicted(X)
+    found = RewardsByArm.fitted(model, sparse, sharing).predicted(X)
     np.testing.assert_allclose(found, expected, atol=1e-4)  # by an iterative solver
 
 
@@ -187,4 +246,4 @@ def test_copies_of_one_row_have_no_other_half():
     events = ArmEvents(
         np.zeros((1, 2)), np.zeros(4, dtype=int), np.arange(4) % 2, np.ones(4), None, 2
     )
-    assert halves_if_common(TREES, events) is None
+    assert sharing_of(TREES, events) is APART
