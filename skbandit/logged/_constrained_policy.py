@@ -172,6 +172,10 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
     and the margin covers the spread between folds. Outcomes are measured doubly robust, for the
     decisions of out-of-fold models: final models would choose the rows that they know by luck.
 
+    Of one or two goals on outcomes, `value` and `margin` together are within the bound wherever a
+    grid of prices has such a rule. Of more, bounds are moved inside by margins, as predicted, and
+    `value` may use up a part of them.
+
     An outcome that no event like the chosen ones had may still occur: its margin and interval
     follow the rule of three. A bound that is the least possible use, such as 0 on a spend, bars
     the decisions that use more, in new rows too, and needs no margin.

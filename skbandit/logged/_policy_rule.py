@@ -10,6 +10,7 @@ import pandas as pd
 
 from skbandit.logged._action_goals import ActionGoals, as_declared
 from skbandit.logged._action_measure import ActionMeasure
+from skbandit.logged._price_grid import GRID_GOALS, best_of_grid
 from skbandit.prices._action_search import searched
 from skbandit.prices._calibrate import TOLERANCE, PricedRule, at_best_level
 from skbandit.prices._dual import conflicting, enough_to_relax
@@ -39,6 +40,11 @@ def _rule_at(
     if z == 0:
         return searched(problem, measure)
     rule = promised(problem, measure, z, start)
+    if measure.goals.bounded_outcomes and len(problem.bound) <= GRID_GOALS:
+        other, measured = best_of_grid(problem, measure, z), measure(rule.decided)
+        is_outside = (measured.excess + measured.margin(z) > TOLERANCE).any()
+        if other is not None and (is_outside or other.better_than(rule)):
+            rule = other
     # no price tells decisions apart in outcomes predicted to be the same
     equal, measured = problem.reach == 0, measure(rule.decided)
     missed = float((measured.excess + measured.margin(z))[equal].max(initial=-np.inf))

@@ -1072,3 +1072,39 @@ def test_the_unit_of_weights_changes_nothing(unit):
     policy.fit(features, costs, sample_weight=unit * weight)
     np.testing.assert_array_equal(policy.predict(features), expected.predict(features))
     np.testing.assert_allclose(policy.multipliers_, expected.multipliers_, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:The objective is")
+def test_a_stricter_level_of_a_rare_outcome_does_not_collapse():
+    """Decided by moved bounds alone, it earned .03 at .8, and .14 at .9, of .36."""
+    rng = np.random.default_rng(1)
+    features, (gain, _, harm) = rare_harm(3000, rng)
+    share, rows = np.array([0.4, 0.3, 0.2, 0.1]), np.arange(3000)
+    action = rng.choice(4, 3000, p=share)
+    log = pd.DataFrame({"action": action, "propensity": share[action]})
+    log["reward"] = (gain + 0.3 * features[["a"]].to_numpy())[rows, action]
+    log["reward"] += rng.normal(size=3000)
+    log["harm"] = (rng.random(3000) < harm[rows, action]) * 1.0
+    goals = [cost({0: 0, 1: 0.2, 2: 0.6, 3: "minutes"}) <= 0.3, outcome("harm") <= 0.065]
+    new, (of_new, *_) = rare_harm(20000, rng)
+    attained, earned = [], []
+    for level in (0.8, 0.9):
+        policy = ConstrainedPolicy(None, None, goals, confidence_level=level, random_state=0)
+        policy.fit(features, log)
+        report = policy.constraint_report_
+        assert (report["value"] + report["margin"] <= report["bound"] + 1e-9).all()
+        attained.append(policy.objective_report_["cross_fitted"][0])
+        earned.append(of_new[np.arange(20000), policy.predict(new)].mean())
+    assert min(earned) > 0.28
+    assert attained[1] <= attained[0] + 1e-9
+
+
+def rare_harm(n, rng):
+    """Contexts, and the gain, spend and chance of harm of four actions in each."""
+    X, none = rng.normal(size=(n, 6)), np.zeros(n)
+    steps = 0.5 + 0.6 * (X[:, 3] > 0) * X[:, 2]
+    gain = np.column_stack([none, 0.3 + 0.3 * X[:, 2], steps, 0.2 + 0.5 * abs(X[:, 4])])
+    spend = np.column_stack([none, none + 0.2, none + 0.6, np.exp(0.3 * X[:, 5])])
+    harm = 0.02 + 0.05 * np.column_stack([none, none + 1, none + 2, 1 + (X[:, 4] > 0)])
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    return frame.assign(minutes=spend[:, 3]), (gain, spend, harm)
