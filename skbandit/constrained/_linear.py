@@ -106,11 +106,14 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         """Report each MM step to callbacks and, if verbose, in one line."""
 
         def report(step: Any) -> None:
-            if self.verbose:
-                report_progress(f"[{type(self).__name__}] {step}")
+            self._tell(str(step))
             step_done("MM step")
 
         return report
+
+    def _tell(self, line: str) -> None:
+        if self.verbose:
+            report_progress(f"[{type(self).__name__}] {line}")
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Scores clipped to [0, 1]; not calibrated probabilities.

@@ -120,6 +120,8 @@ class CrossFitOptions:
         Number of folds, or the fold of each row of X; None is for `FOLDS` or `FEW_FOLDS`.
     report : callable
         Called with each `Step`.
+    tell : callable
+        Called with a line on each round of logistic regressions.
     """
 
     solver: Solver
@@ -129,6 +131,7 @@ class CrossFitOptions:
     unit: np.ndarray
     cv: int | np.ndarray | None = None
     report: Callable[[Step], None] = lambda step: None
+    tell: Callable[[str], None] = lambda line: None
 
 
 @dataclass(frozen=True)
@@ -454,6 +457,7 @@ def _cost_sensitive_fits(
     for round_ in rounds(
         criterion, known_rules, costs.plain, score, task_of, max_iter=limit, tol=COST_SENSITIVE_TOL
     ):
+        options.tell(f"round {len(done)}: {round_}")
         done.append(round_)
         if len(done) > COST_SENSITIVE_FITS and not _to_gain(criterion, done) > much:
             break

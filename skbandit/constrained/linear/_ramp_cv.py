@@ -85,7 +85,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     class_weight : dict, "balanced" or None, default=None
         Class weights in the objective. They do not affect constraints.
     verbose : int, default=0
-        1 prints one line per training step, or logs it if INFO records of "skbandit" are shown.
+        1 prints one line per round of logistic regressions, as `ConstrainedReduction` does, and per
+        training step of a ramp, or logs it if INFO records of "skbandit" are shown.
 
     Attributes
     ----------
@@ -306,6 +307,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             self.confidence_level,
             *self._read_folds(design, goals.data, groups),
             report=self._reporter(step_done),
+            tell=self._tell,
         )
 
     def _read_folds(

@@ -297,7 +297,7 @@ class KnownRules:
 
 
 class KnownGroupRules(KnownRules):
-    """The same with one threshold per group, for the combinations that matter for multipliers."""
+    """Rules with one threshold per group, by column generation."""
 
     n_thresholds = FEW_THRESHOLDS  # common ones; those of groups follow
 

@@ -92,13 +92,6 @@ def test_what_callbacks_see():
     assert recorder.seen[1]["metadata"] == {}
 
 
-def test_callbacks_can_be_taken_away():
-    recorder = Recorder()
-    clf = ConstrainedRampClassifier(constraints=GOAL).set_callbacks(recorder).set_callbacks()
-    clf.fit(X, Y)
-    assert recorder.calls == []
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("copied", [clone, lambda clf: pickle.loads(pickle.dumps(clf))])
 def test_clone_and_pickle_work_before_and_after(copied):

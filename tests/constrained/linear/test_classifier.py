@@ -309,6 +309,13 @@ def test_verbose_prints_a_line_a_step(capsys):
         assert f"objective {value:.6f}" in line
 
 
+def test_verbose_prints_rounds_and_steps_of_the_cross_fitted_ramp(capsys):
+    ConstrainedRampClassifier(constraints=recall() >= 0.9, verbose=1).fit(X, Y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("[ConstrainedRampClassifier] round 0: multipliers [0], best")
+    assert lines[-1].startswith("[ConstrainedRampClassifier] step ")
+
+
 def test_too_few_steps_warn_where_the_user_called():
     clf = RampClassifier(constraints=recall() >= 0.9, max_iter=1)
     with pytest.warns(ConvergenceWarning, match="max_iter=1") as caught:

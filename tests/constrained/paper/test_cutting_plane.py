@@ -182,14 +182,6 @@ def test_the_bounds_close_in_on_the_optimum(record, seed, m):
     assert np.all(np.diff(upper)[np.diff(caps) == 0] <= 1e-9)
 
 
-@pytest.mark.parametrize("seed", first(1, range(4)))
-def test_early_svms_are_rough_and_late_ones_fine(record, seed):
-    solve(random_problem(seed, n=200, slack=0.01))
-    gaps = [svm.primal - svm.dual for svm in record.svms]
-    assert gaps[1] > 1e-3
-    assert gaps[-1] < 1e-4
-
-
 @pytest.mark.parametrize("seed", first(1, range(5)))
 def test_bisection_and_the_general_method_agree(monkeypatch, seed):
     problem = random_problem(seed, n=100, m=1, slack=0.005)

@@ -1,9 +1,19 @@
-"""Names of solvers, the rule behind "auto", and options."""
+"""Names of solvers, the rule behind "auto", options, and solvers as parameter holders."""
 
+import pickle
+
+import numpy as np
 import pytest
+from sklearn.base import clone
 
 from skbandit.constrained import solvers
 from skbandit.constrained.paper._registry import NAMES, SOLVERS, choose_solver, solver_class
+from skbandit.constrained.solvers import (
+    AugmentedLagrangianSolver,
+    CuttingPlaneSolver,
+    CvxpySolver,
+)
+from tests.constrained.paper.convex_problems import random_problem
 
 
 @pytest.mark.parametrize(
@@ -75,3 +85,52 @@ def test_what_an_object_lacks_is_named():
 
     with pytest.raises(TypeError, match=r"lacks rough, exact: a solver needs"):
         choose_solver(Half(), {}, 10, 3)
+
+
+INSTANCES = [
+    CvxpySolver({"solver": "CLARABEL"}),
+    AugmentedLagrangianSolver(max_iter=50),
+    CuttingPlaneSolver(max_cuts=100),
+]
+
+
+@pytest.fixture(params=INSTANCES, ids=lambda solver: solver.name)
+def solver(request):
+    return request.param
+
+
+def test_clones_and_pickles_are_equal_and_independent(solver):
+    for copy in (clone(solver), pickle.loads(pickle.dumps(solver))):
+        assert copy == solver
+        assert copy is not solver
+    assert solver != type(solver)()
+
+
+def test_the_repr_is_the_call(solver):
+    assert eval(repr(solver)) == solver
+
+
+def test_get_params_and_set_params_are_inverse(solver):
+    other = type(solver)()
+    assert other.set_params(**solver.get_params()) is other
+    assert other == solver
+
+
+def test_solving_changes_nothing(solver):
+    before = clone(solver)
+    solver.solve(random_problem(0), np.inf, 1e-4)
+    assert solver == before
+
+
+def test_an_unknown_parameter_is_named_with_those_that_exist():
+    with pytest.raises(
+        ValueError, match=r"AugmentedLagrangianSolver has no parameter 'nonesuch'.*'max"
+    ):
+        AugmentedLagrangianSolver().set_params(nonesuch=3)
+
+
+def test_an_invalid_value_leaves_every_parameter_as_it_was():
+    solver = CuttingPlaneSolver()
+    with pytest.raises(ValueError, match="max_cuts must be at least 1, got 0"):
+        solver.set_params(share=0.5, max_cuts=0)
+    assert solver == CuttingPlaneSolver()

@@ -146,15 +146,6 @@ def test_without_costs_zero_is_optimal(m):
     assert found.gap == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", first(1, range(4)))
-def test_primal_is_what_it_says(seed):
-    problem = random_problem(seed)
-    found = solve(problem, 0.5)
-    assert found.primal == pytest.approx(
-        penalized(problem, found.coef, found.intercept, 0.5), abs=1e-12
-    )
-
-
 @pytest.mark.parametrize("penalty", [np.inf, 0.5])
 @pytest.mark.parametrize("seed", first(1, range(4)))
 def test_rough_and_warm_solutions_are_certified_too(seed, penalty):
