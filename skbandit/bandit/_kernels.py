@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skbandit.bandit._changes import RESTARTED_AT
 from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._posterior import learn_row, mixed_moments, settle, variance_in_mean
 from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, ArmWorkspace, ChoiceRule, Posterior
@@ -185,7 +186,7 @@ def probability_rows(
     for others. `buffer` is (6, n_arms).
     """
     named = with_names(mean, model)
-    rule, n_events = named.rule, named.posterior.counters[N_EVENTS]
+    rule, n_events = named.rule, _experience(named.posterior)
     m, v, others, scores, p = buffer[0], buffer[1], buffer[2:5], buffer[2], buffer[5]
     of_event, start, arms = sets
     for row in range(len(X)):
@@ -318,6 +319,12 @@ def _beats(k: int, score: float, other: int, other_score: float, t: int, model: 
     return score > other_score
 
 
+@inlined_exactly
+def _experience(posterior: Any) -> int:
+    """Number of events learned since the policy last started anew."""
+    return posterior.counters[N_EVENTS] - posterior.restarts[RESTARTED_AT]
+
+
 @called_exactly
 def _choice(
     pool: np.ndarray, t: int, alpha: float, model: Model, scores: np.ndarray
@@ -343,7 +350,7 @@ def _choice(
         if best < 0 or _beats(k, score, best, best_score, t, model):
             best, best_score = k, score
     if proposed >= 0 and proposed != best:
-        n_events = model.posterior.counters[N_EVENTS]
+        n_events = _experience(model.posterior)
         if not compares_proposal(rule) or accepts_proposal(
             best_score, proposed_score, len(pool), n_events, alpha, t, rule
         ):

@@ -16,9 +16,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skbandit.bandit import _kernels as kernels
+from skbandit.bandit._changes import N_RESTARTS
 from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._kernels import Course, Model, Schedule
-from skbandit.bandit._posterior import begin, change_units, settle, with_arms
+from skbandit.bandit._posterior import begin, change_units, restart, settle, with_arms
 from skbandit.bandit._state import (
     N_EVENTS,
     N_LEARNED_ARMS,
@@ -148,7 +149,10 @@ def learn_rows(
         part, n_before = _empty(posterior, weights), posterior.counters[N_EVENTS]
         part.mean[:, arms], part.cov_factor[:, arms] = posterior.mean[at], posterior.cov_factor[at]
         as_begun = prior._replace(averages=False, renews=False)
+        n_restarts = posterior.restarts[N_RESTARTS]
         kernels.learn_rows(*events, part.mean, Model(part, rule, part.workspace()), as_begun)
+        if posterior.restarts[N_RESTARTS] > n_restarts:  # of all weights, not only these
+            restart(posterior, np.ones(len(posterior.n_updates), dtype=bool), prior)
         posterior.mean[at], posterior.cov_factor[at] = part.mean[:, arms], part.cov_factor[:, arms]
         posterior.seen_squares[features], posterior.rate[features] = part.seen_squares, part.rate
         if posterior.counters[N_EVENTS] > n_before and is_due(posterior):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skbandit.bandit._changes import N_RESTARTS
 from skbandit.bandit._events import EncodedLog, Events, encode_log, join, still_waiting, windows_of
 from skbandit.bandit._sequential import SequentialPolicy
 from skbandit.bandit._state import (
@@ -17,6 +18,7 @@ from skbandit.bandit._state import (
     MEANS,
     N_CHOICES,
     N_EVENTS,
+    NO_CHECK,
     UCBS,
     ChoiceRule,
     Posterior,
@@ -43,6 +45,7 @@ from skbandit.logs import (
 )
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
+from skbandit.utils._validation import warn
 
 if TYPE_CHECKING:
     from typing import Self
@@ -77,6 +80,13 @@ class PosteriorPolicy(SequentialPolicy):
         "random_state": ["random_state"],
     }
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a saved state, which may be from before rewards were checked."""
+        super().__setstate__(state)
+        if hasattr(self, "_posterior") and len(self._posterior.check) < len(self._codes):
+            check = np.zeros((len(self._codes), NO_CHECK.shape[1]))
+            self._posterior = self._posterior._replace(check=check, restarts=np.zeros(2, np.int64))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -93,6 +103,12 @@ class PosteriorPolicy(SequentialPolicy):
         """Number of events learned per arm, of shape (n_arms,)."""
         check_is_fitted(self)
         return self._posterior.n_updates.copy()
+
+    @property
+    def n_restarts_(self) -> int:
+        """Number of times that rewards have changed, and the policy has started anew."""
+        check_is_fitted(self)
+        return int(self._posterior.restarts[N_RESTARTS])
 
     def advance(self, timestamp: Any = None) -> Self:
         """Advance the clock: learn the events of `update_every` windows that have ended.
@@ -213,11 +229,17 @@ class PosteriorPolicy(SequentialPolicy):
         """Learn events now, in a copy: copies and readers keep the state before."""
         from skbandit.bandit._passes import learn_rows
 
-        action = self._number(events.arms)
+        action, n_restarts = self._number(events.arms), self.n_restarts_
         self._posterior = self._posterior.copy()
         self._alphas(len(events))  # raise errors now, not in the next choice
         X, reward, weight = events.X, events.reward, events.weight
         learn_rows(X, action, reward, weight, self._posterior, self._prior(), read_rule(self))
+        if self.n_restarts_ > n_restarts:
+            warn(
+                "rewards have changed: those of an arm are no longer what the policy predicted for "
+                "it, so it has started anew. With forgetting=1 it would go on.",
+                UserWarning,
+            )
 
     def _check_rewards(self, reward: np.ndarray) -> None:
         from skbandit.bandit.links import check_rewards

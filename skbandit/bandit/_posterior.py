@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from skbandit.bandit._arm_keys import new_keys
+from skbandit.bandit._changes import N_RESTARTS, RESTARTED_AT, begin_anew, have_changed
 from skbandit.bandit._merge import combine, pooled_moments, shared_evidence
 from skbandit.bandit._state import (
     ARM_AXIS,
@@ -45,7 +46,14 @@ from skbandit.bandit._units import (
     renew_reward,
     reward_in_units,
 )
-from skbandit.bandit.links import linear, log_evidence, mean_of_certain, step
+from skbandit.bandit.links import (
+    linear,
+    log_evidence,
+    mean_index,
+    mean_of_certain,
+    mean_reward,
+    step,
+)
 from skbandit.utils._compiled import (
     allocating_exactly,
     called_exactly,
@@ -213,9 +221,13 @@ def learn_row(
     posterior.n_updates[k] += 1
     posterior.counters[N_EVENTS] += 1
     n_scales = len(evidence)
+    origin, away, square, within = 0.0, 0.0, 0.0, 0.0
     for e in range(n_scales):
         _forget(k, e, mean, cov_factor, prior, workspace)
         m, v = moments(x, mean, cov_factor, k, e, workspace[0])
+        if prior.checks and posterior.share[e] > 0.0:
+            origin = m if within == 0.0 else origin
+            away, square, within = mixed(posterior.share[e], m, v, origin, away, square, within)
         if n_scales > 1:
             evidence[e] += log_evidence(m, v, r, weight, link, prior.noise_variance)
         if v > 0.0:
@@ -223,6 +235,12 @@ def learn_row(
             _absorb(x, k, e, weight * g, weight * h, v, mean, cov_factor, workspace)
     if n_scales > 1:
         renew_shares(evidence, posterior.share)
+    if prior.checks:
+        m, v = of_mixture(origin, away, square, within)
+        residual = r - mean_reward(mean_index(m, v, rule), rule)
+        n_events = posterior.counters[N_EVENTS] - posterior.restarts[RESTARTED_AT]
+        if have_changed(k, residual, n_events, posterior.check):
+            _start_anew(posterior, prior)
     _adapt(cov_factor, posterior, prior, prior.adaptive_mean, workspace)
     count_row(X, row, weight, posterior.seen_mean, posterior.seen_squares, posterior.seen_weight)
     if prior.renews and is_due(posterior):
@@ -233,6 +251,22 @@ def learn_row(
     ):  # fmt: skip
         _carry_all_over(posterior, prior, workspace)
         _adapt(cov_factor, posterior, prior, prior.adaptive_mean, workspace)
+
+
+@called_exactly
+def _start_anew(posterior: Posterior, prior: Prior) -> None:
+    """Put all arms at their prior, as rewards have changed; units of features and rewards stay."""
+    for e in range(len(posterior.mean)):
+        for k in range(posterior.mean.shape[1]):
+            for i in range(posterior.mean.shape[2]):
+                _place(
+                    k, e, i, prior.mean[i], prior.variance[e, i], posterior.mean,
+                    posterior.cov_factor,
+                )  # fmt: skip
+    begin_anew(
+        posterior.check, posterior.restarts, posterior.evidence, posterior.share,
+        posterior.counters[N_EVENTS],
+    )  # fmt: skip
 
 
 @called_exactly
@@ -536,6 +570,15 @@ def merged(
     tuple of Posterior and ndarray of shape (n_workers, n_arms)
         And whether a worker knows less of an arm than the base did.
     """
+    latest = max(state.restarts[N_RESTARTS] for state in workers)
+    if latest > base.restarts[N_RESTARTS]:  # what was learned before rewards changed is left out
+        base, kept = base._replace(evidence=np.zeros_like(base.evidence)), base.n_updates
+        restart(base, np.ones(len(kept), dtype=bool), prior)
+        for k, state in enumerate(workers):
+            if state.restarts[N_RESTARTS] < latest:
+                workers[k] = state._replace(
+                    mean=base.mean.copy(), cov_factor=base.cov_factor.copy(), evidence=base.evidence
+                )
     states, n_events = [base, *workers], base.counters[N_EVENTS]
     total = n_events + sum(worker.counters[N_EVENTS] - n_events for worker in workers)
     pooled = pooled_moments(
@@ -577,6 +620,8 @@ def merged(
         prior.forgetting,
     )
     result = base.copy()
+    result.check[:] = 0.0
+    result.restarts[:] = max((state.restarts.tolist() for state in states), key=max)
     for array, of_moved in zip((result.mean, result.cov_factor), sums, strict=True):
         array[:, moved] = of_moved.swapaxes(0, 1)
     for worker in workers:

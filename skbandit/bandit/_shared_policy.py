@@ -496,6 +496,7 @@ class SharedGLMPolicy(PosteriorPolicy):
             noise_variance=1.0 if self.noise_variance == "auto" else float(self.noise_variance),
             estimates_noise=estimated,
             forgetting=forgetting,
+            checks=self.forgetting == "auto",
         )
 
     def _alpha(self) -> float:

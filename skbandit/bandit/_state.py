@@ -36,7 +36,15 @@ CENTER, RATE, MEAN, SQUARES = range(4)
 # events; variances of 0 if these are at their prior.
 START_MEAN, START_VARIANCE = range(2)
 
-ARM_AXIS = {"mean": 1, "cov_factor": 1, "n_updates": 0, "tie_order": 0, "learned": 0, "rng_key": 0}
+ARM_AXIS = {
+    "mean": 1,
+    "cov_factor": 1,
+    "n_updates": 0,
+    "tie_order": 0,
+    "learned": 0,
+    "rng_key": 0,
+    "check": 0,
+}
 """Axis that numbers the arms, of the fields of `Posterior` that have one."""
 
 LEAST_SHARE = 1e-3
@@ -47,6 +55,9 @@ FORGETTING = 0.995
 
 BUILT_WITH = ("covariance", "fit_intercept", "link", "standardize")
 """Parameters that decide which numbers a posterior holds, so that they cannot change with it."""
+
+
+NO_CHECK = np.empty((0, 5))
 
 
 class Posterior(NamedTuple):
@@ -74,6 +85,8 @@ class Posterior(NamedTuple):
     seen_weight: np.ndarray  # (1,), sum of the weights of learned events
     start: np.ndarray = np.zeros((2, 1, 1))  # see `START_MEAN`
     reward: np.ndarray = np.empty(0)  # (4,), see `CENTER`; (0,) if rewards are taken as they are
+    check: np.ndarray = NO_CHECK  # (n_arms, 5), of rewards against predictions (`_changes`)
+    restarts: np.ndarray = np.zeros(2, np.int64)  # their number, and N_EVENTS at the last one
 
     def copy(self) -> Posterior:
         """Copy that shares no array."""
@@ -127,6 +140,7 @@ class Prior(NamedTuple):
     forgetting: np.ndarray  # (n_scales,), factors of earlier evidence
     averages: bool = False  # whether arms without events are chosen as the average of those known
     renews: bool = True  # whether learning renews units that are due
+    checks: bool = False  # whether it starts anew when rewards have changed
 
 
 class ChoiceRule(NamedTuple):
@@ -190,6 +204,8 @@ def no_posterior(
         seen_weight=np.zeros(1),
         start=np.zeros((2, n_scales, n_weights)),
         reward=np.zeros(4 if rewards else 0),
+        check=NO_CHECK,
+        restarts=np.zeros(2, np.int64),
     )
 
 
@@ -352,6 +368,7 @@ def _prior(policy: _PriorSettings, n_features: int) -> Prior:
         float(noise_variance),
         forgetting,
         isinstance(policy.prior_mean, str) and not adaptive and bool(policy.standardize),
+        checks=policy.forgetting == "auto" and not adaptive,
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from skbandit.bandit._changes import RESTARTED_AT, have_changed
 from skbandit.bandit._posterior import mixed, of_mixture, renew_shares
 from skbandit.bandit._state import N_EVENTS, ChoiceRule
 from skbandit.bandit._units import count_row, show
-from skbandit.bandit.links import log_evidence, step
+from skbandit.bandit.links import log_evidence, mean_index, mean_reward, step
 from skbandit.bandit.shared._bilinear import (
     absorb,
     add_residual,
@@ -26,6 +27,7 @@ from skbandit.bandit.shared._state import (
     Workspace,
     begin,
     renew_units,
+    start_anew,
 )
 from skbandit.utils._compiled import called_exactly
 
@@ -110,6 +112,8 @@ def learn(
         if _discount(k, e, posterior, prior, work) or posterior.share[e] == 0.0:
             _contract(e, posterior, work)
         _fill_moments(work.arm, e, posterior, work)
+    if prior.checks or prior.estimates_noise:
+        _mix(work.arm, posterior, work)
     for e in range(n_scales):
         m, v = work.m_of_scale[e, k], work.v_of_scale[e, k]
         if n_scales > 1 and prior.estimates_noise:
@@ -124,10 +128,14 @@ def learn(
                 work.half[e], work.a,
             )  # fmt: skip
     if prior.estimates_noise:
-        _mix(work.arm, posterior, work)
         add_residual(work.m[k], work.v[k], r, weight, posterior.noise)
     if n_scales > 1:
         renew_shares(evidence, posterior.share)
+    if prior.checks:
+        residual = r - mean_reward(mean_index(work.m[k], work.v[k], rule), rule)
+        n_events = counters[N_EVENTS] - posterior.restarts[RESTARTED_AT]
+        if have_changed(k, residual, n_events, posterior.check):
+            start_anew(posterior, prior)
     units = posterior.units
     count_row(X, row, 1.0, units.mean, units.squares, units.seen)
     renew_units(posterior, prior, work.factor, work.shift, X, row)

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skbandit.bandit._changes import N_RESTARTS, begin_anew
 from skbandit.bandit._merge import combine, pooled_moments, pooled_sums, shared_evidence
 from skbandit.bandit._posterior import WELL_KNOWN, renew_shares
-from skbandit.bandit._state import N_EVENTS
+from skbandit.bandit._state import N_EVENTS, NO_CHECK
 from skbandit.bandit._units import FIRST_RENEWAL, renew, renew_late
 from skbandit.bandit.shared._bilinear import BLOCK, change_units, noise_scale
 from skbandit.utils._compiled import called_exactly, compiled_exactly
@@ -75,19 +76,21 @@ class SharedPosterior(NamedTuple):
     evidence: np.ndarray  # (n_scales,), prequential log likelihoods
     share: np.ndarray  # (n_scales,), weights in the mixture, which sum to 1
     reward: np.ndarray = np.empty(0)  # (1,), origin of rewards; (0,) if noise is not estimated
+    check: np.ndarray = NO_CHECK  # (n_arms, 5), as of `Posterior`
+    restarts: np.ndarray = np.zeros(2, np.int64)
 
     def copy(self) -> SharedPosterior:
         """Copy that may be learned in place."""
         changing = (
             "mean", "cov_factor", "own_mean", "own_variance", "n_updates", "tie_order",
-            "counters", "noise", "evidence", "share", "reward",
+            "counters", "noise", "evidence", "share", "reward", "check", "restarts",
         )  # fmt: skip
         copies: dict[str, Any] = {name: getattr(self, name).copy() for name in changing}
         return self._replace(units=Units(*(array.copy() for array in self.units)), **copies)
 
     def keep_arms(self, arms: np.ndarray) -> SharedPosterior:
         """Posterior about the arms of these numbers, in this order, which also breaks ties."""
-        names = ("Z", "own_mean", "own_variance", "n_updates", "rng_key")
+        names = ("Z", "own_mean", "own_variance", "n_updates", "rng_key", "check")
         kept: dict[str, Any] = {name: getattr(self, name)[arms] for name in names}
         counters = self.counters.copy()
         counters[N_RANKED] = len(arms)
@@ -126,6 +129,7 @@ class SharedPrior(NamedTuple):
     noise_variance: float
     estimates_noise: bool  # else `noise_variance` is in the unit of the reward
     forgetting: np.ndarray  # (n_scales,), as in `Prior`
+    checks: bool  # likewise
 
 
 class Workspace(NamedTuple):
@@ -220,6 +224,31 @@ def begin(k: int, posterior: SharedPosterior, prior: SharedPrior) -> None:
             posterior.own_variance[k, e, i] = prior.own_variance[e]
 
 
+@called_exactly
+def start_anew(posterior: SharedPosterior, prior: SharedPrior) -> None:
+    """Put all weights at their prior, as rewards have changed."""
+    _, n_scales, dx, dz = posterior.mean.shape
+    posterior.mean[:] = 0.0
+    posterior.own_mean[:] = 0.0
+    for e in range(n_scales):
+        posterior.own_variance[:, e] = prior.own_variance[e]
+        for i in range(dx):
+            for j in range(dz):
+                constant = i == dx - 1 and j == dz - 1
+                variance = prior.constant_variance[e] if constant else prior.variance[e]
+                if posterior.cov_factor.ndim == 4:
+                    posterior.cov_factor[e, i, j, :] = 0.0
+                    posterior.cov_factor[e, i, j, i * dz + j] = math.sqrt(variance)
+                else:
+                    posterior.cov_factor[e, i, j] = variance
+    if prior.estimates_noise:
+        posterior.noise[:] = 0.0
+    begin_anew(
+        posterior.check, posterior.restarts, posterior.evidence, posterior.share,
+        posterior.counters[N_EVENTS],
+    )  # fmt: skip
+
+
 def prior_variances(dx: int, dz: int, prior: SharedPrior) -> np.ndarray:
     """Prior variances of the entries of B, (n_scales, dx, dz)."""
     variance = np.tile(prior.variance[:, None, None], (1, dx, dz))
@@ -251,6 +280,8 @@ def prior_posterior(units: Units, dz: int, full: bool, prior: SharedPrior) -> Sh
         evidence=np.zeros(n_scales),
         share=np.full(n_scales, 1 / n_scales),
         reward=np.full(1 if prior.estimates_noise else 0, np.nan),
+        check=NO_CHECK,
+        restarts=np.zeros(2, np.int64),
     )
 
 
@@ -271,6 +302,7 @@ def append_arms(
         "n_updates": np.zeros(n_new, dtype=np.int64),
         "tie_order": np.arange(n_old, n_old + n_new),
         "rng_key": np.array(keys, dtype=np.int64),
+        "check": np.zeros((n_new, NO_CHECK.shape[1])),
     }
     grown: dict[str, Any] = {
         name: np.concatenate([getattr(posterior, name), array]) for name, array in new.items()
@@ -295,6 +327,15 @@ def merged(
     tuple of SharedPosterior and ndarray of shape (n_workers, n_arms)
         And whether a worker knows less than the base did.
     """
+    latest = max(state.restarts[N_RESTARTS] for state in workers)
+    if latest > base.restarts[N_RESTARTS]:  # what was learned before rewards changed is left out
+        start_anew(base, prior)
+        workers = [
+            state
+            if state.restarts[N_RESTARTS] == latest
+            else base.copy()._replace(counters=state.counters, n_updates=state.n_updates)
+            for state in workers
+        ]
     (_, n_scales, dx, dz), n_before = base.mean.shape, base.counters[N_EVENTS]
     p, full, states = dx * dz, base.cov_factor.ndim == 4, [base, *workers]
     runs = bool(np.isfinite(base.units.seen[1]))
@@ -324,6 +365,8 @@ def merged(
         first, others, (np.zeros_like(variance), start), n_events, forgetting
     )
     result = base.copy()
+    result.check[:] = 0.0
+    result.restarts[:] = max((state.restarts.tolist() for state in states), key=max)
     result.mean[:] = mean.reshape(base.mean.shape)
     result.cov_factor[:] = cov_factor.reshape(base.cov_factor.shape)
     quadratic, log_determinant = quadratic[0], log_determinant[0]
