@@ -96,6 +96,7 @@ def merged_policy(policy: Any, policies: Sequence[Any], base: Any) -> Any:
         new = {label for worker in grown.values() for label in worker._codes}
         added = sorted(new - base._codes.keys(), key=label_order)
         merged._sum_up(copy.copy(base), grown, [*base._codes, *added])
+        merged._sort_arms()
         # a new beginning, the same wherever these are merged: the base of later merges
         paths = repr(sorted(worker._path for worker in grown.values()))
         merged._path = ((blake2b(paths.encode(), digest_size=8).digest(), 1),)

@@ -18,7 +18,7 @@ from skbandit.bandit._arm_keys import arm_key
 from skbandit.bandit._events import Events
 from skbandit.bandit._sequential import SequentialPolicy
 from skbandit.bandit._state import EXPLORATIONS, explorations_by, read_alphas
-from skbandit.logs import Codes, align_rows, label_array, mark_columns, noting
+from skbandit.logs import Codes, align_rows, label_array, noting
 from skbandit.utils._fitting import seed_for, seeded
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
@@ -382,7 +382,7 @@ class OraclePolicy(SequentialPolicy):
 
     def _choice_probabilities(self, X: Any, available: Any) -> np.ndarray:
         now, X, mask, codes = self._prepared(X, available)
-        return mark_columns(now._probabilities(X, mask, codes)[:, : len(now._codes)], now._codes)
+        return now._probabilities(X, mask, codes)[:, : len(now._codes)]
 
     def predict_reward(self, X: Any) -> np.ndarray:
         """Predict the reward of every arm.

@@ -40,7 +40,6 @@ from skbandit.logs import (
     align_rows,
     code_labels,
     label_array,
-    mark_columns,
     read_times,
 )
 from skbandit.utils._fitting import atomic_fit
@@ -134,6 +133,7 @@ class PosteriorPolicy(SequentialPolicy):
                 if passed:
                     with atomic_fit(self) as draft:
                         draft._learn_waiting()
+                        draft._sort_arms()
                         draft._note_step()
         return self
 
@@ -280,7 +280,7 @@ class PosteriorPolicy(SequentialPolicy):
         sets, codes = now._available(X.shape[0], available)
         posterior, rule = now._posterior_about(codes), read_rule(now)
         table = probability_rows(X, sets, now._alpha(), posterior, rule)
-        return mark_columns(table[:, : len(now._codes)], now._codes)
+        return table[:, : len(now._codes)]
 
     def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
         """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
@@ -322,6 +322,7 @@ class PosteriorPolicy(SequentialPolicy):
         self._stream.take(int(self._posterior.counters[N_CHOICES]) - n_choices, self.random_state)
         n_delayed = 0 if delayed is None else len(delayed)
         self._waiting = still_waiting(request, encoded, list(codes), n_delayed, accepted, n_seen)
+        self._sort_arms()
         if log.timestamp is not None and request.learn:
             learned = accepted[~request.deployment[accepted]]
             self._note_times(log.timestamp[rows[learned]])
@@ -418,8 +419,7 @@ class GLMUCBPolicy(PosteriorPolicy):
     Attributes
     ----------
     arms_ : ndarray of shape (n_arms,)
-        Labels: the arms of `arms`, or of the first events learned, in ascending order if they have
-        one; then later arms as they came.
+        Labels of the arms, in ascending order if they have one, else as they came.
     coef_ : ndarray of shape (n_arms, n_features)
         Posterior means of the weights, in the units of `X`.
     intercept_ : ndarray of shape (n_arms,)

@@ -102,7 +102,7 @@ class SequentialPolicy(GuardedPolicy):
 
     @property
     def arms_(self) -> np.ndarray:
-        """Labels of the arms: the first ones in ascending order, then those that came later."""
+        """Labels of the arms, in ascending order if they have one."""
         check_is_fitted(self)
         return self._labels.copy()
 
@@ -168,7 +168,7 @@ class SequentialPolicy(GuardedPolicy):
         X : {array-like, sparse matrix} of shape (n_events, n_features)
             Contexts.
         y : DataFrame or structured array with columns action and reward, or array of actions
-            As in `fit`. New arms are appended to `arms_`.
+            As in `fit`. New arms become known.
         reward : array-like of shape (n_events,), default=None
             As in `fit`.
         available : array-like, default=None
@@ -198,9 +198,12 @@ class SequentialPolicy(GuardedPolicy):
                 draft._begin(X)
             if afresh:
                 draft._equal = (math.nan, 0)
+            known = draft._codes
             draft._learn(X, y, reward, available, sample_weight)
             if afresh:
                 draft._finish()
+            if draft._codes is not known:
+                draft._sort_arms()
         return self
 
     def _check_described(self, labels: np.ndarray) -> None:
@@ -265,8 +268,7 @@ class SequentialPolicy(GuardedPolicy):
         ndarray of shape (n_samples, n_arms)
             Columns as `arms_`. Rows may sum to less than 1; the remainder is the probability of
             arms not in `arms_`. Exact, except that Thompson sampling's are integrated
-            numerically, with an error of at most .002. If later arms came out of the order of
-            labels, `off_policy_value` needs a DataFrame of it, with the columns `arms_`.
+            numerically, with an error of at most .002.
         """
         return self._choice_probabilities(X, available)
 
@@ -403,6 +405,16 @@ class SequentialPolicy(GuardedPolicy):
         elif self.new_arms == "error":
             raise ValueError("new_arms='error' closes the set of arms: name it with arms=.")
 
+    def _sort_arms(self) -> None:
+        """Number arms in the order of their labels, if they have one.
+
+        A table of numbers per arm is then right for whoever takes its columns in that order.
+        """
+        ordered = ascending(self._codes)
+        if ordered is not None and ordered != list(self._codes):
+            self._keep_arms(np.array([self._codes[label] for label in ordered], dtype=np.int64))
+            self._know({label: k for k, label in enumerate(ordered)})
+
     def _know(self, codes: Codes) -> None:
         """Replace the known arms."""
         self._codes, self._labels = codes, label_array(codes)
@@ -515,7 +527,11 @@ class SequentialPolicy(GuardedPolicy):
 
     def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
         """Check events, and learn those whose window has ended."""
-        events = self._read_events(X, y, reward, available, sample_weight)
+        events = None
+        if available is None and sample_weight is None:
+            events = self._plain_event(X, y, reward)
+        if events is None:
+            events = self._read_events(X, y, reward, available, sample_weight)
         self._check_described(events.arms)
         if not len(events):
             return
@@ -543,6 +559,37 @@ class SequentialPolicy(GuardedPolicy):
         """Learn all delayed events."""
         self._absorb(join(self._waiting))
         self._waiting = []
+
+    def _plain_event(self, X: Any, y: Any, reward: Any) -> Events | None:
+        """Read one event of a known arm, of which nothing but action and reward is given.
+
+        None if it is another, which `_read_events` reads: that takes .5 ms, also of one event.
+        """
+        action = y
+        if isinstance(y, pd.DataFrame | dict) and reward is None and len(y) <= 2:
+            if {*y} == {"action", "reward"}:
+                action, reward = y["action"], y["reward"]
+        plain = np.ndarray, list, pd.Series
+        if not (isinstance(action, plain) and isinstance(reward, plain)):
+            return None
+        if len(action) != 1 or len(reward) != 1 or self.columns or self.update_every is not None:
+            return None
+        label, value = (
+            column.iloc[0] if isinstance(column, pd.Series) else column[0]
+            for column in (action, reward)
+        )
+        known = isinstance(label, str | int | np.integer) and label in self._codes
+        number = isinstance(value, float | int | np.floating | np.integer | np.bool_)
+        if not (known and number and abs(value) < LARGEST_CONTEXT):
+            return None
+        x = self._plain_rows(X)
+        if x is None or len(x) != 1 or not np.vdot(x, x) < LARGEST_CONTEXT**2:
+            return None
+        rewards = np.array([value], dtype=np.float64)
+        self._check_rewards(rewards)
+        if getattr(self, "standardize", False):
+            warn_of_wild_row(x, getattr(self, "feature_names_in_", None))
+        return Events(x, label_array([label]), rewards, np.ones(1), np.zeros(1, dtype=np.int64))
 
     def _read_events(
         self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any

@@ -305,6 +305,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         with self._guard.learning, atomic_fit(self) as draft:
             if draft.__sklearn_is_fitted__():
                 draft._describe(arm_features)
+                draft._sort_arms()
             else:
                 labels, described = read_arm_features(arm_features)
                 if draft.arm_features is not None:

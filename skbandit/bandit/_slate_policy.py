@@ -261,7 +261,7 @@ class SlatePolicy(GuardedPolicy):
         X : {array-like, sparse matrix} of shape (n_events, n_features)
             Contexts.
         y : DataFrame, dict or structured array with columns action and reward, or slates
-            As in `fit`. New arms are appended to `arms_`.
+            As in `fit`. New arms become known.
         reward : array-like, default=None
             As in `fit`.
         available : array-like, default=None

@@ -89,12 +89,13 @@ class SharedPosterior(NamedTuple):
         return self._replace(units=Units(*(array.copy() for array in self.units)), **copies)
 
     def keep_arms(self, arms: np.ndarray) -> SharedPosterior:
-        """Posterior about the arms of these numbers, in this order, which also breaks ties."""
+        """Posterior about the arms of these numbers, in this order."""
         names = ("Z", "own_mean", "own_variance", "n_updates", "rng_key", "check")
         kept: dict[str, Any] = {name: getattr(self, name)[arms] for name in names}
         counters = self.counters.copy()
         counters[N_RANKED] = len(arms)
-        return self._replace(**kept, tie_order=np.arange(len(arms)), counters=counters)
+        ranks = np.argsort(np.argsort(self.tie_order[arms], kind="stable"), kind="stable")
+        return self._replace(**kept, tie_order=ranks, counters=counters)
 
     def workspace(self) -> Workspace:
         """Buffers of compiled passes."""
