@@ -607,7 +607,7 @@ class GLMUCBPolicy(PosteriorPolicy):
                 f"prior_mean={self.prior_mean!r} and prior_variance={self.prior_variance!r}: with "
                 "an adaptive prior, the start of new arms is not known. Merge needs a fixed prior."
             )
-        return merged(base, workers, prior, LINKS.index(self.link))
+        return merged(base, workers, prior, list(LINKS).index(self.link))
 
     def _replay(
         self,

@@ -21,6 +21,7 @@ from skbandit.bandit._changes import N_RESTARTS, RESTARTED_AT, begin_anew, have_
 from skbandit.bandit._merge import combine, pooled_moments, shared_evidence
 from skbandit.bandit._state import (
     ARM_AXIS,
+    BY_SPREAD,
     LEAST_SHARE,
     MEAN,
     N_EVENTS,
@@ -28,8 +29,6 @@ from skbandit.bandit._state import (
     SQUARES,
     START_MEAN,
     START_VARIANCE,
-    THOMPSON,
-    UCB,
     ArmWorkspace,
     ChoiceRule,
     Posterior,
@@ -46,8 +45,8 @@ from skbandit.bandit._units import (
     renew_reward,
     reward_in_units,
 )
+from skbandit.bandit.links import _linear as linear
 from skbandit.bandit.links import (
-    linear,
     log_evidence,
     mean_index,
     mean_of_certain,
@@ -229,9 +228,9 @@ def learn_row(
             origin = m if within == 0.0 else origin
             away, square, within = mixed(posterior.share[e], m, v, origin, away, square, within)
         if n_scales > 1:
-            evidence[e] += log_evidence(m, v, r, weight, link, prior.noise_variance)
+            evidence[e] += log_evidence(link, m, v, r, weight, prior.noise_variance)
         if v > 0.0:
-            g, h = step(m, weight * v, r, link, prior.noise_variance)
+            g, h = step(link, m, weight * v, r, prior.noise_variance)
             _absorb(x, k, e, weight * g, weight * h, v, mean, cov_factor, workspace)
     if n_scales > 1:
         renew_shares(evidence, posterior.share)
@@ -441,7 +440,7 @@ def begin(k: int, posterior: Posterior, prior: Prior, link: int) -> None:
                 if start[START_VARIANCE, e, i] > 0.0:
                     v += prior.variance[e, i]
                     if i == last and last == len(posterior.rate):
-                        center = mean_of_certain(center, v, link)
+                        center = mean_of_certain(link, center, v)
                 _place(
                     k, e, i, center, prior.variance[e, i], posterior.mean, posterior.cov_factor
                 )  # fmt: skip
@@ -468,7 +467,7 @@ def variance_in_mean(v: float, t: int, posterior: Posterior, rule: ChoiceRule) -
     None, if the arm starts from the average of others: by its uncertainty alone, a rare reward
     would seem less rare.
     """
-    drawn = t >= 0 and rule.exploration in (UCB, THOMPSON)
+    drawn = t >= 0 and BY_SPREAD[rule.exploration]
     return v if v == 0.0 or drawn or posterior.start[START_VARIANCE, 0, -1] == 0.0 else 0.0
 
 

@@ -18,6 +18,7 @@ from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._policy import PosteriorPolicy
 from skbandit.bandit._state import (
     FORGETTING,
+    LINKS,
     N_CHOICES,
     ChoiceRule,
     read_rule,
@@ -479,13 +480,14 @@ class SharedGLMPolicy(PosteriorPolicy):
         """Prior for arms of which there are this number of features, with the constant."""
         from skbandit.bandit.shared._state import WIDE, SharedPrior
 
-        estimated = self.link == "linear" and self.noise_variance == "auto"
+        has_noise = LINKS[self.link].has_noise
+        estimated = has_noise and self.noise_variance == "auto"
         variance, scales = np.atleast_1d(self.prior_variance), np.ones(1)
         if isinstance(self.prior_variance, str):
             variance = scales = read_scales(self.prior_scale)
         forgetting, cheap = np.ones(len(scales)), self.covariance == "diagonal"
         cheap |= (self.n_features_in_ + 1) * dz <= MOST_WEIGHTS
-        if self.forgetting == "auto" and len(scales) > 1 and self.link != "linear" and cheap:
+        if self.forgetting == "auto" and len(scales) > 1 and not has_noise and cheap:
             forgetting = np.append(forgetting, FORGETTING)
             variance = scales = np.append(scales, scales.max())
         elif self.forgetting != "auto":

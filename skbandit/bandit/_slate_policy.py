@@ -424,7 +424,7 @@ class SlatePolicy(GuardedPolicy):
         ndarray of shape (n_samples, n_select)
             Labels, best first.
         """
-        from skbandit.bandit.exploration._greedy import best
+        from skbandit.bandit.exploration._sets import best
 
         models = self._models(X, available)
         chosen = best(models.scores(0, -1), self.n_select, None)
@@ -460,11 +460,11 @@ class SlatePolicy(GuardedPolicy):
         ValueError
             If a row has fewer than `n_select` available arms.
         """
-        from skbandit.bandit.exploration._sets import RULES
+        from skbandit.bandit.exploration._sets import set_rule
 
         models = self._models(X, available)
         seed, t = self._stream.take(len(models.available), self.random_state)
-        rule = RULES[models.policy.exploration]
+        rule = set_rule(models.policy.exploration)
         chosen = rule.choose(models, self.n_select, seed, t)
         if not return_proba:
             return models.labels[chosen]
@@ -488,10 +488,10 @@ class SlatePolicy(GuardedPolicy):
             remainder is that of arms not in `arms_`. Exact, except that Thompson sampling's are
             integrated numerically, with an error of at most .002.
         """
-        from skbandit.bandit.exploration._sets import RULES
+        from skbandit.bandit.exploration._sets import set_rule
 
         models = self._models(X, available)
-        included = RULES[models.policy.exploration].inclusion(models, self.n_select)
+        included = set_rule(models.policy.exploration).inclusion(models, self.n_select)
         return included[:, : models.n_known]
 
     def predict_reward(self, X: Any) -> np.ndarray:

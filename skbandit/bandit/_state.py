@@ -8,9 +8,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+
 # Names of options. Compiled code sees their positions, which are told apart in one place each:
 # `skbandit.bandit.links` and `skbandit.bandit.exploration`.
-LINKS = ("linear", "logistic", "probit")
+class Link(NamedTuple):
+    """What is known of a link besides its file in `skbandit.bandit.links`."""
+
+    reward_range: tuple[float, float]
+    has_noise: bool  # of a variance of its own: rewards have a unit
+
+
+LINKS = {
+    "linear": Link((-np.inf, np.inf), has_noise=True),
+    "logistic": Link((0.0, 1.0), has_noise=False),
+    "probit": Link((0.0, 1.0), has_noise=False),
+}
 EXPLORATIONS = {
     "ucb": "moments",
     "epsilon_greedy": "means",
@@ -20,7 +32,8 @@ EXPLORATIONS = {
     "bootstrap": "replicates",
 }
 """Exploration rules, and what they need of a model."""
-UCB, EPSILON_GREEDY, THOMPSON, SQUARECB, *_ = range(len(EXPLORATIONS))
+BY_SPREAD = tuple(need == "moments" for need in EXPLORATIONS.values())
+"""Whether the scores of each rule depend on standard deviations."""
 UCBS = ("U0", "U1", "U2", "U3")
 MEANS = ("M0", "M1", "M2", "M3")
 
@@ -307,7 +320,7 @@ def _rule(
     link: str, exploration: str, ucb: str, mean: str, epsilon: float, intercept: bool, seed: int
 ) -> ChoiceRule:
     return ChoiceRule(
-        link=LINKS.index(link),
+        link=list(LINKS).index(link),
         exploration=list(EXPLORATIONS).index(exploration),
         ucb=UCBS.index(ucb),
         mean=MEANS.index(mean),
@@ -375,7 +388,7 @@ def _prior(policy: _PriorSettings, n_features: int) -> Prior:
 def standardizes_rewards(policy: Any) -> bool:
     """Whether rewards have running units: a number of the prior or of the noise is in theirs."""
     named = (policy.prior_mean, policy.prior_variance, policy.noise_variance)
-    running = policy.link == "linear" and bool(policy.standardize)
+    running = LINKS[policy.link].has_noise and bool(policy.standardize)
     return running and all(isinstance(value, str) for value in named)
 
 
@@ -388,7 +401,7 @@ def _may_forget(policy: _PriorSettings, n_scales: int) -> bool:
     learned in time that grows with what is present; a model that forgets changes every weight.
     """
     cheap = n_scales > 1 and policy.covariance == "diagonal" and policy.standardize is True
-    return cheap and policy.link != "linear"
+    return cheap and not LINKS[policy.link].has_noise
 
 
 def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:

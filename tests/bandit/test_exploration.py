@@ -22,14 +22,20 @@ from skbandit.bandit import (
     make_policy_pipeline,
     select,
 )
-from skbandit.bandit.exploration._greedy import best, best_inclusion, epsilon_inclusion
-from skbandit.bandit.exploration._sets import arm_probabilities, draw_arms
+from skbandit.bandit.exploration._epsilon_greedy import epsilon_inclusion
+from skbandit.bandit.exploration._sets import (
+    arm_probabilities,
+    best,
+    best_inclusion,
+    draw_arms,
+)
 from skbandit.bandit.exploration._squarecb import (
     inverse_gap,
     inverse_gap_inclusion,
     systematic_sample,
 )
-from skbandit.bandit.exploration._thompson import largest_draws_inclusion, probabilities
+from skbandit.bandit.exploration._thompson import draw_probabilities as probabilities
+from skbandit.bandit.exploration._thompson import largest_draws_inclusion
 from skbandit.evaluation import slate_ips
 from tests.tiers import first
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from skbandit.bandit._state import LINKS, MEANS, ChoiceRule
+from skbandit.bandit.links import _linear as linear
+from skbandit.bandit.links import _logistic as logistic
+from skbandit.bandit.links import _probit as probit
 from skbandit.bandit.links import (
-    linear,
     log_evidence,
-    logistic,
     mean_index,
     mean_reward,
     mean_rewards,
-    probit,
     upper_index,
 )
 from tests.tiers import first
@@ -128,7 +128,7 @@ def test_variances_stay_positive_and_steps_are_symmetric():
 
 
 def rule(link="logistic", ucb=0, mean=0):
-    return ChoiceRule(LINKS.index(link), 0, ucb, mean, 0.0, 0, False)
+    return ChoiceRule(list(LINKS).index(link), 0, ucb, mean, 0.0, 0, False)
 
 
 def sigma(z):
@@ -233,4 +233,4 @@ def test_a_weight_is_the_first_reward_and_then_its_copies(link):
     first, after = link.log_predictive(m, v, r), link.log_predictive(m + v * g, v - v * v * h, r)
     for weight in (0.5, 1.0, 3.0, 2.5):
         expected = weight * first if weight <= 1 else first + (weight - 1) * after
-        assert log_evidence(m, v, r, weight, code, 1.0) == pytest.approx(expected, rel=1e-12)
+        assert log_evidence(code, m, v, r, weight, 1.0) == pytest.approx(expected, rel=1e-12)

@@ -1,101 +1,118 @@
-"""Exploration rules, one file per rule but UCB, and the switch between them.
+"""Exploration rules, one file per rule, and the switches between them.
 
-A choice plays the arm of the largest score. A rule defines
+A choice plays the arm of the largest score. The file of a rule may define
 
-- `score`: the number it compares, from the mean m and the variance v of the arm's linear predictor;
-  rules that do not define one compare mean rewards, as greedy choices do;
-- possibly a proposal: an arm drawn uniformly, played in place of the best one;
-- `probabilities`: the probability that `select` chooses each arm, unless it plays the best one; all
-  but Thompson's are made of the shares of the best arms, which `probabilities` here computes.
+- `score`: the number that exploring choices compare, from the mean m and the variance v of the
+  arm's linear predictor; others compare mean rewards, as greedy choices do;
+- `proposes`: whether a choice considers an arm drawn uniformly; it is played at once, or, with
+  `COMPARES`, if `accepts` says so, given the scores of the best and of the proposed arm;
+- `probability`: that of an arm, given its share of the probability that the best one is played; or
+  `draw_probabilities`, of all arms, if scores are random draws;
+- `alpha_scale`: how `alpha` depends on the unit of rewards;
+- `SETS`: the same rule for arrays (`_sets`), for models without compiled code, and for slates.
 
 Choices are numbered by t, the address of their random numbers (`_random`). Greedy choices draw
-none and pass t = -1.
-
-The functions below are the only ones that compare codes of rules. They import numba, so this
-module is imported inside functions. `_sets` holds the same rules for arrays, by name: for models
-without compiled code, and for slates.
+none and pass t = -1. A new rule is a file here, and a row of `skbandit.bandit._state.EXPLORATIONS`.
+Files import numba, so this module is imported inside functions.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from skbandit.bandit._state import (
-    EPSILON_GREEDY,
-    LINKS,
-    SQUARECB,
-    THOMPSON,
-    UCB,
-    ChoiceRule,
-)
-from skbandit.bandit.exploration import _greedy as epsilon_greedy
-from skbandit.bandit.exploration import _squarecb as squarecb
-from skbandit.bandit.exploration import _thompson as thompson
-from skbandit.bandit.links import mean_index, upper_index
+from skbandit.bandit._state import EXPLORATIONS, LINKS, ChoiceRule
+from skbandit.bandit._switch import files_of, switch
+from skbandit.bandit.exploration._greedy import count_best
+from skbandit.bandit.links import mean_index
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 __all__: list[str] = []
+
+FILES = files_of(__name__, EXPLORATIONS)
+
+
+@inlined_exactly
+def _mean(m: float, v: float, alpha: float, t: int, key: int, rule: ChoiceRule) -> float:
+    return mean_index(m, v, rule)
+
+
+@inlined_exactly
+def _never(t: int) -> bool:
+    return False
+
+
+@inlined_exactly
+def _always(best: float) -> bool:
+    return True
+
+
+@inlined_exactly
+def _same(value: float) -> float:
+    return value
+
+
+@called_exactly
+def _no_draws(
+    pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float, buffer: np.ndarray,
+    out: np.ndarray,
+) -> None:  # fmt: skip
+    pass
+
+
+_score, _proposes = switch(FILES, "score", _mean), switch(FILES, "proposes", _never)
+_accepts, _scale = switch(FILES, "accepts", _always), switch(FILES, "alpha_scale", _same)
+_probability = switch(FILES, "probability", _same)
+_draw_probabilities = switch(FILES, "draw_probabilities", _no_draws)
+COMPARES = tuple(hasattr(file, "COMPARES") for file in FILES)
+DRAWS = tuple(hasattr(file, "draw_probabilities") for file in FILES)
 
 
 @inlined_exactly
 def draws_scores(rule: ChoiceRule) -> bool:
     """Whether scores of exploring choices are random draws."""
-    return rule.exploration == THOMPSON
+    return DRAWS[rule.exploration]
 
 
 def explores_by_score(rule: ChoiceRule) -> bool:
     """Whether choices explore by the scores alone, without a random draw."""
-    return rule.exploration not in (EPSILON_GREEDY, THOMPSON, SQUARECB)
+    return not (DRAWS[rule.exploration] or hasattr(FILES[rule.exploration], "proposes"))
 
 
 def linear_bounds(rule: ChoiceRule) -> ChoiceRule:
     """The rule whose exploring scores are m + α√v, and whose greedy ones are m."""
-    return rule._replace(link=LINKS.index("linear"), exploration=UCB)
+    codes = list(LINKS).index("linear"), list(EXPLORATIONS).index("ucb")
+    return rule._replace(link=codes[0], exploration=codes[1])
 
 
 @compiled_exactly
 def alpha_scale(sigma: float, rule: ChoiceRule) -> float:
     """Factor of `alpha` by which the unit of linear rewards, of noise sigma, does not matter.
 
-    Standard deviations are multiples of sigma; in SquareCB the square of `alpha` is in the unit of
-    the reward.
+    Standard deviations are multiples of sigma.
     """
-    return math.sqrt(sigma) if rule.exploration == SQUARECB else sigma
+    return _scale(rule.exploration, sigma)
 
 
 @inlined_exactly
 def score(m: float, v: float, alpha: float, t: int, key: int, rule: ChoiceRule) -> float:
     """Score in choice t of the arm with this random key, where θ ~ N(m, v); larger is better."""
-    if t >= 0 and rule.exploration == UCB:  # the default, without a call
-        result = upper_index(m, v, alpha, rule)
+    if t >= 0:
+        result = _score(rule.exploration, m, v, alpha, t, key, rule)
     else:
-        result = _other_score(m, v, alpha, t, key, rule)
+        result = mean_index(m, v, rule)
     return result
-
-
-@called_exactly
-def _other_score(m: float, v: float, alpha: float, t: int, key: int, rule: ChoiceRule) -> float:
-    """Scores of greedy choices and of rules other than UCB."""
-    if t >= 0 and rule.exploration == THOMPSON:
-        return thompson.score(m, v, alpha, t, key, rule)
-    return mean_index(m, v, rule)
 
 
 @inlined_exactly
 def proposes(t: int, rule: ChoiceRule) -> bool:
     """Whether choice t considers an arm drawn uniformly, whatever its score."""
-    result = t >= 0 and rule.exploration == SQUARECB
-    if t >= 0 and rule.exploration == EPSILON_GREEDY:
-        result = epsilon_greedy.proposes(t, rule)
-    return result
+    return t >= 0 and _proposes(rule.exploration, t, rule)
 
 
 @inlined_exactly
 def compares_proposal(rule: ChoiceRule) -> bool:
     """Whether a proposed arm is compared with the best one, rather than played at once."""
-    return rule.exploration == SQUARECB
+    return COMPARES[rule.exploration]
 
 
 @called_exactly
@@ -103,7 +120,7 @@ def accepts_proposal(
     best: float, proposed: float, n_arms: int, n_events: int, alpha: float, t: int, rule: ChoiceRule
 ) -> bool:
     """Whether choice t plays the proposed arm, given the scores of both and the number of arms."""
-    return squarecb.accepts(best, proposed, n_arms, n_events, alpha, t, rule)
+    return _accepts(rule.exploration, best, proposed, n_arms, n_events, alpha, t, rule)
 
 
 @called_exactly
@@ -117,11 +134,11 @@ def probabilities(
     by; `n_events` is the number of events learned. Scores that are not draws are in buffer[0], and
     the largest of them is `best`; only draws need `m` and `v`.
     """
-    if rule.exploration == THOMPSON:
-        thompson.probabilities(pool, m, v, alpha, buffer, out)
+    if draws_scores(rule):
+        _draw_probabilities(rule.exploration, pool, m, v, alpha, buffer, out)
         return
     scores = buffer[0]
-    n_best = epsilon_greedy.count_best(best, pool, scores)
+    n_best = count_best(best, pool, scores)
     first = -1
     for k in pool:
         if first >= 0 and scores[k] == best:
@@ -137,11 +154,11 @@ def probability(
     n_events: int, rule: ChoiceRule, buffer: np.ndarray, out: np.ndarray,
 ) -> float:  # fmt: skip
     """Probability of one arm, as by `probabilities`; `out` is overwritten."""
-    if rule.exploration == THOMPSON:
-        thompson.probabilities(pool, m, v, alpha, buffer, out)
+    if draws_scores(rule):
+        _draw_probabilities(rule.exploration, pool, m, v, alpha, buffer, out)
         return out[k]
     scores = buffer[0]
-    n_best = epsilon_greedy.count_best(best, pool, scores)
+    n_best = count_best(best, pool, scores)
     return _of_scores(k, best, n_best, pool, scores, alpha, n_events, rule)
 
 
@@ -152,8 +169,4 @@ def _of_scores(
 ) -> float:  # fmt: skip
     """Probability of an arm where scores are not draws, the largest of them on `n_best` arms."""
     share = 1.0 / n_best if scores[k] == best else 0.0
-    if rule.exploration == EPSILON_GREEDY:
-        return epsilon_greedy.probability(share, len(pool), rule)
-    if rule.exploration == SQUARECB:
-        return squarecb.probability(k, share, best, pool, scores, alpha, n_events, rule)
-    return share
+    return _probability(rule.exploration, share, pool, rule, k, best, scores, alpha, n_events)

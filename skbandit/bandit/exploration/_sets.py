@@ -10,22 +10,16 @@ others followed by a coin. Scores, means and rewards are -inf for arms that are 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skbandit.bandit.exploration._greedy import best, best_inclusion, epsilon_inclusion
-from skbandit.bandit.exploration._squarecb import (
-    gammas,
-    inverse_gap,
-    inverse_gap_inclusion,
-    systematic_sample,
-)
-from skbandit.bandit.exploration._thompson import largest_draws_inclusion
+from skbandit.bandit._state import EXPLORATIONS
 
 
 class SetRule(NamedTuple):
-    """An exploration rule."""
+    """An exploration rule, as `SETS` of its file."""
 
     inclusion: Callable[[Any, int], np.ndarray]
     """Probability of each arm to be among the m chosen."""
@@ -35,10 +29,16 @@ class SetRule(NamedTuple):
     """Probability of each arm if one is chosen; None is `inclusion` for m = 1."""
 
 
-def arm_probabilities(rule: str, models: Any) -> np.ndarray:
+def set_rule(name: str) -> SetRule:
+    """Return the rule of a name of `EXPLORATIONS`, for arrays."""
+    assert name in EXPLORATIONS
+    return import_module(f"skbandit.bandit.exploration._{name}").SETS
+
+
+def arm_probabilities(name: str, models: Any) -> np.ndarray:
     """Probability of each arm to be the one chosen."""
-    single = RULES[rule].probabilities
-    return RULES[rule].inclusion(models, 1) if single is None else single(models)
+    rule = set_rule(name)
+    return rule.inclusion(models, 1) if rule.probabilities is None else rule.probabilities(models)
 
 
 def draw_arms(probabilities: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -49,60 +49,29 @@ def draw_arms(probabilities: np.ndarray, u: np.ndarray) -> np.ndarray:
     return np.minimum(drawn, last)  # if u times the total rounds up to it
 
 
-def _choose_best(models: Any, m: int, seed: int, t: int) -> np.ndarray:
+def best(scores: np.ndarray, m: int, u: np.ndarray | None) -> np.ndarray:
+    """Columns of the m largest scores per row, best first.
+
+    Ties go to the larger u, an array of the shape of the scores, else to the first column.
+    """
+    ties = np.broadcast_to(-np.arange(scores.shape[1]), scores.shape) if u is None else u
+    return np.lexsort((-ties, -scores), axis=1)[:, :m]
+
+
+def best_inclusion(scores: np.ndarray, m: int) -> np.ndarray:
+    """Probability of each arm to be one of the m largest scores, if ties are broken at random."""
+    threshold = -np.partition(-scores, m - 1, axis=1)[:, m - 1 : m]
+    above, equal = scores > threshold, scores == threshold
+    places = m - above.sum(axis=1, keepdims=True)
+    return above + equal * places / equal.sum(axis=1, keepdims=True)
+
+
+def choose_best(models: Any, m: int, seed: int, t: int) -> np.ndarray:
+    """Choose the m largest scores."""
     ties, _ = models.uniforms(seed, t)
     return best(models.scores(seed, t), m, ties)
 
 
-def _choose_draws(models: Any, m: int, seed: int, t: int) -> np.ndarray:
-    if not models.alpha:
-        return _choose_best(models, m, seed, t)
-    return best(models.scores(seed, t), m, None)  # draws have no ties
-
-
-def _choose_uniform(models: Any, m: int, seed: int, t: int) -> np.ndarray:
-    _, others = models.uniforms(seed, t)
-    uniform = np.where(models.available, others[:, :-1], -np.inf)
-    coin = others[:, -1:] < models.epsilon
-    return np.where(coin, best(uniform, m, None), _choose_best(models, m, seed, t))
-
-
-def _gammas(models: Any, m: int) -> np.ndarray:
-    return gammas(models.alpha, models.n_events, models.available.sum(axis=1), m)
-
-
-def _choose_by_gap(models: Any, m: int, seed: int, t: int) -> np.ndarray:
-    ties, others = models.uniforms(seed, t)
-    rewards = models.rewards()
-    drawn = systematic_sample(inverse_gap_inclusion(rewards, m, _gammas(models, m)), m, others)
-    shown = np.full(rewards.shape, -np.inf)
-    np.put_along_axis(shown, drawn, np.take_along_axis(rewards, drawn, axis=1), axis=1)
-    return best(shown, m, ties)
-
-
-def _include_replicates(models: Any, m: int) -> np.ndarray:
-    """Share of the replicates in which an arm is among the best.
-
-    Playing the best arm of a replicate drawn at random approximates Thompson sampling
-    (Eckles & Kaptein, 2014; Osband & Van Roy, 2015).
-    """
-    return np.mean([best_inclusion(rewards, m) for rewards in models.replicates()], axis=0)
-
-
-RULES = {
-    "ucb": SetRule(lambda models, m: best_inclusion(models.scores(0, 0), m), _choose_best),
-    "greedy": SetRule(lambda models, m: best_inclusion(models.scores(0, 0), m), _choose_best),
-    "thompson": SetRule(
-        lambda models, m: largest_draws_inclusion(models.moments(), m), _choose_draws
-    ),
-    "epsilon_greedy": SetRule(
-        lambda models, m: epsilon_inclusion(models.scores(0, 0), m, models.epsilon), _choose_uniform
-    ),
-    "squarecb": SetRule(
-        lambda models, m: inverse_gap_inclusion(models.rewards(), m, _gammas(models, m)),
-        _choose_by_gap,
-        lambda models: inverse_gap(models.rewards(), _gammas(models, 1)),
-    ),
-    "bootstrap": SetRule(_include_replicates),
-}
-"""Rules by the names of `skbandit.bandit._state.EXPLORATIONS`."""
+def include_best(models: Any, m: int) -> np.ndarray:
+    """Probability of each arm to be one of the m largest scores."""
+    return best_inclusion(models.scores(0, 0), m)

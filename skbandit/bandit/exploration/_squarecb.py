@@ -17,17 +17,33 @@ probability K p_a = K / (K + γ (y_b - y_a)), else play b.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from skbandit.bandit._state import ChoiceRule
-from skbandit.bandit.exploration._greedy import best_inclusion
 from skbandit.bandit.exploration._random import COIN, NO_ARM, uniform
+from skbandit.bandit.exploration._sets import SetRule, best, best_inclusion
 from skbandit.bandit.links import mean_reward
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 # Halvings of an interval: beyond what floats tell apart.
 _MULTIPLIER_HALVINGS = 80
+
+
+COMPARES = True
+
+
+@inlined_exactly
+def alpha_scale(sigma: float) -> float:
+    """Factor of α, whose square is in the unit of the reward."""
+    return math.sqrt(sigma)
+
+
+@inlined_exactly
+def proposes(t: int, rule: ChoiceRule) -> bool:
+    """Whether choice t proposes an arm."""
+    return True
 
 
 @inlined_exactly
@@ -52,8 +68,8 @@ def accepts(
 
 @called_exactly
 def probability(
-    k: int, share: float, best: float, pool: np.ndarray, scores: np.ndarray, alpha: float,
-    n_events: int, rule: ChoiceRule,
+    share: float, pool: np.ndarray, rule: ChoiceRule, k: int, best: float, scores: np.ndarray,
+    alpha: float, n_events: int,
 ) -> float:  # fmt: skip
     """p_a of an arm that is not the best, of share 0; the best take the rest, each its share."""
     reward, total = mean_reward(best, rule), 0.0
@@ -169,3 +185,23 @@ def systematic_sample(inclusion: np.ndarray, m: int, u: np.ndarray) -> np.ndarra
         taken[row, spare[np.argsort(-length[row, spare], kind="stable")[:missing]]] = True
     places = np.nonzero(taken)[1].reshape(len(inclusion), m)
     return np.take_along_axis(order, places, axis=1)
+
+
+def _gammas(models: Any, m: int) -> np.ndarray:
+    return gammas(models.alpha, models.n_events, models.available.sum(axis=1), m)
+
+
+def _choose(models: Any, m: int, seed: int, t: int) -> np.ndarray:
+    ties, others = models.uniforms(seed, t)
+    rewards = models.rewards()
+    drawn = systematic_sample(inverse_gap_inclusion(rewards, m, _gammas(models, m)), m, others)
+    shown = np.full(rewards.shape, -np.inf)
+    np.put_along_axis(shown, drawn, np.take_along_axis(rewards, drawn, axis=1), axis=1)
+    return best(shown, m, ties)
+
+
+SETS = SetRule(
+    lambda models, m: inverse_gap_inclusion(models.rewards(), m, _gammas(models, m)),
+    _choose,
+    lambda models: inverse_gap(models.rewards(), _gammas(models, 1)),
+)

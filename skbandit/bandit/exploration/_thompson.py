@@ -17,13 +17,15 @@ little in each.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from skbandit.bandit._state import ChoiceRule
-from skbandit.bandit.exploration._greedy import best_inclusion, count_best
+from skbandit.bandit.exploration._greedy import count_best
 from skbandit.bandit.exploration._random import standard_normal
+from skbandit.bandit.exploration._sets import SetRule, best, best_inclusion, choose_best
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 NODES = np.arange(-8.0, 6.0 + 1 / 32, 1 / 16)
@@ -65,7 +67,7 @@ def score(m: float, v: float, alpha: float, t: int, key: int, rule: ChoiceRule) 
 
 
 @called_exactly
-def probabilities(
+def draw_probabilities(
     pool: np.ndarray,
     m: np.ndarray,
     v: np.ndarray,
@@ -243,3 +245,12 @@ def _scale_to_sum(probability: np.ndarray, m: int) -> np.ndarray:
             break
         probability = np.where(free, np.minimum(probability * (missing / total), 1.0), 1.0)
     return probability
+
+
+def _choose(models: Any, m: int, seed: int, t: int) -> np.ndarray:
+    if not models.alpha:
+        return choose_best(models, m, seed, t)
+    return best(models.scores(seed, t), m, None)  # draws have no ties
+
+
+SETS = SetRule(lambda models, m: largest_draws_inclusion(models.moments(), m), _choose)

@@ -8,8 +8,6 @@ import numpy as np
 
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
-REWARD_RANGE = (-math.inf, math.inf)
-
 
 @called_exactly
 def step(m: float, v: float, r: float, noise_variance: float) -> tuple[float, float]:
@@ -23,6 +21,12 @@ def log_predictive(m: float, v: float, r: float, noise_variance: float) -> float
     """Log density of N(m, v + noise) at r."""
     total = v + noise_variance
     return -0.5 * (math.log(2.0 * math.pi * total) + (r - m) * (r - m) / total)
+
+
+@called_exactly
+def log_evidence(m: float, v: float, r: float, weight: float, noise_variance: float) -> float:
+    """Log density of the mean of `weight` rewards at r, exactly."""
+    return log_predictive(m, v, r, noise_variance / weight)
 
 
 @inlined_exactly
@@ -43,6 +47,6 @@ def mean_reward(index: float) -> float:
     return index
 
 
-def mean_rewards(index: np.ndarray) -> np.ndarray:
+def mean_rewards(index: np.ndarray, mean: int = 0) -> np.ndarray:
     """The indices are the mean rewards."""
     return index

@@ -14,8 +14,6 @@ from scipy.special import expit
 from skbandit.bandit._state import MEANS, UCBS
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
-REWARD_RANGE = (0.0, 1.0)
-
 U0, U1, U2, U3 = range(len(UCBS))
 M0, M1, M2, M3 = range(len(MEANS))
 

@@ -13,8 +13,6 @@ from scipy.special import ndtr
 
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
-REWARD_RANGE = (0.0, 1.0)
-
 
 @called_exactly
 def step(m: float, v: float, r: float) -> tuple[float, float]:
@@ -41,6 +39,12 @@ def index(m: float, v: float) -> float:
 
 
 @inlined_exactly
+def certain(theta: float, v: float) -> float:
+    """Mean of θ of variance v with the mean reward that a certain θ has."""
+    return theta * math.sqrt(1.0 + v)
+
+
+@inlined_exactly
 def upper(m: float, v: float, alpha: float) -> float:
     """Linear predictor whose Φ is the upper bound."""
     return m + alpha * math.sqrt(v)
@@ -52,7 +56,7 @@ def mean_reward(index: float) -> float:
     return 0.5 * math.erfc(-index / math.sqrt(2.0))
 
 
-def mean_rewards(index: np.ndarray) -> np.ndarray:
+def mean_rewards(index: np.ndarray, mean: int = 0) -> np.ndarray:
     """Mean rewards of an array of indices."""
     return ndtr(index)
 

@@ -119,9 +119,9 @@ def learn(
         if n_scales > 1 and prior.estimates_noise:
             evidence[e] += residual_evidence(m, v, r, weight, posterior.noise)
         elif n_scales > 1:
-            evidence[e] += log_evidence(m, v, r, weight, rule.link, prior.noise_variance)
+            evidence[e] += log_evidence(rule.link, m, v, r, weight, prior.noise_variance)
         if v > 0.0:
-            g, h = step(m, weight * v, r, rule.link, prior.noise_variance)
+            g, h = step(rule.link, m, weight * v, r, prior.noise_variance)
             absorb(
                 work.x, posterior.Z[k], k, weight * g, weight * h, posterior.mean[0, e],
                 posterior.cov_factor[e], posterior.own_mean[:, e], posterior.own_variance[:, e],
