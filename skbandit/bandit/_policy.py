@@ -400,6 +400,8 @@ class GLMUCBPolicy(PosteriorPolicy):
         events; 1 forgets nothing. "auto": 1, and one more model, of the middle prior scale, with
         .995; choices weight it like the scales, so that they follow a drift of rewards. It needs a
         logistic or probit link, several scales, a diagonal covariance and ``standardize=True``.
+        With "auto", the policy also starts anew, with a warning, when rewards of an arm are no
+        longer what it predicts.
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     arms : array-like of labels, default=None

@@ -47,6 +47,7 @@ from skbandit.bandit._units import (
 )
 from skbandit.bandit.links import _linear as linear
 from skbandit.bandit.links import (
+    deviation,
     log_evidence,
     mean_index,
     mean_of_certain,
@@ -236,9 +237,10 @@ def learn_row(
         renew_shares(evidence, posterior.share)
     if prior.checks:
         m, v = of_mixture(origin, away, square, within)
-        residual = r - mean_reward(mean_index(m, v, rule), rule)
+        expected = mean_reward(mean_index(m, v, rule), rule)
+        least = deviation(link, expected, prior.noise_variance)
         n_events = posterior.counters[N_EVENTS] - posterior.restarts[RESTARTED_AT]
-        if have_changed(k, residual, n_events, posterior.check):
+        if have_changed(k, r - expected, least, n_events, posterior.check, posterior.restarts):
             _start_anew(posterior, prior)
     _adapt(cov_factor, posterior, prior, prior.adaptive_mean, workspace)
     count_row(X, row, weight, posterior.seen_mean, posterior.seen_squares, posterior.seen_weight)

@@ -51,6 +51,8 @@ import math
 
 import numpy as np
 
+from skbandit.bandit._changes import MEAN as RESIDUAL
+from skbandit.bandit._changes import SQUARES as SQUARED
 from skbandit.bandit._state import (
     CENTER,
     MEAN,
@@ -151,6 +153,9 @@ def renew_reward(posterior: Posterior, prior: Prior) -> None:
     units[RATE] = rate
     if centered:
         units[CENTER] = units[MEAN]
+    for k in range(len(posterior.check)):
+        posterior.check[k, RESIDUAL] *= f
+        posterior.check[k, SQUARED] *= f * f
     for e in range(len(mean)):
         for j in range(posterior.counters[N_LEARNED_ARMS]):
             k = posterior.learned[j]

@@ -174,7 +174,7 @@ def test_dropped_arms_are_forgotten(covariance):
         np.testing.assert_array_equal(getattr(policy, name), getattr(other, name))
     np.testing.assert_array_equal(policy.select(X), other.select(X))
     policy.partial_fit(X[:50], Y[:50])  # they come back as new arms
-    assert policy.arms_.tolist()[:3] == other.arms_.tolist()
+    assert policy.arms_.tolist() == sorted(policy.arms_)
     only = GLMUCBPolicy(**settings).fit(X[:50], Y[:50])
     back = [policy.arms_.tolist().index(arm) for arm in "bd"]
     there = [only.arms_.tolist().index(arm) for arm in "bd"]
@@ -184,7 +184,7 @@ def test_dropped_arms_are_forgotten(covariance):
 def test_drop_arms_takes_delayed_events_along():
     policy = GLMUCBPolicy(update_every=1e9, random_state=0).fit(X, TIMED)
     policy.drop_arms(["a"]).advance()
-    assert policy.arms_.tolist() == [arm for arm in dict.fromkeys(Y["action"]) if arm != "a"]
+    assert policy.arms_.tolist() == ["b", "c", "d", "e"]
     assert policy.n_updates_.sum() == (Y["action"] != "a").sum()
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
@@ -20,7 +21,7 @@ from skbandit.bandit.exploration._random import COIN, EXPLORE, standard_normal, 
 from skbandit.evaluation import ReplaySplit, replay
 from skbandit.utils._fitting import seed_for
 from tests.tiers import first
-from tests.worlds import make_log
+from tests.worlds import generic, make_log
 
 # === Whose random numbers are whose: of copies, reloads, forks, a logger and a replayed candidate
 
@@ -285,3 +286,109 @@ def test_normal():
     draws = np.array([standard_normal(1, t, 77) for t in range(20_000)])
     assert stats.kstest(draws, "norm").pvalue > LEVEL
     assert stats.pearsonr(draws[:-1], draws[1:]).pvalue > LEVEL
+
+
+# === A change of rewards starts a policy anew ===================================================
+
+
+def changed_log(n, at, seed=0, high=0.9, low=0.1):
+    """Uniform choices of two arms, of which the first is better before `at` and the other after."""
+    rng = np.random.default_rng(seed)
+    arm, X = rng.integers(2, size=n), rng.normal(size=(n, 2))
+    better = (arm == 0) == (np.arange(n) < at)
+    reward = (rng.random(n) < np.where(better, high, low)).astype(float)
+    return X, pd.DataFrame({"action": arm, "reward": reward})
+
+
+CHECKED = {
+    "logistic": GLMUCBPolicy(random_state=0),
+    "probit": GLMUCBPolicy("probit", random_state=0, covariance="full"),
+    "linear": GLMUCBPolicy("linear", random_state=0),
+    "sparse": GLMUCBPolicy(standardize="scale", random_state=0),
+    "shared": SharedGLMPolicy(random_state=0),
+    "shared linear": SharedGLMPolicy(link="linear", covariance="diagonal", random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_partial_fit_starts_anew_and_warns_when_rewards_change(name):
+    X, y = changed_log(1100, 900)
+    policy = clone(CHECKED[name]).fit(X[:900], y[:900])
+    assert policy.n_restarts_ == 0
+    with pytest.warns(UserWarning, match="rewards have changed"):
+        policy.partial_fit(X[900:], y[900:])
+    assert policy.n_restarts_ == 1
+    assert (policy.predict(X) == 1).all()
+    restored = pickle.loads(pickle.dumps(policy))
+    np.testing.assert_array_equal(restored.predict_reward(X), policy.predict_reward(X))
+
+
+@pytest.mark.filterwarnings("ignore:rewards have changed")
+def test_partial_fit_of_sparse_rows_starts_anew_as_that_of_dense_ones():
+    X, y = changed_log(1300, 900)
+    dense = clone(CHECKED["sparse"]).fit(X, y)
+    sparse = clone(CHECKED["sparse"]).fit(csr_array(X), y)
+    assert sparse.n_restarts_ == dense.n_restarts_ == 1
+    np.testing.assert_allclose(sparse.predict_reward(X), dense.predict_reward(X), rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:rewards have changed")
+@pytest.mark.parametrize("name", ["logistic", "linear", "shared"])
+def test_replay_starts_anew_where_partial_fit_does(name):
+    X, y = changed_log(2400, 1800)
+    policy = clone(CHECKED[name]).set_params(exploration="squarecb")
+    compiled, one_by_one = (
+        replay(p, X, y, random_state=0).history for p in (policy, generic(policy))
+    )
+    pd.testing.assert_frame_equal(compiled, one_by_one)
+    assert compiled.query("event > 2200")["reward"].mean() > 0.7
+
+
+@pytest.mark.parametrize("settings", [{"forgetting": 1.0}, {"forgetting": 0.99}])
+def test_partial_fit_does_not_start_anew_with_a_number_for_forgetting(settings):
+    policy = GLMUCBPolicy(random_state=0, **settings).fit(*changed_log(1300, 900))
+    assert policy.n_restarts_ == 0
+
+
+@pytest.mark.filterwarnings("ignore:rewards have changed")
+@pytest.mark.parametrize("name", ["logistic", "shared"])
+def test_merge_leaves_out_what_was_learned_before_rewards_changed(name):
+    X, y = changed_log(1500, 900)
+    base = clone(CHECKED[name]).fit(X[:800], y[:800])
+    workers = [copy.copy(base), copy.copy(base)]
+    workers[0].partial_fit(X[800:900], y[800:900])
+    workers[1].partial_fit(X[900:], y[900:])
+    merged = base.merge(workers, base=base)
+    assert merged.n_restarts_ == 1
+    assert (merged.predict(X) == 1).all()
+
+
+@pytest.mark.parametrize("link", ["logistic", "linear"])
+def test_rewards_of_a_model_that_is_wrong_do_not_start_it_anew(link):
+    """Rare rewards, and products of features, of which a linear predictor knows nothing."""
+    rng = np.random.default_rng(0)
+    X, arm = rng.normal(size=(6000, 3)), rng.integers(3, size=6000)
+    chance = 1 / (1 + np.exp(2 - 2 * X[:, 0] * X[:, 1] - np.abs(X[:, 2])))
+    for p in (chance, np.array([0.01, 0.015, 0.02])[arm]):
+        reward = (rng.random(6000) < p).astype(float)
+        policy = GLMUCBPolicy(link, random_state=0).fit(X, arm, reward=reward)
+        assert policy.n_restarts_ == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:rewards have changed")
+@pytest.mark.parametrize("link", ["logistic", "linear"])
+def test_one_change_of_the_best_arm_is_followed(link):
+    """Rates of .3, .2, .1 become .1, .2, .3 after 2,000 of 6,000 events."""
+    earned = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        policy = GLMUCBPolicy(link, arms=range(3), random_state=seed)
+        for start in range(0, 6000, 50):
+            rate = np.array([0.3, 0.2, 0.1] if start < 2000 else [0.1, 0.2, 0.3])
+            X = rng.normal(size=(50, 2))
+            arm = policy.select(X).astype(int)
+            policy.partial_fit(X, arm, reward=(rng.random(50) < rate[arm]) * 1.0)
+            if start >= 4500:
+                earned.append(rate[arm].mean())
+    assert np.mean(earned) > 0.285

@@ -13,6 +13,7 @@ A link file defines, for a linear predictor θ ~ N(m, v):
 Indices rather than rewards are compared because they neither overflow nor round to ties.
 
 - `log_evidence(m, v, r, weight, noise_variance)`, if rewards of a weight differ from repeated ones.
+- `deviation(mean, noise_variance)`, unless rewards are shares.
 - `certain(theta, v)`: the mean of a θ of variance v whose mean reward is that of a certain `theta`,
   by the default `mean`, if it is another one.
 
@@ -23,6 +24,7 @@ imported inside functions.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -67,6 +69,14 @@ def _certain(theta: float, v: float) -> float:
     return theta
 
 
+@called_exactly
+def _of_shares(mean: float) -> float:
+    share = min(max(mean, 0.01), 0.99)
+    return math.sqrt(share * (1.0 - share))
+
+
+deviation = switch(FILES, "deviation", _of_shares)
+"""Standard deviation of rewards of a mean: of the link, the mean and the noise variance."""
 mean_of_certain = switch(FILES, "certain", _certain)
 _index, _upper, _mean = (switch(FILES, name) for name in ("index", "upper", "mean_reward"))
 

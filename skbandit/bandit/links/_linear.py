@@ -30,6 +30,12 @@ def log_evidence(m: float, v: float, r: float, weight: float, noise_variance: fl
 
 
 @inlined_exactly
+def deviation(mean: float, noise_variance: float) -> float:
+    """Standard deviation of the noise."""
+    return math.sqrt(noise_variance)
+
+
+@inlined_exactly
 def index(m: float, v: float) -> float:
     """The mean reward itself."""
     return m

@@ -8,7 +8,7 @@ from skbandit.bandit._changes import RESTARTED_AT, have_changed
 from skbandit.bandit._posterior import mixed, of_mixture, renew_shares
 from skbandit.bandit._state import N_EVENTS, ChoiceRule
 from skbandit.bandit._units import count_row, show
-from skbandit.bandit.links import log_evidence, mean_index, mean_reward, step
+from skbandit.bandit.links import deviation, log_evidence, mean_index, mean_reward, step
 from skbandit.bandit.shared._bilinear import (
     absorb,
     add_residual,
@@ -132,9 +132,12 @@ def learn(
     if n_scales > 1:
         renew_shares(evidence, posterior.share)
     if prior.checks:
-        residual = r - mean_reward(mean_index(work.m[k], work.v[k], rule), rule)
+        expected = mean_reward(mean_index(work.m[k], work.v[k], rule), rule)
+        least = deviation(rule.link, expected, prior.noise_variance)
+        if prior.estimates_noise:
+            least = noise_scale(posterior.noise)
         n_events = counters[N_EVENTS] - posterior.restarts[RESTARTED_AT]
-        if have_changed(k, residual, n_events, posterior.check):
+        if have_changed(k, r - expected, least, n_events, posterior.check, posterior.restarts):
             start_anew(posterior, prior)
     units = posterior.units
     count_row(X, row, 1.0, units.mean, units.squares, units.seen)

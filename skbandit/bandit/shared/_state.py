@@ -130,7 +130,7 @@ class SharedPrior(NamedTuple):
     noise_variance: float
     estimates_noise: bool  # else `noise_variance` is in the unit of the reward
     forgetting: np.ndarray  # (n_scales,), as in `Prior`
-    checks: bool  # likewise
+    checks: bool = False  # likewise
 
 
 class Workspace(NamedTuple):
@@ -226,22 +226,27 @@ def begin(k: int, posterior: SharedPosterior, prior: SharedPrior) -> None:
 
 
 @called_exactly
+def _place_at_prior(cov_factor: np.ndarray, variance: float, constant_variance: float) -> None:
+    """Set the covariance of B to that of the prior."""
+    dx, dz = cov_factor.shape[:2]
+    for i in range(dx):
+        for j in range(dz):
+            own = constant_variance if i == dx - 1 and j == dz - 1 else variance
+            if cov_factor.ndim == 3:
+                cov_factor[i, j, :] = 0.0
+                cov_factor[i, j, i * dz + j] = math.sqrt(own)
+            else:
+                cov_factor[i, j] = own
+
+
+@called_exactly
 def start_anew(posterior: SharedPosterior, prior: SharedPrior) -> None:
     """Put all weights at their prior, as rewards have changed."""
-    _, n_scales, dx, dz = posterior.mean.shape
     posterior.mean[:] = 0.0
     posterior.own_mean[:] = 0.0
-    for e in range(n_scales):
+    for e in range(len(posterior.share)):
         posterior.own_variance[:, e] = prior.own_variance[e]
-        for i in range(dx):
-            for j in range(dz):
-                constant = i == dx - 1 and j == dz - 1
-                variance = prior.constant_variance[e] if constant else prior.variance[e]
-                if posterior.cov_factor.ndim == 4:
-                    posterior.cov_factor[e, i, j, :] = 0.0
-                    posterior.cov_factor[e, i, j, i * dz + j] = math.sqrt(variance)
-                else:
-                    posterior.cov_factor[e, i, j] = variance
+        _place_at_prior(posterior.cov_factor[e], prior.variance[e], prior.constant_variance[e])
     if prior.estimates_noise:
         posterior.noise[:] = 0.0
     begin_anew(
