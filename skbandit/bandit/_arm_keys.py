@@ -25,7 +25,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def canonical(label: Any) -> bytes:
-    """Bytes that are equal for labels that are equal in Python, and differ for others.
+    """Return bytes that are equal for labels that are equal in Python, and differ for others.
 
     1, 1.0, True and ``np.int64(1)`` are equal, but differ from "1". Of types unknown here, labels
     differ by their repr, without addresses.
@@ -62,14 +62,14 @@ def _sized(part: bytes) -> bytes:
 
 @lru_cache(maxsize=REMEMBERED, typed=True)
 def arm_key(label: Any, attempt: int = 0) -> int:
-    """Signed integer of 64 bits; further attempts give other keys for the same label."""
+    """Return signed integer of 64 bits; further attempts give other keys for the same label."""
     key = b"arm" if attempt == 0 else b"arm%d" % attempt
     digest = blake2b(canonical(label), digest_size=8, key=key).digest()
     return int.from_bytes(digest, "little", signed=True)
 
 
 def new_keys(labels: Sequence[Any], taken: Collection[int]) -> list[int]:
-    """Keys of new arms, distinct from one another and from the keys of known arms."""
+    """Return keys of new arms, distinct from one another and from the keys of known arms."""
     first = [arm_key(label) for label in labels]
     if len(set(first).difference(taken)) == len(first):
         return first
@@ -103,7 +103,7 @@ def lookalike_label(labels: Sequence[Any], codes: Mapping[Any, Any]) -> tuple[An
 
 @lru_cache(maxsize=REMEMBERED, typed=True)
 def _written_alike(label: Any) -> list[Any]:
-    """What a label of another type may be that is written like this one."""
+    """Return labels of other types that are written like this one."""
     candidates: list[Any] = []
     if isinstance(label, str):
         text = label.strip()
@@ -121,7 +121,7 @@ def _written_alike(label: Any) -> list[Any]:
 
 
 def _numbers_written(text: str) -> list[Any]:
-    """Numbers and booleans that are written as this text."""
+    """Return numbers and booleans that are written as this text."""
     if text in ("True", "False"):
         return [text == "True"]
     if not re.fullmatch(r"[+-]?\d+(\.\d*)?", text, re.ASCII):

@@ -57,7 +57,7 @@ def join_contexts(parts: list[Any]) -> Any:
 
 
 def windows_of(timestamp: np.ndarray | None, every: float) -> np.ndarray:
-    """Index of the window of `every` seconds that holds each of the ordered times."""
+    """Return index of the window of `every` seconds that holds each of the ordered times."""
     if timestamp is None:
         raise ValueError(
             "update_every requires event times, but the log has no column 'timestamp'."
@@ -80,7 +80,7 @@ class EncodedLog(NamedTuple):
 def encode_log(
     request: ReplayRequest, X: Any, *, every: float | None, delayed: Events | None, codes: Codes
 ) -> tuple[EncodedLog, Codes]:
-    """The log of a replay as compiled code takes it, and `codes` with its new arms.
+    """Return the log of a replay as compiled code takes it, and `codes` with its new arms.
 
     `X` are the request's contexts, checked. `every` is the length of update windows in seconds, or
     None to learn at once; `delayed` are events, of weight 1, that await learning.

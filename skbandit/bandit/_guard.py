@@ -101,7 +101,7 @@ class ChoiceStream:
 
 
 def _same_state(state: Any, other: Any) -> bool:
-    """Whether two values of `random_state` are the same integer or the same object."""
+    """Return whether two values of `random_state` are the same integer or the same object."""
     if state is other:
         return True
     both = isinstance(state, Integral) and isinstance(other, Integral)
@@ -118,7 +118,7 @@ def check_format(state_format: int, writer: str) -> None:
 
 
 def _version() -> str:
-    """Version of skbandit, without an import of the package from a module of its own."""
+    """Return version of skbandit, without an import of the package from a module of its own."""
     return sys.modules["skbandit"].__version__
 
 
@@ -155,7 +155,7 @@ class GuardedPolicy(BaseEstimator):
         return self.__dict__.setdefault("_guard", Guard()) if guard is None else guard
 
     def _names_in(self, y: Any) -> Mapping[str, Any] | None:
-        """Names of the columns of a log to learn, which needs no propensities."""
+        """Return names of the columns of a log to learn, which needs no propensities."""
         names = column_names(y)
         if self.columns is None or names is None:
             return None
@@ -177,17 +177,17 @@ class GuardedPolicy(BaseEstimator):
             self._equal = None if done else (only, n)
 
     def _has_learned(self, X: Any, log: Log) -> bool:
-        """Whether this very log, with these contexts, was the first to be learned."""
+        """Return whether this very log, with these contexts, was the first to be learned."""
         if self._first_log is None:
             return False
         return self._first_log == log.fingerprint(self._rows(rows_of(X, log.sample())))
 
     def _rows(self, X: Any) -> Any:
-        """Checked contexts."""
+        """Return checked contexts."""
         raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
-        """State of a copy: its stream is its own, its locks are not part of it."""
+        """Return state of a copy: its stream is its own, its locks are not part of it."""
         state = dict(super().__getstate__())
         state.pop("_guard", None)
         if "_stream" in state:
@@ -202,7 +202,7 @@ class GuardedPolicy(BaseEstimator):
         super().__setstate__(state)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Constructor, with the format first: a later state may not even be read, and state."""
+        """Return constructor and state, the format first: a later state may not be readable."""
         state = self.__getstate__()
         return unfilled, (type(self), state["_format"], state["_writer"]), state
 
@@ -236,11 +236,11 @@ class GuardedPolicy(BaseEstimator):
         return make_record(X_row, arm, propensity, available, arms, n, of_slate)
 
     def _n_learned(self) -> int:
-        """Number of events learned."""
+        """Return number of events learned."""
         raise NotImplementedError
 
     def _now(self) -> Self:
-        """The policy in its current state, while other threads may go on learning."""
+        """Return the policy in its current state, while other threads may go on learning."""
         now: Self = object.__new__(type(self))
         now.__dict__ = self.__dict__  # learning replaces it as a whole
         return now

@@ -73,7 +73,7 @@ def prepare(pool: np.ndarray, mean: np.ndarray, model: Model) -> None:
 
 @inlined_exactly
 def moments(k: int, mean: np.ndarray, model: Model) -> tuple[float, float]:
-    """Mean and variance of θ of arm k."""
+    """Return mean and variance of θ of arm k."""
     posterior, _, work = model
     if mean.ndim == 4:
         m, v = work.m[k], work.v[k]
@@ -84,7 +84,7 @@ def moments(k: int, mean: np.ndarray, model: Model) -> tuple[float, float]:
 
 @inlined_exactly
 def scored(k: int, t: int, alpha: float, mean: np.ndarray, model: Model) -> float:
-    """Score of arm k in choice t, in the context looked at."""
+    """Return score of arm k in choice t, in the context looked at."""
     m, v = moments(k, mean, model)
     if mean.ndim == 3:
         if model.posterior.n_updates[k] == 0:
@@ -98,7 +98,7 @@ def scored(k: int, t: int, alpha: float, mean: np.ndarray, model: Model) -> floa
 
 @inlined_exactly
 def _has_unseen(pool: np.ndarray, n_updates: np.ndarray) -> bool:
-    """Whether an arm of a pool has no events."""
+    """Return whether an arm of a pool has no events."""
     for k in pool:
         if n_updates[k] == 0:
             return True
@@ -107,7 +107,7 @@ def _has_unseen(pool: np.ndarray, n_updates: np.ndarray) -> bool:
 
 @inlined_exactly
 def unit_of_alpha(mean: np.ndarray, model: Model) -> float:
-    """Factor of `alpha` by which the unit of rewards does not matter."""
+    """Return factor of `alpha` by which the unit of rewards does not matter."""
     if mean.ndim == 4:
         unit = alpha_scale(noise_scale(model.posterior.noise), model.rule)
     else:
@@ -117,7 +117,7 @@ def unit_of_alpha(mean: np.ndarray, model: Model) -> float:
 
 @inlined_exactly
 def with_names(mean: np.ndarray, model: tuple[Any, Any, Any]) -> Model:
-    """A model that came as plain tuples."""
+    """Return a model that came as plain tuples."""
     posterior, rule, work = model
     if mean.ndim == 4:
         named = Model(SharedPosterior(*posterior), ChoiceRule(*rule), Workspace(*work))
@@ -127,7 +127,7 @@ def with_names(mean: np.ndarray, model: tuple[Any, Any, Any]) -> Model:
 
 
 class Course(NamedTuple):
-    """Where a replay stands between two calls of `replay_rows`."""
+    """Mutable state of a running replay, between two calls of `replay_rows`."""
 
     accepted: np.ndarray  # (n_events,), positions in the schedule of accepted events
     waiting: np.ndarray  # rows that await learning, in order, and those that did
@@ -303,7 +303,7 @@ def replay_rows(
 
 @inlined_exactly
 def _beats(k: int, score: float, other: int, other_score: float, t: int, model: Model) -> bool:
-    """Whether arm k, by its score or in a tie, comes before another one in choice t.
+    """Return whether arm k, by its score or in a tie, comes before another one in choice t.
 
     In ties of greedy choices, arms with events come first.
     """
@@ -321,7 +321,7 @@ def _beats(k: int, score: float, other: int, other_score: float, t: int, model: 
 
 @inlined_exactly
 def _experience(posterior: Any) -> int:
-    """Number of events learned since the policy last started anew."""
+    """Return number of events learned since the policy last started anew."""
     return posterior.counters[N_EVENTS] - posterior.restarts[RESTARTED_AT]
 
 
@@ -360,7 +360,7 @@ def _choice(
 
 @called_exactly
 def _drawn(pool: np.ndarray, t: int, model: Model) -> int:
-    """Arm of the pool drawn uniformly in choice t."""
+    """Return arm of the pool drawn uniformly in choice t."""
     drawn = pool[0]
     largest = uniform_score(t, model.posterior.rng_key[drawn], model.rule)
     for k in pool[1:]:
@@ -374,7 +374,7 @@ def _drawn(pool: np.ndarray, t: int, model: Model) -> int:
 def _is_best(
     k: int, t: int, alpha: float, row: int, sets: ArmSets, last_best: np.ndarray, model: Model
 ) -> bool:
-    """Whether arm k has the largest score of the arms available to the event of a row.
+    """Return whether arm k has the largest score of the arms available to the event of a row.
 
     The first better arm settles it. The previous winner, kept in `last_best`, is compared first.
     """

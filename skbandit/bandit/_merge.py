@@ -60,19 +60,19 @@ def extended(path: Path, goes_on: bool) -> Path:
 
 
 def contains(path: Path, earlier: Path) -> bool:
-    """Whether a path leads through the end of another one, which is not empty."""
+    """Return whether a path leads through the end of another one, which is not empty."""
     name, n = earlier[-1]
     return dict(path).get(name, 0) >= n
 
 
 def meet_after(base: Path, path: Path, other: Path) -> bool:
-    """Whether two paths from a base agree beyond it."""
+    """Return whether two paths from a base agree beyond it."""
     before, of_other = dict(base), dict(other)
     return any(min(n, of_other.get(name, 0)) > before.get(name, 0) for name, n in path)
 
 
 def merged_policy(policy: Any, policies: Sequence[Any], base: Any) -> Any:
-    """Policy with the parameters of `policy` that knows what it and others learned since a base."""
+    """Return a policy that knows what `policy` and others learned since a base."""
     base = copy.copy(base)
     if not base.__sklearn_is_fitted__():
         template = next((worker for worker in policies if worker.__sklearn_is_fitted__()), policy)
@@ -213,7 +213,7 @@ def combine(
     n: list[np.ndarray],
     forgetting: float | np.ndarray,
 ) -> tuple[Moments, np.ndarray, np.ndarray, np.ndarray]:
-    """Posteriors by all events of several workers since a base.
+    """Return posteriors by all events of several workers since a base.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def _moments(summed: Gaussians, full: bool) -> Moments:
 
 
 def _log_integral(of: Gaussians, mean: np.ndarray) -> np.ndarray:
-    """ηᵀμ and log |Λ|."""
+    """Return ηᵀμ and log |Λ|."""
     precision, natural = of
     full = precision.ndim > natural.ndim
     log_determinant = np.linalg.slogdet(precision)[1] if full else np.log(precision).sum(axis=-1)
@@ -287,7 +287,7 @@ def _log_integral(of: Gaussians, mean: np.ndarray) -> np.ndarray:
 
 
 def _positive(gain: np.ndarray, full: bool) -> np.ndarray:
-    """The gain without what rounding, or units renewed since an arm began, made negative."""
+    """Return the gain without what rounding, or units renewed since an arm began, made negative."""
     if not full:
         return np.maximum(gain, 0.0)
     values, vectors = np.linalg.eigh(gain)
@@ -308,7 +308,7 @@ def _share_in_turn(forgetting: float | np.ndarray, n: np.ndarray, total: np.ndar
 
 
 def shared_evidence(common: np.ndarray, forgetting: np.ndarray) -> np.ndarray:
-    """What merging adds to the evidence of models besides its sum, given the terms in log Z above.
+    """Return what merging adds to the sum of the models' evidence, by the terms in log Z above.
 
     A model that forgets is taken to gain as those that do not.
     """
@@ -319,7 +319,7 @@ def shared_evidence(common: np.ndarray, forgetting: np.ndarray) -> np.ndarray:
 def pooled_sums(
     base: np.ndarray, workers: list[np.ndarray], n: list[np.ndarray], forgetting: float
 ) -> np.ndarray:
-    """Sums over events, discounted as in `combine`; n has shape (1,)."""
+    """Return sums over events, discounted as in `combine`; n has shape (1,)."""
     total = np.sum(n, axis=0)
     result = forgetting**total * base
     for of_worker, events in zip(workers, n, strict=True):

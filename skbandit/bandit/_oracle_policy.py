@@ -190,7 +190,7 @@ class OraclePolicy(SequentialPolicy):
         self.random_state = random_state
 
     def __getstate__(self) -> dict[str, Any]:
-        """State of a copy, whose events are its own."""
+        """Return state of a copy, whose events are its own."""
         state = super().__getstate__()
         if "_store" in state:
             state["_store"] = state["_store"].copy()
@@ -224,11 +224,11 @@ class OraclePolicy(SequentialPolicy):
         self._n_updates, self._totals = self._n_updates[kept], self._totals[kept]
 
     def _replicates(self) -> int:
-        """Number of models per arm."""
+        """Return number of models per arm."""
         return int(self.n_replicates) if self._resamples() else 1
 
     def _resamples(self) -> bool:
-        """Whether models are fitted to resampled events."""
+        """Return whether models are fitted to resampled events."""
         return EXPLORATIONS[self.exploration] == "replicates"
 
     def _start(self) -> None:
@@ -308,7 +308,7 @@ class OraclePolicy(SequentialPolicy):
             )
 
     def _copies(self, n: int) -> np.ndarray:
-        """Times that each of n events is in each replicate: Poisson, as in the online bootstrap."""
+        """Return how often each of n events is in each replicate: the online Poisson bootstrap."""
         if not self._resamples():
             return np.ones((n, 1), dtype=np.int8)
         numbers = range(self._n_events, self._n_events + n)
@@ -319,7 +319,7 @@ class OraclePolicy(SequentialPolicy):
         return np.array(draws).reshape(n, self._replicates()).astype(np.int8)
 
     def _is_due(self, k: int) -> bool:
-        """Whether the model of an arm is to be fitted."""
+        """Return whether the model of an arm is to be fitted."""
         n = int(self._n_updates[k])
         if n < self.min_events:
             return False
@@ -356,7 +356,7 @@ class OraclePolicy(SequentialPolicy):
         self._models = models
 
     def _seeds(self, k: int, n: int) -> np.ndarray:
-        """Seeds of the models of an arm after n events."""
+        """Return seeds of the models of an arm after n events."""
         key = arm_key(self._labels[k]) % 2**64
         words = np.random.SeedSequence([self._model_seed, key, n])
         return words.generate_state(self._replicates()) % 2**31
@@ -402,7 +402,7 @@ class OraclePolicy(SequentialPolicy):
         return now._rewards(X, mask, codes).mean(axis=0)
 
     def _prepared(self, X: Any, available: Any) -> tuple[Self, np.ndarray, np.ndarray, Codes]:
-        """The policy in its current state, checked contexts, available arms and their numbers."""
+        """Return the present policy, checked contexts, available arms and their numbers."""
         available = align_rows(available, X)
         now, X = self._ready(X, available)
         now._check_settings()
@@ -431,7 +431,7 @@ class OraclePolicy(SequentialPolicy):
         return rewards
 
     def _prior_rewards(self, label: Any) -> np.ndarray:
-        """What an arm is expected to yield before its first event, in each replicate."""
+        """Return the reward expected of an arm before its first event, in each replicate."""
         if not self._n_events:
             return np.zeros(self._replicates())
         if self._resamples():
@@ -442,13 +442,13 @@ class OraclePolicy(SequentialPolicy):
         return np.divide(reward, weight, out=np.zeros_like(reward), where=weight > 0)
 
     def _spread(self) -> float:
-        """Unit of rewards in which "squarecb" compares: their standard deviation; 1 if 0 or 1."""
+        """Return the unit of rewards of "squarecb": their standard deviation, or 1 of 0 and 1."""
         weight, _, squares = self._moments
         numeric = not is_classifier(self.estimator) and squares > 0
         return float(np.sqrt(squares / weight)) if numeric else 1.0
 
     def _probabilities(self, X: np.ndarray, mask: np.ndarray, codes: Codes) -> np.ndarray:
-        """Probability of each arm, known and new."""
+        """Return probability of each arm, known and new."""
         from skbandit.bandit.exploration._sets import arm_probabilities
 
         rewards = np.where(mask, self._rewards(X, mask, codes), -np.inf)
@@ -480,7 +480,7 @@ class EventStore:
 
     @classmethod
     def empty(cls, n_features: int, n_replicates: int) -> EventStore:
-        """A store without events."""
+        """Return a store without events."""
         return cls(
             np.empty((0, n_features)),
             np.empty(0, dtype=np.int64),
@@ -491,7 +491,7 @@ class EventStore:
         )
 
     def extended(self, **columns: np.ndarray) -> EventStore:
-        """Store with further events."""
+        """Return store with further events."""
         stop = self.n + len(columns["arm"])
         arrays = {}
         for name, new in columns.items():
@@ -505,14 +505,14 @@ class EventStore:
         return EventStore(**arrays, n=stop)
 
     def copy(self) -> EventStore:
-        """Store that shares no arrays with this one."""
+        """Return store that shares no arrays with this one."""
         names = ("X", "arm", "reward", "weight", "copies")
         return EventStore(
             **{name: getattr(self, name)[: self.n].copy() for name in names}, n=self.n
         )
 
     def of_arms(self, kept: np.ndarray) -> EventStore:
-        """Events of the arms of these numbers, numbered anew in this order."""
+        """Return events of the arms of these numbers, numbered anew in this order."""
         number = np.full(max(int(self.arm[: self.n].max(initial=-1)), int(kept.max())) + 1, -1)
         number[kept] = np.arange(len(kept))
         rows = np.flatnonzero(number[self.arm[: self.n]] >= 0)
@@ -575,7 +575,7 @@ def learn_events(
 
 
 def predicted_rewards(replicate: Any, X: np.ndarray, label: Any) -> np.ndarray:
-    """Rewards that a fitted estimator of an arm predicts, finite."""
+    """Return rewards that a fitted estimator of an arm predicts, finite."""
     if isinstance(replicate, float):
         return np.full(len(X), replicate)
     if is_classifier(replicate):
@@ -593,14 +593,14 @@ def predicted_rewards(replicate: Any, X: np.ndarray, label: Any) -> np.ndarray:
 
 
 def _contexts_or_constant(X: np.ndarray) -> np.ndarray:
-    """Contexts, or a constant column for estimators if there are none."""
+    """Return contexts, or a constant column for estimators if there are none."""
     return X if X.shape[1] else np.ones((len(X), 1))
 
 
 def joined_moments(
     moments: tuple[float, float, float], reward: np.ndarray, weight: np.ndarray
 ) -> tuple[float, float, float]:
-    """Weight, mean and sum of squared deviations of further rewards, too."""
+    """Return weight, mean and sum of squared deviations of further rewards, too."""
     n, mean, squares = moments
     total = float(weight.sum())
     of_new = float(weight @ reward) / total
@@ -624,7 +624,7 @@ def shrunk(
 
 
 def _weights(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
-    """Keyword of weights, if there are any."""
+    """Return keyword of weights, if there are any."""
     if (weight == 1).all():
         return {}
     if not has_fit_parameter(estimator, "sample_weight"):

@@ -52,7 +52,7 @@ class RowsPart(NamedTuple):
 
 
 def score_rows(X: Any, t: int, alpha: float, posterior: Any, rule: ChoiceRule) -> np.ndarray:
-    """Scores of all arms in choices t, t + 1, ..., or in greedy ones, (n_rows, n_arms)."""
+    """Return scores of all arms in choices t, t + 1, ..., or in greedy ones, (n_rows, n_arms)."""
     arms = np.arange(len(posterior.rng_key))
     scores = np.empty((X.shape[0], len(arms)))
     for rows, x, weights in _parts(X, posterior, rule):
@@ -66,7 +66,7 @@ def score_rows(X: Any, t: int, alpha: float, posterior: Any, rule: ChoiceRule) -
 def choose_rows(
     X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: ChoiceRule
 ) -> np.ndarray:
-    """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
+    """Return arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
     chosen = np.empty(X.shape[0], dtype=np.int64)
     if len(chosen) == 1 and not issparse(X):  # in service, splitting takes longer than the choice
         _choose(X, sets, t, alpha, posterior, rule, chosen)
@@ -88,7 +88,7 @@ def _choose(
 def choose_with_probabilities(
     X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: ChoiceRule
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Arm chosen on each row, as by `choose_rows`, and its probability."""
+    """Return arm chosen on each row, as by `choose_rows`, and its probability."""
     chosen, out = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
     _fill_probabilities(X, sets, t, alpha, posterior, rule, out, chosen)
     return chosen, out
@@ -97,7 +97,7 @@ def choose_with_probabilities(
 def probability_rows(
     X: Any, sets: ArmSets, alpha: float, posterior: Any, rule: ChoiceRule
 ) -> np.ndarray:
-    """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
+    """Return probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
     out = np.zeros((X.shape[0], len(posterior.rng_key)))
     chosen = np.empty(len(out), dtype=np.int64)
     # scores that proposals are compared with, and means of draws, are those of greedy choices
@@ -334,18 +334,18 @@ def _parts(
 
 
 def every_weight_counts(posterior: Posterior) -> bool:
-    """Whether features that are 0 matter: by correlations, or as 0 is not 0 in running units."""
+    """Return whether features that are 0 matter, as by correlations or centering."""
     return posterior.cov_factor.ndim == 4 or len(posterior.center) > 0
 
 
 def every_weight_changes(prior: Prior) -> bool:
-    """Whether learning changes weights of features that are 0, too."""
+    """Return whether learning changes weights of features that are 0, too."""
     forgets = (prior.forgetting < 1).any()
     return bool(forgets or prior.adaptive_mean or prior.adaptive_variance)
 
 
 def gathered(posterior: Any, weights: np.ndarray | None) -> Any:
-    """Posterior about some of the weights, none of which are centered."""
+    """Return posterior about some of the weights, none of which are centered."""
     if weights is None:
         return posterior
     mean, cov_factor = posterior.mean[:, :, weights], posterior.cov_factor[:, :, weights]
@@ -357,12 +357,12 @@ def gathered(posterior: Any, weights: np.ndarray | None) -> Any:
 
 
 def of_features(weights: np.ndarray, posterior: Posterior) -> np.ndarray:
-    """Those of ascending numbers of weights that belong to features with running units."""
+    """Return those of ascending numbers of weights that belong to features with running units."""
     return weights[: np.searchsorted(weights, len(posterior.rate))]
 
 
 def _in_their_units(posterior: Posterior, weights: np.ndarray) -> Posterior:
-    """Posterior with the units of these weights only."""
+    """Return posterior with the units of these weights only."""
     features = of_features(weights, posterior)
     return posterior._replace(
         rate=posterior.rate[features], seen_squares=posterior.seen_squares[features]
@@ -377,10 +377,10 @@ def _empty(posterior: Posterior, weights: np.ndarray) -> Posterior:
 
 
 def first_choice(t: int, rows: slice) -> int:
-    """Index of the choice on the first of some rows; -1 for greedy ones."""
+    """Return index of the choice on the first of some rows; -1 for greedy ones."""
     return t + rows.start if t >= 0 else t
 
 
 def sets_of(sets: ArmSets, rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Fields of the sets of available arms of some rows."""
+    """Return fields of the sets of available arms of some rows."""
     return sets.of_event[rows], sets.start, sets.arms

@@ -423,7 +423,7 @@ class PolicyPipeline(Pipeline):
     describe_arms = _of_last_step("describe_arms")
 
     def _transformed(self, X: Any) -> Any:
-        """Contexts as the policy takes them."""
+        """Return contexts as the policy takes them."""
         self._validate_steps()
         return transformed(self[:-1] if len(self.steps) > 1 else None, X)
 
@@ -464,24 +464,24 @@ def make_policy_pipeline(
 
 
 def _given(**values: Any) -> dict[str, Any]:
-    """The values that are not None."""
+    """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _with_rows_of(X: Any, table: Any) -> Any:
-    """A DataFrame with the index of the rows from which it was predicted, if they have one."""
+    """Return a DataFrame with the index of the rows that it was predicted from, if any."""
     if isinstance(X, pd.DataFrame) and isinstance(table, pd.DataFrame):
         return table.set_axis(X.index)
     return table
 
 
 def _skips(step: Any) -> bool:
-    """Whether a step passes on what it gets."""
+    """Return whether a step passes on what it gets."""
     return step is None or step == "passthrough"
 
 
 def _is_fitted(transformer: Any) -> bool:
-    """Whether a transformer can be applied; one without a state always can."""
+    """Return whether a transformer can be applied; one without a state always can."""
     if not get_tags(transformer).requires_fit:
         return True
     with suppress(NotFittedError):

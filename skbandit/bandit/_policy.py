@@ -207,15 +207,15 @@ class PosteriorPolicy(SequentialPolicy):
         self._know({label: k for k, label in enumerate(labels)})
 
     def _merged(self, base: Any, workers: list[Any]) -> tuple[Any, np.ndarray]:
-        """The merged posterior, and whether a worker knows less of an arm than the base."""
+        """Return the merged posterior, and whether a worker knows less of an arm than the base."""
         raise NotImplementedError
 
     def _posterior_about(self, codes: Codes) -> Any:
-        """Posterior about the known arms and new ones."""
+        """Return posterior about the known arms and new ones."""
         raise NotImplementedError
 
     def _prior(self) -> Any:
-        """Prior of new arms, and settings of learning."""
+        """Return prior of new arms, and settings of learning."""
         raise NotImplementedError
 
     def _keep_arms(self, kept: np.ndarray) -> None:
@@ -247,17 +247,17 @@ class PosteriorPolicy(SequentialPolicy):
         check_rewards(self.link, reward)
 
     def _alphas(self, n_events: int = 0) -> np.ndarray:
-        """Values of `alpha` after the events learned, and after 1, 2, ..., n_events more."""
+        """Return values of `alpha` after the events learned, and after 1, 2, ..., n_events more."""
         return read_alphas(self.alpha, int(self._posterior.counters[N_EVENTS]), n_events)
 
     def _alpha(self) -> float:
-        """Multiple of standard deviations in the next choice."""
+        """Return multiple of standard deviations in the next choice."""
         return float(self._alphas()[0])
 
     def _choose(
         self, X: Any, available: Any, *, exploring: bool, return_proba: bool = False
     ) -> Any:
-        """Labels of the chosen arms, and their probabilities if asked for."""
+        """Return labels of the chosen arms, and their probabilities if asked for."""
         from skbandit.bandit import _passes
 
         available = align_rows(available, X)
@@ -272,7 +272,7 @@ class PosteriorPolicy(SequentialPolicy):
         return (labels[choice[0]], choice[1]) if return_proba else labels[choice]
 
     def _choice_probabilities(self, X: Any, available: Any) -> np.ndarray:
-        """Probability that `select` chooses each known arm."""
+        """Return probability that `select` chooses each known arm."""
         from skbandit.bandit._passes import probability_rows
 
         available = align_rows(available, X)
@@ -283,7 +283,7 @@ class PosteriorPolicy(SequentialPolicy):
         return table[:, : len(now._codes)]
 
     def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
-        """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
+        """Return scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
         from skbandit.bandit._passes import score_rows
 
         check_is_fitted(self)

@@ -118,7 +118,7 @@ def mixed(
 
 @inlined_exactly
 def of_mixture(origin: float, away: float, square: float, within: float) -> tuple[float, float]:
-    """Mean and variance of a mixture whose weights sum to 1."""
+    """Return mean and variance of a mixture whose weights sum to 1."""
     return origin + away, within + max(square - away * away, 0.0)
 
 
@@ -162,7 +162,7 @@ def moments(
 def _moments_of_many(
     x: np.ndarray, mean: np.ndarray, cov_factor: np.ndarray, k: int, e: int, a: np.ndarray
 ) -> tuple[float, float]:
-    """The same sums along the rows of L, as they lie in memory."""
+    """Return mean and variance by sums along the rows of L, as they lie in memory."""
     d = len(x)
     m = 0.0
     v = 0.0
@@ -407,7 +407,7 @@ def _renew_start(e: int, posterior: Posterior, prior: Prior) -> None:
 
 @compiled_exactly
 def settle(posterior: Posterior, prior: Prior) -> None:
-    """Put arms without events where they start by what is now known of the others."""
+    """Reset unseen arms to the mean and spread of the learned arms."""
     if prior.averages:
         start, n_arms = posterior.start, posterior.mean.shape[1]
         for e in range(len(posterior.mean)):
@@ -464,7 +464,7 @@ def _place(
 
 @called_exactly
 def variance_in_mean(v: float, t: int, posterior: Posterior, rule: ChoiceRule) -> float:
-    """Variance of an arm without events by which its mean reward is computed.
+    """Return Variance of an arm without events by which its mean reward is computed.
 
     None, if the arm starts from the average of others: by its uncertainty alone, a rare reward
     would seem less rare.
@@ -522,13 +522,13 @@ def renew_prior(
 
 
 def _prior_factor(prior: Prior, full: bool) -> np.ndarray:
-    """`cov_factor` of an arm at its prior."""
+    """Return `cov_factor` of an arm at its prior."""
     d = prior.variance.shape[1]
     return np.sqrt(prior.variance)[:, :, None] * np.eye(d) if full else prior.variance
 
 
 def with_arms(posterior: Posterior, labels: list[Any], prior: Prior) -> Posterior:
-    """Copy of posterior with new arms where they start; greedy choices prefer earlier arms."""
+    """Return a copy with new arms where they start; greedy choices prefer earlier arms."""
     grown = posterior.copy()._asdict()
     for name, axis in ARM_AXIS.items():
         array = grown[name]
@@ -561,7 +561,7 @@ def restart(posterior: Posterior, arms: np.ndarray, at: Prior) -> None:
 def merged(
     base: Posterior, workers: list[Posterior], prior: Prior, link: int
 ) -> tuple[Posterior, np.ndarray]:
-    """Posterior by what workers have learned since a base, all of the same arms.
+    """Return posterior by what workers have learned since a base, all of the same arms.
 
     See `_merge`. All are changed: they are expressed in units of the contexts that any
     of them has learned.

@@ -81,7 +81,7 @@ class SequentialPolicy(GuardedPolicy):
     _table_arms: list[Any] | None = None  # as parameters name them, if not in ascending order
 
     def __getstate__(self) -> dict[str, Any]:
-        """State of a copy, without pandas types: skops refuses them."""
+        """Return state of a copy, without pandas types: skops refuses them."""
         state = super().__getstate__()
         for name in ("_columns", "_walker"):
             state.pop(name, None)
@@ -275,11 +275,11 @@ class SequentialPolicy(GuardedPolicy):
     def _choose(
         self, X: Any, available: Any, *, exploring: bool, return_proba: bool = False
     ) -> Any:
-        """Labels of the chosen arms; with `return_proba`, also their probabilities."""
+        """Return labels of the chosen arms; with `return_proba`, also their probabilities."""
         raise NotImplementedError
 
     def _choice_probabilities(self, X: Any, available: Any) -> np.ndarray:
-        """Probability that `select` chooses each known arm."""
+        """Return probability that `select` chooses each known arm."""
         raise NotImplementedError
 
     def drop_arms(self, labels: Iterable[Any]) -> Self:
@@ -406,7 +406,7 @@ class SequentialPolicy(GuardedPolicy):
             raise ValueError("new_arms='error' closes the set of arms: name it with arms=.")
 
     def _sort_arms(self) -> None:
-        """Number arms in the order of their labels, if they have one.
+        """Renumber arms in the order of their labels, if they have one.
 
         A table of numbers per arm is then right for whoever takes its columns in that order.
         """
@@ -420,7 +420,7 @@ class SequentialPolicy(GuardedPolicy):
         self._codes, self._labels = codes, label_array(codes)
 
     def _number(self, labels: Any) -> np.ndarray:
-        """Numbers of arms; new arms become known."""
+        """Return numbers of arms; new arms become known."""
         codes = dict(self._codes)  # a copy, as a draft shares it with the policy
         numbers = code_labels(labels, codes, "arms").astype(np.int64)
         if len(codes) > len(self._codes):
@@ -429,7 +429,7 @@ class SequentialPolicy(GuardedPolicy):
         return numbers
 
     def _named_arms(self) -> list[Any] | None:
-        """Labels of the arms that parameters name, in the user's order."""
+        """Return labels of the arms that parameters name, in the user's order."""
         return None if self.arms is None else plain_labels(self.arms)
 
     def _check_new_arms(self, codes: Codes) -> None:
@@ -486,7 +486,7 @@ class SequentialPolicy(GuardedPolicy):
         return np.ascontiguousarray(rows, dtype=np.float64)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
-        """Contexts as an array or CSR, fully validated."""
+        """Return contexts as an array or CSR, fully validated."""
         tags = self.__sklearn_tags__().input_tags
         check_not_masked(X, "X")
         X = as_contexts(X)
@@ -626,7 +626,7 @@ class SequentialPolicy(GuardedPolicy):
         return events.take(weight > 0)
 
     def _forgetting(self) -> float:
-        """Factor by which all models forget."""
+        """Return factor by which all models forget."""
         return 1.0 if isinstance(self.forgetting, str) else self.forgetting
 
     def _note_times(self, timestamp: np.ndarray) -> None:
@@ -636,7 +636,7 @@ class SequentialPolicy(GuardedPolicy):
             self._latest = max(latest, float(timestamp.max()))
 
     def _ready(self, X: Any, available: Any) -> tuple[Self, Any]:
-        """The policy in its current state, and checked contexts.
+        """Return the policy in its current state, and checked contexts.
 
         An unfitted policy that knows arms starts without experience.
         """
@@ -655,7 +655,7 @@ class SequentialPolicy(GuardedPolicy):
         return now, now._rows(X)
 
     def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
-        """Sets of available arms per row, and indices of the known arms and then the new ones."""
+        """Return sets of available arms per row, and indices of known and then new arms."""
         if available is None:
             if not self._codes:
                 raise NotFittedError(
@@ -672,7 +672,7 @@ class SequentialPolicy(GuardedPolicy):
         return ArmSets(pools.of_event, pools.start, pools.arms.astype(np.int64)), codes
 
     def _masked(self, n_rows: int, available: Any) -> tuple[np.ndarray, Codes]:
-        """The same as a mask of shape (n_rows, n_arms)."""
+        """Return available arms as a mask of shape (n_rows, n_arms)."""
         sets, codes = self._available(n_rows, available)
         of_set = np.zeros((len(sets.start) - 1, len(codes)), dtype=bool)
         of_set[np.repeat(np.arange(len(of_set)), np.diff(sets.start)), sets.arms] = True

@@ -438,7 +438,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         self._posterior = posterior._replace(mean=mean, cov_factor=cov_factor, Z=Z)
 
     def _append_arms(self, labels: list[Any], values: np.ndarray) -> SharedPosterior:
-        """Posterior about new arms, too."""
+        """Return posterior about new arms, too."""
         from skbandit.bandit.shared._state import append_arms, in_units
 
         Z = np.ones((len(labels), 1))
@@ -448,7 +448,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         return append_arms(self._posterior, Z, keys, self._prior())
 
     def _posterior_about(self, codes: Codes) -> SharedPosterior:
-        """Posterior about the known arms and new ones, which need no features."""
+        """Return posterior about the known arms and new ones, which need no features."""
         if len(codes) == len(self._codes):
             return self._posterior
         new = list(codes)[len(self._codes) :]
@@ -477,7 +477,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         return prior
 
     def _read_prior(self, dz: int) -> SharedPrior:
-        """Prior for arms of which there are this number of features, with the constant."""
+        """Return prior for arms of which there are this number of features, with the constant."""
         from skbandit.bandit.shared._state import WIDE, SharedPrior
 
         has_noise = LINKS[self.link].has_noise

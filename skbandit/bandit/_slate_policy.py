@@ -169,7 +169,7 @@ class SlatePolicy(GuardedPolicy):
         self.random_state = random_state
 
     def __getstate__(self) -> dict[str, Any]:
-        """State of a copy: its models are its own, too."""
+        """Return state of a copy: its models are its own, too."""
         state = super().__getstate__()
         if "policy_" in state:
             state["policy_"] = copy.copy(state["policy_"])
@@ -327,7 +327,7 @@ class SlatePolicy(GuardedPolicy):
         return self.policy_._n_learned() if hasattr(self, "policy_") else 0
 
     def _of_models(self, name: str) -> Any:
-        """An attribute of the fitted models."""
+        """Return an attribute of the fitted models."""
         if "policy_" not in vars(self):
             raise AttributeError(f"this {type(self).__name__} is not fitted and has no {name!r}.")
         return getattr(self.policy_, name)
@@ -511,7 +511,7 @@ class SlatePolicy(GuardedPolicy):
         return self.policy_.predict_reward(X)
 
     def _models(self, X: Any, available: Any) -> ArmModels:
-        """Posterior about the available arms, of which each row has enough."""
+        """Return posterior about the available arms, of which each row has enough."""
         if not hasattr(self, "policy_"):
             if available is None and self._knows_no_arms():
                 raise NotFittedError(
@@ -534,7 +534,7 @@ class SlatePolicy(GuardedPolicy):
         return models
 
     def _knows_no_arms(self) -> bool:
-        """Whether the policy, unfitted, names no arms."""
+        """Return whether the policy, unfitted, names no arms."""
         named = ("arms", "arm_features")
         return all(getattr(self.policy, name, None) is None for name in named)
 
@@ -621,7 +621,7 @@ class ArmModels:
         return self._scores(t, self.policy._alpha(), read_rule(self.policy, seed))
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean of each linear predictor, and the standard deviation of its Thompson draw."""
+        """Return mean of each linear predictor, and the standard deviation of its Thompson draw."""
         from skbandit.bandit.exploration import linear_bounds
 
         rule = linear_bounds(read_rule(self.policy))
@@ -633,7 +633,7 @@ class ArmModels:
         return mean, deviation
 
     def rewards(self) -> np.ndarray:
-        """Posterior mean rewards; -inf if not available."""
+        """Return posterior mean rewards; -inf if not available."""
         from skbandit.bandit.links import mean_rewards
 
         rule = read_rule(self.policy)
@@ -648,7 +648,7 @@ class ArmModels:
 
 
 def looked_at(clicks: np.ndarray) -> np.ndarray:
-    """Clicks of a visitor who looks from the best place on until the first click.
+    """Return clicks of a visitor who looks from the best place on until the first click.
 
     Parameters
     ----------
@@ -673,7 +673,7 @@ def clicks_at(position: np.ndarray, shown: np.ndarray) -> np.ndarray:
 
 
 def read_cascade(log: SlateLog) -> np.ndarray:
-    """Clicks by place, from these or from the position of the first click; nan if unknown.
+    """Return clicks by place, from these or from the position of the first click; nan if unknown.
 
     In either form, a slate without an entry was not clicked.
     """

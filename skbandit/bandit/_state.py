@@ -102,11 +102,11 @@ class Posterior(NamedTuple):
     restarts: np.ndarray = np.zeros(2, np.int64)  # their number, and N_EVENTS at the last one
 
     def copy(self) -> Posterior:
-        """Copy that shares no array."""
+        """Return copy that shares no array."""
         return Posterior(*(array.copy() for array in self))
 
     def keep_arms(self, arms: np.ndarray) -> Posterior:
-        """Posterior about the arms of these numbers, in this order."""
+        """Return posterior about the arms of these numbers, in this order."""
         number = np.full(len(self.n_updates), -1)
         number[arms] = np.arange(len(arms))
         learned = number[self.learned[: self.counters[N_LEARNED_ARMS]]]
@@ -120,7 +120,7 @@ class Posterior(NamedTuple):
         return fewer
 
     def workspace(self) -> ArmWorkspace:
-        """Buffers of compiled passes."""
+        """Return buffers of compiled passes."""
         n_weights = self.mean.shape[2]
         x = np.empty(n_weights)
         x[-1:] = 1.0  # sparse rows may have no weight at all
@@ -135,7 +135,7 @@ class ArmWorkspace(NamedTuple):
 
 
 def workspace_for(n_weights: int) -> np.ndarray:
-    """Buffer of learning."""
+    """Return buffer of learning."""
     return np.empty((4, n_weights))
 
 
@@ -181,7 +181,7 @@ class ArmSets(NamedTuple):
 
 
 def all_arms(n_rows: int, n_arms: int) -> ArmSets:
-    """The set of all arms, available in each row."""
+    """Return the set of all arms, available in each row."""
     return ArmSets(np.zeros(n_rows, np.int32), *_one_set(n_arms))
 
 
@@ -194,7 +194,7 @@ def no_posterior(
     n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0, *, centered: bool = True,
     rewards: bool = False,
 ) -> Posterior:  # fmt: skip
-    """Posterior of a policy without arms, `n_units` of whose features have running units.
+    """Return posterior of a policy without arms, `n_units` of whose features have running units.
 
     `rewards` says whether rewards have them, too.
     """
@@ -231,14 +231,14 @@ def no_posterior(
 
 
 def unit_of_rewards(posterior: Any) -> tuple[float, float]:
-    """Origin and spread with which θ times spread plus origin is in the user's unit."""
+    """Return origin and spread with which θ times spread plus origin is in the user's unit."""
     units = posterior.reward
     origin = float(units[CENTER]) if len(units) and units[CENTER] == units[CENTER] else 0.0
     return origin, float(1 / units[RATE]) if len(units) > 1 and units[RATE] > 0 else 1.0
 
 
 def mean_weights(posterior: Posterior) -> np.ndarray:
-    """Posterior means, (n_arms, n_weights), the constant's last."""
+    """Return posterior means, (n_arms, n_weights), the constant's last."""
     origin, spread = unit_of_rewards(posterior)
     mean = _in_units(posterior, np.einsum("e,eki->ki", posterior.share, posterior.mean) * spread)
     if origin:
@@ -252,7 +252,7 @@ def weight_covariance(posterior: Posterior) -> np.ndarray:
 
 
 def _standard_covariance(posterior: Posterior) -> np.ndarray:
-    """The same for rewards in their running unit."""
+    """Return posterior covariances for rewards in their running unit."""
     share, factor = posterior.share, posterior.cov_factor
     away = posterior.mean - np.einsum("e,eki->ki", share, posterior.mean)
     if factor.ndim == 3:
@@ -290,17 +290,17 @@ def _diagonal_in_units(posterior: Posterior, variance: np.ndarray) -> np.ndarray
 
 
 def explorations_by(*given: str) -> set[str]:
-    """Names of the rules that need no more than this of a model."""
+    """Return names of the rules that need no more than this of a model."""
     return {name for name, need in EXPLORATIONS.items() if need in given}
 
 
 def built_with(policy: Any) -> dict[str, Any]:
-    """The values of those parameters that the policy has."""
+    """Return the values of those parameters that the policy has."""
     return {name: getattr(policy, name) for name in BUILT_WITH if hasattr(policy, name)}
 
 
 def read_rule(policy: Any, seed: int = 0) -> ChoiceRule:
-    """Settings of the policy's choices; only exploring ones use the seed."""
+    """Return settings of the policy's choices; only exploring ones use the seed."""
     built = policy._built_with
     if built != (now := built_with(policy)):
         for name, value in built.items():
@@ -345,7 +345,7 @@ class _PriorSettings(NamedTuple):
 
 
 def read_prior(policy: Any, n_features: int) -> Prior:
-    """Prior of the policy's arms, and its settings of learning."""
+    """Return prior of the policy's arms, and its settings of learning."""
     settings = _PriorSettings(*(getattr(policy, name) for name in _PriorSettings._fields))
     try:
         return _prior(settings, n_features)
@@ -386,14 +386,14 @@ def _prior(policy: _PriorSettings, n_features: int) -> Prior:
 
 
 def standardizes_rewards(policy: Any) -> bool:
-    """Whether rewards have running units: a number of the prior or of the noise is in theirs."""
+    """Return whether rewards have running units: numbers of prior and noise are in raw ones."""
     named = (policy.prior_mean, policy.prior_variance, policy.noise_variance)
     running = LINKS[policy.link].has_noise and bool(policy.standardize)
     return running and all(isinstance(value, str) for value in named)
 
 
 def _may_forget(policy: _PriorSettings, n_scales: int) -> bool:
-    """Whether a model that forgets can be weighted by evidence, and takes little time.
+    """Return whether a model that forgets can be weighted by evidence, and takes little time.
 
     With linear rewards, evidence depends on `noise_variance`: if that is too small, the model with
     the widest predictions wins, which is the one that forgets. A policy with one scale is meant to
@@ -405,7 +405,7 @@ def _may_forget(policy: _PriorSettings, n_scales: int) -> bool:
 
 
 def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
-    """Prior variances of the weights under each prior scale.
+    """Return prior variances of the weights under each prior scale.
 
     Scaled: s/n_features for features and √s for the constant. A constant of variance 1 is too
     narrow for rare rewards, whose θ is near -4, and with a variance of s = 10 an arm's first
@@ -424,7 +424,7 @@ def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
 
 
 def read_scales(prior_scale: Any) -> np.ndarray:
-    """Prior scales as an array."""
+    """Return prior scales as an array."""
     scales = np.atleast_1d(np.asarray(prior_scale, dtype=np.float64))
     wrong = scales[~(np.isfinite(scales) & (scales > 0))]
     if scales.ndim > 1 or not scales.size or wrong.size:
@@ -452,7 +452,7 @@ def read_alphas(alpha: Any, n_learned: int, n_events: int) -> np.ndarray:
 
 
 def read_interval(update_every: Any) -> float | None:
-    """Length of update windows in seconds; None learns at once."""
+    """Return length of update windows in seconds; None learns at once."""
     if update_every is None:
         return None
     if isinstance(update_every, bool | np.bool_):
@@ -479,7 +479,7 @@ def _is_duration(value: Any) -> bool:
 
 
 def _has_no_unit(value: Any) -> bool:
-    """Whether a text is a bare number, or a duration of NumPy has no unit."""
+    """Return whether a text is a bare number, or a duration of NumPy has no unit."""
     if _is_duration(value):
         return np.datetime_data(value.dtype)[0] == "generic"
     try:
@@ -495,7 +495,7 @@ def _is_adaptive(value: Any) -> bool:
 def _per_weight(
     value: Any, default: float, name: str, n_features: int, n_weights: int
 ) -> np.ndarray:
-    """One number per weight; the constant's keeps the default if only features are given."""
+    """Return one number per weight; the constant's keeps the default if only features are given."""
     weights = np.full(n_weights, default)
     if isinstance(value, str):
         return weights

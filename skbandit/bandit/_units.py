@@ -114,7 +114,7 @@ def count_row(
 
 @called_exactly
 def reward_in_units(r: float, weight: float, posterior: Posterior) -> float:
-    """Reward r' in running units, after its inclusion in their sums."""
+    """Return reward r' in running units, after its inclusion in their sums."""
     units, seen = posterior.reward, posterior.seen_weight[0]
     away = r - units[MEAN]
     units[MEAN] += weight / (seen + weight) * away
@@ -129,7 +129,7 @@ def reward_in_units(r: float, weight: float, posterior: Posterior) -> float:
 
 @inlined_exactly
 def _rate_of(units: np.ndarray, weight: float, centered: bool) -> float:
-    """Reciprocal of the spread of the rewards, 0 if they have none."""
+    """Return reciprocal of the spread of the rewards, 0 if they have none."""
     spread = units[SQUARES] / weight
     if not centered:
         spread += units[MEAN] * units[MEAN]
@@ -187,13 +187,13 @@ def _shift_mean(
 
 @compiled_exactly
 def is_due(posterior: Posterior) -> bool:
-    """Whether the units are to be renewed after the latest learned event."""
+    """Return whether the units are to be renewed after the latest learned event."""
     n = posterior.counters[N_EVENTS]
     return len(posterior.rate) > 0 and n >= FIRST_RENEWAL and n & (n - 1) == 0
 
 
 def until_renewal(posterior: Posterior) -> int:
-    """Number of further events after which the units are due to be renewed."""
+    """Return number of further events after which the units are due to be renewed."""
     n, due = int(posterior.counters[N_EVENTS]), FIRST_RENEWAL
     while due <= n:
         due *= 2

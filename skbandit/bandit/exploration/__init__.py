@@ -69,17 +69,17 @@ DRAWS = tuple(hasattr(file, "draw_probabilities") for file in FILES)
 
 @inlined_exactly
 def draws_scores(rule: ChoiceRule) -> bool:
-    """Whether scores of exploring choices are random draws."""
+    """Return whether scores of exploring choices are random draws."""
     return DRAWS[rule.exploration]
 
 
 def explores_by_score(rule: ChoiceRule) -> bool:
-    """Whether choices explore by the scores alone, without a random draw."""
+    """Return whether choices explore by the scores alone, without a random draw."""
     return not (DRAWS[rule.exploration] or hasattr(FILES[rule.exploration], "proposes"))
 
 
 def linear_bounds(rule: ChoiceRule) -> ChoiceRule:
-    """The rule whose exploring scores are m + α√v, and whose greedy ones are m."""
+    """Return the rule whose exploring scores are m + α√v, and whose greedy ones are m."""
     codes = list(LINKS).index("linear"), list(EXPLORATIONS).index("ucb")
     return rule._replace(link=codes[0], exploration=codes[1])
 
@@ -105,13 +105,13 @@ def score(m: float, v: float, alpha: float, t: int, key: int, rule: ChoiceRule) 
 
 @inlined_exactly
 def proposes(t: int, rule: ChoiceRule) -> bool:
-    """Whether choice t considers an arm drawn uniformly, whatever its score."""
+    """Return whether choice t considers an arm drawn uniformly, whatever its score."""
     return t >= 0 and _proposes(rule.exploration, t, rule)
 
 
 @inlined_exactly
 def compares_proposal(rule: ChoiceRule) -> bool:
-    """Whether a proposed arm is compared with the best one, rather than played at once."""
+    """Return whether a proposed arm is compared with the best one, rather than played at once."""
     return COMPARES[rule.exploration]
 
 
@@ -119,7 +119,7 @@ def compares_proposal(rule: ChoiceRule) -> bool:
 def accepts_proposal(
     best: float, proposed: float, n_arms: int, n_events: int, alpha: float, t: int, rule: ChoiceRule
 ) -> bool:
-    """Whether choice t plays the proposed arm, given the scores of both and the number of arms."""
+    """Return whether choice t plays the proposed arm, given the scores of both."""
     return _accepts(rule.exploration, best, proposed, n_arms, n_events, alpha, t, rule)
 
 
@@ -153,7 +153,7 @@ def probability(
     k: int, best: float, pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float,
     n_events: int, rule: ChoiceRule, buffer: np.ndarray, out: np.ndarray,
 ) -> float:  # fmt: skip
-    """Probability of one arm, as by `probabilities`; `out` is overwritten."""
+    """Return probability of one arm, as by `probabilities`; `out` is overwritten."""
     if draws_scores(rule):
         _draw_probabilities(rule.exploration, pool, m, v, alpha, buffer, out)
         return out[k]

@@ -10,7 +10,7 @@ from skbandit.bandit.exploration._sets import SetRule, best_inclusion
 
 
 def _include(models: Any, m: int) -> np.ndarray:
-    """Share of the replicates in which an arm is among the best.
+    """Return share of the replicates in which an arm is among the best.
 
     Playing the best arm of a replicate drawn at random approximates Thompson sampling
     (Eckles & Kaptein, 2014; Osband & Van Roy, 2015).

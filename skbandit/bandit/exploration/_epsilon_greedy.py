@@ -14,7 +14,7 @@ from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 @called_exactly
 def proposes(t: int, rule: ChoiceRule) -> bool:
-    """Whether choice t plays an arm drawn uniformly."""
+    """Return whether choice t plays an arm drawn uniformly."""
     return uniform(rule.seed, t, NO_ARM, COIN) < rule.epsilon
 
 
@@ -25,7 +25,7 @@ def probability(share: float, pool: np.ndarray, rule: ChoiceRule) -> float:
 
 
 def epsilon_inclusion(scores: np.ndarray, m: int, epsilon: float) -> np.ndarray:
-    """Inclusion of a slate that is uniform with probability ε, else the m best."""
+    """Return inclusion of a slate that is uniform with probability ε, else the m best."""
     available = scores > -np.inf
     uniform = available * m / available.sum(axis=1, keepdims=True)
     return (1 - epsilon) * best_inclusion(scores, m) + epsilon * uniform

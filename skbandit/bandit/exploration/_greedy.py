@@ -16,7 +16,7 @@ SETS = SetRule(include_best, choose_best)
 def wins_tie(
     t: int, key: int, other_key: int, order: int, other_order: int, rule: ChoiceRule
 ) -> bool:
-    """Whether an arm precedes another of equal score: by a draw if exploring, else by order."""
+    """Return whether an arm wins a tie: by a draw if exploring, else by order."""
     if t >= 0:
         mine, other = uniform(rule.seed, t, key, TIE), uniform(rule.seed, t, other_key, TIE)
         if mine != other:
@@ -26,13 +26,13 @@ def wins_tie(
 
 @called_exactly
 def uniform_score(t: int, key: int, rule: ChoiceRule) -> float:
-    """Score whose maximum over arms is a uniform draw among them."""
+    """Return score whose maximum over arms is a uniform draw among them."""
     return uniform(rule.seed, t, key, EXPLORE)
 
 
 @inlined_exactly
 def count_best(score: float, pool: np.ndarray, scores: np.ndarray) -> int:
-    """Number of arms of the pool that have this score."""
+    """Return number of arms of the pool that have this score."""
     n = 0
     for k in pool:
         n += scores[k] == score

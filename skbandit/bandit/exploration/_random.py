@@ -23,7 +23,7 @@ NO_ARM: Any = np.int64(0)
 
 @called_exactly
 def uniform(seed: int, t: int, key: int, use: np.uint64) -> float:
-    """Uniform draw from [0, 1) with 53 random bits."""
+    """Return uniform draw from [0, 1) with 53 random bits."""
     address = _mixed(np.uint64(key) + use * np.uint64(0xD1B54A32D192ED03))
     bits = _mixed(_mixed(np.uint64(seed) + np.uint64(t) * np.uint64(0x9E3779B97F4A7C15)) ^ address)
     return np.float64(bits >> np.uint64(11)) * 2.0**-53
@@ -38,7 +38,7 @@ def standard_normal(seed: int, t: int, key: int) -> float:
 
 @called_exactly
 def _mixed(z: np.uint64) -> np.uint64:
-    """Finalizer of splitmix64 (Steele, Lea & Flood 2014)."""
+    """Return finalizer of splitmix64 (Steele, Lea & Flood 2014)."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))

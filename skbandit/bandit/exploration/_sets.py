@@ -36,13 +36,13 @@ def set_rule(name: str) -> SetRule:
 
 
 def arm_probabilities(name: str, models: Any) -> np.ndarray:
-    """Probability of each arm to be the one chosen."""
+    """Return probability of each arm to be the one chosen."""
     rule = set_rule(name)
     return rule.inclusion(models, 1) if rule.probabilities is None else rule.probabilities(models)
 
 
 def draw_arms(probabilities: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Column drawn in each row, by uniform numbers u from [0, 1)."""
+    """Return column drawn in each row, by uniform numbers u from [0, 1)."""
     cumulated = np.cumsum(probabilities, axis=1)
     drawn = (cumulated <= (u * cumulated[:, -1])[:, None]).sum(axis=1)
     last = probabilities.shape[1] - 1 - np.argmax(probabilities[:, ::-1] > 0, axis=1)
@@ -50,7 +50,7 @@ def draw_arms(probabilities: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 def best(scores: np.ndarray, m: int, u: np.ndarray | None) -> np.ndarray:
-    """Columns of the m largest scores per row, best first.
+    """Return columns of the m largest scores per row, best first.
 
     Ties go to the larger u, an array of the shape of the scores, else to the first column.
     """
@@ -73,5 +73,5 @@ def choose_best(models: Any, m: int, seed: int, t: int) -> np.ndarray:
 
 
 def include_best(models: Any, m: int) -> np.ndarray:
-    """Probability of each arm to be one of the m largest scores."""
+    """Return probability of each arm to be one of the m largest scores."""
     return best_inclusion(models.scores(0, 0), m)

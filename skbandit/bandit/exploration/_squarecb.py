@@ -36,19 +36,19 @@ COMPARES = True
 
 @inlined_exactly
 def alpha_scale(sigma: float) -> float:
-    """Factor of α, whose square is in the unit of the reward."""
+    """Return factor of α, whose square is in the unit of the reward."""
     return math.sqrt(sigma)
 
 
 @inlined_exactly
 def proposes(t: int, rule: ChoiceRule) -> bool:
-    """Whether choice t proposes an arm."""
+    """Return whether choice t proposes an arm."""
     return True
 
 
 @inlined_exactly
 def acceptance(gap: float, n_arms: int, n_events: int, alpha: float) -> float:
-    """K / (K + γ gap) with γ = √(K n) / α²; 0 for α = 0 or an infinite gap."""
+    """Return K / (K + γ gap) with γ = √(K n) / α²; 0 for α = 0 or an infinite gap."""
     if gap < 0.0:  # by rounding
         gap = 0.0
     width = alpha * alpha * math.sqrt(n_arms)
@@ -61,7 +61,7 @@ def acceptance(gap: float, n_arms: int, n_events: int, alpha: float) -> float:
 def accepts(
     best: float, proposed: float, n_arms: int, n_events: int, alpha: float, t: int, rule: ChoiceRule
 ) -> bool:
-    """Whether choice t plays the proposed arm rather than the best, given their mean indices."""
+    """Return whether choice t plays the proposed arm, given the mean indices of both."""
     gap = mean_reward(best, rule) - mean_reward(proposed, rule)
     return uniform(rule.seed, t, NO_ARM, COIN) < acceptance(gap, n_arms, n_events, alpha)
 
@@ -84,13 +84,13 @@ def probability(
 
 
 def gammas(alpha: float, n_events: int, n_arms: np.ndarray, m: int) -> np.ndarray:
-    """γ = √(K n/m)/α² of each row; infinity for α = 0."""
+    """Return γ = √(K n/m)/α² of each row; infinity for α = 0."""
     scale = np.sqrt(n_arms * n_events / m)
     return scale / alpha**2 if alpha else np.full(len(n_arms), np.inf)
 
 
 def inverse_gap(rewards: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-    """p_a of all arms, of shape (n_rows, n_arms), with one γ per row; infinity is greedy.
+    """Return p_a of all arms, of shape (n_rows, n_arms), with one γ per row; infinity is greedy.
 
     Rewards are -inf for arms that are not available. The best arms share their probability.
     """
@@ -145,7 +145,7 @@ def inverse_gap_inclusion(rewards: np.ndarray, m: int, gamma: np.ndarray) -> np.
 
 
 def _capped(level: np.ndarray, excess: np.ndarray) -> np.ndarray:
-    """min(1, 1/(l - e)), and 1 where l - e is not above 1."""
+    """Return min(1, 1/(l - e)), and 1 where l - e is not above 1."""
     return 1.0 / np.maximum(level[:, None] - excess, 1.0)
 
 

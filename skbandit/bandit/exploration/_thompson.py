@@ -75,7 +75,7 @@ def draw_probabilities(
     buffer: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Probability of each arm that its draw from N(m, α²v) is the largest.
+    """Return probability of each arm that its draw from N(m, α²v) is the largest.
 
     `buffer` has three rows of n_arms.
     """
@@ -134,7 +134,7 @@ def draw_probabilities(
 
 @inlined_exactly
 def _log_phi(z: float) -> float:
-    """Log Φ(z) by the table; 0 beyond it, and its asymptote below."""
+    """Return Log Φ(z) by the table; 0 beyond it, and its asymptote below."""
     if z >= RANGE:
         result = 0.0
     elif z < NODES[0]:
@@ -180,7 +180,7 @@ def largest_draws_inclusion(moments: tuple[np.ndarray, np.ndarray], m: int) -> n
 
 
 def _one_row(mu: np.ndarray, s: np.ndarray, m: int) -> np.ndarray:
-    """Inclusion of available arms, whose largest mean is 0."""
+    """Return inclusion of available arms, whose largest mean is 0."""
     low, high = mu - RANGE * s, mu + RANGE * s
     least = LEAST_DEVIATION * float(high.max() - low.min())
     if m >= len(mu) or not 0.0 < least < np.inf or not s.any():
@@ -229,14 +229,14 @@ def _fewer_than(m: int, above: np.ndarray) -> np.ndarray:
 
 
 def _add_trial(count: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """Distribution of a number of successes below m, after another trial."""
+    """Return distribution of a number of successes below m, after another trial."""
     more = count * (1.0 - p)
     more[1:] += count[:-1] * p
     return more
 
 
 def _scale_to_sum(probability: np.ndarray, m: int) -> np.ndarray:
-    """Probabilities scaled to the sum m, none above 1."""
+    """Return probabilities scaled to the sum m, none above 1."""
     for _ in range(20):
         free = probability < 1.0
         total = probability[free].sum()

@@ -12,5 +12,5 @@ SETS = SetRule(include_best, choose_best)
 
 @inlined_exactly
 def score(m: float, v: float, alpha: float, t: int, key: int, rule: ChoiceRule) -> float:
-    """Increasing function of the upper bound."""
+    """Return increasing function of the upper bound."""
     return upper_index(m, v, alpha, rule)

@@ -83,24 +83,24 @@ _index, _upper, _mean = (switch(FILES, name) for name in ("index", "upper", "mea
 
 @called_exactly
 def mean_index(m: float, v: float, rule: ChoiceRule) -> float:
-    """Increasing function of the posterior mean reward where θ ~ N(m, v)."""
+    """Return increasing function of the posterior mean reward where θ ~ N(m, v)."""
     return _index(rule.link, m, v, rule.mean)
 
 
 @inlined_exactly
 def upper_index(m: float, v: float, alpha: float, rule: ChoiceRule) -> float:
-    """Increasing function of the upper confidence bound of the reward where θ ~ N(m, v)."""
+    """Return increasing function of the upper confidence bound of the reward where θ ~ N(m, v)."""
     return _upper(rule.link, m, v, alpha, rule.ucb, rule.mean)
 
 
 @called_exactly
 def mean_reward(index: float, rule: ChoiceRule) -> float:
-    """Mean reward of an arm with this `mean_index`."""
+    """Return mean reward of an arm with this `mean_index`."""
     return _mean(rule.link, index, rule.mean)
 
 
 def mean_rewards(index: np.ndarray, rule: ChoiceRule) -> np.ndarray:
-    """Mean rewards of an array of indices, by scipy."""
+    """Return mean rewards of an array of indices, by scipy."""
     return FILES[rule.link].mean_rewards(index, rule.mean)
 
 

@@ -20,13 +20,13 @@ M0, M1, M2, M3 = range(len(MEANS))
 
 @called_exactly
 def sigmoid(z: float) -> float:
-    """σ(z) without overflow."""
+    """Return σ(z) without overflow."""
     return _sigmoids(z)[1]
 
 
 @called_exactly
 def _sigmoids(z: float) -> tuple[float, float]:
-    """σ(-z) and σ(z)."""
+    """Return σ(-z) and σ(z)."""
     e = math.exp(-abs(z))
     small, large = e / (1.0 + e), 1.0 / (1.0 + e)
     return (small, large) if z >= 0 else (large, small)
@@ -34,13 +34,13 @@ def _sigmoids(z: float) -> tuple[float, float]:
 
 @called_exactly
 def log_sigmoid(z: float) -> float:
-    """Logarithm of σ(z), accurate even where σ(z) rounds to 0 or 1."""
+    """Return Logarithm of σ(z), accurate even where σ(z) rounds to 0 or 1."""
     return min(z, 0.0) - math.log1p(math.exp(-abs(z)))
 
 
 @called_exactly
 def step(m: float, v: float, r: float) -> tuple[float, float]:
-    """(g, h) of the Laplace approximation; a fraction r is r successes and 1 - r failures.
+    """Return (g, h) of the Laplace approximation; a fraction r is r successes and 1 - r failures.
 
     The mode is the root of θ - m - v (r - σ(θ)), which increases in θ. Newton's method started
     at m diverges for some (m, v), so it is safeguarded by a bracket.
@@ -73,7 +73,7 @@ def step(m: float, v: float, r: float) -> tuple[float, float]:
 
 @called_exactly
 def log_predictive(m: float, v: float, r: float) -> float:
-    """Log likelihood of r successes and 1 - r failures under the mean reward M1."""
+    """Return Log likelihood of r successes and 1 - r failures under the mean reward M1."""
     z = _shrunk(m, v)
     if r == 1.0:
         return log_sigmoid(z)
@@ -84,7 +84,7 @@ def log_predictive(m: float, v: float, r: float) -> float:
 
 @called_exactly
 def index(m: float, v: float, mean: int) -> float:
-    """Linear predictor whose σ is the mean reward M0, M1 or M2, or whose exp is M3."""
+    """Return linear predictor whose σ is the mean reward M0, M1 or M2, or whose exp is M3."""
     if mean == M0:
         return m
     if mean == M1:
@@ -94,7 +94,7 @@ def index(m: float, v: float, mean: int) -> float:
 
 @called_exactly
 def _shrunk(m: float, v: float) -> float:
-    """Linear predictor of M1, MacKay's approximation of the mean of σ(θ)."""
+    """Return linear predictor of M1, MacKay's approximation of the mean of σ(θ)."""
     return m / math.sqrt(1.0 + math.pi * v / 8.0)
 
 
@@ -110,7 +110,7 @@ def upper(m: float, v: float, alpha: float, ucb: int, mean: int) -> float:
 
 @called_exactly
 def _other_upper(m: float, v: float, alpha: float, ucb: int, mean: int) -> float:
-    """Upper bounds other than U0."""
+    """Return upper bounds other than U0."""
     if ucb == U1:
         deviation = math.sqrt(max(0.0, _variance(m, v)))
         return sigmoid(m + alpha * math.sqrt(v)) + alpha * deviation
@@ -134,10 +134,10 @@ def _variance(m: float, v: float) -> float:
 
 @called_exactly
 def mean_reward(index: float, mean: int) -> float:
-    """Mean reward of an index; M3 may exceed 1."""
+    """Return mean reward of an index; M3 may exceed 1."""
     return math.exp(index) if mean == M3 else sigmoid(index)
 
 
 def mean_rewards(index: np.ndarray, mean: int) -> np.ndarray:
-    """Mean rewards of an array of indices; M3 may exceed 1."""
+    """Return mean rewards of an array of indices; M3 may exceed 1."""
     return np.exp(index) if mean == M3 else expit(index)

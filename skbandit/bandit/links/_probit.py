@@ -34,36 +34,36 @@ def log_predictive(m: float, v: float, r: float) -> float:
 
 @called_exactly
 def index(m: float, v: float) -> float:
-    """Linear predictor whose Φ is the mean reward."""
+    """Return linear predictor whose Φ is the mean reward."""
     return m / math.sqrt(1.0 + v)
 
 
 @inlined_exactly
 def certain(theta: float, v: float) -> float:
-    """Mean of θ of variance v with the mean reward that a certain θ has."""
+    """Return mean of θ of variance v with the mean reward that a certain θ has."""
     return theta * math.sqrt(1.0 + v)
 
 
 @inlined_exactly
 def upper(m: float, v: float, alpha: float) -> float:
-    """Linear predictor whose Φ is the upper bound."""
+    """Return linear predictor whose Φ is the upper bound."""
     return m + alpha * math.sqrt(v)
 
 
 @called_exactly
 def mean_reward(index: float) -> float:
-    """Mean reward of an index."""
+    """Return mean reward of an index."""
     return 0.5 * math.erfc(-index / math.sqrt(2.0))
 
 
 def mean_rewards(index: np.ndarray, mean: int = 0) -> np.ndarray:
-    """Mean rewards of an array of indices."""
+    """Return mean rewards of an array of indices."""
     return ndtr(index)
 
 
 @called_exactly
 def _log_ndtr(z: float) -> float:
-    """Log Φ(z), by φ(z)/ρ(z) in the far tail."""
+    """Return Log Φ(z), by φ(z)/ρ(z) in the far tail."""
     if z > 0.0:
         return math.log1p(-0.5 * math.erfc(z / math.sqrt(2.0)))
     if z > -5.0:
@@ -73,7 +73,7 @@ def _log_ndtr(z: float) -> float:
 
 @called_exactly
 def _hazard(z: float) -> tuple[float, float]:
-    """ρ = φ(z)/Φ(z), and ρ (ρ + z), which lies in [0, 1], accurately for any z."""
+    """Return ρ = φ(z)/Φ(z), and ρ (ρ + z), which lies in [0, 1], accurately for any z."""
     if z > -5.0:
         density = math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
         rho = density / (0.5 * math.erfc(-z / math.sqrt(2.0)))

@@ -24,11 +24,11 @@ class ArmFeatures:
     values: np.ndarray  # (n_arms, n_columns), rows in the order of the arms
 
     def plus(self, values: np.ndarray) -> ArmFeatures:
-        """Features of further arms, too."""
+        """Return features of further arms, too."""
         return ArmFeatures(self.columns, np.concatenate([self.values, values]))
 
     def take(self, arms: np.ndarray) -> ArmFeatures:
-        """Features of the arms of these numbers."""
+        """Return features of the arms of these numbers."""
         return ArmFeatures(self.columns, self.values[arms])
 
 
@@ -78,7 +78,7 @@ def read_arm_features(
 
 
 def _finite_features(table: pd.DataFrame, labels: list[Any]) -> np.ndarray:
-    """Entries of the table, finite."""
+    """Return entries of the table, finite."""
     for name in table.columns:
         kind = table[name].dtype
         if not (pd.api.types.is_numeric_dtype(kind) and kind.kind != "c"):
@@ -101,7 +101,7 @@ def _finite_features(table: pd.DataFrame, labels: list[Any]) -> np.ndarray:
 def new_arms(
     labels: list[Any], described: ArmFeatures, features: ArmFeatures, codes: Codes
 ) -> tuple[list[Any], np.ndarray]:
-    """Labels and features of the arms that are new; a known arm must keep its features."""
+    """Return labels and features of the arms that are new; a known arm must keep its features."""
     fresh = []
     for row, label in enumerate(labels):
         number = codes.get(label)

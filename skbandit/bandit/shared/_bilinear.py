@@ -160,7 +160,7 @@ def absorb(
 
 @called_exactly
 def events_per_discount(gamma: float, full: bool) -> int:
-    """Number of events after which evidence about B is discounted, by gamma to this power."""
+    """Return the number of events after which evidence about B is discounted."""
     if not full or gamma <= LEAST_KEPT:
         return 1
     return int(math.log(LEAST_KEPT) / math.log(gamma))
@@ -291,7 +291,7 @@ def change_units(
 
 @inlined_exactly
 def _dot(a: np.ndarray, b: np.ndarray) -> float:
-    """Inner product, in eight sums that processors add at once."""
+    """Return inner product, in eight sums that processors add at once."""
     n = len(a)
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     whole = n - n % 8

@@ -37,12 +37,12 @@ class Units(NamedTuple):
 
 
 def fixed_units(d: int) -> Units:
-    """Units in which features are taken as they are."""
+    """Return units in which features are taken as they are."""
     return Units(np.zeros(d), np.ones(d), np.zeros(d), np.zeros(d), np.array([0.0, np.inf]))
 
 
 def running_units(d: int, first_renewal: int = FIRST_RENEWAL) -> Units:
-    """Units before the first row."""
+    """Return units before the first row."""
     seen = np.array([0.0, first_renewal])
     return Units(np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), seen)
 
@@ -80,7 +80,7 @@ class SharedPosterior(NamedTuple):
     restarts: np.ndarray = np.zeros(2, np.int64)
 
     def copy(self) -> SharedPosterior:
-        """Copy that may be learned in place."""
+        """Return copy that may be learned in place."""
         changing = (
             "mean", "cov_factor", "own_mean", "own_variance", "n_updates", "tie_order",
             "counters", "noise", "evidence", "share", "reward", "check", "restarts",
@@ -89,7 +89,7 @@ class SharedPosterior(NamedTuple):
         return self._replace(units=Units(*(array.copy() for array in self.units)), **copies)
 
     def keep_arms(self, arms: np.ndarray) -> SharedPosterior:
-        """Posterior about the arms of these numbers, in this order."""
+        """Return posterior about the arms of these numbers, in this order."""
         names = ("Z", "own_mean", "own_variance", "n_updates", "rng_key", "check")
         kept: dict[str, Any] = {name: getattr(self, name)[arms] for name in names}
         counters = self.counters.copy()
@@ -98,7 +98,7 @@ class SharedPosterior(NamedTuple):
         return self._replace(**kept, tie_order=ranks, counters=counters)
 
     def workspace(self) -> Workspace:
-        """Buffers of compiled passes."""
+        """Return buffers of compiled passes."""
         (_, n_scales, dx, dz), n_arms = self.mean.shape, len(self.Z)
         p = dx * dz if self.cov_factor.ndim == 4 else 1
         return Workspace(
@@ -183,7 +183,7 @@ def renew_units(
 def _own_start(
     e: int, i: int, posterior: SharedPosterior, prior: SharedPrior
 ) -> tuple[float, float]:
-    """Mean and variance of an own weight of arms without events.
+    """Return mean and variance of an own weight of arms without events.
 
     Once the others are well known, these are as in `_posterior._renew_start`: the own weights of
     all arms hold a part of what they have in common, too, such as a low rate of rewards.
@@ -205,7 +205,7 @@ def _own_start(
 
 @compiled_exactly
 def settle(posterior: SharedPosterior, prior: SharedPrior) -> None:
-    """Put arms without events where they start by what is now known of the others."""
+    """Reset unseen arms to the mean and spread of the learned arms."""
     n_arms, n_scales, dx = posterior.own_mean.shape
     for e in range(n_scales):
         for i in range(dx):
@@ -256,14 +256,14 @@ def start_anew(posterior: SharedPosterior, prior: SharedPrior) -> None:
 
 
 def prior_variances(dx: int, dz: int, prior: SharedPrior) -> np.ndarray:
-    """Prior variances of the entries of B, (n_scales, dx, dz)."""
+    """Return prior variances of the entries of B, (n_scales, dx, dz)."""
     variance = np.tile(prior.variance[:, None, None], (1, dx, dz))
     variance[:, -1, -1] = prior.constant_variance
     return variance
 
 
 def prior_posterior(units: Units, dz: int, full: bool, prior: SharedPrior) -> SharedPosterior:
-    """Posterior of a policy without arms."""
+    """Return posterior of a policy without arms."""
     dx = len(units.rate) + 1
     variance = prior_variances(dx, dz, prior)
     n_scales, p = len(variance), dx * dz
@@ -294,7 +294,7 @@ def prior_posterior(units: Units, dz: int, full: bool, prior: SharedPrior) -> Sh
 def append_arms(
     posterior: SharedPosterior, Z: np.ndarray, keys: list[int], prior: SharedPrior
 ) -> SharedPosterior:
-    """Posterior about further arms, too, which have these features and random keys.
+    """Return posterior about further arms, too, which have these features and random keys.
 
     They start where arms without events do.
     """
@@ -323,7 +323,7 @@ def append_arms(
 def merged(
     base: SharedPosterior, workers: list[SharedPosterior], prior: SharedPrior
 ) -> tuple[SharedPosterior, np.ndarray]:
-    """Posterior by what workers have learned since a base, all of the same arms.
+    """Return posterior by what workers have learned since a base, all of the same arms.
 
     See `_merge`. All are changed: they are expressed in units of the contexts that any
     of them has learned.
@@ -431,12 +431,12 @@ def merged(
 
 
 def in_units(values: np.ndarray, units: Units) -> np.ndarray:
-    """Features in these units, followed by the constant."""
+    """Return features in these units, followed by the constant."""
     return np.column_stack([(values - units.center) * units.rate, np.ones(len(values))])
 
 
 def as_given(units: Units) -> np.ndarray:
-    """T with (x, 1) = T (X, 1) for features x in these units, X as given."""
+    """Return T with (x, 1) = T (X, 1) for features x in these units, X as given."""
     d = len(units.rate)
     T = np.zeros((d + 1, d + 1))
     T[np.arange(d), np.arange(d)] = units.rate
@@ -452,7 +452,7 @@ def in_new_units(
     cov_factor: np.ndarray,
     prior_variance: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Posterior of B where the arms' old features were z = factor z' + shift.
+    """Return posterior of B where the arms' old features were z = factor z' + shift.
 
     Parameters
     ----------

@@ -207,7 +207,7 @@ def replay_blocks(
 def _read_block(
     policy: Any, X: Any, y: Any, arms: Sequence[Any] | None, columns: Mapping[str, Any] | None
 ) -> tuple[Any, Log]:
-    """Indexable contexts and the log of a block, its arms sorted."""
+    """Return indexable contexts and the log of a block, its arms sorted."""
     if X is None:
         raise ValueError("a policy needs contexts: name their columns, features=[...].")
     X, log = read_replayed(policy, X, y, arms=() if arms is None else arms, columns=columns)
@@ -252,7 +252,7 @@ class _KeptSoFar:
         )
 
     def joined(self) -> Trajectory:
-        """The parts as one trajectory."""
+        """Return the parts as one trajectory."""
         parts = [part.columns() for part in self.parts]
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return Trajectory(**columns, n_events=sum(part.n_events for part in self.parts))

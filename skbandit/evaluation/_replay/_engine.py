@@ -106,7 +106,7 @@ class ReplayOptions:
         return {name: getattr(self, name) for name in ("deployment_share", "shuffle", "subsample")}
 
     def learns(self, policy: Any) -> bool:
-        """Whether the policy learns in the replay."""
+        """Return whether the policy learns in the replay."""
         return self.learn and hasattr(policy, "partial_fit")
 
 
@@ -129,7 +129,7 @@ class Streams:
 
     @classmethod
     def of(cls, seed: np.random.SeedSequence) -> Streams:
-        """All streams, spawned from one seed."""
+        """Return all streams, spawned from one seed."""
         events, buckets, policy = (
             np.random.default_rng(sequence) for sequence in (seed, *seed.spawn(2))
         )
@@ -191,7 +191,7 @@ class FixedActions:
         return cls(labels)
 
     def on(self, log: Log) -> FixedActions:
-        """The same, with the labels of the log's arms."""
+        """Return the choices with the labels of the log's arms."""
         arms = log.arms.tolist()
         codes = {label: k for k, label in enumerate(arms)}
         number = number_of_choice(self.labels, len(log), codes)
@@ -205,7 +205,7 @@ class FixedActions:
         return FixedActions(log.arms[number])
 
     def select(self, X: np.ndarray) -> np.ndarray:
-        """The labels on the events of these numbers."""
+        """Return the labels on the events of these numbers."""
         return self.labels[X]
 
     predict = select
@@ -278,7 +278,7 @@ class _ReplayedPolicy:
         self.first_unavailable = ""
 
     def batches(self, report: Callable[[float], None]) -> Iterator[np.ndarray]:
-        """Events to show at once: single ones if the policy changes from event to event."""
+        """Return events to show at once: single ones if the policy changes from event to event."""
         changes = self.feedback is not None or self.times is not None
         size = 1 if changes else _BATCH_SIZE
         shown = np.flatnonzero(self.request.keep)  # the others could not be kept anyway
@@ -327,7 +327,7 @@ class _ReplayedPolicy:
 
 
 def _feedback(log: Log) -> pd.DataFrame:
-    """The log as the `y` of `partial_fit`, one row per event."""
+    """Return the log as the `y` of `partial_fit`, one row per event."""
     columns = {"action": log.arms[log.action], "reward": log.reward}
     if log.timestamp is not None:
         columns["timestamp"] = log.timestamp
@@ -559,7 +559,7 @@ def replay(
 
 
 def _describe_arms(policy: Any, arm_features: Any) -> Any:
-    """A copy of a policy that knows these arms."""
+    """Return a copy of a policy that knows these arms."""
     if not hasattr(policy, "describe_arms"):
         raise TypeError(
             f"arm_features was given, but {type(policy).__name__} takes none: it has no "
@@ -571,7 +571,7 @@ def _describe_arms(policy: Any, arm_features: Any) -> Any:
 def read_replayed(
     policy: Any, X: Any, y: Any, *, available: Any = None, **options: Any
 ) -> tuple[Any, Log]:
-    """Indexable contexts, and a log of as many events with its arms sorted."""
+    """Return indexable contexts, and a log of as many events with its arms sorted."""
     warn_if_reordered({"X": X, "y": y, "reward": options.get("reward")})
     (X,) = indexable(as_contexts(X))
     available = align_rows(available, X)
@@ -608,7 +608,7 @@ def replay_runs(
 
 
 def seeds_of_runs(random_state: Any, n_repeats: int) -> list[np.random.SeedSequence]:
-    """One seed per run."""
+    """Return one seed per run."""
     entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
     return np.random.SeedSequence(entropy).spawn(n_repeats)
 
@@ -647,7 +647,7 @@ def _run(
 
 
 def prepared_copy(policy: Any, streams: Streams, keep_seed: bool) -> Any:
-    """A copy of a policy to replay, with a random stream of its own.
+    """Return a copy of a policy to replay, with a random stream of its own.
 
     With `keep_seed` it is derived from the policy's own `random_state`, if set. It is never that of
     the policy itself, which may have chosen the logged actions.

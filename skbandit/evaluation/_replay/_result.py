@@ -56,15 +56,15 @@ class Trajectory:
     n_events: int  # replayed in total
 
     def columns(self) -> dict[str, np.ndarray]:
-        """The arrays by name."""
+        """Return the arrays by name."""
         return {name: values for name, values in vars(self).items() if name != "n_events"}
 
     def take(self, bucket: str) -> np.ndarray:
-        """Positions of a bucket's events among the kept events."""
+        """Return positions of a bucket's events among the kept events."""
         return np.flatnonzero(self.deployment == (bucket == "deployment"))
 
     def until(self, horizon: int) -> Trajectory:
-        """The trajectory stopped after `horizon` events of the learning bucket."""
+        """Return the trajectory stopped after `horizon` events of the learning bucket."""
         n_seen = int(self.n_seen[self.take("learning")[horizon - 1]])
         kept = slice(int(np.searchsorted(self.n_seen, n_seen, side="right")))
         columns = {name: values[kept] for name, values in self.columns().items()}
@@ -84,7 +84,7 @@ class LogTotals:
 
     @classmethod
     def of(cls, log: Log, c: float) -> LogTotals:
-        """Totals of a log, or of a block of one."""
+        """Return totals of a log, or of a block of one."""
         reward, p = log.reward, log.probability
         return cls(
             len(log),
@@ -301,7 +301,7 @@ class ReplayResult:
     def interval(
         self, confidence_level: float = 0.95, *, kind: str = "normal"
     ) -> tuple[float, float]:
-        """Confidence interval of the mean reward, within the range of the rewards.
+        """Return confidence interval of the mean reward, within the range of the rewards.
 
         For a policy that learned in a single run it covers this path only, and warns: see Notes
         of the class.
@@ -385,7 +385,7 @@ class ReplayResult:
         return make_difference(float(np.mean(away)), error, self.n_events, None, of_all, freedom)
 
     def _kept(self) -> list[pd.DataFrame]:
-        """Action and reward of the kept events of each run."""
+        """Return action and reward of the kept events of each run."""
         frames = []
         for run in self.trajectories:
             positions = run.take(self.bucket)
@@ -445,7 +445,7 @@ class ReplayResult:
         return self.metadata.subsample or 1.0
 
     def _history_of(self, run: int, trajectory: Trajectory) -> pd.DataFrame:
-        """The rows of `history` for one run."""
+        """Return the rows of `history` for one run."""
         step = np.empty(len(trajectory.event), dtype=np.int64)
         mean = np.empty(len(trajectory.event))
         for bucket in _BUCKETS:
@@ -491,7 +491,7 @@ class ReplayResult:
 def _clusters(
     influence: np.ndarray, event: np.ndarray, metadata: ReplayMetadata
 ) -> Dependence | None:
-    """What dependence does to a mean over some events; None without groups."""
+    """Return the effect of dependence on a mean over events; None without groups."""
     if metadata.group is None:
         return None
     scale = float(np.abs(metadata.range).max()) or 1.0
@@ -501,7 +501,7 @@ def _clusters(
 def _of_groups(
     clusters: Sequence[Dependence | None], reuse: float, n_free: float
 ) -> tuple[float, float]:
-    """Design effect and degrees of freedom over runs that each use a share of one log.
+    """Return design effect and degrees of freedom over runs that each use a share of one log.
 
     A share q of the events has a share of those of each group, and so of what they add: the effect
     in the whole log, by which q times the variance is to be multiplied, is 1 + (deff - 1) / q.
@@ -514,7 +514,7 @@ def _of_groups(
 
 
 def _combined(of_log: float, freedom: float, means: np.ndarray) -> tuple[float, float]:
-    """Standard error of the mean over runs, and its degrees of freedom; see `ReplayResult`."""
+    """Return the standard error of the mean over runs, and its degrees of freedom."""
     if freedom <= 0:  # one group
         return np.nan, freedom
     if len(means) == 1:
@@ -592,13 +592,13 @@ def _check_comparable(left: ReplayResult, right: ReplayResult) -> None:
 
 
 def keeps_too_few(result: ReplayResult) -> bool:
-    """Whether so few events are kept that the mean reward and its error tell nothing."""
+    """Return whether so few events are kept that the mean reward and its error tell nothing."""
     least = FEW_OF_MANY if result.acceptance < NEXT_TO_NOTHING else FEW
     return result.n_accepted < least * len(result.trajectories)
 
 
 def too_few(result: ReplayResult) -> str:
-    """A message: too few events were kept, why, and the cure."""
+    """Return a message: too few events were kept, why, and the cure."""
     kept = f"{result.n_accepted:,}" if result.n_accepted else "none"
     rule = f"c = {result.acceptance:.3g}"
     if not result.metadata.clipped:
