@@ -6,12 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
-from benchmarks.bandit_defaults import Problem, earned
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy
 from tests.policies import PAPER
@@ -331,18 +329,3 @@ def test_a_prior_changed_in_place_holds_for_the_next_arm(variance):
         variance *= 2
         policy.partial_fit(np.zeros((1, 2)), [2], reward=[1])
         np.testing.assert_array_equal(policy.covariance_[2], 0.2)
-
-
-# === Default policies earn what the best of a grid earns, on synthetic problems of several kinds
-# Means of fixed seeds, in share of what the best cell of the grid earns. The cell is the best on
-# these same seeds, so it is flattered, and a tenth of it is more than two standard errors.
-
-
-@pytest.mark.thorough
-def test_doubling_the_features_by_copies_changes_little():
-    """Prior variances follow the number of features, so that θ has the same prior."""
-    X, y = load_digits(return_X_y=True)
-    once = Problem(X, np.eye(10)[y])
-    twice = Problem(np.column_stack([X, X]), np.eye(10)[y])
-    gap = earned(twice, {}, range(3), 1797) - earned(once, {}, range(3), 1797)
-    assert abs(gap.mean()) < 0.05

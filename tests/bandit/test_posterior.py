@@ -167,11 +167,11 @@ def test_moments_of_a_full_covariance_are_its_quadratic_form(d):
 
 
 def test_the_default_forgets_if_rewards_drift_and_only_then():
-    """Its weight is from .995, and the mean reward within two standard deviations of 200 events."""
+    """Its factor is .995, and the mean reward within two standard deviations of 200 events."""
     rng = np.random.default_rng(0)
     X, action = rng.normal(size=(4000, 2)), np.zeros(4000)
     for late, weight, estimate in ((0.6, 1.0, 0.6), (0.1, 0.0, 0.1)):
-        r = (rng.random(4000) < np.repeat([0.1, late], 2000)).astype(float)
+        r = (rng.random(4000) < np.linspace(0.1, late, 4000)).astype(float)
         policy = GLMUCBPolicy().fit(X, action, reward=r)
         assert policy.scale_weights_[-1] == pytest.approx(weight, abs=0.05)
         assert policy.predict_reward([[0.0, 0.0]])[0, 0] == pytest.approx(estimate, abs=0.07)

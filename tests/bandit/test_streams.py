@@ -18,8 +18,7 @@ from sklearn.linear_model import Ridge
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy
 from skbandit.bandit.exploration._random import COIN, EXPLORE, standard_normal, uniform
-from skbandit.evaluation import ReplaySplit, replay
-from skbandit.utils._fitting import seed_for
+from skbandit.evaluation import replay
 from tests.tiers import first
 from tests.worlds import generic, make_log
 
@@ -70,27 +69,6 @@ def test_a_copy_draws_afresh_without_a_seed_and_repeats_with_one(how):
     assert choices(COPIES[how](seeded)) == choices(COPIES[how](seeded))
 
 
-@pytest.mark.parametrize("exploration", first(1, ["epsilon_greedy", "thompson", "squarecb"]))
-def test_logged_propensities_are_the_frequencies_over_reloads(exploration):
-    """A server that loads a policy, answers five times, and loads again, 300 times."""
-    policy = random_policy(None, exploration=exploration, epsilon=0.3, alpha=3.0)
-    stored = pickle.dumps(policy)
-    for column in range(5):
-        x = X[column : column + 1]
-        expected = policy.select_proba(x)[0]
-        counts = np.zeros(5)
-        for _ in range(60):
-            loaded = pickle.loads(stored)
-            for _ in range(5):
-                counts[policy.arms_.tolist().index(loaded.select(x)[0])] += 1
-        tolerance = 0.002 * (exploration == "thompson")  # of its integrals
-        for count, p in zip(counts, expected, strict=True):
-            low, high = stats.binom.ppf(
-                [LEVEL / 50, 1 - LEVEL / 50], 300, np.clip([p - tolerance, p + tolerance], 0, 1)
-            )
-            assert low <= count <= high, (counts, expected)
-
-
 def test_a_new_random_state_takes_effect():
     policy = random_policy(0)
     copies = [copy.deepcopy(policy) for _ in range(4)]
@@ -103,14 +81,6 @@ def test_a_new_random_state_takes_effect():
     assert choices(policy) == drawn[0]
     again = copy.deepcopy(policy).set_params(random_state=5)
     assert choices(again) == choices(copy.deepcopy(policy).set_params(random_state=5))
-
-
-@pytest.mark.parametrize("how", sorted(COPIES.keys() - {"clone"}))
-def test_a_copy_goes_on_with_a_seed_set_after_choices(how):
-    policy = random_policy(None)
-    choices(policy)
-    policy.set_params(random_state=5)
-    assert choices(COPIES[how](policy)) == choices(policy)
 
 
 BATCHES = {
@@ -160,13 +130,6 @@ def test_a_batch_is_one_by_one_whatever_arms_are_new(name, labels):
                     for k in range(6)
                 ]
                 assert together.tolist() == np.concatenate(alone).tolist()
-
-
-def test_a_random_state_instance_survives_pickling():
-    policy = random_policy(np.random.RandomState(0))
-    restored = pickle.loads(pickle.dumps(policy))
-    assert choices(restored) == choices(policy)
-    assert choices(restored) != choices(random_policy(np.random.RandomState(1)))
 
 
 @pytest.mark.parametrize("random_state", [None, 3])
@@ -246,19 +209,6 @@ def test_logger_and_candidate_of_the_same_seed(exploration):
     again = replay(candidate, x, y, learn=False, random_state=0)
     assert again.history.equals(result.history)
     assert low <= replay(logger, x, y, learn=False).n_accepted <= high
-
-
-def test_streams_of_different_purposes_are_unrelated():
-    purposes = ["choices", "replayed policy", "replay split"]
-    seeds = [seed_for(purpose, k) for purpose in purposes for k in range(500)]
-    assert len(set(seeds)) == len(seeds)
-    assert min(seeds) >= 0 and max(seeds) < 2**63
-    draws = [np.random.RandomState(0).permutation(100).tolist()]
-    draws += [
-        train.tolist() + test.tolist()
-        for train, test in ReplaySplit(1, subsample=1.0, random_state=0).split(np.zeros((100, 1)))
-    ]
-    assert draws[0] != draws[1]
 
 
 # === Random numbers by address: their distribution, independent of the address ==================
