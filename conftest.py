@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 import sys
+from collections import defaultdict
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -56,6 +57,9 @@ LONG_PAGES = {
     )
 }
 """Pages whose examples fit for seconds: thorough."""
+
+MOST_CASES = 12
+"""Of a test with more cases, the default tier runs these many, spread evenly."""
 
 TIERS = {"default": 20, "thorough": 100, "ci": 100, "nightly": 200, "all": 200}
 """Examples per Hypothesis test in each tier, unless the test sets its own number."""
@@ -180,6 +184,7 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker("thorough")
         if THEORY in item.path.parents or item.path in LONG_PAGES:
             item.add_marker("thorough")
+    _mark_surplus_cases(items)
     tier = config.getoption("tier")
     if tier == "all" or any("::" in argument for argument in config.args):
         return
@@ -193,6 +198,17 @@ def pytest_collection_modifyitems(config, items):
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         items[:] = kept
+
+
+def _mark_surplus_cases(items):
+    cases = defaultdict(list)
+    for item in items:
+        if not {"thorough", "nightly"} & {mark.name for mark in item.iter_markers()}:
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for of_test in cases.values():
+        for k, item in enumerate(of_test):
+            if k * MOST_CASES % len(of_test) >= MOST_CASES:
+                item.add_marker("thorough")
 
 
 def _is_property(item):
