@@ -18,7 +18,7 @@ from skbandit.constrained.linear._directions import (
     column_scales,
     fit_logistic,
 )
-from skbandit.constrained.paper._interface import ConvexProblem, Solution, Solver
+from skbandit.constrained.paper._interface import Solver
 from skbandit.constrained.paper._mm import Step, majorize_minimize
 from skbandit.constrained.paper._problem import (
     MAX_ROWS,
@@ -70,34 +70,6 @@ ROUGH_GAP = 1e-2
 
 Out-of-fold rates do not show smaller gaps.
 """
-
-
-@dataclass(frozen=True)
-class RoughSolver:
-    """A solver that stops at `ROUGH_GAP`, or at its best accuracy if that is worse."""
-
-    solver: Solver
-
-    @property
-    def name(self) -> str:
-        """The solver's own name."""
-        return self.solver.name
-
-    @property
-    def rough(self) -> float:
-        """The gap to begin with."""
-        return max(self.solver.rough, self.exact)
-
-    @property
-    def exact(self) -> float:
-        """The gap to end with."""
-        return max(self.solver.exact, ROUGH_GAP)
-
-    def solve(
-        self, problem: ConvexProblem, penalty: float, tol: float, warm: Solution | None = None
-    ) -> Solution:
-        """Solve by the solver itself."""
-        return self.solver.solve(problem, penalty, tol, warm)
 
 
 @dataclass(frozen=True)
@@ -400,9 +372,10 @@ def _train_ramp(
         lowest_candidate(
             problem, [best_intercept(problem, fit.coef, DIRECTION_SCALES) for fit in fits]
         ),
-        RoughSolver(options.solver),
+        options.solver,
         max_iter=MM_STEPS,
         tol=MM_TOL,
+        gap=ROUGH_GAP,
         report=options.report,
     )
     point = problem.without_noise(mm.point)

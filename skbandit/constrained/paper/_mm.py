@@ -186,6 +186,7 @@ def majorize_minimize(
     max_iter: int,
     tol: float,
     expected: float = math.inf,
+    gap: float | None = None,
     report: Callable[[Step], None] = lambda step: None,
 ) -> MMResult:
     """Minimize tight convex upper bounds in turn (Algorithm 1).
@@ -194,11 +195,15 @@ def majorize_minimize(
     infeasible one the constraints are elastic (`ElasticPenalty`) until a feasible point is
     reached or no step gains any more. Subproblems are solved more and more exactly
     (`AccuracySchedule`); only an exact step ends a converged run. When starting near an
-    optimum, pass the decrease expected of the first step.
+    optimum, pass the decrease expected of the first step. With a `gap`, in units of the objective,
+    all are solved to it, or to the solver's best accuracy if that is worse.
     """
     current, penalty = problem.evaluate(start), ElasticPenalty()
     path: list[float] = []
     accuracy = AccuracySchedule.begin(solver, problem.objective_scale, tol, expected)
+    if gap is not None:
+        gap = problem.objective_scale * max(gap, solver.exact)
+        accuracy = AccuracySchedule(gap, gap)
     multipliers = np.zeros(len(problem.rhs))
     solution = Solution(start.coef, start.intercept, multipliers, primal=expected, dual=0.0)
     converged = False
@@ -212,8 +217,8 @@ def majorize_minimize(
         left, current = current, _better_iterate(current, proposed, rho)
         path.append(current.objective)
         seconds = time.perf_counter() - began
-        gap = solution.gap / (max(1.0, rho) if math.isfinite(rho) else 1.0)
-        report(Step(number, current.objective, current.worst, gap, seconds))
+        reached = solution.gap / (max(1.0, rho) if math.isfinite(rho) else 1.0)
+        report(Step(number, current.objective, current.worst, reached, seconds))
         stalled = decrease < tol
         converged = stalled and accuracy.is_exact and penalty.is_final(left, current)
         if converged:

@@ -19,7 +19,6 @@ from skbandit.constrained.paper._tolerances import (
     FIRST_PENALTY,
     FLAT,
     MAX_DIRECTIONS,
-    RATE_TOL,
     RELAXED_STEPS,
     ROUNDING_TOL,
     START_PENALTY,
@@ -27,6 +26,7 @@ from skbandit.constrained.paper._tolerances import (
 )
 from skbandit.constrained.rules._candidates import slacks
 from skbandit.constrained.rules._curve import Curve
+from skbandit.measure import RATE_TOL
 
 CHEAP = 0.01
 """Weight of the violations of a bound that may be relaxed, among those that may not."""

@@ -8,36 +8,6 @@ width of the ramp's kinks next to `majorize`.
 
 from __future__ import annotations
 
-from skbandit.measure import RATE_TOL
-
-__all__ = [
-    "AT_CAP",
-    "DIRECTION_SCALES",
-    "FEASIBLE",
-    "FINER",
-    "FIRST_PENALTY",
-    "FLAT",
-    "HARD_SCALES",
-    "INACCURATE",
-    "LAST_PENALTY",
-    "LOOSEST",
-    "MAX_DIRECTIONS",
-    "NO_DIRECTION",
-    "RAISE_PENALTY",
-    "RATE_TOL",
-    "RELAXED_STEPS",
-    "ROUNDING_ROUNDS",
-    "ROUNDING_STEPS",
-    "ROUNDING_TOL",
-    "SHRINKING",
-    "START_PENALTY",
-    "START_TIE",
-    "TIGHTEN",
-    "TOL",
-    "USELESS",
-    "WORTHWHILE",
-]
-
 # --- when a constraint holds ------------------------------------------------------------------
 # RATE_TOL (1e-9, of a hard rate, from `skbandit.rates`): hard rates are counts, so only rounding
 # separates a tight one from its bound. Ramp rates come from a solver, hence the larger FEASIBLE.

@@ -24,7 +24,6 @@ from skbandit.constrained.paper._starts import (
 )
 from skbandit.constrained.paper._tolerances import (
     HARD_SCALES,
-    RATE_TOL,
     ROUNDING_ROUNDS,
     ROUNDING_STEPS,
     ROUNDING_TOL,
@@ -33,6 +32,7 @@ from skbandit.constrained.paper._tolerances import (
     WORTHWHILE,
 )
 from skbandit.constrained.rules._candidates import Threshold, best_threshold
+from skbandit.measure import RATE_TOL
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.paper._tolerances import RATE_TOL
 from skbandit.constrained.rules import GroupSearch, SharedRisk, best_threshold
-from skbandit.measure import Columns, Data, Rows, score_limits
+from skbandit.measure import RATE_TOL, Columns, Data, Rows, score_limits
 from skbandit.rates import (
     difference,
     each,

@@ -7,11 +7,19 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skbandit.constrained.paper._tolerances import FEASIBLE, RATE_TOL, USELESS
+from skbandit.constrained.paper._tolerances import FEASIBLE, USELESS
 from skbandit.constrained.paper._train import TrainingOptions, train
 from skbandit.constrained.rules import Threshold, best_threshold
 from skbandit.constrained.solvers import CvxpySolver
-from skbandit.measure import Columns, Data, Rows, bind_constraints, expand, flatten_constraints
+from skbandit.measure import (
+    RATE_TOL,
+    Columns,
+    Data,
+    Rows,
+    bind_constraints,
+    expand,
+    flatten_constraints,
+)
 from skbandit.rates import (
     error_rate,
     f1,
