@@ -8,20 +8,32 @@ threshold of the group, for two classes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import Pipeline
+from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._linear import BaseRampClassifier
 from skbandit.constrained.rules._recalibrate import SMALLEST
+from skbandit.export._verify import (
+    CURES,
+    Rows,
+    differing_columns,
+    refused_columns,
+    require_equal,
+)
 from skbandit.measure import Columns
 from skbandit.utils._sklearn_compat import count_rows, import_optional
 from skbandit.utils._validation import shortened
+
+ZIPPED = SVC, NuSVC, SGDClassifier
+"""Their converters return scores as maps without being asked."""
 
 OPSET = 17
 """Of the operators; each runtime since 2022 has it."""
@@ -51,7 +63,7 @@ class Graph:
             helper.make_node(operator, names, [name], domain=domain, name=name, **attributes)
         )
         if domain:
-            self.domains.setdefault(domain, 3)
+            self.domains[domain] = max(3, self.domains.get(domain, 0))
         return name
 
     def cast(self, name: str, kind: str) -> str:
@@ -81,8 +93,8 @@ class Graph:
         self.inputs[str(name)] = helper.make_tensor_value_info(str(name), kind, [None, 1])
         return str(name)
 
-    def include(self, model: Any, prefix: str, joined: pd.DataFrame | None) -> str:
-        """Add the graph of an inner model; return the name of its second output.
+    def include(self, model: Any, prefix: str, joined: pd.DataFrame | None, output: int) -> str:
+        """Add the graph of an inner model; return the name of an output.
 
         Its inputs are of the same names, or one, of the joined columns of numbers.
         """
@@ -97,11 +109,15 @@ class Graph:
         self.initializers += model.graph.initializer
         for domain in model.opset_import:
             self.domains[domain.domain] = max(domain.version, self.domains.get(domain.domain, 1))
-        return str(model.graph.output[1].name)
+        return str(model.graph.output[output].name)
 
 
 def to_onnx(model: Any, X: Any, *, attributes: Any = None) -> Any:
-    """Convert a fitted constrained classifier to an ONNX graph.
+    """Convert a fitted constrained classifier to an ONNX graph that decides as it does.
+
+    The graph is run on X, and on rows made of it: with a missing value in each column that may
+    have one, an unseen category in each column of text, and numbers between those of X at the
+    borders of float32. What differs from `predict` beyond rounding is an error.
 
     Parameters
     ----------
@@ -109,23 +125,27 @@ def to_onnx(model: Any, X: Any, *, attributes: Any = None) -> Any:
         A fitted `ConstrainedThreshold`, `ConstrainedReduction`, `ConstrainedRampClassifier` or
         `RampClassifier`.
     X : {array-like, DataFrame}
-        Some rows, for the types of the inputs. An array is one input ``X`` of float32, and each
-        column of a DataFrame is an input of its name: float32, int64, bool or text.
+        Rows to verify, and for the types of the inputs: thousands if there are. An array is one
+        input ``X`` of float32, and each column of a DataFrame is an input of its name: float32,
+        int64, bool or text. A Series or list of texts is one input of text.
     attributes : DataFrame or dict of arrays, default=None
         The same of the columns `by`, unless X has them; each is an input, too.
 
     Returns
     -------
     onnx.ModelProto
-        With one output, ``decision``: what `predict` returns. A row of a group that `predict` would
-        refuse is an error there, too. Missing text is "", and missing numbers are nan.
+        With one output, ``decision``: what `predict` returns. A row of a group, or with a missing
+        value, that `predict` would refuse is an error there, too, and so is a missing value where X
+        has none, unless the graph decides as `predict`. An unseen category that `predict` would
+        refuse gets the decision of a row with none. Missing text is "", a missing number nan.
 
     Raises
     ------
     ImportError
-        If skl2onnx is not installed: ``pip install "skbandit[onnx]"``.
+        If skl2onnx or onnxruntime is not installed: ``pip install "skbandit[onnx]"``.
     ValueError
-        If the model, or a part of it, has no converter.
+        If the model, or a part of it, has no converter, or the graph decides otherwise: with the
+        step and the number of rows. If two groups of `by` would be one in the graph.
 
     See Also
     --------
@@ -153,12 +173,34 @@ def to_onnx(model: Any, X: Any, *, attributes: Any = None) -> Any:
     >>> len(check(graph, model, X))
     0
     """
-    helper = import_optional("onnx.helper", "to_onnx")
     steps, rule = _parts(model)
     check_is_fitted(rule)
-    graph = Graph()
+    rows = X, attributes
+
+    def predict(asked: Rows) -> np.ndarray:
+        return _predicted(steps, rule, *asked)
+
+    def compare(asked: Rows) -> pd.DataFrame:
+        return _differences(session, steps, rule, *asked)
+
+    step = partial(_differing_step, steps, rule)
+    refused = refused_columns(predict, rows)
+    made = _made(steps, rule, rows, refused)
+    session = _session(made, model)
+    if more := differing_columns(compare, rows, refused):
+        made = _made(steps, rule, rows, [*refused, *more])
+        session = _session(made, model)
+    require_equal(compare, predict, step, rows, [*refused, *more])
+    return made
+
+
+def _made(steps: Pipeline | None, rule: Any, rows: Rows, refused: list[Any]) -> Any:
+    """The graph, in which missing values of some columns are an error."""
+    helper = import_optional("onnx.helper", "to_onnx")
+    graph, (X, attributes) = Graph(), rows
     index = _group_index(graph, rule, X, attributes)
     decision = _decided(graph, rule, steps, X, index)
+    decision = _guarded(graph, decision, X, refused)
     labels = np.asarray(getattr(rule, "decisions_", rule.classes_))
     if labels.dtype.kind in "OUST":
         labels, kind = labels.astype(str), "STRING"
@@ -179,6 +221,106 @@ def to_onnx(model: Any, X: Any, *, attributes: Any = None) -> Any:
     made = helper.make_model(body, opset_imports=imports, producer_name="skbandit", ir_version=8)
     import_optional("onnx.checker", "to_onnx").check_model(made)
     return made
+
+
+def _session(onnx: Any, model: Any = None) -> Any:
+    """A runtime of a graph, with an error that names the step of a model."""
+    runtime = import_optional("onnxruntime", "to_onnx")
+    content = onnx if isinstance(onnx, bytes) else onnx.SerializeToString()
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4  # errors are raised
+    try:
+        return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        if model is None:
+            raise
+        step, *_ = _lowering(model) or [_differing_step(*_parts(model), (None, None))]
+        raise ValueError(
+            f"{step}: the graph that skl2onnx makes of it does not load. "
+            f"{_text_cure(model) or CURES} ({shortened(str(error), 200)})"
+        ) from error
+
+
+def _predicted(steps: Pipeline | None, rule: Any, X: Any, attributes: Any) -> np.ndarray:
+    given = {} if attributes is None else {"attributes": attributes}
+    return np.asarray(rule.predict(X if steps is None else steps.transform(X), **given))
+
+
+def _differences(
+    session: Any, steps: Pipeline | None, rule: Any, X: Any, attributes: Any
+) -> pd.DataFrame:
+    """The rows that differ, with their margins, and the largest margin as their scale."""
+    feed = {entry.name: _fed(entry, X, attributes) for entry in session.get_inputs()}
+    decided = session.run(None, feed)[0]
+    predicted = _predicted(steps, rule, X, attributes)
+    differ = np.flatnonzero(predicted.astype(decided.dtype) != decided)
+    table = pd.DataFrame({"row": differ, "model": predicted[differ], "onnx": decided[differ]})
+    if not len(differ):
+        return table.assign(margin=np.zeros(0), scale=np.zeros(0))
+    given = {} if attributes is None else {"attributes": attributes}
+    inner = X if steps is None else steps.transform(X)
+    if isinstance(rule, BaseRampClassifier) or rule._classes.of_two:
+        margin = np.abs(rule.decision_function(inner, **given))
+    else:
+        costs = np.sort(rule.expected_costs(inner, **given).to_numpy(), axis=1)
+        margin = costs[:, 1] - costs[:, 0]
+    return table.assign(margin=margin[differ], scale=margin.max())
+
+
+def _guarded(graph: Graph, decision: str, X: Any, refused: list[Any]) -> str:
+    """The places of decisions, beyond the last where a value is missing that `predict` refuses."""
+    for name in refused if hasattr(X, "columns") else []:
+        if _kind(X[name]) == "s":
+            missing = graph.add(
+                "LabelEncoder", str(name), domain="ai.onnx.ml",
+                keys_strings=[""], values_int64s=[1], default_int64=0,
+            )  # fmt: skip
+        else:
+            missing = graph.cast(graph.add("IsNaN", graph.cast(str(name), "FLOAT")), "INT64")
+        decision = _beyond(graph, decision, missing)
+    if refused and not hasattr(X, "columns"):
+        columns = graph.add("Gather", "X", np.array(refused), axis=1)
+        missing = graph.cast(graph.add("IsNaN", graph.cast(columns, "FLOAT")), "INT64")
+        decision = _beyond(graph, decision, missing)
+    return decision
+
+
+def _beyond(graph: Graph, decision: str, missing: str) -> str:
+    """Add to places what no decision has, where a column is 1."""
+    any_missing = graph.add("ReduceMax", missing, axes=[1], keepdims=0)
+    return graph.add("Add", decision, graph.add("Mul", any_missing, np.array(2**20)))
+
+
+def _differing_step(steps: Pipeline | None, rule: Any, rows: Rows) -> str:
+    """The name of the first step whose graph returns something else, or of the model."""
+    inner = getattr(rule, "estimators_", None) or [getattr(rule, "estimator_", rule)]
+    whole = Pipeline([*([] if steps is None else steps.steps), ("model", inner[0])])
+    flat: list[Any] = []
+    while isinstance(whole, Pipeline):
+        flat += [step for _, step in whole.steps[:-1]]
+        whole = whole.steps[-1][1]
+    X, _ = rows
+    for k in range(1, len(flat) + 1 if X is not None else 0):
+        before = Pipeline([(f"step{n}", step) for n, step in enumerate(flat[:k])])
+        graph = Graph()
+        try:
+            name = _converted(graph, before, X, "", {}, 0)
+            types = import_optional("onnx.helper", "to_onnx")
+            output = types.make_tensor_value_info(name, _types().FLOAT, None)
+            body = types.make_graph(
+                graph.nodes, "step", [*graph.inputs.values()], [output], graph.initializers
+            )
+            imports = [types.make_opsetid(*pair) for pair in graph.domains.items()]
+            session = _session(types.make_model(body, opset_imports=imports, ir_version=8))
+            feed = {entry.name: _fed(entry, X, None) for entry in session.get_inputs()}
+            made, wanted = session.run(None, feed)[0], before.transform(X)
+            wanted = wanted.toarray() if hasattr(wanted, "toarray") else np.asarray(wanted)
+            equal = np.allclose(made, wanted, 1e-3, 1e-4, equal_nan=True)
+        except Exception:
+            equal = False
+        if not equal:
+            return type(flat[k - 1]).__name__
+    return type(whole).__name__
 
 
 def check(onnx: Any, model: Any, X: Any, *, attributes: Any = None) -> pd.DataFrame:
@@ -216,30 +358,13 @@ def check(onnx: Any, model: Any, X: Any, *, attributes: Any = None) -> pd.DataFr
     >>> check(graph, model, X).columns.tolist()
     ['row', 'model', 'onnx', 'margin']
     """
-    runtime = import_optional("onnxruntime", "check")
     if not isinstance(onnx, bytes) and not hasattr(onnx, "SerializeToString"):
         raise TypeError(
             f"onnx={onnx!r} is no graph: pass what to_onnx returns, or the bytes of its file, "
             "before the model."
         )
-    content = onnx if isinstance(onnx, bytes) else onnx.SerializeToString()
-    session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    feed = {entry.name: _fed(entry, X, attributes) for entry in session.get_inputs()}
-    decided = session.run(None, feed)[0]
-    steps, rule = _parts(model)
-    given = {} if attributes is None else {"attributes": attributes}
-    inner = steps.transform(X) if steps is not None else X
-    predicted = np.asarray(rule.predict(inner, **given))
-    differ = np.flatnonzero(predicted.astype(decided.dtype) != decided)
-    table = pd.DataFrame({"row": differ, "model": predicted[differ], "onnx": decided[differ]})
-    if not len(differ):
-        return table.assign(margin=np.zeros(0))
-    if isinstance(rule, BaseRampClassifier) or rule._classes.of_two:
-        margin = np.abs(rule.decision_function(inner, **given))
-    else:
-        costs = np.sort(rule.expected_costs(inner, **given).to_numpy(), axis=1)
-        margin = costs[:, 1] - costs[:, 0]
-    return table.assign(margin=margin[differ])
+    table = _differences(_session(onnx), *_parts(model), X, attributes)
+    return table.drop(columns="scale")
 
 
 def _types() -> Any:
@@ -359,40 +484,71 @@ def _response(
     graph: Graph, estimator: Any, steps: Pipeline | None, X: Any, method: str, prefix: str
 ) -> str:
     """Probabilities (n, K), or scores (n,), of an inner model behind the steps, in float64."""
-    skl2onnx = import_optional("skl2onnx", "to_onnx")
     before = [] if steps is None else steps.steps
     whole = Pipeline([*before, ("model", estimator)])
     last = estimator
     while isinstance(last, Pipeline):
         last = last.steps[-1][1]
-    options = {"zipmap": False} if hasattr(last, "predict_proba") else {}
+    options = (
+        {"zipmap": False} if isinstance(last, ZIPPED) or hasattr(last, "predict_proba") else {}
+    )
     if method == "decision_function":
         options["raw_scores"] = True
+    score = graph.cast(_converted(graph, whole, X, prefix, {id(last): options}, 1), "DOUBLE")
+    if method == "predict_proba":
+        return score
+    # of two classes, converters return one column, or one for each class
+    columns = graph.add("Reshape", score, np.array([0, -1]))
+    return graph.add("Gather", columns, np.array(-1), axis=1)
+
+
+def _converted(
+    graph: Graph, whole: Pipeline, X: Any, prefix: str, options: dict[int, Any], output: int
+) -> str:
+    """The name of an output of steps in a graph."""
+    skl2onnx = import_optional("skl2onnx", "to_onnx")
     first: Any = whole
     while isinstance(first, Pipeline):
         first = first.steps[0][1]
-    frame = Columns.read(X, None, count_rows(X), "X").frame if hasattr(X, "columns") else None
+    frame = _as_frame(X)
     has_text = frame is not None and "s" in [_kind(frame[name]) for name in frame]
     joined = None if has_text or hasattr(first, "transformers") else frame
     try:
         model = skl2onnx.to_onnx(
             whole,
             initial_types=_input_types(X, frame if joined is None else None),
-            options={id(last): options},
+            options=options,
             target_opset={"": OPSET, "ai.onnx.ml": 3},
         )
     except Exception as error:  # of whatever type a converter raises
+        last = whole
+        while isinstance(last, Pipeline):
+            last = last.steps[-1][1]
         raise ValueError(
-            f"{type(last).__name__}, or a step before it, has no converter in skl2onnx that works "
-            f"for {method}: {shortened(str(error), 200)}"
+            f"{type(last).__name__}, or a step before it, has no converter in skl2onnx that works: "
+            f"{shortened(str(error), 200)} {_text_cure(whole)}".rstrip()
         ) from error
-    name = graph.include(model, prefix, joined)
-    score = graph.cast(name, "DOUBLE")
-    if method == "predict_proba":
-        return score
-    # of two classes, converters return one column, or one for each class
-    columns = graph.add("Reshape", score, np.array([0, -1]))
-    return graph.add("Gather", columns, np.array(-1), axis=1)
+    return graph.include(model, prefix, joined, output)
+
+
+def _as_frame(X: Any) -> pd.DataFrame | None:
+    """A table of columns of their own: a DataFrame, or texts, one per row."""
+    if hasattr(X, "columns"):
+        return Columns.read(X, None, count_rows(X), "X").frame
+    if np.ndim(X) == 1:
+        name = getattr(X, "name", None)
+        return pd.DataFrame({"X" if name is None else name: np.asarray(X, dtype=object)})
+    return None
+
+
+def _lowering(model: Any) -> list[str]:
+    """The steps that lower texts, for which a graph needs a locale that a runtime may lack."""
+    names = [name.split("__") for name, value in model.get_params().items() if value is True]
+    return [name[-2] for name in names if len(name) > 1 and name[-1] == "lowercase"]
+
+
+def _text_cure(model: Any) -> str:
+    return "Set lowercase=False, and lower texts before." if _lowering(model) else ""
 
 
 def _input_types(X: Any, frame: pd.DataFrame | None) -> list[tuple[str, Any]]:
@@ -427,6 +583,10 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
     # a group of rows with any missing value
     has_blank = any(None in group for group in grouping.groups)
     groups = [group for group in grouping.groups if None not in group]
+    if has_blank and any("" in group for group in groups):
+        raise ValueError(
+            'by= has groups "" and missing, which are one in a graph: name one of them otherwise.'
+        )
     masks, missing = [], []
     for place, name in enumerate(grouping.columns):
         kind = _kind(table[graph.column(name, table[name])])
@@ -443,6 +603,10 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
             column = graph.cast(name, "DOUBLE")
             missing.append(graph.add("IsNaN", column))
             codes = values.astype(np.float32 if kind == "f" else float).astype(float)
+            if kind == "f" and len({*codes[0]}) < len({*values[0]}):
+                raise ValueError(
+                    f"by={name!r} has groups that are equal in float32: round them, or name them."
+                )
             if kind == "i" and all(isinstance(value, int) for value in values[0]):
                 column, codes = name, values.astype(np.int64)  # of any number of digits
         masks.append(graph.add("Equal", column, codes))
@@ -460,7 +624,10 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
 def _fed(entry: Any, X: Any, attributes: Any) -> np.ndarray:
     """The values of one input."""
     framed = hasattr(X, "columns")
-    if entry.name == "X" and not framed:
+    if np.ndim(X) == 1:
+        X = _as_frame(X)
+        framed = True
+    elif entry.name == "X" and not framed:
         return np.asarray(X, dtype=np.float32)
     columns = Columns.read(attributes, X, count_rows(X))
     name = next((x for x in (X if framed else ()) if str(x) == entry.name), entry.name)

@@ -4,12 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from skbandit import ConstrainedRampClassifier, ConstrainedThreshold
 from skbandit.constrained import ConstrainedReduction
@@ -18,6 +21,8 @@ from tests.tiers import first
 
 pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+import onnxruntime
+
 from skbandit.export import check, to_onnx
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of converters, and of few rows
@@ -230,3 +235,122 @@ def test_models_without_converter_are_named():
     model = ConstrainedThreshold(Own(), error_rate(), GOALS[2], pos_label="a", cv=3).fit(X, y)
     with pytest.raises(ValueError, match=r"Own.* has no converter in skl2onnx"):
         to_onnx(model, X)
+
+
+# --- verification ------------------------------------------------------------------------
+
+
+def people(n=1500):
+    """Numbers and text, of which some are missing, which tells of the label."""
+    rng = np.random.default_rng(0)
+    X, miss = rng.normal(size=(n, 2)), rng.random(n) < 0.3
+    y = np.where(X[:, 1] + 2 * miss + rng.logistic(size=n) > 0.7, "yes", "no")
+    holes = X.copy()
+    holes[miss, 0] = np.nan
+    return X, holes, pd.DataFrame({"a": X[:, 1], "c": np.where(miss, None, "u")}), y
+
+
+def rule_of(estimator, X, y):
+    return ConstrainedThreshold(estimator, error_rate(), recall(of="yes") >= 0.8, cv=3).fit(X, y)
+
+
+def encoded():
+    encoder = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["c"]), remainder="passthrough"
+    )
+    return make_pipeline(encoder, LogisticRegression())
+
+
+@pytest.mark.parametrize(
+    "make, which, step",
+    [
+        (
+            lambda: make_pipeline(SimpleImputer(add_indicator=True), LogisticRegression()),
+            1,
+            "SimpleImputer",
+        ),
+        (
+            lambda: RandomForestClassifier(30, max_depth=5, random_state=0),
+            1,
+            "RandomForestClassifier",
+        ),
+        (LinearDiscriminantAnalysis, 0, "LinearDiscriminantAnalysis"),
+        (encoded, 2, "ColumnTransformer"),
+    ],
+)
+def test_to_onnx_refuses_graphs_that_decide_otherwise(make, which, step):
+    *tables, y = people()
+    model = rule_of(make(), tables[which], y)
+    with pytest.raises(ValueError, match=rf"^{step}: .* in \d+ of 1500 rows of X.*imputer"):
+        to_onnx(model, tables[which])
+
+
+@pytest.mark.parametrize(
+    "make, which",
+    [
+        (lambda: make_pipeline(SimpleImputer(), LogisticRegression()), 1),
+        (SVC, 0),
+        (lambda: SGDClassifier(random_state=0), 0),
+        (lambda: make_pipeline(StandardScaler(), LogisticRegression()), 0),
+    ],
+)
+def test_graphs_that_decide_as_predict(make, which):
+    *tables, y = people()
+    model = rule_of(make(), tables[which], y)
+    assert not len(check(to_onnx(model, tables[which]), model, tables[which]))
+
+
+@pytest.mark.parametrize("framed", [False, True])
+@pytest.mark.parametrize("forest", [False, True])
+def test_a_missing_value_that_the_graph_would_decide_otherwise_is_an_error_there(framed, forest):
+    X, holes, _, y = people()
+    if framed:
+        X, holes = (pd.DataFrame(table, columns=["a", "b"]) for table in (X, holes))
+    model = rule_of(
+        RandomForestClassifier(20, random_state=0) if forest else LogisticRegression(), X, y
+    )
+    graph = to_onnx(model, X)
+    assert not len(check(graph, model, X))
+    feed = {"X": holes.astype("f4")}
+    if framed:
+        feed = {name: holes[[name]].to_numpy("f4") for name in holes}
+    session = onnxruntime.InferenceSession(graph.SerializeToString())
+    with pytest.raises(Exception, match="out of data bounds"):
+        session.run(None, feed)
+
+
+def test_groups_that_a_graph_would_merge_are_refused():
+    X, _, _, y = people()
+    group = np.array(["", "x", None], dtype=object)[np.arange(len(y)) % 3]
+    for values, message in (
+        (group, 'groups "" and missing'),
+        (1 + (np.arange(len(y)) % 2) * 1e-9, "equal in float32"),
+    ):
+        model = ConstrainedThreshold(
+            LogisticRegression(), error_rate(), recall(of="yes") >= 0.7, by="g", cv=3
+        ).fit(X, y, attributes={"g": values})
+        with pytest.raises(ValueError, match=message):
+            to_onnx(model, X, attributes={"g": values})
+
+
+def test_numbers_of_many_digits_are_refused():
+    X, _, _, y = people()
+    far = X + 1e9
+    model = rule_of(make_pipeline(StandardScaler(), LogisticRegression()), far, y)
+    with pytest.raises(ValueError, match=r"\d+ of 1500 rows change as numbers become float32"):
+        to_onnx(model, far)
+
+
+@pytest.mark.parametrize("kind", ["series", "list", "frame"])
+def test_texts(kind):
+    rng = np.random.default_rng(0)
+    words = np.array(["good", "Bad", "fine", "ugly", "nice", "poor"])
+    texts = pd.Series([" ".join(rng.choice(words, 6)) for _ in range(600)], name="text")
+    y = np.where(texts.str.count("good|nice|fine") + rng.logistic(size=600) / 2 > 3, "yes", "no")
+    steps = TfidfVectorizer(lowercase=False)
+    steps = make_column_transformer((steps, "text")) if kind == "frame" else steps
+    X = {"series": texts, "list": texts.tolist(), "frame": texts.to_frame()}[kind]
+    model = rule_of(make_pipeline(steps, LogisticRegression()), X, y)
+    graph = to_onnx(model, X)
+    assert [entry.name for entry in graph.graph.input] == ["X" if kind == "list" else "text"]
+    assert not len(check(graph, model, X))

@@ -1,0 +1,198 @@
+"""What a graph is asked before it is handed on: rows at hand, and ones made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._validation import shortened
+
+ROUNDING = 1e-5
+"""Relative margin up to which decisions of float32 and of float64 may differ."""
+
+ROUNDED = 1e-3
+"""Share of rows whose decision may change as their numbers become float32."""
+
+MADE = 200
+"""Rows that are changed at a time, and columns."""
+
+UNSEEN = "a value that no row has"
+
+Rows = tuple[Any, Any]
+"""X and attributes."""
+
+CURES = (
+    "skl2onnx converts it to something else. Fill missing values before with an imputer without "
+    "indicators, give encoders all categories, or take another learner: the table on the page "
+    '"Run a rule elsewhere" says what is equal.'
+)
+
+
+def rounded(X: Any) -> Any:
+    """Return rows whose numbers are those of a graph, of float32."""
+    if not hasattr(X, "columns"):
+        numbers = np.asarray(X).dtype.kind == "f"
+        return np.asarray(X, dtype=np.float32).astype(np.asarray(X).dtype) if numbers else X
+    X = X.copy()
+    for name in X.select_dtypes("float").columns:
+        X[name] = X[name].astype("float32").astype(X[name].dtype)
+    return X
+
+
+def refused_columns(predict: Callable[[Rows], Any], rows: Rows) -> list[Any]:
+    """Return the columns in which `predict` refuses a missing value."""
+    X, attributes = rows
+    if not _is_table(X):
+        return []
+    few = _part(X, slice(0, 8)), _part(attributes, slice(0, 8))
+    return [
+        name
+        for name in _names(X)
+        for missing in _missing(X, name)
+        if not _runs(predict, (_changed(few[0], name, missing), few[1]))
+    ]
+
+
+def differing_columns(
+    compare: Callable[[Rows], pd.DataFrame], rows: Rows, refused: list[Any]
+) -> list[Any]:
+    """Return complete columns of X in which a missing value is decided otherwise by the graph."""
+    X, attributes = rows
+    if not _is_table(X):
+        return []
+    few = _part(rounded(X), slice(0, MADE)), _part(attributes, slice(0, MADE))
+    return [
+        name
+        for name in _names(X)
+        for missing in _missing(X, name)
+        if name not in refused
+        and not pd.isna(X[name] if hasattr(X, "columns") else np.asarray(X)[:, name]).any()
+        and not _runs(partial(_require_none, compare), (_changed(few[0], name, missing), few[1]))
+    ]
+
+
+def _require_none(compare: Callable[[Rows], pd.DataFrame], rows: Rows) -> None:
+    if len(beyond_rounding(compare(rows))):
+        raise ValueError("the graph decides otherwise")
+
+
+def beyond_rounding(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows that differ by more than float32 does."""
+    return table[table["margin"] > ROUNDING * np.maximum(table["scale"], 1.0)]
+
+
+def made_rows(rows: Rows, refused: list[Any]) -> Iterator[tuple[str, Rows]]:
+    """Yield what is asked, and rows: with missing and unseen values, and borders of float32."""
+    X, attributes = rows
+    yield "of X", rows
+    if not _is_table(X):
+        return
+    few = _part(X, slice(0, MADE)), _part(attributes, slice(0, MADE))
+    n = count_rows(few[0])
+    for name in _names(X):
+        values = X[name] if hasattr(X, "columns") else np.asarray(X)[:, name]
+        for missing in [] if name in refused else _missing(X, name):
+            yield f"with a missing {name!r}", (_changed(few[0], name, missing), few[1])
+        if pd.api.types.is_float_dtype(values):
+            distinct = np.unique(np.asarray(values, dtype=float)[np.isfinite(values)])
+            if len(distinct) > 1:
+                between = np.float32((distinct[1:] + distinct[:-1]) / 2)
+                steps = [
+                    between,
+                    *(np.nextafter(between, np.float32(x)) for x in (-np.inf, np.inf)),
+                ]
+                ends = np.resize(np.concatenate(steps, dtype=float), n)
+                yield f"between two values of {name!r}", (_changed(few[0], name, ends), few[1])
+        elif values.dtype == object or isinstance(values.dtype, pd.StringDtype):
+            yield f"with an unseen {name!r}", (_changed(few[0], name, UNSEEN), few[1])
+
+
+def _is_table(X: Any) -> bool:
+    return isinstance(X, pd.DataFrame) or np.ndim(X) == 2
+
+
+def _names(X: Any) -> list[Any]:
+    return list(X.columns if hasattr(X, "columns") else range(np.shape(X)[1]))[:MADE]
+
+
+def _part(X: Any, rows: slice) -> Any:
+    if isinstance(X, dict):
+        return {name: _part(column, rows) for name, column in X.items()}
+    if X is None:
+        return None
+    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
+
+
+def _missing(X: Any, name: Any) -> list[Any]:
+    """Return the missing value of a column, or nothing if it cannot have one."""
+    values = X[name] if hasattr(X, "columns") else np.asarray(X)
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        return [np.nan] if pd.api.types.is_float_dtype(values.dtype) else []
+    return [pd.NA if isinstance(values.dtype, pd.StringDtype) else None]
+
+
+def _changed(X: Any, name: Any, value: Any) -> Any:
+    if hasattr(X, "columns"):
+        X = X.copy()
+        X[name] = pd.Series(value, index=X.index, dtype=X[name].dtype)
+        return X
+    X = np.array(X)
+    X[:, name] = value
+    return X
+
+
+def _runs(predict: Callable[[Rows], Any], rows: Rows) -> bool:
+    try:
+        predict(rows)
+    except Exception:  # of whatever type a step raises
+        return False
+    return True
+
+
+def require_equal(
+    compare: Callable[[Rows], pd.DataFrame],
+    predict: Callable[[Rows], Any],
+    step: Callable[[Rows], str],
+    rows: Rows,
+    refused: list[Any],
+) -> None:
+    """Raise a ValueError where a graph decides otherwise than its model, beyond rounding.
+
+    Parameters
+    ----------
+    compare : callable
+        Of rows, returns those that differ, see `check`, with a column `scale`.
+    predict : callable
+    step : callable
+        Of rows, returns the name of the step that differs.
+    rows : Rows
+    refused : list
+        Columns in which a missing value is an error of the graph.
+    """
+    n, exact = count_rows(rows[0]), (rounded(rows[0]), rows[1])
+    for what, asked in made_rows(exact, refused):
+        if not _runs(predict, asked):
+            continue
+        try:
+            table = compare(asked)
+        except Exception as error:
+            raise ValueError(
+                f"{step(exact)}: the graph does not run on rows {what}, which predict takes: "
+                f"{shortened(str(error), 200)}. {CURES}"
+            ) from error
+        beyond = beyond_rounding(table)
+        if len(beyond):
+            raise ValueError(
+                f"{step(asked)}: the graph decides otherwise than predict in {len(beyond)} of "
+                f"{count_rows(asked[0])} rows {what}, such as row {beyond['row'].iloc[0]}: {CURES}"
+            )
+    if (changed := int((predict(rows) != predict(exact)).sum())) > ROUNDED * n:
+        raise ValueError(
+            f"the decisions of {changed} of {n} rows change as numbers become float32, of seven "
+            "digits: subtract a constant, or pass whole numbers as such in a DataFrame."
+        )
