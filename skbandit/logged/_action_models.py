@@ -54,6 +54,14 @@ class FittedActions:
         """The selector, or the list with the models of the actions."""
         return self.models.by_arm if isinstance(self.models, RewardsByArm) else self.models
 
+    @property
+    def described(self) -> str:
+        """What actions share, in words."""
+        if not isinstance(self.models, RewardsByArm):
+            return type(self.models).__name__
+        of_all = "one model of all actions" if self.models.in_one else "a model of each action"
+        return of_all + (" above a common part" if self.models.common else "")
+
 
 @dataclass(frozen=True)
 class ActionModels:

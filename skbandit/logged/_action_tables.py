@@ -11,9 +11,7 @@ import pandas as pd
 
 from skbandit.logs import (
     Log,
-    LoggedSlates,
-    check_uniform,
-    check_weights,
+    check_propensities,
     column_names,
     columns_of,
     is_log,
@@ -183,13 +181,7 @@ def read_action_log(
         return None
     reward = None if "reward" in (columns_of(y, columns) or {}) else np.zeros(n)
     log = read_log(y, n, available=available, reward=reward, columns=columns).with_sorted_arms()
-    if log.propensity is None:
-        check_uniform(log, X)
-        return log
-    pool = None if log.pools is None else log.available_mask(len(log.arms))
-    sizes = len(log), len(log.arms)
-    events = np.arange(len(log)), log.action.astype(int), -log.reward, log.probability
-    check_weights(LoggedSlates(*events, *sizes, pool), log.arms, "arm")
+    check_propensities(log, X)
     return log
 
 

@@ -40,6 +40,7 @@ from skbandit.logs import (
     make_record,
     mark_columns,
     read_mask,
+    warn_of_shared_columns,
     warn_without_pools,
 )
 from skbandit.measure import (
@@ -64,7 +65,13 @@ from skbandit.utils._fitted_rows import (
     fitted_rows,
     share_fitted,
 )
-from skbandit.utils._fitting import atomic_fit, plain_state, restored_state, seed_for
+from skbandit.utils._fitting import (
+    atomic_fit,
+    plain_state,
+    report_progress,
+    restored_state,
+    seed_for,
+)
 from skbandit.utils._folds import SEED, folds_of_rows
 from skbandit.utils._sklearn_compat import (
     HasMethods,
@@ -128,6 +135,9 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         log tells what each leads to. `predict`, reports and constraints are without it.
     random_state : int, RandomState instance or None, default=None
         Assigns rows to folds, and draws what is explored.
+    verbose : int, default=0
+        1 prints what models of actions share and one line per level that is tried, or logs it if
+        INFO records of "skbandit" are shown.
 
     Attributes
     ----------
@@ -239,6 +249,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         "columns": [dict, None],
         "exploration": [Interval(Real, 0, 1, closed="both")],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -254,6 +265,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         columns: dict[str, Any] | None = None,
         exploration: float = 0.0,
         random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.objective = objective
@@ -265,6 +277,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         self.columns = columns
         self.exploration = exploration
         self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -386,6 +399,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             if log is None
             else tables_of_log(outcomes_of, log, goals.outcomes)
         )
+        warn_of_shared_columns(X, outcomes_of, self.columns, goals.outcomes)
         models = self._fitted_models(tables, logged, log)
         seed = SEED if self.random_state is None else self.random_state
         fold = folds_of_rows(logged.X, np.zeros(len(weight)), self.cv or FOLDS, seed, codes[0])
@@ -532,6 +546,9 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"n_select={self.n_select} of {with_events.sum()} known actions.")
         learner = ActionModels(self.estimator, arms, with_events)
         fitted = {name: learner.fitted(logged.X, table, weight) for name, table in tables.items()}
+        if self.verbose:
+            for name, models in fitted.items():
+                report_progress(f"[ConstrainedPolicy] {name}: {models.described}")
         return PolicyModels(learner, fitted)
 
     def _problem(
@@ -606,7 +623,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         is_default = self.confidence_level is None
         counted = problem.rows(np.flatnonzero(problem.weight > 0))
 
-        rule, z = rule_at_level(problem, measure, self.confidence_level)
+        rule, z = rule_at_level(problem, measure, self.confidence_level, self.verbose)
         warn_of_rule(problem, measure, rule, self._models.spread, z, is_default)
         attained = measure(rule.decided)
         if held_out is not None and goals.bounded_outcomes:

@@ -16,8 +16,7 @@ from skbandit.logs import (
     Codes,
     LoggedSlates,
     align_rows,
-    check_uniform,
-    check_weights,
+    check_propensities,
     column_names,
     count_actions,
     cross_fitted_rewards,
@@ -29,6 +28,7 @@ from skbandit.logs import (
     read_log,
     read_pools,
     snips_costs,
+    warn_of_shared_columns,
     warn_of_wild_context,
     warn_without_pools,
 )
@@ -374,8 +374,9 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             columns=None if column_names(y) is None else self.columns,
         ).with_sorted_arms()
         self._fitted_rows = fitted_rows(contexts, *events_of_log(log))
-        if log.propensity is None and not labels_only:
-            check_uniform(log, X)
+        if not labels_only:
+            warn_of_shared_columns(X, y, self.columns)
+            check_propensities(log, X)
         weight = without_unit(check_row_weights(sample_weight, len(log), "sample_weight"))
         labels, action = log.arms, log.action.astype(np.intp)
         allowed = log.available_mask(len(labels))
@@ -389,17 +390,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
                 "arms as if it did not, and may choose the wrong one. Use method='dr'.",
                 UserWarning,
             )
-        slates = LoggedSlates(
-            np.arange(len(log)),
-            action,
-            -log.reward,
-            log.probability,
-            len(log),
-            len(labels),
-            None if log.pools is None else allowed,
-        )
-        if log.propensity is not None:
-            check_weights(slates, labels, "arm")
+        slates = LoggedSlates.of_log(log)
         if method == "ips":
             rewards = -ips_costs(slates)
         elif method == "snips":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,6 +16,7 @@ from skbandit.prices._dual import conflicting, enough_to_relax
 from skbandit.prices._levels import costly_level, level_of, levels_to_try, weak_level
 from skbandit.prices._problem import Prices, Problem
 from skbandit.prices._promised import promised, without_margins
+from skbandit.utils._fitting import report_progress
 from skbandit.utils._validation import warn
 
 MANY_TIES = 0.05
@@ -24,10 +24,20 @@ MANY_TIES = 0.05
 
 
 def rule_at_level(
-    problem: Problem, measure: ActionMeasure, level: float | None
+    problem: Problem, measure: ActionMeasure, level: float | None, verbose: int = 0
 ) -> tuple[PricedRule, float]:
-    """The rule at a level, or at the best of several, and the normal quantile of that."""
-    rule_at = partial(_rule_at, problem, measure)
+    """Return the rule at a level, or at the best of several, and the normal quantile of that."""
+
+    def rule_at(z: float, start: Prices | None) -> PricedRule:
+        rule = _rule_at(problem, measure, z, start)
+        if verbose:
+            objective = as_declared(measure.goals.declared, rule.objective)
+            kept = "the goals hold" if rule.feasible else f"goals are missed by {-rule.slack:.3g}"
+            report_progress(
+                f"[ConstrainedPolicy] level {level_of(z):.2g}: objective {objective:.4g}, {kept}"
+            )
+        return rule
+
     return at_best_level(rule_at, levels_to_try(level), problem.unit)
 
 

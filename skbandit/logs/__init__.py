@@ -46,6 +46,7 @@ from skbandit.logs._blocks import sum_over_blocks as sum_over_blocks
 from skbandit.logs._cost_tables import MAX_COST as MAX_COST
 from skbandit.logs._cost_tables import read_cost_values as read_cost_values
 from skbandit.logs._cost_tables import warn_if_rewards as warn_if_rewards
+from skbandit.logs._cost_tables import warn_of_shared_columns as warn_of_shared_columns
 from skbandit.logs._log import NO_REWARDS as NO_REWARDS
 from skbandit.logs._log import Log as Log
 from skbandit.logs._log import as_actions as as_actions
@@ -63,6 +64,7 @@ from skbandit.logs._records import join_rewards as join_rewards
 from skbandit.logs._records import make_record as make_record
 from skbandit.logs._records import warn_if_equal as warn_if_equal
 from skbandit.logs._reward_models import LoggedSlates as LoggedSlates
+from skbandit.logs._reward_models import check_propensities as check_propensities
 from skbandit.logs._reward_models import check_weights as check_weights
 from skbandit.logs._reward_models import cross_fitted_rewards as cross_fitted_rewards
 from skbandit.logs._reward_models import dr_costs as dr_costs

@@ -130,6 +130,25 @@ class _OutOfOrder(np.ndarray):
     def __repr__(self) -> str:
         return repr(np.asarray(self))
 
+    def tolist(self) -> Any:
+        """Return nested lists, but not of a table, whose arms they would not tell."""
+        self._refuse("lists do")
+        return super().tolist()
+
+    def tofile(self, *args: Any, **kwargs: Any) -> None:
+        """Write the entries, but not of a table, whose arms a file would not tell."""
+        self._refuse("a file of an array does")
+        super().tofile(*args, **kwargs)
+
+    def _refuse(self, form: str) -> None:
+        if self.ndim == 2 and self.arms:
+            raise TypeError(
+                f"the columns of these probabilities are in the order of arms_, "
+                f"{list(self.arms)}, which is not that of the labels, and {form} not tell: take "
+                "pandas.DataFrame(probabilities, columns=policy.arms_), or np.asarray(...) of them "
+                "if the labels go with it."
+            )
+
 
 def columns_made_for(table: Any) -> list[Any] | None:
     """Arms that the columns of a marked array were made for, if known; None for one without."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
+from skbandit.logs._log import column_names, columns_of, is_log
 from skbandit.utils._validation import dtype_names, first_few, warn, warn_if_wrapped
 
 MAX_COST = 1e150
@@ -25,6 +27,28 @@ _IF_ABSENT = (
     "Use nan for a cost that was not observed, and available= for an ad that may not be chosen.",
     "Use inf, or available=, for an ad that may not be chosen.",
 )
+
+
+def warn_of_shared_columns(
+    X: Any, y: Any, columns: Mapping[str, Any] | None = None, outcomes: Iterable[str] = ()
+) -> None:
+    """Warn of features that are columns of what is to be learned: new rows will not have them.
+
+    Of a log they are its action, reward and propensity, and the outcomes named; of a table of
+    costs, all its columns.
+    """
+    names = column_names(X) or []
+    told = column_names(y) or []
+    if is_log(y, columns):
+        roles = columns_of(y, columns) or {}
+        told = [*(roles.get(role) for role in ("action", "reward", "propensity")), *outcomes]
+    shared = [name for name in dict.fromkeys(told) if isinstance(name, str) and name in names]
+    if shared:
+        warn(
+            f"X and y share the columns {first_few(shared)}: models learn from features what they "
+            "are to predict, which new rows do not have yet. Leave them out of X.",
+            UserWarning,
+        )
 
 
 def warn_if_rewards(costs: Any, name: str, passed: Any) -> None:

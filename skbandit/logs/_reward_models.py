@@ -18,9 +18,14 @@ from skbandit.logs._arm_models import (
     warn_of_wild_context,
     within_range,
 )
+from skbandit.logs._log import Log
+from skbandit.logs._uniform import check_uniform
 from skbandit.utils._folds import splits_of_all_rows
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 from skbandit.utils._validation import warn
+
+SMALLEST = 1e-75
+"""Propensity whose weights have squares of squares."""
 
 
 def cross_fitted_rewards(
@@ -126,6 +131,14 @@ class LoggedSlates:
     n_ads: int
     available: np.ndarray | None = None
 
+    @classmethod
+    def of_log(cls, log: Log) -> LoggedSlates:
+        """Return the events of a log as slates of one arm, with negative rewards as costs."""
+        n, n_arms = len(log), len(log.arms)
+        available = None if log.pools is None else log.available_mask(n_arms)
+        events = np.arange(n), log.action.astype(np.intp), -log.reward, log.probability
+        return cls(*events, n, n_arms, available)
+
     @property
     def n_available(self) -> np.ndarray:
         """Number of rows in which each ad could be shown."""
@@ -153,7 +166,7 @@ def check_weights(slates: LoggedSlates, labels: np.ndarray, noun: str) -> None:
     below 1e-5 per ad. The message calls ads by `noun`.
     """
     n = np.maximum(slates.n_available, 1)
-    weight = 1 / slates.propensity
+    weight = 1 / np.maximum(slates.propensity, SMALLEST)
     total = np.bincount(slates.ad, weight, minlength=slates.n_ads)
     square = np.bincount(slates.ad, weight**2, minlength=slates.n_ads)
     largest = np.zeros(slates.n_ads)
@@ -172,6 +185,14 @@ def check_weights(slates: LoggedSlates, labels: np.ndarray, noun: str) -> None:
             "propensities are wrong. What is estimated for it is biased.",
             UserWarning,
         )
+
+
+def check_propensities(log: Log, X: Any) -> None:
+    """Warn of a log whose propensities cannot be right, or that lacks them and is not uniform."""
+    if log.propensity is None:
+        check_uniform(log, X)
+    else:
+        check_weights(LoggedSlates.of_log(log), log.arms, "arm")
 
 
 def ips_costs(slates: LoggedSlates) -> np.ndarray:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csc_array, csr_array, issparse
+from scipy.sparse import csr_array, issparse
 
 from skbandit.logs._arms import Pools
 from skbandit.logs._log import Log
@@ -31,9 +30,6 @@ tight."""
 # Contexts are compared on so many events and columns at most, drawn at random and evenly spaced,
 # and so many numbers (events by columns by available arms), so that the check costs little.
 _MOST_EVENTS, _MOST_COLUMNS, _MOST_NUMBERS = 30_000, 200, 1_000_000
-
-_PAIRED_COLUMNS = 6
-"""The first columns, of which pairs of halves are groups, too."""
 
 _QUANTILES = (0.01, 0.05, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 0.95, 0.99)
 """Numbers are cut at these; a value that is a quantile itself is a bin of its own."""
@@ -72,7 +68,7 @@ def check_uniform(log: Log | SlateLog, X: Any = None, *, n_checks: int = 1) -> b
     X : object, default=None
         Contexts in any form, on which the actions must not depend. Of more than 200 columns, 200
         evenly spaced ones are compared. Of a sparse matrix, the 2,000 most frequent ones are by
-        where they are not 0, and the 200 most frequent ones with several numbers also by these.
+        where they are not 0.
     n_checks : int, default=1
         Number of checks that share the probability of a false alarm.
 
@@ -234,26 +230,15 @@ def _groups_of_columns(X: Any) -> Iterator[Groups]:
         indicators = csr_array((csr_array(X) != 0).T.astype(float))
         often = np.argsort(-indicators.sum(axis=1), kind="stable")[: 10 * _MOST_COLUMNS]
         yield indicators[often], lambda group: f"column {often[group]} not 0"
-    halves: list[tuple[str, pd.Series, np.ndarray]] = []
     for name, values in _sampled_columns(X):
-        codes = _bins(values)
-        yield _groups(codes, [(name, values)])
-        if len(halves) < _PAIRED_COLUMNS:
-            halves.append((name, values, codes > np.median(codes)))
-    for half, other in combinations(halves, 2):  # what only their combination shows
-        yield _groups(2 * half[2] + other[2], [half[:2], other[:2]])
+        yield _groups(_bins(values), name, values)
 
 
-def _groups(codes: np.ndarray, columns: list[tuple[str, pd.Series]]) -> Groups:
-    """The groups of these numbers, described by the values of columns."""
+def _groups(codes: np.ndarray, name: str, values: pd.Series) -> Groups:
+    """Return the groups of these numbers, described by the values of a column."""
     at = codes, np.arange(len(codes))
     groups = csr_array((np.ones(len(codes)), at), (int(codes.max()) + 1, len(codes)))
-
-    def describe(group: int) -> str:
-        members = codes == group
-        return " and ".join(f"{name} {_description(values[members])}" for name, values in columns)
-
-    return groups, describe
+    return groups, lambda group: f"{name} {_description(values[codes == group])}"
 
 
 def _groups_of_pools(pools: Pools, arms: np.ndarray) -> Groups:
@@ -266,26 +251,12 @@ def _groups_of_pools(pools: Pools, arms: np.ndarray) -> Groups:
         sets = of_event[codes == group].unique()
         return f"available = {labels[sets[0]]}" if len(sets) == 1 else "other sets available"
 
-    return _groups(codes, [])[0], describe
-
-
-def _dense_columns(X: Any) -> Iterator[tuple[str, pd.Series]]:
-    """Names and values of a sparse matrix's columns of several numbers, the most frequent first."""
-    columns = csc_array(X)
-    for j in np.argsort(-np.diff(columns.indptr), kind="stable")[: 10 * _MOST_COLUMNS].tolist():
-        entries = slice(columns.indptr[j], columns.indptr[j + 1])
-        stored = columns.data[entries]
-        if (stored != stored[:1]).any():
-            values = np.zeros(columns.shape[0])
-            values[columns.indices[entries]] = stored
-            yield f"column {j}", pd.Series(values)
+    return _groups(codes, "", of_event)[0], describe
 
 
 def _sampled_columns(X: Any) -> Iterator[tuple[str, pd.Series]]:
     """Names and values of columns; of too many, evenly spaced ones."""
     if issparse(X):
-        most = min(_MOST_COLUMNS, _MOST_NUMBERS // max(X.shape[0], 1))
-        yield from islice(_dense_columns(X), most)
         return
     names = list(X.columns) if hasattr(X, "columns") else None
     table = X if names is not None else np.asarray(X)

@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.logs import align_rows, read_mask, warn_if_rewards
+from skbandit.logs import align_rows, read_mask, warn_if_rewards, warn_of_shared_columns
 from skbandit.selection._costs import (
     CostMatrix,
     check_enough_available,
@@ -319,7 +319,7 @@ class SetSelectorMixin:
                 "pass the estimator of the inner selector, or choose by that selector alone."
             )
         available = align_rows(available, X)
-        X = self._read_X(X, reset=True)
+        given, X = X, self._read_X(X, reset=True)
         costs = read_cost_matrix(y)
         if getattr(self, "estimator", "stack") is None:
             warn_of_scales(X)
@@ -328,6 +328,7 @@ class SetSelectorMixin:
         n_rows, n_ads = costs.shape
         if n_ads > 1:  # else there is no choice
             warn_if_rewards(costs.values, "y", y)
+            warn_of_shared_columns(given, y)
         if count_rows(X) != n_rows:
             raise ValueError(f"X has {count_rows(X)} rows, y has {n_rows}.")
         check_n_select(self.n_select, n_ads)

@@ -299,3 +299,31 @@ def test_the_value_of_an_exploring_policy_is_by_its_probabilities():
     estimate = off_policy_value(SERVED, X, log.assign(propensity=1 / 3), method="ips")
     expected = (3 * SERVED.select_proba(X)[rows, rows % 3] * X[:, 0]).mean()
     assert estimate.mean_reward == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["reward", "propensity", "harm"])
+def test_features_that_are_outcomes_are_told(name):
+    log = pd.DataFrame({"action": np.tile(list("abc"), N // 3), "reward": X[:, 0]})
+    log = log.assign(propensity=1 / 3, harm=0.1 + 0.01 * X[:, 1])
+    features = pd.DataFrame(X, columns=["age", name])
+    policy = ConstrainedPolicy(None, None, outcome("harm") <= 0.5, confidence_level=0.5)
+    with pytest.warns(UserWarning, match=rf"X and y share the columns '{name}'"):
+        policy.fit(features, log)
+
+
+def test_features_that_are_costs_are_told():
+    with pytest.warns(UserWarning, match=r"X and y share the columns 'a'"):
+        clone(POLICY).set_params(estimator=None).fit(COSTS[["a"]], COSTS)
+
+
+def test_verbose_prints_what_is_shared_and_each_level(capsys):
+    clone(POLICY).set_params(confidence_level=0.8, verbose=1).fit(X, COSTS)
+    shared, level = capsys.readouterr().out.splitlines()
+    assert shared == "[ConstrainedPolicy] cost: a model of each action"
+    assert level.startswith("[ConstrainedPolicy] level 0.8: objective -0.")
+    assert level.endswith(", the goals hold")
+
+
+def test_nothing_is_printed_by_default(capsys):
+    clone(POLICY).fit(X, COSTS)
+    assert capsys.readouterr().out == ""

@@ -67,14 +67,6 @@ def test_columns_of_every_kind(kind):
     assert not noticed(X, y.assign(action=rng.choice(["A", "B"], N)))
 
 
-def test_combinations_of_columns():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(N, 2))
-    y = by_context((X[:, 0] > 0) ^ (X[:, 1] > 0), rng)
-    assert noticed(X, y)
-    assert not noticed(X[:, :1], y)
-
-
 @pytest.mark.thorough
 def test_containers():
     rng = np.random.default_rng(0)
@@ -113,26 +105,6 @@ def test_pools_by_context_are_uniform():
     assert not noticed(shop[:, None], y)
     y["action"] = [pool[k] for pool, k in zip(pools, shop, strict=True)]
     assert noticed(shop[:, None], y)
-
-
-def test_numbers_in_sparse_matrices():
-    """Columns of a sparse matrix without a zero, as a ColumnTransformer stacks them."""
-    rng = np.random.default_rng(0)
-    age, income = rng.normal(size=(2, N))
-    levels = sparse.csr_array(np.eye(60)[rng.integers(60, size=N)])
-    y = by_context(age > 0.5, rng)
-    with_ages = [
-        sparse.hstack([levels, age[:, None]], format=form) for form in ("csr", "csc", "coo")
-    ]
-    for X in with_ages:
-        assert noticed(X, y)
-    wanted = r"events with column 60 from [-.\d]+ to [-.\d]+,"
-    warns(wanted, check_uniform, read_log(y, N), with_ages[0])
-    assert not noticed(sparse.hstack([levels, income[:, None]]), y)
-    both = sparse.hstack([levels, age[:, None], income[:, None]])
-    assert noticed(both, by_context((age > 0) ^ (income > 0), rng))
-    counts = sparse.csr_array(rng.poisson(0.5, size=(N, 3)))
-    assert noticed(counts, by_context(counts[:, [1]].toarray().ravel() > 1, rng))
 
 
 @pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")

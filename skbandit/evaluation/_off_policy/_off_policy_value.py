@@ -24,6 +24,7 @@ from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     SeenIds,
     check_block_arms,
+    check_propensities,
     column_names,
     cross_fitted_rewards,
     expected_reward,
@@ -224,7 +225,9 @@ def off_policy_value(
         available=available,
         attributes=attributes,
     )
-    n_events = len(evaluated.log)
+    n_events, logged = len(evaluated.log), evaluated.log.propensity
+    if n_events and logged is not None and np.ptp(logged) == 0:
+        check_propensities(evaluated.log, X)  # equal ones may be guessed
     group = read_groups(groups, n_events, X, y)
     q = None
     if estimator.needs_predictions:

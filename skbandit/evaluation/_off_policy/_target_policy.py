@@ -40,13 +40,13 @@ from skbandit.logs import (
 )
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import as_contexts, first_few, refuse_lazy, warn_if_reordered
+from skbandit.utils._validation import as_contexts, first_few, refuse_lazy, warn, warn_if_reordered
 
 LARGEST_WEIGHT = 1e100
 """Largest weight π/p of an event; beyond it, squares of sums of weighted rewards may overflow."""
 
 # Rows may sum to 1, and probabilities exceed 1, within this rounding error.
-_SUM_TOLERANCE = 1e-6
+_SUM_TOLERANCE, _ROUNDED = 1e-6, 0.51e-4
 
 _MUCH = 0.01
 """Share of a policy's choices that a warning is worth if no event shows what they earn."""
@@ -178,6 +178,7 @@ def read_evaluated(
         ", or use off_policy_blocks, which takes Dask DataFrames",
     )
     policy = policy_of(given)
+    _warn_if_unfitted(policy)
     named = column_names(y) is not None
     columns, reward = name_columns(policy, columns, reward, named=named)
     table = None
@@ -227,6 +228,17 @@ def read_evaluated(
         of_arms = _of_labels(table, len(log), codes)
     check_available(of_arms, log, list(codes))
     return EvaluatedLog(log, of_arms[np.arange(len(log)), log.action], of_arms, list(codes))
+
+
+def _warn_if_unfitted(policy: Any) -> None:
+    """Warn of a policy that has learned nothing, and can nevertheless choose."""
+    is_fitted = getattr(policy, "__sklearn_is_fitted__", None)
+    if is_fitted is not None and not is_fitted():
+        warn(
+            f"{type(policy).__name__} is not fitted: the value is that of its choices before it "
+            "has learned anything. Fit it to earlier events, or see replay.",
+            UserWarning,
+        )
 
 
 def policy_of(given: Any) -> Any:
@@ -417,12 +429,13 @@ def _by_number(values: np.ndarray, columns: list[Any], codes: Codes) -> np.ndarr
 
 
 def _check_sums(of_arms: np.ndarray, name: str) -> np.ndarray:
-    """Require rows that sum to 1."""
+    """Require rows that sum to 1, up to entries rounded to four digits, and scale these."""
     total = of_arms.sum(axis=1)
-    wrong = np.flatnonzero(abs(total - 1) > _SUM_TOLERANCE)
+    missed = abs(total - 1)
+    wrong = np.flatnonzero(missed > max(_SUM_TOLERANCE, _ROUNDED * of_arms.shape[1]))
     if len(wrong):
         raise ValueError(f"{name} must sum to 1: row {wrong[0]} sums to {total[wrong[0]]:g}.")
-    return of_arms
+    return np.where((missed > _SUM_TOLERANCE)[:, None], of_arms / total[:, None], of_arms)
 
 
 def _check_range(probabilities: np.ndarray) -> np.ndarray:

@@ -482,3 +482,37 @@ def test_estimates_outside_of_the_range_of_rewards_are_told():
     small = [(X[k : k + 50], y[k : k + 50]) for k in range(0, 500, 50)]
     warns(message, off_policy_blocks, policy, small, warning=ReplayCoverageWarning, **models)
     warns("row 3: .* is clipped", off_policy_blocks, policy, [(X, y)], **models)
+
+
+@pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
+def test_equal_propensities_of_an_uneven_log_are_told():
+    y = pd.DataFrame({"action": ["a"] * 300 + ["b"] * 100, "reward": 1.0, "propensity": 0.5})
+    with pytest.warns(UserWarning, match="of arm 'a' have the mean 1.5 over 400 rows"):
+        off_policy_value(["a"] * 200 + ["b"] * 200, None, y)
+
+
+@pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
+def test_probabilities_rounded_to_four_digits_are_scaled():
+    y = pd.DataFrame({"action": ["a", "b", "c"] * 2, "reward": [1.0, 2, 3] * 2})
+    thirds = np.full((6, 3), 0.3333)
+    assert ips(thirds, None, y).mean_reward == pytest.approx(2.0)
+    with pytest.raises(ValueError, match="row 0 sums to 0"):
+        ips(thirds - 0.003, None, y)
+
+
+@pytest.mark.filterwarnings("ignore:metadata on a dtype")
+def test_tables_out_of_label_order_do_not_become_lists_or_files(tmp_path):
+    table = mark_columns(np.full((2, 2), 0.5), ["b", "a"])
+    with pytest.raises(TypeError, match=r"order of arms_, \['b', 'a'\].*lists do not tell"):
+        table.tolist()
+    with pytest.raises(TypeError, match="a file of an array does not tell"):
+        np.save(tmp_path / "probabilities.npy", table)
+    assert np.asarray(table).tolist() == [[0.5, 0.5]] * 2
+    assert table[0].tolist() == [0.5, 0.5]
+
+
+@pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
+def test_an_unfitted_policy_is_told():
+    X, y = np.zeros((4, 1)), pd.DataFrame({"action": ["a", "b"] * 2, "reward": 1.0})
+    with pytest.warns(UserWarning, match="GLMUCBPolicy is not fitted: the value is that of"):
+        off_policy_value(GLMUCBPolicy(arms=["a", "b"]), X, y)
