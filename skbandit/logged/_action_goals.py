@@ -33,7 +33,7 @@ MANY_TIMES = 10.0
 
 
 def amounts_by_arm(atom: Atom, arms: Sequence[Any]) -> np.ndarray:
-    """What each arm counts in an atom, shape (D,)."""
+    """Return what each arm counts in an atom, shape (D,)."""
     if atom.without is not None or atom.kind not in (*KINDS.values(), SPENT, OUTCOME):
         raise ValueError(f"{atom!r} cannot be a goal of a policy.")
     if atom.kind == OUTCOME:
@@ -115,7 +115,7 @@ class ActionGoals:
         return replace(goals, room=np.array([goals._room(k, rows) for k in range(len(sums))]))
 
     def _room(self, k: int, rows: Rows) -> float:
-        """The room of a goal, which is exact if its bound is the least of what can be used."""
+        """Return the room of a goal, exact if its bound is the least of what can be used."""
         least = spread = 0.0
         for c, atom in self.sums[k]:
             by_arm = c * amounts_by_arm(atom, self.arms)
@@ -131,7 +131,7 @@ class ActionGoals:
         return ROOM * spread if abs(self.bound[k] - least) <= ROUNDING * spread else 0.0
 
     def scaled(self, rows: Rows) -> ActionGoals:
-        """The same for other rows: what counts as a share is a share of these."""
+        """Return the goals of other rows: what counts as a share is a share of these."""
         scale = {}
         for atom in self.atoms:
             amounts_by_arm(atom, self.arms)
@@ -212,7 +212,7 @@ class ActionGoals:
     def use(
         self, atom: Atom, rows: Rows | EstimatedRows, predicted: Mapping[str, np.ndarray]
     ) -> Use:
-        """What decisions use in each row, or are expected to."""
+        """Return what decisions use in each row, or are expected to."""
         if isinstance(rows, EstimatedRows):
             weight, rows = rows.units(atom), rows.rows
         else:
@@ -238,7 +238,7 @@ class ActionGoals:
         rows: Rows | EstimatedRows,
         predicted: Mapping[str, np.ndarray],
     ) -> Sum:
-        """A sum of uses in each row."""
+        """Return a sum of uses in each row."""
         return tuple((c, self.use(atom, rows, predicted)) for c, atom in terms)
 
     def problem(
@@ -249,7 +249,7 @@ class ActionGoals:
         allowed: np.ndarray,
         n_select: int,
     ) -> Problem:
-        """The dual's problem on rows; `costs` (N, D) take the place of an objective."""
+        """Return the dual's problem on rows; `costs` (N, D) take the place of an objective."""
         shape = len(rows), len(self.arms)
         base = np.zeros(shape) if costs is None else costs.copy()
         if costs is None:
@@ -282,7 +282,7 @@ def _outcomes_of(atoms: Sequence[Atom]) -> list[str]:
 
 
 def as_declared(objective: Rate | None, value: Any) -> Any:
-    """The objective as users declared it, from the sum of which lower is better."""
+    """Return the objective as users declared it, from the sum of which lower is better."""
     if objective is None:
         return value
     sign = -1.0 if objective.greater_is_better else 1.0
@@ -290,7 +290,7 @@ def as_declared(objective: Rate | None, value: Any) -> Any:
 
 
 def prices_by_selection(goals: ActionGoals, multipliers: np.ndarray) -> pd.DataFrame:
-    """The price of each arm, by the rows it is for; those of amounts by row are per unit."""
+    """Return the price of each arm, by the rows it is for; those of amounts by row are per unit."""
     columns: dict[str, np.ndarray] = {}
     for price, terms in zip(multipliers, goals.sums, strict=True):
         for c, atom in terms:

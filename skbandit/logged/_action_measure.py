@@ -26,7 +26,7 @@ LEVEL = 0.95
 """Level of the intervals in fitted reports."""
 
 INDEPENDENT = Dependence(1.0, 1.0, 1.0)
-"""Of rows without groups."""
+"""Design effect of independent rows."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class MeasuredActions:
     tables: None = None
 
     def margin(self, z: float) -> np.ndarray:
-        """What values may be larger by, at a normal quantile."""
+        """Return what values may be larger by, at a normal quantile."""
         return self._wide(z, 1)
 
     def ends(self, z: float, sign: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What values that are declared with a sign may be lower and higher by; nan without end."""
+        """Return what values declared with a sign may be lower and higher by; nan without end."""
         lower, higher = self._wide(z, -1), self._wide(z, 1)
         below, above = np.where(sign > 0, [lower, higher], [higher, lower])
         return np.where(np.isinf(below), np.nan, below), np.where(np.isinf(above), np.nan, above)
@@ -134,7 +134,7 @@ class ActionMeasure:
     correction: Correction | None = None
 
     def corrected(self, decided: np.ndarray, predicted: dict[str, np.ndarray]) -> Correction:
-        """The correction of predictions for the logged rows, by models that do not know these."""
+        """Return the correction of predictions for logged rows, by models without these."""
         logged = replace(self, batch_size=None)(decided)
         means = replace(self, outcomes=predicted, events=None)(decided).means
         of_outcomes = [any(atom.kind == OUTCOME for _, atom in terms) for terms in self.goals.sums]
@@ -152,7 +152,7 @@ class ActionMeasure:
         )
 
     def tightened(self, problem: Problem) -> Problem:
-        """A problem by predictions, with bounds that their correction leaves."""
+        """Return a problem by predictions, with bounds that their correction leaves."""
         if self.correction is None:
             return problem
         by_goal = zip(self.goals.sums, self.correction.means, strict=True)
@@ -238,7 +238,7 @@ class ActionMeasure:
         )
 
     def sums(self, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What decisions of some rows, which stand for all, add to each excess, and constants.
+        """Return what decisions of some rows, for all, add to each excess, and constants.
 
         See `skbandit.prices._action_search.MeasuredSums`.
         """
@@ -267,7 +267,7 @@ class ActionMeasure:
         return _kish(weight if self.group is None else np.bincount(self.group, weight))
 
     def _unseen(self, atom: Atom, weight: np.ndarray, decided: np.ndarray) -> float:
-        """What one event more may change the mean of an outcome by, if all that count are equal."""
+        """Return what one event more may change a mean by, if all that count are equal."""
         if self.events is None:
             return 0.0
         matched = np.zeros(len(weight))
@@ -366,7 +366,7 @@ class MeasuredCosts:
     group: np.ndarray | None = None
 
     def row(self, prices: Prices, moved: np.ndarray) -> dict[str, Any]:
-        """The row of `objective_report_`, at multipliers for bounds that were moved."""
+        """Return the row of `objective_report_`, at multipliers for bounds that were moved."""
         final, (held_out, error) = self._mean(self.final.decide(prices)), (np.nan, np.nan)
         if self.out_of_fold is None:
             plain, _ = self._mean(self.final.unconstrained())
@@ -405,7 +405,7 @@ class MeasuredCosts:
 
 
 def _step(use: Use) -> float:
-    """The least amount that one decision may change a row's use by."""
+    """Return the least amount that one decision may change a row's use by."""
     if use.amount.ndim == 2 or use.has is not None:
         return 0.0
     return min(float(np.abs(use.amount).max()), 1.0)

@@ -107,7 +107,7 @@ class ActionModels:
         return FittedActions(RewardsByArm.fitted(model, events, sharing), ends)
 
     def _model(self, X: Any) -> Any:
-        """The model of one action."""
+        """Return the model of one action."""
         if self.estimator is None:
             return standardized(RidgeCV(PENALTIES), X)
         if hasattr(self.estimator, "predict_proba"):

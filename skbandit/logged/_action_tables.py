@@ -54,7 +54,7 @@ def arms_of_table(y: Any) -> np.ndarray:
 
 
 def read_costs(y: Any, n: int, arms: np.ndarray) -> np.ndarray:
-    """A table of costs as floats; nan is not observed."""
+    """Return a table of costs as floats; nan is not observed."""
     table = read_cost_values(exact_table(y), arms)
     if len(table) != n:
         raise ValueError(f"y has {len(table)} rows, X has {n}.")
@@ -63,7 +63,7 @@ def read_costs(y: Any, n: int, arms: np.ndarray) -> np.ndarray:
 
 
 def outcome_of_log(y: Any, log: Log, name: str) -> np.ndarray:
-    """A column of a log, or its reward, shape (n,)."""
+    """Return a column of a log, or its reward, shape (n,)."""
     if name == REWARD:
         return np.asarray(log.reward)
     if name not in (columns := column_names(y) or []):
@@ -76,7 +76,7 @@ def outcome_of_log(y: Any, log: Log, name: str) -> np.ndarray:
 
 
 def tables_of_log(y: Any, log: Log, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """A table of each outcome, known of the logged action, nan of others."""
+    """Return a table of each outcome, known of the logged action, nan of others."""
     tables = {}
     for name in names:
         tables[name] = np.full((len(log), len(log.arms)), np.nan)
@@ -148,7 +148,7 @@ class LoggedOutcomes:
 
 
 def _places(log: Log, arms: np.ndarray) -> np.ndarray:
-    """Number of each logged action among some arms, (n,); -1 if it is none of them."""
+    """Return number of each logged action among some arms, (n,); -1 if it is none of them."""
     numbers = {label: k for k, label in enumerate(arms.tolist())}
     return np.array([numbers.get(label, -1) for label in log.arms.tolist()])[log.action]
 
@@ -156,7 +156,7 @@ def _places(log: Log, arms: np.ndarray) -> np.ndarray:
 def doubly_robust_of_log(
     y: Any, log: Log, name: str, predicted: np.ndarray, arms: np.ndarray
 ) -> np.ndarray:
-    """The same for an outcome of a log, whose arms may be others than those predicted."""
+    """Return `doubly_robust` of an outcome of a log, whose arms may differ from those predicted."""
     place = _places(log, arms)
     rows, table = np.flatnonzero(place >= 0), predicted.copy()
     value = outcome_of_log(y, log, name)
@@ -167,7 +167,7 @@ def doubly_robust_of_log(
 def doubly_robust_of_all(
     y: Any, log: Log, predicted: Mapping[str, np.ndarray], arms: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The same for several outcomes, by name."""
+    """Return `doubly_robust_of_log` of several outcomes, by name."""
     return {
         name: doubly_robust_of_log(y, log, name, table, arms) for name, table in predicted.items()
     }
@@ -176,7 +176,7 @@ def doubly_robust_of_all(
 def read_action_log(
     y: Any, n: int, available: Any, columns: Mapping[str, Any] | None, X: Any
 ) -> Log | None:
-    """The log, checked for what cannot be right; None if y is a table of costs."""
+    """Return the log, checked for what cannot be right; None if y is a table of costs."""
     if not is_log(y, columns):
         return None
     reward = None if "reward" in (columns_of(y, columns) or {}) else np.zeros(n)
@@ -188,7 +188,7 @@ def read_action_log(
 def costs_of_slates(
     y: Any, n: int, available: Any, columns: Mapping[str, Any] | None
 ) -> tuple[pd.DataFrame, Any]:
-    """The negative rewards of the arms shown, nan for others; and the available arms."""
+    """Return the negative rewards of the arms shown, nan for others; and the available arms."""
     log = read_slates(y, n, available=available, columns=columns)
     reward = log.of_arms(log.reward, "reward")
     table = np.full((n, len(log.arms)), np.nan)

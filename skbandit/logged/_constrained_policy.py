@@ -363,7 +363,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         super().__setstate__(restored_state(state))
 
     def _has_learned(self, X: Any, log: Any) -> bool:
-        """Whether it was fitted to rows of this log: see `skbandit.evaluation`."""
+        """Tell whether it was fitted to rows of this log: see `skbandit.evaluation`."""
         fitted = getattr(self, "_fitted_rows", None)
         return share_fitted(fitted, X, *events_of_log(log)) >= SHARE_TOLD
 
@@ -469,7 +469,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
     def _read_outcomes(
         self, X: Any, y: Any, available: Any, attributes: Any, sample_weight: Any
     ) -> tuple[Contexts, Log | None, Any]:
-        """The rows with outcomes, their log if they have one, and y as it is read."""
+        """Return the rows with outcomes, their log if they have one, and y as it is read."""
         (X,) = indexable(X)
         validate_data(self, X, skip_check_array=True)
         n = count_rows(X)
@@ -515,7 +515,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(POOLS_UNKNOWN.format(name))
 
     def _bound_goals(self, log: Log | None, y: Any, rows: Any) -> ActionGoals:
-        """The goals over rows, checked."""
+        """Return the goals over rows, checked."""
         constraints = flatten_constraints(self.constraints)
         objective = self._read_objective(log, y)
         goals = ActionGoals.bind(objective, constraints, rows, self._arms.tolist())
@@ -557,7 +557,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         predicted: dict[str, np.ndarray],
         estimated: EstimatedRows | None = None,
     ) -> Problem:
-        """The problem in contexts, by what is predicted; see `PolicyModels`."""
+        """Return the problem in contexts, by what is predicted; see `PolicyModels`."""
         return self._models.problem(self._goals, contexts, predicted, self.n_select, estimated)
 
     def _conclude_without_groups(
@@ -580,7 +580,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         return Rows(Columns.read(attributes, X, n), np.full(n, MISSING), np.ones(n))
 
     def _read_objective(self, log: Log | None, y: Any) -> Rate | None:
-        """The declared objective; None for the costs of a table."""
+        """Return the declared objective; None for the costs of a table."""
         if self.objective is not None:
             read = read_objective(self.objective)
             if not isinstance(read, Rate):
@@ -595,7 +595,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         return outcome(REWARD)
 
     def _mask(self, available: Any, n: int) -> np.ndarray:
-        """Which actions each row may get."""
+        """Return which actions each row may get."""
         given = read_mask(available, self._arms, n, unknown=None)
         if given is None:
             return np.ones((n, len(self._arms)), dtype=bool)
@@ -915,7 +915,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         return np.where(is_known[:, None], costs, estimated.decision_costs(prices))
 
     def _read_new(self, X: Any, available: Any, attributes: Any) -> tuple[Rows, np.ndarray]:
-        """New rows, and which actions each may get."""
+        """Return new rows, and which actions each may get."""
         warn_if_reordered({"X": X, "attributes": attributes})
         validate_data(self, X, reset=False, skip_check_array=True)
         mask = self._mask(align_rows(available, X), count_rows(X))

@@ -337,7 +337,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _has_learned(self, X: Any, log: Any) -> bool:
-        """Whether it was fitted to rows of this log: see `skbandit.evaluation`."""
+        """Tell whether it was fitted to rows of this log: see `skbandit.evaluation`."""
         fitted = getattr(self, "_fitted_rows", None)
         return share_fitted(fitted, X, *events_of_log(log)) >= SHARE_TOLD
 
@@ -523,7 +523,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         return np.where(total > 0, p / np.where(total > 0, total, 1.0), uniform)
 
     def _classifier(self, X: Any = None) -> Any:
-        """The classifier to clone; without X, one of the same kind."""
+        """Return the classifier to clone; without X, one of the same kind."""
         if self.estimator is not None:
             return self.estimator
         return DEFAULT_CLASSIFIER if X is None else standardized(DEFAULT_CLASSIFIER, X)
@@ -612,7 +612,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         return scores
 
     def _read_available(self, available: Any, n_rows: int) -> tuple[Codes, np.ndarray]:
-        """Indices of the known arms and then new ones, and a mask with a column for each."""
+        """Return indices of the known arms and then new ones, and a mask with a column for each."""
         codes: Codes = {label: k for k, label in enumerate(self._labels.tolist())}
         if available is None:
             return codes, np.ones((n_rows, len(codes)), dtype=bool)
@@ -621,5 +621,5 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
 
 
 def _scores_classes(classifier: Any) -> bool:
-    """Whether a classifier can choose among available classes."""
+    """Tell whether a classifier can choose among available classes."""
     return hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")

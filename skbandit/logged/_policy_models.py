@@ -53,18 +53,18 @@ class PolicyModels:
     spread: float = 0.0
 
     def predicted(self, X: Any) -> dict[str, np.ndarray]:
-        """What they predict, (n, D) by outcome."""
+        """Return what they predict, (n, D) by outcome."""
         return {
             name: np.nan_to_num(self.learner.predicted(models, X))
             for name, models in self.fitted.items()
         }
 
     def with_ties_of(self, problem: Problem) -> PolicyModels:
-        """The same with the noise that a problem without noise needs."""
+        """Return the models with the noise that a problem without noise needs."""
         return replace(self, spread=spread_of_noise(problem.base[:, self.learner.with_events]))
 
     def with_noise(self, problem: Problem, X: Any) -> Problem:
-        """A problem in contexts X whose ties are broken."""
+        """Return a problem in contexts X whose ties are broken."""
         base = problem.base
         if self.spread:
             base = base + noise_of_rows(X, base.shape[1], self.spread)
@@ -78,7 +78,7 @@ class PolicyModels:
         n_select: int,
         estimated: EstimatedRows | None = None,
     ) -> Problem:
-        """The dual's problem in contexts, by what is predicted of outcomes or costs there.
+        """Return the dual's problem in contexts, by what is predicted of outcomes or costs there.
 
         `estimated` are the same rows where their groups are not known.
         """

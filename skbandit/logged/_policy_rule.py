@@ -1,4 +1,4 @@
-"""The rule of a policy at a level, and what to say of one that misses goals or hangs on ties."""
+"""The rule of a policy at a level, and warnings and errors about it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rule_at_level(
 def _rule_at(
     problem: Problem, measure: ActionMeasure, z: float, start: Prices | None
 ) -> PricedRule:
-    """The rule at a normal quantile."""
+    """Return the rule at a normal quantile."""
     if z > 0 and measure.endless:
         return replace(searched(problem, measure), slack=-np.inf)
     if z == 0:
@@ -118,7 +118,7 @@ def warn_of_rule(
 def why_infeasible(
     problem: Problem, report: pd.DataFrame, goals: ActionGoals, level: float | None
 ) -> str:
-    """Which constraints conflict and what is attainable of each, or which are missed.
+    """Return which constraints conflict and what is attainable of each, or which are missed.
 
     `report` is of the closest policy, and `level` as declared.
     """

@@ -33,7 +33,7 @@ def noise_of_rows(X: Any, D: int, spread: float) -> np.ndarray:
 
 
 def _least_spread(costs: np.ndarray) -> float:
-    """The least standard deviation of the difference of two columns."""
+    """Return the least standard deviation of the difference of two columns."""
     if costs.shape[1] < 2:
         return np.inf
     covariance = np.cov(costs.T)

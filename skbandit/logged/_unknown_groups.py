@@ -47,7 +47,7 @@ class EstimatedRows:
         return len(self.rows)
 
     def units(self, atom: Atom) -> np.ndarray:
-        """The expected weight of each row in an atom, of rows of weight 1."""
+        """Return the expected weight of each row in an atom, of rows of weight 1."""
         expected = np.zeros(len(self))
         for share, (_, values) in zip(self.share.T, self.groups.iterrows(), strict=True):
             columns = self.rows.columns
@@ -59,7 +59,7 @@ class EstimatedRows:
 
 
 def units(atom: Atom, rows: Rows) -> np.ndarray:
-    """The weight of each row in an atom, of rows of weight 1."""
+    """Return the weight of each row in an atom, of rows of weight 1."""
     return atom_weights(atom, replace(rows, weight=np.ones(len(rows))))
 
 
@@ -91,7 +91,7 @@ class EstimatedGroups:
 
     @classmethod
     def find(cls, columns: list[str], rows: Rows, estimator: Any) -> EstimatedGroups | None:
-        """The groups of some columns of rows; None if there is one only, or too many."""
+        """Return the groups of some columns of rows; None if there is one only, or too many."""
         groups = rows.columns.several(columns, "groups").dropna().drop_duplicates()
         if not columns or not 2 <= len(groups) <= MOST_GROUPS:
             return None
@@ -112,7 +112,7 @@ class EstimatedGroups:
         return fitted, self._estimated(rows, held_out)
 
     def estimated(self, rows: Rows, X: Any) -> EstimatedRows:
-        """New rows with the probabilities of their groups."""
+        """Return new rows with the probabilities of their groups."""
         return self._estimated(rows, self.models.predicted(self.fitted, X))
 
     @property
@@ -133,7 +133,7 @@ class EstimatedGroups:
 def find_unknown(
     atoms: Sequence[Atom], rows: Rows, X: Any, estimator: Any, fold: np.ndarray
 ) -> tuple[EstimatedGroups | None, EstimatedRows | None]:
-    """Groups that goals name and X lacks, which predictions may not know either."""
+    """Return groups that goals name and X lacks, which predictions may not know either."""
     named = columns_of_selections(atoms, rows.columns) or ()
     columns = [name for name in named if name not in rows.columns.X.columns]
     unknown = EstimatedGroups.find(columns, rows, estimator)
@@ -154,7 +154,7 @@ def _learner_of_groups(estimator: Any) -> Any:
 def in_known_groups(
     rows: Rows, groups: Mapping[tuple[str, ...], list[Member]], unknown: EstimatedGroups | None
 ) -> np.ndarray:
-    """Which rows are of groups that the fit knew, shape (n,); warn of other values.
+    """Return which rows are of groups that the fit knew, shape (n,); warn of other values.
 
     Parameters
     ----------

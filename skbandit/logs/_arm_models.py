@@ -65,13 +65,13 @@ class ArmEvents:
     consumer: str = "the model of rewards"
 
     def take(self, events: np.ndarray) -> ArmEvents:
-        """Some of the events, by a mask or by numbers."""
+        """Return some of the events, by a mask or by numbers."""
         weight = None if self.weight is None else self.weight[events]
         parts = self.row[events], self.arm[events], self.reward[events], weight
         return ArmEvents(self.X, *parts, self.n_arms, self.consumer)
 
     def fitted(self, model: Any) -> Any:
-        """A clone of a model fitted to all rewards; the reward itself if a classifier has one."""
+        """Fit a clone of a model to all rewards; return the reward if a classifier has only one."""
         reward = self.reward
         if hasattr(model, "predict_proba") and (reward == reward[0]).all():
             return float(reward[0])  # classifiers need two classes
@@ -182,7 +182,7 @@ def _with_arm(X: Any, arm: np.ndarray, n_arms: int) -> Any:
 
 
 def expected_reward(model: Any, X: Any) -> np.ndarray:
-    """Expected reward per row under a fitted model; for a classifier, the expected class."""
+    """Return the expected reward per row by a fitted model; the expected class by a classifier."""
     if isinstance(model, float):
         return np.full(count_rows(X), model)
     if not hasattr(model, "predict_proba"):
@@ -226,7 +226,7 @@ def _expected(model: Any, X: Any, columns: np.ndarray | None) -> np.ndarray:
 
 
 def _knows(model: Any, X: Any, columns: np.ndarray) -> bool:
-    """Whether a model was fitted to the columns of X, in their order."""
+    """Tell whether a model was fitted to the columns of X, in their order."""
     names = getattr(model, "feature_names_in_", None)
     if names is None or not hasattr(X, "columns"):
         return names is None and columns.shape[1] == model.n_features_in_
@@ -317,7 +317,7 @@ def _measured(
 
 
 def _is_linear(model: Any) -> bool:
-    """Whether a fitted model has a coefficient for each feature."""
+    """Tell whether a fitted model has a coefficient for each feature."""
     for name in ("best_estimator_", "classifier_"):
         model = getattr(model, name, model)
     return hasattr(model[-1] if isinstance(model, Pipeline) else model, "coef_")

@@ -86,7 +86,7 @@ def ascending(labels: Iterable[Any]) -> list[Any] | None:
 
 
 def mark_columns(table: np.ndarray, labels: Iterable[Any]) -> np.ndarray:
-    """A table with one column per arm, marked if the arms are not in ascending order.
+    """Return a table with one column per arm, marked if the arms are not in ascending order.
 
     Who gets an unmarked array takes its columns for the arms in the order of their labels. The mark
     is both a dtype, which `np.asarray` keeps, and a class, which arithmetic, `astype`, rows and
@@ -187,7 +187,7 @@ def code_labels(labels: Any, codes: Codes, name: str = "action") -> np.ndarray:
 
 
 def _few_plain(values: Any) -> list[Any] | None:
-    """A few integers, booleans or strings as Python scalars, else None.
+    """Return a few integers, booleans or strings as Python scalars, else None.
 
     They cannot be missing, and pandas has a fixed cost, which policies in service pay per event.
     """
@@ -255,21 +255,21 @@ class Pools:
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
     def contains(self, action: np.ndarray) -> np.ndarray:
-        """Whether each event's action is in its set."""
+        """Tell whether each event's action is in its set."""
         n_arms = int(max(self.arms.max(initial=0), action.max(initial=0))) + 1
         held = self.set_of_arm * n_arms + self.arms
         return np.isin(self.of_event.astype(np.int64) * n_arms + action, held)
 
     def labels(self, arms: np.ndarray) -> list[tuple[Any, ...]]:
-        """The labels of each set, given those of all arms."""
+        """Return the labels of each set, given those of all arms."""
         return [tuple(pool.tolist()) for pool in np.split(arms[self.arms], self.start[1:-1])]
 
     def take(self, rows: np.ndarray | slice) -> Pools:
-        """Sets of the given events."""
+        """Return sets of the given events."""
         return Pools(self.of_event[rows], self.start, self.arms)
 
     def renumbered(self, number: np.ndarray) -> Pools:
-        """The same sets, with `number[k]` for arm k."""
+        """Return the sets with `number[k]` for arm k."""
         arms = number[self.arms]
         return Pools(self.of_event, self.start, arms[np.lexsort((arms, self.set_of_arm))])
 
@@ -289,7 +289,7 @@ class _Table:
 
 
 def in_label_order(codes: Codes, pools: Pools, n_known: int = 0) -> tuple[Codes, Pools]:
-    """Number the arms beyond the first `n_known` by their labels, in whatever order they were read.
+    """Sort the numbers of arms beyond the first `n_known` by their labels.
 
     Ties between arms, and draws from their probabilities, then depend on the sets alone.
     """
@@ -460,7 +460,7 @@ def read_mask(
 def _columns_in_order(
     flags: np.ndarray, labels: list[Any], codes: Codes, unknown: Literal["error", "ignore"] | None
 ) -> np.ndarray:
-    """Flags with their columns in the order of `codes`."""
+    """Return flags with their columns in the order of `codes`."""
     if len(set(labels)) < len(labels):
         twice = next(label for k, label in enumerate(labels) if label in labels[:k])
         raise ValueError(f"available has two columns for {twice!r}.")
@@ -476,7 +476,7 @@ def _columns_in_order(
 
 
 def _read_available(available: Any, arms: Collection[Any]) -> _Table | _Rows:
-    """A table of flags, or labels; `arms` are the labels known so far."""
+    """Return a table of flags, or labels; `arms` are the labels known so far."""
     if sp.issparse(available):
         flags = sp.csr_array(available, copy=True)
         flags.data = _flags(flags.data)
@@ -508,7 +508,7 @@ def _read_available(available: Any, arms: Collection[Any]) -> _Table | _Rows:
 
 
 def _refusal(what: str) -> ValueError:
-    """The error of everything that has none of the three forms."""
+    """Return the error of everything that has none of the three forms."""
     return ValueError(
         "available must be a boolean table with one column per arm, one tuple of arm labels per "
         f"row, (label,) for one arm, or one list of labels for all rows, got {what}."
@@ -530,7 +530,7 @@ def _is_flag(value: Any) -> bool:
 
 
 def _are_flags(row: Any) -> bool:
-    """Whether a row is a sequence of booleans."""
+    """Tell whether a row is a sequence of booleans."""
     return isinstance(row, Sequence | np.ndarray) and len(row) > 0 and all(map(_is_flag, row))
 
 
@@ -539,7 +539,7 @@ def _is_collection(value: Any) -> bool:
 
 
 def _are_tuple_labels(entries: list[Any], arms: Collection[Any]) -> bool:
-    """Whether the entries are labels that are tuples, rather than tuples of labels."""
+    """Tell whether the entries are labels that are tuples, rather than tuples of labels."""
     try:
         if not all(entry in arms for entry in entries):
             return False
@@ -575,7 +575,7 @@ def _one_for_all(labels: list[Any], arms: Collection[Any]) -> list[Any]:
 
 
 def _from_table(flags: Any, columns: list[Any], n_rows: int, codes: Codes) -> Pools:
-    """Sets from flags with one column per arm."""
+    """Return sets from flags with one column per arm."""
     matrix = flags.toarray() if sp.issparse(flags) else flags
     if matrix.shape != (n_rows, len(columns)):
         raise ValueError(
@@ -597,7 +597,7 @@ def _from_table(flags: Any, columns: list[Any], n_rows: int, codes: Codes) -> Po
 
 
 def _from_rows(rows: _Rows, n_rows: int, codes: Codes, unknown: Unknown | None) -> Pools:
-    """Sets from the labels of each row, or of all rows."""
+    """Return sets from the labels of each row, or of all rows."""
     for_all = isinstance(rows, tuple)
     rows = [rows] if isinstance(rows, tuple) else rows
     if not for_all and len(rows) != n_rows:
@@ -673,7 +673,7 @@ def _check_new(
 
 
 def one_known_tuple(available: Any, codes: Codes) -> Pools | None:
-    """The set of one row, read at once if it is a tuple of known labels, as in service."""
+    """Return the set of one row, read at once if it is a tuple of known labels, as in service."""
     if type(available) is not list or len(available) != 1:
         return None
     pool = available[0]
@@ -690,7 +690,7 @@ def one_known_tuple(available: Any, codes: Codes) -> Pools | None:
 
 
 def _number_objects(rows: list[Any]) -> np.ndarray:
-    """Number the distinct objects in order of appearance."""
+    """Return numbers of the distinct objects in order of appearance."""
     if len(rows) < 100:  # pandas has a fixed cost, and policies in service choose one row at a time
         numbers: dict[int, int] = {}
         return np.array([numbers.setdefault(id(row), len(numbers)) for row in rows], dtype=np.int64)
@@ -698,7 +698,7 @@ def _number_objects(rows: list[Any]) -> np.ndarray:
 
 
 def _number_rows(packed: np.ndarray) -> np.ndarray:
-    """Number the distinct rows of a matrix of bytes in order of appearance."""
+    """Return numbers of the distinct rows of a matrix of bytes in order of appearance."""
     n_rows, n_bytes = packed.shape
     padded = np.zeros((n_rows, -(-n_bytes // 8) * 8), dtype=np.uint8)
     padded[:, :n_bytes] = packed

@@ -83,7 +83,7 @@ def _added(parts: Iterable[tuple[int, Any]]) -> tuple[int, Any]:
 
 
 def read_table(block: Any) -> Any:
-    """A block that is a table in memory, of pandas or polars; one of pyarrow as of pandas."""
+    """Return a block as a table in memory, of pandas or polars; one of pyarrow as of pandas."""
     for method in ("compute", "collect"):  # of Dask and polars
         if hasattr(type(block), method):  # not a column of this name
             raise TypeError(
@@ -194,7 +194,7 @@ class SeenIds:
 
     @classmethod
     def of(cls, y: Any) -> SeenIds:
-        """The ids of one block; repeats within it are told by `warn_of_repeats`."""
+        """Return the ids of one block; repeats within it are told by `warn_of_repeats`."""
         text = ids_of(y).to_numpy(dtype=object)
         hashes = np.unique(pd.util.hash_array(text, categorize=False))[:MOST_IDS]
         return cls(hashes, np.ones(len(hashes), dtype=np.int64))

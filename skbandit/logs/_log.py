@@ -168,7 +168,7 @@ def _check_overlooked(names: list[Any], name_of: Mapping[str, Any]) -> None:
 
 
 def _meaning(name: Any) -> str | None:
-    """The meaning of a name in use elsewhere."""
+    """Return the meaning of a name in use elsewhere."""
     return next((m for m, words in _SYNONYMS.items() if str(name).lower() in words), None)
 
 
@@ -196,7 +196,7 @@ class Log:
         return 1.0 / self.pools.sizes
 
     def available_sets(self) -> tuple[list[tuple[Any, ...]], np.ndarray]:
-        """The distinct sets of available arms, as tuples of labels, and each event's set number."""
+        """Return the distinct sets of available arms, as tuples of labels, and each event's set."""
         if self.pools is None:
             return [tuple(self.arms.tolist())], np.zeros(len(self), dtype=np.int8)
         return self.pools.labels(self.arms), self.pools.of_event
@@ -228,14 +228,14 @@ class Log:
         return digest.digest()
 
     def with_sorted_arms(self) -> Log:
-        """The log with sorted arms, whose order reveals nothing about when they were logged."""
+        """Return the log with sorted arms, whose order tells nothing of when they were logged."""
         order = order_of_labels(self.arms)
         number = np.argsort(order).astype(self.action.dtype)
         pools = None if self.pools is None else self.pools.renumbered(number)
         return replace(self, arms=self.arms[order], action=number[self.action], pools=pools)
 
     def take(self, rows: np.ndarray | slice) -> Log:
-        """The given events as a log, in the given order."""
+        """Return the given events as a log, in the given order."""
         return replace(
             self,
             action=self.action[rows],
@@ -332,7 +332,7 @@ def read_log(
 
 
 def ids_of(y: Any) -> pd.Series:
-    """The ids of a log's events as text, by row; of rows and logs without ids, none."""
+    """Return the ids of a log's events as text, by row; of rows and logs without ids, none."""
     values = y["id"] if "id" in (column_names(y) or []) else []
     values = values.to_numpy() if hasattr(values, "to_numpy") else list(values)
     ids = pd.Series(values, dtype=object)
@@ -388,7 +388,7 @@ def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
 
 
 def as_actions(y: Any) -> Any:
-    """A log without column names as a 1D array of actions."""
+    """Return a log without column names as a 1D array of actions."""
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None.")
     if not hasattr(y, "ndim"):
@@ -426,7 +426,7 @@ def _refuse_slates(read: Mapping[str, Any]) -> None:
 
 
 def _equal_columns(column: Any, other: Any) -> bool:
-    """Whether two columns are equal; False if their entries are arrays."""
+    """Tell whether two columns are equal; False if their entries are arrays."""
     try:
         return list(column) == list(other)
     except ValueError:
@@ -488,7 +488,7 @@ def times_already_read() -> Iterator[None]:
 
 
 def read_times(values: Any, n_rows: int) -> np.ndarray:
-    """Times in seconds, as float64."""
+    """Return times in seconds, as float64."""
     series = times_as_series(values)
     if len(series) != n_rows:
         raise ValueError(f"timestamp has {len(series)} entries for {n_rows} events.")
@@ -528,6 +528,6 @@ def count_actions(y: Any) -> tuple[Any, np.ndarray]:
 
 
 def is_log(y: Any, columns: Mapping[str, Any] | None) -> bool:
-    """Whether y is a log, with a column of actions, or a table of costs."""
+    """Tell whether y is a log, with a column of actions, or a table of costs."""
     names = column_names(y)
     return names is not None and bool({"action"} & {*names, *(columns or {})})

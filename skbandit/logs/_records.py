@@ -87,12 +87,12 @@ def make_record(
 
 
 def _probability(chance: Any) -> Any:
-    """A number that exceeds 1 by rounding as 1, anything else as it is."""
+    """Return a number that exceeds 1 by rounding as 1, anything else as it is."""
     return float(at_most_1(chance)) if isinstance(chance, float) else chance
 
 
 def _context(row: Any) -> dict[str, Any] | list[Any]:
-    """A row by column names, or as a list if columns are not named by text."""
+    """Return a row by column names, or as a list if columns are not named by text."""
     if issparse(row):
         row = row.toarray()
     if isinstance(row, pd.Series):
@@ -114,7 +114,7 @@ def _context(row: Any) -> dict[str, Any] | list[Any]:
 
 
 def _unwrapped(value: Any, name: str) -> Any:
-    """What `select` returned for one row, or an entry of it, as JSON values."""
+    """Return what `select` returned for one row, or an entry of it, as JSON values."""
     value = value.tolist() if isinstance(value, np.ndarray) else value
     while isinstance(value, list) and len(value) == 1:
         value = value[0]
@@ -122,7 +122,7 @@ def _unwrapped(value: Any, name: str) -> Any:
 
 
 def _json_value(value: Any, name: str) -> Any:
-    """A value as Python's json module reads it back; None for missing ones."""
+    """Return a value as Python's json module reads it back; None for missing ones."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or value is pd.NA or value is pd.NaT:
         return None
@@ -281,7 +281,7 @@ def join_rewards(
 
 
 def _as_recorded(value: Any) -> Any:
-    """A value of a record that came through a table, where lists are arrays, and None is nan."""
+    """Return a value of a record from a table, where lists are arrays, and None is nan."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     missing = value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value)
@@ -338,7 +338,7 @@ def warn_if_equal(reward: float, n: int) -> bool:
 
 
 def _by_id(records: Iterable[Mapping[str, Any]]) -> dict[Any, Mapping[str, Any]]:
-    """Records by their ids, which tell choices apart."""
+    """Return records by their ids, which tell choices apart."""
     choices: dict[Any, Mapping[str, Any]] = {}
     for given in records:
         record = {name: _as_recorded(value) for name, value in given.items()}
@@ -358,7 +358,7 @@ def _by_id(records: Iterable[Mapping[str, Any]]) -> dict[Any, Mapping[str, Any]]
 def _rewards_by_id(
     rewards: Any, choices: Mapping[str, Any], within: float | None, repeats: str
 ) -> tuple[dict[str, tuple[Any, float]], bool, bool]:
-    """The reward of each choice with its time: the first, the last, or the sum.
+    """Return the reward of each choice with its time: the first, the last, or the sum.
 
     And whether there are times, and rewards of each place.
     """
@@ -432,7 +432,7 @@ def _rewards_by_id(
 
 
 def _added(reward: Any, other: Any, key: Any) -> Any:
-    """The sum of two rewards, place by place where there is one per place."""
+    """Return the sum of two rewards, place by place where there is one per place."""
     if isinstance(reward, Real) and isinstance(other, Real):
         return reward + other
     if not isinstance(reward, tuple) or np.shape(reward) != np.shape(other):
@@ -446,7 +446,7 @@ def _added(reward: Any, other: Any, key: Any) -> Any:
 
 
 def _reward(value: Any) -> Any:
-    """A reward, as a tuple if there is one per place; None if it is missing."""
+    """Return a reward, as a tuple if there is one per place; None if it is missing."""
     value = _label(value)
     if not isinstance(value, tuple):
         return None if pd.isna(value) else value
@@ -455,13 +455,13 @@ def _reward(value: Any) -> Any:
 
 
 def _label(value: Any) -> Any:
-    """Lists and arrays as tuples."""
+    """Return lists and arrays as tuples."""
     value = value.tolist() if isinstance(value, np.ndarray) else value
     return tuple(_label(part) for part in value) if isinstance(value, list) else value
 
 
 def _contexts(learned: list[Any], choices: Mapping[str, Any]) -> Any:
-    """Recorded contexts as a table like the one that their rows came from."""
+    """Return recorded contexts as a table like the one that their rows came from."""
     form: Any = next((record["context"] for record in choices.values()), [])
     columns = list(form) if isinstance(form, dict) else range(len(form))
     rows = []

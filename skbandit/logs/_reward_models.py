@@ -153,7 +153,7 @@ class LoggedSlates:
         return row_weight @ self.available
 
     def in_matrix(self, values: np.ndarray) -> np.ndarray:
-        """A matrix (n_rows, n_ads) with the values of the entries, and 0 elsewhere."""
+        """Return a matrix (n_rows, n_ads) with the values of the entries, and 0 elsewhere."""
         matrix = np.zeros((self.n_rows, self.n_ads))
         matrix[self.row, self.ad] = values
         return matrix

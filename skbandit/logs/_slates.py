@@ -172,13 +172,13 @@ def read_slates(
 
 
 def are_slates(y: Any) -> bool:
-    """Whether `y` holds slates, without names or with numbers of places, and not a log."""
+    """Tell whether `y` holds slates, without names or with numbers of places, and not a log."""
     names = column_names(y)
     return names is None or all(isinstance(name, int | np.integer) for name in names)
 
 
 def entries_per_slate(values: Any, name: str) -> list[Any]:
-    """A list of what is given for each slate."""
+    """Return a list of what is given for each slate."""
     if values is None or isinstance(values, str | bytes | type):
         raise ValueError(f"{name} must have one entry per slate, got {values!r}.")
     if isinstance(values, pd.DataFrame):
@@ -202,7 +202,7 @@ def slate_labels(slates: Any, name: str, n_events: int | None = None) -> list[li
 
 
 def code_slates(slates: list[list[Any]], codes: Codes) -> np.ndarray:
-    """Indices of the labels of slates, -1 in empty places; new labels extend `codes`."""
+    """Return indices of the labels of slates, -1 in empty places; new labels extend `codes`."""
     if not slates:
         raise ValueError("the log is empty: y has no slates.")
     flat = [label for slate in slates for label in slate]
@@ -249,6 +249,6 @@ def check_shown(pools: Pools, action: np.ndarray, labels: list[Any]) -> None:
 
 
 def holds_slates(y: Any, columns: Mapping[str, Any] | None) -> bool:
-    """Whether y is a log with a reward per arm of a slate; a tuple may be the label of one arm."""
+    """Tell whether y is a log with a reward per arm of a slate; a tuple may be one arm's label."""
     name = (columns_of(y, columns) or {}).get("reward") if is_log(y, columns) else None
     return name is not None and isinstance(next(iter(y[name]), None), tuple | list | np.ndarray)

@@ -48,7 +48,7 @@ Groups = tuple[csr_array, Callable[[int], str]]
 
 
 def is_far(counts: Any, expected: Any, variance: Any, square: float = 25.0) -> Any:
-    """Whether counts are more than about 5 standard deviations from their expectation.
+    """Tell whether counts are more than about 5 standard deviations from their expectation.
 
     By Freedman's inequality this has probability at most 2 exp(-square / 2): 2 exp(-12.5) < 8e-6.
     """
@@ -110,7 +110,7 @@ def check_uniform(log: Log | SlateLog, X: Any = None, *, n_checks: int = 1) -> b
 
 
 def find_dependence_of_pools(log: Log, X: Any) -> str | None:
-    """Description of a context on which it depends whether an arm is available, if one is seen."""
+    """Return the context on which it depends whether an arm is available, if one is seen."""
     pools = log.pools
     if pools is None:
         return None
@@ -149,7 +149,7 @@ class _Alarm:
 
 
 def _uniform_counter(log: Log | SlateLog) -> Counter:
-    """Counts under uniform logging: an event of m arms has each of K with probability m/K."""
+    """Return counts if logging is uniform: an event of m of K arms has each with m/K."""
     n_arms, action = len(log.arms), log.action.reshape(len(log.action), -1)
     n = len(action)
     row, place = np.nonzero(action >= 0)
@@ -185,7 +185,7 @@ def _find_dependence(
     n_checks: int = 1,
     pools: Pools | None = None,
 ) -> _Alarm | None:
-    """The group and arm whose count is the most unlikely one, if it is too unlikely.
+    """Return the group and arm whose count is the most unlikely one, if it is too unlikely.
 
     With `pools`, the actions must not depend on the set of available arms either.
     """
@@ -217,7 +217,7 @@ def _find_dependence(
 
 
 def _entries_per_row(X: Any) -> float:
-    """Number of entries per row that are looked at, at least 1."""
+    """Return the number of entries per row that are looked at, at least 1."""
     if issparse(X):
         return max(X.nnz / X.shape[0], 1.0)
     columns = X.shape[1:] if hasattr(X, "shape") else np.shape(X)[1:]
@@ -225,7 +225,7 @@ def _entries_per_row(X: Any) -> float:
 
 
 def _groups_of_columns(X: Any) -> Iterator[Groups]:
-    """Groups by each column; of a sparse matrix, also by where columns are not 0."""
+    """Return groups by each column; of a sparse matrix, also by where columns are not 0."""
     if issparse(X):
         indicators = csr_array((csr_array(X) != 0).T.astype(float))
         often = np.argsort(-indicators.sum(axis=1), kind="stable")[: 10 * _MOST_COLUMNS]
@@ -242,7 +242,7 @@ def _groups(codes: np.ndarray, name: str, values: pd.Series) -> Groups:
 
 
 def _groups_of_pools(pools: Pools, arms: np.ndarray) -> Groups:
-    """Groups by set of available arms."""
+    """Return groups by set of available arms."""
     of_event = pd.Series(pools.of_event, dtype="category")
     codes = _bins(of_event)
     labels = pools.labels(arms)
@@ -303,7 +303,7 @@ def _as_numbers(values: pd.Series) -> np.ndarray:
 
 
 def _description(values: pd.Series) -> str:
-    """What a group's values of a column are."""
+    """Return what a group's values of a column are."""
     entries = values.dropna()
     if not len(entries):
         return "missing"

@@ -228,7 +228,7 @@ def make_estimate(
     spread: Spread | None = None,
     groups: Sequence[GroupSums] | None = None,
 ) -> OffPolicyEstimate:
-    """The estimate given the sums over all events for each setting, one of which is chosen.
+    """Return the estimate given the sums over all events for each setting, one of which is chosen.
 
     `groups` are those over groups of dependent events.
     """
@@ -280,7 +280,7 @@ class LogSums:
         estimators: Mapping[str, Estimator] = METHODS,
         group: Any = None,
     ) -> LogSums:
-        """Sums over events, for the estimators that they suffice for; `group` labels events."""
+        """Return sums over events, for the estimators they suffice for; `group` labels events."""
         if bounds is not None:
             check_range(events.reward, bounds)
         sums = {
@@ -330,7 +330,7 @@ class LogSums:
         return None if self.groups is None else len(next(iter(self.groups.values()))[0].table)
 
     def estimates(self) -> dict[str, OffPolicyEstimate]:
-        """The estimates by method."""
+        """Return the estimates by method."""
         return {
             name: make_estimate(
                 name,

@@ -241,7 +241,7 @@ def off_policy_value(
 def value_of_evaluated(
     evaluated: EvaluatedLog, certain: np.ndarray | None, group: np.ndarray | None
 ) -> OffPolicyEstimate:
-    """The "snips" estimate; of rewards of which a part is certain of each arm, only the rest is.
+    """Return the "snips" estimate; of rewards with a part certain of each arm, only the rest is.
 
     `certain` has shape (n_events, n_arms), None if nothing is.
     """
@@ -257,7 +257,7 @@ def _estimate(
     estimator: Estimator,
     bounds: Range | None,
 ) -> OffPolicyEstimate:
-    """The estimate by a method, given the predicted rewards of arms that it needs."""
+    """Return the estimate by a method, given the predicted rewards of arms that it needs."""
     events = evaluated.events(q)
     sums = LogSums.of(events, bounds, {method: estimator}, group)
     if message := sums.shortcoming or ArmUse.of(evaluated).unlogged or sums.outside:
@@ -280,7 +280,7 @@ def _estimate(
 
 
 def _configure(method: Any, reward_model: Any, cv: Any, **settings: Any) -> Estimator:
-    """The estimator of a method, after refusing parameters that it does not use."""
+    """Return the estimator of a method, after refusing parameters that it does not use."""
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method must be in {tuple(METHODS)}, got {method!r}.")
     estimator = METHODS[method]
@@ -446,7 +446,7 @@ class _Task:
     groups: str | None
 
     def __call__(self, block: Any) -> _OfBlocks | None:
-        """Sums over the events of a block, and their ids; None if it has none."""
+        """Return sums over the events of a block, and their ids; None if it has none."""
         X, y = read_block(block, self.features, self.columns)
         return _OfBlocks(*self._sums(X, y), SeenIds.of(y)) if len(y) else None
 

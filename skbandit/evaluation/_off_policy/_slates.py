@@ -82,7 +82,7 @@ def weights_of_uniform(
 
 
 def shown_slates(given: Any, X: Any, log: SlateLog, rule: str) -> np.ndarray:
-    """Indices of the arms that a policy shows, or that are given, (n_events, m).
+    """Return indices of the arms that a policy shows, or that are given, (n_events, m).
 
     -1 is an empty place; arms that the log lacks follow its own ones.
     """
@@ -104,7 +104,7 @@ def _numbers_of(slates: list[list[Any]], log: SlateLog) -> np.ndarray:
 
 
 def place_matches(numbers: np.ndarray, log: SlateLog) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each shown arm of the log has its own place in a slate, and whether any place.
+    """Tell whether each shown arm of the log has its own place in a slate, and whether any place.
 
     Returns
     -------
@@ -565,7 +565,7 @@ def _estimate(
     log: SlateLog,
     group: np.ndarray | None = None,
 ) -> OffPolicyEstimate:
-    """The mean of what events earned, after a warning if they are few."""
+    """Return the mean of what events earned, after a warning if they are few."""
     zeros, ones = np.zeros(len(earned)), np.ones(len(earned))
     logged = rewards.reshape(len(log), -1).sum(axis=1)
     sums = sum_events(zeros, earned, ones, WeightedEvents(logged, weight))

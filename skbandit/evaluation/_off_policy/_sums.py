@@ -85,7 +85,7 @@ class EventSums:
         return replace(sums, base=base, ratio=ratio)
 
     def _about(self, base: float, ratio: float) -> EventSums:
-        """The same events, with residuals u − ε and e − δd about other values."""
+        """Return the events with residuals u − ε and e − δd about other values."""
         epsilon, delta = base - self.base, ratio - self.ratio
         # residuals about the events' own values add up to zero: Σe = Σu = 0
         return replace(
@@ -144,7 +144,7 @@ class GroupSums:
 
     @classmethod
     def of(cls, group: Any, b: np.ndarray, z: np.ndarray, d: np.ndarray) -> GroupSums:
-        """Sums over events of these labels of groups, with terms as in `sum_events`."""
+        """Return sums over events of these labels of groups, with terms as in `sum_events`."""
         code, labels = pd.factorize(group)
         columns = {"n": np.ones(len(code)), "b": b, "z": z, "d": d}
         sums = {name: np.bincount(code, terms, len(labels)) for name, terms in columns.items()}
@@ -155,7 +155,7 @@ class GroupSums:
         return GroupSums(both.groupby(level=0, sort=False).sum())
 
     def dependence(self, events: EventSums) -> Dependence:
-        """What the groups do to the standard error of the estimate from all their events."""
+        """Return what the groups do to the standard error of the estimate from all their events."""
         n, b, z, d = (self.table[name].to_numpy() for name in ("n", "b", "z", "d"))
         if events.d <= 0:
             return Dependence(0.0, 0.0, 1.0)
@@ -222,7 +222,7 @@ class Estimator:
     adaptive: bool = False
 
     def sums(self, events: WeightedEvents) -> tuple[EventSums, ...]:
-        """Sums over the events, one per setting."""
+        """Return sums over the events, one per setting."""
         sums = []
         for setting in self.settings:
             b, z, d = self._terms(events, setting)
@@ -230,7 +230,7 @@ class Estimator:
         return tuple(sums)
 
     def group_sums(self, events: WeightedEvents, group: Any) -> tuple[GroupSums, ...]:
-        """Sums over groups of the events, one per setting."""
+        """Return sums over groups of the events, one per setting."""
         return tuple(
             GroupSums.of(group, *self._terms(events, setting)) for setting in self.settings
         )
@@ -250,7 +250,7 @@ class Estimator:
         return evidence.errors[1] if self.needs_predictions else evidence.variance
 
     def _terms(self, events: WeightedEvents, setting: float) -> tuple[np.ndarray, ...]:
-        """Base terms b, numerators z and denominators d of the events."""
+        """Return base terms b, numerators z and denominators d of the events."""
         weight, value = events.weight, events.reward
         b = np.zeros(len(value))
         if self.needs_predictions:
@@ -260,7 +260,7 @@ class Estimator:
         return b, self.change_weights(weight, setting) * value, d
 
     def at(self, value: Any) -> Estimator:
-        """The estimator with a given setting, which follows the unbiased one, or "slope"."""
+        """Return the estimator with a given setting, which follows the unbiased one, or "slope"."""
         if isinstance(value, str) and value == "slope":
             return self
         if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:
@@ -294,7 +294,7 @@ METHODS = {
 
 
 def sum_events(b: np.ndarray, z: np.ndarray, d: np.ndarray, events: WeightedEvents) -> EventSums:
-    """Sums over events with base terms b, numerators z and denominators d."""
+    """Return sums over events with base terms b, numerators z and denominators d."""
     reward, weight = events.reward, events.weight
     for terms in (b, z):
         if np.abs(terms).max(initial=0.0) > LARGEST_NUMERATOR:

@@ -75,7 +75,7 @@ class EvaluatedLog:
     arms: list[Any]
 
     def events(self, q: np.ndarray | None = None) -> WeightedEvents:
-        """The input of the estimators, with predicted rewards q of shape (n_events, n_arms)."""
+        """Return the estimators' input, with predicted rewards q of shape (n_events, n_arms)."""
         with np.errstate(over="ignore"):
             weight = self.logged / self.log.probability
         if weight.max(initial=0.0) > LARGEST_WEIGHT:
@@ -109,7 +109,7 @@ class ArmUse:
 
     @classmethod
     def of(cls, evaluated: EvaluatedLog) -> ArmUse:
-        """The arms of a log, and those chosen if their probabilities are known."""
+        """Return the arms of a log, and those chosen if their probabilities are known."""
         log, arms, of_arms = evaluated.log, evaluated.arms, evaluated.of_arms
         logged = np.bincount(log.action, minlength=len(log.arms)).tolist()
         chosen = [] if of_arms is None else of_arms.sum(axis=0).tolist()
@@ -242,7 +242,7 @@ def _warn_if_unfitted(policy: Any) -> None:
 
 
 def policy_of(given: Any) -> Any:
-    """The policy, taken out of a Pipeline or search; None for anything else."""
+    """Return the policy, taken out of a Pipeline or search; None for anything else."""
     if hasattr(given, "__array__"):  # polars tables have a method select, too
         return None
     policy, _ = behind_transformers(given, None)
@@ -250,7 +250,7 @@ def policy_of(given: Any) -> Any:
 
 
 def as_table(given: Any) -> Any:
-    """A DataFrame with one column per arm, a 2D array, or a Series with one value per event."""
+    """Return a DataFrame with a column per arm, a 2D array, or a Series with a value per event."""
     if isinstance(given, list | tuple) and not any(
         isinstance(row, list | tuple | np.ndarray) for row in given
     ):
@@ -293,7 +293,7 @@ def as_table(given: Any) -> Any:
 
 
 def are_floats(values: pd.Series) -> bool:
-    """Whether the values are floats, also if stored as objects."""
+    """Tell whether the values are floats, also if stored as objects."""
     if values.dtype == object:
         kind = pd.api.types.infer_dtype(values, skipna=True)
         return kind in ("floating", "mixed-integer-float", "decimal")
@@ -400,7 +400,7 @@ def _probabilities_of_policy(
 
 
 def _probabilities_of_table(table: Any, columns: list[Any], n: int, codes: Codes) -> np.ndarray:
-    """Validated probabilities; arms that are not in the log extend `codes`."""
+    """Return validated probabilities; arms that are not in the log extend `codes`."""
     try:
         values = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
