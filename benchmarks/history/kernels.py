@@ -18,7 +18,7 @@ FEW = 200
 
 
 class TrainRamp:
-    """Majorization-minimization with the smoothed Newton solver, on sparse rows like a9a's."""
+    """Majorization-minimization with the Newton solver, on sparse rows like a9a's."""
 
     n = 10_000
 
