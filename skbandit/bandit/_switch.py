@@ -41,9 +41,9 @@ def _last(name: str, function: Any, n_values: int) -> Any:
     return inlined_exactly(call)
 
 
-def _either(name: str, own: int, function: Any, n_values: int, otherwise: Any) -> Any:
+def _either(name: str, position: int, function: Any, n_values: int, otherwise: Any) -> Any:
     def call(code: int, *values: Any) -> Any:
-        if code == own:
+        if code == position:
             result = function(*values[:n_values])
         else:
             result = otherwise(code, *values)

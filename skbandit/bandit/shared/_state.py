@@ -231,12 +231,12 @@ def _place_at_prior(cov_factor: np.ndarray, variance: float, constant_variance: 
     dx, dz = cov_factor.shape[:2]
     for i in range(dx):
         for j in range(dz):
-            own = constant_variance if i == dx - 1 and j == dz - 1 else variance
+            prior = constant_variance if i == dx - 1 and j == dz - 1 else variance
             if cov_factor.ndim == 3:
                 cov_factor[i, j, :] = 0.0
-                cov_factor[i, j, i * dz + j] = math.sqrt(own)
+                cov_factor[i, j, i * dz + j] = math.sqrt(prior)
             else:
-                cov_factor[i, j] = own
+                cov_factor[i, j] = prior
 
 
 @called_exactly
