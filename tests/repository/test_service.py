@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -13,12 +14,18 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skbandit import GLMUCBPolicy
+from skbandit.bandit import make_policy_pipeline
 from skbandit.evaluation import off_policy_value
 from skbandit.logs import join_rewards
-from tests.service import SERVICE, Client, Service
+from tests.service import ROOT, SERVICE, Client, Service
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
@@ -336,3 +343,31 @@ def test_hostile_input_is_refused(tmp_path):
     records, rewards, policy, _ = saved(tmp_path)
     assert len(records) == len(rewards) == policy.n_updates_.sum() == 3
     assert policy.arms_.tolist() == list(CLICK_RATES)
+
+
+def test_the_last_commands_of_your_log_work_as_printed(tmp_path):
+    text = (ROOT / "docs" / "getting_started" / "your_log.md").read_text()
+    bodies = re.findall(r"localhost:8000/choose .* -d '(.*)'", text)
+    visits = pd.DataFrame({"device": ["phone", "web"] * 20, "age": [35.0, None, 20.0, 50.0] * 10})
+    front = make_column_transformer(
+        (OneHotEncoder(), ["device"]), (make_pipeline(SimpleImputer(), StandardScaler()), ["age"])
+    )
+    policy = make_policy_pipeline(front, GLMUCBPolicy(exploration="squarecb"))
+    policy.fit(visits, {"action": ["news", "sports"] * 20, "reward": [1, 0, 0, 1] * 10})
+    joblib.dump(policy, tmp_path / "policy.joblib")
+
+    async def talk(port):
+        client = Client(port)
+        for body in bodies:
+            status, answer = await client.ask("POST", "/choose", json.loads(body))
+            assert status == 200, answer
+            assert answer["arm"] in ("news", "sports")
+        status, refused = await client.ask("POST", "/choose", {"context": {"age": 3, "zip": 1}})
+        assert status == 422
+        assert "does not know 'zip': its columns are device (text), age" in refused["detail"]
+        _, days = await client.ask("GET", "/spends")
+        assert days[0]["choices"] == len(bodies) == 2
+        client.close()
+
+    with Service(tmp_path, workers=1) as service:
+        asyncio.run(talk(service.port))
