@@ -31,9 +31,6 @@ MAX_LENGTH = 10_000
 MAX_DEPTH = 100
 """Nested operations in a query, at most; deeper ones are refused."""
 
-MAX_EXPONENT = 100
-"""Largest magnitude of an exponent, which must be a number."""
-
 _TOKEN = re.compile(
     r"""'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?P<name>[^`]*)`|[&|@]"""
 )
@@ -47,23 +44,12 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.GtE: operator.ge,
     ast.And: operator.and_,
     ast.Or: operator.or_,
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
 }
 
 _ALLOWED = (
     *(ast.Name, ast.Load, ast.Constant, ast.List, ast.Tuple, ast.Compare, ast.In, ast.NotIn),
-    *(ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Not, ast.Invert, *_OPERATORS),
+    *(ast.BoolOp, ast.UnaryOp, ast.Not, ast.Invert, ast.USub, ast.UAdd, *_OPERATORS),
 )
-
-_WHOLE: tuple[tuple[Any, int, int], ...] = (("Int64", -(2**63), 2**63), ("UInt64", 0, 2**64))
 
 _NUMBER_KINDS = (
     *("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"),
@@ -224,11 +210,17 @@ def _check(tree: ast.expr) -> None:
     level: list[ast.AST] = [tree]
     for _ in range(MAX_DEPTH):
         for node in level:
+            signed = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd)
+            if isinstance(node, ast.BinOp) or (signed and not _is_literal(node)):
+                raise QueryError(
+                    "arithmetic is refused: make the column first, as by attributes['new'] = ..., "
+                    "and compare it"
+                )
             if not isinstance(node, _ALLOWED):
                 raise QueryError(
                     f"{type(node).__name__} is refused. A query may hold names of columns, "
-                    "literals, comparisons, in, and, or, not, and arithmetic; for anything else, "
-                    "pass a function of the attributes: where=lambda attributes: ..."
+                    "literals, comparisons, in, and, or and not; for anything else, pass a "
+                    "function of the attributes: where=lambda attributes: ..."
                 )
             if isinstance(node, ast.Constant):
                 if not isinstance(node.value, str | int | float | None):
@@ -237,8 +229,6 @@ def _check(tree: ast.expr) -> None:
                     _check_size(node.value)
             if isinstance(node, ast.List | ast.Tuple) and not all(map(_is_literal, node.elts)):
                 raise QueryError("lists must hold literals")
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-                _check_exponent(node.right)
         level = [child for node in level for child in ast.iter_child_nodes(node)]
         if not level:
             return
@@ -250,14 +240,7 @@ def _check_size(value: float) -> None:
         raise QueryError("a number is beyond the range of floats")
 
 
-def _check_exponent(node: ast.expr) -> None:
-    if not _is_literal(node) or not (
-        isinstance(value := ast.literal_eval(node), int | float) and abs(value) <= MAX_EXPONENT
-    ):
-        raise QueryError(f"exponents must be numbers from -{MAX_EXPONENT} to {MAX_EXPONENT}")
-
-
-def _is_literal(node: ast.expr) -> bool:
+def _is_literal(node: ast.AST) -> bool:
     """Whether a node is a literal, with a sign or not."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         node = node.operand
@@ -279,83 +262,14 @@ def _value(node: ast.expr, columns: dict[str, pd.Series]) -> Any:
             _OPERATORS[type(node.op)],
             [_condition(_value(operand, columns)) for operand in node.values],
         )
-    if isinstance(node, ast.UnaryOp):
-        value = _value(node.operand, columns)
-        if isinstance(node.op, ast.Not | ast.Invert):
-            return _condition(value) ^ True
-        return _calculate(node.op, _require_number(value))
-    assert isinstance(node, ast.BinOp)  # no other node passes the check
-    sides = [_value(node.left, columns), _value(node.right, columns)]
-    if isinstance(node.op, ast.Add) and all(map(_is_text, sides)):
-        return operator.add(*sides)
-    value = _calculate(node.op, *map(_require_number, sides))
-    if isinstance(value, int | float):
-        _check_size(value)
-    return value
-
-
-def _calculate(op: ast.AST, *sides: Any) -> Any:
-    """Apply an arithmetic operator, with values that do not depend on the width of dtypes.
-
-    Columns are floats of 64 bits, unless all are integers and 64 bits suffice: long ids are exact.
-    """
-    operate = _OPERATORS[type(op)]
-    columns = [side for side in sides if isinstance(side, pd.Series)]
-    if not (columns and all(map(pd.api.types.is_numeric_dtype, columns))):  # bool is numeric
-        return operate(*sides)  # of literals, dates or objects
-    dtype = _precision(*columns)
-    value = operate(*(_cast(_rounded(side, dtype), "Float64") for side in sides))
-    if dtype is not None:
-        return _rounded(value, dtype)
-    if isinstance(op, ast.Div | ast.Pow) or not all(map(_is_whole, sides)):
-        return value
-    wide = [side.astype(_widest(side)) if isinstance(side, pd.Series) else side for side in sides]
-    # the bounds of the value leave room for the rounding of floats; there is none around 0
-    for whole, low, high in _WHOLE[: 1 if isinstance(op, ast.Sub) else 2]:
-        within = [(low <= side) & (side < high) for side in wide]
-        if all(map(np.all, [*within, (low / 2 <= value) & (value < high / 2)])):
-            exact = operate(*(_cast(side, whole) for side in wide))
-            return exact.where(value.notna())  # missing: the rest of a division by 0
-    is_finite = (value.abs() < np.inf).fillna(False)  # nan is no missing value in pandas 2
-    if np.isinf(value).any() or not is_finite.any():  # a division by 0
-        return value
-    # by Python's integers, which are slow and never overflow
-    parts = [
-        side[is_finite].astype(object) if isinstance(side, pd.Series) else side for side in wide
-    ]
-    exact = operate(*parts)
-    for whole, low, high in _WHOLE:
-        if all(low <= number < high for number in exact):
-            return exact.astype(whole).reindex(value.index)
-    return value
+    assert isinstance(node, ast.UnaryOp)  # no other node passes the check
+    if isinstance(node.op, ast.Not | ast.Invert):
+        return _condition(_value(node.operand, columns)) ^ True
+    return ast.literal_eval(node)
 
 
 def _numpy_type(column: pd.Series | pd.Index) -> Any:
     return getattr(column.dtype, "numpy_dtype", column.dtype)
-
-
-def _precision(*sides: Any) -> Any:
-    """Type of floats in which NumPy would calculate with columns, if of fewer than 64 bits."""
-    dtypes = [_numpy_type(side) for side in sides if isinstance(side, pd.Series | pd.Index)]
-    if not any(dtype in _NARROW for dtype in dtypes):
-        return None
-    dtype = np.result_type(*(dtype for dtype in dtypes if isinstance(dtype, np.dtype)))
-    return dtype if dtype in _NARROW else None
-
-
-def _rounded(side: Any, dtype: Any) -> Any:
-    """A column or a number as floats of a type, if there is one and it can hold them all."""
-    if dtype is None:
-        return side
-    with np.errstate(over="ignore"):
-        column = isinstance(side, pd.Series)
-        rounded = side.astype(dtype) if column else float(np.float64(side).astype(dtype))
-    infinite = np.isinf(rounded)
-    return side if np.any(infinite) and np.any(infinite & (abs(side) < np.inf)) else rounded
-
-
-def _cast(side: Any, dtype: Any) -> Any:
-    return side.astype(dtype) if isinstance(side, pd.Series) else side
 
 
 def _compare(a: Any, op: ast.cmpop, b: Any) -> Any:
@@ -464,7 +378,11 @@ def _beside(side: Any, other: Any, kind: str) -> Any:
         )
     if kind == "decimal":
         return Decimal(str(side)) if isinstance(side, float) else side
-    return _rounded(side, _precision(other))
+    if (dtype := _numpy_type(other)) not in _NARROW:
+        return side
+    with np.errstate(over="ignore"):
+        rounded = float(np.asarray(side, dtype=float).astype(dtype))
+    return side if np.isinf(rounded) else rounded
 
 
 def _nullable(side: Any) -> Any:
@@ -480,35 +398,6 @@ def _condition(value: Any) -> Any:
     raise QueryError(f"and, or and not join comparisons and boolean columns, not {shown}")
 
 
-def _require_number(value: Any) -> Any:
-    """Refuse texts, which Python multiplies and formats, and objects."""
-    kind = _kind(value)
-    if kind in _NUMBER_KINDS or isinstance(value, int | float):  # and bool
-        return value
-    shown = f"a column of {kind} values" if kind else repr(value)
-    raise QueryError(f"arithmetic takes numbers, not {shown}")
-
-
-def _widest(column: pd.Series) -> Any:
-    """Largest dtype of integers of the same sign."""
-    return "UInt64" if column.dtype.kind == "u" else "Int64"
-
-
-def _is_whole(value: Any) -> bool:
-    """Whether a value is an integer or a column of integers or booleans."""
-    types = pd.api.types
-    column = isinstance(value, pd.Series)
-    return (
-        types.is_integer_dtype(value) or types.is_bool_dtype(value)
-        if column
-        else type(value) is int
-    )
-
-
 def _kind(value: Any) -> str:
     is_column = isinstance(value, pd.Series | pd.Index)
     return pd.api.types.infer_dtype(value, skipna=True) if is_column else ""
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) or _kind(value) == "string"

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skbandit.measure import Columns
-from skbandit.rates._query import MAX_DEPTH, MAX_LENGTH, Query, QueryError
+from skbandit.rates._query import MAX_LENGTH, Query, QueryError
 from tests.worlds import refuses
 
 RNG = np.random.default_rng(5)
@@ -80,15 +80,7 @@ ASKED = [
     "level in ['low', 'none']",
     "`born in` == 'a & b'",
     '`born in` == "it\'s" or `class` == 1',
-    "`class` % 2 == 0",
-    "count // 2 == 1",
-    "count ** 2 >= 9",
-    "2 * -count + 1.5 > 0",
-    "-age < +count - 60",
-    "age - count > 2 ** 5",
-    "sex + city == 'FBasel'",
     "seen > '2024-01-05'",
-    "seen - seen == 0 or count > 1",
     "small > 0.5",
     "small < count",
     "count > 1 == member",
@@ -108,62 +100,25 @@ def test_values_are_those_of_pandas(query):
         np.testing.assert_array_equal(rows(query), expected)
 
 
-def test_arithmetic():
-    """Written with operators, as pandas before 3.0 has none of its own for nullable integers."""
-    expected = FRAME["age"] / 10 - 1 > FRAME["count"] * 2
-    np.testing.assert_array_equal(rows("age / 10 - 1 > count * 2"), expected)
-
-
-SMALL = pd.DataFrame({"age": [50, 60, 70, 100], "a": [1, 2, 3, 4], "b": [2, 2, 1, 9]})
-
-
-@pytest.mark.parametrize(
-    "dtype",
-    ["int8", "uint8", "int16", "int64", "uint64", "float16", "Int8", "UInt8", "uint8[pyarrow]"],
-)
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("age * 2 > 100", [0, 1, 1, 1]),
-        ("age + 50 > 100", [0, 1, 1, 1]),
-        ("age ** 3 > 200000", [0, 1, 1, 1]),
-        ("age ** -1 > 0.0125", [1, 1, 1, 0]),
-        ("300 - age > 240", [1, 0, 0, 0]),
-        ("a - b > 0", [0, 0, 1, 0]),
-        ("a - 200 < 0 < a * -1 + 5", [1, 1, 1, 1]),
-        ("-a < 0", [1, 1, 1, 1]),
-        ("-(a - b) >= 0", [1, 1, 0, 1]),
-        ("age % 7 == 2 or age // 30 == 1", [1, 0, 0, 1]),
-        ("age // 0 > 1", [1, 1, 1, 1]),  # infinite, as by /
-        ("age % 0 == 0", [0, 0, 0, 0]),  # missing
-    ],
-)
-def test_arithmetic_does_not_depend_on_the_dtype(query, expected, dtype):
-    np.testing.assert_array_equal(rows(query, SMALL.astype(dtype)), np.array(expected, dtype=bool))
+@pytest.mark.parametrize("query", ["age * 2 > 3", "-age < 0", "age + 1 == 2", "age ** 2 > 1"])
+def test_arithmetic_is_refused_with_the_new_way(query):
+    refuses(r"arithmetic is refused.*make the column first, as by attributes\['new'\]", rows, query)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize(
     ("query", "by_numpy"),
     [
-        ("s * 100 >= 90", lambda s: s * 100 >= 90),
-        ("s * 2 > 0.4", lambda s: s * 2 > 0.4),
-        ("s + 0.1 > 0.4", lambda s: s + 0.1 > 0.4),
-        ("s - 0.3 == 0", lambda s: s - 0.3 == 0),
-        ("(s - 0.3) * 10 + s == 0.3", lambda s: (s - 0.3) * 10 + s == 0.3),
-        ("-s / 3 <= -0.1", lambda s: -s / 3 <= -0.1),
-        ("0.7 == s * s + s", lambda s: s * s + s == 0.7),
-        ("s ** 2 < 0.0625", lambda s: s**2 < 0.0625),
+        ("s >= 0.9", lambda s: s >= np.float64(0.9).astype(s.dtype)),
+        ("0.7 == s", lambda s: s == np.float64(0.7).astype(s.dtype)),
         ("s == small", lambda s: s == (np.arange(100) / 100).astype(np.float16)),
-        ("s * flag * tiny >= 0.7", lambda s: s * np.True_ * np.int8(1) >= 0.7),
-        ("s * 1.0 == double", lambda s: s * 1.0 == np.arange(100) / 100),
     ],
 )
 def test_narrow_floats_are_those_of_numpy(query, by_numpy, dtype):
     """A threshold such as 0.9 of a float32 means the nearest float32."""
     hundredths = np.arange(100) / 100
     frame = pd.DataFrame({"s": hundredths.astype(dtype), "double": hundredths, "flag": True})
-    frame = frame.assign(small=hundredths.astype(np.float16), tiny=np.int8(1))
+    frame = frame.assign(small=hundredths.astype(np.float16))
     expected = by_numpy(frame["s"].to_numpy())
     np.testing.assert_array_equal(rows(query, frame), expected)
     if dtype == "float32":
@@ -176,13 +131,7 @@ def test_narrow_floats_are_those_of_numpy(query, by_numpy, dtype):
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_narrow_floats_do_not_overflow(dtype):
     frame = pd.DataFrame({"s": np.array([1.5, 300.0, np.inf], dtype=dtype)})
-    np.testing.assert_array_equal(rows("s ** 16 > 1e38", frame), [False, True, True])
     np.testing.assert_array_equal(rows("s < 1e39", frame), [True, True, False])
-
-
-def test_arithmetic_of_polars():
-    frame = pytest.importorskip("polars").DataFrame(SMALL.astype("uint8"))
-    np.testing.assert_array_equal(rows("a - b > 0", frame), [False, False, True, False])
 
 
 @pytest.mark.parametrize(
@@ -190,19 +139,10 @@ def test_arithmetic_of_polars():
     [
         f"id == {2**53 + 1}",
         f"id in [{2**53 + 1}]",
-        f"id - {2**53 + 1} == 0",
-        f"id + 0 == {2**53 + 1}",
-        "id % 4 == 1 and id > 1",
-        "hash % 10 == 5",
-        "hash // 2 == 9223372036854775807",
-        "hash + 1 > 0 and hash - id > id and least < 0",
-        "-hash < -9223372036854775808",
-        "huge ** 2 > 1 and huge * 4 > 0",
-        "-least > 0 and least - 1 < 0 and least // -1 > 0",
-        "hash - hash == 0 and id < 9007199254740994 and hash > 5",
+        "hash > 9223372036854775808 and id > 1",
     ],
 )
-def test_long_integers_neither_overflow_nor_are_rounded(query):
+def test_long_integers_are_not_rounded(query):
     frame = pd.DataFrame(
         {
             "id": pd.array([2**53 + 1, 2**53 + 2, 1, None], dtype="Int64"),
@@ -212,43 +152,6 @@ def test_long_integers_neither_overflow_nor_are_rounded(query):
         }
     )
     np.testing.assert_array_equal(rows(query, frame), [True, False, False, False])
-
-
-M = 2**63
-NEAR_BOUNDS = {
-    "uint64": ([M + 1, M + 2, M, 2**64 - 2], [M, M + 2, M - 1, M + 5]),
-    "int64": ([2**62, 2**62 + 1, M - 2, 2**53 + 1], [2**62 - 1, 2**62 + 1, 5, 2**53]),
-}
-
-
-@pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("dtype", NEAR_BOUNDS)
-@pytest.mark.parametrize(
-    "sum_",
-    ["x - {m} == 1", "x + 0 == {m} + 1", "x - 1 == {m}", "x * 1 == {m} + 2", "x // 1 == {m} + 1",
-     "x - y == 1", "y - x == 0", "x + 1 == {h} + 2", "x - {k} == 1", "x % {m} == 1",
-     "x - 1 < 0", "x * flag - y < 1", "x // 3 * 3 == x - 1"],
-)  # fmt: skip
-def test_integers_near_the_bounds_are_those_of_python(sum_, dtype, missing):
-    x, y = (np.array(values, dtype=dtype) for values in NEAR_BOUNDS[dtype])
-    frame = pd.DataFrame({"x": x, "y": y, "flag": True})
-    if missing:
-        frame = pd.concat([frame.astype({"x": dtype.replace("i", "I").replace("u", "U")})] * 2)
-        frame = frame.reset_index(drop=True)
-        frame.loc[4:, "x"] = pd.NA
-    query = sum_.format(m=M, h=2**62, k=2**53)
-    python = [
-        eval(query, {"x": int(one), "y": int(other), "flag": True})
-        for one, other in zip(x, y, strict=True)
-    ]
-    np.testing.assert_array_equal(rows(query, frame)[:4], python)
-    assert not rows(query, frame)[4:].any()
-
-
-def test_booleans_are_counted():
-    frame = pd.DataFrame({"a": [True, False, True], "b": [True, True, False]})
-    np.testing.assert_array_equal(rows("a + b >= 2", frame), [True, False, False])
-    np.testing.assert_array_equal(rows("a - b < 0", frame), [False, True, False])
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Zurich"])
@@ -382,19 +285,10 @@ def test_a_query_may_span_lines():
 numbers = st.sampled_from(["age", "count", "`class`", "small", "2", "-1", "0.5", "30"])
 texts = st.sampled_from(["sex", "city", "level", "`born in`"])
 literals = st.sampled_from(["'F'", "'low'", "''", '"a & b"', "'nobody'"])
-sums = st.recursive(
-    numbers,
-    lambda inner: st.one_of(
-        st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda p: f"({p[0]} {p[1]} {p[2]})"),
-        inner.map(lambda one: f"-{one}" if one[0] != "-" else one),
-        st.tuples(inner, st.sampled_from(["2", "3"])).map(lambda p: f"({p[0]}) ** {p[1]}"),
-    ),
-    max_leaves=4,
-)
 compared = st.sampled_from(["<", "<=", ">", ">=", "==", "!="])
 tests = st.one_of(
-    st.tuples(sums, compared, sums).map(" ".join),
-    st.tuples(sums, compared, sums, compared, sums).map(" ".join),
+    st.tuples(numbers, compared, numbers).map(" ".join),
+    st.tuples(numbers, compared, numbers, compared, numbers).map(" ".join),
     st.tuples(texts, st.sampled_from(["==", "!=", "in", "not in"]), literals).map(" ".join),
     st.tuples(literals, st.sampled_from(["==", "!="]), texts).map(" ".join),
     st.tuples(texts, st.sampled_from(["in", "not in", "=="]), st.lists(literals)).map(
@@ -567,23 +461,16 @@ def test_random_strings_give_rows_or_a_clear_error(query):
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("age ** 1000 > 1", "exponents must be numbers from -100 to 100"),
-        ("2 ** count > 1", "exponents must be numbers"),
-        ("age > 9 ** 9 ** 9", "exponents must be numbers"),
-        ("age > ((9 ** 99) ** 99) ** 99", "beyond the range of floats"),
+        ("age > ((9 ** 99) ** 99) ** 99", "arithmetic is refused"),
         ("age > 1" + 400 * "0", "beyond the range of floats"),
         ("age > 1e999", "beyond the range of floats"),
-        ("sex * 1000000000 == 'F'", "arithmetic takes numbers, not a column of string values"),
-        ("'F' * 1000000000 == sex", "arithmetic takes numbers, not 'F'"),
-        ("'%1000000000d' % count == sex", "arithmetic takes numbers, not '%1000000000d'"),
-        ("'a' + 'b' * 9 == sex", "arithmetic takes numbers, not 'b'"),
-        ("age > " + "-" * 200 + "1", f"nested more than {MAX_DEPTH} levels"),
-        ("age > " + "1 + " * 2000 + "1", "nested"),
+        ("'F' * 1000000000 == sex", "arithmetic is refused"),
+        ("age > " + "-" * 200 + "1", "arithmetic is refused"),
+        ("age > " + "1 + " * 2000 + "1", "arithmetic is refused|nested"),
         ("(" * 1000 + "age" + ")" * 1000 + " > 1", "cannot evaluate|nested"),
         ("not " * 2000 + "member", "nested"),
         ("age in [" + "1, " * 5000 + "1]", rf"characters, more than {MAX_LENGTH}: .*\[values\]"),
         ("age > 1 / 0", "cannot evaluate the query"),
-        ("[1, 2] == age + [3]", r"arithmetic takes numbers, not \[3\]"),
         ("age in count", "in must follow a column, and a list"),
         ("age in [count]", "lists must hold literals"),
         ("age < [1]", "only in and == compare with a list"),
