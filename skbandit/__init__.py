@@ -102,4 +102,5 @@ if not TYPE_CHECKING:  # else type checkers would believe that every name exists
         return getattr(room, name) if name in _ROOM_OF else room
 
     def __dir__() -> list[str]:
-        return sorted(_ROOMS | {*globals(), *__all__})
+        hidden = {"Any", "TYPE_CHECKING", "importlib"}
+        return sorted((_ROOMS | {*globals(), *__all__}) - hidden)

@@ -65,6 +65,9 @@ from skbandit.utils._validation import check_level, silenced, warn
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+_TOLD_OF_SCORER: set[str] = set()
+"""Objectives and constraints of which a warning told that `score` ignores them."""
+
 
 class ConstrainedClassifierMixin(ClassifierMixin):
     """Predicts ``classes_[1]`` where a score plus `_shift` is positive, and reports on it.
@@ -97,6 +100,40 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     multipliers_: np.ndarray
     _dropped: np.ndarray  # what each constraint costs the objective
     _free: float  # the objective without constraints, lower is better
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy, which ignores the constraints: a search should take `RateScorer`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights.
+
+        Returns
+        -------
+        float
+        """
+        self._tell_of_scorer()
+        return float(super().score(X, y, sample_weight))
+
+    def _tell_of_scorer(self) -> None:
+        """Warn once in a process that a search by `score` does not know these constraints."""
+        if self._declared_constraints:
+            declared = self.get_params(deep=False)
+            rates = f"{declared['objective']!r}, {declared['constraints']!r}"
+            if rates in _TOLD_OF_SCORER:
+                return
+            _TOLD_OF_SCORER.add(rates)
+            warn(
+                "score is the accuracy, which ignores the constraints. To rank models by them in a "
+                f"search, pass scoring=RateScorer({rates}); to measure them, use "
+                "constraint_report.",
+                UserWarning,
+            )
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores before the threshold is applied; higher favors ``classes_[1]``."""

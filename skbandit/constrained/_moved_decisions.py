@@ -508,6 +508,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         -------
         float
         """
+        self._tell_of_scorer()
         predicted = self.predict(X, attributes=attributes)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 

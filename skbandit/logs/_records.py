@@ -340,8 +340,15 @@ def warn_if_equal(reward: float, n: int) -> bool:
 def _by_id(records: Iterable[Mapping[str, Any]]) -> dict[Any, Mapping[str, Any]]:
     """Return records by their ids, which tell choices apart."""
     choices: dict[Any, Mapping[str, Any]] = {}
-    for given in records:
-        record = {name: _as_recorded(value) for name, value in given.items()}
+    rows: Any = records.to_dict("records") if isinstance(records, pd.DataFrame) else records
+    for given in rows:
+        if lacking := [name for name in ("id", "context", "arm") if name not in given]:
+            raise ValueError(
+                f"a record has no {lacking[0]!r}, but {first_few(given)}: pass what `record` "
+                "returned, or a dict of id, time, context, arm, propensity and available."
+            )
+        record: dict[str, Any] = dict.fromkeys(("time", "propensity", "available"))
+        record |= {name: _as_recorded(value) for name, value in given.items()}
         if isinstance(record.get("time"), str | datetime):
             record["time"] = _moment(pd.Timestamp(record["time"]))
         same = choices.setdefault(record["id"], record)
@@ -407,7 +414,7 @@ def _rewards_by_id(
     if unknown:
         warn(
             f"{len(unknown)} of {len(table)} rewards have no record, such as that of id "
-            f"{unknown[0]!r}: they are left out.",
+            f"{unknown[0]!r}: they are left out.{_types_of_ids(unknown[0], choices)}",
             UserWarning,
         )
     if early or (late and not settled):
@@ -452,6 +459,14 @@ def _reward(value: Any) -> Any:
         return None if pd.isna(value) else value
     parts: tuple[Any, ...] = tuple(math.nan if pd.isna(part) else part for part in value)
     return None if all(part is math.nan for part in parts) else parts
+
+
+def _types_of_ids(key: Any, choices: Mapping[Any, Any]) -> str:
+    """Return a sentence if ids of records are of another type than an id without record."""
+    types = [type(next(iter(choices), key)).__name__, type(key).__name__]
+    if types[0] == types[1]:
+        return ""
+    return f" Ids of records are of type {types[0]}, this one of {types[1]}: give both one type."
 
 
 def _label(value: Any) -> Any:

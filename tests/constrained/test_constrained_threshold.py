@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import joblib
 import numpy as np
@@ -12,14 +13,17 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
+    GridSearchCV,
     GroupKFold,
     RepeatedStratifiedKFold,
     ShuffleSplit,
     StratifiedKFold,
 )
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from skbandit.constrained import ConstrainedThreshold
@@ -442,3 +446,33 @@ def test_verbose_reports_the_search(capsys):
     y, p = scored()
     ConstrainedThreshold(constraints=recall() >= 0.9, verbose=1).fit(p, y)
     assert capsys.readouterr().out.startswith("[ConstrainedThreshold] 400 rows scored in ")
+
+
+# --- searches and rows that do not fit ------------------------------------------------------
+
+
+def test_a_search_without_scoring_is_told_once_of_the_scorer():
+    rows, labels = np.random.default_rng(0).normal(size=(300, 2)), np.arange(300) % 2
+    clf = ConstrainedThreshold(LogisticRegression(), constraints=recall() >= 0.517)
+    search = GridSearchCV(clf, {"estimator__C": [0.1, 1.0]}, cv=2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        search.fit(rows, labels)
+    told = [str(w.message) for w in caught if "RateScorer" in str(w.message)]
+    assert len(told) == 1
+    assert "scoring=RateScorer(None, recall() >= 0.517)" in told[0]
+
+
+def test_score_without_constraints_tells_nothing():
+    rows, labels = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ConstrainedThreshold(LogisticRegression()).fit(rows, labels).score(rows, labels)
+
+
+def test_predict_refuses_a_table_that_a_vectorizer_takes_for_one_text():
+    texts, labels = ["good fine", "bad poor"] * 30, [1, 0] * 30
+    inner = make_pipeline(CountVectorizer(), LogisticRegression())
+    clf = ConstrainedThreshold(inner, constraints=recall() >= 0.5).fit(texts, labels)
+    table = pd.DataFrame({"text": texts})
+    refuses("predict_proba returns 1 for 60 rows: .*pass the column", clf.predict, table)

@@ -470,3 +470,24 @@ def test_negated_rewards_of_a_nullable_unsigned_type():
     clicks = pd.array(-np.array([1, 0], dtype=np.uint8), dtype="UInt8")
     rewards = pd.DataFrame({"id": [one["id"] for one in records], "reward": clicks})
     warns("reward holds 255 as uint8", join_rewards, records, rewards)
+
+
+# --- what is no record ----------------------------------------------------------------------
+
+
+def test_join_rewards_takes_records_that_came_through_a_table():
+    records = [{"id": 7, "context": [1.0], "arm": "a", "propensity": 0.5, "time": 0.0}]
+    X, log = join_rewards(pd.DataFrame(records), {7: 1})
+    assert X.tolist() == [[1.0]]
+    assert log["reward"].tolist() == [1]
+
+
+def test_join_rewards_names_what_a_record_lacks():
+    with pytest.raises(ValueError, match="a record has no 'context', but 'id', 'arm'"):
+        join_rewards([{"id": 7, "arm": "a"}], {7: 1})
+
+
+def test_join_rewards_names_the_types_of_ids_that_differ():
+    records = [{"id": 7, "context": [1.0], "arm": "a"}]
+    with pytest.warns(UserWarning, match="records are of type int, this one of str"):
+        join_rewards(records, {"7": 1})

@@ -107,6 +107,11 @@ def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarr
     """
     with explained_entries(X, type(estimator).__name__):
         values = np.asarray(getattr(estimator, method)(X), dtype=float)
+    if len(values) != (n := count_rows(X)):
+        raise ValueError(
+            f"{type(estimator).__name__}.{method} returns {len(values)} for {n} rows: a vectorizer "
+            "of texts takes the names of a table's columns for texts, so pass the column of texts."
+        )
     if not classes.of_two:
         values = _by_decision(estimator, values, classes, costs=method == "predict_costs")
     elif method == "predict_proba":
