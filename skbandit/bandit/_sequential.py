@@ -198,11 +198,11 @@ class SequentialPolicy(GuardedPolicy):
                 draft._begin(X)
             if afresh:
                 draft._equal = (math.nan, 0)
-            known = draft._codes
+            codes = draft._codes
             draft._learn(X, y, reward, available, sample_weight)
             if afresh:
                 draft._finish()
-            if draft._codes is not known:
+            if draft._codes is not codes:
                 draft._sort_arms()
         return self
 
@@ -578,9 +578,9 @@ class SequentialPolicy(GuardedPolicy):
             column.iloc[0] if isinstance(column, pd.Series) else column[0]
             for column in (action, reward)
         )
-        known = isinstance(label, str | int | np.integer) and label in self._codes
-        number = isinstance(value, float | int | np.floating | np.integer | np.bool_)
-        if not (known and number and abs(value) < LARGEST_CONTEXT):
+        is_known = isinstance(label, str | int | np.integer) and label in self._codes
+        is_number = isinstance(value, float | int | np.floating | np.integer | np.bool_)
+        if not (is_known and is_number and abs(value) < LARGEST_CONTEXT):
             return None
         x = self._plain_rows(X)
         if x is None or len(x) != 1 or not np.vdot(x, x) < LARGEST_CONTEXT**2:

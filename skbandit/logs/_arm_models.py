@@ -129,8 +129,8 @@ class RewardsByArm:
         of_arm = [np.flatnonzero(left.arm == arm) for arm in range(left.n_arms)]
         if in_one:
             X = _with_arm(rows_of(left.X, left.row), left.arm, left.n_arms)
-            one = replace(left, X=X, row=np.arange(len(left.row))).fitted(model)
-            return cls([one if len(rows) else None for rows in of_arm], common, True)
+            shared = replace(left, X=X, row=np.arange(len(left.row))).fitted(model)
+            return cls([shared if len(rows) else None for rows in of_arm], common, True)
         by_arm = [left.take(rows).fitted(model) if len(rows) else None for rows in of_arm]
         return cls(by_arm, common)
 
