@@ -115,7 +115,7 @@ def page(title: str, sections: Sequence[tuple[str, str]]) -> str:
 
 
 def paragraph(text: str, kind: str = "") -> str:
-    """A paragraph of plain text."""
+    """Return a paragraph of plain text."""
     return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
 
 
@@ -154,12 +154,12 @@ def _signature(number_of_report: str) -> str:
 
 
 def _css(text: str) -> str:
-    """Text within quotes of a style sheet, which nothing in it can end."""
+    """Return text to quote in a style sheet, which nothing in it can end."""
     return "".join(c if c.isascii() and c.isalnum() else f"\\{ord(c):x} " for c in text)
 
 
 def bars(report: pd.DataFrame) -> str:
-    """A report with bars of its values and intervals, one table per scale."""
+    """Return a report with bars of its values and intervals, one table per scale."""
     report, verdict = report.reset_index(drop=True), read_verdicts(report)
     return "".join(
         _bars_of(scale, blocks, report, verdict)
@@ -218,7 +218,7 @@ def _bars_of(
 
 
 def _verdict(verdict: str) -> str:
-    """A verdict with its mark."""
+    """Return a verdict with its mark."""
     if not verdict:
         return ""
     mark = (
@@ -228,7 +228,7 @@ def _verdict(verdict: str) -> str:
 
 
 def _bar(row: pd.Series, verdict: str, limits: tuple[float, float]) -> str:
-    """A picture of a value, its interval and its bound, which grows with the page, not its marks.
+    """Return an SVG bar: value, interval and bound, in percent, so that it scales with its column.
 
     What ends outside of the limits is cut there, with an arrow.
     """
@@ -264,10 +264,10 @@ def _bar(row: pd.Series, verdict: str, limits: tuple[float, float]) -> str:
 
 
 def _placed(percent: float, shape: str) -> str:
-    """A shape at a part of the width."""
+    """Return a shape at a percentage of the width."""
     return f'<svg x="{percent:g}%" y="{_MIDDLE}" overflow="visible">{shape}</svg>'
 
 
 def number(value: float) -> str:
-    """A number, or that it is not known."""
+    """Return a number as text, or that it is not known."""
     return "not known" if np.isnan(value) else number_text(value)

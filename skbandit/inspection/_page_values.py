@@ -172,7 +172,7 @@ def _as_report(estimates: Mapping[str, Any], goal: str) -> pd.DataFrame:
 
 
 def _spends(case: Case, objective: Rate | None) -> list[tuple[str, Rate]]:
-    """What is bounded of what decisions spend, unless the objective counts it already."""
+    """Return bounded spends by name, unless the objective counts spends already."""
     if objective is not None and any(atom.kind == SPENT for atom in objective.atoms):
         return []
     constraints = flatten_constraints(getattr(case.fitted, "constraints", None))
@@ -210,7 +210,7 @@ def _less_spent(
     rules: tuple[EvaluatedLog, EvaluatedLog],
     group: np.ndarray | None,
 ) -> str:
-    """What both rules spend, and the values less that."""
+    """Return bars of what both rules spend, and of the values less that."""
     spent, rate = spend
     log = rules[0].log
     events = np.arange(len(log)), log.action
@@ -238,7 +238,7 @@ def _less_spent(
 def _amounts(
     goals: ActionGoals, rate: Rate, case: Case, log: Log, arms: Sequence[Any]
 ) -> np.ndarray:
-    """What each action counts in a sum of means, per event; outcomes are those of the event."""
+    """Return what each action adds to a sum of means, per event, with the outcomes of the event."""
     n, rows = len(log), case.fitted._read_rows(case.rows, case.attributes)
     outcomes = {
         atom.amount: np.broadcast_to(

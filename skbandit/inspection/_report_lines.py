@@ -49,7 +49,7 @@ class Block:
 
 
 def read_pairs(pairs: str) -> bool:
-    """Whether only the worst pair of groups is shown."""
+    """Return True if only the worst pair of groups is shown."""
     if pairs not in ("worst", "all"):
         raise ValueError(f"pairs={pairs!r} must be 'worst' or 'all'.")
     return pairs == "worst"
@@ -97,7 +97,7 @@ def goal_blocks(report: pd.DataFrame, pairs: str = "worst") -> list[Block]:
 
 
 def _name(row: int, label: str, number: int, declared: str, group: str, *rest: str) -> str:
-    """What a row is called below its goal; nothing if it is all of the goal."""
+    """Return the name of a row below its goal; empty if it is all of the goal."""
     *_, part = rest
     side = ""
     if not group and label != declared:  # of a bound on an absolute value
@@ -121,7 +121,7 @@ def _worst_first(report: pd.DataFrame, parts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _scale_of_goal(report: pd.DataFrame, parts: pd.DataFrame) -> str:
-    """What the values of a goal are, by its form and where they lie."""
+    """Return the scale of a goal's values, by its form and where they lie."""
     goal, forms = parts["declared"].iloc[0], set(parts["form"])
     if goal == ESTIMATES:
         return ESTIMATES
@@ -168,7 +168,7 @@ def _round_step(least: float) -> float:
 
 
 def of_goals(report: Any) -> Any:
-    """The report with the column `goal`, its values out of fold, as its slacks, if it has them."""
+    """Return the report with the column `goal`, and values out of fold if it has them."""
     columns = getattr(report, "columns", ())
     if "cross_fitted" in columns:
         report = report.assign(value=report["cross_fitted"])

@@ -174,7 +174,7 @@ def _model(case: Case) -> Iterable[Section]:
 
 
 def _setting(value: Any) -> str:
-    """A setting or a fitted value as text, without addresses in memory, which differ each time."""
+    """Return a setting or fitted value as text, without addresses in memory."""
     if isinstance(value, pd.DataFrame | pd.Series):
         value = value.round(4).to_string()
         return value if len(value) < LONGEST_TABLE else shorten(value, LONGEST)

@@ -35,13 +35,13 @@ def check_axes(ax: Any, caller: str) -> Any:
 
 
 def get_axes(ax: Any, caller: str, size: tuple[float, float] = (6.4, 4.4)) -> Any:
-    """The given axes, or those of a new figure with space for long labels."""
+    """Return the given axes, or those of a new figure with space for long labels."""
     pyplot = check_axes(ax, caller)
     return pyplot.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
 def read_line_kw(line_kw: Any, caller: str) -> dict[str, Any]:
-    """Validated line options, with matplotlib's full names."""
+    """Validate line options, and return them with matplotlib's full names."""
     if not (line_kw is None or isinstance(line_kw, dict)):
         raise TypeError(f"line_kw must be a dict of options of Axes.plot, got {line_kw!r}.")
     import_optional("matplotlib.lines", caller)

@@ -300,7 +300,7 @@ class TradeoffDisplay:
         return {"train": self.train, "test": self.test}
 
     def _x_label(self, x: str) -> str:
-        """The constrained value, and the direction of tighter bounds."""
+        """Return the name of the constrained value, with the direction of tighter bounds."""
         label = _style.wrap(self.label)
         if self.sense is None:
             return label
