@@ -103,7 +103,7 @@ def make_difference(
     sides: Sides,
     freedom: float = np.inf,
 ) -> PolicyDifference:
-    """The difference; of rewards that are all equal, its error is that of the limits at 1."""
+    """Return the difference; of equal rewards, its error is that of the limits at 1."""
     if not any(side.error for side in sides.members):
         error = max(error, *sides.distances(1.0))
     return PolicyDifference(mean_reward, error, n_events, center, freedom, sides)
@@ -135,13 +135,13 @@ class EventParts:
         propensity: Any,
         group: np.ndarray | None,
     ) -> EventParts:
-        """The parts of an estimate from a log, whose arrays the user may change later."""
+        """Return the parts of an estimate from a log, whose arrays the user may change later."""
         given = None if propensity is None else propensity.copy()
         arms, action, reward = log.arms, log.action, reward.copy()
         return cls(influence, factor, bounds, variance, arms, action, reward, given, group)
 
     def less(self, other: EventParts) -> tuple[float, Sides, float]:
-        """Standard error, sides and freedom of the difference of two estimates from one log."""
+        """Return error, sides and freedom of the difference of two estimates from one log."""
         n, others = len(self.influence), len(other.influence)
         if n != others:
             refuse_difference(f"but these are of {n:,} and {others:,} events")

@@ -78,7 +78,7 @@ class WeightedShares:
         return float(self.totals[0].sum())
 
     def mirrored(self) -> WeightedShares:
-        """The events with shares 1 - s."""
+        """Return the events with shares 1 - s."""
         count, w, ws = self.totals
         (w_least, s_least), (w_greatest, s_greatest) = self.least, self.greatest
         return WeightedShares(
@@ -192,7 +192,7 @@ def betting_limit(events: WeightedShares, largest_weight: float, error: float) -
 
 
 def _log_capital(gains: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Logarithms of the final capital for each of `BETS`, (n_bets,)."""
+    """Return logarithms of the final capital for each of `BETS`, (n_bets,)."""
     return np.log1p(BETS[:, None] * np.maximum(gains, -1.0)) @ counts
 
 
@@ -255,7 +255,7 @@ def moments_of_mixture(
 
 
 def clipped_interval(low: float, high: float, bounds: Range) -> Range:
-    """The part of an interval within bounds; the nearest bound if there is none."""
+    """Return the part of an interval within bounds; the nearest bound if there is none."""
     low, high = np.clip([low, high], *bounds).tolist()
     return low, high
 
@@ -304,7 +304,7 @@ class RewardEvidence:
         largest_weight: float,
         predicted: np.ndarray | None = None,
     ) -> RewardEvidence:
-        """The evidence of events with weights of mean 1, and rewards within the bounds."""
+        """Return the evidence of events with weights of mean 1, and rewards within the bounds."""
         observed = float(reward.min()), float(reward.max())
         shares = WeightedShares.of(np.empty(0), np.empty(0))
         if bounds is not None:

@@ -549,5 +549,5 @@ class ReplaySplit(BaseCrossValidator):
 
 
 def _part(rows: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """A random subsample of rows, ascending."""
+    """Return a random subsample of rows, ascending."""
     return np.sort(rng.permutation(rows)[: max(1, round(share * len(rows)))])

@@ -93,7 +93,7 @@ def name_block_columns(
 
 
 def check_not_learned(policy: Any, X: Any, log: Log) -> bool:
-    """Whether the policy was fitted to this very log, with a warning."""
+    """Return if the policy was fitted to this very log, with a warning."""
     learned = hasattr(policy, "_has_learned") and policy._has_learned(X, log)
     if learned:
         warn(
@@ -125,7 +125,7 @@ def _takes(method: Any, name: str) -> bool:
 def checked_choices(
     policy: Any, name: str, attributes: Any = None
 ) -> Callable[[Any, list[tuple[Any, ...]]], list[Any]]:
-    """A choosing method of a policy, its result checked; `available` is passed if accepted."""
+    """Return a choosing method of a policy, its result checked; `available` if accepted."""
     method, given = getattr(policy, name), attributes_for(policy, name, attributes)
     takes_available = _takes(method, "available")
 

@@ -267,7 +267,7 @@ class _Line:
 
 
 def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
-    """Rows of a goal, one per group of its own, on all data."""
+    """Return rows of a goal, one per group of its own, on all data."""
     none = np.zeros(0)
     if isinstance(goal, Constraint):
         here = replace(goal, lhs=on_given_rows(goal.lhs), rhs=on_given_rows(goal.rhs))
@@ -292,7 +292,7 @@ def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
 
 
 def _is_split_by(goal: Goal, columns: Sequence[str]) -> bool:
-    """Whether the goal has groups of its own of one of the columns, of which a group lacks most."""
+    """Return if the goal has groups of its own of one of the columns."""
     grouped = rate_of(goal).grouped_by
     return grouped is not None and not set(columns).isdisjoint(grouped[0])
 
@@ -313,7 +313,7 @@ def _group_table(by: Any, data: Data) -> pd.DataFrame:
 
 
 def names_of_groups(by: str | Sequence[str] | None) -> list[str]:
-    """The columns of groups, which no other column of the report may be named after."""
+    """Return the columns of groups, which no other column of the report may be named after."""
     names = [by] if isinstance(by, str) else list(by or ())
     if not all(isinstance(name, str) for name in names):
         raise TypeError("by must list names of attribute columns; pass values as an array.")
@@ -363,7 +363,7 @@ def _rows_by_group(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any,
 
 
 def rate_of(goal: Goal) -> Rate:
-    """The expression that a goal measures."""
+    """Return the expression that a goal measures."""
     return goal if isinstance(goal, Rate) else goal.rate
 
 
@@ -500,7 +500,7 @@ def slack_of_interval(report: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sum_up(report: pd.DataFrame, text: Callable[[Any], str], violated: str) -> str:
-    """What is met, violated and undecided, for each goal as declared.
+    """Return what is met, violated and undecided, for each goal as declared.
 
     Parameters
     ----------
@@ -583,7 +583,7 @@ def _costs_of(report: pd.DataFrame, digits: int) -> str:
 
 
 def parts_of_rows(written: pd.Series) -> tuple[str, pd.DataFrame]:
-    """What the rows of a report are parts of, "goals" or "rows", and a table of the parts.
+    """Return what the rows of a report are parts of, "goals" or "rows", and a table of the parts.
 
     Its columns are `label`, the `number` and text of the goal as `declared`, `group`,
     `over_pairs` and `form` (see `form_of`). If the attributes of the report are lost, as in a CSV
@@ -599,7 +599,7 @@ def parts_of_rows(written: pd.Series) -> tuple[str, pd.DataFrame]:
 
 
 def _markdown_table(report: pd.DataFrame, digits: int) -> str:
-    """The report as a Markdown table."""
+    """Return the report as a Markdown table."""
     name = "goal" if "goal" in report else "constraint"
     before = report.columns.tolist()[: report.columns.tolist().index("n_rows")]
 

@@ -161,7 +161,7 @@ def rate_report_blocks(
 
 
 def _with_paths_listed(blocks: Any) -> Any:
-    """The same blocks; of a generator of paths, their list."""
+    """Return the same blocks; of a generator of paths, their list."""
     if not isinstance(blocks, Iterator):
         return blocks
     first = [*islice(blocks, 1)]
@@ -170,7 +170,7 @@ def _with_paths_listed(blocks: Any) -> Any:
 
 
 def _are_files(blocks: Any) -> bool:
-    """Whether it is a path, a list of paths, or a pyarrow Dataset."""
+    """Return if it is a path, a list of paths, or a pyarrow Dataset."""
     several = blocks if isinstance(blocks, list | tuple) and blocks else [blocks]
     paths = all(isinstance(path, str | bytes | os.PathLike) for path in several)
     return paths or hasattr(blocks, "scanner")

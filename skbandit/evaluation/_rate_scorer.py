@@ -288,7 +288,7 @@ def _predict_labels(estimator: Any, X: Any, attributes: Any) -> np.ndarray:
 
 
 def _pos_label_of(estimator: Any) -> Any:
-    """The parameter `pos_label` of a classifier, also behind a Pipeline or in a fitted search."""
+    """Return `pos_label` of a classifier, also behind a Pipeline or in a fitted search."""
     return getattr(behind_transformers(estimator, None)[0], "pos_label", None)
 
 
@@ -302,7 +302,7 @@ def _labels_of(estimator: Any, y: Any) -> Any:
 
 
 def _takes_attributes(estimator: Any) -> bool:
-    """Whether `predict` of a classifier, or of the last step of a Pipeline, takes attributes."""
+    """Return if `predict` of a classifier, or of the last step of a Pipeline, takes attributes."""
     if isinstance(estimator, Pipeline):
         if get_config()["enable_metadata_routing"]:
             routed = estimator.get_metadata_routing().consumes("predict", ["attributes"])

@@ -53,7 +53,7 @@ class Spread:
 
     @classmethod
     def of(cls, bounds: Range, mean: float, variance: float, effective: float) -> Spread:
-        """The spread of an estimate from an effective number of events of the log."""
+        """Return the spread of an estimate from an effective number of events of the log."""
         largest = (mean - bounds[0]) * (bounds[1] - mean)
         if largest <= 0:
             return cls(bounds, effective)
@@ -64,7 +64,7 @@ class Spread:
         return cls(bounds, effective / ratio, ratio * variance / far**2)
 
     def widened(self, deff: float) -> Spread:
-        """The spread of dependent events, which count as so many times fewer."""
+        """Return the spread of dependent events, which count as so many times fewer."""
         return replace(self, trials=self.trials / deff)
 
     def limits(self, value: float, error: float, quantile: float) -> Range:
@@ -84,7 +84,7 @@ class Spread:
         return tuple((value + width * (ends - v)).tolist())
 
     def error(self, value: float) -> float:
-        """A standard error for rewards that are all equal: the distance of the limits at 1."""
+        """Return a standard error for equal rewards: the distance of the limits at 1."""
         low, high = self.limits(value, 0.0, 1.0)
         return max(value - low, high - value)
 
@@ -138,7 +138,7 @@ class Sides:
         return [side for side in (self.more, self.less) if side is not None]
 
     def widened(self, deff: float) -> Sides:
-        """The same of dependent events, by which variances are so many times larger."""
+        """Return those of dependent events, by which variances are so many times larger."""
         more, less = (
             side
             and replace(side, spread=side.spread.widened(deff), error=side.error * np.sqrt(deff))
@@ -147,7 +147,7 @@ class Sides:
         return Sides(more, less, self.rest * deff)
 
     def of_error(self, error: float) -> Sides:
-        """The same sides of a difference with a standard error."""
+        """Return the same sides of a difference with a standard error."""
         rest = error**2 - sum(side.error**2 for side in self.members)
         return replace(self, rest=max(rest, 0.0))
 
@@ -169,7 +169,7 @@ def sides_of(
     mean: float,
     variance: float,
 ) -> Sides:
-    """The events of which the difference has more, and those of which it has less.
+    """Return the events of which the difference has more, and those of which it has less.
 
     Parameters
     ----------

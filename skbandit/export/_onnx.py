@@ -195,7 +195,7 @@ def to_onnx(model: Any, X: Any, *, attributes: Any = None) -> Any:
 
 
 def _made(steps: Pipeline | None, rule: Any, rows: Rows, refused: list[Any]) -> Any:
-    """The graph, in which missing values of some columns are an error."""
+    """Return the graph, in which missing values of some columns are an error."""
     helper = import_optional("onnx.helper", "to_onnx")
     graph, (X, attributes) = Graph(), rows
     index = _group_index(graph, rule, X, attributes)
@@ -224,7 +224,7 @@ def _made(steps: Pipeline | None, rule: Any, rows: Rows, refused: list[Any]) -> 
 
 
 def _session(onnx: Any, model: Any = None) -> Any:
-    """A runtime of a graph, with an error that names the step of a model."""
+    """Return a runtime of a graph, with an error that names the step of a model."""
     runtime = import_optional("onnxruntime", "to_onnx")
     content = onnx if isinstance(onnx, bytes) else onnx.SerializeToString()
     options = runtime.SessionOptions()
@@ -249,7 +249,7 @@ def _predicted(steps: Pipeline | None, rule: Any, X: Any, attributes: Any) -> np
 def _differences(
     session: Any, steps: Pipeline | None, rule: Any, X: Any, attributes: Any
 ) -> pd.DataFrame:
-    """The rows that differ, with their margins, and the largest margin as their scale."""
+    """Return the rows that differ, with their margins, and the largest margin as their scale."""
     feed = {entry.name: _fed(entry, X, attributes) for entry in session.get_inputs()}
     decided = session.run(None, feed)[0]
     predicted = _predicted(steps, rule, X, attributes)
@@ -268,7 +268,7 @@ def _differences(
 
 
 def _guarded(graph: Graph, decision: str, X: Any, refused: list[Any]) -> str:
-    """The places of decisions, beyond the last where a value is missing that `predict` refuses."""
+    """Return places of decisions, beyond the last where a refused value is missing."""
     for name in refused if hasattr(X, "columns") else []:
         if _kind(X[name]) == "s":
             missing = graph.add(
@@ -292,7 +292,7 @@ def _beyond(graph: Graph, decision: str, missing: str) -> str:
 
 
 def _differing_step(steps: Pipeline | None, rule: Any, rows: Rows) -> str:
-    """The name of the first step whose graph returns something else, or of the model."""
+    """Return the name of the first step whose graph returns something else, or of the model."""
     inner = getattr(rule, "estimators_", None) or [getattr(rule, "estimator_", rule)]
     whole = Pipeline([*([] if steps is None else steps.steps), ("model", inner[0])])
     flat: list[Any] = []
@@ -372,7 +372,7 @@ def _types() -> Any:
 
 
 def _parts(model: Any) -> tuple[Pipeline | None, Any]:
-    """The steps before the rule, and the rule."""
+    """Return the steps before the rule, and the rule."""
     while (inner := getattr(model, "best_estimator_", None)) is not None:
         model = inner
     steps = None
@@ -388,7 +388,7 @@ def _parts(model: Any) -> tuple[Pipeline | None, Any]:
 
 
 def _decided(graph: Graph, rule: Any, steps: Pipeline | None, X: Any, index: str | None) -> str:
-    """The places of decisions."""
+    """Return the places of decisions."""
     if isinstance(rule, BaseRampClassifier):
         linear = LogisticRegression()
         linear.coef_, linear.intercept_ = np.reshape(rule.coef_, (1, -1)), np.zeros(1)
@@ -439,7 +439,7 @@ def _decided(graph: Graph, rule: Any, steps: Pipeline | None, X: Any, index: str
 
 
 def _above(graph: Graph, score: str, threshold: Any) -> str:
-    """1 where scores are above a threshold, else 0."""
+    """Return 1 where scores are above a threshold, else 0."""
     part = threshold if isinstance(threshold, str) else np.array(float(threshold))
     above = graph.add("Greater", score, part)
     return graph.cast(above, "INT64")
@@ -448,7 +448,7 @@ def _above(graph: Graph, score: str, threshold: Any) -> str:
 def _by_decision(
     graph: Graph, rule: Any, estimator: Any, steps: Pipeline | None, X: Any, prefix: str
 ) -> str:
-    """The signed score of two classes, (n,), or probabilities of all decisions, (n, D)."""
+    """Return the signed score of two classes, (n,), or probabilities of all decisions, (n, D)."""
     score = _response(graph, estimator, steps, X, rule.response_method_, prefix)
     if rule.response_method_ == "decision_function":
         return score
@@ -463,7 +463,7 @@ def _by_decision(
 
 
 def _joint(graph: Graph, rule: Any, steps: Pipeline | None, X: Any, of_label: str) -> str:
-    """Probabilities of groups that are unknown and labels: see `UnknownGroups.joint`."""
+    """Return probabilities of groups that are unknown and labels: see `UnknownGroups.joint`."""
     unknown = rule._unknown_groups
     n_groups, D = unknown.n_groups, len(rule.decisions_)
     fitted = rule.group_estimator_
@@ -483,7 +483,7 @@ def _joint(graph: Graph, rule: Any, steps: Pipeline | None, X: Any, of_label: st
 def _response(
     graph: Graph, estimator: Any, steps: Pipeline | None, X: Any, method: str, prefix: str
 ) -> str:
-    """Probabilities (n, K), or scores (n,), of an inner model behind the steps, in float64."""
+    """Return probabilities (n, K), or scores (n,), of a model behind the steps, in float64."""
     before = [] if steps is None else steps.steps
     whole = Pipeline([*before, ("model", estimator)])
     last = estimator
@@ -505,7 +505,7 @@ def _response(
 def _converted(
     graph: Graph, whole: Pipeline, X: Any, prefix: str, options: dict[int, Any], output: int
 ) -> str:
-    """The name of an output of steps in a graph."""
+    """Return the name of an output of steps in a graph."""
     skl2onnx = import_optional("skl2onnx", "to_onnx")
     first: Any = whole
     while isinstance(first, Pipeline):
@@ -532,7 +532,7 @@ def _converted(
 
 
 def _as_frame(X: Any) -> pd.DataFrame | None:
-    """A table of columns of their own: a DataFrame, or texts, one per row."""
+    """Return a table of columns of their own: a DataFrame, or texts, one per row."""
     if hasattr(X, "columns"):
         return Columns.read(X, None, count_rows(X), "X").frame
     if np.ndim(X) == 1:
@@ -542,7 +542,7 @@ def _as_frame(X: Any) -> pd.DataFrame | None:
 
 
 def _lowering(model: Any) -> list[str]:
-    """The steps that lower texts, for which a graph needs a locale that a runtime may lack."""
+    """Return the steps that lower texts, which needs a locale that a runtime may lack."""
     names = [name.split("__") for name, value in model.get_params().items() if value is True]
     return [name[-2] for name in names if len(name) > 1 and name[-1] == "lowercase"]
 
@@ -552,7 +552,7 @@ def _text_cure(model: Any) -> str:
 
 
 def _input_types(X: Any, frame: pd.DataFrame | None) -> list[tuple[str, Any]]:
-    """Names and types of the inputs: columns, or one of all numbers."""
+    """Return names and types of the inputs: columns, or one of all numbers."""
     types = import_optional("skl2onnx.common.data_types", "to_onnx")
     if frame is None:
         return [("X", types.FloatTensorType([None, np.shape(X)[1]]))]
@@ -564,7 +564,7 @@ def _input_types(X: Any, frame: pd.DataFrame | None) -> list[tuple[str, Any]]:
 
 
 def _kind(column: pd.Series) -> str:
-    """F for floats, i for whole numbers, b for booleans, s for anything else."""
+    """Return f for floats, i for whole numbers, b for booleans, s for anything else."""
     if pd.api.types.is_bool_dtype(column.dtype):
         return "b"
     if pd.api.types.is_integer_dtype(column.dtype):
@@ -573,7 +573,7 @@ def _kind(column: pd.Series) -> str:
 
 
 def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None:
-    """The place of each row's group; one past the last if it is unknown. None without `by`."""
+    """Return the place of each row's group, unknown ones past the last; None without `by`."""
     grouping = getattr(rule, "_grouping", None)
     if grouping is None:
         return None
@@ -622,7 +622,7 @@ def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None
 
 
 def _fed(entry: Any, X: Any, attributes: Any) -> np.ndarray:
-    """The values of one input."""
+    """Return the values of one input."""
     framed = hasattr(X, "columns")
     if np.ndim(X) == 1:
         X = _as_frame(X)

@@ -6,7 +6,8 @@ import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial, update_wrapper
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,29 @@ from skbandit.rates._kinds import (
     read_class,
 )
 
+Function = TypeVar("Function", bound=Callable[..., Rate])
+
 LISTED = "pass a list of classes, 'classes' or 'decisions'"
+
+
+class RateFunction(partial[Rate]):
+    """Function that declares a rate, which says so where its parentheses are forgotten."""
+
+    def __reduce__(self) -> Any:
+        """Return its name, by which it is pickled and copied."""
+        return self.__name__  # type: ignore[attr-defined]
+
+    def _refuse(self, other: object) -> NoReturn:
+        name = self.__name__  # type: ignore[attr-defined]
+        raise TypeError(f"{name} is a function, and {name}() a rate: write the parentheses.")
+
+    __ge__ = __le__ = __gt__ = __lt__ = __add__ = __radd__ = __sub__ = __rsub__ = _refuse
+    __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+
+
+def called(function: Function) -> Function:
+    """Return a function whose comparison without a call explains itself."""
+    return cast(Function, update_wrapper(RateFunction(function), function))
 
 
 def _rate(name: str, where: Where, on: On, weight: str | None, of: Any, without: Any) -> Rate:
@@ -36,6 +59,7 @@ def _rate(name: str, where: Where, on: On, weight: str | None, of: Any, without:
     return atom_rate(Atom(KINDS[name], where, on, weight, of=of, without=without))
 
 
+@called
 def positive_rate(
     where: Where = None,
     *,
@@ -77,6 +101,7 @@ def positive_rate(
     return _rate("positive_rate", where, on, weight, of, without)
 
 
+@called
 def negative_rate(
     where: Where = None,
     *,
@@ -118,6 +143,7 @@ def negative_rate(
     return _rate("negative_rate", where, on, weight, of, without)
 
 
+@called
 def recall(
     where: Where = None,
     *,
@@ -155,6 +181,7 @@ def recall(
     return _rate("recall", where, on, weight, of, without)
 
 
+@called
 def true_negative_rate(
     where: Where = None,
     *,
@@ -192,6 +219,7 @@ def true_negative_rate(
     return _rate("true_negative_rate", where, on, weight, of, without)
 
 
+@called
 def false_positive_rate(
     where: Where = None,
     *,
@@ -229,6 +257,7 @@ def false_positive_rate(
     return _rate("false_positive_rate", where, on, weight, of, without)
 
 
+@called
 def false_negative_rate(
     where: Where = None,
     *,
@@ -266,6 +295,7 @@ def false_negative_rate(
     return _rate("false_negative_rate", where, on, weight, of, without)
 
 
+@called
 def error_rate(
     where: Where = None,
     *,
@@ -299,6 +329,7 @@ def error_rate(
     return _rate("error_rate", where, on, weight, None, without)
 
 
+@called
 def accuracy(
     where: Where = None,
     *,
@@ -332,6 +363,7 @@ def accuracy(
     return _rate("accuracy", where, on, weight, None, without)
 
 
+@called
 def precision(
     where: Where = None,
     *,
@@ -374,6 +406,7 @@ def precision(
     return _rate("precision", where, on, weight, of, without)
 
 
+@called
 def negative_predictive_value(
     where: Where = None,
     *,
@@ -416,6 +449,7 @@ def negative_predictive_value(
     return _rate("negative_predictive_value", where, on, weight, of, without)
 
 
+@called
 def f1(
     where: Where = None,
     *,
@@ -739,7 +773,7 @@ class _Form:
         return cls(made, columns, among, f"{name}({', '.join(arguments)})")
 
     def slot(self, index: int) -> Rate:
-        """The rate of the first or of the second group or, without groups, class."""
+        """Return the rate of the first or of the second group or, without groups, class."""
 
         def in_slot(atom: Atom) -> Atom:
             if self.columns:
@@ -752,7 +786,7 @@ class _Form:
 
 
 def _among(of: Any, name: str, made: Rate, shown: str) -> str | tuple[Any, ...]:
-    """The classes of a form."""
+    """Return the classes of a form."""
     fixed = [atom for atom in made.atoms if not atom.needs_pos_label]
     if fixed:
         raise TypeError(

@@ -106,7 +106,7 @@ class Kind:
         return tables.get(mine)
 
     def of_share(self, q: Any) -> Any:
-        """The rate at a share q of successes among trials: q itself, except for F1.
+        """Return the rate at a share q of successes among trials: q itself, except for F1.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ CONFUSIONS: dict[str, Kind] = {
 
 
 def _mirrored(table: Table) -> Table:
-    """The table with the two classes swapped, in labels and predictions."""
+    """Return the table with the two classes swapped, in labels and predictions."""
     (a, b), (c, d) = table
     return (d, c), (b, a)
 
@@ -181,7 +181,7 @@ class ClassSlot:
     index: int
 
     def labels(self, classes: Sequence[Any], decisions: Sequence[Any]) -> list[Any]:
-        """What it stands for among these."""
+        """Return the label that it stands for among these."""
         if isinstance(self.among, tuple):
             return list(self.among)
         return list(classes if self.among == "classes" else decisions)
@@ -227,7 +227,7 @@ class Cells:
 
 
 def value_text(value: Any) -> str:
-    """A group, a class or a decision as text that can be seen, also if it is blank.
+    """Return a group, a class or a decision as text that can be seen, also if it is blank.
 
     Examples
     --------
@@ -374,7 +374,7 @@ def _function_name(function: Callable[..., Any]) -> str:
 
 
 def read_class(label: Any, what: str) -> Any:
-    """A class that a rate names, as a plain Python object; errors quote `what`."""
+    """Return a class that a rate names, as a plain Python object; errors quote `what`."""
     if isinstance(label, AnyOf):
         return label
     if isinstance(label, list | tuple | set | frozenset | Mapping) or np.ndim(label):

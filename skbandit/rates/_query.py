@@ -132,7 +132,7 @@ class Query:
         return any(map(_is_local, texts))
 
     def texts(self) -> list[tuple[str, str]]:
-        """Columns and the texts that they are said to be equal to, or among, or not.
+        """Return columns and the texts that they are said to be equal to, or among, or not.
 
         Examples
         --------
@@ -157,7 +157,7 @@ class Query:
         return texts
 
     def evaluate(self, frame: pd.DataFrame) -> Any:
-        """Value on a frame that holds all columns: one per row, not necessarily boolean."""
+        """Return the value on a frame that holds all columns: one per row, of any type."""
         try:
             columns = {name: _plain_column(frame[column]) for name, column in self.names.items()}
             return _value(self.tree, columns)
@@ -166,7 +166,7 @@ class Query:
 
 
 def _plain_column(column: pd.Series) -> pd.Series:
-    """The column in types of pandas for missing values; narrow floats stay in those of NumPy.
+    """Return the column in nullable types of pandas; narrow floats stay in those of NumPy.
 
     With nullable types, ~(age > 30) is missing (rather than True) where age is missing.
     """
@@ -180,7 +180,7 @@ def _plain_column(column: pd.Series) -> pd.Series:
 
 
 def _translate(text: str) -> tuple[str, dict[str, str]]:
-    """Python source of a query, and the columns that its replaced identifiers stand for.
+    """Return Python source of a query, and the columns that its replaced identifiers stand for.
 
     As in pandas, ``&`` and ``|`` are ``and`` and ``or``, and `` `any name` `` is a column.
     """
@@ -241,7 +241,7 @@ def _check_size(value: float) -> None:
 
 
 def _is_literal(node: ast.AST) -> bool:
-    """Whether a node is a literal, with a sign or not."""
+    """Return if a node is a literal, with a sign or not."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         node = node.operand
         return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
@@ -249,7 +249,7 @@ def _is_literal(node: ast.AST) -> bool:
 
 
 def _value(node: ast.expr, columns: dict[str, pd.Series]) -> Any:
-    """Value of a checked tree: a Series, a literal or a list of literals."""
+    """Return the value of a checked tree: a Series, a literal or a list of literals."""
     if isinstance(node, ast.Name):
         return columns[node.id]
     if isinstance(node, ast.Constant | ast.List | ast.Tuple):
@@ -300,7 +300,7 @@ def _compare(a: Any, op: ast.cmpop, b: Any) -> Any:
 
 
 def find_among(column: pd.Series, values: list[Any]) -> pd.Series:
-    """Whether each value of a column is listed: None matches missing values, a text dates."""
+    """Return if each value of a column is listed: None matches missing values, a text dates."""
     if (kind := _kind(column)) != "string":  # whose conversion takes longer than all else
         column = _plain_column(column)
     held: Any = column
@@ -317,7 +317,7 @@ def find_among(column: pd.Series, values: list[Any]) -> pd.Series:
 
 
 def _as_held(value: Any, held: pd.Series | pd.Index, kind: str) -> Any:
-    """A listed value as a column holds it, as `isin` finds no value that is of another type."""
+    """Return a listed value as a column holds it: `isin` finds none of another type."""
     if kind in _PARSED:
         try:
             if isinstance(value, numbers.Number):  # pandas would count nanoseconds
@@ -341,7 +341,7 @@ def _as_held(value: Any, held: pd.Series | pd.Index, kind: str) -> Any:
 
 
 def _parse_time(value: Any, kind: str, dtype: Any) -> Any:
-    """A value, often a text, as a date, duration, period or time."""
+    """Return a value, often a text, as a date, duration, period or time."""
     if kind == "time":
         return value if isinstance(value, time) else time.fromisoformat(value)
     if kind == "datetime64":
@@ -358,7 +358,7 @@ def _parse_time(value: Any, kind: str, dtype: Any) -> Any:
 
 
 def _is_local(value: Any) -> bool:
-    """Whether a text is a time without an offset."""
+    """Return if a text is a time without an offset."""
     try:
         return isinstance(value, str) and pd.Timestamp(value).tzinfo is None
     except ValueError:
@@ -366,7 +366,7 @@ def _is_local(value: Any) -> bool:
 
 
 def _beside(side: Any, other: Any, kind: str) -> Any:
-    """A number as the column on the other side holds it; anything else as it is."""
+    """Return a number as the column on the other side holds it; anything else as it is."""
     if not kind or not isinstance(side, numbers.Number):
         return side
     if kind in _PARSED and kind != "timedelta64":  # pandas compares a duration with 0
@@ -386,7 +386,7 @@ def _beside(side: Any, other: Any, kind: str) -> Any:
 
 
 def _nullable(side: Any) -> Any:
-    """A column of narrow floats as one in which missing values are not compared."""
+    """Return a column of narrow floats as one in which missing values are not compared."""
     is_narrow = isinstance(side, pd.Series) and side.dtype in _NARROW
     return side.astype("Float64") if is_narrow else side
 

@@ -304,3 +304,13 @@ def test_fractional_and_atoms():
     assert quotient.grouped_by is None
     assert each(false_positive_rate, by="sex").grouped_by == (("sex",), 1)
     assert ratio(false_positive_rate, by="sex").grouped_by == (("sex",), 2)
+
+
+@pytest.mark.parametrize(
+    "compare",
+    [lambda: recall >= 0.85, lambda: 0.85 <= recall, lambda: 2 * recall, lambda: recall - 1],
+)
+def test_a_rate_without_parentheses_says_so(compare):
+    with pytest.raises(TypeError, match=r"recall is a function, and recall\(\) a rate"):
+        compare()
+    assert pickle.loads(pickle.dumps(recall)) is recall

@@ -85,7 +85,7 @@ class Labels:
         return replace(data, train=replace(unlabeled, label=codes[1])), codes[0]
 
     def _positive(self, labels: list[Any]) -> Any:
-        """The positive class; one of two labels if either may be it."""
+        """Return the positive class; one of two labels if either may be it."""
         if self.pos_label is not None:
             return self.pos_label
         numbers = [label for label in labels if not isinstance(label, str)]

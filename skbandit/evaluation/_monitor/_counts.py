@@ -153,7 +153,7 @@ class Counts:
                 mine[period] = mine[period] + more if period in mine else more
 
     def to_list(self, names: Sequence[str]) -> list[Any]:
-        """Some of the tables as JSON: [name, key, [[place, numbers], ...]]."""
+        """Return some of the tables as JSON: [name, key, [[place, numbers], ...]]."""
         entries: list[Any] = []
         for name in names:
             for (unit, of, *groups), table in getattr(self, name).items():
@@ -206,7 +206,7 @@ def _key(entry: Any) -> Key:
 
 
 def as_period(value: Any) -> int:
-    """The number of a period, as JSON holds it."""
+    """Return the number of a period, as JSON holds it."""
     _require(isinstance(value, int) and not isinstance(value, bool), value)
     return int(value)
 
@@ -231,7 +231,7 @@ def _shares(numbers: Any) -> WeightedShares:
 def places_of(
     table: pd.DataFrame, columns: tuple[str, ...], by: tuple[str, ...], period: np.ndarray
 ) -> Places:
-    """Rows by group, group of `by` and period; () is for all of `by`, and missing is no group."""
+    """Return rows by group, group of `by` and period; () is all of `by`, missing is no group."""
     places: Places = []
     splits = [(), by] if by and set(by).isdisjoint(columns) else [()]
     for split in splits:
@@ -273,6 +273,6 @@ def as_name(value: Any, what: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A scalar as a plain Python object, None if it is missing."""
+    """Return a scalar as a plain Python object, None if it is missing."""
     value = value.item() if hasattr(value, "item") else value
     return None if value is None or value is pd.NA or value != value else value

@@ -82,7 +82,7 @@ SHARE_ERROR = 1e-12
 
 
 def log_evidence(successes: ArrayLike, trials: ArrayLike, bound: ArrayLike) -> np.ndarray:
-    """Logarithm of (1), the evidence against a rate of at least `bound`.
+    """Return logarithm of (1), the evidence against a rate of at least `bound`.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def _deviance(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
 
 
 def _factorial(n: np.ndarray) -> np.ndarray:
-    """Logarithm of n! without n log n - n."""
+    """Return logarithm of n! without n log n - n."""
     m = np.maximum(n, LEAST_EXPANDED)
     series = 0.5 * np.log(2 * np.pi * m) + (1 / 12 - (1 / 360 - 1 / (1260 * m**2)) / m**2) / m
     few = np.minimum(n, LEAST_EXPANDED)
@@ -139,7 +139,7 @@ def _factorial(n: np.ndarray) -> np.ndarray:
 
 
 def _half_factorial(n: np.ndarray) -> np.ndarray:
-    """Logarithm of Gamma(n + 1/2) without n log n - n and half of log(2 pi)."""
+    """Return logarithm of Gamma(n + 1/2) without n log n - n and half of log(2 pi)."""
     m = np.maximum(n, LEAST_EXPANDED)
     series = -(1 / 24 - (7 / 2880 - 31 / (40320 * m**2)) / m**2) / m
     few = np.minimum(n, LEAST_EXPANDED)
@@ -304,12 +304,12 @@ class Tally:
 
 
 def log_mixture(log_capital_of_bets: np.ndarray) -> np.ndarray:
-    """Logarithm of the mean over bets, the last axis."""
+    """Return logarithm of the mean over bets, the last axis."""
     return np.logaddexp.reduce(log_capital_of_bets, axis=-1) - np.log(len(STAKES))
 
 
 def log_capital(amounts: WeightedShares, bounds: np.ndarray) -> np.ndarray:
-    """Logarithms of capital of bets against a mean of at least each bound, (n_bounds, n_bets).
+    """Return log capital of bets against a mean of at least each bound, (n_bounds, n_bets).
 
     With weights w of at most 1 and shares s, a bet of a fraction l multiplies the capital by
     1 + l w (b - s) / (1 - b) at every row: a supermartingale while the weighted mean of shares is
@@ -343,12 +343,12 @@ class Term:
     of_f1: bool = False
 
     def value(self, share: np.ndarray) -> np.ndarray:
-        """The rate at a share of successes."""
+        """Return the rate at a share of successes."""
         rate = 2.0 * share / (1.0 + share) if self.of_f1 else share
         return self.low + (self.high - self.low) * rate
 
     def share(self, value: float) -> float:
-        """The share of successes at a rate, in [0, 1]."""
+        """Return the share of successes at a rate, in [0, 1]."""
         rate = np.clip((value - self.low) / (self.high - self.low), 0.0, 1.0)
         return float(rate / (2.0 - rate) if self.of_f1 else rate)
 
@@ -373,7 +373,7 @@ class EvidenceCurve:
         return cls(values, window.against(q))
 
     def conjugate(self, slopes: np.ndarray) -> np.ndarray:
-        """Upper bounds of max_s (m s - log e(s)) for slopes m of one sign, (n_slopes,).
+        """Return upper bounds of max_s (m s - log e(s)) for slopes m of one sign, (n_slopes,).
 
         Between two points the evidence is at least that of the first, and the claim at most that of
         the second.
@@ -425,14 +425,14 @@ class Sum:
         return float((self.above @ rates + self.constant) / divisor) if divisor > 0 else np.nan
 
     def _claim(self, bound: float, sign: float) -> tuple[np.ndarray, float]:
-        """Coefficients and bound of the linear claim sum_i c_i r_i >= b; sign -1 is for <=."""
+        """Return coefficients and bound of the claim sum_i c_i r_i >= b; sign -1 is for <=."""
         return (
             sign * (self.above - bound * self.below),
             sign * (bound * self.rest - self.constant),
         )
 
     def _single(self, bound: float, sign: float) -> tuple[bool, float]:
-        """Whether a claim on one rate is upward, and the share that it then requires at least."""
+        """Return if a claim on one rate is upward, and the share that it then requires at least."""
         (c,), b = self._claim(bound, sign)
         share = self.terms[0].share(b / c) if c else 0.0
         return (True, share) if c >= 0 else (False, 1.0 - share)
@@ -508,7 +508,7 @@ class Sum:
     def _likely(
         self, bound: float, sign: float, start: np.ndarray, end: np.ndarray, early: bool = False
     ) -> np.ndarray:
-        """What speaks against a claim on one rate, or about the most evidence, by window."""
+        """Return what speaks against a claim on one rate, or about the most evidence, by window."""
         if len(self.terms) == 1:
             upward, share = self._single(bound, sign)
             share = share / (share + EARLY * (1.0 - share)) if early else share
@@ -536,7 +536,7 @@ class Sum:
         return self._limit(-1.0, error, windows), self._limit(1.0, error, windows)
 
     def _limit(self, sign: float, error: float, windows: Sequence[Window]) -> float:
-        """The upper limit of the interval if sign is 1, else the lower one."""
+        """Return the upper limit of the interval if sign is 1, else the lower one."""
         ends = np.array([term.value(np.array([0.0, 1.0])) for term in self.terms])
         least, most = np.sort(self.above[:, None] * ends, axis=1).sum(axis=0) + self.constant
         of_ratio = self.below.any()
@@ -564,7 +564,7 @@ def needed(threshold: float, log_weight: np.ndarray) -> np.ndarray:
 
 
 def _largest(evidence: Callable[[float], float], threshold: float) -> float:
-    """Largest share in [0, 1] against which the evidence, that grows, is below the threshold."""
+    """Return the largest share against which the evidence, that grows, is below the threshold."""
 
     def excess(share: float) -> float:
         return float(np.clip(evidence(share) - threshold, -threshold, threshold))

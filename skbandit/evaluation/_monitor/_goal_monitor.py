@@ -349,7 +349,7 @@ class GoalMonitor:
             self._names.setdefault(name)
 
     def _knows(self, name: Any) -> bool:
-        """Whether a name is remembered."""
+        """Return if a name is remembered."""
         return name in self._open or name in self._past
 
     def _forget(self, names: Iterable[Any], when: float) -> None:
@@ -629,13 +629,13 @@ class GoalMonitor:
         return lines
 
     def _lines(self) -> list[GoalLine]:
-        """All that is watched."""
+        """Return all that is watched."""
         if not self._labels.decisions:
             return []
         return Watched(self._units, self._claims, self._counts, self._labels.nobody).lines()
 
     def _alarm(self, line: GoalLine, threshold: float, last: int) -> tuple[int, int] | None:
-        """The periods in and since which an alarm is raised."""
+        """Return the periods in and since which an alarm is raised."""
         by_week = line.sum.of_people
         start, end, weight = self._calendar.windows(line.first, last, by_week=by_week)
         early, new = not len(end), end > self._judged

@@ -77,7 +77,7 @@ class Watched:
     data: Data
 
     def lines(self) -> list[GoalLine]:
-        """All lines, goal by goal, those of all rows first."""
+        """Return all lines, goal by goal, those of all rows first."""
         parts = [
             line
             for number, claim in enumerate(self.claims)
@@ -108,7 +108,7 @@ class Watched:
                 yield self._line(number, claim, filled, (of, group, by))
 
     def _classes(self, pieces: Sequence[Piece]) -> list[Any]:
-        """The classes of a form."""
+        """Return the classes of a form."""
         of = [self.units[piece.unit].classes(self.data) for piece in pieces]
         return next((labels[1:] for labels in of if len(labels) > 1), [])
 
@@ -123,7 +123,7 @@ class Watched:
         return all(self._covered(self._key(piece, of, group, by)) for piece in pieces)
 
     def _covered(self, key: Key) -> dict[tuple[int, Any], list[float]]:
-        """Rows seen, by period and decision, of decisions that can count."""
+        """Return rows seen, by period and decision, of decisions that can count."""
         seen = self.counts.seen.get((key[0], None, *key[2:]), {})
         counts = np.flatnonzero(self.units[key[0]].denominator(key[1], self.data).any(axis=0))
         inside = {self.data.decisions[k] for k in counts.tolist()}
@@ -162,7 +162,7 @@ class Watched:
         return replace(line, on=line.plain)
 
     def _apart(self, a: Key, b: Key) -> bool:
-        """Whether no row can count in both."""
+        """Return if no row can count in both."""
         first, second = (self.units[key[0]] for key in (a, b))
         if first.columns == second.columns and a[2] != b[2]:
             return True
@@ -173,7 +173,7 @@ class Watched:
         return not (below[0] & below[1]).any()
 
     def _why_unknown(self, key: Key, covered: dict[tuple[int, Any], list[float]]) -> str:
-        """Which decision's labels never come, though those of others of the same time do."""
+        """Return which decision's labels never come, though those of others of the same time do."""
         seen = self.counts.seen[key[0], None, *key[2:]]
         shares: dict[int, list[float]] = {}
         for (period, _), (rows, labeled) in seen.items():
@@ -235,7 +235,7 @@ def _told_apart(lines: Sequence[GoalLine]) -> list[GoalLine]:
 
 
 def _in_groups(parts: Sequence[tuple[Key, dict[Any, list[float]]]], column: int) -> float:
-    """Rows of all groups, of which those of all rows, (), are one."""
+    """Return rows of all groups, of which those of all rows, (), are one."""
     totals: dict[tuple[Any, ...], float] = {}
     for key, part in parts:
         total = sum(numbers[column] for numbers in part.values())
@@ -248,5 +248,5 @@ def _scaled(piece: Piece, n: int) -> Piece:
 
 
 def _order(values: tuple[Any, ...]) -> list[tuple[bool, Any]]:
-    """Numbers in order before texts."""
+    """Return numbers in order before texts."""
     return [(isinstance(x, str), x if isinstance(x, str) else float(x)) for x in values]

@@ -13,7 +13,7 @@ from skbandit.utils._validation import as_labels, finite, warn
 
 
 def listed(values: Any, name: str, n: int | None = None) -> list[Any]:
-    """Plain scalars, one per row, None where they are missing."""
+    """Return plain scalars, one per row, None where they are missing."""
     listed = [as_name(value, name) for value in as_labels(values, name)]
     if n not in (None, len(listed)):
         raise ValueError(f"{name} has {len(listed)} entries for {n} rows.")
@@ -28,7 +28,7 @@ def read_rows(
     people: pd.Series | None,
     weight: np.ndarray | None,
 ) -> pd.DataFrame:
-    """Rows as a monitor counts them."""
+    """Return rows as a monitor counts them."""
     rows = pd.DataFrame({"decided": pd.Series(decided, dtype=object)})
     for column, name, values in (("label", "y_true", y_true), ("id", "id", id)):
         given = [None] * len(rows) if values is None else listed(values, name, len(rows))
@@ -60,7 +60,7 @@ def warn_of_repeated(ids: pd.Series, again: pd.Series) -> None:
 
 
 def as_records(rows: pd.DataFrame, attributes: pd.DataFrame) -> dict[Any, dict[str, Any]]:
-    """What is kept of rows that wait for a label, by id."""
+    """Return what is kept of rows that wait for a label, by id."""
     kept = {}
     values = attributes.astype(object).to_dict("records")
     for row, part in zip(rows.to_dict("records"), values, strict=True):
@@ -71,7 +71,7 @@ def as_records(rows: pd.DataFrame, attributes: pd.DataFrame) -> dict[Any, dict[s
 
 
 def read_records(saved: Iterable[Any]) -> dict[Any, dict[str, Any]]:
-    """Those of `as_records` from pairs of JSON, with an error if they are others."""
+    """Return those of `as_records` from pairs of JSON, with an error if they are others."""
     records = {name: dict(row) for name, row in saved}
     for row in records.values():
         finite(row["time"], "time")
@@ -80,7 +80,7 @@ def read_records(saved: Iterable[Any]) -> dict[Any, dict[str, Any]]:
 
 
 def as_rows(records: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Kept rows, see `as_records`, as `update` makes them."""
+    """Return kept rows, see `as_records`, as `update` makes them."""
     rows = pd.DataFrame(
         {
             name: pd.Series([record.get(name) for record in records], dtype=object)

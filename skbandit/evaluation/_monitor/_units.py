@@ -74,14 +74,14 @@ class Unit:
         return self.atom.kind.compares_with == "label"
 
     def classes(self, data: Data) -> list[Any]:
-        """The classes that it has a rate of, and None: all rows, or a class that no row has."""
+        """Return the classes that it has a rate of, and None: all rows, or a class without any."""
         if not isinstance(of := self.atom.of, ClassSlot):
             return [None]
         labels = of.labels(data.classes, data.decisions)
         return [None, *(x for x in labels if x is not None and x in data.decisions)]
 
     def atoms(self, of: Any, data: Data) -> list[tuple[float, Atom]]:
-        """Coefficients and atoms, of one class, without groups."""
+        """Return coefficients and atoms, of one class, without groups."""
         if of is None:
             of = NO_CLASS if isinstance(self.atom.of, ClassSlot) else self.atom.of
         atoms = []
@@ -94,15 +94,15 @@ class Unit:
         return atoms
 
     def selected(self, data: Data) -> np.ndarray:
-        """Whether each row can count, whatever its decision and label."""
+        """Return if each row can count, whatever its decision and label."""
         return atom_weights(replace(self.atom, group=None), data.train) > 0
 
     def denominator(self, of: Any, data: Data) -> np.ndarray:
-        """Whether rows count, by label and decision."""
+        """Return if rows count, by label and decision."""
         return tables(self.atoms(of, data)[0][1], data)[1] > 0
 
     def shares(self, of: Any, data: Data, decided: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Share in [0, 1], and weight, of each row at its decision."""
+        """Return the share in [0, 1], and weight, of each row at its decision."""
         total, weight = np.zeros(len(decided)), np.zeros(len(decided))
         if self.atom.kind == OUTCOME:
             rows = data.train
@@ -133,7 +133,7 @@ class Unit:
         return np.clip((total - self.low) / width, 0.0, 1.0), weight
 
     def failures(self, of: Any, data: Data, decided: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Shares and weights as with the label that is worst for each row."""
+        """Return shares and weights as with the label that is worst for each row."""
         bad = -1.0 if self.atom.kind.greater_is_better else 1.0
         worst, share, weight = np.zeros((3, len(decided)))
         for code in range(len(data.classes)):
@@ -182,7 +182,7 @@ class Claim:
 def read_claims(
     goals: Iterable[Constraint], ranges: Mapping[str, Range]
 ) -> tuple[list[Unit], list[Claim]]:
-    """Units, each once, and the claims that are made of them."""
+    """Return units, each once, and the claims that are made of them."""
     units: dict[Any, Unit] = {}
     claims = []
 
@@ -227,14 +227,14 @@ def read_claims(
 
 
 def _first(atom: Atom) -> Atom:
-    """The atom in the first group or class of a form."""
+    """Return the atom in the first group or class of a form."""
     group = replace(atom.group, index=0) if isinstance(atom.group, Slot) else atom.group
     of = replace(atom.of, index=0) if isinstance(atom.of, ClassSlot) else atom.of
     return replace(atom, group=group, of=of)
 
 
 def _unit(terms: list[tuple[float, Atom]], ranges: Mapping[str, Range]) -> Unit:
-    """A unit with the range of a row's value: a row is in at most one cell of a table."""
+    """Return a unit with the range of a row's value: a row is in at most one cell of a table."""
     low, high = 0.0, 1.0
     if terms[0][1].cells is not None or terms[0][1].amount is not None:
         ends = [0.0]
@@ -258,7 +258,7 @@ def _unit(terms: list[tuple[float, Atom]], ranges: Mapping[str, Range]) -> Unit:
 
 
 def read_goal(text: str) -> Constraint:
-    """The constraint that its text declares, without evaluating anything else.
+    """Return the constraint that its text declares, without evaluating anything else.
 
     Examples
     --------
