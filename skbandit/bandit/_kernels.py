@@ -28,6 +28,8 @@ from skbandit.bandit._units import RESOLUTION, show
 from skbandit.bandit.exploration import (
     accepts_proposal,
     alpha_scale,
+    challenge,
+    challenges_best,
     compares_proposal,
     draws_scores,
     probabilities,
@@ -336,7 +338,8 @@ def _choice(
     best: Any = np.int64(-1)
     rule, proposed = model.rule, best
     best_score, proposed_score = -np.inf, -np.inf
-    if proposes(t, rule):
+    challenged = challenges_best(rule) and proposes(t, rule)
+    if proposes(t, rule) and not challenged:
         proposed = _drawn(pool, t, model)
         if not len(scores) and not compares_proposal(rule):
             return proposed, best_score
@@ -349,6 +352,8 @@ def _choice(
             proposed_score = score
         if best < 0 or _beats(k, score, best, best_score, t, model):
             best, best_score = k, score
+    if challenged:
+        proposed = _challenger(best, pool, t, alpha, model)
     if proposed >= 0 and proposed != best:
         n_events = _experience(model.posterior)
         if not compares_proposal(rule) or accepts_proposal(
@@ -356,6 +361,20 @@ def _choice(
         ):
             best = proposed
     return best, best_score
+
+
+@called_exactly
+def _challenger(best: int, pool: np.ndarray, t: int, alpha: float, model: Model) -> int:
+    """Return the arm of the largest challenge except the best; the best if it is alone."""
+    challenger, largest = best, -np.inf
+    for k in pool:
+        if k != best:
+            m, v = moments(k, model.posterior.mean, model)
+            key, rule = model.posterior.rng_key[k], model.rule
+            value = challenge(rule.exploration, m, v, alpha, t, key, rule)
+            if value > largest:
+                challenger, largest = k, value
+    return challenger
 
 
 @called_exactly
