@@ -363,6 +363,7 @@ def test_attributes_reach_a_priced_policy():
 
 
 @pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:Trees predict the costs")
 def test_a_pipeline_of_costs_inside_of_others():
     """ConstrainedPolicy and ConstrainedReduction learn costs by a selector behind an encoder."""
     inner = selector_pipeline(RegressionSetSelector())
