@@ -392,6 +392,7 @@ LOG = pd.DataFrame({"action": RNG.integers(2, size=N), "reward": LABELS.to_numpy
     ],
     ids=lambda one: type(one).__name__,
 )
+@pytest.mark.filterwarnings("ignore:Trees predict the costs")
 def test_text_is_told_with_its_column_and_the_cure(model, y):
     numbers = X_SELECTOR.assign(place=(X_SELECTOR["place"] == "east") + np.arange(N) / N)
     told = r"X has strings in the column 'place', such as '(east|west)': encode them, as by OneHot"

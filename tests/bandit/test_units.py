@@ -180,6 +180,7 @@ def test_a_column_may_begin_to_vary():
     assert policy.predict([[0.0], [5.0]]).tolist() == [0, 1]
 
 
+@pytest.mark.filterwarnings("ignore:rewards have changed")
 def test_units_that_jump_are_followed():
     """Seconds become milliseconds: predictions stay finite, and right again after renewals."""
     rng = np.random.default_rng(0)
