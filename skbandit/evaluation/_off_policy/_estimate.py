@@ -143,7 +143,8 @@ class OffPolicyEstimate:
             "normal" is a score interval, like Wilson's of a proportion: for many events in effect,
             it is `mean_reward` and its standard error times a normal quantile; it has width and
             covers also if rewards are rare, or none was seen. Of "switch_dr" and "dr_shrinkage",
-            whose bias is unknown, it is the interval of "dr", extended to `mean_reward`.
+            whose bias is unknown, it is the interval of "dr", extended to `mean_reward`, which
+            "slope" keeps within one standard error of "dr".
 
             "sequence" covers at its level for any rewards, and after every number of events at
             once: look at it as often as you like, and stop when you like. It is two to three times
@@ -242,7 +243,10 @@ def make_estimate(
         errors = errors * np.sqrt([dependence.deff for dependence in dependences])
         freedom = dependences[0].freedom
         spread = None if spread is None else spread.widened(dependences[0].deff)
-    k = slope(values, errors) if estimator.adaptive else len(candidates) - 1
+    k = len(candidates) - 1
+    if estimator.adaptive:  # and no further from the unbiased estimate than its error
+        near = np.flatnonzero(np.abs(values - values[0]) <= errors[0])
+        k = int(near[near <= slope(values, errors)].max(initial=0))
     sums, setting = candidates[k], estimator.settings[k]
     undefined = sums.weight2 == 0
     error = float(errors[k])
