@@ -35,10 +35,10 @@ from skbandit.logs import (
     POOLS_UNKNOWN,
     Log,
     align_rows,
+    ascending,
     columns_of,
     holds_slates,
     make_record,
-    mark_columns,
     read_mask,
     warn_of_shared_columns,
     warn_without_pools,
@@ -783,7 +783,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         of_chosen = np.take_along_axis(chance, chosen, axis=1)
         return self._labels(chosen), of_chosen[:, 0] if self.n_select == 1 else of_chosen
 
-    def select_proba(self, X: Any, *, available: Any = None, attributes: Any = None) -> np.ndarray:
+    def select_proba(self, X: Any, *, available: Any = None, attributes: Any = None) -> Any:
         """Return the probability that `select` chooses each action.
 
         Parameters
@@ -798,10 +798,12 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`; rows sum to `n_select`.
+            Columns as `arms_`; rows sum to `n_select`. If the columns of a table of costs were not
+            in the order of their labels, a DataFrame whose columns name them.
         """
         chance = self._chances(*self._best(X, available, attributes))
-        return mark_columns(chance, self.arms_)
+        arms = self._arms.tolist()
+        return chance if ascending(arms) in (None, arms) else pd.DataFrame(chance, columns=arms)
 
     def record(
         self, X_row: Any, arm: Any, propensity: Any, *, available: Any = None

@@ -23,11 +23,9 @@ from skbandit.logs._arms import Codes as Codes
 from skbandit.logs._arms import align_rows as align_rows
 from skbandit.logs._arms import ascending as ascending
 from skbandit.logs._arms import code_labels as code_labels
-from skbandit.logs._arms import columns_made_for as columns_made_for
 from skbandit.logs._arms import in_label_order as in_label_order
 from skbandit.logs._arms import label_array as label_array
 from skbandit.logs._arms import label_order as label_order
-from skbandit.logs._arms import mark_columns as mark_columns
 from skbandit.logs._arms import one_known_tuple as one_known_tuple
 from skbandit.logs._arms import order_of_labels as order_of_labels
 from skbandit.logs._arms import plain_labels as plain_labels

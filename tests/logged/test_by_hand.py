@@ -327,3 +327,10 @@ def test_verbose_prints_what_is_shared_and_each_level(capsys):
 def test_nothing_is_printed_by_default(capsys):
     clone(POLICY).fit(X, COSTS)
     assert capsys.readouterr().out == ""
+
+
+def test_select_proba_names_columns_that_are_not_in_label_order():
+    policy = clone(POLICY).fit(X, COSTS[["c", "a", "b"]])
+    chance = policy.select_proba(X)
+    assert chance.columns.tolist() == ["c", "a", "b"]
+    assert (chance.idxmax(axis=1) == policy.predict(X)).all()

@@ -31,7 +31,6 @@ from skbandit.logs import (
     check_uniform,
     code_labels,
     column_names,
-    columns_made_for,
     label_array,
     plain_labels,
     read_log,
@@ -257,13 +256,6 @@ def as_table(given: Any) -> Any:
         given = label_array(given)  # not an array at once, which would turn 1 into "1"
     if hasattr(given, "columns"):
         return pd.DataFrame(np.asarray(given), columns=list(given.columns))
-    arms = columns_made_for(given)
-    if arms is not None:
-        raise ValueError(
-            "probabilities are an array that select_proba made with the columns "
-            f"{first_few(arms) or 'of arms_'}, which is not the order of the labels: pass the "
-            "policy itself, or pandas.DataFrame(probabilities, columns=policy.arms_)."
-        )
     try:
         given = given.toarray() if issparse(given) else given
         table = np.asarray(given) if not isinstance(given, pd.Series) else given
