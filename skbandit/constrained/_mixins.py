@@ -96,6 +96,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     _declared_constraints: tuple[Constraint, ...]
     _fitted_rows: FittedRows | None
     _report_columns: dict[str, Any]  # of constraint_report_
+    _shares: list[Any]  # each decision, its share, and that without constraints
     _objective_row: dict[str, Any]  # of objective_report_
     multipliers_: np.ndarray
     _dropped: np.ndarray  # what each constraint costs the objective
@@ -173,6 +174,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             )
         report = report_of_columns(columns)
         report.attrs["goals"] = parts_of_goals(self._constraints)
+        report.attrs["decisions"] = vars(self).get("_shares", [])
         return report
 
     @property
@@ -363,7 +365,14 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             ]
             of_goals = [dropped[k] for k in numbers_of_goals(goals.constraints).tolist()]
             prices = ShadowPrices(np.array(per_unit), np.array(of_goals))
-        return report_table(goals, data, decided, prices, expected, unconstrained)
+        table = report_table(goals, data, decided, prices, expected, unconstrained)
+        rules, total = (decided, unconstrained), data.weight.sum()
+        table.attrs["decisions"] = [
+            [str(label)]
+            + [None if rule is None else float(data.weight @ (rule == k) / total) for rule in rules]
+            for k, label in enumerate(data.decisions)
+        ]
+        return table
 
     def _set_reports(
         self,
@@ -389,6 +398,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             Those rows.
         """
         report = self._report(decided, goals.data, goals.constraints, plain)
+        shares = report.attrs["decisions"]
         if final is None or data is None:
             self._objective_row = objective_row(goals, goals.data, decided, None, plain, self._free)
             if margins is not None:
@@ -400,6 +410,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             held_out = add_intervals(report, goals.constraints, goals.data, decided)
             report = cross_fitted_report(table, held_out, margins)
         self._report_columns = plain_columns(report)
+        report.attrs["decisions"] = self._shares = shares
         return report
 
     def _refuse(

@@ -258,6 +258,12 @@ class RateReportDisplay:
             [artists.marks[k] for artists in drawn] for k in range(len(MARKS))
         )
         self.intervals_ = [artists.intervals for artists in drawn]
+        if shares := self.report.attrs.get("decisions"):
+            self.ax_.annotate(
+                _style.wrap(_text_of_shares(shares), 52), (0.0, 0.0), xytext=(0, -34),
+                xycoords="axes fraction", textcoords="offset points", va="top", fontsize="small",
+                annotation_clip=False,
+            )  # fmt: skip
         self.drawn_ = self.report.iloc[shown].reset_index(drop=True)
         self.figure_ = self.ax_.figure
         return self
@@ -335,6 +341,15 @@ class ConstraintReportDisplay(RateReportDisplay):
         read_pairs(pairs)
         report = constraint_report(estimator, X, y, confidence_level=confidence_level, **rows)
         return cls.from_report(report, ax=ax, pairs=pairs)
+
+
+def _text_of_shares(shares: list[Any]) -> str:
+    """Return the share of each decision, and that without constraints, as a sentence."""
+    parts = [
+        f"{label} {share:.1%}" + ("" if plain is None else f" (without constraints {plain:.1%})")
+        for label, share, plain in shares
+    ]
+    return f"decided: {', '.join(parts)}"
 
 
 def _tightened(report: pd.DataFrame, bound: pd.Series) -> pd.Series:

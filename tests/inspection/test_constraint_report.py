@@ -78,7 +78,8 @@ def test_each_constraint_is_named_above_its_sides_and_pairs(report):
     display = ConstraintReportDisplay.from_report(report)
     worst = display.drawn_["constraint"].iloc[-1].split("[")[1].strip("]")
     assert [names_of(axes) for axes in display.axes_] == [
-        ["recall() >= 0.9", "false_positive_rate() <= 0.4", "balance", "upper", "lower"],
+        ["recall() >= 0.9", "false_positive_rate() <= 0.4"],
+        ["balance", "upper", "lower"],
         ["ratio(positive_rate, by='sex') >= 0.8", f"worst: {worst}"],
     ]
 
@@ -111,7 +112,7 @@ def test_the_report_of_a_fit_shows_values_out_of_fold(fitted):
 def test_without_intervals_what_is_satisfied_is_undecided(fitted):
     report = fitted.constraint_report_.drop(columns=["ci_low", "ci_high"])
     display = ConstraintReportDisplay.from_report(report)
-    assert display.intervals_ == [None] * 2
+    assert display.intervals_ == [None] * 3
     assert not any(len(line.get_xdata()) for line in display.met_)
 
 
@@ -120,7 +121,7 @@ def test_a_margin_is_a_stroke_beyond_the_bound(fitted):
     display = ConstraintReportDisplay.from_report(report)
     strokes = [stroke[0, 0] for stroke in display.margins_[0].get_segments()]
     assert strokes == pytest.approx([0.9 + 0.01, 0.4 - 0.02])
-    assert display.margins_[1] is None
+    assert display.margins_[1:] == [None, None]
 
 
 def table(*rows):
@@ -134,6 +135,22 @@ def test_groups_that_are_absent_are_said_to_be_not_measured(fitted):
         display = ConstraintReportDisplay.from_estimator(fitted, X_EXTRA, Y_EXTRA, attributes=women)
     assert [text == "not measured" for text in column(display, 0)] == [False] * 4 + [True]
     display.figure_.canvas.draw()
+
+
+def test_shares_of_decisions_are_said_beside_those_without_constraints(fitted):
+    report = fitted.constraint_report_
+    (label, share, plain) = report.attrs["decisions"][1]
+    assert label == "1"
+    assert 0 < share < 1
+    display = ConstraintReportDisplay.from_report(report)
+    assert f"1 {share:.1%} (without constraints {plain:.1%})" in " ".join(
+        texts(display.ax_)
+    ).replace("\n", " ")
+    data = {"X": X_EXTRA, "y": Y_EXTRA, "attributes": ATTRIBUTES_EXTRA}
+    new = ConstraintReportDisplay.from_estimator(fitted, **data)
+    assert f"1 {fitted.predict(X_EXTRA).mean():.1%} (" in " ".join(texts(new.ax_)).replace(
+        "\n", " "
+    )
 
 
 def test_an_undefined_value_is_said():
