@@ -1,7 +1,5 @@
 """What all selectors share: metadata, the m lowest costs, the baseline of popularity."""
 
-from itertools import combinations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,13 +9,11 @@ import scipy.sparse as sp
 import sklearn
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
-from sklearn.utils import estimator_html_repr
 from sklearn.utils.fixes import parse_version
 
 from skbandit import RegressionSetSelector
@@ -31,6 +27,7 @@ from skbandit.selection._m_lowest import (
     m_lowest,
     set_costs,
 )
+from tests.worlds import lowest, refuses
 
 # === Set selectors inside pipelines, searches and cross-validation ==============================
 
@@ -73,8 +70,8 @@ def by_hand(selector, y=Y, available=None, weight=None, **metadata):
         pytest.param(True, 2, marks=[routed_to_pipelines, pytest.mark.thorough]),
     ],
 )
-def test_availability_and_weights_are_routed(routing, pipeline, n_jobs):
-    """And sliced by fold; no request has to be set."""
+def test_availability_and_weights_are_sliced_by_fold(routing, pipeline, n_jobs):
+    """No request has to be set."""
     selector = RegressionSetSelector(n_select=2)
     estimator = make_pipeline(PolynomialFeatures(1), selector) if pipeline else selector
     found = cross_validate(
@@ -91,8 +88,7 @@ def test_availability_and_weights_are_routed(routing, pipeline, n_jobs):
 
 
 @routed_to_pipelines
-def test_search_with_frames(routing):
-    """Columns of availability in another order than those of y."""
+def test_searches_match_columns_of_availability_by_label(routing):
     rows = pd.DataFrame(X, columns=list("abcd")).assign(place=np.tile(["home", "away"], 120))
     columns = make_column_transformer((OneHotEncoder(), ["place"]), remainder=StandardScaler())
     model = make_pipeline(columns, RegressionSetSelector(Ridge(), 2))
@@ -106,50 +102,41 @@ def test_search_with_frames(routing):
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
-def test_ad_features_pass_through_cross_validation(routing):
-    """Also where there are as many ads as rows, in a tuple."""
-    catalog = pd.DataFrame(np.tile(Z, (40, 1)), columns=Z.columns)  # 240 rows, as X has
+def test_ad_features_pass_through_cross_validation_whole(routing):
+    """In a tuple also where there are as many ads as rows, which would be sliced by fold."""
     selector = RegressionSetSelector(n_select=2)
-    expected = by_hand(selector, ad_features=Z)
-    found = cross_validate(selector, X, Y, params={"ad_features": Z}, cv=FOLDS, error_score="raise")
-    np.testing.assert_allclose(found["test_score"], expected)
+    folds = {"cv": FOLDS, "error_score": "raise"}
+    found = cross_validate(selector, X, Y, params={"ad_features": Z}, **folds)
+    np.testing.assert_allclose(found["test_score"], by_hand(selector, ad_features=Z))
 
     class Fitted(RegressionSetSelector):
         def score(self, X, y, *, available=None, ad_features=None, sample_weight=None):
             assert len(ad_features[0]) == 240
             return super().score(X, y)
 
-    found = cross_validate(
-        Fitted(n_select=2), X, Y, params={"ad_features": (catalog,)}, cv=FOLDS, error_score="raise"
-    )
-    np.testing.assert_allclose(found["test_score"], expected)
+    catalog = pd.DataFrame(np.tile(Z, (40, 1)), columns=Z.columns)  # 240 rows, as X has
+    again = cross_validate(Fitted(n_select=2), X, Y, params={"ad_features": (catalog,)}, **folds)
+    np.testing.assert_allclose(again["test_score"], found["test_score"])
     with pytest.raises(ValueError, match=r"no row for ad .*pass \(ad_features,\), a tuple"):
-        cross_validate(
-            selector, X, Y, params={"ad_features": catalog}, cv=FOLDS, error_score="raise"
-        )
+        cross_validate(selector, X, Y, params={"ad_features": catalog}, **folds)
 
 
-def test_predictions_in_a_pipeline():
-    model = make_pipeline(PolynomialFeatures(), RegressionSetSelector(n_select=2)).fit(X, Y_NAMED)
-    found = model.predict(X, available=AVAILABLE, n_select=1)
-    assert found.shape == (240, 1)
-    assert model.score(X, Y_NAMED) > PopularitySetSelector(2).fit(X, Y).score(X, Y)
-    assert "RegressionSetSelector" in estimator_html_repr(model)
+def test_weights_reach_the_last_step_of_a_pipeline():
+    weighted = RegressionSetSelector(make_pipeline(StandardScaler(), Ridge()))
+    weighted.fit(X, Y, sample_weight=WEIGHT)
+    scaler, rows = (
+        StandardScaler().fit(X[WEIGHT > 0]),
+        np.repeat(np.arange(240), WEIGHT.astype(int)),
+    )
+    ridge = Ridge().fit(scaler.transform(X)[rows], Y[rows])
+    np.testing.assert_allclose(weighted.predict_costs(X), ridge.predict(scaler.transform(X)))
 
 
-@pytest.mark.parametrize(
-    "inner", [make_pipeline(StandardScaler(), Ridge()), GridSearchCV(Ridge(), {"alpha": [0.1, 10]})]
-)
-def test_weights_reach_learners_inside_others(inner):
-    rows = np.repeat(np.arange(240), WEIGHT.astype(int))
-    weighted = RegressionSetSelector(inner).fit(X, Y, sample_weight=WEIGHT)
-    unweighted = RegressionSetSelector(inner).fit(X, Y)
+def test_weights_reach_the_learner_inside_a_search():
+    search = GridSearchCV(Ridge(), {"alpha": [0.1, 10]})
+    weighted = RegressionSetSelector(search).fit(X, Y, sample_weight=WEIGHT)
+    unweighted = RegressionSetSelector(search).fit(X, Y)
     assert (weighted.predict_costs(X) != unweighted.predict_costs(X)).any()
-    if not isinstance(inner, GridSearchCV):  # whose folds are others
-        scaler = StandardScaler().fit(X[WEIGHT > 0])
-        ridge = Ridge().fit(scaler.transform(X)[rows], Y[rows])
-        expected = ridge.predict(scaler.transform(X))
-        np.testing.assert_allclose(weighted.predict_costs(X), expected)
 
 
 # === PopularitySetSelector: mean costs, in the same interface as the others =====================
@@ -158,24 +145,26 @@ RNG = np.random.default_rng(0)
 X_POPULARITY = RNG.normal(size=(50, 2))
 Y_POPULARITY = RNG.integers(-3, 1, size=(50, 6)).astype(float)
 HOLES = np.where(RNG.random(Y_POPULARITY.shape) < 0.3, np.nan, Y_POPULARITY)
+STOCK = RNG.random(Y_POPULARITY.shape) < 0.6
+STOCK[STOCK.sum(axis=1) < 3] = True
 
 
-def test_mean_costs():
-    selector = PopularitySetSelector(3).fit(X_POPULARITY, HOLES)
-    means = np.nanmean(HOLES, axis=0)
+@pytest.mark.parametrize("stock", [None, STOCK], ids=["all there", "some there"])
+def test_popularity_chooses_by_mean_costs(stock):
+    selector = PopularitySetSelector(3).fit(X_POPULARITY, HOLES, available=stock)
+    seen = np.ones_like(STOCK) if stock is None else stock
+    means = np.nanmean(np.where(seen, HOLES, np.nan), axis=0)
     np.testing.assert_allclose(selector.mean_costs_, means)
-    np.testing.assert_array_equal(
-        selector.predict(X_POPULARITY), np.tile(np.argsort(means)[:3], (50, 1))
-    )
+    expected = lowest(np.tile(means, (50, 1)), seen, 3)
+    np.testing.assert_array_equal(selector.predict(X_POPULARITY, available=stock), expected)
     np.testing.assert_allclose(selector.predict_costs(X_POPULARITY), np.tile(means, (50, 1)))
     np.testing.assert_allclose(selector.decision_function(X_POPULARITY), -np.tile(means, (50, 1)))
-    chosen = np.argsort(means)[:3]
-    assert selector.score(X_POPULARITY, Y_POPULARITY) == pytest.approx(
-        -Y_POPULARITY[:, chosen].sum(axis=1).mean()
-    )
+    paid = np.take_along_axis(Y_POPULARITY, expected, axis=1).sum(axis=1).mean()
+    score = selector.score(X_POPULARITY, Y_POPULARITY, available=stock)
+    assert score == pytest.approx(-paid)
 
 
-def test_weights_and_sparse_costs():
+def test_popularity_weighs_rows_of_sparse_costs():
     weight = RNG.integers(0, 3, 50).astype(float)
     found = PopularitySetSelector().fit(
         X_POPULARITY, sp.csr_array(Y_POPULARITY), sample_weight=weight
@@ -183,32 +172,10 @@ def test_weights_and_sparse_costs():
     np.testing.assert_allclose(found.mean_costs_, np.average(Y_POPULARITY, axis=0, weights=weight))
 
 
-def test_availability():
-    mask = RNG.random(Y_POPULARITY.shape) < 0.6
-    mask[mask.sum(axis=1) < 2] = True
-    selector = PopularitySetSelector(2).fit(X_POPULARITY, Y_POPULARITY, available=mask)
-    means = np.nanmean(np.where(mask, Y_POPULARITY, np.nan), axis=0)
-    np.testing.assert_allclose(selector.mean_costs_, means)
-    costs = np.where(mask, means, np.inf)
-    expected = np.argsort(costs, axis=1, kind="stable")[:, :2]
-    np.testing.assert_array_equal(selector.predict(X_POPULARITY, available=mask), expected)
-
-
-def test_ties_go_to_the_first():
-    found = PopularitySetSelector(2).fit(X_POPULARITY, np.zeros((50, 4))).predict(X_POPULARITY)
-    np.testing.assert_array_equal(found, np.tile([0, 1], (50, 1)))
-
-
-def test_rows_of_any_kind():
-    names = pd.DataFrame(Y_POPULARITY, columns=list("abcdef"))
+def test_popularity_breaks_ties_by_the_first_ad_and_needs_no_numbers_in_rows():
     texts = ["to be", "or not"] * 25
-    found = PopularitySetSelector(2).fit(texts, names).predict(texts)
-    assert found.shape == (50, 2)
-    assert (
-        make_pipeline(StandardScaler(), PopularitySetSelector())
-        .fit(X_POPULARITY, names)
-        .score(X_POPULARITY, names)
-    )
+    found = PopularitySetSelector(2).fit(texts, np.zeros((50, 4))).predict(texts)
+    np.testing.assert_array_equal(found, np.tile([0, 1], (50, 1)))
 
 
 @pytest.mark.parametrize(
@@ -219,15 +186,14 @@ def test_rows_of_any_kind():
         (Y_POPULARITY, {"n_select": 7}, "n_select=7"),
     ],
 )
-def test_bad_input(y, options, message):
-    with pytest.raises(ValueError, match=message):
-        PopularitySetSelector(**options).fit(X_POPULARITY, y)
+def test_popularity_refuses(y, options, message):
+    refuses(message, PopularitySetSelector(**options).fit, X_POPULARITY, y)
 
 
-def test_ad_features_are_refused():
+def test_popularity_refuses_ad_features():
     selector = PopularitySetSelector().fit(X_POPULARITY, Y_POPULARITY)
-    with pytest.raises(ValueError, match="PopularitySetSelector takes no ad_features"):
-        selector.predict(X_POPULARITY, ad_features=np.zeros((6, 1)))
+    message = "PopularitySetSelector takes no ad_features"
+    refuses(message, selector.predict, X_POPULARITY, ad_features=np.zeros((6, 1)))
 
 
 # === The m lowest costs: brute force, ties, what may not be taken ===============================
@@ -243,32 +209,6 @@ def sorted_columns(costs, m, allowed):
     return np.where(np.take_along_axis(usable, order, axis=1), order, -1)
 
 
-@st.composite
-def problems(draw):
-    """Few ads, costs with ties, any availability."""
-    shape = draw(st.tuples(st.integers(1, 4), st.integers(1, 6)))
-    costs = draw(arrays(np.float64, shape, elements=st.integers(-3, 3).map(float)))
-    allowed = draw(arrays(bool, shape))
-    return costs, allowed, draw(st.integers(1, shape[1]))
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("way", WAYS)
-@given(problem=problems())
-def test_no_set_is_cheaper(way, problem):
-    costs, allowed, m = problem
-    chosen = WAYS[way](costs.copy(), m, allowed)
-    for row, may, taken in zip(costs, allowed, chosen, strict=True):
-        ads = taken[taken >= 0]
-        assert len(ads) == min(m, may.sum())
-        assert len(set(ads)) == len(ads)  # never twice
-        assert may[ads].all()  # never unavailable
-        assert (np.diff(row[ads]) >= 0).all()  # best first
-        sets = combinations(np.flatnonzero(may), len(ads))
-        assert row[ads].sum() == min(row[list(some)].sum() for some in sets)
-    np.testing.assert_array_equal(chosen, WAYS[way](costs.copy(), m, allowed))
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("way", WAYS)
 @given(
@@ -280,7 +220,7 @@ def test_no_set_is_cheaper(way, problem):
     finite=st.booleans(),
     masked=st.booleans(),
 )
-def test_as_if_everything_were_sorted(way, seed, n, m, n_distinct, dtype, finite, masked):
+def test_the_m_lowest_are_those_of_sorted_costs(way, seed, n, m, n_distinct, dtype, finite, masked):
     """Blocks of the scan that are full or not, ties, costs that are not finite."""
     rng = np.random.default_rng(seed)
     costs = rng.integers(0, n_distinct, size=(5, n)).astype(dtype)
@@ -294,7 +234,7 @@ def test_as_if_everything_were_sorted(way, seed, n, m, n_distinct, dtype, finite
 
 
 @pytest.mark.parametrize(("n", "m"), [(255, 3), (256, 100), (256, 101), (256, 256), (1, 1)])
-def test_both_sides_of_the_rule(n, m):
+def test_m_lowest_sorts_on_both_sides_of_its_choice_of_a_way(n, m):
     costs = np.random.default_rng(0).normal(size=(3, n))
     np.testing.assert_array_equal(m_lowest(costs.copy(), m), sorted_columns(costs, m, None))
 
@@ -316,7 +256,7 @@ def test_blocks_of_rows_change_nothing(form, block_bytes):
 
 
 @pytest.mark.parametrize("form", [np.array, sp.csc_array])
-def test_set_costs(form):
+def test_set_costs_add_up_what_was_chosen(form):
     y = np.array([[1.0, 0.0, -2.0], [np.nan, 3.0, 0.5]])
     found = set_costs(read_cost_matrix(form(y)), np.array([[2, 1], [1, 0]]))
     np.testing.assert_array_equal(found, [-2.0, np.nan])
