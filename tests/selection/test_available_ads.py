@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.selection import PopularitySetSelector, assign, logged_costs
-from tests.worlds import refuses
+from tests.worlds import refuses, warns
 
 # === Availability of selectors: labels as for policies; catalogs that change ====================
 
@@ -28,14 +29,14 @@ SELECTORS = [
 
 
 @pytest.mark.parametrize("selector", SELECTORS, ids=lambda s: type(s).__name__)
-def test_labels_per_row_mean_the_table(selector):
+def test_labels_per_row_mean_the_same_as_a_table(selector):
     expected = selector.fit(X, Y, available=MASK).predict(X, available=MASK)
     found = selector.fit(X, Y, available=LABELS).predict(X, available=LABELS)
     np.testing.assert_array_equal(found, expected)
     assert selector.score(X, Y, available=LABELS) == selector.score(X, Y, available=MASK)
 
 
-def test_integer_ads_in_tuples_are_not_booleans():
+def test_integer_ads_in_tuples_are_labels_and_not_booleans():
     selector = PopularitySetSelector(n_select=2).fit(X, [[0.0, 1.0, -1.0]] * N)
     assert selector.predict(X[:4], available=[(0, 1)] * 4).tolist() == [[0, 1]] * 4
     assert selector.predict(X[:1], available=[(2, 1)]).tolist() == [[2, 1]]
@@ -51,22 +52,17 @@ def test_what_one_selector_chose_is_available_to_another():
 
 
 @pytest.mark.parametrize("selector", SELECTORS, ids=lambda s: type(s).__name__)
-def test_a_catalog_that_changed(selector):
-    selector.fit(X, Y)
+def test_ads_unknown_to_the_selector_are_refused_or_ignored(selector):
     today = [("hat", "scarf")] * N  # scarf is new; shoe, coat and sock were retired
-    refuses(r"unknown ads: 'scarf'.*unknown_ads=\"ignore\"", selector.predict, X, available=today)
-    selector.set_params(unknown_ads="ignore")
-    try:
-        assert (np.ravel(selector.predict(X, available=today)) == "hat").all()
-        table = pd.DataFrame({"hat": [True] * N, "scarf": True})
-        assert (np.ravel(selector.predict(X, available=table)) == "hat").all()
-        refuses("Row 0 has 0 available ads", selector.predict, X, available=["scarf"])
-        # in training, too
-        both = [(*row, "scarf") for row in LABELS]
-        expected = selector.fit(X, Y, available=LABELS).predict(X)
-        np.testing.assert_array_equal(selector.fit(X, Y, available=both).predict(X), expected)
-    finally:
-        selector.set_params(unknown_ads="error")
+    message = r"unknown ads: 'scarf'.*unknown_ads=\"ignore\""
+    refuses(message, selector.fit(X, Y).predict, X, available=today)
+    lenient = clone(selector).set_params(unknown_ads="ignore").fit(X, Y)
+    for available in (today, pd.DataFrame({"hat": [True] * N, "scarf": True})):
+        assert (np.ravel(lenient.predict(X, available=available)) == "hat").all()
+    refuses("Row 0 has 0 available ads", lenient.predict, X, available=["scarf"])
+    expected = lenient.fit(X, Y, available=LABELS).predict(X)
+    lenient.fit(X, Y, available=[(*row, "scarf") for row in LABELS])
+    np.testing.assert_array_equal(lenient.predict(X), expected)
 
 
 # --- times as ads ----------------------------------------------------------------------------
@@ -97,9 +93,8 @@ def test_times_are_found_by_their_labels(kind):
     assert filled.tolist() == [[slots[0]], ["none"]]
     refuses("is the label of an ad", selector.predict, rows, fill=slots[0])
     assert selector.score(rows, costs[slots[::-1]]) == selector.score(rows, costs)
-    for table in (costs, selector.predict_costs(rows)):
-        for capacity in ({slots[3]: 3}, pd.Series([3], index=slots[3:])):
-            assert (assign(table, capacity) == slots[3]).sum() == 3
+    for capacity in ({slots[3]: 3}, pd.Series([3], index=slots[3:])):
+        assert (assign(selector.predict_costs(rows), capacity) == slots[3]).sum() == 3
     features = pd.DataFrame(np.eye(4), index=slots)
     shared = RegressionSetSelector().fit(rows, costs, ad_features=features[::-1])
     chosen = shared.predict(rows, ad_features=features, available=list(slots[:2]))
@@ -109,17 +104,15 @@ def test_times_are_found_by_their_labels(kind):
     assert estimated.columns.tolist() == list(slots)
 
 
-def test_times_of_numpy():
+def test_times_of_numpy_are_found_by_their_labels():
     slots = SLOTS.as_unit("us").to_numpy()
     costs = pd.DataFrame(np.tile([0.0, -1, -2, -3], (30, 1)), columns=slots)
     selector = PopularitySetSelector().fit(costs, costs)
     assert set(selector.predict(costs, available=slots[:2]).ravel()) == {SLOTS[1]}
     assert (assign(costs, {slots[3]: 3}) == SLOTS[3]).sum() == 3
-    estimated = logged_costs(slots[np.arange(30) % 4], np.full(30, -2.0), [0.25] * 30, ads=slots)
-    assert estimated.columns.tolist() == list(SLOTS)
 
 
-def test_columns_of_arrow():
+def test_columns_of_arrow_tables_are_labels():
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     costs = pa.table({"b": [0.0, -1.0, -2.0], "a": [-3.0, 0.0, 0.0]})
     selector = PopularitySetSelector().fit(np.zeros((3, 1)), costs)
@@ -162,25 +155,20 @@ def test_costs_are_unbiased_where_an_ad_is_available(method, n_slots):
 
 
 def test_snips_divides_by_the_rows_where_an_ad_was_available():
+    """Exact without noise in the costs; over all rows, the weights of b have the mean .2."""
     rng = np.random.default_rng(0)
-    n = 200_000
-    there = rng.random(n) < 0.2
-    shows_b = there & (rng.random(n) < 0.5)
-    action = np.where(shows_b, "b", "a")
-    p = np.where(there, 0.5, 1.0)
+    there = rng.random(200_000) < 0.2
+    shows_b = there & (rng.random(200_000) < 0.5)
+    log = np.where(shows_b, "b", "a"), np.where(shows_b, -0.5, -1.0), np.where(there, 0.5, 1.0)
     available = pd.DataFrame({"a": True, "b": there})
-    found = logged_costs(
-        action, np.where(shows_b, -0.5, -1.0), p, method="snips", available=available
-    )
-    # without noise in the costs, the self-normalized mean is exact
+    found = logged_costs(*log, method="snips", available=available)
     assert found.mean().tolist() == pytest.approx([-1.0, -0.5])
-    # over all rows, the weights of b have the mean .2, and its costs came out five times too low
-    with pytest.warns(UserWarning, match=r"ad 'b' have the mean 0\.2.* \(pass available=\)"):
-        blind = logged_costs(action, np.where(shows_b, -0.5, -1.0), p, method="snips")
+    message = r"ad 'b' have the mean 0\.2.* \(pass available=\)"
+    blind = warns(message, logged_costs, *log, method="snips")
     assert blind["b"][there].mean() == pytest.approx(-2.5, rel=0.02)
 
 
-def test_forms_of_available():
+def test_logged_costs_take_available_in_every_form():
     _, action, cost, p, mask = volatile_log(300, 1)
     action, cost, p = action[:, 0], cost[:, 0], p[:, 0]
     labels = [tuple(np.array(ADS)[row]) for row in mask]
@@ -194,7 +182,7 @@ def test_forms_of_available():
     pd.testing.assert_frame_equal(found, everywhere)
 
 
-def test_ads_that_were_never_shown():
+def test_ads_never_shown_cost_nothing_where_they_were_available():
     found = logged_costs(["b", "d"], [1.0, 1.0], [0.5, 0.5], available=[("b", "c"), ("d", "a")])
     expected = pd.DataFrame(
         {"a": [np.nan, 0], "b": [2, np.nan], "c": [0, np.nan], "d": [np.nan, 2.0]}
@@ -212,12 +200,12 @@ def test_ads_that_were_never_shown():
         ({"propensity": [0.5, 1e-151]}, r"propensity is 1e-151 in row 1, with the cost -1"),
     ],
 )
-def test_refused(change, message):
+def test_logged_costs_refuse(change, message):
     given = {"action": ["a", "b"], "cost": [-1.0, -1.0], "propensity": [0.5, 0.5], **change}
     refuses(message, logged_costs, **given)
 
 
-def test_wrong_propensities_are_told():
+def test_logged_costs_warn_of_propensities_that_are_too_small():
     rng = np.random.default_rng(0)
     action = rng.integers(2, size=500)
     logged_costs(action, -1.0 * action, np.full(500, 0.5))  # right, and nothing to say
@@ -225,22 +213,15 @@ def test_wrong_propensities_are_told():
         logged_costs(action, -1.0 * action, np.full(500, 0.3), available=[0, 1])
 
 
-def test_masked_costs_are_refused():
-    with pytest.raises(TypeError, match="cost is a masked array"):
-        logged_costs(["a"], np.ma.masked_array([1.0], [True]), [0.5])
-
-
-def test_columns_of_polars_features_have_names():
-    polars = pytest.importorskip("polars")
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(20, 2)), rng.normal(size=(20, 4))
-    Z = polars.DataFrame({"p": [1.0, 2.0, 3.0, 4.0], "q": [10.0, -3.0, 5.0, 0.0]})
-    selector = RegressionSetSelector().fit(X, y, ad_features=Z)
-    refuses("in a different order than in fit", selector.predict, X, ad_features=Z[["q", "p"]])
+def test_costs_that_are_masked_or_all_missing_are_refused():
+    masked = np.ma.masked_array([1.0], [True])
+    refuses("cost is a masked array", logged_costs, ["a"], masked, [0.5], error=TypeError)
+    selector, nothing = RegressionSetSelector(), np.full((4, 3), np.nan)
+    refuses("No cost was observed", selector.fit, np.eye(4), nothing, ad_features=np.eye(3))
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_sparse_rows_are_the_dense_ones(missing):
+def test_sparse_rows_predict_as_dense_ones(missing):
     """Also where columns have means, which only dense rows are freed of."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(50, 2)) + 5, rng.normal(size=(50, 4))
@@ -250,8 +231,3 @@ def test_sparse_rows_are_the_dense_ones(missing):
         for rows in (X, csr_array(X))
     )
     np.testing.assert_allclose(dense, sparse, rtol=1e-8, atol=1e-10)
-
-
-def test_costs_of_which_none_was_observed_are_refused():
-    with pytest.raises(ValueError, match="No cost was observed"):
-        RegressionSetSelector().fit(np.eye(4), np.full((4, 3), np.nan), ad_features=np.eye(3))

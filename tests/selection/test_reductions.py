@@ -1,6 +1,6 @@
 """Cost-sensitive reductions, and the registry of them."""
 
-from itertools import combinations
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -22,7 +21,6 @@ from skbandit.selection import PopularitySetSelector, logged_costs
 from skbandit.selection.reductions import (
     NO_AD,
     REDUCTIONS,
-    WITH_COSTS,
     AllPairs,
     Examples,
     FilterTree,
@@ -40,34 +38,27 @@ from tests.worlds import LEARNER, lowest, masks, population, refuses
 # === Registered reductions: requirements on learners ============================================
 
 
-def test_default_learners():
-    for name in REDUCTIONS:
-        expected = Ridge if name == "regression" else LogisticRegression
-        assert type(default_learner(name)) is expected
-        assert default_learner(name) is not default_learner(name)
-    assert type(default_learner("no reduction")) is LogisticRegression
+@pytest.mark.parametrize("name", [*REDUCTIONS, "of another package"])
+def test_default_learners_are_new_and_linear(name):
+    assert type(default_learner(name)) is (Ridge if name == "regression" else LogisticRegression)
+    assert default_learner(name) is not default_learner(name)
 
 
-def test_reductions_that_predict_costs():
-    assert set(WITH_COSTS) == {"regression", "one_vs_rest"}
-
-
-@pytest.mark.parametrize("name", REDUCTIONS)
-def test_learners_of_the_wrong_kind_are_refused(name):
-    examples = Examples(np.eye(2), np.eye(2), np.ones((2, 2), bool), np.ones(2))
-
-    def bind(learner):
-        return bind_learner(name, learner, examples, np.random.RandomState(0))
-
-    if name == "regression":
-        bind(Ridge())
-        bind(LogisticRegression())
-        return
-    refuses(f'Ridge is a regressor, but the reduction "{name}" needs', bind, Ridge())
-    if name == "one_vs_rest":
-        refuses("LinearSVC has no predict_proba", bind, LinearSVC())
-    else:
-        bind(LinearSVC())
+@pytest.mark.parametrize(
+    ("name", "learner", "message"),
+    [
+        ("regression", LogisticRegression(), None),
+        ("one_vs_rest", LinearSVC(), "LinearSVC has no predict_proba.*CalibratedClassifierCV"),
+        ("one_vs_rest", Ridge(), 'Ridge is a regressor, but the reduction "one_vs_rest" needs'),
+        ("filter_tree", LinearSVC(), None),
+        ("filter_tree", Ridge(), 'Ridge is a regressor, but the reduction "filter_tree" needs'),
+        ("weighted_all_pairs", Ridge(), "Ridge is a regressor"),
+    ],
+)
+def test_learners_of_the_wrong_kind_are_refused(name, learner, message):
+    seen = Examples(np.eye(2), np.eye(2), np.ones((2, 2), bool), np.ones(2))
+    call = partial(bind_learner, name, learner, seen, np.random.RandomState(0))
+    call() if message is None else refuses(message, call)
 
 
 # === All pairs ==================================================================================
@@ -102,65 +93,43 @@ def test_wins_are_counted_among_the_ads_allowed():
 
 
 def tournament(field, matches):
-    """Winner, and the pairs that met, by recursion over rounds: a second implementation.
+    """The winner, and the matches not played, by recursion over rounds: a second implementation.
 
     `field` is a list of ads, None for who is absent; `matches` the answers still to be used.
     """
     if len(field) == 1:
-        return field[0], []
-    survivors, met, matches = [], [], list(matches)
-    for k in range(0, len(field) - 1, 2):
-        left, right, left_wins = field[k], field[k + 1], matches.pop(0)
+        return field[0], matches
+    survivors = []
+    for left, right in zip(field[::2], field[1::2], strict=False):
+        left_wins, *matches = matches
         if left is None or right is None:
             survivors.append(right if left is None else left)
-            continue
-        winner = left if left_wins else right
-        met.append((winner, right if left_wins else left))
-        survivors.append(winner)
-    if len(field) % 2:
-        survivors.append(field[-1])
-    winner, later = tournament(survivors, matches)
-    return winner, met + later
+        else:
+            survivors.append(left if left_wins else right)
+    return tournament(survivors + field[-1:] * (len(field) % 2), matches)
 
 
-answers_and_masks = st.integers(1, 9).flatmap(
-    lambda n: st.tuples(
-        st.lists(st.booleans(), min_size=n - 1, max_size=n - 1),
-        st.lists(st.booleans(), min_size=n, max_size=n),
-        st.lists(st.floats(-1, 1), min_size=n, max_size=n),
-    )
-)
-
-
-@given(answers_and_masks)
-def test_the_winner_is_who_wins_the_tournament_among_those_present(drawn):
-    answers, allowed, _ = drawn
-    field = [a if here else None for a, here in enumerate(allowed)]
-    expected, _ = tournament(field, answers)
-    tree = FilterTree(tuple(answers), np.arange(len(field)))  # its matches are not asked
-    chosen = tree.choose(np.array([answers], dtype=bool), np.array([allowed]))
-    assert chosen.tolist() == [NO_AD if expected is None else expected]
+@given(st.integers(1, 9), st.integers(0, 10**6))
+def test_the_winner_is_who_wins_the_tournament_among_those_present(n_ads, seed):
+    rng = np.random.default_rng(seed)
+    answers, allowed = rng.random((1, n_ads - 1)) < 0.5, rng.random((1, n_ads)) < 0.6
+    field = [ad if here else None for ad, here in enumerate(allowed[0])]
+    expected, _ = tournament(field, answers[0].tolist())
+    tree = FilterTree(tuple(answers[0]), np.arange(n_ads))  # its matches are not asked
+    assert tree.choose(answers, allowed).tolist() == [NO_AD if expected is None else expected]
 
 
 @pytest.mark.parametrize("n_ads", range(1, 10))
-def test_optimal_where_its_classifiers_are(n_ads):
-    rng = np.random.default_rng(n_ads)
-    X, costs, f = population(rng, 30, n_ads)
-    predicted = (
-        SetSelectClassifier(LEARNER, reduction="filter_tree")
-        .fit(X, costs)
-        .predict(np.arange(30.0)[:, None])
-    )
-    assert (predicted[:, 0] == f.argmin(axis=1)).all()
+def test_a_filter_tree_is_optimal_where_its_classifiers_are(n_ads):
+    X, costs, f = population(np.random.default_rng(n_ads), 30, n_ads)
+    tree = SetSelectClassifier(LEARNER, reduction="filter_tree").fit(X, costs)
+    assert (tree.predict(np.arange(30.0)[:, None])[:, 0] == f.argmin(axis=1)).all()
 
 
 class Spy(ClassifierMixin, BaseEstimator):
-    """Keeps what it was given; answers a constant."""
+    """Keeps what it was given; answers 1."""
 
     seen = []  # noqa: RUF012
-
-    def __init__(self, answer=1):
-        self.answer = answer
 
     def fit(self, X, y, sample_weight=None):
         self.classes_ = np.unique(y)
@@ -168,38 +137,39 @@ class Spy(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X):
-        return np.full(len(X), self.answer)
+        return np.ones(len(X))
 
 
-def test_matches_are_trained_on_the_ads_that_reach_them():
+@pytest.fixture
+def seen():
+    """What learners were given, one (rows, labels, weights) a fit."""
     Spy.seen = []
-    rows = np.arange(3.0)[:, None]
+    return Spy.seen
+
+
+def test_matches_are_trained_on_the_ads_that_reach_them(seen):
+    """The classifiers always say left: 0 and 2 meet, although 1 and 3 are sometimes cheaper."""
     costs = np.array([[1.0, 4.0, 2.0, 0.0], [4.0, 3.0, 5.0, 5.0], [3.0, 2.5, 0.0, 5.5]])
-    # the classifiers always say left: 0 and 2 meet, although 1 and 3 are sometimes cheaper
-    learn_filter_tree(rows, costs, np.ones((3, 4), bool), np.array([1.0, 1, 2]), learner=Spy())
-    (one, two, root) = Spy.seen
-    assert one[:2] == ([0, 1, 2], [1, 0, 0])
-    stake = np.array([3.0, 1.0, 0.5])
-    np.testing.assert_allclose(one[2], stake / np.average(stake, weights=[1, 1, 2]) * [1, 1, 2])
-    assert two[:2] == ([0, 2], [0, 1])  # no difference in row 1
+    weight = np.array([1.0, 1.0, 2.0])
+    learn_filter_tree(np.arange(3.0)[:, None], costs, np.ones((3, 4), bool), weight, learner=Spy())
+    first, second, root = seen
+    assert first[:2] == ([0, 1, 2], [1, 0, 0])
+    assert second[:2] == ([0, 2], [0, 1])  # no difference in row 1
     assert root[:2] == ([0, 1, 2], [1, 1, 0])
-    stake = np.array([1.0, 1.0, 3.0])
-    np.testing.assert_allclose(root[2], stake / np.average(stake, weights=[1, 1, 2]) * [1, 1, 2])
+    for match, stake in ((first, np.array([3.0, 1.0, 0.5])), (root, np.array([1.0, 1.0, 3.0]))):
+        np.testing.assert_allclose(match[2], weight * stake / np.average(stake, weights=weight))
 
 
-def test_absent_and_unobserved_ads_teach_nothing():
-    Spy.seen = []
-    rows = np.arange(4.0)[:, None]
+def test_absent_and_unobserved_ads_teach_nothing(seen):
     costs = np.array([[1.0, 2.0], [1.0, 3.0], [2.0, np.nan], [5.0, 4.0]])
     allowed = np.array([[True, True], [False, True], [True, True], [True, True]])
-    learn_filter_tree(rows, costs, allowed, np.ones(4), learner=Spy())
-    assert [seen[:2] for seen in Spy.seen] == [([0, 3], [1, 0])]
-    assert Spy.seen[0][2] is None  # equal stakes need no weights
+    learn_filter_tree(np.arange(4.0)[:, None], costs, allowed, np.ones(4), learner=Spy())
+    assert seen == [([0, 3], [1, 0], None)]  # equal stakes need no weights
 
 
 @examples(30)
 @given(st.integers(0, 10**6), st.floats(0.01, 100))
-def test_the_unit_of_costs_does_not_matter(seed, unit):
+def test_filter_trees_do_not_depend_on_the_unit_of_costs(seed, unit):
     rng = np.random.default_rng(seed)
     X, costs = rng.normal(size=(30, 2)), rng.normal(size=(30, 5))
     tree = SetSelectClassifier(reduction="filter_tree", random_state=0)
@@ -236,21 +206,12 @@ def test_each_ad_learns_from_rows_where_it_was_available_and_observed():
 def test_weights_count_as_repetitions():
     rng = np.random.default_rng(2)
     X, costs, _ = population(rng, 10, 3)
+    costs[:, 1] = -3.0  # one label only
     times = rng.integers(1, 4, size=len(X))
     weighted = one_vs_rest().fit(X, costs, sample_weight=times)
     repeated = one_vs_rest().fit(X.repeat(times, 0), costs.repeat(times, 0))
     np.testing.assert_allclose(weighted.predict_costs(X), repeated.predict_costs(X))
-
-
-def test_a_cost_that_never_changes_is_predicted():
-    X, costs, _ = population(np.random.default_rng(3), 10, 2)
-    costs[:, 1] = -3.0
-    assert (one_vs_rest().fit(X, costs).predict_costs(X)[:, 1] == -3.0).all()
-
-
-def test_needs_probabilities():
-    with pytest.raises(ValueError, match=r"LinearSVC has no predict_proba.*CalibratedClassifierCV"):
-        one_vs_rest(LinearSVC()).fit([[0.0], [1.0]], [[0, 1], [1, 0]])
+    assert (weighted.predict_costs(X)[:, 1] == -3.0).all()
 
 
 # === One classifier for all pairs of described ads: regret, transitivity, ads unseen in training
@@ -264,46 +225,18 @@ OLD = slice(0, 200)
 
 
 class Answers:
-    """Decides matches as told: `better[x]` is a matrix of ads, found by their features."""
+    """Decides matches as told: `better[i, j]` for ads found by their features."""
 
     def __init__(self, better):
         self.better = better
 
     def predict(self, pairs):
-        n_ads = len(self.better)
         difference = pairs[:, 1:]
-        i, j = difference.argmax(axis=1), difference.argmin(axis=1)
-        assert n_ads == difference.shape[1]
-        return self.better[i, j].astype(int)
-
-
-@pytest.mark.parametrize("seed", first(8, range(30)))
-def test_regret_of_the_tournament(seed):
-    """At most the regrets of the two costliest matches, and the sum of all; sets m times that."""
-    rng = np.random.default_rng(seed)
-    n_ads = rng.integers(2, 7)
-    better = np.triu(rng.random((n_ads, n_ads)) < 0.5, 1)
-    better = better | (~better.T & np.tri(n_ads, k=-1, dtype=bool))
-    f = rng.normal(size=n_ads)
-    rule = PlayedPairs((), Answers(better), np.eye(n_ads))
-    responses, allowed = rule.respond(np.zeros((1, 1))), rng.random((1, n_ads)) < 0.8
-    regrets = sorted(
-        (abs(f[i] - f[j]) for i, j in combinations(range(n_ads), 2)
-         if allowed[0, [i, j]].all() and better[i, j] != (f[i] < f[j])),
-        reverse=True,
-    )  # fmt: skip
-    total = 0.0
-    for k in range(allowed.sum()):
-        winner = rule.choose(responses, allowed)[0]
-        regret = f[winner] - f[allowed[0]].min()
-        assert regret <= sum(regrets[:2]) + 1e-12
-        total += regret
-        assert total <= (k + 1) * sum(regrets) + 1e-12
-        allowed[0, winner] = False
+        return self.better[difference.argmax(axis=1), difference.argmin(axis=1)].astype(int)
 
 
 class Probabilities(Answers):
-    """Says how likely the first ad is better, `better`, which need not fit the other order."""
+    """Says how likely the first ad is better, which need not fit the other order."""
 
     def predict_proba(self, pairs):
         difference = pairs[:, 1:]
@@ -311,8 +244,30 @@ class Probabilities(Answers):
         return np.stack([1 - first_wins, first_wins], axis=1)
 
 
-def test_a_classifier_that_contradicts_itself():
-    """The order in which an ad is the likelier winner decides, beyond 1/2 or not."""
+@pytest.mark.parametrize("seed", first(8, range(30)))
+def test_regret_of_the_tournament_is_at_most_that_of_its_costliest_matches(seed):
+    """At most the regrets of two matches, and the sum of all; sets m times that."""
+    rng = np.random.default_rng(seed)
+    n_ads = rng.integers(2, 7)
+    better = np.triu(rng.random((n_ads, n_ads)) < 0.5, 1)
+    better = better | (~better.T & np.tri(n_ads, k=-1, dtype=bool))
+    f, allowed = rng.normal(size=n_ads), rng.random((1, n_ads)) < 0.8
+    responses = PlayedPairs((), Answers(better), np.eye(n_ads)).respond(np.zeros((1, 1)))
+    i, j = np.triu_indices(n_ads, 1)
+    wrong = allowed[0, i] & allowed[0, j] & (better[i, j] != (f[i] < f[j]))
+    regrets = np.sort(np.abs(f[i] - f[j])[wrong])[::-1]
+    total = 0.0
+    for k in range(allowed.sum()):
+        winner = PlayedPairs((), Answers(better), np.eye(n_ads)).choose(responses, allowed)[0]
+        regret = f[winner] - f[allowed[0]].min()
+        assert regret <= regrets[:2].sum() + 1e-12
+        total += regret
+        assert total <= (k + 1) * regrets.sum() + 1e-12
+        allowed[0, winner] = False
+
+
+def test_the_likelier_order_of_a_pair_decides():
+    """Where a classifier contradicts itself, beyond 1/2 or not."""
     likely = np.random.default_rng(0).random((8, 8))
     wins = PlayedPairs((), Probabilities(likely), np.eye(8)).respond(np.zeros((2, 1)))
     i, j = np.triu_indices(8, 1)
@@ -347,7 +302,7 @@ def test_the_penalty_does_not_depend_on_how_many_pairs_are_drawn(monkeypatch):
     np.testing.assert_allclose(every.ravel(), by_hand.coef_.ravel(), rtol=1e-3, atol=1e-4)
 
 
-def test_products_of_features():
+def test_crossed_features_are_all_products():
     Z = RNG.normal(size=(300, 3))
     dense = crossed(X, Z)
     expected = np.einsum("ij,ik->ijk", np.hstack([X, np.ones((300, 1))]), Z).reshape(300, -1)
@@ -394,7 +349,7 @@ def test_linear_choices_are_transitive():
         assert [a for a in row if there[int(a[3:])]] == [a for a in left if a != "none"]
 
 
-def test_the_order_and_number_of_ads_do_not_matter():
+def test_choices_depend_neither_on_the_order_of_ads_nor_on_the_form_of_rows():
     selector = SetSelectClassifier(n_select=3).fit(X, COSTS, ad_features=ADS)
     back = SetSelectClassifier(n_select=3).fit(X, COSTS.iloc[:, ::-1], ad_features=ADS)
     assert (selector.predict(X) == back.predict(X)).mean() > 0.99
@@ -416,38 +371,41 @@ def test_the_default_penalty_is_close_to_the_best(seed):
     assert gain(None) > 0.95 * best
 
 
-def test_missing_costs_weights_and_drawn_pairs(monkeypatch):
-    from skbandit.selection.reductions import _pairwise
-
+def test_drawn_pairs_choose_nearly_as_all_pairs(monkeypatch):
     holes = COSTS.where(RNG.random(COSTS.shape) < 0.5)
     weight = RNG.integers(0, 3, 300)
     whole = SetSelectClassifier().fit(X, holes, ad_features=ADS, sample_weight=weight)
-    monkeypatch.setattr(_pairwise, "MAX_PAIRS", 1500)
-    drawn = SetSelectClassifier(random_state=0).fit(X, holes, ad_features=ADS)
-    again = SetSelectClassifier(random_state=0).fit(X, holes, ad_features=ADS)
+    monkeypatch.setattr("skbandit.selection.reductions._pairwise.MAX_PAIRS", 1500)
+    drawn, again = (
+        SetSelectClassifier(random_state=0).fit(X, holes, ad_features=ADS) for _ in range(2)
+    )
     assert (drawn.predict(X) == again.predict(X)).all()
     assert (drawn.predict(X) == whole.predict(X)).mean() > 0.6
 
 
-def test_searches_and_what_is_refused():
-    grid = {"estimator": [LogisticRegression()], "estimator__C": [1e-9, 1.0]}
-    search = GridSearchCV(SetSelectClassifier(n_select=2), grid, cv=2)
-    search.fit(X, COSTS, ad_features=(ADS,))
-    assert np.isfinite(search.best_score_)
-    selector = SetSelectClassifier().fit(X, COSTS, ad_features=ADS)
-    assert selector.reduction_ == "weighted_all_pairs"
-    with pytest.raises(ValueError, match="ad_features has 2 columns, but 3 in fit"):
-        selector.predict(X, ad_features=ADS.iloc[:, :2])
-    refuses("no row for ad 'ad 11'", SetSelectClassifier().fit, X, COSTS, ad_features=ADS.iloc[:11])
-    for options in ({"reduction": "filter_tree"}, {"method": "published"}):
-        with pytest.raises(ValueError, match="masked rounds over all pairs"):
-            SetSelectClassifier(**options).fit(X, COSTS, ad_features=ADS)
-    with pytest.raises(ValueError, match="Ridge is a regressor, but ads are compared"):
-        SetSelectClassifier(Ridge()).fit(X, COSTS, ad_features=ADS)
-    with pytest.raises(ValueError, match="takes no ad_features"):
-        SetSelectClassifier().fit(X, COSTS).predict(X, ad_features=ADS)
+def test_ads_of_equal_costs_are_chosen_in_order():
     equal = SetSelectClassifier().fit(X, np.ones((300, 12)), ad_features=ADS.to_numpy())
     assert (equal.predict(X) == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "n_described", "message"),
+    [
+        ({}, 11, "no row for ad 'ad 11'"),
+        ({"reduction": "filter_tree"}, 12, "masked rounds over all pairs"),
+        ({"method": "published"}, 12, "masked rounds over all pairs"),
+        ({"estimator": Ridge()}, 12, "Ridge is a regressor, but ads are compared"),
+    ],
+)
+def test_described_ads_are_refused(options, n_described, message):
+    selector = SetSelectClassifier(**options)
+    refuses(message, selector.fit, X, COSTS, ad_features=ADS.iloc[:n_described])
+
+
+def test_new_ads_must_have_the_features_of_training():
+    selector = SetSelectClassifier().fit(X, COSTS, ad_features=ADS)
+    message = "ad_features has 2 columns, but 3 in fit"
+    refuses(message, selector.predict, X, ad_features=ADS.iloc[:, :2])
 
 
 # === The filter tree on offset costs against the offset tree as published =======================
@@ -459,29 +417,24 @@ def offset_tree(X, action, reward, p, n_ads, contexts):
     At a node, events that show one of the two ads are examples with importance |r - 1/2| / p for
     the ad shown, if r > 1/2, and else for the other.
     """
-    rows = np.arange(len(X))
-    seen, wanted = (
-        [np.full(len(X), a) for a in range(n_ads)],
-        [np.full(len(contexts), a) for a in range(n_ads)],
-    )
+    seen = [np.full(len(X), a) for a in range(n_ads)]
+    wanted = [np.full(len(contexts), a) for a in range(n_ads)]
+    importance = np.abs(reward - 0.5) / p
     while len(seen) > 1:
         above_seen, above_wanted = [], []
         for k in range(0, len(seen) - 1, 2):
-            left, right = seen[k], seen[k + 1]
-            mine = rows[((action == left) | (action == right)) & (reward != 0.5)]
-            left_better = (action == left)[mine] == (reward[mine] > 0.5)
-            node = clone(LEARNER).fit(
-                X[mine], left_better.astype(int), sample_weight=np.abs(reward[mine] - 0.5) / p[mine]
-            )
-            above_seen.append(np.where(node.predict(X) == 1, left, right))
-            above_wanted.append(np.where(node.predict(contexts) == 1, wanted[k], wanted[k + 1]))
+            shown = ((action == seen[k]) | (action == seen[k + 1])) & (reward != 0.5)
+            left_better = ((action == seen[k]) == (reward > 0.5))[shown].astype(int)
+            node = clone(LEARNER).fit(X[shown], left_better, sample_weight=importance[shown])
+            above_seen.append(np.where(node.predict(X) == 1, *seen[k : k + 2]))
+            above_wanted.append(np.where(node.predict(contexts) == 1, *wanted[k : k + 2]))
         odd = len(seen) % 2
         seen, wanted = above_seen + seen[-1:] * odd, above_wanted + wanted[-1:] * odd
     return wanted[0]
 
 
 @pytest.mark.parametrize("n_ads", [2, 3, 5, 8])
-def test_is_the_offset_tree(n_ads):
+def test_a_filter_tree_of_offset_costs_is_the_offset_tree(n_ads):
     rng = np.random.default_rng(n_ads)
     n, contexts = 4000, np.arange(10.0)[:, None]
     X = rng.integers(10, size=(n, 1)).astype(float)

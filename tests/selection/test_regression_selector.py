@@ -1,18 +1,19 @@
 """RegressionSetSelector: what learns the costs, what is chosen by them, what is refused."""
 
-import copy
 import pickle
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import clone
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVR
@@ -47,9 +48,10 @@ def brute_force(costs, m, available=None):
 # --- which learner -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", [np.array, sp.csr_matrix, sp.csr_array, pd.DataFrame])
+@pytest.mark.parametrize("form", [np.array, sp.csr_array, pd.DataFrame])
 def test_the_default_is_ridge(form):
-    selector = RegressionSetSelector(n_select=3).fit(form(X), Y)
+    costs = sp.csr_array(Y) if form is sp.csr_array else Y
+    selector = RegressionSetSelector(n_select=3).fit(form(X), costs)
     ridge = Ridge(selector.alpha_).fit(X, Y)
     np.testing.assert_allclose(selector.coef_, ridge.coef_, atol=1e-10)
     np.testing.assert_allclose(selector.intercept_, ridge.intercept_, atol=1e-10)
@@ -64,7 +66,7 @@ def test_the_default_is_ridge(form):
     [Ridge(3.0), Ridge(3.0, fit_intercept=False), Ridge(3.0, solver="lsqr", tol=1e-12)],
     ids=repr,
 )
-def test_ridge_by_any_way_is_ridge(estimator):
+def test_ridge_of_any_settings_is_ridge_ad_by_ad(estimator):
     selector = RegressionSetSelector(estimator).fit(X, HOLES, sample_weight=WEIGHT)
     for j in range(8):
         rows = ~np.isnan(HOLES[:, j])
@@ -76,13 +78,17 @@ def test_ridge_by_any_way_is_ridge(estimator):
     "estimator",
     [
         ExtraTreesRegressor(3, random_state=0),
+        MLPRegressor(hidden_layer_sizes=(4,), max_iter=30, random_state=0),
+        GridSearchCV(DecisionTreeRegressor(random_state=0), {"max_depth": [2]}, cv=2),
         MultiOutputRegressor(DecisionTreeRegressor(max_depth=3, random_state=0)),
         make_pipeline(StandardScaler(), KNeighborsRegressor()),
         LinearRegression(),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_multi_output_regressors_are_fitted_once(estimator):
+    """Two of them are so, although their tags deny it."""
     selector = RegressionSetSelector(estimator, 2).fit(X, Y)
     alone = clone(estimator).fit(X, Y).predict(X)
     assert type(selector.estimator_) is type(estimator)
@@ -116,18 +122,7 @@ def test_each_ad_learns_from_its_own_rows(estimator):
         np.testing.assert_allclose(selector.predict_costs(X)[:, j], one.predict(X).ravel())
 
 
-@one_model_per_ad
-def test_ads_are_fitted_at_the_same_time():
-    tree = DecisionTreeRegressor(random_state=0)
-    with joblib.parallel_config(backend="threading"):
-        one, two = (
-            RegressionSetSelector(tree, n_jobs=n_jobs).fit(X, HOLES).predict_costs(X)
-            for n_jobs in (None, 2)
-        )
-    np.testing.assert_array_equal(one, two)
-
-
-def test_a_classifier_learns_which_cost_is_paid():
+def test_a_classifier_predicts_the_mean_of_the_costs_it_saw():
     costs = 2.5 * Y - 0.5
     costs[:, 7] = -1.0  # a single one
     costs[:30, 0] = 4.0  # a third one
@@ -141,21 +136,6 @@ def test_a_classifier_learns_which_cost_is_paid():
     np.testing.assert_array_equal(found[:, 7], -1.0)
 
 
-class Unsteady(RegressorMixin, BaseEstimator):
-    """Predicts what is no number."""
-
-    def fit(self, X, y):
-        return self
-
-    def predict(self, X):
-        return np.full((len(X), 8), np.nan)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-
 @pytest.mark.parametrize(
     ("estimator", "y", "message"),
     [
@@ -163,21 +143,23 @@ class Unsteady(RegressorMixin, BaseEstimator):
         (LogisticRegression(), Y + EXPECTED, "costs take 300 different values"),
     ],
 )
-def test_learners_refused(estimator, y, message):
+def test_classifiers_without_probabilities_or_few_costs_are_refused(estimator, y, message):
     refuses(message, RegressionSetSelector(estimator).fit, X, y)
 
 
-def test_predictions_must_be_numbers():
-    selector = RegressionSetSelector(Unsteady()).fit(X, Y)
-    refuses(r"Unsteady predicts .*nan.* in row 0", selector.predict, X)
+def test_predictions_that_are_not_finite_are_refused():
+    selector = RegressionSetSelector(DummyRegressor()).fit(X, Y)
+    selector.estimator_.constant_[:] = np.nan
+    refuses(r"DummyRegressor predicts .*nan.* in row 0", selector.predict, X)
     overflow = RegressionSetSelector(n_select=8).fit(X, 1000 * Y)
-    with np.errstate(all="ignore"), pytest.raises(ValueError, match="row 1 are not finite"):
-        overflow.predict(np.vstack([X[:1], np.full((1, 5), 1e308)]))
+    with np.errstate(all="ignore"):
+        rows = np.vstack([X[:1], np.full((1, 5), 1e308)])
+        refuses("row 1 are not finite", overflow.predict, rows)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("y", [Y, HOLES], ids=["whole", "holes"])
-def test_what_is_too_large_is_left_to_ridge(monkeypatch, y, fit_intercept):
+def test_rows_too_large_for_a_gram_matrix_are_left_to_ridge(monkeypatch, y, fit_intercept):
     ridge = Ridge(2.0, fit_intercept=fit_intercept)
     expected = RegressionSetSelector(ridge).fit(X, y)
     monkeypatch.setattr("skbandit.selection._ridge.MAX_GRAM", 4)
@@ -187,20 +169,13 @@ def test_what_is_too_large_is_left_to_ridge(monkeypatch, y, fit_intercept):
     np.testing.assert_allclose(selector.intercept_, expected.intercept_, atol=1e-12)
 
 
-def test_a_bilinear_model_that_is_too_large(monkeypatch):
+def test_a_bilinear_model_that_is_too_large_is_refused(monkeypatch):
     monkeypatch.setattr(_regression_selector, "MAX_GRAM", 4)
-    with pytest.raises(ValueError, match=r"4 rows or 4 features, but X has shape \(300, 5\)"):
-        RegressionSetSelector().fit(X, Y, ad_features=Z)
+    message = r"4 rows or 4 features, but X has shape \(300, 5\)"
+    refuses(message, RegressionSetSelector().fit, X, Y, ad_features=Z)
 
 
 # --- costs, weights, availability ----------------------------------------------------------
-
-
-def test_sparse_costs():
-    dense = RegressionSetSelector(n_select=2).fit(X, Y)
-    sparse = RegressionSetSelector(n_select=2).fit(X, sp.csr_array(Y))
-    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-12)
-    assert sparse.score(X, sp.csr_array(Y)) == pytest.approx(dense.score(X, Y))
 
 
 @pytest.mark.parametrize("estimator", [None, LinearRegression()], ids=["ridge", "other"])
@@ -232,27 +207,26 @@ def test_only_available_ads_are_chosen(form):
     assert selector.score(X, costs, available=form(AVAILABLE)) == pytest.approx(-value)
 
 
-def test_rows_with_too_few_ads():
+def test_rows_with_too_few_ads_are_refused_or_filled():
     selector = RegressionSetSelector(n_select=3).fit(X, NAMED)
     few = np.ones((4, 8), dtype=bool)
     few[1, :6] = False
     few[2] = False
-    with pytest.raises(ValueError, match=r"Row 1 has 2 available ads, but n_select is 3.*fill="):
-        selector.predict(X[:4], available=few)
+    message = r"Row 1 has 2 available ads, but n_select is 3.*fill="
+    refuses(message, selector.predict, X[:4], available=few)
     found = selector.predict(X[:4], available=few, fill="none")
     assert (found == "none").sum(axis=1).tolist() == [0, 1, 3, 0]
-    assert found[1, 2] == "none"
-    assert set(found[1, :2]) == {"ad 6", "ad 7"}
+    assert sorted(found[1, :2]) == ["ad 6", "ad 7"]
     marked = selector.predict_indicator(X[:4], available=few)
     assert marked.sum(axis=1).tolist() == [3, 2, 0, 3]
-    with pytest.raises(ValueError, match="fill='ad 1' is the label of an ad"):
-        selector.predict(X[:4], available=few, fill="ad 1")
+    message = "fill='ad 1' is the label of an ad"
+    refuses(message, selector.predict, X[:4], available=few, fill="ad 1")
 
 
 @pytest.mark.parametrize(
     ("fill", "dtype"), [(-1, np.int64), (np.nan, np.float64), ("none", object)]
 )
-def test_markers_keep_labels_as_they_are(fill, dtype):
+def test_fill_keeps_the_type_of_labels(fill, dtype):
     few = np.eye(8, dtype=bool)[:2]
     found = RegressionSetSelector(n_select=2).fit(X, Y).predict(X[:2], available=few, fill=fill)
     assert found.dtype == dtype
@@ -260,7 +234,7 @@ def test_markers_keep_labels_as_they_are(fill, dtype):
     np.testing.assert_array_equal(found[:, 1], np.array([fill, fill], dtype))
 
 
-def test_sets_of_another_size():
+def test_sets_of_any_size_are_the_cheapest_ads():
     selector = RegressionSetSelector(n_select=3).fit(X, Y)
     for m in (1, 5, 8):
         found = selector.predict(X, n_select=m)
@@ -272,17 +246,16 @@ def test_sets_of_another_size():
 # --- labels --------------------------------------------------------------------------------
 
 
-def test_columns_are_labels():
+def test_columns_are_labels_of_ads():
     by_name = RegressionSetSelector(n_select=3).fit(X, NAMED)
     by_place = RegressionSetSelector(n_select=3).fit(X, Y)
     assert by_name.ads_.tolist() == NAMES
     np.testing.assert_array_equal(by_name.predict(X), np.array(NAMES)[by_place.predict(X)])
-    for frame in (pd.DataFrame, pl.DataFrame):
-        columns = {NAMES[j]: AVAILABLE[:, j] for j in reversed(range(8))}
-        found = by_name.predict(X, available=frame(columns))
-        expected = by_place.predict(X, available=AVAILABLE)
-        np.testing.assert_array_equal(found, np.array(NAMES)[expected])
-    assert by_name.score(X, NAMED[NAMES[::-1]]) == by_name.score(X, Y) == by_place.score(X, Y)
+    expected = np.array(NAMES)[by_place.predict(X, available=AVAILABLE)]
+    columns = {NAMES[j]: AVAILABLE[:, j] for j in reversed(range(8))}
+    for available in (pd.DataFrame(columns), pl.DataFrame(columns), AVAILABLE):
+        np.testing.assert_array_equal(by_name.predict(X, available=available), expected)
+    assert by_name.score(X, NAMED[NAMES[::-1]]) == by_name.score(X, Y)
     polars = RegressionSetSelector(n_select=3).fit(pl.DataFrame(X), pl.DataFrame(NAMED))
     assert polars.ads_.tolist() == NAMES
     np.testing.assert_array_equal(polars.predict(pl.DataFrame(X)), by_name.predict(X))
@@ -325,26 +298,19 @@ def test_new_ads_are_ranked_by_their_features(estimator):
 
 def test_pairs_are_a_long_table():
     """By hand, with the ads' own effects shrunk: sum of residuals / (their number + 1/2)."""
-    rows, names = pd.DataFrame(X, columns=list("abcde")), Z
+    rows = pd.DataFrame(X, columns=list("abcde"))
     tree = DecisionTreeRegressor(max_depth=4, random_state=0)
-    selector = RegressionSetSelector(tree, ad_effect=2.0).fit(rows, HOLES, ad_features=names)
     which, ads = np.nonzero(~np.isnan(HOLES).T)[::-1]
-    pairs = pd.concat(
-        [rows.iloc[which].reset_index(drop=True), Z.iloc[ads].reset_index(drop=True)], axis=1
-    )
-    alone = clone(tree).fit(pairs, HOLES[which, ads])
-    residual = HOLES[which, ads] - alone.predict(pairs)
-    for j in range(8):
-        table = rows.assign(**Z.iloc[j])
-        own = residual[ads == j].sum() / ((ads == j).sum() + 0.5)
-        np.testing.assert_allclose(
-            selector.predict_costs(rows)[:, j], alone.predict(table) + own, atol=1e-12
-        )
+    parts = [table.reset_index(drop=True) for table in (rows.iloc[which], Z.iloc[ads])]
+    alone = clone(tree).fit(pd.concat(parts, axis=1), HOLES[which, ads])
+    residual = HOLES[which, ads] - alone.predict(pd.concat(parts, axis=1))
+    shared = np.stack([alone.predict(rows.assign(**Z.iloc[j])) for j in range(8)], axis=1)
+    own = [residual[ads == j].sum() / ((ads == j).sum() + 0.5) for j in range(8)]
+    selector = RegressionSetSelector(tree, ad_effect=2.0).fit(rows, HOLES, ad_features=Z)
+    np.testing.assert_allclose(selector.predict_costs(rows), shared + own, atol=1e-12)
     assert selector.estimator_.feature_names_in_.tolist() == [*"abcde", "z0", "z1", "z2"]
-    none = RegressionSetSelector(tree, ad_effect=0).fit(rows, HOLES, ad_features=names)
-    np.testing.assert_allclose(
-        none.predict_costs(rows)[:, 0], alone.predict(rows.assign(**Z.iloc[0]))
-    )
+    without = RegressionSetSelector(tree, ad_effect=0).fit(rows, HOLES, ad_features=Z)
+    np.testing.assert_allclose(without.predict_costs(rows), shared)
 
 
 @pytest.mark.thorough
@@ -356,11 +322,9 @@ def test_pairs_of_rows_without_names(form, monkeypatch):
     np.testing.assert_allclose(selector.predict_costs(form(X)), whole)
 
 
-def test_a_classifier_over_pairs():
+def test_a_classifier_over_pairs_does_better_than_chance():
     selector = RegressionSetSelector(LogisticRegression(), 3).fit(X, Y, ad_features=Z)
-    costs = selector.predict_costs(X)
     assert selector.score(X, Y) > -3 * Y.mean()
-    assert costs.shape == Y.shape
 
 
 # --- errors leave everything as it was -----------------------------------------------------
@@ -380,7 +344,7 @@ def test_a_classifier_over_pairs():
         ({"X": np.full_like(X, np.nan)}, "contains NaN"),
     ],
 )
-def test_bad_input_to_fit(options, message):
+def test_refused_data_leave_the_fit_as_it_was(options, message):
     selector = RegressionSetSelector(n_select=2).fit(X, NAMED)
     before = pickle.dumps(selector)
     refuses(message, selector.fit, **{"X": X, "y": Y} | options)
@@ -390,7 +354,6 @@ def test_bad_input_to_fit(options, message):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_select": 0}, "n_select"),
         ({"n_select": 9}, "n_select=9 must be at least 1 and at most 8"),
         ({"n_select": 1.5}, "n_select"),
         ({"ad_effect": -1}, "ad_effect"),
@@ -398,7 +361,7 @@ def test_bad_input_to_fit(options, message):
         ({"estimator": Ridge(-1.0)}, "alpha"),
     ],
 )
-def test_bad_parameters(parameters, message):
+def test_fit_refuses_parameters(parameters, message):
     refuses(message, RegressionSetSelector(**parameters).fit, X, Y)
 
 
@@ -407,14 +370,16 @@ def test_bad_parameters(parameters, message):
     [
         ({"n_select": 9}, "n_select=9 must be at least 1 and at most 8"),
         ({"n_select": 0}, "n_select=0"),
+        ({"n_select": "2"}, "n_select must be an integer, got"),
+        ({"n_select": 2.0}, "n_select must be an integer, got"),
         ({"available": AVAILABLE[:, 1:]}, "7 columns for 8 ads"),
         ({"available": pd.DataFrame(AVAILABLE)}, "unknown ads: 0, 1, 2, 3, 4, ..."),
         ({"ad_features": Z}, "need ad_features in fit"),
     ],
 )
-def test_bad_input_to_predict(options, message):
+def test_predict_refuses(options, message):
     selector = RegressionSetSelector(n_select=2).fit(X, NAMED)
-    refuses(message, selector.predict, X, **options)
+    refuses(message, selector.predict, X, error=(ValueError, TypeError), **options)
 
 
 @pytest.mark.parametrize(
@@ -422,52 +387,53 @@ def test_bad_input_to_predict(options, message):
     [
         (Z.iloc[:, :2], "ad_features has 2 columns, but 3 in fit"),
         (Z.rename(columns={"z1": "w"}), "columns unseen in fit: 'w'"),
-        (Z[["z1", "z0", "z2"]], "in a different order than in fit"),
+        (pl.DataFrame(Z[["z1", "z0", "z2"]]), "in a different order than in fit"),
     ],
 )
 @pytest.mark.parametrize("estimator", [None, PAIRS], ids=["ridge", "pairs"])
-def test_new_ads_have_the_same_features(estimator, table, message):
+def test_new_ads_of_other_features_are_refused(estimator, table, message):
     selector = RegressionSetSelector(estimator).fit(X, Y, ad_features=Z)
     refuses(message, selector.predict, X, ad_features=table)
 
 
-def test_rows_and_ads_must_not_share_a_column():
+def test_rows_and_ads_with_a_column_of_one_name_are_refused():
     rows = pd.DataFrame(X, columns=["z0", *"abcd"])
-    with pytest.raises(ValueError, match="X and ad_features both have a column 'z0'"):
-        RegressionSetSelector(PAIRS).fit(rows, Y, ad_features=Z)
+    message = "X and ad_features both have a column 'z0'"
+    refuses(message, RegressionSetSelector(PAIRS).fit, rows, Y, ad_features=Z)
 
 
-def test_a_set_with_an_unobserved_cost_has_no_score():
-    selector = RegressionSetSelector(n_select=3).fit(X, NAMED)
-    refuses(r"for row \d+, \['ad .*skbandit.selection.logged_costs", selector.score, X, HOLES)
-    refuses(r"y has shape \(300, 5\)", selector.score, X, Y[:, :5])
-    refuses("y has no column for ad 'ad 7'", selector.score, X, NAMED[NAMES[:7]])
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (HOLES, r"for row \d+, \['ad .*skbandit.selection.logged_costs"),
+        (Y[:, :5], r"y has shape \(300, 5\)"),
+        (NAMED[NAMES[:7]], "y has no column for ad 'ad 7'"),
+    ],
+)
+def test_score_refuses_costs_that_lack_a_chosen_ad(y, message):
+    refuses(message, RegressionSetSelector(n_select=3).fit(X, NAMED).score, X, y)
 
 
-def test_learners_that_take_no_weights():
-    with pytest.raises(ValueError, match=r"KNeighborsRegressor\.fit takes no sample_weight"):
-        RegressionSetSelector(KNeighborsRegressor()).fit(X, Y, sample_weight=WEIGHT)
+def test_learners_that_take_no_weights_are_named():
+    message = r"KNeighborsRegressor\.fit takes no sample_weight"
+    refuses(message, RegressionSetSelector(KNeighborsRegressor()).fit, X, Y, sample_weight=WEIGHT)
 
 
-# --- copies --------------------------------------------------------------------------------
+def test_rows_of_another_number_are_refused_where_the_learner_checks_nothing():
+    selector = RegressionSetSelector(DummyRegressor()).fit(X, Y)
+    refuses("4 features, but RegressionSetSelector is expecting 5", selector.predict, X[:, :4])
 
 
-@pytest.mark.parametrize("estimator", [None, LinearSVR(random_state=0), PAIRS], ids=repr)
-def test_copies_choose_the_same(estimator):
-    features = Z if estimator is PAIRS else None
-    selector = RegressionSetSelector(estimator, 3).fit(X, Y, ad_features=features)
-    for other in (pickle.loads(pickle.dumps(selector)), copy.deepcopy(selector)):
-        np.testing.assert_array_equal(other.predict(X), selector.predict(X))
-    assert clone(selector).get_params().keys() == selector.get_params().keys()
-    assert "n_select=3" in repr(selector)
-    assert not hasattr(clone(selector), "ads_")
+def test_rows_and_costs_of_other_indexes_are_warned_of():
+    rows = pd.DataFrame(X)
+    warns("index", RegressionSetSelector().fit, rows, NAMED.sample(frac=1, random_state=0))
 
 
-def test_fitting_again_starts_afresh():
+def test_a_second_fit_forgets_the_first():
+    rows = pd.DataFrame(X, columns=list("abcde"))
     selector = RegressionSetSelector(PAIRS).fit(X, Y, ad_features=Z)
-    selector.set_params(estimator=None).fit(pd.DataFrame(X, columns=list("abcde")), NAMED)
-    fresh = RegressionSetSelector().fit(pd.DataFrame(X, columns=list("abcde")), NAMED)
-    assert vars(selector).keys() == vars(fresh).keys()
+    selector.set_params(estimator=None).fit(rows, NAMED)
+    assert vars(selector).keys() == vars(RegressionSetSelector().fit(rows, NAMED)).keys()
     refuses("need ad_features in fit", selector.predict, X, ad_features=Z)
 
 
@@ -478,36 +444,37 @@ def test_float32_stays():
     np.testing.assert_allclose(selector.coef_, double.coef_, atol=1e-5)
 
 
-# --- single rows ---------------------------------------------------------------------------
+# --- rows and masks ------------------------------------------------------------------------
 
 
-def test_rows_of_numbers_are_taken_as_they_are():
-    """And all others are checked as ever."""
+def test_rows_of_numbers_mean_the_same_in_every_form():
     selector = RegressionSetSelector(n_select=3).fit(X, Y)
-    expected = selector.predict(X[:4].tolist())
-    for rows in (X[:4], np.asfortranarray(X[:4]), X[:8:2][:4] * 0 + X[:4], sp.csr_array(X[:4])):
+    expected = selector.predict(X)[:4]
+    for rows in (X[:4].tolist(), X[:4], np.asfortranarray(X[:4]), sp.csr_array(X[:4])):
         np.testing.assert_array_equal(selector.predict(rows), expected)
     np.testing.assert_array_equal(selector.predict(X[[0]]), expected[:1])
-    for wrong, message in [
+    named = RegressionSetSelector(n_select=3).fit(pd.DataFrame(X, columns=list("abcde")), Y)
+    warns("does not have valid feature names", named.predict, X[:4])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
         (np.full((1, 5), np.nan), "NaN"),
         (np.full((1, 5), np.inf), "infinity"),
         (X[:1, :4], "4 features, but RegressionSetSelector is expecting 5"),
         (X[0], "Expected 2D array"),
         (X[:0], "0 sample"),
-    ]:
-        refuses(message, selector.predict, wrong)
-    named = RegressionSetSelector(n_select=3).fit(pd.DataFrame(X, columns=list("abcde")), Y)
-    warns("does not have valid feature names", named.predict, X[:4])
+    ],
+)
+def test_predict_refuses_rows(rows, message):
+    refuses(message, RegressionSetSelector(n_select=3).fit(X, Y).predict, rows)
 
 
-def test_masks_are_taken_as_they_are():
-    selector = RegressionSetSelector(n_select=2).fit(X, NAMED)
-    expected = selector.predict(X, available=pd.DataFrame(AVAILABLE, columns=NAMES))
-    np.testing.assert_array_equal(selector.predict(X, available=AVAILABLE), expected)
-    before = AVAILABLE.copy()
+def test_predict_leaves_masks_as_they_are():
+    selector, before = RegressionSetSelector().fit(X, NAMED), AVAILABLE.copy()
     selector.predict(X, available=AVAILABLE, n_select=8, fill="none")
     np.testing.assert_array_equal(AVAILABLE, before)
-    refuses("available", selector.predict, X, available=AVAILABLE[:, :7])
     refuses("Row 0 has 0", selector.predict, X, available=np.zeros_like(AVAILABLE))
 
 
@@ -517,17 +484,10 @@ def test_large_integers_beside_nan_are_not_rounded():
     assert selector.predict(X[:1], available=[(ads[0],)], fill=np.nan)[0, 0] == ads[0]
 
 
-def test_rows_of_no_weight_are_absent_from_scores():
+def test_rows_of_no_weight_are_absent():
     hidden, weight = Y.copy(), np.ones(len(Y))
     hidden[0], weight[0] = np.nan, 0.0
     selector = RegressionSetSelector(n_select=3).fit(X, Y)
     assert selector.score(X, hidden, sample_weight=weight) == selector.score(X[1:], Y[1:])
     selector.fit(X, hidden, sample_weight=weight)
-    with pytest.raises(ValueError, match="was not observed"):  # as if it had never been there
-        selector.score(X, hidden)
-
-
-@pytest.mark.parametrize("n_select", [2.0, "2"])
-def test_numbers_of_ads_are_integers(n_select):
-    with pytest.raises(TypeError, match="n_select must be an integer, got"):
-        RegressionSetSelector().fit(X, Y).predict(X, n_select=n_select)
+    refuses("was not observed", selector.score, X, hidden)

@@ -13,6 +13,7 @@ from skbandit.selection._ad_features import fit_bilinear, read_ad_features
 from skbandit.selection._costs import CostMatrix, read_cost_matrix
 from skbandit.selection._ridge import Linear, NormalEquations, normal_equations_pay
 from tests.tiers import first
+from tests.worlds import refuses, warns
 
 # === Ridge regression of all ads at once equals scikit-learn's, ad by ad on its own rows ========
 
@@ -32,7 +33,7 @@ def problem(shape, seed=0):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("form", [np.array, sp.csr_array])
 @pytest.mark.parametrize("shape", [(60, 5), (20, 45)], ids=["tall", "wide"])
-def test_equals_ridge(shape, form, fit_intercept, weighted):
+def test_normal_equations_agree_with_ridge_ad_by_ad(shape, form, fit_intercept, weighted):
     X, y, weight = problem(shape)
     weight = weight if weighted else None
     equations = NormalEquations.of(form(X), weight, fit_intercept)
@@ -47,8 +48,7 @@ def test_equals_ridge(shape, form, fit_intercept, weighted):
             np.testing.assert_allclose(found.costs(form(X))[:, j], ridge.predict(X), atol=1e-9)
 
 
-def test_where_normal_equations_pay():
-    """Always on dense rows that are not too many; on sparse ones, if there are ads enough."""
+def test_normal_equations_pay_on_few_dense_rows_and_for_many_ads_of_sparse_ones():
 
     def pay(X, n_ads, n_holes=0):
         y = np.zeros((X.shape[0], n_ads))
@@ -78,16 +78,7 @@ def test_one_gram_matrix_serves_many_masks():
             np.testing.assert_allclose(found.coef[j], Ridge().fit(X[rows], y[rows, j]).coef_)
 
 
-def test_sparse_costs_that_are_available_here_and_there():
-    X, y, _ = problem((50, 4))
-    y = np.nan_to_num(y)
-    mask = np.random.default_rng(2).random(y.shape) < 0.5
-    sparse = NormalEquations.of(X).solve(read_cost_matrix(sp.csr_array(y), sp.csr_array(mask)), 1.0)
-    dense = NormalEquations.of(X).solve(read_cost_matrix(np.where(mask, y, np.nan)), 1.0)
-    np.testing.assert_allclose(sparse.weights, dense.weights)
-
-
-def test_features_in_any_units_and_far_from_zero():
+def test_normal_equations_take_features_in_any_units_and_far_from_zero():
     """The Gram matrix of such features is ill-conditioned only in its units."""
     X, y, _ = problem((60, 5))
     y = y[:, :2]
@@ -98,7 +89,7 @@ def test_features_in_any_units_and_far_from_zero():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_wide_rows_far_from_zero(dtype):
+def test_normal_equations_take_wide_rows_far_from_zero(dtype):
     rng = np.random.default_rng(0)
     X = (rng.integers(-4, 4, size=(20, 45)) + 2.0**20).astype(dtype)  # float32 holds them exactly
     y = rng.normal(size=(20, 3))
@@ -107,8 +98,8 @@ def test_wide_rows_far_from_zero(dtype):
     np.testing.assert_allclose(found.coef, reference.coef_, atol=1e-8)
 
 
-def test_singular_without_a_penalty():
-    """Twins and a constant column: the answers are those of least squares."""
+def test_singular_equations_without_a_penalty_have_the_answers_of_least_squares():
+    """Of twins and a constant column."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(30, 1)), rng.normal(size=(30, 2))
     X = np.hstack([x, x, np.ones((30, 1))])
@@ -117,23 +108,8 @@ def test_singular_without_a_penalty():
     np.testing.assert_allclose(found.costs(X), reference.predict(x), atol=1e-10)
 
 
-def test_a_constant_column_stands_for_the_intercept():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(30, 1)), rng.normal(size=(30, 2)) + 4
-    equations = NormalEquations.of(np.hstack([x, np.ones((30, 1))]), fit_intercept=False)
-    reference = Ridge(0.0).fit(x, y)
-    found = equations.solve(read_cost_matrix(y), 0.0)
-    np.testing.assert_allclose(found.coef[:, 1], reference.intercept_)
-
-
-def test_an_ad_never_observed_comes_last():
-    y = np.array([[1.0, np.nan], [2.0, np.nan]])
-    X = np.eye(2)
-    assert (NormalEquations.of(X).solve(read_cost_matrix(y), 1.0).costs(X)[:, 1] == np.inf).all()
-
-
 @pytest.mark.parametrize("form", [np.array, sp.csr_array])
-def test_costs_by_rows(form):
+def test_costs_by_rows_are_those_of_all_rows(form):
     rng = np.random.default_rng(0)
     X, model = rng.normal(size=(9, 3)), Linear(rng.normal(size=(4, 5)))
     costs_of = model.by_rows(form(X))
@@ -188,38 +164,28 @@ def test_the_penalty_is_the_best_of_leave_one_out(shape, form, missing):
     np.testing.assert_allclose(selector.coef_, ridge.coef_)
 
 
-@pytest.mark.parametrize("exact", [True, False])
-def test_units_of_features_and_costs(exact, monkeypatch):
-    """Costs in other units leave the penalty alone; features in other units square it."""
-    if not exact:
+@pytest.fixture(params=[True, False], ids=["leave-one-out", "generalized"])
+def _criterion(request, monkeypatch):
+    if not request.param:
         monkeypatch.setattr(_ridge, "LEAVE_ONE_OUT_WORK", 0)
+
+
+@pytest.mark.usefixtures("_criterion")
+def test_the_penalty_follows_the_units_of_features_only():
+    """Features in other units square it."""
     X, F, _ = penalty_problem((40, 5), missing=0.2)
     alpha = RegressionSetSelector().fit(X, F).alpha_
     assert RegressionSetSelector().fit(X, 1000 * F + 7).alpha_ == pytest.approx(alpha)
     assert RegressionSetSelector().fit(100 * X - 3, F).alpha_ == pytest.approx(1e4 * alpha)
 
 
-@pytest.mark.parametrize("exact", [True, False])
-def test_whole_weights_count_copies(exact, monkeypatch):
-    if not exact:
-        monkeypatch.setattr(_ridge, "LEAVE_ONE_OUT_WORK", 0)
+@pytest.mark.usefixtures("_criterion")
+def test_the_penalty_takes_whole_weights_as_copies():
     X, F, _ = penalty_problem((30, 6), missing=0.1, seed=1)
     s = np.random.default_rng(0).integers(1, 4, 30)
     weighted = RegressionSetSelector().fit(X, F, sample_weight=3 * s)
     repeated = RegressionSetSelector().fit(np.repeat(X, s, axis=0), np.repeat(F, s, axis=0))
     assert weighted.alpha_ == pytest.approx(repeated.alpha_)
-
-
-def test_generalized_is_leave_one_out_of_rows_with_equal_leverages(monkeypatch):
-    """The rows and columns of a Hadamard matrix: a balanced design."""
-    H = np.array([[1.0]])
-    for _ in range(4):
-        H = np.block([[H, H], [H, -H]])
-    X, rng = H[:, 1:6], np.random.default_rng(0)
-    F = X @ rng.normal(size=(5, 2)) + rng.normal(size=(16, 2))
-    exact = RegressionSetSelector().fit(X, F).alpha_
-    monkeypatch.setattr(_ridge, "LEAVE_ONE_OUT_WORK", 0)
-    assert RegressionSetSelector().fit(X, F).alpha_ == exact
 
 
 @pytest.mark.parametrize("seed", first(1, range(2)))
@@ -233,20 +199,15 @@ def test_the_penalty_is_the_noise_over_the_prior_variance(n, seed):
     assert 100 / 4 < alpha < 100 * 4
 
 
-def test_without_signal_costs_are_those_of_popularity():
+def test_the_penalty_of_noise_leads_to_the_costs_of_popularity():
     rng = np.random.default_rng(0)
     X, F = rng.normal(size=(200, 40)), rng.normal(size=(200, 6)) + np.arange(6)
-    selector = RegressionSetSelector(n_select=2).fit(X, F)
-    assert (selector.predict(X) == [0, 1]).all()
+    assert (RegressionSetSelector(n_select=2).fit(X, F).predict(X) == [0, 1]).all()
 
 
-@pytest.mark.parametrize(
-    ("X", "y"),
-    [(np.ones((5, 2)), np.arange(10.0).reshape(5, 2)), (np.eye(3)[:1], [[1.0, 2.0]])],
-    ids=["constant", "one row"],
-)
-def test_data_that_cannot_tell(X, y):
-    assert RegressionSetSelector().fit(X, y).alpha_ == 1.0
+@pytest.mark.parametrize("X", [np.ones((5, 2)), np.eye(3)[:1]], ids=["constant", "one row"])
+def test_the_penalty_is_one_where_data_cannot_tell(X):
+    assert RegressionSetSelector().fit(X, np.arange(2.0 * len(X)).reshape(-1, 2)).alpha_ == 1.0
 
 
 @pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "sparse"])
@@ -254,23 +215,23 @@ def test_ads_missing_in_the_same_rows_are_learned_together(form, monkeypatch):
     """One Gram matrix per set of rows, and the same as ad by ad."""
     X, F, s = penalty_problem((30, 4), n_ads=6)
     F[:9, [0, 2]], F[5:20, [1, 3, 4]] = np.nan, np.nan
-    grams = []
-    gram_of = NormalEquations.gram_of
-    monkeypatch.setattr(
-        NormalEquations,
-        "gram_of",
-        lambda self, rows: grams.append(len(rows)) or gram_of(self, rows),
-    )
+    n_rows, gram_of = [], NormalEquations.gram_of
+
+    def count(self, rows):
+        n_rows.append(len(rows))
+        return gram_of(self, rows)
+
+    monkeypatch.setattr(NormalEquations, "gram_of", count)
     selector = RegressionSetSelector(Ridge(2.0)).fit(form(X), F, sample_weight=s)
-    assert grams == [30, 21, 15]
+    assert n_rows == [30, 21, 15]
     for j, f in enumerate(F.T):
         seen = ~np.isnan(f)
         alone = Ridge(2.0).fit(X[seen], f[seen], s[seen] / s.mean())  # weights have no unit
         np.testing.assert_allclose(selector.coef_[j], alone.coef_)
 
 
-def test_too_much_work_is_done_on_a_part(monkeypatch):
-    """Equal leverages, few ads or few rows: the penalty stays within a decade."""
+def test_the_penalty_of_a_part_is_within_a_decade_of_the_exact_one(monkeypatch):
+    """By equal leverages, few ads or few rows."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(600, 20))
     F = X @ rng.normal(0, 0.1, size=(20, 30)) + rng.normal(size=(600, 30))
@@ -319,7 +280,7 @@ def written_out(X, y, Z, ad_effect, weight):
 @pytest.mark.parametrize("unobserved", [0.0, 0.3, 0.8])
 @pytest.mark.parametrize("ad_effect", [0.0, 0.5])
 @pytest.mark.parametrize("shape", [(15, 4), (6, 9)], ids=["tall", "wide"])
-def test_equals_ridge_on_products(shape, ad_effect, unobserved, form):
+def test_the_bilinear_model_agrees_with_ridge_on_products(shape, ad_effect, unobserved, form):
     rng = np.random.default_rng(0)
     n_ads = 6
     X, Z = rng.normal(size=shape) + 1, rng.normal(size=(n_ads, 2))
@@ -342,22 +303,7 @@ def test_equals_ridge_on_products(shape, ad_effect, unobserved, form):
     np.testing.assert_allclose(new.costs(X), reference(X, Z_new, own), atol=1e-6)
 
 
-def test_sparse_rows():
-    rng = np.random.default_rng(0)
-    X, Z = rng.normal(size=(20, 5)) * (rng.random((20, 5)) < 0.4), rng.normal(size=(4, 2))
-    y = rng.normal(size=(20, 4))
-    everywhere = np.arange(4)
-    dense, sparse = (
-        fit_bilinear(NormalEquations.of(rows), read_cost_matrix(y), Z, 1e-6, 1.0)
-        .of_ads(read_ad_features(Z), everywhere)
-        .costs(X)
-        for rows in (X, sp.csr_array(X))
-    )
-    # sparse rows are not centered, which matters for the penalized constant only
-    np.testing.assert_allclose(sparse, dense, atol=1e-4)
-
-
-def test_an_ad_without_costs_is_known_by_its_features():
+def test_an_ad_without_costs_is_predicted_by_its_features():
     """Truth is bilinear without noise, so that the ad left out is predicted."""
     rng = np.random.default_rng(0)
     X, Z, W = rng.normal(size=(200, 3)), rng.normal(size=(30, 2)), rng.normal(size=(3, 2))
@@ -369,14 +315,13 @@ def test_an_ad_without_costs_is_known_by_its_features():
     np.testing.assert_allclose(found, truth, atol=1e-5)
 
 
-def test_too_few_steps_are_told(monkeypatch):
+def test_the_bilinear_model_warns_of_too_few_steps(monkeypatch):
     monkeypatch.setattr(_ad_features, "CG_MAX_ITER", 1)
     rng = np.random.default_rng(0)
-    y = rng.normal(size=(20, 4))
-    y[rng.random(y.shape) < 0.5] = np.nan
-    equations = NormalEquations.of(rng.normal(size=(20, 3)))
-    with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
-        fit_bilinear(equations, read_cost_matrix(y), rng.normal(size=(4, 2)), 1.0, 1.0)
+    y = read_cost_matrix(np.where(rng.random((20, 4)) < 0.5, np.nan, rng.normal(size=(20, 4))))
+    problem = NormalEquations.of(rng.normal(size=(20, 3))), y, rng.normal(size=(4, 2)), 1.0, 1.0
+    message = "did not converge in 1 steps"
+    warns(message, fit_bilinear, *problem, warning=ConvergenceWarning)
 
 
 def test_features_are_read_by_label():
@@ -384,15 +329,7 @@ def test_features_are_read_by_label():
     features = read_ad_features((table,)).of_ads(np.array(["a", "b"]))
     np.testing.assert_array_equal(features.numbers(), [[2, 5], [3, 6]])
     assert features.positions_of(np.array(["b", "z"])).tolist() == [1, -1]
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        (pd.DataFrame({"u": [1.0, 2.0]}, index=["a", "a"]), "describes ad 'a' more than once"),
-        (np.zeros(3), "must be a table with one row per ad, got 1 dimensions"),
-    ],
-)
-def test_features_refused(table, message):
-    with pytest.raises(ValueError, match=message):
-        read_ad_features(table)
+    twice = table.rename(index={"c": "a"})
+    refuses("describes ad 'a' more than once", read_ad_features, twice)
+    message = "must be a table with one row per ad, got 1 dimensions"
+    refuses(message, read_ad_features, np.zeros(3))

@@ -1,5 +1,6 @@
 """Rounds: their training, settings, search and progress."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import sklearn
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -113,13 +114,6 @@ def test_published_rounds_make_duplicates_worthless_and_the_rest_worth_something
         assert allowed.all()
 
 
-def test_an_unobserved_cost_stays_so():
-    costs = np.array([[np.nan, 2.0, 1.0], [np.nan, -1.0, 0.0]])
-    learner = Learner([[0, 1, 2]])
-    train(learner, costs, PUBLISHED, n_rounds=1)
-    np.testing.assert_array_equal(learner.given[0][1], [[np.nan, 0, -1], [np.nan, -1, 0]])
-
-
 @pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
 def test_chosen_ads_are_features_of_later_rounds(kind):
     learner = Learner([[2, 1, 3, 4], [1, 0, 2, 3], [0, 0, 0, 0]])
@@ -133,15 +127,13 @@ def test_chosen_ads_are_features_of_later_rounds(kind):
     assert (picks == [1, 0, 2]).all()
 
 
-def test_ads_that_are_not_available_are_features_too():
+def test_ads_that_are_not_available_are_features_of_all_rounds():
     learner = Learner([[2, 1, 3, 4], [1, 0, 2, 3]])
     available = np.array([[1, 1, 0, 1], [1, 1, 1, 1], [0, 1, 1, 1]], dtype=bool)
-    rules = train(learner, COSTS, MASKED, mask_features_from=0, available=available, n_rounds=2)
+    train(learner, COSTS, MASKED, mask_features_from=0, available=available, n_rounds=2)
     first, second = (X[:, 1:] for X, *_ in learner.given)
     assert (first == ~available).all()
     assert (second == ~available | np.array([0, 1, 0, 0], dtype=bool)).all()
-    picks = run_rounds(rules, np.zeros((3, 1)), available, MASKED, mask_features_from=0)
-    assert (picks[:, 0] == 1).all()
 
 
 def test_cross_fitted_choices_are_made_by_rules_that_have_not_seen_the_row():
@@ -163,40 +155,27 @@ def test_without_folds_a_round_chooses_for_its_own_rows():
     assert len(learner.given) == 3
 
 
-def rule(scores):
-    return Ranking(None, np.asarray(scores, dtype=float))
-
-
-def test_what_the_schemes_pick():
-    X, all_of_three = np.zeros((1, 1)), np.ones((1, 3), dtype=bool)
-    rules = [rule([0, 1, 2]), rule([0, 2, 1]), rule([0, 1, 2])]
-
-    def run(scheme):
-        return run_rounds(rules, X, all_of_three, scheme, mask_features_from=None).tolist()
-
-    assert run(MASKED) == [[0, 2, 1]]
-    assert run(PUBLISHED) == [[0, 0, 0]]
-
-
-def test_no_ad_is_picked_when_all_are_chosen():
-    available = np.array([[True, False, True], [False] * 3])
-    rules = [rule([0, 1, 2])] * 3
-    picks = run_rounds(rules, np.zeros((2, 1)), available, MASKED, mask_features_from=None)
-    assert picks.tolist() == [[0, 2, NO_AD], [NO_AD] * 3]
+@pytest.mark.parametrize(
+    ("scheme", "picks"),
+    [(MASKED, [[0, 2, 1], [0, 2, NO_AD], [NO_AD] * 3]), (PUBLISHED, [[0] * 3] * 2 + [[NO_AD] * 3])],
+    ids=["masked", "published"],
+)
+def test_rounds_pick_the_best_ad_that_is_left(scheme, picks):
+    """Masked rounds leave out what was chosen, published ones do not."""
+    rules = [Ranking(None, np.array(scores)) for scores in ([0.0, 1, 2], [0.0, 2, 1], [0.0, 1, 2])]
+    available = np.array([[True] * 3, [True, False, True], [False] * 3])
+    found = run_rounds(rules, np.zeros((3, 1)), available, scheme, mask_features_from=None)
+    assert found.tolist() == picks
 
 
 # --- duplicates replaced ---------------------------------------------------------------------
 
 
 def test_distinct_picks_come_first_and_then_the_others_by_their_lots():
-    picks = np.array([[2, 2, 0], [1, NO_AD, NO_AD], [3, 1, 0]])
-    available = np.array([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 1, 1]], dtype=bool)
+    picks = np.array([[2, 2, 0], [1, NO_AD, NO_AD], [3, 1, 0], [1, 1, 1]])
+    available = np.array([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 1, 1], [1, 1, 1, 1]], dtype=bool)
     found = replace_duplicates(picks, available, 3, np.array([2, 0, 3, 1]))
-    assert found.tolist() == [[2, 0, 3], [1, 2, NO_AD], [3, 1, 0]]
-    filled = replace_duplicates(
-        np.full((1, 2), 1), np.ones((1, 4), bool), 4, np.array([2, 0, 3, 1])
-    )
-    assert filled.tolist() == [[1, 3, 0, 2]]
+    assert found.tolist() == [[2, 0, 3], [1, 2, NO_AD], [3, 1, 0], [1, 3, 0]]
 
 
 def test_lots_belong_to_the_row_and_favor_no_ad():
@@ -224,56 +203,41 @@ def settle(n_ads=6, n_select=2, **options):
     return settle_rounds(n_ads, n_select, **(DEFAULTS | options))
 
 
-def test_defaults():
-    settings = settle()
-    assert settings.method == MASKED
-    assert (settings.n_rounds, settings.max_select, settings.n_folds) == (2, 2, 5)
-    assert not (settings.leaves_out or settings.trained_once or settings.ranked_by_cost)
-    assert settle(method="published").method == PUBLISHED
-
-
-@pytest.mark.parametrize(("all_available", "first"), [(True, 1), (False, 0)])
-def test_the_mask_is_a_feature_once_it_says_something(all_available, first):
-    assert settle(all_available=all_available).mask_features_from == first
-
-
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("method", ["masked", "published"])
-def test_mask_features_are_for_masked_problems_that_depend_on_the_mask(reduction, method):
-    expected = method == "masked" and reduction == "filter_tree"
-    sees = settle(reduction=reduction, method=method).mask_features_from is not None
-    assert sees == expected
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [({}, 1), ({"all_available": False}, 0), ({"method": "published"}, None)],
+)
+def test_filter_trees_see_the_mask_once_it_says_something(options, first):
+    assert settle(**options).mask_features_from == first
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_one_fit_serves_all_masked_rounds_of_reductions_that_ignore_the_mask(reduction):
-    other = reduction != "filter_tree"
-    assert settle(reduction=reduction).trained_once == other
-    assert settle(reduction=reduction).ranked_by_cost == (
-        reduction in ("regression", "one_vs_rest")
-    )
-    published = settle(reduction=reduction, method="published")
+    masked, published = (settle(reduction=reduction, method=m) for m in ("masked", "published"))
+    assert masked.trained_once == (reduction != "filter_tree")
+    assert (masked.mask_features_from is None) == masked.trained_once
+    assert masked.ranked_by_cost == (reduction in ("regression", "one_vs_rest"))
     assert not (published.trained_once or published.ranked_by_cost)
 
 
-@pytest.mark.parametrize("n_select", range(1, 7))
-def test_large_sets_are_chosen_by_leaving_ads_out(n_select):
+@pytest.mark.parametrize(("n_select", "n_rounds"), [(1, 1), (3, 3), (4, 2), (5, 1), (6, 1)])
+def test_large_sets_are_chosen_by_leaving_ads_out(n_select, n_rounds):
     settings = settle(n_select=n_select)
     assert settings.leaves_out == (n_select > 3)
-    assert settings.n_rounds == (max(1, 6 - n_select) if n_select > 3 else n_select)
+    assert settings.n_rounds == n_rounds
     assert settings.max_select == n_select
     for options in ({"all_available": False}, {"method": "published"}, {"reduction": "regression"}):
         assert not settle(n_select=n_select, **options).leaves_out
 
 
-@pytest.mark.parametrize("cross_fit", [None, 2])
-def test_published_rounds_are_not_cross_fitted(cross_fit):
-    assert settle(cross_fit=cross_fit).n_folds == cross_fit
-    assert settle(cross_fit=cross_fit, method="published").n_folds is None
+def test_only_masked_rounds_are_cross_fitted():
+    assert settle(cross_fit=2).n_folds == 2
+    assert settle(cross_fit=None).n_folds is None
+    assert settle(cross_fit=2, method="published").n_folds is None
 
 
 @pytest.mark.parametrize("n_select", [0, 7])
-def test_impossible_sizes_are_named(n_select):
+def test_impossible_sizes_of_sets_are_named(n_select):
     refuses(f"n_select={n_select} must be at least 1 and at most 6", settle, n_select=n_select)
 
 
@@ -290,6 +254,10 @@ KINDS = {
     "logged": logged_costs(SHOWN, PAID, np.full(400, 1 / 6), ads=range(6)),
     "one a row": np.where(np.arange(6) == SHOWN[:, None], PAID[:, None], np.nan),
 }
+SELECTORS = [RegressionSetSelector(), SetSelectClassifier(), PopularitySetSelector()]
+STOCK = RNG.random(COSTS_SEARCH.shape) < 0.7
+STOCK[:, :2] = True
+FORGOTTEN = r"score was not, .*available=list\(selector.ads_\).*enable_metadata_routing=True"
 
 
 @pytest.mark.thorough
@@ -310,25 +278,17 @@ def test_searches_need_no_configuration(kind):
     assert np.isfinite(rounds.cv_results_["mean_test_score"]).all()
 
 
-@pytest.mark.parametrize("seed", first(1, range(2)))
-def test_the_score_is_unbiased(seed):
+def test_the_score_of_costs_observed_in_part_is_unbiased():
     """Ads missing in different shares: 200 draws of what is observed, within 4.5 deviations."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     selector = RegressionSetSelector(n_select=2).fit(X, HOLES)
-    truth = selector.score(X, COSTS_SEARCH)
-    share = np.linspace(0.3, 0.9, 6)
-    scores = []
-    for _ in range(200):
-        scores.append(
-            selector.score(
-                X, np.where(rng.random(COSTS_SEARCH.shape) < share, COSTS_SEARCH, np.nan)
-            )
-        )
-    assert abs(np.mean(scores) - truth) < 4.5 * np.std(scores) / np.sqrt(200)
+    seen = rng.random((200, *COSTS_SEARCH.shape)) < np.linspace(0.3, 0.9, 6)
+    scores = [selector.score(X, np.where(mask, COSTS_SEARCH, np.nan)) for mask in seen]
+    error = np.mean(scores) - selector.score(X, COSTS_SEARCH)
+    assert abs(error) < 4.5 * np.std(scores) / np.sqrt(200)
 
 
-def test_what_is_unknown_earns_nothing():
-    """An ad hardly ever observed is as good as its mean, not free."""
+def test_an_ad_hardly_ever_observed_scores_its_mean():
     y = np.tile([-1.0, 0.0], (50, 1))
     y[1:, 1] = np.nan
     chooses_unknown = PopularitySetSelector().fit(X[:50], y + np.array([0.0, -5.0]))
@@ -344,60 +304,46 @@ def test_estimates_are_the_costs_where_all_were_observed():
     assert np.isnan(estimated_costs(np.array([[1.0, np.nan]]), np.ones(1))[0, 1])
 
 
-def test_what_cannot_be_estimated():
-    hidden = HOLES.copy()
-    hidden[:, 2] = np.nan
+def test_score_refuses_costs_that_cannot_be_estimated():
+    hidden = np.where(np.arange(6) == 2, np.nan, HOLES)
     selector = RegressionSetSelector(n_select=6).fit(X, HOLES)
     refuses(r"not observed .*logged_costs", selector.score, X, hidden)
-    assert np.isfinite(selector.score(X, HOLES))
-    surprised = RegressionSetSelector(n_select=6).fit(X, COSTS_SEARCH)  # nothing was missing then
-    refuses(r"not observed .*logged_costs", surprised.score, X, HOLES)
+    complete = selector.fit(X, COSTS_SEARCH)  # nothing was missing then
+    refuses(r"not observed .*logged_costs", complete.score, X, HOLES)
 
 
-def test_unavailable_ads_are_no_missing_costs():
-    mask = RNG.random(COSTS_SEARCH.shape) < 0.7
-    mask[:, :2] = True
-    y = np.where(mask, COSTS_SEARCH, np.nan)
-    selector = RegressionSetSelector(n_select=2).fit(X, y, available=mask)
+def test_costs_of_unavailable_ads_are_not_missing():
+    y = np.where(STOCK, COSTS_SEARCH, np.nan)
+    selector = RegressionSetSelector(n_select=2).fit(X, y, available=STOCK)
     refuses("enable_metadata_routing", selector.score, X, y)
-    assert selector.score(X, y, available=mask) == pytest.approx(
-        RegressionSetSelector(n_select=2).fit(X, y, available=mask)
-        .set_params(n_select=2).score(X, np.where(mask, y, 1e6), available=mask)
-    )  # fmt: skip
+    score = selector.score(X, y, available=STOCK)
+    assert score == selector.score(X, np.where(STOCK, y, 1e6), available=STOCK)
     partly = np.where(RNG.random(y.shape) < 0.8, y, np.nan)
-    selector.fit(X, partly, available=mask)
-    assert np.isfinite(selector.score(X, partly, available=mask))
-    assert np.isfinite(cross_val_score(RegressionSetSelector(n_select=2), X, HOLES)).all()
-
-
-SELECTORS = [RegressionSetSelector(), SetSelectClassifier(), PopularitySetSelector()]
-STOCK = RNG.random(COSTS_SEARCH.shape) < 0.7
-STOCK[:, :2] = True
-FORGOTTEN = r"score was not, .*available=list\(selector.ads_\).*enable_metadata_routing=True"
+    selector.fit(X, partly, available=STOCK)
+    assert np.isfinite(selector.score(X, partly, available=STOCK))
 
 
 @pytest.mark.parametrize("selector", SELECTORS, ids=lambda selector: type(selector).__name__)
-def test_score_is_not_told_what_was_available(selector):
+def test_score_warns_if_it_is_not_told_what_was_available(selector):
     selector = clone(selector).fit(X, COSTS_SEARCH, available=STOCK)
-    with pytest.warns(UserWarning, match=FORGOTTEN):
-        unrestricted = selector.score(X, COSTS_SEARCH)
+    unrestricted = warns(FORGOTTEN, selector.score, X, COSTS_SEARCH)
     assert unrestricted == selector.score(X, COSTS_SEARCH, available=list(selector.ads_))
     assert selector.score(X, COSTS_SEARCH, available=STOCK) < unrestricted
     pipeline = make_pipeline(StandardScaler(), selector)
-    name = pipeline.steps[-1][0]
-    pipeline.fit(X, COSTS_SEARCH, **{f"{name}__available": STOCK})
-    with pytest.warns(UserWarning, match=FORGOTTEN):
-        pipeline.score(
-            X, COSTS_SEARCH, available=STOCK
-        )  # which scikit-learn ignores without routing
-    with sklearn.config_context(enable_metadata_routing=True):
+    pipeline.fit(X, COSTS_SEARCH, **{f"{pipeline.steps[-1][0]}__available": STOCK})
+    # scikit-learn ignores it without routing
+    warns(FORGOTTEN, pipeline.score, X, COSTS_SEARCH, available=STOCK)
+    with sklearn.config_context(enable_metadata_routing=True), warnings.catch_warnings():
+        warnings.simplefilter("error")
         pipeline.fit(X, COSTS_SEARCH, available=STOCK).score(X, COSTS_SEARCH, available=STOCK)
 
 
-@pytest.mark.parametrize("selector", SELECTORS, ids=lambda selector: type(selector).__name__)
-def test_score_without_anything_unavailable(selector):
-    for available in (None, np.ones_like(STOCK), sp.csr_array(np.ones_like(STOCK))):
-        clone(selector).fit(X, COSTS_SEARCH, available=available).score(X, COSTS_SEARCH)
+@pytest.mark.parametrize("form", [np.array, sp.csr_array])
+def test_score_is_silent_if_all_was_available(form):
+    selector = PopularitySetSelector().fit(X, COSTS_SEARCH, available=form(np.ones_like(STOCK)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        selector.score(X, COSTS_SEARCH)
 
 
 @pytest.mark.parametrize("steps", [(), (StandardScaler(),)], ids=["alone", "in a Pipeline"])
@@ -431,37 +377,41 @@ class Recorder:
     def __init__(self):
         self.calls = []
 
+    def note(self, hook, context):
+        self.calls.append((hook, context.task_name, context.task_id))
+
     def setup(self, estimator, context):
-        self.calls.append(("setup", context.task_name, context.task_id))
+        self.note("setup", context)
 
     def teardown(self, estimator, context):
-        self.calls.append(("teardown", context.task_name, context.task_id))
+        self.note("teardown", context)
 
-    def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None):
-        self.calls.append(("begin", context.task_name, context.task_id))
+    def on_fit_task_begin(self, estimator, context, **ignored):
+        self.note("begin", context)
 
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        self.calls.append(("end", context.task_name, context.task_id))
+    def on_fit_task_end(self, estimator, context, **ignored):
+        self.note("end", context)
 
 
 def selector(**options):
-    return SetSelectClassifier(n_select=2, cross_fit=2, random_state=0, **options)
+    return SetSelectClassifier(**{"n_select": 2, "cross_fit": 2, "random_state": 0} | options)
 
 
-def test_verbose_is_a_line_a_round(capsys):
-    told = selector(verbose=1).fit(X_PROGRESS, Y)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines == [f"[SetSelectClassifier] round {k} of 2" for k in (1, 2)]
-    quiet = selector().fit(X_PROGRESS, Y)
+@pytest.mark.parametrize(
+    ("options", "ad_features"),
+    [
+        ({}, None),
+        ({"n_select": 3, "reduction": "filter_tree"}, None),  # ads to leave out
+        ({}, np.eye(5)),
+    ],
+)
+def test_verbose_prints_a_line_a_round(options, ad_features, capsys):
+    told = selector(verbose=1, **options).fit(X_PROGRESS, Y, ad_features=ad_features)
+    lines = [f"[SetSelectClassifier] round {k} of 2" for k in (1, 2)]
+    assert capsys.readouterr().out.splitlines() == lines
+    quiet = selector(**options).fit(X_PROGRESS, Y, ad_features=ad_features)
     assert capsys.readouterr().out == ""
     np.testing.assert_array_equal(told.predict(X_PROGRESS), quiet.predict(X_PROGRESS))
-
-
-def test_rounds_of_ads_to_leave_out_are_told_as_well(capsys):
-    fitted = SetSelectClassifier(
-        n_select=3, reduction="filter_tree", cross_fit=2, random_state=0, verbose=1
-    ).fit(X_PROGRESS, Y)
-    assert len(capsys.readouterr().out.splitlines()) == fitted.n_rounds_ == 2
 
 
 def test_callbacks_get_a_task_a_round():
