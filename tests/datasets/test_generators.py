@@ -31,30 +31,22 @@ def of_action(log):
     return log.expected_reward[np.arange(len(log.y)), log.y["action"]]
 
 
-def test_columns_without_and_with_pools():
-    log = make_bandit_log(50, 4, 3, random_state=0)
+@pytest.mark.parametrize(("n_available", "more"), [(None, []), (2, ["available"])])
+def test_a_bandit_log_has_pools_if_fewer_arms_are_available(n_available, more):
+    log = make_bandit_log(50, 4, 3, n_available=n_available, random_state=0)
     assert list(log.X.columns) == ["x0", "x1", "x2"]
-    assert list(log.y.columns) == ["action", "reward", "propensity", "timestamp"]
-    assert log.available is None
+    assert list(log.y.columns) == ["action", "reward", "propensity", "timestamp", *more]
     assert log.expected_reward.shape == (50, 4)
-    log = make_bandit_log(50, 4, 3, n_available=2, random_state=0)
-    assert list(log.y.columns) == ["action", "reward", "propensity", "timestamp", "available"]
-    pd.testing.assert_series_equal(log.available, log.y["available"])
+    assert (log.available is None) == (n_available is None)
 
 
 @pytest.mark.parametrize("link", MEAN)
 def test_expected_reward_follows_the_model(link):
     log = make_bandit_log(40, 7, 3, n_available=3, link=link, random_state=1)
-    for i, (x, pool) in enumerate(zip(log.X.to_numpy(), log.available, strict=True)):
-        for arm in range(7):
-            found = log.expected_reward[i, arm]
-            if arm not in pool:
-                assert np.isnan(found)
-                continue
-            eta = log.intercept[arm] + sum(
-                w * v for w, v in zip(log.coef[arm], x.tolist(), strict=True)
-            )
-            assert found == pytest.approx(MEAN[link](eta), rel=1e-12)
+    eta = log.X.to_numpy() @ log.coef.T + log.intercept
+    expected = np.vectorize(MEAN[link])(eta)
+    there = [[arm in pool for arm in range(7)] for pool in log.available]
+    np.testing.assert_allclose(log.expected_reward, np.where(there, expected, np.nan))
 
 
 def test_base_rate_of_probit_is_exact():
@@ -67,7 +59,7 @@ def test_base_rate_of_probit_is_exact():
 
 
 @pytest.mark.parametrize("link", ["logistic", "linear"])
-def test_base_rate(link):
+def test_the_base_rate_is_kept(link):
     log = make_bandit_log(40_000, 10, link=link, base_rate=0.04, random_state=3)
     means = log.expected_reward.mean(axis=1)  # independent from event to event
     assert abs(means.mean() - 0.04) < CHANCE * means.std() / 200
@@ -97,7 +89,7 @@ def test_linear_rewards_have_the_noise_asked_for():
     assert residual.std() == pytest.approx(0.3, rel=CHANCE / np.sqrt(2 * 50_000))
 
 
-def test_uniform_logging():
+def test_uniform_logging_draws_arms_of_a_pool_alike():
     log = make_bandit_log(60_000, 8, n_available=4, random_state=6)
     assert (log.y["propensity"] == 0.25).all()
     for _, stage in log.y.groupby("available"):
@@ -108,7 +100,7 @@ def test_uniform_logging():
 
 
 @pytest.mark.parametrize("temperature", [0.5, 2.0])
-def test_softmax_logging(temperature):
+def test_softmax_logging_draws_by_its_propensities(temperature):
     log = make_bandit_log(
         50_000, 6, n_available=4, logging="softmax", temperature=temperature, random_state=7
     )
@@ -165,6 +157,29 @@ def test_random_lifetimes_vary():
     assert events.std() > 0.5 * events.mean()  # 1 for exponential lifetimes, 0 for equal ones
 
 
+def everywhere(X, *, available):
+    return np.full((len(X), 6), 1 / 6)
+
+
+def wrong_in_row_17(X, *, available):
+    return np.where(np.arange(len(X))[:, None] == 17, [1.2, -0.2, 0, 0, 0, 0], 1 / 6)
+
+
+def test_logging_by_a_function_must_keep_to_what_is_available():
+    log = make_bandit_log(100, 6, logging=everywhere, random_state=0)
+    assert log.y["propensity"].unique() == pytest.approx([1 / 6])
+    message = "sum to 1 over the available arms: in row 0 arms"
+    refuses(message, make_bandit_log, 100, 6, n_available=4, logging=everywhere)
+    refuses("in row 17 arms", make_bandit_log, 40_000, 6, logging=wrong_in_row_17)
+
+
+@pytest.mark.parametrize("n_events, n_arms", [(1, 1), (1, 5), (3, 50)])
+def test_the_only_arm_available_is_chosen(n_events, n_arms):
+    log = make_bandit_log(n_events, n_arms, 1, n_available=1, random_state=0)
+    assert log.y["propensity"].eq(1.0).all()
+    assert [(a,) for a in log.y["action"]] == list(log.available)
+
+
 def test_events_with_equal_pools_share_a_tuple():
     log = make_bandit_log(1_000, 9, n_available=6, random_state=11)
     assert len({id(pool) for pool in log.y["available"]}) == len(set(log.available)) == 4
@@ -190,7 +205,7 @@ def test_the_same_seed_gives_the_same_log_and_the_same_truth_for_any_logging():
     assert (one.y["action"] != other.y["action"]).any()
 
 
-def test_logging_by_a_function():
+def test_logging_by_a_function_follows_its_probabilities():
     """It sees what is returned; an arm to which it gives no probability is never chosen."""
     seen = {}
 
@@ -210,41 +225,12 @@ def test_logging_by_a_function():
     assert abs((rank == 1).mean() - 0.7) < CHANCE * np.sqrt(0.7 * 0.3 / 4_000)
 
 
-def test_logging_by_a_function_that_ignores_what_is_available():
-    def everything(X, *, available):
-        return np.full((len(X), 6), 1 / 6)
-
-    with pytest.raises(ValueError, match=r"sum to 1 over the available arms: in row 0 arms"):
-        make_bandit_log(100, 6, n_available=4, logging=everything, random_state=0)
-    everywhere = make_bandit_log(100, 6, logging=everything, random_state=0)
-    assert everywhere.y["propensity"].unique() == pytest.approx([1 / 6])
-
-
-def test_the_row_of_a_wrong_probability_is_named():
-    def wrong(X, *, available):
-        probability = np.full((len(X), 3), 1 / 3)
-        probability[17] = [1.2, -0.2, 0.0]
-        return probability
-
-    refuses("in row 17 arms", make_bandit_log, 40_000, 3, logging=wrong)
-
-
-def test_a_log_is_read_back():
+def test_a_bandit_log_is_read_back():
     log = make_bandit_log(2_000, 15, n_available=5, logging="softmax", random_state=15)
     read = read_log(log.y, len(log.X), arms=log.arms)
     np.testing.assert_array_equal(read.action, log.y["action"])
     np.testing.assert_array_equal(read.probability, log.y["propensity"])
     np.testing.assert_array_equal(read.pools.sizes, 5)
-
-
-@pytest.mark.parametrize(
-    "shape", [(1, 1, 1), (1, 5, 2), (3, 50, 1)], ids=["one of all", "one event", "few events"]
-)
-def test_small_logs(shape):
-    n_events, n_arms, n_features = shape
-    log = make_bandit_log(n_events, n_arms, n_features, n_available=1, random_state=0)
-    assert log.y["propensity"].eq(1.0).all()
-    assert [(a,) for a in log.y["action"]] == list(log.available)
 
 
 def test_extreme_effects_keep_the_base_rate():
@@ -270,7 +256,7 @@ def test_extreme_effects_keep_the_base_rate():
         ({"logging": lambda X, available: np.ones(3)}, r"array of shape \(3,\), expected"),
     ],
 )
-def test_wrong_arguments(wrong, message):
+def test_make_bandit_log_refuses(wrong, message):
     refuses(message, make_bandit_log, **wrong)
 
 
@@ -301,7 +287,7 @@ def slates(n=1500, m=2, n_arms=4, seed=0):
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_slates_come_back(shuffled):
+def test_slates_are_read_back_from_their_long_table(shuffled):
     X, shown, clicks, table = slates()
     ids = table["view"].unique()
     if shuffled:
@@ -316,7 +302,7 @@ def test_slates_come_back(shuffled):
 
 
 @pytest.mark.thorough
-def test_policies_and_estimators_take_them():
+def test_policies_and_estimators_take_slates_that_were_read():
     X, shown, clicks, table = slates()
     log = read_slate_log(table, **NAMES, features=["u", "w"], timestamp="at", propensity="p")
     assert log.X.index[0] == "v1499"  # in order of time
@@ -342,51 +328,50 @@ def test_a_slate_has_the_earliest_time_of_its_items():
     assert log.y["timestamp"].to_dict() == {1: 5, 2: 7}
 
 
-def test_rewards_may_be_unknown_and_slates_of_any_size():
+def test_slates_may_lack_rewards_and_differ_in_size():
     table = {"view": [1, 1, 2], "ad": ["a", "b", "c"], "rank": [0, 1, 0], "clicked": [1, None, 0]}
     log = read_slate_log(table | {"x": [0.5, 0.5, np.nan]}, **NAMES)
     assert log.y["action"].tolist() == [("a", "b"), ("c",)]
     assert np.isnan(log.y["reward"].iloc[0][1])
 
 
-def test_unsigned_costs_as_rewards():
+def test_read_slate_log_warns_of_unsigned_costs():
     _, _, clicks, table = slates(n=20)
     table["clicked"] = -clicks.ravel().astype("uint8")
     warns(r"reward holds 255 as uint8, .*-y.astype\(float\)", read_slate_log, table, **NAMES)
 
 
+TABLE = {
+    "view": [7, 7, 8, 8],
+    "ad": ["a", "b", "a", "b"],
+    "rank": [1, 2, 1, 2],
+    "clicked": [0, 1, 0, 0],
+    "x": [1.0, 1.0, 3.0, 3.0],
+}
+
+
 @pytest.mark.parametrize(
-    "change, match",
+    "table, options, match",
     [
-        ({"rank": [1, 1, 1, 2]}, "slate 7 has the position 1 where 2 is expected"),
-        ({"rank": [1, 3, 1, 2]}, "slate 7 has the position 3 where 2 is expected"),
-        ({"rank": [1, 2, 2, 3]}, "slate 8 has the position 2 where 1 is expected"),
-        ({"x": [1.0, 2.0, 3.0, 3.0]}, "the feature 'x' varies within slate 7"),
-        ({"ad": ["a", None, "a", "b"]}, "'ad', the item, is missing on row 1"),
-        ({"rank": [*"1212"]}, "'rank', the position, must be integers"),
+        (TABLE | {"rank": [1, 1, 1, 2]}, {}, "slate 7 has the position 1 where 2 is expected"),
+        (TABLE | {"rank": [1, 3, 1, 2]}, {}, "slate 7 has the position 3 where 2 is expected"),
+        (TABLE | {"rank": [1, 2, 2, 3]}, {}, "slate 8 has the position 2 where 1 is expected"),
+        (TABLE | {"rank": [*"1212"]}, {}, "'rank', the position, must be integers"),
+        (TABLE | {"x": [1.0, 2.0, 3.0, 3.0]}, {}, "the feature 'x' varies within slate 7"),
+        (TABLE | {"ad": ["a", None, "a", "b"]}, {}, "'ad', the item, is missing on row 1"),
+        (TABLE, {"timestamp": "ad"}, "'ad', the timestamp, must be datetimes or numbers"),
+        (pd.DataFrame(TABLE).rename(columns={"x": "ad"}), {}, "two columns 'ad': rename one"),
+        (TABLE, {"item": "adv"}, "item names the column 'adv', which the table lacks"),
     ],
 )
-def test_tables_that_are_no_slates(change, match):
-    table = {
-        "view": [7, 7, 8, 8],
-        "ad": ["a", "b", "a", "b"],
-        "rank": [1, 2, 1, 2],
-        "clicked": [0, 1, 0, 0],
-        "x": [1.0, 1.0, 3.0, 3.0],
-    }
-    refuses(match, read_slate_log, table | change, **NAMES)
-    with pytest.raises(ValueError, match="'at', the timestamp, must be datetimes or numbers"):
-        read_slate_log(table | {"at": [*"9911"]}, **NAMES, timestamp="at")
-    twice = pd.DataFrame(table).rename(columns={"x": "ad"})
-    refuses("two columns 'ad': rename one", read_slate_log, twice, **NAMES)
-    with pytest.raises(ValueError, match="item names the column 'adv', which the table lacks"):
-        read_slate_log(table, **NAMES | {"item": "adv"})
+def test_read_slate_log_refuses(table, options, match):
+    refuses(match, read_slate_log, table, **NAMES | options)
 
 
 # === make_set_selection: the truth is as it is told =============================================
 
 
-def test_shapes_and_seed():
+def test_make_set_selection_has_its_shapes_and_repeats_a_seed():
     X, y, expected, Z = make_set_selection(
         50, 4, 7, n_ad_features=3, return_ad_features=True, random_state=3
     )
@@ -411,7 +396,7 @@ def test_costs_are_clicks_of_the_expected_probability():
         assert abs(z) < 4.9
 
 
-def test_what_each_part_does():
+def test_signal_popularity_and_own_effects_are_as_told():
     def logit(**options):
         _, _, expected = make_set_selection(4000, n_ads=40, random_state=1, **options)
         return np.log(-expected / (1 + expected))
@@ -429,6 +414,6 @@ def test_what_each_part_does():
 
 
 @pytest.mark.parametrize("click_rate", [0, 1, -0.2])
-def test_click_rate_is_a_probability(click_rate):
-    with pytest.raises(ValueError, match=f"click_rate={click_rate} must lie between 0 and 1"):
-        make_set_selection(click_rate=click_rate)
+def test_make_set_selection_refuses_a_click_rate_that_is_no_probability(click_rate):
+    message = f"click_rate={click_rate} must lie between 0 and 1"
+    refuses(message, make_set_selection, click_rate=click_rate)
