@@ -206,7 +206,8 @@ def random_r6a(n, shuffled=False):
     rng = np.random.default_rng(0)
     articles = np.column_stack([np.ones(40), np.round(rng.dirichlet(np.ones(5), 40), 6)])
     users = np.column_stack([np.ones(n), np.round(rng.dirichlet(np.ones(5), n), 6)])
-    pools = [(np.arange(20) + i // 10 % 20)[rng.permutation(20) if shuffled else slice(20)] + 109_000
+    order = rng.permutation(20) if shuffled else np.arange(20)
+    pools = [109_000 + (np.arange(20) + i // 10 % 20)[order]
              for i in range(n)]  # fmt: skip
     shown, clicks = [int(rng.choice(pool)) for pool in pools], (rng.random(n) < 0.2).astype(int)
 

@@ -234,15 +234,6 @@ def test_fill_keeps_the_type_of_labels(fill, dtype):
     np.testing.assert_array_equal(found[:, 1], np.array([fill, fill], dtype))
 
 
-def test_sets_of_any_size_are_the_cheapest_ads():
-    selector = RegressionSetSelector(n_select=3).fit(X, Y)
-    for m in (1, 5, 8):
-        found = selector.predict(X, n_select=m)
-        np.testing.assert_array_equal(found, brute_force(selector.predict_costs(X), m))
-        marked = selector.predict_indicator(X, n_select=m)
-        assert (np.sort(found, axis=1) == np.nonzero(marked)[1].reshape(-1, m)).all()
-
-
 # --- labels --------------------------------------------------------------------------------
 
 

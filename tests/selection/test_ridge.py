@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 from skbandit import RegressionSetSelector
 from skbandit.selection import _ad_features, _cost_models, _ridge
 from skbandit.selection._ad_features import fit_bilinear, read_ad_features
-from skbandit.selection._costs import CostMatrix, read_cost_matrix
+from skbandit.selection._costs import read_cost_matrix
 from skbandit.selection._ridge import Linear, NormalEquations, normal_equations_pay
 from tests.tiers import first
 from tests.worlds import refuses, warns
@@ -62,20 +62,6 @@ def test_normal_equations_pay_on_few_dense_rows_and_for_many_ads_of_sparse_ones(
     assert pay(sparse, 100)
     assert not pay(sparse, 10)
     assert not pay(sparse, 100, n_holes=100)
-
-
-def test_one_gram_matrix_serves_many_masks():
-    """Masked rounds: each takes one ad a row out."""
-    X, _, _ = problem((80, 6))
-    rng = np.random.default_rng(1)
-    y = rng.normal(size=(80, 5))
-    equations = NormalEquations.of(X)
-    for _ in range(3):
-        y[np.arange(80), rng.integers(0, 5, 80)] = np.nan
-        found = equations.solve(CostMatrix(y, None, np.arange(5)), 1.0)
-        for j in range(5):
-            rows = ~np.isnan(y[:, j])
-            np.testing.assert_allclose(found.coef[j], Ridge().fit(X[rows], y[rows, j]).coef_)
 
 
 def test_normal_equations_take_features_in_any_units_and_far_from_zero():

@@ -121,17 +121,6 @@ def test_ad_features_pass_through_cross_validation_whole(routing):
         cross_validate(selector, X, Y, params={"ad_features": catalog}, **folds)
 
 
-def test_weights_reach_the_last_step_of_a_pipeline():
-    weighted = RegressionSetSelector(make_pipeline(StandardScaler(), Ridge()))
-    weighted.fit(X, Y, sample_weight=WEIGHT)
-    scaler, rows = (
-        StandardScaler().fit(X[WEIGHT > 0]),
-        np.repeat(np.arange(240), WEIGHT.astype(int)),
-    )
-    ridge = Ridge().fit(scaler.transform(X)[rows], Y[rows])
-    np.testing.assert_allclose(weighted.predict_costs(X), ridge.predict(scaler.transform(X)))
-
-
 def test_weights_reach_the_learner_inside_a_search():
     search = GridSearchCV(Ridge(), {"alpha": [0.1, 10]})
     weighted = RegressionSetSelector(search).fit(X, Y, sample_weight=WEIGHT)

@@ -108,7 +108,7 @@ def test_deployment_gains_by_exploration(figures):
 
 
 @pytest.mark.parametrize("link", ["logistic", "probit"])
-def test_an_optimistic_start_is_enough(figures, link):
+def test_an_optimistic_start_earns_as_much_as_bounds(figures, link):
     """N(0, I) is optimistic for these links, as clicks are rare."""
     assert (best(figures, link, "alpha") - figures[link, "epsilon", 0.0][0]).mean() < 0.03
 

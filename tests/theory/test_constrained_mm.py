@@ -142,7 +142,7 @@ def test_order_of_rows_and_scale_of_weights_do_not_matter(name, seed):
 
 
 @pytest.mark.parametrize("name", METAMORPHIC)
-def test_dense_and_sparse_rows_give_the_same(name):
+def test_dense_and_sparse_rows_give_the_same_classifier(name):
     X, y, group = sample(5, "sparse", n=80)
     sparse = fit(compiled(X, y, group, *GOALS[name]))
     assert_same(sparse, fit(compiled(X.toarray(), y, group, *GOALS[name])))
@@ -201,7 +201,7 @@ def test_no_worse_than_a_linear_svm_at_any_scale(seed):
     assert ours <= min(anyscale) + 1e-4
 
 
-def test_our_first_direction_is_the_svm():
+def test_the_first_direction_is_that_of_a_linear_svm():
     """The units above, checked on LIBSVM, whose intercept is not penalized either."""
     X, y, group = outliers(1)
     problem = compiled(X, y, group, error_rate(), alpha=0.02)

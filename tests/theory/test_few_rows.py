@@ -52,7 +52,7 @@ def test_a_rate_of_few_rows_at_its_bound_passes_no_more_often_than_the_level_all
 
 @pytest.mark.parametrize("n", first(1, [3, 2, 5, 9]))
 @pytest.mark.parametrize("gap", first(1, [0.1, 0.0, 0.3]))
-def test_so_does_a_difference_from_a_large_group(n, gap):
+def test_a_difference_from_a_large_group_passes_no_more_often_than_the_level_allows(n, gap):
     sizes, level, worst = (n, 60), 0.9, {}
     limits = limits_of(recall(SMALL) - recall(LARGE) <= gap, sizes)
     for name, one in (("score", limits), ("exact", limits.promised(level))):

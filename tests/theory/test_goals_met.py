@@ -100,5 +100,5 @@ def test_goals_hold_more_often_than_not_by_default():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_goals_that_hold_on_the_rows_fitted_are_a_toss_on_new_ones():
+def test_goals_met_on_the_rows_fitted_hold_half_the_time_on_new_rows():
     assert times_met(as_trained, "parity", 20) <= binom.isf(ALARM, 20, 0.5)

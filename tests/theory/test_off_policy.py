@@ -110,7 +110,7 @@ def estimates_by_all(link):
 
 
 @pytest.mark.parametrize("link", ["linear", "logistic"])
-def test_bias_and_intervals(link):
+def test_estimates_are_unbiased_and_their_intervals_cover(link):
     everywhere = population(link)
     for name, (mean, error, truth) in estimates_by_all(link).items():
         assert unbiased(mean - truth), name  # that of the self-normalized is some 1/n
@@ -136,7 +136,7 @@ def by_a_wrong_model():
     return estimates(doubly_robust, "linear", reward_model=WRONG_MODEL, cv=2)
 
 
-def test_doubly_robust_by_its_propensities():
+def test_doubly_robust_is_unbiased_if_only_propensities_are_right():
     """The reward model may be anything."""
     mean, _, truth = by_a_wrong_model()
     assert unbiased(mean - truth)
@@ -149,7 +149,7 @@ def test_a_good_reward_model_lowers_the_spread():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # they tell that propensities are missing
-def test_doubly_robust_by_its_reward_model():
+def test_doubly_robust_is_unbiased_if_only_the_reward_model_is_right():
     """The propensities may be anything; the others need them."""
 
     def uniform(y):

@@ -82,7 +82,7 @@ def test_fixed_policy_is_estimated_without_bias(logging):
     assert abs(z_score(estimates, TRUTH)) < FAR
 
 
-def test_what_is_kept_has_the_distribution_of_the_events():
+def test_events_kept_have_the_distribution_of_all_events():
     rng = np.random.default_rng(1)
     X, y = draw(rng, 60_000, uneven)
     c = y["propensity"].min()
@@ -126,7 +126,7 @@ def varying(rng, n):
     return X, pd.DataFrame({"action": arm, "reward": reward}), pools[rich]
 
 
-def test_sets_of_arms_that_vary():
+def test_sets_of_arms_that_vary_are_replayed_without_bias():
     X, y, pools = varying(np.random.default_rng(4), 40_000)
 
     class First:
@@ -245,7 +245,7 @@ def test_learning_policy_is_estimated_without_bias(p_of_a):
     assert abs(z_score(estimates, 0.6)) > 8  # not what it would earn once it has learned
 
 
-def test_event_by_event_as_well():
+def test_learning_policy_replayed_event_by_event_is_estimated_without_bias():
     rng = np.random.default_rng(8)
     estimates = [
         replay(

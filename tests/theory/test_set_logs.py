@@ -69,7 +69,7 @@ def matches_of(allowed, answers, order):
 
 
 @pytest.mark.parametrize("seed", first(10, range(100)))
-def test_the_offset_tree_in_masked_rounds(seed):
+def test_masked_rounds_of_the_filter_tree_are_offset_trees(seed):
     """m times the tree's regret, whatever the logger, the answers and the order of the leaves."""
     rng = np.random.default_rng(seed)
     n_ads = int(rng.integers(2, 8))

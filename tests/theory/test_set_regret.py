@@ -32,7 +32,7 @@ def bound(expected, predicted, m, weight=None):
 
 
 @pytest.mark.parametrize("seed", first(1, range(30)))
-def test_random_distributions(seed):
+def test_the_bound_holds_for_random_distributions(seed):
     rng = np.random.default_rng(seed)
     k, n = rng.integers(1, 8), rng.integers(2, 12)
     weight = rng.dirichlet(np.ones(k))
@@ -65,7 +65,7 @@ def test_the_adversary_attains_the_bound(n, m):
 @pytest.mark.parametrize(
     "estimator", [None, ExtraTreesRegressor(5, random_state=0)], ids=["ridge", "trees"]
 )
-def test_a_fitted_selector(estimator):
+def test_the_bound_holds_for_fitted_selectors(estimator):
     X, y, expected = make_set_selection(1500, n_ads=12, random_state=0)
     train, test = slice(0, 500), slice(500, None)
     for m in (1, 3, 6, 11):

@@ -11,6 +11,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from skbandit.utils._examples import logistic_of_gains, weighted_examples
 from skbandit.utils._sklearn_compat import fit_weighted, rows_of
+from tests.worlds import warns
 
 
 def gains(seed, n=200, d=4, n_choices=5):
@@ -32,9 +33,8 @@ CLASSIFIERS = {
 
 @pytest.mark.parametrize("form", [np.asarray, csr_matrix, np.float32])
 @pytest.mark.parametrize("name", CLASSIFIERS)
-@pytest.mark.parametrize("seed", range(3))
-def test_equals_the_fit_to_weighted_examples(seed, name, form):
-    X, gain = gains(seed)
+def test_the_fit_of_gains_agrees_with_that_of_weighted_examples(name, form):
+    X, gain = gains(0)
     X, classifier, numbers = form(X), clone(CLASSIFIERS[name]), np.arange(5)
     if form is csr_matrix and name not in ("plain", "without an intercept"):
         classifier.set_params(standardscaler__with_mean=False)
@@ -73,28 +73,23 @@ def test_choices_that_gain_nothing_are_no_classes_and_labels_are_sorted():
 
 
 @pytest.mark.parametrize(
-    "classifier",
+    ("classifier", "n_choices"),
     [
-        LogisticRegression(class_weight="balanced"),
-        LogisticRegression(solver="newton-cg"),
-        make_pipeline(MinMaxScaler(), LogisticRegression()),
-        type("Other", (LogisticRegression,), {})(),
+        (LogisticRegression(class_weight="balanced"), 5),
+        (LogisticRegression(solver="newton-cg"), 5),
+        (make_pipeline(MinMaxScaler(), LogisticRegression()), 5),
+        (type("Other", (LogisticRegression,), {})(), 5),
+        (LogisticRegression(), 2),
     ],
 )
-def test_others_get_their_examples(classifier):
-    X, gain = gains(5)
-    assert logistic_of_gains(classifier, X, gain, np.arange(5), scaled_by_weight=True) is None
+def test_gains_are_left_to_examples_for_other_learners_and_two_choices(classifier, n_choices):
+    X, gain = gains(5, n_choices=n_choices)
+    labels = np.arange(n_choices)
+    assert logistic_of_gains(classifier, X, gain, labels, scaled_by_weight=True) is None
 
 
-def test_of_two_choices_there_is_one_coefficient():
-    X, gain = gains(6, n_choices=2)
-    plain = LogisticRegression()
-    assert logistic_of_gains(plain, X, gain, np.arange(2), scaled_by_weight=True) is None
-
-
-def test_a_fit_that_ends_early_is_told():
+def test_a_fit_of_gains_that_ends_early_is_warned_of():
     X, gain = gains(7)
-    with pytest.warns(ConvergenceWarning, match="did not converge in 2 iterations"):
-        logistic_of_gains(
-            LogisticRegression(max_iter=2), X, gain, np.arange(5), scaled_by_weight=True
-        )
+    early = LogisticRegression(max_iter=2), X, gain, np.arange(5)
+    message = "did not converge in 2 iterations"
+    warns(message, logistic_of_gains, *early, scaled_by_weight=True, warning=ConvergenceWarning)

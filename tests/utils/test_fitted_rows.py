@@ -34,9 +34,11 @@ def table(n, seed):
 def test_the_share_of_rows_that_were_in_the_fit(n):
     (X, y), (new, of_new) = table(n, 0), table(n, 1)
     fitted, order = fitted_rows(X, y), np.random.default_rng(2).permutation(n)
-    assert share_fitted(fitted, X, y) == share_fitted(fitted, X.iloc[order], y[order]) == 1
+    assert share_fitted(fitted, X, y) == 1
+    assert share_fitted(fitted, X.iloc[order], y[order]) == 1
     assert share_fitted(fitted, X[: n // 3], y[: n // 3]) == 1
-    assert share_fitted(fitted, new, of_new) == 0 == share_fitted(fitted, X, 1 - y)
+    assert share_fitted(fitted, new, of_new) == 0
+    assert share_fitted(fitted, X, 1 - y) == 0
     half = pd.concat([X[: n // 2], new[: n // 2]]), np.append(y[: n // 2], of_new[: n // 2])
     assert share_fitted(fitted, *half) == pytest.approx(0.5, abs=0.07)
     numbers = X[["x", "age"]]
@@ -66,7 +68,7 @@ def test_rows_of_few_values_are_no_rows_of_the_fit():
     ],
     ids=repr,
 )
-def test_classifiers(clf):
+def test_reports_of_classifiers_warn_of_rows_of_their_fit(clf):
     (X, y), (new, of_new) = (
         (part[["x", "age"]] / 50, label) for part, label in (table(300, 0), table(300, 1))
     )
@@ -79,7 +81,7 @@ def test_classifiers(clf):
     constraint_report(clf, new, of_new)
 
 
-def test_policies():
+def test_reports_of_policies_warn_of_rows_of_their_fit():
     def log(n, seed):
         rng = np.random.default_rng(seed)
         events = {"action": rng.choice(["a", "b"], n), "reward": rng.random(n)}

@@ -31,7 +31,7 @@ class Thing:
         vars(self).update(held)
 
 
-def test_success_replaces_the_state():
+def test_an_atomic_fit_that_ends_replaces_the_state():
     thing = Thing(kept=1, stale=2)
     with atomic_fit(thing) as draft:
         assert draft is not thing
@@ -41,12 +41,11 @@ def test_success_replaces_the_state():
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_failure_leaves_it(error):
+def test_an_atomic_fit_that_fails_leaves_the_state(error):
     held = [1]
     thing = Thing(held=held)
     with pytest.raises(error), atomic_fit(thing) as draft:
-        draft.held = [2]
-        draft.new = 3
+        draft.held, draft.new = [2], 3
         raise error
     assert vars(thing) == {"held": held}
     assert thing.held is held
@@ -63,26 +62,25 @@ def logger(monkeypatch):
     return fresh
 
 
-def test_without_handlers_progress_is_printed(logger, capsys):
-    report_progress("step 1")
-    assert capsys.readouterr().out == "step 1\n"
-
-
-def test_a_handler_for_info_gets_it_instead(logger, capsys):
+@pytest.mark.parametrize(
+    ("level", "handled", "printed"),
+    [
+        (None, [], "50% done\n"),
+        (logging.INFO, ["50% done"], ""),
+        (logging.WARNING, [], "50% done\n"),
+    ],
+    ids=["no handler", "shows info", "hides info"],
+)
+def test_progress_is_printed_unless_a_handler_shows_it(logger, capsys, level, handled, printed):
     records = []
-    handler = logging.Handler()
-    handler.emit = records.append
-    logger.addHandler(handler)
+    if level is not None:
+        handler = logging.Handler()
+        handler.emit = records.append
+        logger.addHandler(handler)
+        logger.setLevel(level)
     report_progress("50% done")
-    assert [record.getMessage() for record in records] == ["50% done"]
-    assert capsys.readouterr().out == ""
-
-
-def test_a_handler_that_hides_info_leaves_it_printed(logger, capsys):
-    logger.addHandler(logging.StreamHandler())
-    logger.setLevel(logging.WARNING)
-    report_progress("step 2")
-    assert capsys.readouterr().out == "step 2\n"
+    assert [record.getMessage() for record in records] == handled
+    assert capsys.readouterr().out == printed
 
 
 # === BLAS in one thread for a while =============================================================
@@ -93,7 +91,7 @@ def blas_threads():
     return {p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"}
 
 
-def test_one_thread_inside_and_as_many_as_before_outside():
+def test_blas_has_one_thread_inside_and_as_many_as_before_outside():
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
         with one_blas_thread():
@@ -104,16 +102,11 @@ def test_one_thread_inside_and_as_many_as_before_outside():
 # === What a missing optional package says =======================================================
 
 
-def test_an_installed_module_is_imported():
-    assert import_optional("json.decoder", "This").JSONDecoder is not None
-
-
 @pytest.mark.parametrize("module", ["no_such_package", "no_such_package.part"])
 def test_a_missing_package_is_named_with_its_cure(module):
-    with pytest.raises(
-        ImportError, match="This needs no_such_package: pip install no_such_package"
-    ):
-        import_optional(module, "This")
+    message = "This needs no_such_package: pip install no_such_package"
+    refuses(message, import_optional, module, "This", error=ImportError)
+    assert import_optional("json.decoder", "This").JSONDecoder is not None
 
 
 def test_a_package_that_breaks_by_itself_is_not_called_missing(tmp_path, monkeypatch):
@@ -138,21 +131,18 @@ def test_a_package_that_breaks_by_itself_is_not_called_missing(tmp_path, monkeyp
         (iter(range(6)), "0, 1, 2, 3, 4, ..."),
     ],
 )
-def test_first_few(values, text):
+def test_first_few_shows_five_values(values, text):
     assert first_few(values) == text
 
 
 # === Row weights ================================================================================
 
 
-def test_none_is_ones():
-    np.testing.assert_array_equal(check_row_weights(None, 3, "w"), np.ones(3))
-
-
-def test_numbers_of_any_kind_become_floats():
-    weights = check_row_weights([True, 0, 2], 3, "w")
-    assert weights.dtype == np.float64
-    np.testing.assert_array_equal(weights, [1.0, 0.0, 2.0])
+@pytest.mark.parametrize(("values", "weights"), [(None, [1, 1, 1]), ([True, 0, 2], [1, 0, 2])])
+def test_row_weights_are_floats_and_ones_by_default(values, weights):
+    checked = check_row_weights(values, 3, "w")
+    assert checked.dtype == np.float64
+    assert checked.tolist() == weights
 
 
 @pytest.mark.parametrize(
@@ -166,7 +156,7 @@ def test_numbers_of_any_kind_become_floats():
         ([0.0, 0.0, 0.0], "w must not be zero for every row"),
     ],
 )
-def test_what_is_no_weight(values, message):
+def test_row_weights_are_refused(values, message):
     refuses(message, check_row_weights, values, 3, "w")
 
 
@@ -183,7 +173,7 @@ ESTIMATORS = [
 
 @pytest.mark.parametrize("unit", ["us", "ns"])
 @pytest.mark.parametrize("estimator, y", ESTIMATORS)
-def test_times_are_no_numbers(estimator, y, unit):
+def test_times_as_features_are_refused(estimator, y, unit):
     times = pd.DataFrame({"at": pd.date_range("2024-01-01", periods=100, freq="h", unit=unit)})
     waits = pd.DataFrame({"n": 1, "wait": times["at"] - times["at"][0]})
     model = clone(estimator)

@@ -87,7 +87,7 @@ def lazy(request):
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_refused_early(lazy, call):
+def test_lazy_tables_are_refused_with_what_takes_them(lazy, call):
     *tables, method = lazy
     function, cure = CALLS[call]
     with pytest.raises(TypeError, match=rf"is a lazy .* as by {method}\(\).*") as refused:
@@ -95,7 +95,7 @@ def test_refused_early(lazy, call):
     assert cure in str(refused.value)
 
 
-def test_what_takes_frames_of_dask_keeps_to():
+def test_rate_reports_take_frames_of_dask():
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
     frame = dd.from_pandas(X.assign(label=LABEL, half=["a", "b"] * 30), npartitions=2)
     expected = rate_report(LABEL, LABEL, recall(), by=pd.Series(["a", "b"] * 30, name="half"))
@@ -105,7 +105,7 @@ def test_what_takes_frames_of_dask_keeps_to():
     pd.testing.assert_frame_equal(blocks, expected)
 
 
-def test_lazy_frames_of_polars_in_place_of_blocks_and_attributes():
+def test_lazy_frames_of_polars_are_refused_as_blocks_and_attributes():
     pl = pytest.importorskip("polars", reason="polars is not installed")
     lazy = pl.from_pandas(X.assign(label=LABEL)).lazy()
     with pytest.raises(TypeError, match=r"got LazyFrame: pass \[frame.collect\(\)\]"):

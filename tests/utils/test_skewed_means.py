@@ -35,14 +35,14 @@ def plain_limit(x):
     ],
     ids=["claims", "exponential", "events"],
 )
-def test_few_large_values_are_covered(draw, mean):
+def test_limits_of_means_cover_few_large_values(draw, mean):
     """At .9; a right limit fails with a probability of 1e-4 (2,000 samples, 4 standard errors)."""
     assert share_covered(draw, mean, skewed_limit) > 0.9 - 4 * 0.3 / np.sqrt(2000)
     assert share_covered(draw, mean, plain_limit) < 0.87
 
 
 @pytest.mark.thorough
-def test_amounts_whose_largest_are_missing():
+def test_limits_of_means_cover_amounts_whose_largest_are_missing():
     """Limits of the lognormal mean, where those of the sample are far from their level."""
     rate, sigma, n = 0.02, 2.2, 1000
 
@@ -66,12 +66,12 @@ def test_the_transformation_is_inverted():
     assert t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6 == pytest.approx(-Z)
 
 
-def test_groups_are_trials():
+def test_third_cumulants_take_groups_as_trials():
     influence, group = np.array([1.0, 2.0, -1.0, -2.0]), np.array([0, 0, 1, 2])
     assert third_cumulant(influence, group) == 27 - 1 - 8
 
 
-def test_what_amounts_are_heavy():
+def test_amounts_of_a_long_tail_are_heavy():
     assert Amounts.heavy(np.r_[np.zeros(9), 1.0]) is None  # one event: the rule of three
     assert Amounts.heavy(np.ones(5)) is None  # equal amounts have no tail
     assert Amounts.heavy(np.r_[1.0:30.0]) is None

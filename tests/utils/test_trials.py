@@ -20,7 +20,7 @@ def test_rows_of_equal_weight_are_themselves():
     assert dependence(x - x.mean(), np.ones(5), None, x.mean()) == effect
 
 
-def test_by_hand():
+def test_dependence_by_hand():
     """Two persons of two rows and one of one: influences, their sums, and the formula."""
     w, x, group = (
         np.array([1, 2, 1, 1, 1.0]),
@@ -48,7 +48,7 @@ def test_without_variation_a_group_is_one_trial():
     assert effect.deff == pytest.approx(2)
 
 
-def test_nothing_is_known_of_one_group():
+def test_one_group_widens_without_limit():
     x = np.array([1.0, 0, 1, 0])
     assert np.isinf(dependence(x - 0.5, np.ones(4), np.zeros(4, dtype=int), 0.5).widening(0.05))
 
@@ -105,16 +105,8 @@ def test_blocks_have_the_same_groups(by):
     pd.testing.assert_frame_equal(blocks, whole, rtol=1e-9)
 
 
-def test_groups_of_one_row_change_nothing():
-    y, p, g, person = rows(np.random.default_rng(1), 300, 1)
-    plain = rate_report(y, p, GOALS, attributes={"g": g})
-    grouped = rate_report(y, p, GOALS, attributes={"g": g}, groups=person)
-    for column in ("value", "ci_low", "ci_high", "effective_n"):
-        np.testing.assert_allclose(grouped[column], plain[column], rtol=1e-9)
-
-
 @pytest.mark.filterwarnings("ignore:Fewer than 20 rows:UserWarning")
-def test_few_groups_are_told_and_one_has_no_interval():
+def test_few_groups_are_warned_of_and_one_has_no_interval():
     y, p, _, person = rows(np.random.default_rng(2), 60, 3)
     with pytest.warns(UserWarning, match=r"groups has 5 group\(s\)"):
         few = rate_report(y, p, accuracy(), groups=person % 5)
@@ -141,7 +133,7 @@ def test_intervals_cover_for_dependent_rows(persons, visits):
 
 
 @pytest.mark.thorough
-def test_weights_that_go_with_the_outcome():
+def test_intervals_cover_for_weights_that_go_with_the_outcome():
     """Errors weigh four times; 400 samples, fails below .92, one in 100."""
     rng, hits = np.random.default_rng(5), 0
     true = 0.7 / (0.7 + 0.3 * 4)

@@ -1,5 +1,7 @@
 """A row in another unit is named by what is scaled by it; long tails are left in peace."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -62,7 +64,7 @@ def test_a_wild_row_of_the_fit_is_named(model, named):
 @pytest.mark.parametrize("kind", ["lognormal", "pareto", "rare", "counts", "dates", "constant"])
 def test_long_tails_are_no_wild_rows(kind):
     rng = np.random.default_rng(0)
-    for _ in range(30):
+    for _ in range(10):
         X = {
             "lognormal": rng.lognormal(0, 3, (1000, 10)),
             "pareto": rng.pareto(1, (1000, 10)),
@@ -71,4 +73,6 @@ def test_long_tails_are_no_wild_rows(kind):
             "dates": 1.7e9 + rng.random((1000, 10)),
             "constant": np.full((1000, 10), 0.1) + np.eye(1000, 10) * 1e-17,
         }[kind]
-        warn_of_wild_row(X)  # a warning would be an error
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warn_of_wild_row(X)
