@@ -29,7 +29,12 @@ from skbandit.logged._action_tables import (
 )
 from skbandit.logged._policy_models import Contexts, PolicyModels
 from skbandit.logged._policy_report import report_on
-from skbandit.logged._policy_rule import rule_at_level, warn_of_rule, why_infeasible
+from skbandit.logged._policy_rule import (
+    rule_at_level,
+    warn_of_exploration,
+    warn_of_rule,
+    why_infeasible,
+)
 from skbandit.logged._unknown_groups import EstimatedRows, find_unknown, in_known_groups
 from skbandit.logs import (
     POOLS_UNKNOWN,
@@ -132,7 +137,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         Names of a log's columns that differ, as in ``{"action": "arm_id"}``.
     exploration : float in [0, 1], default=0.0
         Share of rows for which `select` chooses uniformly among the available actions, so that its
-        log tells what each leads to. `predict`, reports and constraints are without it.
+        log tells what each leads to. `predict` and reports are without it; `fit` warns of
+        constraints that `select` misses because of it.
     random_state : int, RandomState instance or None, default=None
         Assigns rows to folds, and draws what is explored.
     verbose : int, default=0
@@ -626,6 +632,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         rule, z = rule_at_level(problem, measure, self.confidence_level, self.verbose)
         warn_of_rule(problem, measure, rule, self._models.spread, z, is_default)
         attained = measure(rule.decided)
+        if rule.feasible and self.exploration:
+            warn_of_exploration(problem, measure, rule.decided, self.exploration)
         if held_out is not None and goals.bounded_outcomes:
             self._correction = measure.corrected(rule.decided, held_out)
         declared = numbers_of_goals(goals.constraints)

@@ -115,6 +115,24 @@ def warn_of_rule(
         warn(costly_level(level_of(z), *figures), UserWarning)
 
 
+def warn_of_exploration(
+    problem: Problem, measure: ActionMeasure, decided: np.ndarray, share: float
+) -> None:
+    """Warn of goals that decisions keep, and that they miss with a share of uniform choices."""
+    allowed = np.isfinite(problem.base)
+    uniform = problem.n_select * allowed / allowed.sum(axis=1, keepdims=True)
+    added, constant = measure.sums(np.arange(len(allowed)))
+    excess = constant + (added * ((1 - share) * decided + share * uniform)).sum(axis=(1, 2))
+    goals = measure.goals.constraints
+    missed = [goals[k].label for k in np.flatnonzero(excess > TOLERANCE)]
+    if missed:
+        warn(
+            f"With exploration={share:g}, what select chooses misses {'; '.join(missed)}, as "
+            "uniform choices keep no goals: explore less, or declare bounds that leave room.",
+            UserWarning,
+        )
+
+
 def why_infeasible(
     problem: Problem, report: pd.DataFrame, goals: ActionGoals, level: float | None
 ) -> str:

@@ -219,7 +219,8 @@ def test_what_is_searched_is_what_is_measured(n_select, monkeypatch):
         np.testing.assert_allclose(excess, measure(decided).excess, atol=1e-12)
 
 
-SERVED = clone(POLICY).set_params(exploration=0.3).fit(X, COSTS)
+SERVED = clone(POLICY).set_params(exploration=0.3, constraints=positive_rate(of="a") <= 0.6)
+SERVED.fit(X, COSTS)
 POOLS = np.column_stack([np.ones((N, 2), dtype=bool), np.arange(N) % 2 == 0])
 
 
@@ -252,7 +253,7 @@ def test_select_of_single_rows_does_not_repeat_its_draws():
 
 
 def test_select_never_takes_what_a_row_cannot_get():
-    policy = clone(POLICY).set_params(exploration=1.0).fit(X, COSTS)
+    policy = clone(SERVED).set_params(exploration=1.0).fit(X, COSTS)
     chosen = COSTS.columns.get_indexer(policy.select(X, available=POOLS))
     assert POOLS[np.arange(N), chosen].all()
 
@@ -334,3 +335,12 @@ def test_select_proba_names_columns_that_are_not_in_label_order():
     chance = policy.select_proba(X)
     assert chance.columns.tolist() == ["c", "a", "b"]
     assert (chance.idxmax(axis=1) == policy.predict(X)).all()
+
+
+def test_goals_that_exploration_misses_are_told():
+    """Of an action that is never the best, half of a third is explored."""
+    costs, goal = COSTS.assign(c=1.0), positive_rate(of="c")
+    policy = ConstrainedPolicy(None, None, goal <= 0.2, confidence_level=0.5, exploration=0.5)
+    policy.fit(X, costs)  # warnings are errors
+    with pytest.warns(UserWarning, match="With exploration=0.5, what select chooses misses"):
+        clone(policy).set_params(constraints=goal <= 0.1).fit(X, costs)
