@@ -176,6 +176,8 @@ class Calendar:
 def has_zone(values: Any) -> bool | None:
     """Return if datetimes have a time zone; None for numbers."""
     series = pd.Series(values)
+    if pd.api.types.is_numeric_dtype(series.dtype):
+        return None
     if isinstance(series.dtype, pd.DatetimeTZDtype):
         return True
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
