@@ -24,6 +24,7 @@ from skbandit.constrained._report import (
     rarely_predicted,
     report_of_columns,
     report_table,
+    text_of_shares,
     with_margins,
 )
 from skbandit.constrained.fits._fit_rows import (
@@ -135,6 +136,11 @@ class ConstrainedClassifierMixin(ClassifierMixin):
                 "constraint_report.",
                 UserWarning,
             )
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Show parameters and, if fitted, the share of each decision in the fit."""
+        text, shares = super().__repr__(N_CHAR_MAX), vars(self).get("_shares")
+        return f"{text}\n{text_of_shares(shares)}" if shares else text
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores before the threshold is applied; higher favors ``classes_[1]``."""

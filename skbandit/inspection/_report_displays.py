@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.constrained import constraint_report
+from skbandit.constrained._report import text_of_shares
 from skbandit.evaluation import rate_report
 from skbandit.evaluation._rate_report import count_text, read_verdicts
 from skbandit.inspection import _style
@@ -260,7 +261,7 @@ class RateReportDisplay:
         self.intervals_ = [artists.intervals for artists in drawn]
         if shares := self.report.attrs.get("decisions"):
             self.ax_.annotate(
-                _style.wrap(_text_of_shares(shares), 52), (0.0, 0.0), xytext=(0, -34),
+                _style.wrap(text_of_shares(shares), 52), (0.0, 0.0), xytext=(0, -34),
                 xycoords="axes fraction", textcoords="offset points", va="top", fontsize="small",
                 annotation_clip=False,
             )  # fmt: skip
@@ -341,15 +342,6 @@ class ConstraintReportDisplay(RateReportDisplay):
         read_pairs(pairs)
         report = constraint_report(estimator, X, y, confidence_level=confidence_level, **rows)
         return cls.from_report(report, ax=ax, pairs=pairs)
-
-
-def _text_of_shares(shares: list[Any]) -> str:
-    """Return the share of each decision, and that without constraints, as a sentence."""
-    parts = [
-        f"{label} {share:.1%}" + ("" if plain is None else f" (without constraints {plain:.1%})")
-        for label, share, plain in shares
-    ]
-    return f"decided: {', '.join(parts)}"
 
 
 def _tightened(report: pd.DataFrame, bound: pd.Series) -> pd.Series:

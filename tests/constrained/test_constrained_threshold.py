@@ -476,3 +476,11 @@ def test_predict_refuses_a_table_that_a_vectorizer_takes_for_one_text():
     clf = ConstrainedThreshold(inner, constraints=recall() >= 0.5).fit(texts, labels)
     table = pd.DataFrame({"text": texts})
     refuses("predict_proba returns 1 for 60 rows: .*pass the column", clf.predict, table)
+
+
+def test_repr_says_the_share_of_each_decision_once_fitted():
+    clf = ConstrainedThreshold(GaussianNB(), constraints=recall() >= 0.9)
+    assert "decided" not in repr(clf)
+    clf.fit(X, Y)
+    _, share, plain = clf.constraint_report_.attrs["decisions"][1]
+    assert repr(clf).endswith(f"1 {share:.1%} (without constraints {plain:.1%})")
