@@ -162,15 +162,6 @@ def test_files_that_differ_are_not_half_read(tmp_path):
         refuses(message, whole, blocks)
 
 
-def test_the_place_of_an_error_is_named(tmp_path):
-    pq.write_table(table(), tmp_path / "a.parquet")
-    text = pa.array(["news"] * 2500)
-    spoilt = table().set_column(table().column_names.index("action"), "action", text)
-    pq.write_table(spoilt, tmp_path / "b.parquet")
-    message = r"b\.parquet: column 'action' holds text \(string\), and numbers .* in .*a\.parquet"
-    refuses(message, whole, read_parquet_log(tmp_path, FEATURES))
-
-
 def write(folder, **columns):
     """Files of the given arrays, one for each value of the columns."""
     for number in range(len(next(iter(columns.values())))):

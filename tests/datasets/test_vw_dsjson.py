@@ -5,7 +5,6 @@ import json
 from datetime import UTC, datetime
 from functools import partial
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -317,38 +316,6 @@ def test_any_bytes_are_read_or_named(tmp_path_factory, data):
 def test_an_action_id_must_be_a_name(tmp_path):
     message = "action_id must be the name of a feature, got 3"
     refuses(message, read_vw_dsjson, written(tmp_path), action_id=3, error=TypeError)
-
-
-@pytest.mark.thorough
-def test_a_dsjson_log_is_evaluated_without_bias(tmp_path):
-    rng = np.random.default_rng(0)
-    events, probabilities = [], [0.6, 0.3, 0.1]
-    for _ in range(1500):
-        ranking = rng.permutation(3)
-        k = rng.choice(3, p=probabilities)
-        shown, x = int(ranking[k]), rng.normal()
-        cost = -float(rng.random() < (0.8 if (x > 0) == (shown == 1) else 0.2))
-        events.append(
-            {
-                "_label_cost": cost,
-                "_label_probability": probabilities[k],
-                "_label_Action": shown + 1,
-                "_labelIndex": shown,
-                "a": (ranking + 1).tolist(),
-                "p": probabilities,
-                "c": {"x": x, "_multi": [{"_tag": tag} for tag in ("a", "b", "c")]},
-            }
-        )
-    path = written(tmp_path, *events)
-    blocks = list(read_vw_dsjson(path, block_size=500))
-    policy = GLMUCBPolicy(random_state=0).fit(blocks[0].X, blocks[0].y)
-    found = off_policy_blocks(policy, blocks[1:], rule="predict")["snips"]
-    y = pd.concat([block.y for block in blocks[1:]])
-    # choosing b if x > 0 and otherwise another arm earns .8
-    assert abs(found.mean_reward - 0.8) < 5 * found.standard_error
-    assert found.mean_reward > y["reward"].mean() + 0.2
-    result = replay_blocks(GLMUCBPolicy(random_state=0), blocks, acceptance=0.1)
-    assert result.n_events == 1500
 
 
 def test_an_id_may_be_missing(tmp_path):

@@ -45,12 +45,6 @@ def test_integer_ads_in_tuples_are_labels_and_not_booleans():
     assert two.predict(X[:4], available=[(0, 1)] * 4).tolist() == [[0]] * 4
 
 
-def test_what_one_selector_chose_is_available_to_another():
-    first = PopularitySetSelector(n_select=3).fit(X, Y).predict(X)
-    second = RegressionSetSelector().fit(X, Y).predict(X, available=first)
-    assert all(chosen in row for chosen, row in zip(second[:, 0], first, strict=True))
-
-
 @pytest.mark.parametrize("selector", SELECTORS, ids=lambda s: type(s).__name__)
 def test_ads_unknown_to_the_selector_are_refused_or_ignored(selector):
     today = [("hat", "scarf")] * N  # scarf is new; shoe, coat and sock were retired
@@ -102,14 +96,6 @@ def test_times_are_found_by_their_labels(kind):
     shown = slots[np.arange(30) % 4]
     estimated = logged_costs(shown, np.full(30, -2.0), np.full(30, 0.25), ads=list(slots))
     assert estimated.columns.tolist() == list(slots)
-
-
-def test_times_of_numpy_are_found_by_their_labels():
-    slots = SLOTS.as_unit("us").to_numpy()
-    costs = pd.DataFrame(np.tile([0.0, -1, -2, -3], (30, 1)), columns=slots)
-    selector = PopularitySetSelector().fit(costs, costs)
-    assert set(selector.predict(costs, available=slots[:2]).ravel()) == {SLOTS[1]}
-    assert (assign(costs, {slots[3]: 3}) == SLOTS[3]).sum() == 3
 
 
 def test_columns_of_arrow_tables_are_labels():

@@ -289,18 +289,6 @@ def test_the_bilinear_model_agrees_with_ridge_on_products(shape, ad_effect, unob
     np.testing.assert_allclose(new.costs(X), reference(X, Z_new, own), atol=1e-6)
 
 
-def test_an_ad_without_costs_is_predicted_by_its_features():
-    """Truth is bilinear without noise, so that the ad left out is predicted."""
-    rng = np.random.default_rng(0)
-    X, Z, W = rng.normal(size=(200, 3)), rng.normal(size=(30, 2)), rng.normal(size=(3, 2))
-    truth = X @ W @ Z.T
-    y = truth.copy()
-    y[:, 7] = np.nan
-    model = fit_bilinear(NormalEquations.of(X), read_cost_matrix(y), Z, 1e-6, 0.0)
-    found = model.of_ads(read_ad_features(Z), np.arange(30)).costs(X)
-    np.testing.assert_allclose(found, truth, atol=1e-5)
-
-
 def test_the_bilinear_model_warns_of_too_few_steps(monkeypatch):
     monkeypatch.setattr(_ad_features, "CG_MAX_ITER", 1)
     rng = np.random.default_rng(0)

@@ -9,14 +9,14 @@ import scipy.sparse as sp
 import sklearn
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.datasets import make_set_selection
-from skbandit.selection import PopularitySetSelector, logged_costs
+from skbandit.selection import PopularitySetSelector
 from skbandit.selection._costs import estimated_costs
 from skbandit.selection._rounds import (
     MASKED,
@@ -29,7 +29,6 @@ from skbandit.selection._rounds import (
     train_rounds,
 )
 from skbandit.selection.reductions import NO_AD, REDUCTIONS
-from tests.tiers import first
 from tests.worlds import refuses, warns
 
 # === Rounds as functions of arrays: the problem, the input and the picks of each ================
@@ -246,36 +245,10 @@ def test_impossible_sizes_of_sets_are_named(n_select):
 X, COSTS_SEARCH, EXPECTED = make_set_selection(400, 5, 6, random_state=0)
 RNG = np.random.default_rng(0)
 HOLES = np.where(RNG.random(COSTS_SEARCH.shape) < 0.4, np.nan, COSTS_SEARCH)
-SHOWN = RNG.integers(6, size=400)
-PAID = COSTS_SEARCH[np.arange(400), SHOWN]
-KINDS = {
-    "complete": COSTS_SEARCH,
-    "observed in part": HOLES,
-    "logged": logged_costs(SHOWN, PAID, np.full(400, 1 / 6), ads=range(6)),
-    "one a row": np.where(np.arange(6) == SHOWN[:, None], PAID[:, None], np.nan),
-}
 SELECTORS = [RegressionSetSelector(), SetSelectClassifier(), PopularitySetSelector()]
 STOCK = RNG.random(COSTS_SEARCH.shape) < 0.7
 STOCK[:, :2] = True
 FORGOTTEN = r"score was not, .*available=list\(selector.ads_\).*enable_metadata_routing=True"
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("kind", first(2, KINDS))
-def test_searches_need_no_configuration(kind):
-    y = KINDS[kind]
-    learners = [None, Ridge(1e7)]
-    search = GridSearchCV(RegressionSetSelector(n_select=2), {"estimator": learners}, cv=3)
-    search.set_params(error_score="raise").fit(X, y)
-    assert search.best_params_["estimator"] is None or kind == "one a row"
-    grid = [
-        {"reduction": ["one_vs_rest"], "estimator": [LogisticRegression()],
-         "estimator__C": [0.01, 1.0]},
-        {"reduction": ["weighted_all_pairs", "regression"]},
-    ]  # fmt: skip
-    rounds = GridSearchCV(SetSelectClassifier(n_select=2), grid, cv=3, error_score="raise")
-    rounds.fit(X, y)
-    assert np.isfinite(rounds.cv_results_["mean_test_score"]).all()
 
 
 def test_the_score_of_costs_observed_in_part_is_unbiased():

@@ -17,9 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.linear_model import Ridge
-from sklearn.tree import DecisionTreeClassifier
 
-from skbandit import SetSelectClassifier
 from skbandit.logs import LoggedSlates, dr_costs
 from skbandit.selection import logged_costs
 from skbandit.selection._rounds import (
@@ -128,13 +126,6 @@ def test_without_a_shift_the_bound_of_the_post_fails():
     # shifted, the second answer has its multiplier, and masked, it cannot be given
     assert round_regrets(f - 0.7, picks, masked=False) == pytest.approx(0.39)
     assert round_regrets(f, run(rules, f, MASKED), masked=True) == pytest.approx(0.0)
-
-
-@pytest.mark.parametrize("method", ["masked", "published"])
-def test_costs_of_either_sign_are_learned(method):
-    costs = np.tile([0.31, -0.42, 0.7], (6, 1))
-    selector = SetSelectClassifier(DecisionTreeClassifier(), 2, method=method, random_state=0)
-    assert selector.fit(np.zeros((6, 1)), costs).predict([[0.0]]).tolist() == [[1, 0]]
 
 
 # --- costs from logs -----------------------------------------------------------------------
