@@ -96,6 +96,8 @@ def _of_rows(name: str) -> Any:
         warn_if_reordered({"X": X, "y": y, "attributes": params.get("attributes")})
         last = self.steps[-1][1]
         result = getattr(last, name)(self._transformed(X), *args, **params)
+        if name == "constraint_report":  # whose rows are constraints
+            return result
         return self if result is last else _with_rows_of(X, result)
 
     return _named(method, name, "of rows as the first transformer takes them")
