@@ -366,3 +366,7 @@ def test_a_file_is_never_in_memory_as_a_whole(tmp_path):
     for _ in read_parquet_log(path, ["x0", "x1", "x2"], block_size=n // n_groups):
         most = max(most, pa.total_allocated_bytes() - before)
     assert most < path.stat().st_size / 2
+
+
+def test_a_folder_without_files_is_refused(tmp_path):
+    refuses("is a folder without files", read_parquet_log, tmp_path, [])

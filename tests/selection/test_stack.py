@@ -120,6 +120,13 @@ def test_members_agree_with_scikit_learn():
     np.testing.assert_allclose(pls.predict(X)[-1] + means, Ridge(0.0).fit(X, F).predict(X))
 
 
+def test_pls_predicts_by_more_components_where_there_are_more_features():
+    wide = np.random.default_rng(0).normal(size=(60, 30))
+    (pls,) = fit_members(wide, F, np.ones(60), None, ("pls",))
+    few, *_, many = (((found + F.mean(axis=0) - F) ** 2).sum() for found in pls.predict(wide)[1:])
+    assert many < few
+
+
 def test_a_weight_of_two_is_the_row_twice_for_joint_members():
     s = np.repeat([1.0, 2.0], 30)
     twice = np.repeat(np.arange(60), s.astype(int))
