@@ -85,7 +85,7 @@ def test_text_evaluates_to_the_same(constraint, name):
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))])
 @with_all
-def test_copies(constraint, copied):
+def test_copies_of_constraints_evaluate_the_same(constraint, copied):
     twin = copied(constraint.named("kept"))
     assert repr(twin) == repr(constraint.named("kept"))
     np.testing.assert_array_equal(slacks(twin), slacks(constraint))
@@ -97,7 +97,7 @@ class Holder(BaseEstimator):
         self.constraints = constraints
 
 
-def test_clone_keeps_them():
+def test_clone_keeps_constraints():
     holder = Holder(error_rate(), CONSTRAINTS)
     cloned = clone(clone(holder))
     assert repr(cloned.constraints) == repr(CONSTRAINTS)
@@ -151,7 +151,7 @@ def test_bound_and_rate_are_the_two_sides(constraint):
         assert constraint.rate.grouped_by == constraint.lhs.grouped_by
 
 
-def test_names():
+def test_constraints_are_labeled_by_name_or_text():
     rule = women >= 0.8 * men
     assert rule.label == rule.text == repr(rule)
     assert rule.named("80%").label == "80%"
@@ -208,7 +208,7 @@ def test_slack_is_the_distance_inside():
         ),
     ],
 )
-def test_refused(make, error, message):
+def test_impossible_constraints_are_refused(make, error, message):
     refuses(message, make, error=error)
 
 
@@ -238,7 +238,7 @@ def test_lists_flatten():
         ([recall], "is not a constraint"),
     ],
 )
-def test_what_is_no_constraint(found, message):
+def test_lists_of_other_objects_are_refused(found, message):
     refuses(message, flatten_constraints, found, error=TypeError)
 
 

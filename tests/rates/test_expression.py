@@ -92,7 +92,7 @@ def check_text(expression):
     ],
     ids=repr,
 )
-def test_text(expression, text):
+def test_expressions_print_as_declared(expression, text):
     assert repr(expression) == text
     check_text(expression)
 
@@ -175,7 +175,7 @@ def test_number_over_a_rate():
 
 
 @pytest.mark.parametrize("expression", [recall(), recall() - 0.5, abs(recall())], ids=repr)
-def test_immutable(expression):
+def test_expressions_are_immutable(expression):
     with pytest.raises(FrozenInstanceError):
         expression.text = "precision()"
     with pytest.raises(FrozenInstanceError):
@@ -236,7 +236,7 @@ def test_arrays_are_refused_in_both_orders(operation, array):
 
 
 @pytest.mark.parametrize("other", [True, np.True_, "0.5", None, 1j, abs(recall())], ids=repr)
-def test_what_is_no_number_is_refused(other):
+def test_operands_that_are_no_numbers_are_refused(other):
     with pytest.raises(TypeError, match=r"^recall\(\) \+ .*not with"):
         recall() + other
     with pytest.raises(TypeError, match="not with"):
@@ -289,7 +289,7 @@ def test_numbers_are_finite(number):
         (lambda: churn(lambda X: 1), TypeError, "pass the name of the attribute column"),
     ],
 )
-def test_refused(make, error, message):
+def test_impossible_expressions_are_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()
 

@@ -78,6 +78,6 @@ def test_the_floor_is_met_on_new_rows(rare, model):
 
 
 @pytest.mark.parametrize("wrong", [0, 1, 1.5, -0.1, "0.9", True, float("nan")])
-def test_what_is_no_floor_is_refused(wrong):
+def test_floors_outside_of_0_and_1_are_refused(wrong):
     refuses(r"bound=.* must be a number between 0 and 1", g_mean_at_least, wrong)
     refuses("tolerance=", g_mean_at_least, 0.9, tolerance=wrong)

@@ -257,7 +257,7 @@ def test_new_data_may_lack_what_the_training_data_had():
         (lambda: ratio(recall, by="g") / recall(), ValueError, "divides a ratio"),
     ],
 )
-def test_refused(make, error, message):
+def test_impossible_groups_are_refused(make, error, message):
     refuses(message, make, error=error)
 
 

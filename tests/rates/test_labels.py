@@ -76,13 +76,13 @@ def test_strings_need_a_positive_class(values):
     ],
     ids=repr,
 )
-def test_missing(values, pos_label):
+def test_missing_labels_are_encoded_as_minus_1(values, pos_label):
     labels = [] if pos_label is None else ["yes", "no"]
     assert encode(values, pos_label, labels, "y").tolist() == [1, -1, 0]
     assert len(distinct(values, "y")) == 2
 
 
-def test_all_missing():
+def test_labels_that_are_all_missing_are_encoded_as_minus_1():
     assert encode([None, None], None, [], "y").tolist() == [-1, -1]
     assert encode([np.nan], "yes", ["no", "yes"], "y").tolist() == [-1]
 
@@ -135,7 +135,7 @@ def test_the_positive_label_is_one_of_several():
         ([0, 1, 1], [0, 1], None, "inconsistent numbers of samples"),
     ],
 )
-def test_wrong_labels(y_true, y_pred, pos_label, message):
+def test_other_labels_are_refused(y_true, y_pred, pos_label, message):
     refuses(message, recall().value, y_true, y_pred, pos_label=pos_label)
 
 

@@ -9,7 +9,7 @@ from scipy.stats import binomtest, norm
 from skbandit.measure._confidence import wilson_score
 
 
-def test_wilson_is_scipys():
+def test_wilson_limits_agree_with_scipy():
     for n, level in itertools.product((1, 7, 300), (0.5, 0.95, 0.999)):
         for k in {0, 1, n // 2, n}:
             expected = binomtest(k, n).proportion_ci(level, method="wilson")

@@ -26,7 +26,7 @@ SAME_LABELS = "same row labels in different orders .*reindex.*reset_index"
         {"y_pred": Y.iloc[ORDER]},
     ],
 )
-def test_metrics_warn(passed):
+def test_metrics_warn_of_rows_in_another_order(passed):
     predicted = passed.pop("y_pred", Y.to_numpy())
     with pytest.warns(UserWarning, match=SAME_LABELS) as caught:
         positive_rate().value(Y, predicted, **passed)
@@ -38,14 +38,14 @@ def test_metrics_warn(passed):
 @pytest.mark.parametrize(
     "index", [[0, 1, 2, 3], [5, 6, 7, 8], [0, 1, 2, 9], list("wxyz"), [0, 0, 1, 1]]
 )
-def test_other_labels_or_the_same_order_do_not(index):
+def test_other_labels_or_the_same_order_are_no_warning(index):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         positive_rate().value(Y, Y.to_numpy(), GROUPS.set_axis(index))
         warn_if_reordered({"y": Y, "X": np.zeros((4, 1)), "attributes": None})
 
 
-def test_the_cure_helps():
+def test_reindexed_rows_are_counted_in_order():
     shuffled = GROUPS.iloc[ORDER]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -55,7 +55,7 @@ def test_the_cure_helps():
 
 
 @pytest.mark.parametrize("name", ["attributes", "y", "sample_weight"])
-def test_training_warns(name):
+def test_training_warns_of_rows_in_another_order(name):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
     y = (X["a"] > 0).astype(int)

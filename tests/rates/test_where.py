@@ -67,7 +67,7 @@ def rows(where, attributes=FRAME, X=None, n=5):
         (lambda frame: np.array([True, None, False, True, None], dtype=object), [0, 3]),
     ],
 )
-def test_rows_selected(where, expected):
+def test_rows_are_selected_by_position(where, expected):
     where = positive_rate(where).atoms[0].where  # as an atom stores it
     assert rows(where) == expected
     assert rows(where, FRAME.set_axis(list("vwxyz"))) == expected  # by position, not by index
@@ -96,7 +96,7 @@ def test_column_of_missing_values_alone_selects_nothing():
     assert rows("flag", {"flag": [None, None]}, n=2) == []
 
 
-def test_polars():
+def test_columns_of_polars_select_rows():
     frame = pl.DataFrame(
         {"sex": ["F", "M", None], "age": [20, None, 40], "old": [True, None, False]}
     )
@@ -158,7 +158,7 @@ def test_array_X_names_nothing():
         (lambda frame: np.arange(5), "here must be boolean, got int64 such as 0"),
     ],
 )
-def test_wrong_where(where, message):
+def test_selections_are_refused(where, message):
     refuses(message, rows, where)
 
 
@@ -167,7 +167,7 @@ def test_many_columns_are_not_all_listed():
     refuses(r"'c0', .*'c19', and 3 more\.$", rows, {"other": 1}, wide, n=2)
 
 
-def test_no_columns():
+def test_selections_without_columns_are_refused():
     refuses("no columns are known: pass attributes= ", recall({"sex": "F"}).value, [1, 1], [1, 0])
     with pytest.raises(ValueError, match="unknown column 'sex'; no columns are known"):
         rows({"sex": "F"}, None, np.zeros((5, 2)))
@@ -190,7 +190,7 @@ def test_a_frame_without_the_column_may_lack_attributes():
         (pl.DataFrame({"a": [1, 2]}), "attributes has 2 rows for 3 rows of data"),
     ],
 )
-def test_wrong_length(attributes, message):
+def test_attributes_of_another_length_are_refused(attributes, message):
     refuses(message, Columns.read, attributes, None, 3)
 
 
