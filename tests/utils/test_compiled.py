@@ -163,6 +163,7 @@ def test_a_split_pass_covers_every_row_once(monkeypatch):
     sizes = [part.stop - part.start for part in parts]
     assert sizes[:7] == [256, 512, 1024, 2048, 1024, 512, 256]  # fast calls, then slow ones
     assert list(_compiled.slices(0)) == []
+    assert list(_compiled.slices(7)) == [slice(0, 7)]
 
 
 def test_a_system_error_that_is_no_interrupt_is_raised(monkeypatch):
