@@ -260,8 +260,8 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
     ... ).fit(X[:, :6], names[y])
     >>> clf.decisions_.tolist()
     ['barbera', 'barolo', 'grignolino', 'person']
-    >>> clf.constraint_report_["satisfied"].all(), clf.costs_.shape
-    (np.True_, (3, 4))
+    >>> clf.constraint_report_["satisfied"].tolist(), clf.costs_.shape
+    ([True, True], (3, 4))
     """
 
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"attributes": True}

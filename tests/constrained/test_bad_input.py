@@ -117,7 +117,7 @@ def unaddressed(value):
         (recall("sex == @sex") >= 0.5, "cannot refer to Python variables with @"),
         (recall("sex ==") >= 0.5, "cannot evaluate the query 'sex =='"),
         (recall("sex") >= 0.5, "column 'sex' must be boolean.*write {'sex': value}"),
-        (recall("debt + 1") >= 0.5, "must be boolean, got"),
+        (recall("debt + 1") >= 0.5, "arithmetic is refused"),
         (recall(weight="debt") >= 0.5, "weights must be finite and not negative, 'debt' has -"),
         (recall(weight="sex") >= 0.5, "column 'sex' is not numeric"),
         (churn("unknown") <= 0.5, "'unknown' is missing"),

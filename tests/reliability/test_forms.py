@@ -76,7 +76,7 @@ def test_sparse_tables(name, seed, form):
     X = table(seed).to_numpy(dtype=float, copy=True)
     X[np.random.default_rng(seed).random(X.shape) < 0.5] = 0.0
     # Sums over sparse rows round otherwise, and training stops within its tolerance of an optimum.
-    exact = 1e-3 if name == "ramp" else 1e-6
+    exact = 1e-2 if name == "ramp" else 1e-6
     assert_same(CALLS[name](X=SPARSE[form](X)), CALLS[name](X=X), form, exact)
 
 
