@@ -23,7 +23,14 @@ from skbandit.constrained.fits._partitions import (
     from_partitions,
     is_partitioned,
 )
-from skbandit.constrained.fits._weighted_fits import USUAL, OutOfFold, Prefit, responses, stacked
+from skbandit.constrained.fits._weighted_fits import (
+    USUAL,
+    OutOfFold,
+    Prefit,
+    responses,
+    stacked,
+    warn_of_saturated,
+)
 from skbandit.constrained.rounds._rounds import Criterion
 from skbandit.constrained.rules._advice import why_no_costs
 from skbandit.constrained.rules._choose import Choice
@@ -370,6 +377,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         self.estimator_ = fits.fitted()
         self._take_features(self.estimator_)
         scores, _ = fits.scores()
+        warn_of_saturated(self.estimator_, fits.method, scores)
         if isinstance(fits, OutOfFold):
             scores = self._find_unknown_groups(fits, goals, data, scores)
         signed, scored = self._classes.orientation * scores, perf_counter()

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skbandit.constrained._goals import Declared, Goals
 from skbandit.constrained._mixins import ConstrainedClassifierMixin
-from skbandit.constrained._report import check_final_rule
+from skbandit.constrained._report import check_final_rule, unstable_fit
 from skbandit.constrained._unknown_groups import UnknownGroups
 from skbandit.constrained.fits._fit_rows import (
     UNKNOWN,
@@ -44,6 +44,7 @@ from skbandit.constrained.rules._advice import warn_of_costly_level
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.constrained.rules._recalibrate import NamedRecalibration, Recalibration
+from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.measure import Columns, Data
 from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Rate
@@ -51,7 +52,7 @@ from skbandit.utils._fitted_rows import fitted_rows
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import SEED, read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import available_if, count_rows, fit_context
-from skbandit.utils._validation import refuse_lazy, warn_if_reordered, without_unit
+from skbandit.utils._validation import refuse_lazy, warn, warn_if_reordered, without_unit
 
 if TYPE_CHECKING:
     from typing import Self
@@ -340,6 +341,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         if isinstance(criterion, CostCriterion):
             warn_of_costly_level(goals, criterion, signed, choice)
             check_final_rule(self, goals)
+        elif final is not None and (why := unstable_fit(report, goals.constraints)):
+            warn(why, ConstrainedFitWarning)
         self._warn_of_weak_fit(goals, decided, plain, choice.level if limits is None else None)
 
     def _why_not(

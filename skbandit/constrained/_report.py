@@ -33,6 +33,7 @@ from skbandit.measure import (
 from skbandit.prices import quantile_of
 from skbandit.prices._dual import ShadowPrices, told_apart
 from skbandit.rates import Rate
+from skbandit.rates._expression import value_range
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import warn
 
@@ -51,6 +52,9 @@ AT_LEAST, RELATIVELY_COSTLY = 0.05, 0.5
 
 RARE = 0.1
 """Warn if a class is predicted for fewer rows than this share of the rows of that class."""
+
+WORSE = 0.654
+"""Part of half an interval at a level of .95 that a normal quantile at a level of .9 is."""
 
 FAR = 0.1
 """Distance from its bound from which on a rate of the final rule is far beyond it."""
@@ -366,11 +370,14 @@ def missed(table: pd.DataFrame, goals: BoundConstraints) -> str:
         if np.isnan(row["value"]) or np.isnan(cross_fitted):
             fault = "is undefined, as no prediction falls in its denominator"
         elif "margin" in table and not row["slack"] >= row["margin"] - RATE_TOL:
-            needed = told_apart(row["bound"] - goals.sign[k] * row["margin"], row["bound"], 4)
+            needed = row["bound"] - goals.sign[k] * row["margin"]
+            low, high = value_range(goals.constraints[k].rate)
             fault = f"is {cross_fitted:.4g}, missed by {row['margin'] - row['slack']:.2g}"
-            if needed:
-                fault += f": with the margin for {row['n_rows']} rows, the bound {row['bound']:.4g}"
-                fault += f" becomes {needed}"
+            rows = f"the margin for {row['effective_n']:.0f} rows that count"
+            if not low - RATE_TOL <= needed <= high + RATE_TOL:
+                fault += f": {rows} leaves no value inside the bound {row['bound']:.4g}"
+            elif text := told_apart(needed, row["bound"], 4):
+                fault += f": with {rows}, the bound {row['bound']:.4g} becomes {text}"
         else:
             of, slack = ("", own_slack)
             if "cross_fitted" in table:
@@ -502,6 +509,31 @@ def check_final_rule(model: Any, goals: Goals) -> None:
         f"Found no rule whose goals hold at confidence_level={level:g}: {why} The closest "
         "classifier is in the error's closest_.",
         model,
+    )
+
+
+def unstable_fit(table: pd.DataFrame, goals: BoundConstraints) -> str:
+    """Return a sentence if the final fit is worse on its own rows than out of fold; else "".
+
+    Its own rows flatter it, so that this is no chance: its scores are not those of the folds'
+    models, for which the rule was chosen. Worse is by more than `WORSE` of half an interval, which
+    is the margin of one rate at a level of .9, and outside the bound.
+    """
+    value, crossed = table["value"].to_numpy(float), table["cross_fitted"].to_numpy(float)
+    end = np.where(goals.sign > 0, table["ci_high"], table["ci_low"])
+    worse = goals.sign * (value - crossed) > WORSE * np.abs(end - crossed)
+    worse &= goals.sign * (value - table["bound"].to_numpy(float)) > RATE_TOL
+    if not worse.any():
+        return ""
+    rates = [
+        f"{goals.constraints[k].label} is {value[k]:.3g} there and {crossed[k]:.3g} out of fold"
+        for k in np.flatnonzero(worse)
+    ]
+    return (
+        f"The final model is worse on its training rows than the models of the folds on new ones: "
+        f"{'; '.join(rates)}. The learner is unstable, so that the level may not hold: scale the "
+        "columns, average its fits (SGDClassifier(average=True), a bagged or larger ensemble), or "
+        "fit it on other rows and pass cv='prefit'."
     )
 
 

@@ -1,6 +1,7 @@
 """constraint_report_ and constraint_report: what they say, on training and on new data."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier, ConstrainedThreshold
 from skbandit.constrained import _mixins, _report
+from skbandit.constrained._report import unstable_fit
 from skbandit.rates import (
     churn,
     cost,
@@ -417,3 +419,24 @@ def test_a_constant_stays_on_the_side_where_it_was_declared():
     assert report["value"].tolist() == pytest.approx(values)
     np.testing.assert_array_less(report["ci_low"], report["cross_fitted"])
     np.testing.assert_array_less(report["cross_fitted"], report["ci_high"])
+
+
+@pytest.mark.parametrize(
+    ("value", "crossed", "told"),
+    [(0.7, 0.85, True), (0.79, 0.81, False), (0.82, 0.9, False), (0.9, 0.7, False)],
+)
+def test_a_final_fit_far_worse_than_out_of_fold_is_unstable(value, crossed, told):
+    """Outside its bound of .8, and lower by more than .654 of half an interval of .05."""
+    ends = {"ci_low": [crossed - 0.05], "ci_high": [crossed + 0.05]}
+    rates = {"value": [value], "cross_fitted": [crossed], "bound": [0.8]}
+    table = pd.DataFrame(rates | ends)
+    goals = SimpleNamespace(sign=np.array([-1.0]), constraints=[recall() >= 0.8])
+    assert ("unstable" in unstable_fit(table, goals)) is told
+
+
+def test_saturated_probabilities_name_the_other_response():
+    X, y = make_classification(200, random_state=0)
+    sure = LogisticRegression(C=1e6, max_iter=5000).fit(X, y)
+    sure.coef_ *= 1e4
+    with pytest.warns(UserWarning, match="response_method='decision_function'"):
+        ConstrainedThreshold(sure, None, recall() >= 0.5, cv="prefit").fit(X, y)

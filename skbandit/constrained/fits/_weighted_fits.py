@@ -40,6 +40,9 @@ TAIL = 0.025
 SATURATED = 2.0**-53
 """Smallest distance of a probability from 0 and 1 in its logit: next to 1, floats end there."""
 
+MOSTLY_SATURATED = 0.5
+"""Share of probabilities of 0 or 1 above which other scores are advised."""
+
 USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
 """Response methods, the preferred one first, and the threshold of `predict` on each."""
 
@@ -78,6 +81,20 @@ def response_of(estimator: Any, wanted: str, classes: Classes) -> str:
             kind = "Only binary classification is supported. The type of the target is multiclass: "
         raise ValueError(f"{kind}{name} has no {' and no '.join(methods)}{cure}.")
     return candidates[0]
+
+
+def warn_of_saturated(estimator: Any, method: str, scores: np.ndarray) -> None:
+    """Warn if most probabilities of two classes are 0 or 1, and other scores tell rows apart."""
+    if method != "predict_proba" or scores.ndim > 1 or not hasattr(estimator, "decision_function"):
+        return
+    share = float(np.mean(np.minimum(np.abs(scores), 1.0 - np.abs(scores)) <= SATURATED))
+    if share > MOSTLY_SATURATED:
+        warn(
+            f"{share:.0%} of the probabilities of {type(estimator).__name__} are 0 or 1, so that "
+            f"few thresholds differ ({len(np.unique(scores))} values): pass "
+            "response_method='decision_function'.",
+            UserWarning,
+        )
 
 
 def _by_decision(
