@@ -63,7 +63,7 @@ class MeasuredGoals:
     adds: bool = False
 
     def objective_value(self, pi: np.ndarray) -> float:
-        """The objective at indicators of the rows' decisions, nan if undefined."""
+        """Return the objective at indicators of the rows' decisions, nan if undefined."""
         values = self.objective.values(pi)
         return float(values.sum() if self.adds else values.max())
 
@@ -147,7 +147,7 @@ class Goals:
         return (rows[:, None] * per_row + np.arange(per_row)).ravel()
 
     def measured_indicators(self, decided: np.ndarray) -> np.ndarray:
-        """`indicators` of decisions of the rows that count."""
+        """Return `indicators` of decisions of the rows that count."""
         return indicators(decided, len(self.data.decisions))
 
     def predicted(self, decided: np.ndarray) -> np.ndarray:
@@ -157,7 +157,7 @@ class Goals:
         return decisions
 
     def widened(self, positive: np.ndarray) -> Goals | None:
-        """The goals with the pairs of groups that are worst at predictions of all n rows.
+        """Return the goals with the pairs of groups that are worst at predictions of all n rows.
 
         None if these are in the working set: then predictions that are best under it hold for, and
         so are best under, all pairs.
@@ -173,7 +173,7 @@ class Goals:
         return replace(self, constraints=constraints, working=working)
 
     def on_rows(self, kept: np.ndarray) -> Goals:
-        """The goals on some of the n rows; constraints without rows there are skipped."""
+        """Return the goals on some of the n rows; constraints without rows there are skipped."""
         train, extra, n = self.data.train, self.data.extra, len(self.data.train)
         train = replace(train, weight=train.weight * kept[:n])
         if extra is not None:
@@ -189,7 +189,7 @@ class Goals:
         return Goals(*settings, rates=rates, adds=self.adds)
 
     def sample(self, n_rows: int) -> Goals:
-        """The goals on a random sample of the relevant rows, with a fixed seed."""
+        """Return the goals on a random sample of the relevant rows, with a fixed seed."""
         kept = np.zeros(len(self.data), dtype=bool)
         rows = np.random.default_rng(0).choice(self.measured.rows, n_rows, replace=False)
         kept[rows] = True

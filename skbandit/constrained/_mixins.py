@@ -147,7 +147,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         raise NotImplementedError
 
     def _both_scores(self, X: Any) -> np.ndarray:
-        """The scores, and those of the classifier without constraints, of shape (n, 2).
+        """Return the scores, and those of the classifier without constraints, of shape (n, 2).
 
         The latter are positive where it predicts ``classes_[1]``, and nan if there is none.
         """
@@ -443,7 +443,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         self._free = measured.free
 
     def _deciding(self, data: Data, decided: np.ndarray) -> list[Constraint]:
-        """The constraints, with the pairs of groups that are the worst at decisions."""
+        """Return the constraints, with the pairs of groups that are the worst at decisions."""
         every = [*self._every, *self._of_new_groups(data)]
         return [every[k] for k in worst_pairs(every, data, decided)]
 

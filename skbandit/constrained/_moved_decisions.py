@@ -268,11 +268,11 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         return None
 
     def _splitter(self, unit: np.ndarray) -> Any:
-        """The splitter `cv` or, if that is None, the default one for rows of these units."""
+        """Return the splitter `cv` or, if that is None, the default one for rows of these units."""
         raise NotImplementedError
 
     def _seeded(self) -> Any:
-        """The classifier to clone for each fit."""
+        """Return the classifier to clone for each fit."""
         return self.estimator
 
     def _choose(
@@ -439,7 +439,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         return pd.DataFrame(costs, index=index, columns=columns)
 
     def expected_costs(self, X: Any, *, attributes: Any = None) -> pd.DataFrame:
-        """Expected cost of each decision: `predict` returns the one of the least.
+        """Return expected cost of each decision: `predict` returns the one of the least.
 
         Parameters
         ----------
@@ -521,7 +521,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             delattr(self, name)
 
     def _take_features(self, fitted: Any) -> None:
-        """The features are those of a fitted classifier."""
+        """Return the features are those of a fitted classifier."""
         for name in FEATURES:
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
@@ -566,7 +566,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     def _overall(
         self, choice: Choice, criterion: Criterion | CostCriterion, scores: np.ndarray
     ) -> Choice:
-        """The choice for rows of groups unseen in `fit`."""
+        """Return the choice for rows of groups unseen in `fit`."""
         criterion = replace(criterion, group=None, n_groups=1)
         if isinstance(criterion, Criterion):
             return criterion.best_rule(scores)
@@ -611,7 +611,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         return by_group.sum(axis=1).argmax(axis=1).astype(float)
 
     def _expected_costs(self, probability: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
-        """Expected cost of each decision, shape (n, D), by probabilities and groups."""
+        """Return expected cost of each decision, shape (n, D), by probabilities and groups."""
         if self._recalibration is not None:
             probability = self._recalibration(probability, codes)
         if codes is None:

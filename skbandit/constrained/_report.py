@@ -173,7 +173,7 @@ def objective_row(
     unconstrained: np.ndarray | None,
     free: float,
 ) -> dict[str, Any]:
-    """The objective of decisions: the row of `objective_report_`.
+    """Return the objective of decisions: the row of `objective_report_`.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def cost_of_constraints(
     positive: np.ndarray,
     plain: np.ndarray,
 ) -> str | None:
-    """A sentence if the objective is much worse with the constraints than without them.
+    """Return a sentence if the objective is much worse with the constraints than without them.
 
     None too for an objective that is best if all predictions are the same: what it has without
     constraints tells nothing.
@@ -309,7 +309,7 @@ def cost_of_constraints(
 def rarely_predicted(
     label: Any, share: float, predicted: float, plain: float, *, of_two: bool = True
 ) -> str | None:
-    """A sentence if a class is almost never predicted, but is without the constraints."""
+    """Return a sentence if a class is almost never predicted, but is without the constraints."""
     if predicted >= RARE * share or plain < RARE * share:
         return None
     constant = ": the rule is all but constant" if of_two else ""
@@ -320,7 +320,7 @@ def rarely_predicted(
 
 
 def mostly_decided(decision: Any, share: float) -> str | None:
-    """A sentence if another decision than the classes is taken for most rows."""
+    """Return a sentence if another decision than the classes is taken for most rows."""
     if share <= MOSTLY:
         return None
     return (
@@ -339,7 +339,7 @@ def text_of_shares(shares: list[Any]) -> str:
 
 
 def plain_columns(table: pd.DataFrame) -> dict[str, Any]:
-    """The columns of a report as lists and arrays of numbers.
+    """Return the columns of a report as lists and arrays of numbers.
 
     A DataFrame keeps its strings and its missing values in types of pandas and pyarrow, which
     skops refuses, and which pickle restores only where both are installed.
@@ -355,7 +355,7 @@ def plain_columns(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def report_of_columns(columns: dict[str, Any]) -> pd.DataFrame:
-    """The report whose `plain_columns` these are."""
+    """Return the report whose `plain_columns` these are."""
     table = pd.DataFrame(columns)
     return table.assign(satisfied=pd.array(columns["satisfied"], dtype="boolean"))
 
@@ -538,7 +538,7 @@ def unstable_fit(table: pd.DataFrame, goals: BoundConstraints) -> str:
 
 
 def level_reached(limits: SharedRisk, positive: np.ndarray) -> str:
-    """The level that predictions reach, and the rows that the asked one takes, in words.
+    """Return the level that predictions reach, and the rows that the asked one takes, in words.
 
     Widths of limits shrink with the square root of the number of rows.
     """

@@ -43,7 +43,7 @@ class UnknownGroups:
 
     @classmethod
     def find(cls, declared: Declared, data: Data) -> UnknownGroups | None:
-        """The groups that the rates select by; None if there are none, or too many."""
+        """Return the groups that the rates select by; None if there are none, or too many."""
         columns = declared.columns_of_selections(data)
         if not columns:
             return None
@@ -89,7 +89,7 @@ class UnknownGroups:
         )
 
     def task(self, of_labels: OutOfFold, label: np.ndarray) -> GainTask | None:
-        """The strata as a task, for a learner of costs; None for a classifier."""
+        """Return the strata as a task, for a learner of costs; None for a classifier."""
         if not learns_costs(of_labels.learner.estimator):
             return None
         of_row = self.group[: len(label)] * self.n_decisions + label

@@ -75,7 +75,7 @@ class AtomRows:
 
 
 def rows_of_atom(atom: Atom, data: Data) -> AtomRows:
-    """The rows that an atom counts; of merged rows, the same object each time.
+    """Return the rows that an atom counts; of merged rows, the same object each time.
 
     Raises EmptyRateError if the denominator is 0 for all predictions.
     """
@@ -316,7 +316,7 @@ def _why_empty(atom: Atom, data: Data, any_selected: bool) -> str:
 
 
 def choices(groups: Sequence[Any], size: int, context: str) -> list[tuple[Any, ...]]:
-    """The groups one by one, or all ordered pairs of them."""
+    """Return the groups one by one, or all ordered pairs of them."""
     if size > 1 and len(groups) > MOST_PAIRED:
         raise ValueError(
             f"{context} compares each two of {len(groups)} groups, and {MOST_PAIRED} are the most. "

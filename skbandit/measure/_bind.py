@@ -183,7 +183,7 @@ def bind_atom(atom: Atom, data: Data) -> tuple[Form, Form, np.ndarray]:
 
 
 def objective_rates(objective: Rate, data: Data) -> list[Rate]:
-    """The objective itself, or its rate in each group found in the data."""
+    """Return the objective itself, or its rate in each group found in the data."""
     constraints = fill_slots(as_constraint(objective), data)
     if not objective.is_form:
         return [replace(constraint.lhs, text=repr(objective)) for constraint in constraints]
@@ -191,7 +191,7 @@ def objective_rates(objective: Rate, data: Data) -> list[Rate]:
 
 
 def terms_of(rate: Rate) -> list[Rate]:
-    """A sum of ratios as its terms, each a ratio; a constant belongs to the first."""
+    """Return a sum of ratios as its terms, each a ratio; a constant belongs to the first."""
     if rate.denominator is not None:
         return [rate]
     constants = [rate.constant, *np.zeros(max(len(rate.terms) - 1, 0))]
@@ -202,7 +202,7 @@ def terms_of(rate: Rate) -> list[Rate]:
 
 
 def as_constraint(objective: Rate) -> Constraint:
-    """The objective as a constraint that says in which direction it gets worse."""
+    """Return the objective as a constraint that says in which direction it gets worse."""
     sense: Sense = ">=" if objective.greater_is_better else "<="
     return Constraint(objective, sense, as_rate(0.0, repr(objective)), name=repr(objective))
 
@@ -231,7 +231,7 @@ def fill_slots(constraint: Constraint, data: Data) -> list[Constraint]:
 
 
 def _group_datasets(constraint: Constraint) -> set[On]:
-    """The datasets in which a group form looks for groups."""
+    """Return the datasets in which a group form looks for groups."""
     return {atom.on for atom in constraint.rate.atoms if isinstance(atom.group, Slot)}
 
 
@@ -339,7 +339,7 @@ def bind_constraints(
 
 
 def count_rows_of_constraints(constraints: Iterable[Constraint], data: Data) -> np.ndarray:
-    """Number of rows that each expanded constraint depends on; 0 if it is skipped."""
+    """Return the number of rows that each expanded constraint depends on; 0 if it is skipped."""
     return count_rows_of_rates(
         [
             (constraint.label, constraint.rate, data, bool(constraint.of))

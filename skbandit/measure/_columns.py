@@ -55,7 +55,7 @@ class Columns:
         )
 
     def take(self, rows: np.ndarray) -> Columns:
-        """The columns in some of the rows."""
+        """Return the columns in some of the rows."""
         index = pd.RangeIndex(len(rows))
         attributes, X = (
             frame.iloc[rows].set_axis(index) if frame.shape[1] else pd.DataFrame(index=index)
@@ -118,7 +118,7 @@ class Columns:
         return self.get(name, context) == value
 
     def _once(self, key: Any, compute: Callable[[], pd.Series]) -> np.ndarray:
-        """Cached mask: group constraints request the same one repeatedly."""
+        """Return cached mask: group constraints request the same one repeatedly."""
         if key not in self._masks:
             mask = compute().to_numpy(dtype=bool, na_value=False)
             mask.flags.writeable = False
@@ -184,7 +184,7 @@ class Columns:
 
 
 def _known_values(column: pd.Series) -> list[Any]:
-    """The values that a column has, or could have as a category."""
+    """Return the values that a column has, or could have as a category."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return list(column.cat.categories)
     return pd.unique(column.dropna()).tolist()
@@ -200,7 +200,7 @@ def _order_of(columns: Sequence[pd.Series]) -> dict[Any, int]:
 
 
 def _first_values(column: pd.Series) -> list[Any]:
-    """The first distinct values, one more than an error message lists."""
+    """Return the first distinct values, one more than an error message lists."""
     few = pd.unique(column.head(1000).dropna())  # mostly enough, and much faster
     values = few if len(few) > MOST_SHOWN else pd.unique(column.dropna())
     return values[: MOST_SHOWN + 1].tolist()
@@ -344,7 +344,7 @@ class Rows:
         return self.merged.masks[atom.condition]
 
     def values_in(self, atom: Atom) -> dict[str, list[Any]]:
-        """The first values of the columns that the condition of an atom names."""
+        """Return the first values of the columns that the condition of an atom names."""
         if self.merged is None:
             return self.columns.values_in(atom.where, repr(atom))
         return self.merged.values[atom.condition]
@@ -447,7 +447,7 @@ class Data:
         return len(self) * (1 if self.of_two else len(self.decisions) - 1)
 
     def positive(self, atom: Any) -> Any:
-        """The positive class, which an atom needs."""
+        """Return the positive class, which an atom needs."""
         if self.of_two:
             return self.classes[1]
         if self.pos_label is not None:
@@ -462,7 +462,7 @@ class Data:
         )
 
     def encode(self, values: Any, name: str) -> np.ndarray:
-        """The codes of labels or stored predictions, -1 where they are missing."""
+        """Return the codes of labels or stored predictions, -1 where they are missing."""
         if self.of_two:
             return encode(values, self.pos_label, self.labels, name)
         return encode_classes(values, self.decisions, name)
@@ -471,7 +471,7 @@ class Data:
         return len(self.train) + (0 if self.extra is None else len(self.extra))
 
     def count(self, inside: np.ndarray) -> int:
-        """Number of rows of a boolean mask."""
+        """Return the number of rows of a boolean mask."""
         merged = self.train.merged
         return int(inside.sum() if merged is None else merged.n_rows[np.flatnonzero(inside)].sum())
 
@@ -532,7 +532,7 @@ class Data:
         return [Member(tuple(columns), group) for group in groups]
 
     def weightless(self, columns: Sequence[str], ons: set[On], context: str) -> list[str]:
-        """Groups of rows of weight 0 only, which `groups` leaves out."""
+        """Return groups of rows of weight 0 only, which `groups` leaves out."""
         if (self.weight > 0).all():
             return []
         counted = set(self.groups(columns, ons, context))
@@ -544,7 +544,7 @@ class Data:
         return [str(group) for group in alike if group not in counted]
 
     def without_group(self, columns: Sequence[str], ons: set[On], context: str) -> int:
-        """Number of rows of positive weight in which one of the columns is missing."""
+        """Return the number of rows of positive weight in which one of the columns is missing."""
         missing = np.zeros(len(self), dtype=bool)
         for rows, place in (part for on in sorted(ons) for part in self.parts(on)):
             values = rows.columns.several(columns, context)

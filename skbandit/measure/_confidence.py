@@ -26,7 +26,7 @@ from skbandit.utils._trials import Dependence, dependence
 
 
 def effective_rows(rate: Rate, data: Data, positive: np.ndarray) -> float:
-    """Number of independent rows of equal weight that tell as much of the rate.
+    """Return the number of independent rows of equal weight that tell as much of the rate.
 
     Of Kish's number, (sum w)^2 / sum w^2 over the rows in the denominator, dependence of rows and
     weights that go with the outcome leave a part: see `_trials`. The smallest number if the
@@ -47,7 +47,7 @@ def groups_behind(rate: Rate, data: Data, positive: np.ndarray) -> int:
 
 
 def trials_at(atom: Atom, data: Data, positive: np.ndarray) -> tuple[Trials, Dependence]:
-    """The trials of an atom at given decisions, and their dependence.
+    """Return the trials of an atom at given decisions, and their dependence.
 
     Of merged rows, the same objects each time.
     """
@@ -107,7 +107,7 @@ class Trials:
 
 
 def trials_of(atom: Atom, data: Data, decided: np.ndarray | None = None) -> Trials:
-    """The rows that an atom counts as trials, by decision or at given decisions."""
+    """Return the rows that an atom counts as trials, by decision or at given decisions."""
     counted = rows_of_atom(atom, data)
     (above, below), code = counted.tables, counted.actual
     if counted.amount is not None:  # a negative amount is no success

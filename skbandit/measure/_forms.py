@@ -54,7 +54,7 @@ class Form:
 
     @classmethod
     def fixed(cls, constant: float, n_indicators: int) -> Form:
-        """A number, whatever the decisions."""
+        """Return a number, whatever the decisions."""
         return cls(csr_array((1, n_indicators)), constant)
 
     @classmethod
@@ -67,7 +67,7 @@ class Form:
         n_indicators: int,
         total: float = 1.0,
     ) -> Form:
-        """The sum over m rows of their weights times an entry of a table, over a total.
+        """Return the sum over m rows of their weights times an entry of a table, over a total.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class LinearFractionalForms:
             return np.where(denominator > rounding[:, None], numerator / denominator, np.nan)
 
     def worst_at(self, positive: np.ndarray) -> LinearFractionalForms:
-        """The form of the largest value at positive predictions."""
+        """Return the form of the largest value at positive predictions."""
         row = [0] if len(self.numerator_constant) == 1 else [int(np.argmax(self.values(positive)))]
         return LinearFractionalForms(
             self.numerator[row],

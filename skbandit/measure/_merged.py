@@ -175,7 +175,7 @@ def _too_large(column: pd.Series) -> bool:
 
 
 def _codes(name: Any, column: pd.Series) -> tuple[np.ndarray, int]:
-    """A number from 0 for each value, 0 if it is missing, and how many numbers there are."""
+    """Return a number from 0 for each value, 0 if it is missing, and how many numbers there are."""
     try:
         codes, uniques = pd.factorize(column)
     except TypeError as error:
@@ -380,7 +380,7 @@ class BlockReducer(Reducer):
         return check_row_weights(weight, n, context) if weight.any() else weight
 
     def data(self, merged: MergedRows, pos_label: Any, labels: Any) -> tuple[Data, np.ndarray]:
-        """The rows, and the codes of their predictions, as of `read_measured`."""
+        """Return the rows, and the codes of their predictions, as of `read_measured`."""
         values = merged.values
         y_true = None if self.y_true is None else values[self.y_true]
         given = y_true, values[self.y_pred], values, merged.sums[None,], pos_label

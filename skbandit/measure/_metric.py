@@ -104,7 +104,7 @@ def form_of(rate: Rate) -> tuple[bool, str]:
 
 
 def numbers_of_goals(constraints: Iterable[Constraint]) -> np.ndarray:
-    """Number of the declared constraint that each one is a `part` of."""
+    """Return the number of the declared constraint that each one is a `part` of."""
     return np.array(
         [-1 if constraint.part is None else constraint.part[0] for constraint in constraints],
         dtype=int,

@@ -166,7 +166,7 @@ class ScoreLimits:
     clustered: np.ndarray | None = None
 
     def promised(self, level: float, choices: int | np.ndarray = 0) -> ScoreLimits:
-        """The limits for a level that is promised.
+        """Return the limits for a level that is promised.
 
         Those of few trials never cover too rarely, and one of A rates has the tail of the level
         divided by A + `choices`. This rule of thumb pays for the choice of the best among many
@@ -607,7 +607,7 @@ def _expressions(
 
 
 def _share_in(table: _Sums, atom: Atom, trials: Trials, data: Data) -> _Share:
-    """The sums of an atom's trials, added to a table."""
+    """Return the sums of an atom's trials, added to a table."""
     size, squared = trials.weight, trials.weight**2 / data.effective(atom, atom, trials.rows)
     won, square = trials.success * trials.size, trials.size**2
     parts = (size, won), (size, trials.size), (squared, trials.success * square), (squared, square)
@@ -630,7 +630,7 @@ def _sums_of_both(
     second: Trials,
     effective: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[int, int, int, int] | None:
-    """Sums of products of weights over two atoms' common rows; None without any."""
+    """Return sums of products of weights over two atoms' common rows; None without any."""
     rows, at, other_at = np.intersect1d(
         first.rows, second.rows, assume_unique=True, return_indices=True
     )

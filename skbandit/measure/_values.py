@@ -168,11 +168,11 @@ class Cell:
     classes: tuple[Any, ...]
 
     def of(self, joint: str) -> str:
-        """The class, or the pair of classes."""
+        """Return the class, or the pair of classes."""
         return joint.join(map(value_text, self.classes))
 
     def name(self, joint: str) -> str:
-        """The groups and classes, those of a pair joined."""
+        """Return the groups and classes, those of a pair joined."""
         return ", ".join(filter(None, [joint.join(map(str, self.groups)), self.of(joint)]))
 
 
@@ -202,7 +202,7 @@ class TooFewGroupsError(ValueError):
 
 
 def filled(rate: Rate, cells: Sequence[Cell], data: Data) -> list[Rate]:
-    """The expression in each cell; the mean of all that have rows, if it is one."""
+    """Return the expression in each cell; the mean of all that have rows, if it is one."""
     rates = [fill(rate, cell) for cell in cells]
     if rate.summary != "mean" or not rates:
         return rates
@@ -233,7 +233,7 @@ def _has_rows(rate: Rate, data: Data) -> bool:
 
 
 def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
-    """Defined values of a rate: one, or one per cell of a form."""
+    """Return defined values of a rate: one, or one per cell of a form."""
     try:
         cells = cells_of(rate, data, {"train"}, repr(rate))
     except TooFewGroupsError as error:

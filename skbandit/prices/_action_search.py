@@ -58,7 +58,7 @@ class MeasuredSums(Protocol):
 
 
 def searched(problem: Problem, measure: MeasuredSums) -> PricedRule:
-    """The rule with the best objective found among those that meet the goals as measured.
+    """Return the rule with the best objective found among those that meet the goals as measured.
 
     Of many rows, some stand for all while coefficients are searched. What they miss of all rows is
     added to their sums, at the best rule before; rules are compared as measured on all rows.

@@ -90,7 +90,7 @@ class PricedRule:
 
 
 def representative(problem: Problem) -> Problem:
-    """The problem on the rows that stand for all, of those that count."""
+    """Return the problem on the rows that stand for all, of those that count."""
     n_decisions = problem.row_costs(without_prices(problem)).shape[1]
     kept, counted = max(DUAL_COSTS // n_decisions, DUAL_ROWS), np.flatnonzero(problem.weight > 0)
     if len(problem.weight) <= kept:
@@ -167,7 +167,7 @@ def expected_rules(
 def at_best_level(
     rule_at: Callable[[float, Prices | None], PricedRule], levels: Sequence[float], scale: float
 ) -> tuple[PricedRule, float]:
-    """The rule at the best of some levels, and the normal quantile of that.
+    """Return the rule at the best of some levels, and the normal quantile of that.
 
     Parameters
     ----------

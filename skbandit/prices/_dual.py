@@ -133,14 +133,14 @@ def best_prices(
 
 
 def lowest_sums(cost: np.ndarray, n_select: int) -> np.ndarray:
-    """The sum of the lowest costs of each row."""
+    """Return the sum of the lowest costs of each row."""
     if n_select == 1:
         return cost.min(axis=1)
     return np.partition(cost, n_select - 1, axis=1)[:, :n_select].sum(axis=1)
 
 
 def _soft_lowest(cost: np.ndarray, n_select: int, tau: float) -> tuple[np.ndarray, np.ndarray]:
-    """The smoothed sum of the lowest costs of each row, and its gradient: the share of each.
+    """Return the smoothed sum of the lowest costs of each row, and its gradient: the share of each.
 
     By entropy for one decision. For several, shares are ``clip((t - cost) / tau, 0, 1)``, with the
     level t at which they add up: the minimum of ``cost @ pi + tau/2 |pi|^2``.
@@ -224,7 +224,7 @@ def attainable(problem: Problem, k: int) -> float:
 
 
 def _largest_excess(problem: Problem, k: int) -> float:
-    """The largest value of goal k whatever is decided, a sum, over its bound."""
+    """Return the largest value of goal k whatever is decided, a sum, over its bound."""
     only = problem.minimizing(k)
     uses = only.row_costs(without_prices(only))
     minus = np.where(np.isfinite(uses), -uses, np.inf)
@@ -232,7 +232,7 @@ def _largest_excess(problem: Problem, k: int) -> float:
 
 
 def told_apart(value: float, other: float, digits: int = 3) -> str:
-    """A number with so many digits, or as tell it from another one; empty if 9 do not."""
+    """Return a number with so many digits, or as tell it from another one; empty if 9 do not."""
     if abs(value - other) <= 1e-9:
         return ""
     texts = (f"{value:.{n}g}" for n in range(digits, 10))
@@ -313,7 +313,7 @@ def gains_without(
 def prices_under(
     problem: Problem, prices: Prices, kept: np.ndarray
 ) -> tuple[Problem, Prices, float]:
-    """The problem under some of the goals, and `best_prices` of it from those of all."""
+    """Return the problem under some of the goals, and `best_prices` of it from those of all."""
     part = problem.with_goals(kept)
     start = replace(prices, goals=prices.goals[kept])
     return part, *best_prices(part, start, SMOOTHING[-1:])

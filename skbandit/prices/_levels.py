@@ -25,19 +25,19 @@ between problems, so that one level for all costs more, at the same share of kep
 
 
 def quantile_of(confidence_level: float) -> float:
-    """The normal quantile of a level; 0 for levels below 0.5."""
+    """Return the normal quantile of a level; 0 for levels below 0.5."""
     return max(float(ndtri(confidence_level)), 0.0)
 
 
 def level_of(quantile: float) -> float:
-    """The level of a normal quantile, rounded like `allowed_error`: never to 1."""
+    """Return the level of a normal quantile, rounded like `allowed_error`: never to 1."""
     level = float(ndtr(quantile))
     rounded = round(level, 12)
     return rounded if rounded < 1.0 else level
 
 
 def levels_to_try(level: float | None) -> tuple[float, ...]:
-    """The given level, or those among which the default chooses."""
+    """Return the given level, or those among which the default chooses."""
     return LEVELS if level is None else (level,)
 
 
@@ -46,7 +46,7 @@ def best_quantile(
     levels: Sequence[float],
     scale: float,
 ) -> float:
-    """The normal quantile with the lowest objective plus expected cost of a violation.
+    """Return the normal quantile with the lowest objective plus expected cost of a violation.
 
     Parameters
     ----------

@@ -235,11 +235,11 @@ class Problem:
         return totals
 
     def used(self, share: np.ndarray) -> np.ndarray:
-        """The m goals at shares of decisions (N, D)."""
+        """Return the m goals at shares of decisions (N, D)."""
         return self.sums(share)[len(self.constant) :]
 
     def excess(self, decided: np.ndarray) -> np.ndarray:
-        """Expected excess of each goal's value over its bound, nan where a divisor is 0."""
+        """Return expected excess of each goal's value over its bound, nan where a divisor is 0."""
         above = self.used(decided) - self.bound
         if self.divisors is None or self.divisor_constant is None:
             return above
@@ -248,7 +248,7 @@ class Problem:
         return np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
 
     def tightened(self, by: np.ndarray) -> Problem:
-        """The bounds moved inwards, in units of the goals' values.
+        """Return the bounds moved inwards, in units of the goals' values.
 
         N/D <= t - s is N - tD <= -sD: of a ratio the table changes, not the bound. So a stricter
         bound on a precision is met by fewer decisions, whatever the probabilities.
@@ -334,7 +334,7 @@ def without_prices(problem: Problem) -> Prices:
 
 
 def _largest(tables: np.ndarray) -> np.ndarray:
-    """The largest difference of two decisions' costs in some stratum, per table."""
+    """Return the largest difference of two decisions' costs in some stratum, per table."""
     if not tables.size:
         return np.zeros(len(tables))
     return np.ptp(tables, axis=2).max(axis=1)

@@ -74,7 +74,7 @@ def promised(
     start: Prices | None = None,
     believed: float = ERRORS,
 ) -> PricedRule:
-    """The rule of (1).
+    """Return the rule of (1).
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _aimed(
 def without_margins(
     problem: Problem, rule: PricedRule, search: Callable[[], PricedRule]
 ) -> PricedRule | None:
-    """The rule without margins, if those of a level take a large part of what it earns.
+    """Return the rule without margins, if those of a level take a large part of what it earns.
 
     What decisions earn is by how much they are better than decisions at random.
 

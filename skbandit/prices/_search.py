@@ -165,13 +165,13 @@ class Family:
         return np.asarray(self.strata @ self.costs(theta))
 
     def decide(self, cost: np.ndarray) -> np.ndarray:
-        """The decisions of the lowest costs, (N, n_select), or (N,) of one."""
+        """Return the decisions of the lowest costs, (N, n_select), or (N,) of one."""
         if self.n_select == 1:
             return np.asarray(cost.argmin(axis=1))
         return np.argsort(cost, axis=1, kind="stable")[:, : self.n_select]
 
     def rows(self, kept: np.ndarray) -> Family:
-        """The rules of some rows."""
+        """Return the rules of some rows."""
         return replace(self, strata=self.strata[kept])
 
 
@@ -239,11 +239,11 @@ class Merit:
         return np.minimum(objective, HIGHEST) + 0.5 * self.rho * (over**2).sum(axis=0)
 
     def of(self, point: Trial) -> float:
-        """The merit of one rule."""
+        """Return the merit of one rule."""
         return float(self(np.array([point.objective]), point.excess[:, None])[0])
 
     def raised(self, point: Trial) -> Merit:
-        """The merit of the next round."""
+        """Return the merit of the next round."""
         step = self.rho * np.clip(point.excess + self.inside, -1.0, 1.0)
         rho = self.rho * (PENALTY_GROWTH if point.missed > 0 else 1.0)
         return replace(self, multipliers=np.maximum(0.0, self.multipliers + step), rho=rho)
@@ -292,7 +292,7 @@ class Search:
         self._ranked: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def at(self, theta: np.ndarray) -> Trial:
-        """The rule of some coefficients."""
+        """Return the rule of some coefficients."""
         decided = self.family.decide(self.family.row_costs(theta))
         return self._keep(theta, *self.outcomes.judge(self.outcomes.sums(decided)[:, None]), 0)
 
@@ -306,7 +306,7 @@ class Search:
     def line(
         self, theta: np.ndarray, delta: np.ndarray, cost: np.ndarray, merit: Merit | None = None
     ) -> Trial | None:
-        """The best rule along a direction, by a merit, or else by goals, then objective.
+        """Return the best rule along a direction, by a merit, or else by goals, then objective.
 
         Parameters
         ----------
@@ -385,7 +385,7 @@ class Search:
         return seen
 
     def _sums_at(self, part: Part, points: np.ndarray) -> np.ndarray:
-        """Sums at some points, (S, len(points)), by those that each change touches."""
+        """Return sums at some points, (S, len(points)), by those that each change touches."""
         if self._nonzero is None:
             most = (self._changing != 0).sum(axis=0).max()
             which = np.argsort(self._changing == 0, axis=0, kind="stable")[:most].T
@@ -424,7 +424,7 @@ class Search:
         return Part(steps, start, made, base + was[order], base + to[order], weight)
 
     def _others(self, cost: np.ndarray, j: int) -> np.ndarray:
-        """The decision of least cost besides j, of each row."""
+        """Return the decision of least cost besides j, of each row."""
         if self._ranked is None or self._ranked[0] is not cost:
             first, r = cost.argmin(axis=1), np.arange(len(cost))
             least = cost[r, first]

@@ -239,7 +239,9 @@ def test_too_few_rows_for_the_bound(estimator, level):
     if level is None:
         assert estimator.fit(X[rows], Y[rows]).feasible_
         return
-    told = r"recall\(\) >= 0.9: is .*, missed by .*16 rows .* (no value inside the bound 0.9|becomes)"
+    told = (
+        r"recall\(\) >= 0.9: is .*, missed by .*16 rows .* (no value inside the bound 0.9|becomes)"
+    )
     with pytest.raises(InfeasibleConstraintsError, match=told) as caught:
         estimator.fit(X[rows], Y[rows])
     row = caught.value.closest_.constraint_report_.iloc[0]

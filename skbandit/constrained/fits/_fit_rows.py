@@ -78,7 +78,7 @@ def _fits(label: Any, dtype: Any) -> bool:
 
 
 def _kind_of_label(label: Any) -> type:
-    """The type that labels share: numbers are of one."""
+    """Return the type that labels share: numbers are of one."""
     if isinstance(label, bool):
         return bool
     return float if isinstance(label, int | float) else type(label)
@@ -417,7 +417,7 @@ def refuse_missing_labels(y: Any) -> None:
 
 
 def labels_of(y: np.ndarray, pos_label: Any, others: Sequence[Any]) -> tuple[Classes, np.ndarray]:
-    """The classes of y, and the code of each row: see `Classes.encode`."""
+    """Return the classes of y, and the code of each row: see `Classes.encode`."""
     classes = Classes.read(y, pos_label, others)
     if classes.of_two:
         return classes, (y == classes.positive).astype(np.int8)
@@ -493,7 +493,7 @@ class Grouping:
         return codes
 
     def index(self) -> pd.Index:
-        """The groups as an index."""
+        """Return the groups as an index."""
         if len(self.columns) == 1:
             return pd.Index([values[0] for values in self.groups], name=self.columns[0])
         return pd.MultiIndex.from_tuples(self.groups, names=self.columns)

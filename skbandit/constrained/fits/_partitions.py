@@ -70,7 +70,7 @@ def known_or(
 def _answer(
     part: Any, columns: list[Any], respond: Callable[[Any], np.ndarray]
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """The columns of a partition, and the responses to its rows."""
+    """Return the columns of a partition, and the responses to its rows."""
     index = getattr(part, "index", None)
     index = pd.RangeIndex(count_rows(part)) if index is None else index
     table = part[columns] if columns else pd.DataFrame(index=index)

@@ -51,7 +51,7 @@ PARTS = 5
 
 
 def response_of(estimator: Any, wanted: str, classes: Classes) -> str:
-    """The response method of a classifier: `wanted`, or the first of USUAL if "auto".
+    """Return the response method of a classifier: `wanted`, or the first of USUAL if "auto".
 
     More decisions than two classes need probabilities.
     """
@@ -163,7 +163,7 @@ class WeightedTask:
 
     @classmethod
     def of_costs(cls, costs: np.ndarray, row_weight: np.ndarray) -> WeightedTask:
-        """The task whose weighted error is proportional to the cost of the predictions.
+        """Return the task whose weighted error is proportional to the cost of the predictions.
 
         Parameters
         ----------
@@ -311,7 +311,7 @@ class Folds:
 
     @classmethod
     def of(cls, splits: Splits, unit: np.ndarray, extra: Rows | None) -> Folds:
-        """Splits of X, to whose folds the extra rows are assigned, copies with the original.
+        """Return splits of X, to whose folds the extra rows are assigned, copies with the original.
 
         `unit` is of the stacked rows.
         """
@@ -477,7 +477,7 @@ class OutOfFold:
         return fold
 
     def fitted(self, task: Task | None = None) -> Any:
-        """A fit to all rows, as they are or with labels and weights of a task."""
+        """Return a fit to all rows, as they are or with labels and weights of a task."""
         if task is None:
             return self._plain
         return self.learner.fitted(self.X, self.y, np.arange(len(self.weight)), task)
@@ -529,7 +529,7 @@ class Prefit:
         return np.arange(n) % PARTS
 
     def fitted(self, task: Task | None = None) -> Any:
-        """The classifier."""
+        """Return the classifier."""
         return self.estimator
 
     def scores(self, task: Task | None = None) -> tuple[np.ndarray, Any]:
@@ -568,7 +568,7 @@ def metadata_for(
 
 
 def stacked(X: Any, X_extra: Any) -> Any:
-    """The extra rows, if any, below the others, as an estimator takes them."""
+    """Return the extra rows, if any, below the others, as an estimator takes them."""
     if X_extra is None:
         return X
     names, others = (list(getattr(part, "columns", ())) for part in (X, X_extra))

@@ -202,7 +202,7 @@ def never_named(
     search: CostSearch,
     decided: np.ndarray,
 ) -> str:
-    """A sentence if barring a class, whose precision is bounded, is enough; maybe empty.
+    """Return a sentence if barring a class, whose precision is bounded, is enough; maybe empty.
 
     `goals` are those of the criterion, `probability` is that of their rows. Of several precisions,
     those that the closest rule misses by most are tried.
@@ -224,7 +224,7 @@ def never_named(
 
 
 def _class_of_precision(constraint: Constraint) -> Any:
-    """The class whose precision a constraint bounds from below; None if it does not."""
+    """Return the class whose precision a constraint bounds from below; None if it does not."""
     atoms = constraint.rate.atoms
     if len(atoms) != 1 or constraint.sense != ">=" or atoms[0].kind.name != "precision":
         return None

@@ -109,13 +109,13 @@ def best_threshold(
 
 
 def slacks(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
-    """The slack of K values in each of C columns, -inf where undefined; shape (K, C)."""
+    """Return the slack of K values in each of C columns, -inf where undefined; shape (K, C)."""
     slack = goals.sign[:, None] * (goals.bound[:, None] - values)
     return np.where(np.isnan(slack), -np.inf, slack)
 
 
 def least_slack(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
-    """The smallest of `slacks` in each column."""
+    """Return the smallest of `slacks` in each column."""
     return slacks(goals, values).min(axis=0, initial=np.inf)
 
 
@@ -183,7 +183,7 @@ class ThresholdSearch:
         return self.curve.sums(self.limits.rows)
 
     def slacks(self) -> np.ndarray:
-        """The slack of every rate at every threshold, shape (K, C)."""
+        """Return the slack of every rate at every threshold, shape (K, C)."""
         return self.slacks_at(0.0)
 
     def slacks_at(self, z: float, at: np.ndarray | None = None) -> np.ndarray:
@@ -220,7 +220,7 @@ class ThresholdSearch:
         return float(self.objective[self.slack >= -RATE_TOL].min(initial=np.inf))
 
     def best(self, z: float, preferred: float = 0.0) -> Threshold:
-        """The threshold with the lowest objective among those inside.
+        """Return the threshold with the lowest objective among those inside.
 
         Parameters
         ----------
@@ -271,7 +271,7 @@ class ThresholdSearch:
         return small
 
     def _nearest(self, candidates: np.ndarray, preferred: float) -> Threshold:
-        """The best of some thresholds, among equals the one nearest to `preferred`."""
+        """Return the best of some thresholds, among equals the one nearest to `preferred`."""
         goal = self.objective[candidates]
         candidates = candidates[goal <= goal.min() + RATE_TOL]
         best = candidates[np.argmin(np.abs(self.curve.thresholds[candidates] - preferred))]

@@ -120,14 +120,14 @@ def _searched(
     limits: ScoreLimits,
     thresholds: np.ndarray | None = None,
 ) -> ThresholdSearch:
-    """The thresholds of a candidate, sorted unless they are already."""
+    """Return the thresholds of a candidate, sorted unless they are already."""
     if isinstance(candidate, ThresholdSearch):
         return candidate.under(goals, limits)
     return ThresholdSearch.of(candidate, goals, limits, thresholds)
 
 
 def _best(searches: Mapping[Any, ThresholdSearch], z: float, preferred: float) -> Choice | None:
-    """The best candidate at one quantile; None if none is inside.
+    """Return the best candidate at one quantile; None if none is inside.
 
     No threshold has a lower objective than the lowest with rates inside, so that a candidate
     whose lowest is above the best one so far need not be searched.
@@ -151,7 +151,7 @@ def _best(searches: Mapping[Any, ThresholdSearch], z: float, preferred: float) -
 def _closest_candidate(
     searches: Mapping[Any, ThresholdSearch], z: float, preferred: float
 ) -> Choice:
-    """The candidate that misses by least: in its rates, else in its risk."""
+    """Return the candidate that misses by least: in its rates, else in its risk."""
     thresholds = {name: search.best(z, preferred) for name, search in searches.items()}
     rates = {name: search.best(0.0, preferred) for name, search in searches.items()}
     inside = [name for name in searches if rates[name].feasible]

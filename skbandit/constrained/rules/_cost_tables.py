@@ -222,7 +222,7 @@ class CostCriterion:
         return strata_of(probability, self.group, self.n_groups)
 
     def best_rule(self, probability: np.ndarray, gain: np.ndarray | None = None) -> Choice:
-        """The best tables at the best level.
+        """Return the best tables at the best level.
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ class CostCriterion:
         return recalibrate(probability, label, self.weight, group, n_groups, self.fold)
 
     def loss(self, choice: Choice) -> float:
-        """The objective and, where the level is free, the expected cost of violations.
+        """Return the objective and, where the level is free, the expected cost of violations.
 
         Lower is better; inf if the constraints do not hold.
         """
@@ -547,7 +547,7 @@ class CostSearch:
         return [rules[0].prices, rules[-1].prices], self.problem.tightened(moved)
 
     def best_rule(self) -> PricedRule:
-        """The best rule found whose rates meet the goals, without a margin."""
+        """Return the best rule found whose rates meet the goals, without a margin."""
         family, outcomes, unit = self.searched
         P, cost = len(family.tables), self.problem.unit
         point, multipliers = best_rule(family, outcomes, self.starts(), cost)
@@ -623,7 +623,7 @@ class CostSearch:
         return search._rule_of(costs, point.theta[-len(family.tables) :], multipliers)
 
     def _nearest(self, point: Trial) -> Trial:
-        """The rule that misses the goals by least, under no objective or another one.
+        """Return the rule that misses the goals by least, under no objective or another one.
 
         Whether goals are found to be met should not depend on the objective.
         """

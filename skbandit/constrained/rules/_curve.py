@@ -62,7 +62,7 @@ class Curve:
         return replace(self, thresholds=self.thresholds[kept], n_positive=self.n_positive[kept])
 
     def sums(self, rows: csr_array) -> np.ndarray:
-        """Sums of J forms' coefficients over the rows above each threshold, shape (J, C)."""
+        """Return sums of J forms' coefficients over the rows above each threshold, shape (J, C)."""
         return sums_by_curve(rows, [self])[0]
 
     def values(self, forms: LinearFractionalForms) -> np.ndarray:
@@ -78,7 +78,7 @@ def evenly(n: int, most: int) -> np.ndarray:
 
 
 def curves_of_groups(scores: np.ndarray, group: np.ndarray) -> tuple[Curve, ...]:
-    """A curve for the rows of each group, 0 to G - 1, that has rows.
+    """Return a curve for the rows of each group, 0 to G - 1, that has rows.
 
     A sum over all rows is the total of the curves' sums, each at a threshold of its own.
     """

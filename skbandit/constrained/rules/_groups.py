@@ -72,7 +72,7 @@ class Rule:
 
     @classmethod
     def of(cls, threshold: Threshold, scores: np.ndarray) -> Rule:
-        """The rule of one threshold for all rows."""
+        """Return the rule of one threshold for all rows."""
         positive = (scores > threshold.value).astype(float)
         return cls(np.array([threshold.value]), threshold.objective, threshold.slack, 0.0, positive)
 
@@ -124,7 +124,7 @@ class GroupSearch:
         return cls(scores, objective, goals, preferred, curves_of_groups(scores, group))
 
     def sums(self, rows: csr_array) -> list[np.ndarray]:
-        """Sums of each row's coefficients above each threshold of each group."""
+        """Return sums of each row's coefficients above each threshold of each group."""
         return sums_by_curve(rows, self.curves)
 
     @cached_property
@@ -137,7 +137,7 @@ class GroupSearch:
         return first, second
 
     def problem(self, bound: np.ndarray) -> MultipleChoice:
-        """The choice of one threshold per group, with the goals' bounds at `bound`."""
+        """Return the choice of one threshold per group, with the goals' bounds at `bound`."""
         forms, objective, sign = self.goals.forms, self.objective, self.goals.sign
         (numerators, denominators), (above, below) = self.tables
         bound = bound + sign * RATE_TOL
@@ -164,7 +164,7 @@ class GroupSearch:
         return problem, minimize(problem, self.at_threshold(single.value))
 
     def best(self, limits: Limits | None = None) -> Rule:
-        """The best combination that meets the constraints.
+        """Return the best combination that meets the constraints.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class GroupSearch:
 
 
 def _within_limits(search: GroupSearch, best: Combination, limits: Limits) -> Rule:
-    """The best choice found whose confidence limits are inside the bounds.
+    """Return the best choice found whose confidence limits are inside the bounds.
 
     The stricter the bounds, the nearer are the limits to theirs, until no choice is left. The power
     grows by a step, which is halved where it is too large, from the choice that was outside last.
@@ -285,7 +285,7 @@ def _polished(search: GroupSearch, options: np.ndarray, limits: Limits) -> np.nd
     counted = search.sums(limits.rows)
 
     def along(parts: list[np.ndarray], g: int) -> np.ndarray:
-        """Sums with group g at each of its thresholds and the others at theirs."""
+        """Return sums with group g at each of its thresholds and the others at theirs."""
         total = parts[g].copy()
         for h, (part, j) in enumerate(zip(parts, options, strict=True)):
             if h != g:

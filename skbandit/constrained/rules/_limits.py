@@ -21,7 +21,7 @@ they may be larger there."""
 
 
 def allowed_error(confidence_level: float) -> float:
-    """The error probability 1 - level.
+    """Return the error probability 1 - level.
 
     Rounded to 12 digits, as 1 - 0.9 is 0.09999999999999998 in binary and 0.1 is meant; a level
     closer to 1 than that is left as it is.
@@ -155,7 +155,7 @@ class SeparateLimits(Limits):
         return -float(ndtri(allowed_error(self.level) / max(len(self.limits.offset), 1)))
 
     def slack(self, sums: np.ndarray) -> np.ndarray:
-        """The smallest distance of a limit from its bound."""
+        """Return the smallest distance of a limit from its bound."""
         return self.limits.slack(sums, self.quantile).min(axis=0, initial=np.inf)
 
 

@@ -80,7 +80,7 @@ class MultipleChoice:
     bound: np.ndarray
 
     def used(self, choice: np.ndarray) -> np.ndarray:
-        """Sums A(c) of shape (K,)."""
+        """Return sums A(c) of shape (K,)."""
         total = np.zeros(len(self.bound))
         for options, j in zip(self.sets, choice, strict=True):
             total[options.rows] += options.uses[:, j]
@@ -91,7 +91,7 @@ class MultipleChoice:
         return float((self.used(choice) - self.bound).max(initial=-np.inf))
 
     def value(self, choice: np.ndarray) -> float:
-        """The ratio N/D; inf if D is not positive."""
+        """Return the ratio N/D; inf if D is not positive."""
         pairs = list(zip(self.sets, choice, strict=True))
         above = self.numerator + sum(float(options.numerator[j]) for options, j in pairs)
         below = self.denominator + sum(float(options.denominator[j]) for options, j in pairs)
@@ -379,7 +379,7 @@ class _Search:
         return self.value + bound / smallest if smallest > EXCESS_ROUNDING else -math.inf
 
     def _split(self, box: _Box, rounds: int) -> list[tuple[float, _Box]]:
-        """The halves of a box that may hold something better, with their bounds."""
+        """Return the halves of a box that may hold something better, with their bounds."""
         bound, box, above, columns, weights = self._bound(box, rounds)
         if bound < self._target and weights:
             before = self.value
