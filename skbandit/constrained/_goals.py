@@ -181,7 +181,7 @@ class Goals:
         return self.bound_to(replace(self.data, train=train, extra=extra))
 
     def bound_to(self, data: Data) -> Goals:
-        """The same rates and working set on rows of other weights."""
+        """Bind the rates and the working set to rows of other weights."""
         with silenced(UndefinedMetricWarning):
             rates, forms, _ = bind_objective(self.rates, with_weights(data, self.factors))
             bound = bind_constraints(self.constraints.constraints, data, allow_empty=True)

@@ -264,7 +264,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         self._choose(fits, goals, data, group)
 
     def _weight_name(self) -> str | None:
-        """The parameter of `fit` that weights are passed to even if `fit` does not name it."""
+        """Return the parameter that weights are passed to even if `fit` does not name it."""
         return None
 
     def _splitter(self, unit: np.ndarray) -> Any:
@@ -660,7 +660,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         return self._grouping.codes_or_overall(columns)
 
     def _shifts(self, codes: np.ndarray | None) -> Any:
-        """What turns scores into decisions: nan for rows of an unknown group in training."""
+        """Return what turns scores into decisions: nan for rows of an unknown group in training."""
         thresholds: Any = vars(self).get("threshold_", np.nan)
         if codes is not None:
             thresholds = np.append(self._group_thresholds, thresholds)[codes]  # UNKNOWN: -1
@@ -707,7 +707,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     def _cost_criterion(
         self, goals: Goals, group: np.ndarray | None, fold: np.ndarray, plain: np.ndarray
     ) -> CostCriterion:
-        """What tables of costs are chosen by; `plain` are decisions without."""
+        """Return what tables of costs are chosen by; `plain` are decisions without."""
         settings = goals, self.confidence_level
         rows: dict[str, Any] = {"fold": fold, "decided": plain}
         if (unknown := self._unknown_groups) is not None:

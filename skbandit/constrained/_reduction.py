@@ -338,7 +338,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
     def _choose_costs(
         self, fits: OutOfFold, goals: Goals, data: Data, group: np.ndarray | None
     ) -> None:
-        """The same for tables of costs."""
+        """Choose among rounds by tables of costs."""
         working: Goals | None = goals
         while working is not None:
             goals, costs = working, DecisionCosts.of(working, data)

@@ -471,7 +471,7 @@ def constraint_report(
 
 
 def missed_by_costs(table: pd.DataFrame, goals: Goals, limits: Any, decided: np.ndarray) -> str:
-    """What tables of costs miss, or all constraints if it is their level together."""
+    """Name what tables of costs miss, or all constraints if it is their level together."""
     labels = [constraint.label for constraint in goals.constraints.constraints]
     why = missed(table, goals.constraints) or "; ".join(labels)
     if isinstance(limits, SharedRisk) and limits.quantile > 0:

@@ -67,7 +67,7 @@ class UnknownGroups:
         return cls(group, grouping, Classes(strata, None), D)
 
     def without_rows(self) -> UnknownGroups:
-        """What predictions need."""
+        """Keep what predictions need."""
         return replace(self, group=np.zeros(0, dtype=int))
 
     @property
@@ -76,7 +76,7 @@ class UnknownGroups:
         return len(self.grouping.groups)
 
     def fits(self, of_labels: OutOfFold, label: np.ndarray) -> OutOfFold:
-        """The same fits for strata in the place of labels."""
+        """Repeat the fits for strata in the place of labels."""
         learner = of_labels.learner
         return OutOfFold(
             Learner(learner.estimator, self.strata, learner.params, learner.weight_name),
@@ -115,5 +115,5 @@ class UnknownGroups:
         return (of_label[:, None, :] * share).reshape(n, -1)
 
     def of_fitted(self, fitted: Any, X: Any, method: str, of_label: np.ndarray) -> np.ndarray:
-        """The same of new rows, by a classifier or selector fitted to all strata."""
+        """Predict the groups of new rows, by a classifier or selector fitted to all strata."""
         return self.joint(of_label, responses(fitted, X, method, self.strata))

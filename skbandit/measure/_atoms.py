@@ -273,7 +273,7 @@ def columns_of_selections(atoms: Iterable[Atom], columns: Columns) -> tuple[str,
 
 
 def atom_amounts(atom: Atom, rows: Rows, weight: np.ndarray) -> np.ndarray:
-    """What a decision costs in each row, by the column that an atom names; 0 without weight."""
+    """Return what a decision costs in each row, by the column of an atom; 0 without weight."""
     assert atom.amount is not None
     values = rows.numbers(atom.amount, repr(atom), atom.weight)
     if (unknown := (weight > 0) & ~np.isfinite(values)).any():

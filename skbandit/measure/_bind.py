@@ -349,7 +349,7 @@ def count_rows_of_constraints(constraints: Iterable[Constraint], data: Data) -> 
 
 
 def count_rows_of_rates(measured: Iterable[tuple[str, Rate, Data, bool]]) -> np.ndarray:
-    """Number of rows that labeled rates depend on; 0, and one warning, for those without rows.
+    """Count the rows that labeled rates depend on; 0, and one warning, for those without rows.
 
     The last part of an entry says whether `where` may select no rows.
     """

@@ -158,7 +158,7 @@ class Columns:
             raise ValueError(f"{context}: {shortened(str(error))}.") from error
 
     def values_in(self, where: Where, context: str) -> dict[str, list[Any]]:
-        """The first distinct values of the columns that a condition names, for error messages.
+        """Return the first distinct values of the columns of a condition, for error messages.
 
         None for the name of a boolean column, or for a function.
         """
@@ -168,7 +168,7 @@ class Columns:
         return {name: _first_values(self.get(name, context)) for name in names}
 
     def local_times(self, where: Where) -> dict[Any, datetime]:
-        """A time of each column that a condition may compare with times without an offset."""
+        """Return a time of each column that may be compared with times without an offset."""
         if isinstance(where, str) and (
             where in self.frame.columns or not Query.parse(where).is_local
         ):
@@ -301,7 +301,7 @@ class Merged:
     effective: Mapping[tuple[str | None, str | None], np.ndarray]
 
     def take(self, rows: np.ndarray) -> Merged:
-        """Some of the rows."""
+        """Take some of the rows."""
         masks = {key: values[rows] for key, values in self.masks.items()}
         means = {key: values[rows] for key, values in self.means.items()}
         effective = {key: values[rows] for key, values in self.effective.items()}
@@ -333,7 +333,7 @@ class Rows:
         return len(self.label)
 
     def take(self, rows: np.ndarray) -> Rows:
-        """Some of the rows."""
+        """Take some of the rows."""
         merged = None if self.merged is None else self.merged.take(rows)
         return Rows(self.columns.take(rows), self.label[rows], self.weight[rows], merged)
 
@@ -408,7 +408,7 @@ class Data:
     counted: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def take(self, rows: np.ndarray) -> Data:
-        """Some of the rows of a single dataset."""
+        """Take some of the rows of a single dataset."""
         dependent = None if self.dependent is None else pd.factorize(self.dependent[rows])[0]
         return replace(self, train=self.train.take(rows), dependent=dependent, whole=self)
 

@@ -37,7 +37,7 @@ def effective_rows(rate: Rate, data: Data, positive: np.ndarray) -> float:
 
 
 def groups_behind(rate: Rate, data: Data, positive: np.ndarray) -> int:
-    """Number of groups of dependent rows in the denominator, the smallest of several atoms."""
+    """Count the groups of dependent rows in the denominator, the smallest of several atoms."""
     assert data.dependent is not None
     numbers = []
     for atom in rate.atoms:

@@ -87,7 +87,7 @@ def positive_is_known(labels: Sequence[Any]) -> bool:
 
 
 def either_label(values: Any) -> Any:
-    """A label to stand for the positive class where it may be either; None if labels tell it."""
+    """Return a label for the positive class where it may be either; None if labels tell it."""
     labels = distinct(values, "y_true")
     return None if positive_is_known(labels) else labels[0]
 

@@ -108,7 +108,7 @@ class MergedRows:
         return both.merged().limited()
 
     def limited(self) -> MergedRows:
-        """The same, unless there are so many combinations that memory grows with the rows."""
+        """Return this, unless there are so many combinations that memory grows with the rows."""
         if len(self.values) > MOST_MERGED:
             several = {name: column.nunique() for name, column in self.values.items()}
             name = max(several, key=several.__getitem__)
@@ -145,7 +145,7 @@ def _kind_of_values(column: pd.Series) -> str:
 
 
 def _offsets(time: datetime) -> list[timedelta | None]:
-    """What tells a time zone from others, whatever it is called: its offsets of a year."""
+    """Tell a time zone from others, whatever it is called, by its offsets of a year."""
     days = (time.replace(year=2025, month=month, day=1, tzinfo=None) for month in range(1, 13))
     return [None if time.tzinfo is None else time.tzinfo.utcoffset(day) for day in days]
 
@@ -186,7 +186,7 @@ def _codes(name: Any, column: pd.Series) -> tuple[np.ndarray, int]:
 def _number_combinations(
     columns: Sequence[tuple[np.ndarray, int]], n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Number of each row's combination of codes, and the first row of each combination."""
+    """Give each row's combination of codes a number, and find the first row of each combination."""
     number, size = np.zeros(n, dtype=np.int64), 1
     for codes, several in columns:
         if size > np.iinfo(np.int64).max // several:
@@ -278,7 +278,7 @@ class Reducer:
             atom_amounts(atom, rows, inside)
 
     def counted(self, merged: MergedRows) -> Merged:
-        """What the rates count of merged rows."""
+        """Return what the rates count of merged rows."""
         sums = merged.sums
         outcomes = merged.outcomes.T[len(self.weights) :]
         means: dict[tuple[str, str | None], np.ndarray] = {

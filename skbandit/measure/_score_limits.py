@@ -119,7 +119,7 @@ class MeasuredShares:
     correlations: np.ndarray | None = None
 
     def take(self, at: np.ndarray) -> MeasuredShares:
-        """Some of the predictions."""
+        """Take some of the predictions."""
         value = self.value[:, at]
         if self.below is None or self.above is None or self.correlations is None:
             return MeasuredShares(value)
@@ -221,7 +221,7 @@ class ScoreLimits:
         return self.slack_of(self.measure(sums, z))
 
     def measure(self, sums: np.ndarray, z: float) -> MeasuredShares:
-        """What `slack_of` needs of C predictions; no bound counts, so one will do for many."""
+        """Measure what `slack_of` needs of C predictions; as no bound counts, once for many."""
         sums = sums + self.constant[:, None]
         if not len(self.shares):
             return MeasuredShares(np.zeros((0, sums.shape[1])))
@@ -311,7 +311,7 @@ class ScoreLimits:
 
 
 def reached_quantiles(at_rates: np.ndarray, at_limits: np.ndarray, z: float) -> np.ndarray:
-    """Normal quantile at which each limit meets its bound, from its slacks at 0 and at z > 0."""
+    """Interpolate quantiles at which limits meet their bounds, from slacks at 0 and at z > 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         quantile = z * at_rates / (at_rates - at_limits)
     exact = np.where(at_rates >= -RATE_TOL, np.inf, -np.inf)  # without width
@@ -656,7 +656,7 @@ def _sums_by_group(
     atoms: tuple[Atom, Atom],
     data: Data,
 ) -> tuple[int, int, int, int] | None:
-    """Sums of which only the first is not 0: a covariance that gives the correlation by groups."""
+    """Add sums of which only the first is not 0: a covariance by groups."""
     assert data.dependent is not None
     influences, sizes = np.zeros((2, len(data))), []
     for atom, of_atom, influence in zip(atoms, trials, influences, strict=True):

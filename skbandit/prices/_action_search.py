@@ -51,10 +51,10 @@ class MeasuredSums(Protocol):
     """Measures decisions, which its goals are sums over."""
 
     def __call__(self, decided: np.ndarray) -> Measured:
-        """What decisions (N, D) attain."""
+        """Measure what decisions (N, D) attain."""
 
     def sums(self, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What decisions of some rows, for all, add to each excess, (m, n, D), and constants."""
+        """Return what decisions of some rows add to each excess, (m, n, D), and constants."""
 
 
 def searched(problem: Problem, measure: MeasuredSums) -> PricedRule:
@@ -128,7 +128,7 @@ def _family(problem: Problem) -> Family:
 
 
 def _outcomes(problem: Problem, added: np.ndarray, constant: np.ndarray) -> Outcomes:
-    """What decisions add to the objective and to the excesses, each row of its own kind."""
+    """Return what decisions add to the objective and the excesses, each row of its own kind."""
     base = np.where(np.isfinite(problem.base), problem.base, 0.0) * problem.weight[:, None]
 
     def judge(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

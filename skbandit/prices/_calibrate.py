@@ -43,7 +43,7 @@ class Measured(Protocol):
         """Tables and constants of an objective that is linear at these decisions only."""
 
     def margin(self, z: float) -> np.ndarray:
-        """What a normal quantile adds to each value, shape (m,)."""
+        """Return what a normal quantile adds to each value, shape (m,)."""
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ def opposed_goals(problem: Problem) -> list[tuple[int, int]]:
 
 
 def net_prices(prices: Prices, pairs: Sequence[tuple[int, int]]) -> Prices:
-    """The same prices of decisions without what two opposed goals add and take away again."""
+    """Remove from prices of decisions what two opposed goals add and take away again."""
     goals = prices.goals.copy()
     for pair in pairs:
         goals[[*pair]] -= goals[[*pair]].min()
@@ -187,7 +187,7 @@ def net_prices(prices: Prices, pairs: Sequence[tuple[int, int]]) -> Prices:
 
 
 def conflicting(problem: Problem) -> np.ndarray:
-    """The goals that no randomized rule meets together, by number; none if some rule meets all.
+    """Find the goals that no randomized rule meets together; none if a rule meets all.
 
     The multipliers at most 1 that maximize the excess of the goals' weighted sum over its bound
     prove it (Farkas 1902): if the excess is positive, those with a positive one cannot hold
@@ -246,7 +246,7 @@ def enough_to_relax(
     bound: Sequence[float] | np.ndarray,
     sign: Sequence[float] | np.ndarray,
 ) -> str:
-    """A sentence on how far to relax one of some goals in conflict; empty if one is not enough.
+    """Advise how far to relax one of some goals in conflict; empty if one is not enough.
 
     `bound` and `sign` are those of the goals as declared, with a sign of 1 for <= and -1 for >=.
     """

@@ -79,7 +79,7 @@ def best_quantile(
 
 
 def costly_level(level: float, value: float, without: float) -> str:
-    """A sentence on what a level costs: values of the objective at it, and without margins."""
+    """Tell what a level costs: values of the objective at it, and without margins."""
     return (
         f"The objective is {value:.4g} at confidence_level={level:g}, and {without:.4g} at 0.5, "
         "without margins: more rows, looser bounds or a lower level cost less."
@@ -87,7 +87,7 @@ def costly_level(level: float, value: float, without: float) -> str:
 
 
 def weak_level(level: float, rows: str = "more rows") -> str:
-    """A sentence if the default chose a level below `WEAK_LEVEL`; `rows` are what may help."""
+    """Tell if the default chose a level below `WEAK_LEVEL`; `rows` are what may help."""
     if not level < WEAK_LEVEL:
         return ""
     return (

@@ -64,7 +64,7 @@ class Use:
         return amounts if self.has is None else amounts * self.has
 
     def rows(self, kept: np.ndarray) -> Use:
-        """Some of the rows."""
+        """Take some of the rows."""
         amount = self.amount if self.amount.ndim == 1 else self.amount[kept]
         return Use(self.rate[kept], amount, None if self.has is None else self.has[kept])
 
@@ -207,7 +207,7 @@ class Problem:
         return costs
 
     def decision_costs(self, prices: Prices) -> np.ndarray:
-        """The same, beyond all others for barred decisions, which are a row's last resort."""
+        """Put barred decisions, which are a row's last resort, beyond all others."""
         costs = self.row_costs(prices)
         if self.exact is None or not self.exact.any():
             return costs
@@ -224,7 +224,7 @@ class Problem:
         return lowest_entries(self.row_costs(without_prices(self)), self.n_select)
 
     def sums(self, share: np.ndarray) -> np.ndarray:
-        """The G objectives and the m goals, without constants, at shares of decisions (N, D)."""
+        """Sum the G objectives and the m goals, without constants, at shares (N, D)."""
         weighted = share * self.weight[:, None]
         tables = np.concatenate([self.objective, self.goals])
         totals = np.tensordot(tables, np.asarray(self.strata.T @ weighted), 2)
@@ -259,7 +259,7 @@ class Problem:
         return replace(self, goals=goals, bound=self.bound - by * self.divisor_constant)
 
     def rows(self, kept: np.ndarray) -> Problem:
-        """Some of the rows stand for all."""
+        """Let some of the rows stand for all."""
         weight = self.weight[kept]
         uses = tuple(tuple((c, use.rows(kept)) for c, use in goal) for goal in self.uses)
         base = self.base[kept] if self.base.size else self.base
@@ -267,7 +267,7 @@ class Problem:
         return replace(self, weight=weight / weight.sum(), **parts)
 
     def with_goals(self, kept: np.ndarray) -> Problem:
-        """Some of the goals, by mask."""
+        """Keep some of the goals, by mask."""
         parts = {
             name: part[kept]
             for name in ("goals", "bound", "divisors", "divisor_constant", "exact")
@@ -277,11 +277,11 @@ class Problem:
         return replace(self, uses=uses, **parts)
 
     def with_objective(self, tables: np.ndarray, constant: np.ndarray) -> Problem:
-        """The same goals with other tables of the objective."""
+        """Exchange the tables of the objective."""
         return replace(self, objective=tables, constant=constant)
 
     def free(self) -> Problem:
-        """The same goals without an objective."""
+        """Drop the objective, and keep the goals."""
         base = np.where(np.isfinite(self.base), 0.0, np.inf)
         tables = np.zeros((1, *self.goals.shape[1:]))
         return replace(self, objective=tables, constant=np.zeros(1), base=base)

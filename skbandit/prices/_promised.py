@@ -111,7 +111,7 @@ def _aimed(
     aim: float,
     believed: float,
 ) -> tuple[PricedRule, bool]:
-    """The rule of bounds moved by `aim` margins, and whether they could not be moved so far."""
+    """Find the rule of bounds moved by `aim` margins, and whether they could be moved so far."""
     few = representative(problem)
     pairs, m = opposed_goals(few), len(problem.bound)
     prices = without_prices(problem) if start is None else start

@@ -131,7 +131,7 @@ class Outcomes:
         return self.table.reshape(S, -1) @ places + self.constant
 
     def rows(self, kept: np.ndarray, weight: np.ndarray) -> Outcomes:
-        """Some rows, with the weights of those that they represent."""
+        """Take some rows, with the weights of those that they represent."""
         return replace(self, kind=self.kind[kept], weight=weight)
 
 
@@ -250,14 +250,14 @@ class Merit:
 
 
 def _best(objective: np.ndarray, excess: np.ndarray) -> int:
-    """The point that misses goals by least, of those alike the one of the lowest objective."""
+    """Find the point that misses goals by least, of those alike the lowest objective."""
     missed = np.maximum(excess - TINY, 0.0).sum(axis=0)
     least = np.flatnonzero(missed <= missed.min() + TINY)
     return int(least[objective[least].argmin()])
 
 
 def with_objective(outcomes: Outcomes, objective: Callable[[np.ndarray], np.ndarray]) -> Outcomes:
-    """The same goals under another objective, a function of the sums (S, C)."""
+    """Put the goals under another objective, a function of the sums (S, C)."""
 
     def judge(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return objective(sums), outcomes.judge(sums)[1]
@@ -266,7 +266,7 @@ def with_objective(outcomes: Outcomes, objective: Callable[[np.ndarray], np.ndar
 
 
 def minimizing(outcomes: Outcomes, members: np.ndarray, unit: np.ndarray) -> Outcomes:
-    """The largest excess of some goals, in their units, as the objective, under the others."""
+    """Minimize the largest excess of some goals, in their units, under the others."""
 
     def judge(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         excess = outcomes.judge(sums)[1]
@@ -603,7 +603,7 @@ class Search:
 def best_rule(
     family: Family, outcomes: Outcomes, starts: Sequence[np.ndarray], cost: float
 ) -> tuple[Trial, np.ndarray]:
-    """The best rule found on the rows: of the lowest objective among those that meet the goals.
+    """Find the best rule on the rows: the lowest objective among those that meet the goals.
 
     Parameters
     ----------
@@ -673,7 +673,7 @@ def best_rule(
 def _next_changes(
     cost: np.ndarray, slope: np.ndarray, taken: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Steps (n,) to the next change of each row, which of its decisions leaves, and what comes.
+    """Find the steps (n,) to the next change of each row, which decision leaves, and what comes.
 
     Costs and slopes are of shape (n, D), decisions that are taken of shape (n, k).
     """

@@ -174,7 +174,7 @@ class Classes:
         return encode_classes(y, self.labels.tolist(), name)
 
     def data(self, train: Rows, extra: Rows | None) -> Data:
-        """What rates of these classes are measured on."""
+        """Return the data that rates of these classes are measured on."""
         return Data(train, extra, self.positive, self.labels.tolist(), self.others)
 
 
@@ -371,7 +371,7 @@ class FitRows:
 def with_dependent(
     data: Data, groups: Any, tables: tuple[Any, ...], groups_extra: Any, X_extra: Any
 ) -> Data:
-    """The same data with the groups of dependent rows; see `groups_of_both`."""
+    """Add the groups of dependent rows; see `groups_of_both`."""
     counted = data.train.weight > 0
     codes, codes_extra = groups_of_both(groups, tables, groups_extra, X_extra, counted)
     if codes is None or codes_extra is None:

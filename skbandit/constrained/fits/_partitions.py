@@ -19,7 +19,7 @@ def is_partitioned(X: Any) -> bool:
 
 
 def computed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with what Dask has computed: labels, groups, weights and attributes."""
+    """Take in what Dask has computed: labels, groups, weights and attributes."""
     return {name: x.compute() if is_partitioned(x) else x for name, x in given.items()}
 
 
@@ -39,7 +39,7 @@ def columns_read(rates: Iterable[Rate], by: str | Sequence[str] | None, X: Any) 
 def from_partitions(
     X: Any, columns: list[Any], respond: Callable[[Any], np.ndarray] = count_rows
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """Some columns of all rows, and responses to them.
+    """Read some columns of all rows, and responses to them.
 
     Parameters
     ----------

@@ -191,7 +191,7 @@ class WeightedTask:
     def examples(
         self, rows: np.ndarray, classes: Classes
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Some of the rows that count, their labels and their weights."""
+        """Return some of the rows that count, their labels and their weights."""
         rows = rows[self.weight[rows] > 0]
         other = classes.labels[classes.labels != classes.positive][0]
         return rows, np.where(self.positive[rows], classes.positive, other), self.weight[rows]
@@ -211,7 +211,7 @@ class GainTask:
 
     @classmethod
     def of_costs(cls, costs: np.ndarray, row_weight: np.ndarray) -> GainTask:
-        """The task of costs of shape (N, D), with the total weight of rows that cost anything.
+        """Make the task of costs (N, D), with the total weight of rows that cost anything.
 
         With two decisions it is the `WeightedTask` of the same costs.
         """
@@ -267,7 +267,7 @@ class Learner:
     weight_name: str
 
     def fitted(self, X: Any, y: np.ndarray, rows: np.ndarray, task: Task | None) -> Any:
-        """A clone fitted to some rows of X: as they are, or with labels and weights of a task.
+        """Fit a clone to some rows of X: as they are, or with labels and weights of a task.
 
         Without a task only rows with an entry in y are fitted, those of the extra dataset are not.
         """
@@ -378,7 +378,7 @@ class Scale:
     def of(
         cls, fitted: Any, X: Any, method: str, classes: Classes, weight: np.ndarray
     ) -> Scale | None:
-        """That of a classifier fitted to all rows X; None if it is not linear."""
+        """Return the one of a classifier fitted to all rows X; None if it is not linear."""
         if not is_linear(fitted):
             return None
         has_logits = method == "predict_proba" and _has_logits(fitted, X, classes)

@@ -99,7 +99,7 @@ def is_proven(search: CostSearch) -> bool:
 def enough_to_relax(
     goals: Goals, search: CostSearch, probability: np.ndarray, decided: np.ndarray
 ) -> str:
-    """A sentence on the bounds of which one is enough to relax, each as measured; maybe empty.
+    """Advise on the bounds of which one is enough to relax, each as measured; maybe empty.
 
     Of a goal of several groups or classes, the one that is missed by most is tried alone, and then
     all together. A fit under the relaxed bound has met it.
@@ -167,7 +167,7 @@ def _relaxed(search: CostSearch, members: np.ndarray) -> tuple[str, list[Constra
 
 
 def rounded_outwards(bound: float, sign: float) -> float:
-    """A bound of few digits that is not stricter: above for a sign of 1 (<=), below for -1."""
+    """Round a bound to few digits, not stricter: above for a sign of 1 (<=), below for -1."""
     if abs(bound) <= RATE_TOL:
         return 0.0
     unit = 10.0 ** (np.floor(np.log10(abs(bound))) + 1 - DIGITS)
@@ -233,7 +233,7 @@ def _class_of_precision(constraint: Constraint) -> Any:
 
 
 def known_deployed(constraints: Iterable[Constraint]) -> str:
-    """A sentence if decisions that are stored in a column are bounded, and could be known."""
+    """Advise if decisions that are stored in a column are bounded, and could be known."""
     for constraint in constraints:
         for atom in constraint.rate.atoms:
             if atom.reference is not None:

@@ -157,7 +157,7 @@ class ThresholdSearch:
         return cls(goals, limits, scores, curve)
 
     def under(self, goals: MeasuredGoals, limits: ScoreLimits) -> ThresholdSearch:
-        """The same thresholds under other constraints over the same rows; nothing is sorted anew.
+        """Put the thresholds under other constraints over equal rows; nothing is sorted anew.
 
         The objective must be the same: its values are kept.
         """
@@ -206,7 +206,7 @@ class ThresholdSearch:
         return limits.slack_of(values)
 
     def quantiles(self, z: float, at: np.ndarray) -> np.ndarray:
-        """Normal quantiles at which limits meet their bounds at some thresholds, shape (K, C)."""
+        """Return the quantiles at which limits meet their bounds at thresholds, shape (K, C)."""
         return reached_quantiles(self.slacks_at(0.0, at), self.slacks_at(z, at), z)
 
     @cached_property

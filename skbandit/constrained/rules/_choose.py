@@ -24,7 +24,7 @@ AT_ONCE = 256
 
 
 def objective_scale(goals: MeasuredGoals) -> float:
-    """The sum of the objective's absolute costs, on average over groups; 1 for a single rate."""
+    """Sum the objective's absolute costs, on average over groups; 1 for a single rate."""
     numerator = goals.objective.numerator
     return round(float(np.abs(numerator.data).sum()) / numerator.shape[0], 12) or 1.0
 
@@ -237,7 +237,7 @@ def nearest_to_default(
 def _standard_errors(
     search: ThresholdSearch, choice: Choice, weight: np.ndarray | None
 ) -> np.ndarray:
-    """Standard error, at every threshold, of its difference in objective from the chosen one."""
+    """Estimate the standard error, at every threshold, of its difference from the chosen one."""
     positive = choice.rule.decided
     forms = search.goals.objective.worst_at(positive)
     costs = forms.numerator[[0]].toarray().ravel()

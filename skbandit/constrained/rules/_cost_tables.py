@@ -405,7 +405,7 @@ class CostSearch:
         return below, fewest - constant
 
     def measure(self, decided: np.ndarray) -> MeasuredDecisions:
-        """What decisions (n, D) attain on the rows."""
+        """Measure what decisions (n, D) attain on the rows."""
         goals, limits = self.criterion.goals, self.criterion.limits
         pi = decided[:, 1:].astype(float).ravel()
         guarded, fewest = self.guards
@@ -609,7 +609,7 @@ class CostSearch:
         return starts
 
     def _of_few_rows(self) -> PricedRule | None:
-        """The best rule from cutoffs that name classes for few rows; None if goals are missed."""
+        """Choose from cutoffs that name classes for few rows; None if goals are missed."""
         if self.fewest <= FEWEST_AT_CUTOFFS:
             return None
         search = replace(self, fewest=FEWEST_AT_CUTOFFS)
@@ -643,7 +643,7 @@ class CostSearch:
         return point
 
     def _spread_starts(self) -> list[np.ndarray]:
-        """The plain rule, with each decision a little or much cheaper, and random coefficients."""
+        """Spread the plain rule, with decisions a little or much cheaper, and random ones."""
         family, outcomes, _ = self.searched
         random, size = np.random.default_rng(0), Search(family, outcomes).unit
         starts = 10.0 ** random.uniform(-2, 2, (N_SPREAD, len(size))) * size
@@ -655,7 +655,7 @@ class CostSearch:
         return [plain, *others, *starts]
 
     def _rule_of(self, costs: np.ndarray, theta: np.ndarray, multipliers: np.ndarray) -> PricedRule:
-        """The rule of a table, with coefficients theta; `multipliers` are of the goals' values."""
+        """Make the rule of a table with coefficients theta; `multipliers` are of the goals."""
         G, chosen = len(self.problem.constant), lowest_entries(np.asarray(self.strata @ costs), 1)
         below = self.criterion.goals.constraints.forms.fractions(
             chosen[:, 1:].ravel().astype(float)

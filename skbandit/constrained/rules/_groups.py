@@ -183,7 +183,7 @@ class GroupSearch:
         return _within_limits(self, combination, limits)
 
     def at_threshold(self, threshold: float) -> np.ndarray:
-        """The same threshold for every group."""
+        """Give every group one threshold."""
         options = []
         for curve in self.curves:
             above = int(np.sum(self.scores[curve.order] > threshold))
@@ -268,7 +268,7 @@ def _within_limits(search: GroupSearch, best: Combination, limits: Limits) -> Ru
 
 
 def _single_within(search: GroupSearch, limits: Limits) -> float:
-    """The best threshold for all groups whose limits are inside, or whose limits miss by least."""
+    """Find the best single threshold whose limits are inside, or miss by least."""
     curve = Curve.of(search.scores)
     values = curve.values(search.objective)[0]
     slack = limits.slack(curve.sums(limits.rows))
@@ -338,7 +338,7 @@ class RuleSearch:
     n_groups: int = 1
 
     def best(self, limits: Limits | None = None) -> Rule:
-        """The best rule; with `limits`, SeparateLimits or SharedRisk, these must be inside."""
+        """Find the best rule; with `limits`, SeparateLimits or SharedRisk, these must be inside."""
         if self.group is not None:
             present, search_by_group = self._by_group
             rule = search_by_group.best(limits)

@@ -124,7 +124,7 @@ class Limits:
         return quantile_of(self.level)
 
     def widened(self, clustered: np.ndarray) -> Limits:
-        """The same with other factors of dependent rows."""
+        """Exchange the factors of dependent rows."""
         return replace(self, limits=replace(self.limits, clustered=clustered))
 
     def slack(self, sums: np.ndarray) -> np.ndarray:
@@ -140,7 +140,7 @@ class SharedRisk(Limits):
     """Limits whose approximate risks of being missed add up to 1 - level at most."""
 
     def slack(self, sums: np.ndarray) -> np.ndarray:
-        """The risk that is left, a probability; without a quantile, the slack of the rates."""
+        """Return the risk that is left, a probability; without a quantile, slacks of rates."""
         if self.quantile == 0 or not len(self.limits.offset):
             return self.limits.slack(sums, 0.0).min(axis=0, initial=np.inf)
         return float(ndtr(-self.quantile)) - self.limits.risk(sums, self.quantile)
