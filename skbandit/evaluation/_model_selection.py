@@ -463,7 +463,7 @@ class ReplaySplit(BaseCrossValidator):
 
     @property
     def shuffle(self) -> bool:
-        """Whether splits are drawn at random, as successive halving asks, which shuffles rows."""
+        """True if splits are drawn at random, as successive halving asks, which shuffles rows."""
         warn(
             "successive halving trains and tests on rows in random order, so that policies replay "
             "a shuffled log: use GridSearchCV or RandomizedSearchCV if its order matters, as for a "

@@ -86,7 +86,7 @@ def name_columns(
 def name_block_columns(
     policy: Any, columns: Mapping[str, Any] | None, reward: Any
 ) -> Mapping[str, Any] | None:
-    """As `name_columns`, of a log in blocks, where rewards are a column."""
+    """Name columns of a log in blocks, where rewards are a column."""
     if reward is not None and not isinstance(reward, str):
         raise TypeError(f"reward must name a column of the blocks, got {type(reward).__name__}.")
     return name_columns(policy, columns, reward)[0]

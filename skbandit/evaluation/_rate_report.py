@@ -237,12 +237,12 @@ class _Line:
 
     @property
     def overall(self) -> bool:
-        """Whether it is on all rows of data."""
+        """True if it is on all rows of data."""
         return all(value == ALL for value in self.group)
 
     @property
     def may_be_empty(self) -> bool:
-        """Whether it may have no rows, as of a group or of a class that it names."""
+        """True if it may have no rows, as of a group or of a class that it names."""
         return not self.overall or any(atom.of is not None for atom in self.rate.atoms)
 
     @property

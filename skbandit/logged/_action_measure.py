@@ -284,7 +284,7 @@ class ActionMeasure:
 
     @cached_property
     def endless(self) -> bool:
-        """Whether some goal is on one group only, so that its margin has no end."""
+        """True if some goal is on one group only, so that its margin has no end."""
         if self.group is None:
             return False
         return bool(np.isinf(self(self.problem.unconstrained()).margin(1.0)).any())

@@ -56,7 +56,7 @@ class FittedActions:
 
     @property
     def described(self) -> str:
-        """What actions share, in words."""
+        """Sharing among actions, in words."""
         if not isinstance(self.models, RewardsByArm):
             return type(self.models).__name__
         of_all = "one model of all actions" if self.models.in_one else "a model of each action"

@@ -136,7 +136,7 @@ class RewardsByArm:
 
     @property
     def are_linear(self) -> bool:
-        """Whether some models have a coefficient for each feature."""
+        """True if some models have a coefficient for each feature."""
         return any(map(_is_linear, self.by_arm))
 
     def predicted(self, X: Any, consumer: str = "the model of rewards") -> np.ndarray:

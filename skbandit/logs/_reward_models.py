@@ -201,7 +201,7 @@ def ips_costs(slates: LoggedSlates) -> np.ndarray:
 
 
 def snips_costs(slates: LoggedSlates, row_weight: np.ndarray | None = None) -> np.ndarray:
-    """As `ips_costs`, with the weights of each ad divided by their mean over its rows.
+    """Return `ips_costs` with the weights of each ad divided by their mean over its rows.
 
     Its rows are those in which it could be shown; in them, 1[a shown] / pi has expectation 1. The
     mean of a column over these rows is then a weighted mean of the ad's observed costs. Rows may

@@ -15,7 +15,7 @@ RATE_TOL = 1e-9
 
 
 def indicators(decided: np.ndarray, n_decisions: int) -> np.ndarray:
-    """Whether each of n rows gets each decision but the first, row by row.
+    """Return whether each of n rows gets each decision but the first, row by row.
 
     Of two decisions that is whether it is predicted positive, or the probability of it.
 

@@ -95,7 +95,7 @@ def parts_of_goals(constraints: Iterable[Constraint]) -> list[list[object]]:
 
 
 def form_of(rate: Rate) -> tuple[bool, str]:
-    """Whether a rate is one of several pairs; "ratio", "difference" of a pair, "amount" or ""."""
+    """Return whether a rate is of several pairs; "ratio" or "difference", "amount" or ""."""
     if rate.denominator is not None:
         return rate.over_pairs, "ratio"
     if rate.over_pairs and len(rate.terms) > 1:
@@ -112,7 +112,7 @@ def numbers_of_goals(constraints: Iterable[Constraint]) -> np.ndarray:
 
 
 def satisfied(slack: np.ndarray, measured: np.ndarray) -> pd.Series:
-    """Whether slacks are nonnegative up to rounding; missing if not measured."""
+    """Return whether slacks are nonnegative up to rounding; missing if not measured."""
     return pd.Series(pd.array(slack >= -RATE_TOL, dtype="boolean")).where(measured)
 
 

@@ -149,7 +149,7 @@ def warn_of_unnamed(rates: Iterable[Rate], data: Data) -> None:
 
 
 def _needs_no_pos_label(rate: Rate) -> bool:
-    """Whether either class may be the positive one; stored predictions of 0 and 1 decide it."""
+    """Return whether either class may be positive; stored predictions of 0 and 1 decide it."""
     stored = any(atom.kind.compares_with == "reference" for atom in rate.atoms)
     return rate.symmetric and not stored
 
@@ -221,7 +221,7 @@ def filled(rate: Rate, cells: Sequence[Cell], data: Data) -> list[Rate]:
 
 
 def _has_rows(rate: Rate, data: Data) -> bool:
-    """Whether there are rows in all denominators, for some predictions."""
+    """Return whether there are rows in all denominators, for some predictions."""
     try:
         for atom in rate.atoms:
             rows_of_atom(atom, data)

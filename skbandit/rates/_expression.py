@@ -90,17 +90,17 @@ class Rate:
 
     @property
     def is_number(self) -> bool:
-        """Whether the expression is a constant (1 / rate has no terms, but is not constant)."""
+        """True if the expression is a constant (1 / rate has no terms, but is not constant)."""
         return not self.terms and self.denominator is None
 
     @property
     def fractional(self) -> bool:
-        """Whether a denominator depends on the predictions."""
+        """True if a denominator depends on the predictions."""
         return self.denominator is not None or any(a.fractional for _, a in self.terms)
 
     @property
     def linear_fractional(self) -> bool:
-        """Whether it is one ratio of linear forms in the predictions, as training requires.
+        """True if it is one ratio of linear forms in the predictions, as training requires.
 
         Otherwise, as for the difference of two precisions, it can only be measured.
         """
@@ -115,7 +115,7 @@ class Rate:
 
     @property
     def symmetric(self) -> bool:
-        """Whether the value is the same whichever class is positive, term by term."""
+        """True if the value is the same whichever class is positive, term by term."""
         parts = [self] if self.denominator is None else [self, self.denominator]
         return all(_counts(part.terms) == _counts(part.terms, mirrored=True) for part in parts)
 
@@ -135,13 +135,13 @@ class Rate:
 
     @property
     def is_form(self) -> bool:
-        """Whether it has a value for each of several groups or classes, or pairs of them."""
+        """True if it has a value for each of several groups or classes, or pairs of them."""
         several = self.grouped_by is not None or self.over_classes is not None
         return several and self.summary != "mean"
 
     @property
     def over_pairs(self) -> bool:
-        """Whether it has a value for each ordered pair of groups or classes."""
+        """True if it has a value for each ordered pair of groups or classes."""
         return self.summary in ("min", "max")
 
     @property

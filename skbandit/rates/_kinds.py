@@ -296,12 +296,12 @@ class Atom:
 
     @property
     def fractional(self) -> bool:
-        """Whether the denominator depends on the predictions."""
+        """True if the denominator depends on the predictions."""
         return self.kind.fractional or self.without is not None
 
     @property
     def greater_is_better(self) -> bool | None:
-        """Whether a positive coefficient is to be maximized; None for rates without direction."""
+        """True if a positive coefficient is to be maximized; None for rates without direction."""
         if self.kind.name == "confusion":
             return bool(self.of == self.decided)
         if self.cells is not None:  # the entry of a table is part of the coefficient
@@ -310,7 +310,7 @@ class Atom:
 
     @property
     def needs_pos_label(self) -> bool:
-        """Whether the class that it is of is the positive one."""
+        """True if the class that it is of is the positive one."""
         return self.of is None and self.cells is None and not self.kind.of_pairs
 
     @property

@@ -122,12 +122,12 @@ class Query:
 
     @property
     def is_equality(self) -> bool:
-        """Whether it is one comparison by ==, which selects no row if no value is equal."""
+        """True if it is one comparison by ==, which selects no row if no value is equal."""
         return isinstance(self.tree, ast.Compare) and isinstance(self.tree.ops[0], ast.Eq)
 
     @property
     def is_local(self) -> bool:
-        """Whether it holds a time without an offset, which is one of the zone of its column."""
+        """True if it holds a time without an offset, which is one of the zone of its column."""
         texts = (getattr(node, "value", None) for node in ast.walk(self.tree))
         return any(map(_is_local, texts))
 

@@ -140,5 +140,5 @@ def _numbers(X: Any) -> np.ndarray | None:
 
 
 def _add_up(values: np.ndarray) -> bool:
-    """Whether probabilities of each row add up to 1."""
+    """Return whether probabilities of each row add up to 1."""
     return bool((np.abs(values.sum(axis=1) - 1.0) <= SUM_TOLERANCE).all())

@@ -75,7 +75,7 @@ class MMResult:
 
     @property
     def feasible(self) -> bool:
-        """Whether every ramp constraint holds."""
+        """True if every ramp constraint holds."""
         return self.violation <= FEASIBLE
 
 
@@ -159,7 +159,7 @@ class AccuracySchedule:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the next subproblem is solved exactly enough to be the last."""
+        """True if the next subproblem is solved exactly enough to be the last."""
         return self.gap <= self.exact
 
     def at_last(self) -> AccuracySchedule:

@@ -145,7 +145,7 @@ def row_span(X: Any) -> RowSpan:
 
 
 def _by_singular_values(X: np.ndarray) -> RowSpan:
-    """As `row_span`, from X itself: exact over many more orders of magnitude, and slower."""
+    """Return `row_span` from X itself: exact over more orders of magnitude, and slower."""
     V, sizes, _ = np.linalg.svd(X, full_matrices=False)
     kept = sizes > NULL * sizes[0]
     V, sizes = V[:, kept], sizes[kept]
@@ -185,7 +185,7 @@ class Iterate:
 
     @property
     def feasible(self) -> bool:
-        """Whether every ramp constraint holds."""
+        """True if every ramp constraint holds."""
         return self.worst <= FEASIBLE
 
     def penalized(self, penalty: float) -> float:
@@ -237,7 +237,7 @@ class RampProblem:
 
     @property
     def fractional(self) -> bool:
-        """Whether the objective is a ratio, linearized anew in every step."""
+        """True if the objective is a ratio, linearized anew in every step."""
         return self.objective.denominator.nnz > 0
 
     def scores(self, point: Point) -> np.ndarray:

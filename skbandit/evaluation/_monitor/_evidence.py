@@ -407,7 +407,7 @@ class Sum:
 
     @property
     def of_people(self) -> bool:
-        """Whether rows of persons count."""
+        """True if rows of persons count."""
         return any(term.tally.people.size for term in self.terms)
 
     def windows(self, start: int, end: int | None = None) -> list[Window]:

@@ -58,7 +58,7 @@ class GoalLine:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What an alarm is kept by."""
+        """Key of its alarm."""
         return self.number, self.of, self.group, self.by
 
     @property

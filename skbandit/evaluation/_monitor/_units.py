@@ -60,17 +60,17 @@ class Unit:
 
     @property
     def counted(self) -> bool:
-        """Whether rows are successes or not, so that counts tell all."""
+        """True if rows are successes or not, so that counts tell all."""
         return len(self.terms) == 1 and self.atom.amount is None
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Of its groups."""
+        """Columns of its groups."""
         return self.atom.group.columns if isinstance(self.atom.group, Slot) else ()
 
     @property
     def needs_label(self) -> bool:
-        """Whether rows count when their label is known."""
+        """True if rows count when their label is known."""
         return self.atom.kind.compares_with == "label"
 
     def classes(self, data: Data) -> list[Any]:

@@ -422,7 +422,7 @@ def off_policy_blocks(
 
 @dataclass(frozen=True)
 class _OfBlocks:
-    """What is known of some blocks."""
+    """Sums, arms in use and ids of selected blocks."""
 
     sums: LogSums
     arms: ArmUse

@@ -174,7 +174,7 @@ class GroupSums:
 
 @dataclass(frozen=True, eq=False)
 class WeightedEvents:
-    """What the estimators know of each logged event."""
+    """Reward, weight and prediction of each logged event."""
 
     reward: np.ndarray  # r, (n_events,)
     weight: np.ndarray  # w = π(a|x)/p, (n_events,)

@@ -125,7 +125,7 @@ class ArmUse:
 
     @property
     def unlogged(self) -> str:
-        """What the policy chooses and the log has no event of; empty if that is hardly anything."""
+        """Say what the policy chooses and the log has no event of; "" if hardly anything."""
         new = {arm: times for arm, times in self.chosen.items() if times and not self.logged[arm]}
         share = sum(new.values()) / max(self.n_events, 1)
         if share < _MUCH:
