@@ -197,7 +197,7 @@ class Goals:
 
 
 def _has_other_labels(rate: Rate, data: Data) -> bool:
-    """Whether a rate compares with stored predictions other than labels, such as 0 and 1."""
+    """Return whether a rate compares with stored predictions other than labels, such as 0 and 1."""
     stored = [
         distinct(rows.columns.get(atom.reference, repr(atom)), atom.reference)
         for atom in rate.atoms
@@ -217,7 +217,7 @@ class Declared:
 
     @property
     def has_worst_group(self) -> bool:
-        """Whether the objective is the rate of the worst group."""
+        """True if the objective is the rate of the worst group."""
         return self.objective.is_form
 
     @classmethod

@@ -117,7 +117,7 @@ def _rows_of_atom(atom: Atom, data: Data) -> AtomRows:
 
 
 def _is_unlabeled(atom: Atom, whole: Data | None) -> bool:
-    """Whether all rows lack labels, if those of some do."""
+    """Return whether all rows lack labels, if those of some do."""
     if whole is None:
         return True
     try:

@@ -232,7 +232,7 @@ def _as_mask(values: Any, context: str, n_rows: int, hint: str = "") -> np.ndarr
 
 
 def _is_frame(X: Any) -> bool:
-    """Whether X has named columns, as in pandas and polars."""
+    """Return whether X has named columns, as in pandas and polars."""
     return hasattr(X, "columns") and hasattr(X, "__getitem__") and not isinstance(X, Mapping)
 
 
@@ -414,7 +414,7 @@ class Data:
 
     @property
     def of_two(self) -> bool:
-        """Whether rows have codes 1, positive, and 0."""
+        """True if rows have codes 1, positive, and 0."""
         return len(self.labels) <= 2 and not self.others
 
     @cached_property

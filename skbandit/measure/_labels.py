@@ -82,7 +82,7 @@ def encode(values: Any, pos_label: Any, labels: Sequence[Any], name: str) -> np.
 
 
 def positive_is_known(labels: Sequence[Any]) -> bool:
-    """Whether labels, {0, 1}, {-1, 1} or bool, say themselves which class is positive."""
+    """Return whether labels, {0, 1}, {-1, 1} or bool, say themselves which class is positive."""
     return set(labels) <= {0, 1} or set(labels) <= {-1, 1}
 
 

@@ -169,7 +169,7 @@ def _is_ordered(column: pd.Series) -> bool:
 
 
 def _too_large(column: pd.Series) -> bool:
-    """Whether a column holds integers that floats would merge."""
+    """Return whether a column holds integers that floats would merge."""
     integers = pd.api.types.is_integer_dtype(column.dtype)
     return integers and bool((column > LARGEST_EXACT).any() or (column < -LARGEST_EXACT).any())
 

@@ -256,7 +256,7 @@ class ScoreLimits:
             return np.where(divisors > 0, slack / divisors, -np.inf)
 
     def can_reuse(self, other: ScoreLimits) -> bool:
-        """Whether the other's result of `measure`, for any sums, is this one's, too."""
+        """Return whether the other's result of `measure`, for any sums, is this one's, too."""
         return (
             self.rows is other.rows
             and self.exact_below == other.exact_below

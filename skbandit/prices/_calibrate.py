@@ -36,7 +36,7 @@ class Measured(Protocol):
 
     @property
     def excess(self) -> np.ndarray:
-        """What each value exceeds its bound by, shape (m,); nan where undefined."""
+        """Excess of each value over its bound, shape (m,); nan where undefined."""
 
     @property
     def tables(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -77,11 +77,11 @@ class PricedRule:
 
     @property
     def feasible(self) -> bool:
-        """Whether every goal holds, at its level."""
+        """True if every goal holds, at its level."""
         return self.slack >= -TOLERANCE
 
     def better_than(self, other: PricedRule | None) -> bool:
-        """Whether it meets the goals at a lower objective, or misses them by less."""
+        """Return whether it meets the goals at a lower objective, or misses them by less."""
         if other is None:
             return True
         if not (self.feasible and other.feasible):

@@ -55,7 +55,7 @@ RATIO_BISECTIONS = 12
 
 
 def at_ceiling(problem: Problem, prices: Prices) -> bool:
-    """Whether some multiplier is about the highest there is."""
+    """Return whether some multiplier is about the highest there is."""
     return bool((prices.goals * problem.reach > 0.5 * HIGHEST_MULTIPLIER * problem.unit).any())
 
 

@@ -43,7 +43,7 @@ class Use:
 
     @property
     def times(self) -> np.ndarray:
-        """What amounts are multiplied by in each row, shape (N,)."""
+        """Factor of amounts in each row, shape (N,)."""
         return self.rate if self.has is None else self.rate * self.has
 
     def add_to(self, table: np.ndarray, coefficient: float) -> None:
@@ -179,7 +179,7 @@ class Problem:
 
     @property
     def is_ratio(self) -> np.ndarray:
-        """Whether the value of each goal is a ratio, shape (m,)."""
+        """True if the value of each goal is a ratio, shape (m,)."""
         if self.divisors is None:
             return np.zeros(len(self.bound), dtype=bool)
         return np.asarray(self.divisors.reshape(len(self.bound), -1).any(axis=1))

@@ -194,7 +194,7 @@ class Trial:
     missed: float
 
     def better_than(self, other: Trial | None) -> bool:
-        """Whether goals are missed by less, or by the same at a lower objective."""
+        """Return whether goals are missed by less, or by the same at a lower objective."""
         if other is None or self.missed < other.missed - TINY:
             return True
         return self.missed <= other.missed + TINY and self.objective < other.objective - TINY
@@ -751,7 +751,7 @@ def representatives(
 def prove_conflict(
     kind: np.ndarray, weight: np.ndarray, table: np.ndarray, limit: np.ndarray
 ) -> bool:
-    """Whether no decisions whatever meet linear goals, even if every outcome were known.
+    """Return whether no decisions whatever meet linear goals, even if every outcome were known.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def read_other_decisions(others: Any, labels: np.ndarray) -> tuple[Any, ...]:
 
 
 def _fits(label: Any, dtype: Any) -> bool:
-    """Whether an array of the labels can hold another one as it is."""
+    """Return whether an array of the labels can hold another one as it is."""
     if dtype.kind not in "iuf":
         return True
     try:
@@ -145,7 +145,7 @@ class Classes:
 
     @property
     def of_two(self) -> bool:
-        """Whether there are two decisions, the classes."""
+        """True if there are two decisions, the classes."""
         return len(self.labels) == 2 and not self.others
 
     @property

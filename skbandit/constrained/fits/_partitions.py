@@ -14,7 +14,7 @@ from skbandit.utils._sklearn_compat import count_rows, import_optional
 
 
 def is_partitioned(X: Any) -> bool:
-    """Whether X is a DataFrame or an array of Dask."""
+    """Return whether X is a DataFrame or an array of Dask."""
     return hasattr(type(X), "to_delayed")
 
 

@@ -180,12 +180,12 @@ class WeightedTask:
         return cls(costs < 0, factor * weight)
 
     def is_near(self, other: WeightedTask) -> bool:
-        """Whether a fit to the other task would only be repeated."""
+        """Return whether a fit to the other task would only be repeated."""
         near = np.abs(self.weight - other.weight) <= SAME * self.weight.max(initial=0.0)
         return bool((near & ((self.positive == other.positive) | (self.weight == 0))).all())
 
     def has_both_labels(self, rows: np.ndarray) -> bool:
-        """Whether rows of both labels are left among some."""
+        """Return whether rows of both labels are left among some."""
         return len(np.unique(self.positive[rows][self.weight[rows] > 0])) == 2
 
     def examples(
@@ -222,11 +222,11 @@ class GainTask:
         return cls(factor * gain)
 
     def is_near(self, other: GainTask) -> bool:
-        """Whether a fit to the other task would only be repeated."""
+        """Return whether a fit to the other task would only be repeated."""
         return bool((np.abs(self.gain - other.gain) <= SAME * self.gain.max(initial=0.0)).all())
 
     def has_both_labels(self, rows: np.ndarray) -> bool:
-        """Whether two decisions, at least, gain something in some of the rows."""
+        """Return whether two decisions, at least, gain something in some of the rows."""
         return int((self.gain[rows] > 0).any(axis=0).sum()) >= 2
 
     def examples(
@@ -241,7 +241,7 @@ Task = WeightedTask | GainTask
 
 
 def learns_costs(estimator: Any) -> bool:
-    """Whether an estimator is fitted to costs of all decisions, as selectors are."""
+    """Return whether an estimator is fitted to costs of all decisions, as selectors are."""
     return hasattr(estimator, "predict_indicator")
 
 
@@ -332,12 +332,12 @@ class Folds:
         )
 
     def supports(self, task: Task) -> bool:
-        """Whether rows of both labels are fitted in every fold."""
+        """Return whether rows of both labels are fitted in every fold."""
         return all(task.has_both_labels(train) for train, _ in self.splits)
 
 
 def is_linear(fitted: Any) -> bool:
-    """Whether a fitted classifier, behind transformers and wrappers of one, has coefficients."""
+    """Return whether a fitted classifier, behind transformers or wrappers, has coefficients."""
     if isinstance(fitted, Pipeline):
         return is_linear(fitted.steps[-1][1])
     for name in ("best_estimator_", "estimator_"):
@@ -407,7 +407,7 @@ class Scale:
 
 
 def _has_logits(fitted: Any, X: Any, classes: Classes) -> bool:
-    """Whether `decision_function` returns the logits of `predict_proba`."""
+    """Return whether `decision_function` returns the logits of `predict_proba`."""
     if not hasattr(fitted, "decision_function"):
         return False
     values, logits = [responses(fitted, X, method, classes) for method in USUAL]

@@ -90,7 +90,7 @@ def warn_of_costly_level(
 
 
 def is_proven(search: CostSearch) -> bool:
-    """Whether no decisions whatever meet the constraints, even if all labels were known."""
+    """Return whether no decisions whatever meet the constraints, even if all labels were known."""
     rows, limit = search.criterion.goals.linear
     kind, table = kinds_of(csr_array(rows), search.weight, search.criterion.n_decisions)
     return prove_conflict(kind, search.weight, table, limit)
@@ -181,7 +181,7 @@ def _are_met(
     constraints: list[Constraint],
     level: float,
 ) -> bool:
-    """Whether a search meets other constraints on the same rows."""
+    """Return whether a search meets other constraints on the same rows."""
     others = replace(goals.declared, constraints=constraints).bind(goals.data, goals.factors)
     rows, counted = goals.measured.rows, others.measured.rows
     if not np.isin(counted, rows).all():

@@ -55,7 +55,7 @@ class Threshold:
 
     @property
     def feasible(self) -> bool:
-        """Whether every constraint holds."""
+        """True if every constraint holds."""
         return self.slack >= -RATE_TOL
 
 
@@ -249,7 +249,7 @@ class ThresholdSearch:
         return Threshold(threshold.value, threshold.objective, -np.inf)
 
     def best_below(self, most: float, z: float, preferred: float = 0.0) -> Threshold | None:
-        """As `best`; None if no threshold is inside with an objective of `most` at most."""
+        """Return the best threshold; None if none is inside with an objective of `most` at most."""
         inside = np.flatnonzero((self.slack >= -RATE_TOL) & (self.objective <= most))
         if z > 0 and len(self.limits.offset) and len(inside):
             if len(inside) > 2 * COARSE:
@@ -261,7 +261,7 @@ class ThresholdSearch:
         return self._nearest(inside, preferred) if len(inside) else None
 
     def small_risk(self, at: np.ndarray, z: float) -> np.ndarray:
-        """Whether the risk at some thresholds, by number, is at most the tail of z.
+        """Return whether the risk at some thresholds, by number, is at most the tail of z.
 
         It is at least that of each constraint, which excludes most thresholds without a logarithm.
         """

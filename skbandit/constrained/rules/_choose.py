@@ -51,7 +51,7 @@ class Choice:
 
     @property
     def feasible(self) -> bool:
-        """Whether the thresholds are inside."""
+        """True if the thresholds are inside."""
         return bool(self.rule.feasible)
 
     @property

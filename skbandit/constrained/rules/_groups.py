@@ -78,7 +78,7 @@ class Rule:
 
     @property
     def feasible(self) -> bool:
-        """Whether every constraint holds, with its limit if there are limits."""
+        """True if every constraint holds, with its limit if there are limits."""
         return self.slack >= -RATE_TOL
 
 
