@@ -66,6 +66,8 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         ads do not deviate.
     n_jobs : int, default=None
         Number of ads fitted in parallel, if each is fitted separately.
+    verbose : int, default=0
+        1 prints one line per fold of "stack", or logs it if INFO records of "skbandit" are shown.
     unknown_ads : {"error", "ignore"}, default="error"
         Treatment of ads that are in `available` but not in y, or the other way round. "error"
         raises an error. "ignore" ignores unknown ads, and treats known ads without a column as not
@@ -152,6 +154,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         "n_select": [Interval(Integral, 1, None, closed="left")],
         "ad_effect": [Interval(Real, 0, None, closed="left")],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
         "unknown_ads": [StrOptions({"error", "ignore"})],
     }
 
@@ -163,12 +166,14 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         ad_effect: float = 1.0,
         n_jobs: int | None = None,
         unknown_ads: Literal["error", "ignore"] = "error",
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.n_select = n_select
         self.ad_effect = ad_effect
         self.n_jobs = n_jobs
         self.unknown_ads = unknown_ads
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -240,7 +245,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             return
         check_every_ad_observed(costs)
         if stacked:
-            self._model: Any = fit_stack(X, costs, weight, self.n_jobs)
+            self._model: Any = fit_stack(X, costs, weight, self.n_jobs, bool(self.verbose))
             self.stack_weights_ = self._model.weights
             return
         if self.estimator is None:

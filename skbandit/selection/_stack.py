@@ -23,6 +23,7 @@ from sklearn.neighbors import NearestNeighbors
 from skbandit.selection._cost_models import PredictsFromRows, learn_costs
 from skbandit.selection._costs import CostMatrix, ad_means, fill_costs
 from skbandit.selection._ridge import Linear
+from skbandit.utils._fitting import report_progress
 from skbandit.utils._folds import splits_of_all_rows
 from skbandit.utils._validation import warn
 
@@ -298,7 +299,7 @@ class StackedCosts(PredictsFromRows):
 
 
 def fit_stack(
-    X: Any, costs: CostMatrix, weight: np.ndarray | None, n_jobs: int | None
+    X: Any, costs: CostMatrix, weight: np.ndarray | None, n_jobs: int | None, verbose: bool = False
 ) -> StackedCosts:
     """Fit the members and their weights.
 
@@ -312,6 +313,8 @@ def fit_stack(
         Positive row weights.
     n_jobs : int or None
         Number of trees grown in parallel.
+    verbose : bool
+        Report each fold.
 
     Returns
     -------
@@ -321,7 +324,7 @@ def fit_stack(
     F = costs.dense().astype(float)
     scaling = Scaling.of(X, s)
     rows = scaling.of_rows(X)
-    sizes, weights = _weigh(rows, F, s, n_jobs)
+    sizes, weights = _weigh(rows, F, s, n_jobs, verbose)
     used = tuple(name for name in MEMBERS if weights[name] > 0.0)
     members = dict(zip(used, fit_members(rows, F, s, n_jobs, used), strict=True))
     return StackedCosts(scaling, members, sizes, weights, ad_means(F, s))
@@ -383,14 +386,16 @@ def stack_weights(predictions: np.ndarray, F: np.ndarray, s: np.ndarray) -> np.n
 
 
 def _weigh(
-    rows: Any, F: np.ndarray, s: np.ndarray, n_jobs: int | None
+    rows: Any, F: np.ndarray, s: np.ndarray, n_jobs: int | None, verbose: bool = False
 ) -> tuple[dict[str, int], dict[str, float]]:
     """Sizes and weights of the members, by their predictions of rows that they have not seen."""
     if len(F) < 2 * N_FOLDS:  # too few to tell: ridge, with its own cross-validation
         return dict.fromkeys(MEMBERS, 0), {name: float(name == "ridge") for name in MEMBERS}
     unseen: list[list[np.ndarray]] = [[] for _ in MEMBERS]
     left = np.empty_like(F)
-    for train, test in splits_of_all_rows(N_FOLDS, rows, F, SEED):
+    for k, (train, test) in enumerate(splits_of_all_rows(N_FOLDS, rows, F, SEED)):
+        if verbose:
+            report_progress(f"[RegressionSetSelector] fold {k + 1} of {N_FOLDS}: {len(train)} rows")
         left[test] = F[test] - ad_means(F[train], s[train])
         for sizes, member in zip(
             unseen, fit_members(rows[train], F[train], s[train], n_jobs), strict=True

@@ -244,3 +244,11 @@ def test_default_ridge_is_silent_for_few_rows_or_linear_costs(n, slope):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         RegressionSetSelector().fit(X, costs + slope * X[:, :4])
+
+
+def test_stack_reports_each_fold_if_verbose(capsys):
+    X, costs = curved_costs(60)
+    RegressionSetSelector("stack", verbose=1).fit(X, costs)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "[RegressionSetSelector] fold 1 of 5: 48 rows"
+    assert len(lines) == 5
