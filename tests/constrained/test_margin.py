@@ -314,6 +314,7 @@ def test_groups_frames_and_extra_rows(estimator):
     ],
     ids=str,
 )
+@pytest.mark.filterwarnings("ignore:Fewer than 20 rows:UserWarning")
 def test_a_margin_is_no_smaller_than_the_interval_of_the_report_implies(
     estimator, dependent, objective, goal
 ):

@@ -15,7 +15,6 @@ from skbandit.inspection import (
     ArmSharesDisplay,
     ConstraintReportDisplay,
     ReplayDisplay,
-    TradeoffDisplay,
 )
 from tests.reliability.public_calls import (
     GOALS,
@@ -31,25 +30,9 @@ from tests.reliability.public_calls import (
 
 # As an input, `...` stands for something that is built on first use.
 TABLE = OWN_X.join(LOG).assign(chance=0.5)
-SHARES = pd.DataFrame({"u": [0.5, 0.25], "v": [0.5, 0.75]}).set_axis(
-    pd.IntervalIndex.from_breaks([1, 9, 18], closed="left")
-)
-CURVES = pd.DataFrame(
-    {"policy": "own", "bucket": "learning", "horizon": [1, 2], "mean_reward": [0.3, 0.5],
-     "low": 0.2, "high": 0.9, "logged_mean": 0.4}
-)  # fmt: skip
-REPORT = pd.DataFrame(
-    {"constraint": ["recall() >= 0.5", "error_rate() <= 0.1"], "n_rows": 9, "bound": [0.5, 0.1],
-     "value": [0.6, 0.2], "slack": [0.1, -0.1], "satisfied": [True, False],
-     "ci_low": [0.4, 0.1], "ci_high": [0.8, 0.3]}
-)  # fmt: skip
-PATH = pd.DataFrame(
-    {"bound": [0.5, 0.6], "value": [0.6, 0.7], "objective": [0.1, 0.2], "feasible": [True, False]}
-)
-MEASURED = PATH.assign(objective_low=0.05, objective_high=0.3).drop(columns="feasible")
+BY_COLUMN = [TABLE]
+"""Tables whose columns are replaced one by one, too."""
 _FOLDER = tempfile.TemporaryDirectory()  # gone with the process
-# Tables whose columns are replaced one by one, too.
-BY_COLUMN = [TABLE, SHARES, CURVES, REPORT, PATH, MEASURED]
 
 # --- a log in two blocks, the second one given -----------------------------------------------
 
@@ -149,10 +132,6 @@ def shares_of_result(result, arms):
     return drawn(ArmSharesDisplay.from_result, result, arms=arms).shares
 
 
-def shares_plotted(shares, label, arms):
-    return len(drawn(ArmSharesDisplay(shares, label=label).plot, arms=arms).areas_)
-
-
 def curves_of_replay(X, y, **options):
     own = GLMUCBPolicy(random_state=0)
     display = drawn(ReplayDisplay.from_estimator, own, X, y, n_repeats=2, random_state=0, **options)
@@ -165,30 +144,12 @@ def curves_of_result(result, confidence_level):
     return display.curves["mean_reward"]
 
 
-def curves_plotted(curves, line_kw):
-    return len(drawn(ReplayDisplay(curves).plot, line_kw=line_kw).lines_)
-
-
 def report_of_classifier(X, y, attributes, sample_weight, confidence_level):
     display = drawn(
         ConstraintReportDisplay.from_estimator, _path().estimators[0], X, y,
         attributes=attributes, sample_weight=sample_weight, confidence_level=confidence_level,
     )  # fmt: skip
     return display.report["value"]
-
-
-def report_plotted(report):
-    return len(drawn(ConstraintReportDisplay.from_report, report).ax_.get_yticks())
-
-
-def tradeoff_of_path(path, test, x, line_kw):
-    path = _path() if path is ... else path
-    return len(drawn(TradeoffDisplay.from_path, path, test, x=x, line_kw=line_kw).lines_)
-
-
-def tradeoff_plotted(train, test, label, sense, objective_label):
-    options = {"label": label, "sense": sense, "objective_label": objective_label}
-    return len(drawn(TradeoffDisplay(train, test, **options).plot).lines_)
 
 
 _LOGGED = {"X": OWN_X, "y": LOG}
@@ -230,23 +191,9 @@ CALLS = [
             (shares_of_log, {"y": LOG, "timestamp": np.arange(N), "arms": [0, 1]}),
             (shares_of_replay, {**_LOGGED, "subsample": 0.5, "arms": [0, 1]}),
             (shares_of_result, {"result": ..., "arms": [0, 1]}),
-            (shares_plotted, {"shares": SHARES, "label": "event", "arms": ["u"]}),
             (curves_of_replay, {**_LOGGED, "confidence_level": 0.9, "name": "own"}),
             (curves_of_result, {"result": ..., "confidence_level": 0.9}),
-            (curves_plotted, {"curves": CURVES, "line_kw": {"color": "red"}}),
             (report_of_classifier, {**_LABELED, "confidence_level": 0.9}),
-            (report_plotted, {"report": REPORT}),
-            (tradeoff_of_path, {"path": ..., "test": MEASURED, "x": "value", "line_kw": None}),
-            (
-                tradeoff_plotted,
-                {
-                    "train": PATH,
-                    "test": MEASURED,
-                    "label": "recall()",
-                    "sense": ">=",
-                    "objective_label": "error_rate()",
-                },
-            ),
         ]
     ),
 ]
