@@ -94,7 +94,17 @@ def test_partly_labeled_extra_is_its_labeled_part(marker):
     goals = [error_rate(on="extra") <= 0.3, recall() >= 0.8]
     one = fit(goals, X_extra=X_EXTRA, y_extra=partly)
     other = fit(goals, X_extra=X_EXTRA[labeled], y_extra=Y_EXTRA[labeled])
-    assert_same(one, other)
+    np.testing.assert_allclose(one.coef_, other.coef_)
+    np.testing.assert_allclose(one.intercept_, other.intercept_)
+    columns = [
+        "n_rows",
+        "effective_n",
+        "value",
+        "satisfied",
+    ]  # folds count rows without labels, too
+    pd.testing.assert_frame_equal(
+        one.constraint_report_[columns], other.constraint_report_[columns]
+    )
     assert one.constraint_report_["n_rows"].tolist() == [labeled.sum(), Y.sum()]
 
 
