@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skbandit.bandit._changes import RESTARTED_AT
 from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._posterior import learn_row, mixed_moments, settle, variance_in_mean
 from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, ArmWorkspace, ChoiceRule, Posterior
@@ -42,6 +41,7 @@ from skbandit.bandit.shared import _kernels as shared
 from skbandit.bandit.shared._bilinear import noise_scale
 from skbandit.bandit.shared._state import SharedPosterior, Workspace
 from skbandit.bandit.shared._state import settle as settle_shared
+from skbandit.utils._changes import RESTARTED_AT
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 # Entries of `Course.counts`.

@@ -16,7 +16,6 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skbandit.bandit import _kernels as kernels
-from skbandit.bandit._changes import N_RESTARTS
 from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._kernels import Course, Model, Schedule
 from skbandit.bandit._posterior import begin, change_units, restart, settle, with_arms
@@ -33,6 +32,7 @@ from skbandit.bandit._units import GROWN, is_due, until_renewal
 from skbandit.bandit.exploration import explores_by_score
 from skbandit.bandit.shared._state import settle as settle_shared
 from skbandit.logs import Codes, ReplayRequest
+from skbandit.utils._changes import N_RESTARTS
 from skbandit.utils._compiled import slices
 
 DENSE_ENTRIES = 2**20

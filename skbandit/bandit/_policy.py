@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._changes import N_RESTARTS
 from skbandit.bandit._events import EncodedLog, Events, encode_log, join, still_waiting, windows_of
 from skbandit.bandit._sequential import SequentialPolicy
 from skbandit.bandit._state import (
@@ -42,6 +41,7 @@ from skbandit.logs import (
     label_array,
     read_times,
 )
+from skbandit.utils._changes import N_RESTARTS
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 from skbandit.utils._validation import warn

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from skbandit.bandit._arm_keys import new_keys
-from skbandit.bandit._changes import N_RESTARTS, RESTARTED_AT, begin_anew, have_changed
 from skbandit.bandit._merge import combine, pooled_moments, shared_evidence
 from skbandit.bandit._state import (
     ARM_AXIS,
@@ -54,6 +53,7 @@ from skbandit.bandit.links import (
     mean_reward,
     step,
 )
+from skbandit.utils._changes import N_RESTARTS, RESTARTED_AT, begin_anew, have_changed
 from skbandit.utils._compiled import (
     allocating_exactly,
     called_exactly,

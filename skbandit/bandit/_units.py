@@ -51,8 +51,6 @@ import math
 
 import numpy as np
 
-from skbandit.bandit._changes import MEAN as RESIDUAL
-from skbandit.bandit._changes import SQUARES as SQUARED
 from skbandit.bandit._state import (
     CENTER,
     MEAN,
@@ -63,6 +61,8 @@ from skbandit.bandit._state import (
     Posterior,
     Prior,
 )
+from skbandit.utils._changes import MEAN as RESIDUAL
+from skbandit.utils._changes import SQUARES as SQUARED
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 FIRST_RENEWAL = 8

@@ -22,10 +22,10 @@ from __future__ import annotations
 import numpy as np
 
 from skbandit.bandit._state import EXPLORATIONS, LINKS, ChoiceRule
-from skbandit.bandit._switch import files_of, switch
 from skbandit.bandit.exploration._greedy import count_best
 from skbandit.bandit.links import mean_index
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
+from skbandit.utils._switch import files_of, switch
 
 __all__: list[str] = []
 

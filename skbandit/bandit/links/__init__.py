@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from skbandit.bandit._state import LINKS, ChoiceRule
-from skbandit.bandit._switch import files_of, switch
 from skbandit.utils._compiled import called_exactly, inlined_exactly
+from skbandit.utils._switch import files_of, switch
 
 __all__: list[str] = []
 

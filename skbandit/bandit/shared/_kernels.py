@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbandit.bandit._changes import RESTARTED_AT, have_changed
 from skbandit.bandit._posterior import mixed, of_mixture, renew_shares
 from skbandit.bandit._state import N_EVENTS, ChoiceRule
 from skbandit.bandit._units import count_row, show
@@ -29,6 +28,7 @@ from skbandit.bandit.shared._state import (
     renew_units,
     start_anew,
 )
+from skbandit.utils._changes import RESTARTED_AT, have_changed
 from skbandit.utils._compiled import called_exactly
 
 

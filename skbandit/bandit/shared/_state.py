@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skbandit.bandit._changes import N_RESTARTS, begin_anew
 from skbandit.bandit._merge import combine, pooled_moments, pooled_sums, shared_evidence
 from skbandit.bandit._posterior import WELL_KNOWN, renew_shares
 from skbandit.bandit._state import N_EVENTS, NO_CHECK
 from skbandit.bandit._units import FIRST_RENEWAL, renew, renew_late
 from skbandit.bandit.shared._bilinear import BLOCK, change_units, noise_scale
+from skbandit.utils._changes import N_RESTARTS, begin_anew
 from skbandit.utils._compiled import called_exactly, compiled_exactly
 
 N_RANKED = 2
