@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skbandit.evaluation._monitor._counts import Counts, as_period
 from skbandit.evaluation._monitor._rows import read_records
 from skbandit.evaluation._monitor._units import read_goal
 from skbandit.utils._validation import as_labels, finite
 
-if TYPE_CHECKING:
-    from skbandit.evaluation._monitor._goal_monitor import GoalMonitor
-
 VERSION = 3
 """Of the state as JSON; in version 2, alarms were kept by what is displayed."""
 
 
-def write_state(monitor: GoalMonitor) -> dict[str, Any]:
+def write_state(monitor: Any) -> dict[str, Any]:
     """Return the state as JSON."""
     return {
         "skbandit.GoalMonitor": VERSION,
@@ -41,7 +38,7 @@ def write_state(monitor: GoalMonitor) -> dict[str, Any]:
     }
 
 
-def read_state(cls: type[GoalMonitor], d: Mapping[str, Any], goals: Any) -> GoalMonitor:
+def read_state(cls: Any, d: Mapping[str, Any], goals: Any) -> Any:
     """Return the monitor that `write_state` saved; anything else is a ValueError."""
     version = d.get("skbandit.GoalMonitor") if isinstance(d, Mapping) else None
     if version not in (VERSION, 2):
@@ -80,7 +77,7 @@ def read_state(cls: type[GoalMonitor], d: Mapping[str, Any], goals: Any) -> Goal
     return monitor
 
 
-def _read_settings(cls: type[GoalMonitor], saved: Any, goals: Any) -> GoalMonitor:
+def _read_settings(cls: Any, saved: Any, goals: Any) -> Any:
     settings = dict(saved)
     texts = settings.pop("goals")
     if goals is None:
@@ -92,7 +89,7 @@ def _read_settings(cls: type[GoalMonitor], saved: Any, goals: Any) -> GoalMonito
     return monitor
 
 
-def _read_displayed(monitor: GoalMonitor, alarms: Any) -> None:
+def _read_displayed(monitor: Any, alarms: Any) -> None:
     """Read alarms of version 2, each of all lines that were displayed so."""
     lines = monitor._lines() if alarms else []
     for goal, on, *periods in alarms:
