@@ -12,24 +12,12 @@ from scipy.sparse import issparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skbandit import logs
 from skbandit.bandit._arm_keys import arms_to_drop, lookalike_label
 from skbandit.bandit._events import Events, check_time, join, windows_of
 from skbandit.bandit._guard import ChoiceStream, GuardedPolicy
 from skbandit.bandit._merge import Path, extended, merged_policy
 from skbandit.bandit._state import ArmSets, all_arms, built_with, read_interval
-from skbandit.logs import (
-    Codes,
-    align_rows,
-    ascending,
-    code_labels,
-    column_names,
-    count_actions,
-    in_label_order,
-    label_array,
-    plain_labels,
-    read_log,
-    read_pools,
-)
 from skbandit.utils._fitting import atomic_fit, process_entropy
 from skbandit.utils._sklearn_compat import fit_context
 from skbandit.utils._validation import (
@@ -71,7 +59,7 @@ class SequentialPolicy(GuardedPolicy):
 
     random_state: Any
     n_features_in_: int
-    _codes: Codes
+    _codes: logs.Codes
     _columns: pd.Index | None
     _labels: np.ndarray
     _latest: float | None = None  # time of the latest event, in seconds
@@ -362,7 +350,7 @@ class SequentialPolicy(GuardedPolicy):
         """Make models without arms and without events."""
         raise NotImplementedError
 
-    def _grow(self, codes: Codes) -> None:
+    def _grow(self, codes: logs.Codes) -> None:
         """Make new arms known, the last in `codes`."""
         raise NotImplementedError
 
@@ -387,21 +375,21 @@ class SequentialPolicy(GuardedPolicy):
         self._note_columns()
         self._stream = ChoiceStream(self.random_state)
         self._codes = {}
-        self._labels = label_array([])
+        self._labels = logs.label_array([])
         self._waiting = []
         self._latest = self._first_log = self._walker = None
         self._path = ()
         self._built_with = built_with(self)
         order = self._named_arms()
-        self._table_arms = None if order is None or ascending(order) == order else order
+        self._table_arms = None if order is None or logs.ascending(order) == order else order
         self._start()
         if self.arms is not None:
-            codes: Codes = {}
-            named = code_labels(self.arms, codes, "arms")
+            codes: logs.Codes = {}
+            named = logs.code_labels(self.arms, codes, "arms")
             if len(codes) < len(named):
                 twice = np.flatnonzero(np.bincount(named) > 1)[0]
                 raise ValueError(f"arms names {list(codes)[twice]!r} twice: name each arm once.")
-            self._grow({label: k for k, label in enumerate(ascending(codes) or codes)})
+            self._grow({label: k for k, label in enumerate(logs.ascending(codes) or codes)})
         elif self.new_arms == "error":
             raise ValueError("new_arms='error' closes the set of arms: name it with arms=.")
 
@@ -410,19 +398,19 @@ class SequentialPolicy(GuardedPolicy):
 
         A table of numbers per arm is then right for whoever takes its columns in that order.
         """
-        ordered = ascending(self._codes)
+        ordered = logs.ascending(self._codes)
         if ordered is not None and ordered != list(self._codes):
             self._keep_arms(np.array([self._codes[label] for label in ordered], dtype=np.int64))
             self._know({label: k for k, label in enumerate(ordered)})
 
-    def _know(self, codes: Codes) -> None:
+    def _know(self, codes: logs.Codes) -> None:
         """Replace the known arms."""
-        self._codes, self._labels = codes, label_array(codes)
+        self._codes, self._labels = codes, logs.label_array(codes)
 
     def _number(self, labels: Any) -> np.ndarray:
         """Return numbers of arms; new arms become known."""
         codes = dict(self._codes)  # a copy, as a draft shares it with the policy
-        numbers = code_labels(labels, codes, "arms").astype(np.int64)
+        numbers = logs.code_labels(labels, codes, "arms").astype(np.int64)
         if len(codes) > len(self._codes):
             self._check_new_arms(codes)
             self._grow(codes)
@@ -430,9 +418,9 @@ class SequentialPolicy(GuardedPolicy):
 
     def _named_arms(self) -> list[Any] | None:
         """Return labels of the arms that parameters name, in the user's order."""
-        return None if self.arms is None else plain_labels(self.arms)
+        return None if self.arms is None else logs.plain_labels(self.arms)
 
-    def _check_new_arms(self, codes: Codes) -> None:
+    def _check_new_arms(self, codes: logs.Codes) -> None:
         """Refuse arms outside of a closed set, and warn of one that looks like another arm.
 
         `codes` are those of this policy, followed by the new arms.
@@ -545,7 +533,7 @@ class SequentialPolicy(GuardedPolicy):
                 self._learn_waiting()
         if not self._codes:
             first = dict.fromkeys(now.arms.tolist())
-            self._number(label_array(ascending(first) or first))
+            self._number(logs.label_array(logs.ascending(first) or first))
         self._absorb(now)
         if later is not None:
             self._waiting = [*self._waiting, later]
@@ -589,26 +577,28 @@ class SequentialPolicy(GuardedPolicy):
         self._check_rewards(rewards)
         if getattr(self, "standardize", False):
             warn_of_wild_row(x, getattr(self, "feature_names_in_", None))
-        return Events(x, label_array([label]), rewards, np.ones(1), np.zeros(1, dtype=np.int64))
+        return Events(
+            x, logs.label_array([label]), rewards, np.ones(1), np.zeros(1, dtype=np.int64)
+        )
 
     def _read_events(
         self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any
     ) -> Events:
         """Check events, and note their times."""
         warn_if_reordered({"X": X, "y": y, "reward": reward, "sample_weight": sample_weight})
-        available = align_rows(available, X)
+        available = logs.align_rows(available, X)
         X = self._rows(X)
         n_rows = X.shape[0]
         if getattr(self, "standardize", False):
             warn_of_wild_row(X, getattr(self, "feature_names_in_", None))
-        if reward is None and column_names(y) is None:
-            y, reward = count_actions(y)
+        if reward is None and logs.column_names(y) is None:
+            y, reward = logs.count_actions(y)
             self._equal = None  # as this was said
         # only sets of available arms may refer to arms that are not played
         names = self._names_in(y)
-        fields = {*(column_names(y) or ()), *(names or ())}
+        fields = {*(logs.column_names(y) or ()), *(names or ())}
         arms = self._codes if available is not None or "available" in fields else ()
-        log = read_log(
+        log = logs.read_log(
             y, n_rows, reward=reward, available=available, arms=arms, columns=names,
             table_arms=self._table_arms,
         )  # fmt: skip
@@ -654,7 +644,7 @@ class SequentialPolicy(GuardedPolicy):
         now = self._now()
         return now, now._rows(X)
 
-    def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
+    def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, logs.Codes]:
         """Return sets of available arms per row, and indices of known and then new arms."""
         if available is None:
             if not self._codes:
@@ -665,13 +655,13 @@ class SequentialPolicy(GuardedPolicy):
                 )
             return all_arms(n_rows, len(self._codes)), self._codes
         codes = dict(self._codes)
-        pools = read_pools(available, n_rows, codes, self._table_arms)
+        pools = logs.read_pools(available, n_rows, codes, self._table_arms)
         if len(codes) > len(self._codes):
             self._check_new_arms(codes)
-            codes, pools = in_label_order(codes, pools, len(self._codes))
+            codes, pools = logs.in_label_order(codes, pools, len(self._codes))
         return ArmSets(pools.of_event, pools.start, pools.arms.astype(np.int64)), codes
 
-    def _masked(self, n_rows: int, available: Any) -> tuple[np.ndarray, Codes]:
+    def _masked(self, n_rows: int, available: Any) -> tuple[np.ndarray, logs.Codes]:
         """Return available arms as a mask of shape (n_rows, n_arms)."""
         sets, codes = self._available(n_rows, available)
         of_set = np.zeros((len(sets.start) - 1, len(codes)), dtype=bool)

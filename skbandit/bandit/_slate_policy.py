@@ -15,20 +15,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from skbandit import logs
 from skbandit.bandit._arm_keys import arm_key
 from skbandit.bandit._guard import ChoiceStream, GuardedPolicy
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._shared_policy import SharedGLMPolicy
 from skbandit.bandit._state import N_EVENTS, ChoiceRule, read_rule
-from skbandit.logs import (
-    NO_REWARDS,
-    SlateLog,
-    align_rows,
-    are_slates,
-    entries_per_slate,
-    label_array,
-    read_slates,
-)
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import (
     HasMethods,
@@ -355,26 +347,26 @@ class SlatePolicy(GuardedPolicy):
             {**tables, "available": available}, ", or let partial_fit learn from one part at a time"
         )
         warn_if_reordered(tables)
-        available = align_rows(available, X)
+        available = logs.align_rows(available, X)
         X = as_contexts(X)
         X = X.tocsr() if issparse(X) else X
         X = X if hasattr(X, "__getitem__") else np.asarray(X)  # so that rows can be repeated
         n_rows = count_rows(X)
-        if reward is None and are_slates(y):
+        if reward is None and logs.are_slates(y):
             if y is None:
                 raise ValueError("this estimator requires y to be passed, but the target y is None")
-            warn(NO_REWARDS, UserWarning)
+            warn(logs.NO_REWARDS, UserWarning)
             self._equal = self.policy_._equal = None  # as this was said
             y = np.asarray(y) if hasattr(y, "__array__") else list(y)
             reward = [np.ones(np.size(slate)) for slate in y]
         fitted = self.policy_.__sklearn_is_fitted__()
-        log = read_slates(
+        log = logs.read_slates(
             y,
             n_rows,
             reward=reward,
             available=available,
             arms=self.policy_.arms_.tolist() if fitted else (),
-            columns=None if are_slates(y) else self._names_in(y),
+            columns=None if logs.are_slates(y) else self._names_in(y),
         )
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         cascade = self.feedback == "cascade"
@@ -388,7 +380,7 @@ class SlatePolicy(GuardedPolicy):
     def _pass_on(
         self,
         X: Any,
-        log: SlateLog,
+        log: logs.SlateLog,
         event: np.ndarray,
         place: np.ndarray,
         reward: np.ndarray,
@@ -579,12 +571,12 @@ class ArmModels:
     @classmethod
     def of(cls, policy: Any, X: Any, available: Any) -> ArmModels:
         """Read contexts and availability; an unfitted policy begins with its prior."""
-        available = align_rows(available, X)
+        available = logs.align_rows(available, X)
         now, X = policy._ready(X, available)
         mask, codes = now._masked(X.shape[0], available)
         posterior = now._posterior_about(codes)
         n_known = len(now._codes)
-        return cls(now, X, posterior, label_array(codes), mask, n_known)
+        return cls(now, X, posterior, logs.label_array(codes), mask, n_known)
 
     @property
     def n_events(self) -> int:
@@ -672,12 +664,12 @@ def clicks_at(position: np.ndarray, shown: np.ndarray) -> np.ndarray:
     return clicks
 
 
-def read_cascade(log: SlateLog) -> np.ndarray:
+def read_cascade(log: logs.SlateLog) -> np.ndarray:
     """Return clicks by place, from these or from the position of the first click; nan if unknown.
 
     In either form, a slate without an entry was not clicked.
     """
-    rewards = entries_per_slate(log.reward, "reward")
+    rewards = logs.entries_per_slate(log.reward, "reward")
     if len(rewards) != len(log):
         raise ValueError(f"reward has {len(rewards)} entries for {len(log)} slates.")
     by_place = any(np.ndim(reward) for reward in rewards)

@@ -12,30 +12,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.exceptions import UndefinedMetricWarning
 
+from skbandit import measure
 from skbandit.constrained.fits._fit_rows import Classes, read_by, with_weights
 from skbandit.exceptions import EmptyRateError
-from skbandit.measure import (
-    BoundConstraints,
-    Data,
-    LinearFractionalForms,
-    as_constraint,
-    bind_atom,
-    bind_constraints,
-    bind_objective,
-    columns_of_selections,
-    distinct,
-    expand,
-    flatten_constraints,
-    indicators,
-    objective_rates,
-    positive_is_known,
-    read_objective,
-    terms_of,
-    warn_of_few,
-    warn_of_groups,
-    weight_rows,
-    worst_pairs,
-)
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._expression import AbsoluteRate
 from skbandit.utils._validation import silenced
@@ -57,8 +36,8 @@ class MeasuredGoals:
         Whether the objective's expressions are added; else the largest counts.
     """
 
-    objective: LinearFractionalForms
-    constraints: BoundConstraints
+    objective: measure.LinearFractionalForms
+    constraints: measure.BoundConstraints
     rows: np.ndarray
     adds: bool = False
 
@@ -70,7 +49,9 @@ class MeasuredGoals:
     @cached_property
     def linear(self) -> tuple[csr_array, np.ndarray]:
         """S and rhs of `weight_rows`: constraint k is ``S[k] @ pi <= rhs[k]``."""
-        return weight_rows(self.constraints.forms, self.constraints.bound, self.constraints.sign)
+        return measure.weight_rows(
+            self.constraints.forms, self.constraints.bound, self.constraints.sign
+        )
 
 
 @dataclass(frozen=True)
@@ -103,10 +84,10 @@ class Goals:
     """
 
     declared: Declared
-    objective: LinearFractionalForms
+    objective: measure.LinearFractionalForms
     maximize: bool
-    constraints: BoundConstraints
-    data: Data
+    constraints: measure.BoundConstraints
+    data: measure.Data
     factors: np.ndarray
     every: tuple[Constraint, ...] = ()
     working: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
@@ -120,7 +101,7 @@ class Goals:
         return self.constraints.n_rows > 0
 
     @property
-    def lower_is_better(self) -> LinearFractionalForms:
+    def lower_is_better(self) -> measure.LinearFractionalForms:
         """The objective, negated if higher is better."""
         return self.objective.negated() if self.maximize else self.objective
 
@@ -148,7 +129,7 @@ class Goals:
 
     def measured_indicators(self, decided: np.ndarray) -> np.ndarray:
         """Return `indicators` of decisions of the rows that count."""
-        return indicators(decided, len(self.data.decisions))
+        return measure.indicators(decided, len(self.data.decisions))
 
     def predicted(self, decided: np.ndarray) -> np.ndarray:
         """Decisions of all n rows, the first where only those of the measured ones are known."""
@@ -164,12 +145,12 @@ class Goals:
         """
         if self.counted is None:
             return None
-        worst = worst_pairs(self.every, self.data, positive)
+        worst = measure.worst_pairs(self.every, self.data, positive)
         if np.isin(worst, self.working).all():
             return None
         working = np.union1d(self.working, worst)
         with silenced(UndefinedMetricWarning):  # the first binding has warned
-            constraints = bind_constraints([self.every[k] for k in working], self.data)
+            constraints = measure.bind_constraints([self.every[k] for k in working], self.data)
         return replace(self, constraints=constraints, working=working)
 
     def on_rows(self, kept: np.ndarray) -> Goals:
@@ -180,11 +161,11 @@ class Goals:
             extra = replace(extra, weight=extra.weight * kept[n:])
         return self.bound_to(replace(self.data, train=train, extra=extra))
 
-    def bound_to(self, data: Data) -> Goals:
+    def bound_to(self, data: measure.Data) -> Goals:
         """Bind the rates and the working set to rows of other weights."""
         with silenced(UndefinedMetricWarning):
-            rates, forms, _ = bind_objective(self.rates, with_weights(data, self.factors))
-            bound = bind_constraints(self.constraints.constraints, data, allow_empty=True)
+            rates, forms, _ = measure.bind_objective(self.rates, with_weights(data, self.factors))
+            bound = measure.bind_constraints(self.constraints.constraints, data, allow_empty=True)
         settings = self.declared, forms, self.maximize, bound, data, self.factors
         return Goals(*settings, rates=rates, adds=self.adds)
 
@@ -196,10 +177,10 @@ class Goals:
         return self.on_rows(kept)
 
 
-def _has_other_labels(rate: Rate, data: Data) -> bool:
+def _has_other_labels(rate: Rate, data: measure.Data) -> bool:
     """Return whether a rate compares with stored predictions other than labels, such as 0 and 1."""
     stored = [
-        distinct(rows.columns.get(atom.reference, repr(atom)), atom.reference)
+        measure.distinct(rows.columns.get(atom.reference, repr(atom)), atom.reference)
         for atom in rate.atoms
         if atom.reference is not None
         for rows, _ in data.parts(atom.on)
@@ -223,8 +204,8 @@ class Declared:
     @classmethod
     def read(cls, objective: Any, constraints: Any, by: Any = None) -> Declared:
         """Check an estimator's parameters `objective`, `constraints` and `by`."""
-        declared = flatten_constraints(constraints)
-        objective = read_objective(objective)
+        declared = measure.flatten_constraints(constraints)
+        objective = measure.read_objective(objective)
         if isinstance(objective, AbsoluteRate) or objective.over_pairs:
             raise ValueError(
                 f"objective={objective} compares rates and cannot be optimized: bound it instead, "
@@ -258,7 +239,7 @@ class Declared:
                 "ConstrainedRampClassifier, ConstrainedReduction or ConstrainedThreshold."
             )
 
-    def require_pos_label(self, classes: Classes, pos_label: Any, data: Data) -> None:
+    def require_pos_label(self, classes: Classes, pos_label: Any, data: measure.Data) -> None:
         """Raise an error if a rate lacks its class, or is of a decision that is no class."""
         for rate in (self.objective, *(constraint.rate for constraint in self.constraints)):
             for atom in rate.atoms:
@@ -269,7 +250,7 @@ class Declared:
                         f"positive_rate(of={atom.of!r})."
                     )
         labels = classes.labels.tolist()
-        if pos_label is not None or positive_is_known(labels) or not data.of_two:
+        if pos_label is not None or measure.positive_is_known(labels) or not data.of_two:
             return  # of several classes, each rate tells
         rates = {repr(self.objective): self.objective}
         rates |= {constraint.text: constraint.rate for constraint in self.constraints}
@@ -280,13 +261,13 @@ class Declared:
                     f"{labels[0]!r} and {labels[1]!r}: choose one with pos_label=."
                 )
 
-    def columns_of_selections(self, data: Data) -> tuple[str, ...] | None:
+    def columns_of_selections(self, data: measure.Data) -> tuple[str, ...] | None:
         """Columns that tell which rows each rate counts; None where a function does."""
         rates = self.objective, *(constraint.rate for constraint in self.constraints)
         atoms = [atom for rate in rates for atom in rate.atoms]
-        return columns_of_selections(atoms, data.train.columns)
+        return measure.columns_of_selections(atoms, data.train.columns)
 
-    def bind(self, data: Data, factors: np.ndarray | None = None) -> Goals:
+    def bind(self, data: measure.Data, factors: np.ndarray | None = None) -> Goals:
         """Bind to data.
 
         Parameters
@@ -298,18 +279,20 @@ class Declared:
         """
         factors = np.ones(len(data.train)) if factors is None else factors
         weighted = with_weights(data, factors)
-        declared = objective_rates(self.objective, data)
+        declared = measure.objective_rates(self.objective, data)
         adds = not data.of_two and not all(rate.linear_fractional for rate in declared)
         if adds:  # ratios of several denominators
-            declared = [term for rate in declared for term in terms_of(rate)]
-        rates, forms, n_rows = bind_objective(declared, weighted)
+            declared = [term for rate in declared for term in measure.terms_of(rate)]
+        rates, forms, n_rows = measure.bind_objective(declared, weighted)
         if self.has_worst_group:
-            warn_of_few(list(map(repr, rates)), n_rows)
-        every = expand(self.constraints, data)
-        warn_of_groups([as_constraint(self.objective), *self.constraints], self.by, data)
+            measure.warn_of_few(list(map(repr, rates)), n_rows)
+        every = measure.expand(self.constraints, data)
+        measure.warn_of_groups(
+            [measure.as_constraint(self.objective), *self.constraints], self.by, data
+        )
         # before there is a model, pairs are those that a perfect one has the most trouble with
-        working = worst_pairs(every, data, np.maximum(data.label, 0))
-        constraints = bind_constraints([every[k] for k in working], data)
+        working = measure.worst_pairs(every, data, np.maximum(data.label, 0))
+        constraints = measure.bind_constraints([every[k] for k in working], data)
         maximize = bool(self.objective.greater_is_better)
         counted = None if len(working) == len(every) else _counted(every, data)
         return Goals(
@@ -317,11 +300,11 @@ class Declared:
         )
 
 
-def _counted(constraints: Sequence[Constraint], data: Data) -> np.ndarray:
+def _counted(constraints: Sequence[Constraint], data: measure.Data) -> np.ndarray:
     """Mask of the rows that some constraint depends on."""
     counted = np.zeros(len(data), dtype=bool)
     atoms = [atom for constraint in constraints for atom in constraint.rate.atoms]
     for atom in {atom.key: atom for atom in atoms}.values():
         with suppress(EmptyRateError):
-            counted |= bind_atom(atom, data)[2]
+            counted |= measure.bind_atom(atom, data)[2]
     return counted

@@ -12,6 +12,7 @@ import pandas as pd
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skbandit import measure
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._report import (
     add_intervals,
@@ -44,19 +45,6 @@ from skbandit.constrained.fits._partitions import (
     known_or,
 )
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
-from skbandit.measure import (
-    BoundConstraints,
-    Data,
-    UnknownColumnError,
-    bind_constraints,
-    expand,
-    indicators,
-    merge_equal,
-    numbers_of_goals,
-    parts_of_goals,
-    verdicts,
-    worst_pairs,
-)
 from skbandit.prices._dual import ShadowPrices
 from skbandit.prices._levels import weak_level
 from skbandit.rates import Constraint
@@ -154,7 +142,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         raise NotImplementedError
 
     def _both_decided(
-        self, both: np.ndarray, data: Data
+        self, both: np.ndarray, data: measure.Data
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         """Decisions by `_both_scores` with and without constraints, and `_expected` ones."""
         scores, plain = both.T
@@ -179,7 +167,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
                 f"{type(self).__name__} has no constraint_report_ before it is fitted."
             )
         report = report_of_columns(columns)
-        report.attrs["goals"] = parts_of_goals(self._constraints)
+        report.attrs["goals"] = measure.parts_of_goals(self._constraints)
         report.attrs["decisions"] = vars(self).get("_shares", [])
         return report
 
@@ -311,17 +299,17 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         rates = [goal.rate for goal in self._declared_constraints]
         others = {"plain": plain, "expected": expected}
         table = pd.DataFrame({name: part for name, part in others.items() if part is not None})
-        with suppress(UnknownColumnError):  # its constraint is named below
-            data, decided, table = merge_equal(rates, data, decided, table)
+        with suppress(measure.UnknownColumnError):  # its constraint is named below
+            data, decided, table = measure.merge_equal(rates, data, decided, table)
         plain, expected = (
             None if part is None else table[name].to_numpy() for name, part in others.items()
         )
-        goals = bind_constraints(self._deciding(data, decided), data, allow_empty=True)
+        goals = measure.bind_constraints(self._deciding(data, decided), data, allow_empty=True)
         table = self._report(decided, data, goals, plain, expected)
         table["on"] = [on.replace("train", "given") for on in table["on"]]
         table = add_intervals(table, goals, data, decided, confidence_level)
         ends, bound = table[["ci_low", "ci_high"]].to_numpy(), table["bound"].to_numpy()
-        return table.assign(verdict=verdicts(ends, bound, goals.sign))
+        return table.assign(verdict=measure.verdicts(ends, bound, goals.sign))
 
     def _predict_both(self, X: Any, attributes: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Decisions with and without constraints; None without such a classifier."""
@@ -338,7 +326,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         attributes: Any,
         extra: Extra | None,
         read_X: Callable[[Any], Any],
-    ) -> tuple[Any, Data]:
+    ) -> tuple[Any, measure.Data]:
         """Return ``read_X(X)``, stacked on that of the extra rows, and the data of all rows."""
         classes, values = self._classes, read_X(X)
         label = read_labels(y, values.shape[0], classes, "y")
@@ -350,8 +338,8 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     def _report(
         self,
         decided: np.ndarray,
-        data: Data,
-        goals: BoundConstraints,
+        data: measure.Data,
+        goals: measure.BoundConstraints,
         unconstrained: np.ndarray | None = None,
         expected: np.ndarray | None = None,
     ) -> pd.DataFrame:
@@ -361,7 +349,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             # labels may be alike
             names = [(constraint.label, constraint.text) for constraint in self._constraints]
             price_of = dict(zip(names, prices.per_unit, strict=True))
-            numbers = numbers_of_goals(self._constraints).tolist()
+            numbers = measure.numbers_of_goals(self._constraints).tolist()
             dropped = dict(zip(numbers, prices.dropped, strict=True))
             # 0 for pairs of groups that training did not need, nan for groups that it had not
             price_of = {(pair.label, pair.text): 0.0 for pair in self._every} | price_of
@@ -369,7 +357,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
                 price_of.get((constraint.label, constraint.text), np.nan)
                 for constraint in goals.constraints
             ]
-            of_goals = [dropped[k] for k in numbers_of_goals(goals.constraints).tolist()]
+            of_goals = [dropped[k] for k in measure.numbers_of_goals(goals.constraints).tolist()]
             prices = ShadowPrices(np.array(per_unit), np.array(of_goals))
         table = report_table(goals, data, decided, prices, expected, unconstrained)
         rules, total = (decided, unconstrained), data.weight.sum()
@@ -387,7 +375,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         plain: np.ndarray | None,
         margins: np.ndarray | None,
         final: np.ndarray | None = None,
-        data: Data | None = None,
+        data: measure.Data | None = None,
     ) -> pd.DataFrame:
         """Set the reports on the objective and the constraints, and return the latter.
 
@@ -442,16 +430,16 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         self._dropped[goals.is_measured] = measured.dropped
         self._free = measured.free
 
-    def _deciding(self, data: Data, decided: np.ndarray) -> list[Constraint]:
+    def _deciding(self, data: measure.Data, decided: np.ndarray) -> list[Constraint]:
         """Return the constraints, with the pairs of groups that are the worst at decisions."""
         every = [*self._every, *self._of_new_groups(data)]
-        return [every[k] for k in worst_pairs(every, data, decided)]
+        return [every[k] for k in measure.worst_pairs(every, data, decided)]
 
-    def _of_new_groups(self, data: Data) -> list[Constraint]:
+    def _of_new_groups(self, data: measure.Data) -> list[Constraint]:
         """Those of groups in data that the fit did not know."""
         names = {(constraint.label, constraint.text) for constraint in self._every}
         try:
-            constraints = expand(self._declared_constraints, data)
+            constraints = measure.expand(self._declared_constraints, data)
         except ValueError:  # fewer groups than are compared
             return []
         return [
@@ -490,7 +478,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             return
         objective, forms, maximize = goals.declared.objective, goals.objective, goals.maximize
         decisions = goals.data.decisions
-        pi, pi_plain = (indicators(codes, len(decisions)) for codes in (decided, plain))
+        pi, pi_plain = (measure.indicators(codes, len(decisions)) for codes in (decided, plain))
         sentences = [cost_of_constraints(repr(objective), forms, maximize, pi, pi_plain)]
         if np.isnan(forms.values(pi)).any():
             sentences.append(

@@ -11,25 +11,11 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from skbandit import measure
 from skbandit.constrained._goals import Goals
 from skbandit.constrained.fits._fit_rows import with_weights
 from skbandit.constrained.rules._limits import SharedRisk
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
-from skbandit.measure import (
-    RATE_TOL,
-    BoundConstraints,
-    Data,
-    LinearFractionalForms,
-    count,
-    groups_behind,
-    interval,
-    merge_equal,
-    objective_rates,
-    parts_of_goals,
-    satisfied,
-    value_and_rows,
-    warn_of_few,
-)
 from skbandit.prices import quantile_of
 from skbandit.prices._dual import ShadowPrices, told_apart
 from skbandit.rates import Rate
@@ -64,8 +50,8 @@ MOSTLY = 0.5
 
 
 def report_table(
-    goals: BoundConstraints,
-    data: Data,
+    goals: measure.BoundConstraints,
+    data: measure.Data,
     positive: np.ndarray,
     prices: ShadowPrices | None = None,
     expected: np.ndarray | None = None,
@@ -100,10 +86,10 @@ def report_table(
     values, effective = np.full(len(measured), np.nan), np.zeros(len(measured))
     merged, decided = _merged(goals, data, positive)
     for k in np.flatnonzero(measured):
-        values[k], effective[k] = value_and_rows(goals.constraints[k].rate, merged, decided)
+        values[k], effective[k] = measure.value_and_rows(goals.constraints[k].rate, merged, decided)
     groups = np.zeros(len(measured), dtype=int)
     for k in np.flatnonzero(measured) if data.dependent is not None else ():
-        groups[k] = groups_behind(goals.constraints[k].rate, merged, decided)
+        groups[k] = measure.groups_behind(goals.constraints[k].rate, merged, decided)
     slack = goals.slack(values)
     table = pd.DataFrame(
         {
@@ -117,21 +103,21 @@ def report_table(
             "bound": goals.bound,
             "value": values,
             "slack": slack,
-            "satisfied": satisfied(slack, measured),
+            "satisfied": measure.satisfied(slack, measured),
         }
     )
     if data.dependent is not None:
         table.insert(table.columns.tolist().index("effective_n") + 1, "n_groups", groups)
     if any(constraint.of for constraint in goals.constraints):
         table.insert(1, "of", [constraint.of for constraint in goals.constraints])
-    table.attrs["goals"] = parts_of_goals(goals.constraints)
+    table.attrs["goals"] = measure.parts_of_goals(goals.constraints)
     # The classifier chooses how many rows these denominators hold.
     chosen = [
         k
         for k, constraint in enumerate(goals.constraints)
         if any(atom.fractional for atom in constraint.rate.atoms)
     ]
-    warn_of_few(table["constraint"].iloc[chosen].tolist(), effective[chosen])
+    measure.warn_of_few(table["constraint"].iloc[chosen].tolist(), effective[chosen])
     if expected is not None:
         table.insert(table.columns.tolist().index("value"), "expected", goals.values(expected))
     if unconstrained is not None:
@@ -144,8 +130,8 @@ def report_table(
 
 def add_intervals(
     table: pd.DataFrame,
-    goals: BoundConstraints,
-    data: Data,
+    goals: measure.BoundConstraints,
+    data: measure.Data,
     positive: np.ndarray,
     level: float = INTERVAL_LEVEL,
 ) -> pd.DataFrame:
@@ -154,20 +140,24 @@ def add_intervals(
     data, positive = _merged(goals, data, positive)
     for k, constraint in enumerate(goals.constraints):
         if not np.isnan(table["value"].iloc[k]):
-            ends[k] = interval(constraint.rate, data, positive, level)
+            ends[k] = measure.interval(constraint.rate, data, positive, level)
     return table.assign(ci_low=ends[:, 0], ci_high=ends[:, 1])
 
 
-def _merged(goals: BoundConstraints, data: Data, decided: np.ndarray) -> tuple[Data, np.ndarray]:
+def _merged(
+    goals: measure.BoundConstraints, data: measure.Data, decided: np.ndarray
+) -> tuple[measure.Data, np.ndarray]:
     """Rows and decisions with equal rows merged, which constraints cannot tell apart."""
     rates = [goals.constraints[k].rate for k in np.flatnonzero(goals.n_rows > 0)]
-    data, decided, _ = merge_equal(rates, data, decided, pd.DataFrame(index=range(len(data))))
+    data, decided, _ = measure.merge_equal(
+        rates, data, decided, pd.DataFrame(index=range(len(data)))
+    )
     return data, decided
 
 
 def objective_row(
     goals: Goals,
-    data: Data,
+    data: measure.Data,
     decisions: np.ndarray,
     held_out: np.ndarray | None,
     unconstrained: np.ndarray | None,
@@ -197,20 +187,22 @@ def objective_row(
     """
     rates: Sequence[Rate] = goals.rates
     if goals.adds:  # these are terms of it
-        rates = objective_rates(goals.declared.objective, goals.data)
+        rates = measure.objective_rates(goals.declared.objective, goals.data)
     sign = -1.0 if goals.maximize else 1.0
     on_all, on_train = (with_weights(rows, goals.factors) for rows in (goals.data, data))
 
-    def worst(decided: np.ndarray | None, data: Data) -> tuple[float, Rate]:
+    def worst(decided: np.ndarray | None, data: measure.Data) -> tuple[float, Rate]:
         if decided is None:
             return np.nan, rates[0]
-        values = [(count(rate, data, decided), rate) for rate in rates]
+        values = [(measure.count(rate, data, decided), rate) for rate in rates]
         return max(values, key=lambda pair: sign * pair[0])
 
     measured = {"value": worst(decisions, on_train), "cross_fitted": worst(held_out, on_all)}
     value, rate = measured["value" if held_out is None else "cross_fitted"]
     rows = (on_train, decisions) if held_out is None else (on_all, held_out)
-    low, high = (np.nan, np.nan) if np.isnan(value) else interval(rate, *rows, INTERVAL_LEVEL)
+    low, high = (
+        (np.nan, np.nan) if np.isnan(value) else measure.interval(rate, *rows, INTERVAL_LEVEL)
+    )
     plain = worst(unconstrained, on_all)[0]
     best = sign * np.fmin(sign * plain, free)  # the plain one may not be, for this objective
     return {
@@ -241,7 +233,9 @@ def with_margins(table: pd.DataFrame, is_measured: np.ndarray, margins: np.ndarr
     """
     margin = np.full(len(table), np.nan)
     margin[is_measured] = margins
-    table = table.assign(satisfied=satisfied(table["slack"].to_numpy() - margin, is_measured))
+    table = table.assign(
+        satisfied=measure.satisfied(table["slack"].to_numpy() - margin, is_measured)
+    )
     table.insert(table.columns.tolist().index("slack") + 1, "margin", margin)
     return table
 
@@ -282,7 +276,7 @@ def cross_fitted_report(
 
 def cost_of_constraints(
     objective: str,
-    forms: LinearFractionalForms,
+    forms: measure.LinearFractionalForms,
     maximize: bool,
     positive: np.ndarray,
     plain: np.ndarray,
@@ -297,7 +291,7 @@ def cost_of_constraints(
         return None
     without, within = (float(forms.values(rule)[0]) + 0.0 for rule in (plain, positive))
     worse = (without - within if maximize else within - without) / np.abs(costs).sum()
-    share = worse / max(abs(without), RATE_TOL)
+    share = worse / max(abs(without), measure.RATE_TOL)
     if not (worse > COSTLY or (worse > AT_LEAST and share > RELATIVELY_COSTLY)):
         return None
     return (
@@ -360,7 +354,7 @@ def report_of_columns(columns: dict[str, Any]) -> pd.DataFrame:
     return table.assign(satisfied=pd.array(columns["satisfied"], dtype="boolean"))
 
 
-def missed(table: pd.DataFrame, goals: BoundConstraints) -> str:
+def missed(table: pd.DataFrame, goals: measure.BoundConstraints) -> str:
     """List the constraints that do not hold, with the amounts missed."""
     faults = []
     for k in np.flatnonzero(~table["satisfied"].fillna(True)):
@@ -369,12 +363,12 @@ def missed(table: pd.DataFrame, goals: BoundConstraints) -> str:
         own_slack = goals.sign[k] * (row["bound"] - row["value"])
         if np.isnan(row["value"]) or np.isnan(cross_fitted):
             fault = "is undefined, as no prediction falls in its denominator"
-        elif "margin" in table and not row["slack"] >= row["margin"] - RATE_TOL:
+        elif "margin" in table and not row["slack"] >= row["margin"] - measure.RATE_TOL:
             needed = row["bound"] - goals.sign[k] * row["margin"]
             low, high = value_range(goals.constraints[k].rate)
             fault = f"is {cross_fitted:.4g}, missed by {row['margin'] - row['slack']:.2g}"
             rows = f"the margin for {row['effective_n']:.0f} rows that count"
-            if not low - RATE_TOL <= needed <= high + RATE_TOL:
+            if not low - measure.RATE_TOL <= needed <= high + measure.RATE_TOL:
                 fault += f": {rows} leaves no value inside the bound {row['bound']:.4g}"
             elif text := told_apart(needed, row["bound"], 4):
                 fault += f": with {rows}, the bound {row['bound']:.4g} becomes {text}"
@@ -387,7 +381,7 @@ def missed(table: pd.DataFrame, goals: BoundConstraints) -> str:
     return "; ".join(faults)
 
 
-def known_rows_advice(table: pd.DataFrame, goals: BoundConstraints) -> str:
+def known_rows_advice(table: pd.DataFrame, goals: measure.BoundConstraints) -> str:
     """How to make the final model right on known rows, if that was declared and is missed."""
     for k in np.flatnonzero(~table["satisfied"].fillna(True)):
         row, rate = table.iloc[k], goals.constraints[k].rate
@@ -512,7 +506,7 @@ def check_final_rule(model: Any, goals: Goals) -> None:
     )
 
 
-def unstable_fit(table: pd.DataFrame, goals: BoundConstraints) -> str:
+def unstable_fit(table: pd.DataFrame, goals: measure.BoundConstraints) -> str:
     """Return a sentence if the final fit is worse on its own rows than out of fold; else "".
 
     Its own rows flatter it, so that this is no chance: its scores are not those of the folds'
@@ -522,7 +516,7 @@ def unstable_fit(table: pd.DataFrame, goals: BoundConstraints) -> str:
     value, crossed = table["value"].to_numpy(float), table["cross_fitted"].to_numpy(float)
     end = np.where(goals.sign > 0, table["ci_high"], table["ci_low"])
     worse = goals.sign * (value - crossed) > WORSE * np.abs(end - crossed)
-    worse &= goals.sign * (value - table["bound"].to_numpy(float)) > RATE_TOL
+    worse &= goals.sign * (value - table["bound"].to_numpy(float)) > measure.RATE_TOL
     if not worse.any():
         return ""
     rates = [

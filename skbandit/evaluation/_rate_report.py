@@ -10,28 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from skbandit.measure import (
-    Columns,
-    Data,
-    Rows,
-    cells_of,
-    count_rows_of_rates,
-    expand,
-    filled,
-    form_of,
-    groups_behind,
-    interval,
-    merge_equal,
-    on_given_rows,
-    read_measured,
-    satisfied,
-    value_and_rows,
-    verdicts,
-    warn_of_few,
-    warn_of_no_group,
-    warn_of_unnamed,
-    warn_of_weightless,
-)
+from skbandit import measure
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._expression import AbsoluteRate
 from skbandit.rates._kinds import value_text
@@ -156,15 +135,15 @@ def rate_report(
     named = list(named_goals(goals))
     given = y_true, y_pred, attributes, sample_weight, pos_label
     rates = [rate_of(goal) for _, goal in named]
-    data, positive = read_measured(rates, *given, by=by, labels=labels, groups=groups)
-    warn_of_unnamed(rates, data)
-    merged = merge_equal(rates, data, positive, _group_table(by, data))
+    data, positive = measure.read_measured(rates, *given, by=by, labels=labels, groups=groups)
+    measure.warn_of_unnamed(rates, data)
+    merged = measure.merge_equal(rates, data, positive, _group_table(by, data))
     return report_goals(named, *merged, confidence_level)
 
 
 def report_goals(
     named: Sequence[tuple[str, Goal]],
-    data: Data,
+    data: measure.Data,
     positive: np.ndarray,
     table: pd.DataFrame,
     level: float,
@@ -172,9 +151,9 @@ def report_goals(
     """Report named goals on merged rows, at predictions `positive`, by the groups of a table."""
     columns = table.columns.tolist()
     several = {grouped[0] for _, goal in named if (grouped := rate_of(goal).grouped_by)}
-    warn_of_weightless({names: {"train"} for names in sorted(several)}, data)
+    measure.warn_of_weightless({names: {"train"} for names in sorted(several)}, data)
     for names in sorted(several):
-        warn_of_no_group(names, data.train)
+        measure.warn_of_no_group(names, data.train)
     parts = [((ALL,) * len(columns), data, positive)]
     parts += [(group, data.take(at), positive[at]) for group, at in _rows_by_group(table, data)]
     lines = [
@@ -184,25 +163,25 @@ def report_goals(
         for group, part, decided in parts[: 1 if _is_split_by(goal, columns) else None]
         for line in of_all
     ]
-    n_rows = count_rows_of_rates([(x.text, x.rate, x.data, x.may_be_empty) for x in lines])
+    n_rows = measure.count_rows_of_rates([(x.text, x.rate, x.data, x.may_be_empty) for x in lines])
     figures = [
         line.figures(level) if rows else (np.nan, 0.0, np.nan, np.nan)
         for line, rows in zip(lines, n_rows, strict=True)
     ]
     value, effective, low, high = np.array(figures, dtype=float).reshape(-1, 4).T
-    warn_of_few([line.text for line in lines], effective)
+    measure.warn_of_few([line.text for line in lines], effective)
     first = {"goal": [line.name for line in lines]}
     if any(line.of for line in lines):
         first["of"] = [line.of for line in lines]
     first |= {column: [line.group[k] for line in lines] for k, column in enumerate(columns)}
     report = pd.DataFrame(first)
-    report.attrs["goals"] = [[line.name, *line.goal, *form_of(line.rate)] for line in lines]
+    report.attrs["goals"] = [[line.name, *line.goal, *measure.form_of(line.rate)] for line in lines]
     report = report.assign(
         n_rows=n_rows, effective_n=effective, value=value, ci_low=low, ci_high=high
     )
     if data.dependent is not None:
         n_groups = [
-            groups_behind(line.rate, line.data, line.decided) if rows else 0
+            measure.groups_behind(line.rate, line.data, line.decided) if rows else 0
             for line, rows in zip(lines, n_rows, strict=True)
         ]
         report.insert(report.columns.tolist().index("effective_n") + 1, "n_groups", n_groups)
@@ -211,11 +190,11 @@ def report_goals(
     bound = np.array([line.bound for line in lines], dtype=float)
     sign = np.array([line.sign for line in lines])
     slack, measured = sign * (bound - value), (n_rows > 0) & np.isfinite(bound)
-    verdict = pd.Series(verdicts(np.column_stack([low, high]), bound, sign), dtype=object)
+    verdict = pd.Series(measure.verdicts(np.column_stack([low, high]), bound, sign), dtype=object)
     return report.assign(
         bound=bound,
         slack=slack,
-        satisfied=satisfied(slack, measured),
+        satisfied=measure.satisfied(slack, measured),
         verdict=verdict.where(measured, ""),
     )
 
@@ -230,7 +209,7 @@ class _Line:
     bound: float
     sign: float
     group: tuple[Any, ...]
-    data: Data
+    data: measure.Data
     decided: np.ndarray
     goal: tuple[int, str, str]
     of: str = ""
@@ -257,8 +236,8 @@ class _Line:
     def figures(self, level: float) -> tuple[float, float, float, float]:
         """Value, effective number of rows, and the ends of the interval."""
         here = self.rate, self.data, self.decided
-        value, rows = value_and_rows(*here)
-        low, high = (np.nan, np.nan) if np.isnan(value) else interval(*here, level)
+        value, rows = measure.value_and_rows(*here)
+        low, high = (np.nan, np.nan) if np.isnan(value) else measure.interval(*here, level)
         if self.absolute:
             value = abs(value)
             ends = abs(low), abs(high)
@@ -266,23 +245,25 @@ class _Line:
         return value, rows, low, high
 
 
-def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
+def _lines(name: str, goal: Goal, data: measure.Data) -> Iterator[_Line]:
     """Return rows of a goal, one per group of its own, on all data."""
     none = np.zeros(0)
     if isinstance(goal, Constraint):
-        here = replace(goal, lhs=on_given_rows(goal.lhs), rhs=on_given_rows(goal.rhs))
-        for side in expand([here.named(name)], data):
+        here = replace(
+            goal, lhs=measure.on_given_rows(goal.lhs), rhs=measure.on_given_rows(goal.rhs)
+        )
+        for side in measure.expand([here.named(name)], data):
             sign = 1.0 if side.sense == "<=" else -1.0
             assert side.part is not None  # it is expanded
             goal_part = side.part, side.of
             yield _Line(side.label, side.rate, False, side.bound, sign, (), data, none, *goal_part)
         return
     absolute = isinstance(goal, AbsoluteRate)
-    rate = on_given_rows(goal.rate if isinstance(goal, AbsoluteRate) else goal)
-    cells = cells_of(rate, data, {"train"}, name)
+    rate = measure.on_given_rows(goal.rate if isinstance(goal, AbsoluteRate) else goal)
+    cells = measure.cells_of(rate, data, {"train"}, name)
     joint = " / " if rate.denominator is not None else " - "
     # a mean is one of all
-    for cell, cell_rate in zip(cells, filled(rate, cells, data), strict=False):
+    for cell, cell_rate in zip(cells, measure.filled(rate, cells, data), strict=False):
         label, part, of = name, "", ""
         if rate.is_form:
             part, of = cell.name(joint), cell.of(joint)
@@ -297,13 +278,13 @@ def _is_split_by(goal: Goal, columns: Sequence[str]) -> bool:
     return grouped is not None and not set(columns).isdisjoint(grouped[0])
 
 
-def _group_table(by: Any, data: Data) -> pd.DataFrame:
+def _group_table(by: Any, data: measure.Data) -> pd.DataFrame:
     """Columns whose values are the groups."""
     if isinstance(by, str | list | tuple) or by is None:
         return data.train.columns.several(names_of_groups(by), f"by={by!r}")
     if hasattr(by, "shape"):
         values = {getattr(by, "name", None) or "group": by} if len(by.shape) == 1 else by
-        table = Columns.read(values, None, len(data), "by").frame
+        table = measure.Columns.read(values, None, len(data), "by").frame
         _check_names(table.columns.tolist())
         return table
     raise TypeError(
@@ -329,7 +310,9 @@ def _check_names(names: Sequence[Any]) -> None:
             raise ValueError(f"by: {name!r} would be two columns of the report; rename it.")
 
 
-def _rows_by_group(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any, ...], np.ndarray]]:
+def _rows_by_group(
+    table: pd.DataFrame, data: measure.Data
+) -> Iterator[tuple[tuple[Any, ...], np.ndarray]]:
     """Each group and its rows; those with a missing value are the last."""
     names, rows = table.columns.tolist(), data.train
     if not names:
@@ -344,10 +327,10 @@ def _rows_by_group(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any,
     }
     groups: dict[Any, None] = {}
     for frame in (table, labeled):
-        columns = Columns.read(frame, None, len(rows))
-        each = Data(Rows(columns, rows.label, rows.weight))
+        columns = measure.Columns.read(frame, None, len(rows))
+        each = measure.Data(measure.Rows(columns, rows.label, rows.weight))
         groups |= dict.fromkeys(each.groups(names, {"train"}, f"by={names}"))
-    warn_of_weightless({tuple(names): {"train"}}, each)
+    measure.warn_of_weightless({tuple(names): {"train"}}, each)
     if any(all(value == ALL for value in group.values) for group in groups):
         raise ValueError(f"by={names}: a group is {ALL!r}, the label of all data; rename it.")
     number = columns.frame.groupby(names, sort=False).ngroup().to_numpy()
@@ -479,7 +462,7 @@ def read_verdicts(report: pd.DataFrame) -> list[str]:
         words = report["verdict"].tolist()
     elif "ci_low" in report:
         slack = np.column_stack(slack_of_interval(report))
-        words = verdicts(-slack, np.zeros(len(slack)), np.ones(len(slack)))
+        words = measure.verdicts(-slack, np.zeros(len(slack)), np.ones(len(slack)))
     else:
         words = flags.map({True: "undecided", False: "violated"}).tolist()
     return [word if has_flag else "" for word, has_flag in zip(words, flags.notna(), strict=True)]

@@ -14,19 +14,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import UNUSED
 
-from skbandit.measure import (
-    RATE_TOL,
-    Data,
-    as_constraint,
-    count,
-    count_rows_of_constraints,
-    distinct,
-    expand,
-    flatten_constraints,
-    on_given_rows,
-    read_measured,
-    read_objective,
-)
+from skbandit import measure
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._expression import AbsoluteRate, as_rate, smallest_value
 from skbandit.utils._folds import behind_transformers
@@ -182,7 +170,7 @@ class RateScorer(BaseEstimator):
         labels: Any = None,
     ) -> float:
         """Score predicted labels."""
-        objective = _compared_with_zero(read_objective(self.objective))
+        objective = _compared_with_zero(measure.read_objective(self.objective))
         worst = min(_smallest_possible_slack(side) for side in objective.one_sided())
         if not np.isfinite(worst):
             raise ValueError(
@@ -190,10 +178,10 @@ class RateScorer(BaseEstimator):
                 "of its values: use a bounded objective, such as a difference of rates instead "
                 "of their ratio."
             )
-        constraints = flatten_constraints(self.constraints)
+        constraints = measure.flatten_constraints(self.constraints)
         rates = [objective.rate, *(constraint.rate for constraint in constraints)]
         given = y_true, y_pred, attributes, sample_weight, pos_label
-        data, positive = read_measured(rates, *given, X=X, labels=labels)
+        data, positive = measure.read_measured(rates, *given, X=X, labels=labels)
         if data.others and labels is None:
             raise ValueError(
                 f"The predictions have {list(data.others)}, which y lacks: a scorer knows other "
@@ -205,7 +193,7 @@ class RateScorer(BaseEstimator):
                 f"{objective.label} cannot be measured: its denominator has no rows in any group."
             )
         slack, _ = _measure_slack(constraints, data, positive)
-        violation = float(-slack[slack < -RATE_TOL].sum())
+        violation = float(-slack[slack < -measure.RATE_TOL].sum())
         if violation > 0:
             return worst - violation * max(1.0, abs(worst))
         if undefined:
@@ -243,7 +231,7 @@ def _compared_with_zero(objective: Rate | AbsoluteRate) -> Constraint:
     if isinstance(objective, AbsoluteRate):
         bounded = Constraint(objective.rate, "<=", as_rate(0.0, ""), absolute=True)
         return bounded.named(repr(objective))
-    return as_constraint(objective)
+    return measure.as_constraint(objective)
 
 
 def _smallest_possible_slack(side: Constraint) -> float:
@@ -254,18 +242,22 @@ def _smallest_possible_slack(side: Constraint) -> float:
 
 
 def _measure_slack(
-    constraints: list[Constraint], data: Data, positive: np.ndarray
+    constraints: list[Constraint], data: measure.Data, positive: np.ndarray
 ) -> tuple[np.ndarray, bool]:
     """Slack of the constraints that can be measured, and whether any is undefined."""
     here = [
-        replace(constraint, lhs=on_given_rows(constraint.lhs), rhs=on_given_rows(constraint.rhs))
+        replace(
+            constraint,
+            lhs=measure.on_given_rows(constraint.lhs),
+            rhs=measure.on_given_rows(constraint.rhs),
+        )
         for constraint in constraints
     ]
-    sides = expand(here, data)
-    measured = count_rows_of_constraints(sides, data) > 0
+    sides = measure.expand(here, data)
+    measured = measure.count_rows_of_constraints(sides, data) > 0
     slack = np.full(len(sides), np.nan)
     for k in np.flatnonzero(measured):
-        value = count(sides[k].rate, data, positive)
+        value = measure.count(sides[k].rate, data, positive)
         slack[k] = sides[k].bound - value if sides[k].sense == "<=" else value - sides[k].bound
     undefined = np.isnan(slack) & measured
     for k in np.flatnonzero(undefined):
@@ -298,7 +290,7 @@ def _labels_of(estimator: Any, y: Any) -> Any:
     labels: Any = getattr(classifier, "decisions_", getattr(classifier, "classes_", None))
     if np.ndim(labels) != 1:
         return None
-    return list(dict.fromkeys([*np.asarray(labels).tolist(), *distinct(y, "y")]))
+    return list(dict.fromkeys([*np.asarray(labels).tolist(), *measure.distinct(y, "y")]))
 
 
 def _takes_attributes(estimator: Any) -> bool:

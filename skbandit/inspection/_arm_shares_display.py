@@ -8,18 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from skbandit import logs
 from skbandit.evaluation import ReplayResult, replay
 from skbandit.inspection import _style
 from skbandit.inspection._style import GRAY, PALETTE
-from skbandit.logs import (
-    Codes,
-    as_actions,
-    code_labels,
-    column_names,
-    label_array,
-    read_times,
-    times_as_series,
-)
 from skbandit.utils._validation import as_labels
 
 if TYPE_CHECKING:
@@ -195,24 +187,24 @@ class ArmSharesDisplay:
         -------
         ArmSharesDisplay
         """
-        names = column_names(y)
+        names = logs.column_names(y)
         if names is not None and "action" not in names:
             raise ValueError(f"y has no column 'action'; its columns are {names}.")
-        codes: Codes = {}
-        action = code_labels(as_actions(y) if names is None else y["action"], codes)
+        codes: logs.Codes = {}
+        action = logs.code_labels(logs.as_actions(y) if names is None else y["action"], codes)
         if not len(action):
             raise ValueError("y has no events.")
         if timestamp is None and names is not None and "timestamp" in names:
             timestamp = y["timestamp"]
         at, label = pd.Index(np.arange(1, len(action) + 1)), "event"
         if timestamp is not None:
-            timestamp = times_as_series(timestamp)
-            order = read_times(timestamp, len(action)).argsort(kind="stable")
+            timestamp = logs.times_as_series(timestamp)
+            order = logs.read_times(timestamp, len(action)).argsort(kind="stable")
             times, action = pd.Index(timestamp)[order], action[order]
             if times[0] != times[-1]:
                 at = times
                 label = "time" if isinstance(at, pd.DatetimeIndex) else "time in seconds"
-        shares = _count_shares(at, action, label_array(codes))
+        shares = _count_shares(at, action, logs.label_array(codes))
         return cls(shares, label=label).plot(ax, arms=arms)
 
     def plot(

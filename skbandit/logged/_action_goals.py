@@ -9,16 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skbandit import measure
 from skbandit.exceptions import EmptyRateError
 from skbandit.logged._unknown_groups import EstimatedRows, units
-from skbandit.measure import (
-    Data,
-    Rows,
-    atom_amounts,
-    atom_weights,
-    check_classes,
-    expand,
-)
 from skbandit.prices._problem import Problem, Sum, Use
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._kinds import KINDS, OUTCOME, SPENT, AnyOf, Atom, Member
@@ -86,13 +79,17 @@ class ActionGoals:
 
     @classmethod
     def bind(
-        cls, objective: Rate | None, constraints: Sequence[Constraint], rows: Rows, arms: Any
+        cls,
+        objective: Rate | None,
+        constraints: Sequence[Constraint],
+        rows: measure.Rows,
+        arms: Any,
     ) -> ActionGoals:
         """Fill in groups and decisions found in the rows."""
-        data = Data(rows, others=tuple(arms))  # without classes: the arms are decisions
+        data = measure.Data(rows, others=tuple(arms))  # without classes: the arms are decisions
         rates = [goal.rate for goal in constraints] + ([] if objective is None else [objective])
-        check_classes([atom for rate in rates for atom in rate.atoms], data)
-        every = expand(constraints, data)
+        measure.check_classes([atom for rate in rates for atom in rate.atoms], data)
+        every = measure.expand(constraints, data)
         sums: list[tuple[tuple[float, Atom], ...]] = []
         bounds: list[float] = []
         for goal in every:
@@ -114,7 +111,7 @@ class ActionGoals:
         goals = cls(every, tuple(sums), *ends, {}, np.zeros(len(sums))).scaled(rows)
         return replace(goals, room=np.array([goals._room(k, rows) for k in range(len(sums))]))
 
-    def _room(self, k: int, rows: Rows) -> float:
+    def _room(self, k: int, rows: measure.Rows) -> float:
         """Return the room of a goal, exact if its bound is the least of what can be used."""
         least = spread = 0.0
         for c, atom in self.sums[k]:
@@ -122,7 +119,7 @@ class ActionGoals:
             if atom.kind == OUTCOME:
                 return 0.0
             if atom.amount is not None:
-                amounts = atom_amounts(atom, rows, units(atom, rows))
+                amounts = measure.atom_amounts(atom, rows, units(atom, rows))
                 if c < 0 or (amounts < 0).any():
                     return 0.0
                 by_arm = by_arm * float(amounts.mean())
@@ -130,12 +127,12 @@ class ActionGoals:
             spread += np.ptp(by_arm)
         return ROOM * spread if abs(self.bound[k] - least) <= ROUNDING * spread else 0.0
 
-    def scaled(self, rows: Rows) -> ActionGoals:
+    def scaled(self, rows: measure.Rows) -> ActionGoals:
         """Return the goals of other rows: what counts as a share is a share of these."""
         scale = {}
         for atom in self.atoms:
             amounts_by_arm(atom, self.arms)
-            total = atom_weights(atom, rows).sum()
+            total = measure.atom_weights(atom, rows).sum()
             if total <= 0:
                 raise EmptyRateError(f"{atom!r}: no rows are selected.")
             scale[atom.key] = float(rows.weight.sum() / total)
@@ -210,7 +207,7 @@ class ActionGoals:
         return _outcomes_of(self.bounded)
 
     def use(
-        self, atom: Atom, rows: Rows | EstimatedRows, predicted: Mapping[str, np.ndarray]
+        self, atom: Atom, rows: measure.Rows | EstimatedRows, predicted: Mapping[str, np.ndarray]
     ) -> Use:
         """Return what decisions use in each row, or are expected to."""
         if isinstance(rows, EstimatedRows):
@@ -222,7 +219,7 @@ class ActionGoals:
             assert atom.amount is not None
             by_arm = predicted[atom.amount]
         elif atom.amount is not None:
-            amounts = atom_amounts(atom, rows, weight)
+            amounts = measure.atom_amounts(atom, rows, weight)
             if (amounts < 0).any():
                 row = int(np.flatnonzero(amounts < 0)[0])
                 warn(
@@ -235,7 +232,7 @@ class ActionGoals:
     def sum_of(
         self,
         terms: Sequence[tuple[float, Atom]],
-        rows: Rows | EstimatedRows,
+        rows: measure.Rows | EstimatedRows,
         predicted: Mapping[str, np.ndarray],
     ) -> Sum:
         """Return a sum of uses in each row."""
@@ -243,7 +240,7 @@ class ActionGoals:
 
     def problem(
         self,
-        rows: Rows | EstimatedRows,
+        rows: measure.Rows | EstimatedRows,
         predicted: Mapping[str, np.ndarray],
         costs: np.ndarray | None,
         allowed: np.ndarray,

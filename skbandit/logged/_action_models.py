@@ -10,17 +10,8 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.linear_model import RidgeCV
 
+from skbandit import logs
 from skbandit.logged._off_policy_classifier import RewardsByClassifier
-from skbandit.logs import (
-    APART,
-    ArmEvents,
-    RewardsByArm,
-    Sharing,
-    halves_of_rows,
-    range_of,
-    sharing_of,
-    within_range,
-)
 from skbandit.utils._fitting import standardized
 from skbandit.utils._folds import splits_of_folds
 from skbandit.utils._sklearn_compat import count_rows, rows_of
@@ -52,12 +43,12 @@ class FittedActions:
     @property
     def shown(self) -> Any:
         """The selector, or the list with the models of the actions."""
-        return self.models.by_arm if isinstance(self.models, RewardsByArm) else self.models
+        return self.models.by_arm if isinstance(self.models, logs.RewardsByArm) else self.models
 
     @property
     def described(self) -> str:
         """Sharing among actions, in words."""
-        if not isinstance(self.models, RewardsByArm):
+        if not isinstance(self.models, logs.RewardsByArm):
             return type(self.models).__name__
         of_all = "one model of all actions" if self.models.in_one else "a model of each action"
         return of_all + (" above a common part" if self.models.common else "")
@@ -91,20 +82,20 @@ class ActionModels:
         weighted = not (weight == 1).all()
         row, arm = np.nonzero(~np.isnan(table) & (weight > 0)[:, None])
         values, row_weight = table[row, arm], weight[row] if weighted else None
-        ends = range_of(values if len(values) else np.zeros(1))
+        ends = logs.range_of(values if len(values) else np.zeros(1))
         if hasattr(self.estimator, "predict_costs"):
             costs = pd.DataFrame(table, columns=self.arms).loc[:, self.with_events]
             weights = {"sample_weight": weight} if weighted else {}
             return FittedActions(clone(self.estimator).fit(X, costs, **weights), ends)
         model = self._model(X)
-        events = ArmEvents(X, row, arm, values, row_weight, len(self.arms), NAME)
-        sharing = APART
-        if like is not None and isinstance(like.models, RewardsByArm):
+        events = logs.ArmEvents(X, row, arm, values, row_weight, len(self.arms), NAME)
+        sharing = logs.APART
+        if like is not None and isinstance(like.models, logs.RewardsByArm):
             if like.models.common:
-                sharing = Sharing(halves_of_rows(events), like.models.in_one)
+                sharing = logs.Sharing(logs.halves_of_rows(events), like.models.in_one)
         elif self.estimator is not None and np.isnan(table).mean() >= MOSTLY:
-            sharing = sharing_of(model, events)
-        return FittedActions(RewardsByArm.fitted(model, events, sharing), ends)
+            sharing = logs.sharing_of(model, events)
+        return FittedActions(logs.RewardsByArm.fitted(model, events, sharing), ends)
 
     def _model(self, X: Any) -> Any:
         """Return the model of one action."""
@@ -116,10 +107,10 @@ class ActionModels:
 
     def predicted(self, fitted: FittedActions, X: Any) -> np.ndarray:
         """Predictions for all actions, (n, D); nan without a model."""
-        return within_range(self._predicted(fitted, X), fitted.ends)
+        return logs.within_range(self._predicted(fitted, X), fitted.ends)
 
     def _predicted(self, fitted: FittedActions, X: Any) -> np.ndarray:
-        if isinstance(fitted.models, RewardsByArm):
+        if isinstance(fitted.models, logs.RewardsByArm):
             return fitted.models.predicted(X, NAME)
         predictions = np.full((count_rows(X), len(self.arms)), np.nan)
         predictions[:, self.with_events] = np.asarray(fitted.models.predict_costs(X), dtype=float)
@@ -138,5 +129,5 @@ class ActionModels:
         for train, test in splits_of_folds(fold):
             models = self.fitted(rows_of(X, train), table[train], weight[train], like)
             raw = self._predicted(models, rows_of(X, test))
-            predictions[test] = within_range(raw, models.ends, test)
+            predictions[test] = logs.within_range(raw, models.ends, test)
         return np.where(np.isnan(predictions), np.nanmean(table), predictions)

@@ -9,19 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.logs import (
-    Log,
-    check_propensities,
-    column_names,
-    columns_of,
-    is_log,
-    label_array,
-    read_cost_values,
-    read_log,
-    read_numbers,
-    read_slates,
-    warn_if_rewards,
-)
+from skbandit import logs
 from skbandit.utils._exact import exact_column, exact_table
 from skbandit.utils._validation import first_few, warn_if_wrapped
 
@@ -31,7 +19,7 @@ COST, REWARD = "cost", "reward"
 
 def arms_of_table(y: Any) -> np.ndarray:
     """Labels of the columns of a table of costs."""
-    names = column_names(y)
+    names = logs.column_names(y)
     if names is None:
         table = np.asarray(y)
         if table.ndim != 2 or table.dtype.kind not in "fiu":
@@ -50,32 +38,32 @@ def arms_of_table(y: Any) -> np.ndarray:
             "'action' or by columns={'action': ...}; a table of costs has one numeric column per "
             "action."
         )
-    return label_array(names)
+    return logs.label_array(names)
 
 
 def read_costs(y: Any, n: int, arms: np.ndarray) -> np.ndarray:
     """Return a table of costs as floats; nan is not observed."""
-    table = read_cost_values(exact_table(y), arms)
+    table = logs.read_cost_values(exact_table(y), arms)
     if len(table) != n:
         raise ValueError(f"y has {len(table)} rows, X has {n}.")
-    warn_if_rewards(table, "y", y)
+    logs.warn_if_rewards(table, "y", y)
     return np.asarray(table, dtype=float)
 
 
-def outcome_of_log(y: Any, log: Log, name: str) -> np.ndarray:
+def outcome_of_log(y: Any, log: logs.Log, name: str) -> np.ndarray:
     """Return a column of a log, or its reward, shape (n,)."""
     if name == REWARD:
         return np.asarray(log.reward)
-    if name not in (columns := column_names(y) or []):
+    if name not in (columns := logs.column_names(y) or []):
         raise ValueError(
             f"outcome({name!r}) is not a column of the log: its columns are {first_few(columns)}."
         )
-    numbers = np.asarray(read_numbers(y[name], len(log), name))
+    numbers = np.asarray(logs.read_numbers(y[name], len(log), name))
     warn_if_wrapped(y[name], numbers, name)
     return numbers
 
 
-def tables_of_log(y: Any, log: Log, names: Sequence[str]) -> dict[str, np.ndarray]:
+def tables_of_log(y: Any, log: logs.Log, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Return a table of each outcome, known of the logged action, nan of others."""
     tables = {}
     for name in names:
@@ -126,7 +114,7 @@ class LoggedOutcomes:
     values: dict[str, np.ndarray]
 
     @classmethod
-    def of(cls, y: Any, log: Log, names: Sequence[str], arms: np.ndarray) -> LoggedOutcomes:
+    def of(cls, y: Any, log: logs.Log, names: Sequence[str], arms: np.ndarray) -> LoggedOutcomes:
         """Outcomes of a log, whose arms may be others than those of the policy."""
         values = {name: outcome_of_log(y, log, name) for name in names}
         return cls(_places(log, arms), 1.0 / log.probability, values)
@@ -147,14 +135,14 @@ class LoggedOutcomes:
         return float(np.ptp(value)) or abs(float(value[0])) or 1.0
 
 
-def _places(log: Log, arms: np.ndarray) -> np.ndarray:
+def _places(log: logs.Log, arms: np.ndarray) -> np.ndarray:
     """Return number of each logged action among some arms, (n,); -1 if it is none of them."""
     numbers = {label: k for k, label in enumerate(arms.tolist())}
     return np.array([numbers.get(label, -1) for label in log.arms.tolist()])[log.action]
 
 
 def doubly_robust_of_log(
-    y: Any, log: Log, name: str, predicted: np.ndarray, arms: np.ndarray
+    y: Any, log: logs.Log, name: str, predicted: np.ndarray, arms: np.ndarray
 ) -> np.ndarray:
     """Return `doubly_robust` of an outcome of a log, whose arms may differ from those predicted."""
     place = _places(log, arms)
@@ -165,7 +153,7 @@ def doubly_robust_of_log(
 
 
 def doubly_robust_of_all(
-    y: Any, log: Log, predicted: Mapping[str, np.ndarray], arms: np.ndarray
+    y: Any, log: logs.Log, predicted: Mapping[str, np.ndarray], arms: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return `doubly_robust_of_log` of several outcomes, by name."""
     return {
@@ -175,13 +163,15 @@ def doubly_robust_of_all(
 
 def read_action_log(
     y: Any, n: int, available: Any, columns: Mapping[str, Any] | None, X: Any
-) -> Log | None:
+) -> logs.Log | None:
     """Return the log, checked for what cannot be right; None if y is a table of costs."""
-    if not is_log(y, columns):
+    if not logs.is_log(y, columns):
         return None
-    reward = None if "reward" in (columns_of(y, columns) or {}) else np.zeros(n)
-    log = read_log(y, n, available=available, reward=reward, columns=columns).with_sorted_arms()
-    check_propensities(log, X)
+    reward = None if "reward" in (logs.columns_of(y, columns) or {}) else np.zeros(n)
+    log = logs.read_log(
+        y, n, available=available, reward=reward, columns=columns
+    ).with_sorted_arms()
+    logs.check_propensities(log, X)
     return log
 
 
@@ -189,10 +179,10 @@ def costs_of_slates(
     y: Any, n: int, available: Any, columns: Mapping[str, Any] | None
 ) -> tuple[pd.DataFrame, Any]:
     """Return the negative rewards of the arms shown, nan for others; and the available arms."""
-    log = read_slates(y, n, available=available, columns=columns)
+    log = logs.read_slates(y, n, available=available, columns=columns)
     reward = log.of_arms(log.reward, "reward")
     table = np.full((n, len(log.arms)), np.nan)
     row, place = np.nonzero(log.shown)
     table[row, log.action[row, place]] = -reward[row, place]
-    arms = label_array(log.arms.tolist())
+    arms = logs.label_array(log.arms.tolist())
     return pd.DataFrame(table, columns=arms), None if log.pools is None else log.available_sets()

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skbandit import logs
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.logged._action_goals import ActionGoals, prices_by_selection
 from skbandit.logged._action_measure import ActionMeasure, Correction, MeasuredCosts
@@ -36,18 +37,6 @@ from skbandit.logged._policy_rule import (
     why_infeasible,
 )
 from skbandit.logged._unknown_groups import EstimatedRows, find_unknown, in_known_groups
-from skbandit.logs import (
-    POOLS_UNKNOWN,
-    Log,
-    align_rows,
-    ascending,
-    columns_of,
-    holds_slates,
-    make_record,
-    read_mask,
-    warn_of_shared_columns,
-    warn_without_pools,
-)
 from skbandit.measure import (
     MISSING,
     Columns,
@@ -393,7 +382,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         )
         warn_if_reordered(tables)
         warn_if_reordered(tables_extra)
-        given = X, y, align_rows(available, X), attributes, sample_weight
+        given = X, y, logs.align_rows(available, X), attributes, sample_weight
         logged, log, outcomes_of = self._read_outcomes(*given)
         traffic = self._read_traffic(*extra[:3], logged)
         weight = logged.rows.weight
@@ -405,7 +394,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             if log is None
             else tables_of_log(outcomes_of, log, goals.outcomes)
         )
-        warn_of_shared_columns(X, outcomes_of, self.columns, goals.outcomes)
+        logs.warn_of_shared_columns(X, outcomes_of, self.columns, goals.outcomes)
         models = self._fitted_models(tables, logged, log)
         seed = SEED if self.random_state is None else self.random_state
         fold = folds_of_rows(logged.X, np.zeros(len(weight)), self.cv or FOLDS, seed, codes[0])
@@ -474,7 +463,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
     def _read_outcomes(
         self, X: Any, y: Any, available: Any, attributes: Any, sample_weight: Any
-    ) -> tuple[Contexts, Log | None, Any]:
+    ) -> tuple[Contexts, logs.Log | None, Any]:
         """Return the rows with outcomes, their log if they have one, and y as it is read."""
         (X,) = indexable(X)
         validate_data(self, X, skip_check_array=True)
@@ -482,7 +471,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         weight = check_row_weights(sample_weight, n, "sample_weight")
         weight = weight / weight[weight > 0].mean()  # the models' penalties have no unit
         rows = Rows(Columns.read(attributes, X, n), np.full(n, MISSING), weight)
-        if holds_slates(y, self.columns):
+        if logs.holds_slates(y, self.columns):
             y, available = costs_of_slates(y, n, available, self.columns)
         log = read_action_log(y, n, available, self.columns, X)
         self._arms = log.arms if log is not None else arms_of_table(y)
@@ -513,14 +502,16 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         validate_data(self, X_extra, reset=False, skip_check_array=True)
         self._check_pools(available_extra, "available_extra")
         rows = self._read_rows(X_extra, attributes_extra)
-        return Contexts(X_extra, rows, self._mask(align_rows(available_extra, X_extra), len(rows)))
+        return Contexts(
+            X_extra, rows, self._mask(logs.align_rows(available_extra, X_extra), len(rows))
+        )
 
     def _check_pools(self, available: Any, name: str) -> None:
         """Require which actions rows may get if some row of the fit might not get all."""
         if available is None and self._has_pools:
-            raise ValueError(POOLS_UNKNOWN.format(name))
+            raise ValueError(logs.POOLS_UNKNOWN.format(name))
 
-    def _bound_goals(self, log: Log | None, y: Any, rows: Any) -> ActionGoals:
+    def _bound_goals(self, log: logs.Log | None, y: Any, rows: Any) -> ActionGoals:
         """Return the goals over rows, checked."""
         constraints = flatten_constraints(self.constraints)
         objective = self._read_objective(log, y)
@@ -535,7 +526,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         return goals
 
     def _fitted_models(
-        self, tables: dict[str, np.ndarray], logged: Contexts, log: Log | None
+        self, tables: dict[str, np.ndarray], logged: Contexts, log: logs.Log | None
     ) -> PolicyModels:
         """Models of all outcomes."""
         arms, weight = self._arms, logged.rows.weight
@@ -585,7 +576,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         n = count_rows(X)
         return Rows(Columns.read(attributes, X, n), np.full(n, MISSING), np.ones(n))
 
-    def _read_objective(self, log: Log | None, y: Any) -> Rate | None:
+    def _read_objective(self, log: logs.Log | None, y: Any) -> Rate | None:
         """Return the declared objective; None for the costs of a table."""
         if self.objective is not None:
             read = read_objective(self.objective)
@@ -594,7 +585,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             return read
         if log is None:
             return None
-        if "reward" not in (columns_of(y, self.columns) or {}):
+        if "reward" not in (logs.columns_of(y, self.columns) or {}):
             raise ValueError(
                 "the log has no reward: name what to maximize, as in objective=outcome('revenue')."
             )
@@ -602,7 +593,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
     def _mask(self, available: Any, n: int) -> np.ndarray:
         """Return which actions each row may get."""
-        given = read_mask(available, self._arms, n, unknown=None)
+        given = logs.read_mask(available, self._arms, n, unknown=None)
         if given is None:
             return np.ones((n, len(self._arms)), dtype=bool)
         mask = np.asarray(given.toarray() if hasattr(given, "toarray") else given, dtype=bool)
@@ -811,7 +802,9 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         chance = self._chances(*self._best(X, available, attributes))
         arms = self._arms.tolist()
-        return chance if ascending(arms) in (None, arms) else pd.DataFrame(chance, columns=arms)
+        return (
+            chance if logs.ascending(arms) in (None, arms) else pd.DataFrame(chance, columns=arms)
+        )
 
     def record(
         self, X_row: Any, arm: Any, propensity: Any, *, available: Any = None
@@ -837,12 +830,12 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         arms, n_select = self._arms.tolist(), self.n_select
-        return make_record(X_row, arm, propensity, available, arms, self._n_rows, n_select > 1)
+        return logs.make_record(X_row, arm, propensity, available, arms, self._n_rows, n_select > 1)
 
     def _best(self, X: Any, available: Any, attributes: Any) -> tuple[np.ndarray, np.ndarray]:
         """Numbers (n, n_select) of the best actions of each row, and which it may get."""
         check_is_fitted(self)
-        warn_without_pools(self, available)
+        logs.warn_without_pools(self, available)
         rows, mask = self._read_new(X, available, attributes)
         cost = self._priced(Contexts(X, rows, mask))
         return np.argsort(cost, axis=1, kind="stable")[:, : self.n_select], mask
@@ -928,5 +921,5 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """Return new rows, and which actions each may get."""
         warn_if_reordered({"X": X, "attributes": attributes})
         validate_data(self, X, reset=False, skip_check_array=True)
-        mask = self._mask(align_rows(available, X), count_rows(X))
+        mask = self._mask(logs.align_rows(available, X), count_rows(X))
         return self._read_rows(X, attributes), mask

@@ -9,25 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from skbandit.logs import (
-    MAX_COST,
-    Codes,
-    LoggedSlates,
-    align_rows,
-    check_weights,
-    code_labels,
-    cross_fitted_rewards,
-    dr_costs,
-    ips_costs,
-    label_array,
-    offset_costs,
-    order_of_labels,
-    plain_labels,
-    read_mask,
-    read_pools,
-    snips_costs,
-    warn_if_rewards,
-)
+from skbandit import logs
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import (
     at_most_1,
@@ -151,19 +133,19 @@ def logged_costs(
     tables = {"action": action, "cost": cost, "propensity": propensity, "X": X}
     refuse_lazy({**tables, "available": available})
     warn_if_reordered(tables)
-    available = align_rows(available, action)
+    available = logs.align_rows(available, action)
     slates, labels = _read_slates(action, cost, propensity, ads, available)
-    check_weights(slates, labels, "ad")
-    warn_if_rewards(slates.cost, "cost", cost)
+    logs.check_weights(slates, labels, "ad")
+    logs.warn_if_rewards(slates.cost, "cost", cost)
     index = action.index if isinstance(action, pd.Series | pd.DataFrame) else None
     if method == "ips":
-        costs = ips_costs(slates)
+        costs = logs.ips_costs(slates)
     elif method == "snips":
-        costs = snips_costs(slates)
+        costs = logs.snips_costs(slates)
     elif method == "offset":
-        costs = offset_costs(slates)
+        costs = logs.offset_costs(slates)
     elif method == "dr":
-        costs = dr_costs(slates, _predict_costs(slates, X, reward_model, cv, random_state))
+        costs = logs.dr_costs(slates, _predict_costs(slates, X, reward_model, cv, random_state))
     else:
         raise ValueError(f'method={method!r} must be one of "ips", "snips", "dr", "offset".')
     if slates.available is not None:
@@ -172,14 +154,14 @@ def logged_costs(
 
 
 def _predict_costs(
-    slates: LoggedSlates, X: Any, reward_model: Any, cv: Any, random_state: Any
+    slates: logs.LoggedSlates, X: Any, reward_model: Any, cv: Any, random_state: Any
 ) -> np.ndarray:
     """Costs of all ads, predicted by models that have not seen the row."""
     if X is None:
         raise ValueError('method="dr" predicts costs from X: pass X=, or choose method="ips".')
     if count_rows(X) != slates.n_rows:
         raise ValueError(f"X has {count_rows(X)} rows, action has {slates.n_rows}.")
-    return cross_fitted_rewards(
+    return logs.cross_fitted_rewards(
         reward_model,
         X,
         slates.ad,
@@ -193,7 +175,7 @@ def _predict_costs(
 
 def _read_slates(
     action: Any, cost: Any, propensity: Any, ads: Sequence[Any] | None, available: Any
-) -> tuple[LoggedSlates, np.ndarray]:
+) -> tuple[logs.LoggedSlates, np.ndarray]:
     """Check a log; return its entries and the labels of the ads."""
     check_not_masked(action, "action")
     names = _table(action, "action")
@@ -205,7 +187,7 @@ def _read_slates(
     if not len(row):
         raise ValueError("The log is empty: action is missing everywhere.")
     f, p = (table[filled] for table in numbers)
-    bad = ~(np.abs(f) <= MAX_COST)
+    bad = ~(np.abs(f) <= logs.MAX_COST)
     if bad.any():
         raise ValueError(
             f"cost is {f[bad][0]} in row {row[bad][0]}: every ad shown needs a finite cost."
@@ -217,32 +199,35 @@ def _read_slates(
             f"propensity must be in (0, 1], the probability of showing the ad: row "
             f"{row[bad][0]} has {p[bad][0]:g}."
         )
-    bad = np.maximum(np.abs(f), 1.0) > MAX_COST * p
+    bad = np.maximum(np.abs(f), 1.0) > logs.MAX_COST * p
     if bad.any():
         raise ValueError(
             f"propensity is {p[bad][0]:g} in row {row[bad][0]}, with the cost {f[bad][0]:g}: the "
-            f"estimate, their ratio, exceeds {MAX_COST:g}. Correct the propensity, or drop the row."
+            f"estimate, their ratio, exceeds {logs.MAX_COST:g}. Correct the propensity, or drop "
+            "the row."
         )
-    codes: Codes = {} if ads is None else {label: k for k, label in enumerate(plain_labels(ads))}
+    codes: logs.Codes = (
+        {} if ads is None else {label: k for k, label in enumerate(logs.plain_labels(ads))}
+    )
     n_known = len(codes)
-    ad = code_labels(pd.Series(names.to_numpy(dtype=object)[filled], dtype=object), codes)
-    labels = label_array(codes)
+    ad = logs.code_labels(pd.Series(names.to_numpy(dtype=object)[filled], dtype=object), codes)
+    labels = logs.label_array(codes)
     if len(codes) > n_known and ads is not None:
         where = row[np.flatnonzero(ad >= n_known)[0]]
         raise ValueError(
             f"Row {where} shows {labels[n_known]!r}, which is not in ads: add it, or drop the row."
         )
     if ads is None:
-        order = order_of_labels(labels)
+        order = logs.order_of_labels(labels)
         labels, ad = labels[order], np.argsort(order)[ad]
     allowed = None
     if available is not None and ads is not None:
-        allowed = read_mask(available, labels, len(names))
+        allowed = logs.read_mask(available, labels, len(names))
     elif available is not None:  # it may name ads that were never shown
         codes = {label: k for k, label in enumerate(labels.tolist())}
-        pools = read_pools(available, len(names), codes)
-        labels = label_array(codes)
-        order = order_of_labels(labels)
+        pools = logs.read_pools(available, len(names), codes)
+        labels = logs.label_array(codes)
+        order = logs.order_of_labels(labels)
         labels, ad = labels[order], np.argsort(order)[ad]
         allowed = pools.mask(len(labels))[:, order]
     first_seen = np.unique(row * len(labels) + ad, return_index=True)[1]
@@ -257,7 +242,7 @@ def _read_slates(
                 f"Row {row[hidden[0]]} shows {labels[ad[hidden[0]]]!r}, which was not available: "
                 "correct available, or drop the row."
             )
-    return LoggedSlates(row, ad, f, p, len(names), len(labels), allowed), labels
+    return logs.LoggedSlates(row, ad, f, p, len(names), len(labels), allowed), labels
 
 
 def _table(values: Any, name: str) -> pd.DataFrame:

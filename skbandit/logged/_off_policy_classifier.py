@@ -12,26 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import ClassifierTags, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbandit.logs import (
-    Codes,
-    LoggedSlates,
-    align_rows,
-    check_propensities,
-    column_names,
-    count_actions,
-    cross_fitted_rewards,
-    dr_costs,
-    expected_reward,
-    find_dependence_of_pools,
-    ips_costs,
-    label_array,
-    read_log,
-    read_pools,
-    snips_costs,
-    warn_of_shared_columns,
-    warn_of_wild_context,
-    warn_without_pools,
-)
+from skbandit import logs
 from skbandit.utils._examples import logistic_of_gains, weighted_examples
 from skbandit.utils._fitted_rows import SHARE_TOLD, events_of_log, fitted_rows, share_fitted
 from skbandit.utils._fitting import atomic_fit, standardized
@@ -134,7 +115,7 @@ class RewardsByClassifier(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         if self.classifier_ is None:
             return np.full(count_rows(X), self.lowest_)
-        return self.lowest_ + self.range_ * expected_reward(self.classifier_, X)
+        return self.lowest_ + self.range_ * logs.expected_reward(self.classifier_, X)
 
 
 def _has_probabilities(policy: Any) -> bool:
@@ -357,53 +338,53 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             "; off_policy_blocks then evaluates the classifier on all rows",
         )
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
-        available = align_rows(available, X)
+        available = logs.align_rows(available, X)
         (X,) = indexable(X)
         contexts, X = X, self._check_features(X, reset=True)
         labels_of_rows = labels_of_groups(groups, count_rows(X), contexts, y)
         group = None if labels_of_rows is None else pd.factorize(labels_of_rows)[0]
-        labels_only = reward is None and column_names(y) is None
+        labels_only = reward is None and logs.column_names(y) is None
         if labels_only:
-            y, reward = count_actions(y)
-        log = read_log(
+            y, reward = logs.count_actions(y)
+        log = logs.read_log(
             y,
             count_rows(X),
             reward=reward,
             propensity=propensity,
             available=available,
-            columns=None if column_names(y) is None else self.columns,
+            columns=None if logs.column_names(y) is None else self.columns,
         ).with_sorted_arms()
         self._fitted_rows = fitted_rows(contexts, *events_of_log(log))
         if not labels_only:
-            warn_of_shared_columns(X, y, self.columns)
-            check_propensities(log, X)
+            logs.warn_of_shared_columns(X, y, self.columns)
+            logs.check_propensities(log, X)
         weight = without_unit(check_row_weights(sample_weight, len(log), "sample_weight"))
         labels, action = log.arms, log.action.astype(np.intp)
         allowed = log.available_mask(len(labels))
         self._has_pools = not allowed.all()
         # equal rewards would all be predicted
         method = "ips" if labels_only else self.method
-        depends = None if method == "dr" else find_dependence_of_pools(log, X)
+        depends = None if method == "dr" else logs.find_dependence_of_pools(log, X)
         if depends is not None:
             warn(
                 f"available depends on the context, with {depends}: method={method!r} compares "
                 "arms as if it did not, and may choose the wrong one. Use method='dr'.",
                 UserWarning,
             )
-        slates = LoggedSlates.of_log(log)
+        slates = logs.LoggedSlates.of_log(log)
         if method == "ips":
-            rewards = -ips_costs(slates)
+            rewards = -logs.ips_costs(slates)
         elif method == "snips":
-            rewards = -snips_costs(slates, weight)
+            rewards = -logs.snips_costs(slates, weight)
         else:
             q = self._predicted(X, log.reward, action, len(labels), weight, sample_weight, group)
             # q knows the rewards of all arms, in or out of the pool
             allowed = np.ones_like(allowed)
             automatic = self.shrinkage == "auto"
             shrinkage = np.sqrt(weight.sum()) if automatic else float(self.shrinkage)
-            rewards = -dr_costs(slates, -q, shrinkage)
+            rewards = -logs.dr_costs(slates, -q, shrinkage)
         if method != "dr" and self.estimator is None:
-            warn_of_wild_context(X)
+            logs.warn_of_wild_context(X)
         self._labels = labels
         self._learn(X, rewards, allowed, weight)
 
@@ -460,9 +441,9 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             Arm labels. An arm unseen in `fit` is chosen only where no other is available.
         """
         check_is_fitted(self)
-        warn_without_pools(self, available)
+        logs.warn_without_pools(self, available)
         inner = self.estimator_
-        codes, allowed = self._read_available(align_rows(available, X), count_rows(X))
+        codes, allowed = self._read_available(logs.align_rows(available, X), count_rows(X))
         if available is None and inner is not None and not _scores_classes(inner):
             with explained_entries(X, type(self).__name__):
                 return self._labels[inner.predict(self._check_features(X, reset=False))]
@@ -471,7 +452,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         best = np.where(allowed[:, :n_scored], scores, -np.inf).argmax(axis=1)
         without = ~allowed[np.arange(len(best)), best]  # no available arm has a score above -inf
         best[without] = allowed[without].argmax(axis=1)
-        return label_array(codes)[best]
+        return logs.label_array(codes)[best]
 
     def select(self, X: Any, *, available: Any = None, return_proba: bool = False) -> Any:
         """Choose as `predict`: the policy does not explore.
@@ -512,8 +493,8 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             policy that explores.
         """
         check_is_fitted(self)
-        warn_without_pools(self, available)
-        _, allowed = self._read_available(align_rows(available, X), count_rows(X))
+        logs.warn_without_pools(self, available)
+        _, allowed = self._read_available(logs.align_rows(available, X), count_rows(X))
         scores = self._scores(X)
         allowed = allowed[:, : scores.shape[1]]
         p = np.where(allowed, scores, 0.0)
@@ -540,7 +521,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
     ) -> np.ndarray:
         """Predicted rewards of all arms, by models that have not seen the event."""
         candidates = [
-            cross_fitted_rewards(
+            logs.cross_fitted_rewards(
                 model,
                 X,
                 action,
@@ -611,12 +592,12 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         scores[:, self.estimator_.classes_] = class_scores
         return scores
 
-    def _read_available(self, available: Any, n_rows: int) -> tuple[Codes, np.ndarray]:
+    def _read_available(self, available: Any, n_rows: int) -> tuple[logs.Codes, np.ndarray]:
         """Return indices of the known arms and then new ones, and a mask with a column for each."""
-        codes: Codes = {label: k for k, label in enumerate(self._labels.tolist())}
+        codes: logs.Codes = {label: k for k, label in enumerate(self._labels.tolist())}
         if available is None:
             return codes, np.ones((n_rows, len(codes)), dtype=bool)
-        pools = read_pools(available, n_rows, codes)
+        pools = logs.read_pools(available, n_rows, codes)
         return codes, pools.mask(len(codes)).toarray()
 
 

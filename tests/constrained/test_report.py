@@ -11,8 +11,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.linear_model import LogisticRegression
 
-from skbandit import ConstrainedRampClassifier, ConstrainedThreshold
-from skbandit.constrained import _mixins, _report
+from skbandit import ConstrainedRampClassifier, ConstrainedThreshold, measure
 from skbandit.constrained._report import unstable_fit
 from skbandit.rates import (
     churn,
@@ -368,8 +367,7 @@ def test_a_report_on_merged_rows_is_that_on_each_row(monkeypatch, weights, group
         return clf.constraint_report_, clf.objective_report_, clf.constraint_report(X, y, **options)
 
     merged = reports()
-    for module in (_mixins, _report):
-        monkeypatch.setattr(module, "merge_equal", lambda rates, *given: given)
+    monkeypatch.setattr(measure, "merge_equal", lambda rates, *given: given)
     for ours, one_by_one in zip(merged, reports(), strict=True):
         pd.testing.assert_frame_equal(ours, one_by_one, rtol=1e-9, atol=1e-9)
 

@@ -16,15 +16,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.measure import (
-    MISSING,
-    Columns,
-    Data,
-    Rows,
-    encode,
-    encode_classes,
-    warn_of_blank,
-)
+from skbandit import measure
 from skbandit.utils._sklearn_compat import feature_names
 from skbandit.utils._trials import groups_of_both, labels_of_groups
 from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
@@ -112,7 +104,7 @@ class Classes:
         """Check the distinct sorted labels, which must be two at least, and other decisions."""
         if not len(labels):
             raise ValueError("y is empty.")
-        warn_of_blank(labels.tolist(), "y")
+        measure.warn_of_blank(labels.tolist(), "y")
         if len(labels) < 2:
             raise ValueError(
                 f"Two classes are needed, y has one class only: {labels.tolist()[0]!r}."
@@ -170,12 +162,12 @@ class Classes:
     def encode(self, y: Any, name: str) -> np.ndarray:
         """Codes of labels: of two classes 1 for positive, else their order; -1 where missing."""
         if self.of_two:
-            return encode(y, self.positive, self.labels.tolist(), name)
-        return encode_classes(y, self.labels.tolist(), name)
+            return measure.encode(y, self.positive, self.labels.tolist(), name)
+        return measure.encode_classes(y, self.labels.tolist(), name)
 
-    def data(self, train: Rows, extra: Rows | None) -> Data:
+    def data(self, train: measure.Rows, extra: measure.Rows | None) -> measure.Data:
         """Return the data that rates of these classes are measured on."""
-        return Data(train, extra, self.positive, self.labels.tolist(), self.others)
+        return measure.Data(train, extra, self.positive, self.labels.tolist(), self.others)
 
 
 class Extra(NamedTuple):
@@ -214,19 +206,21 @@ class Extra(NamedTuple):
 
 def read_rows(
     X: Any, label: np.ndarray, sample_weight: Any, attributes: Any, suffix: str = "", y: Any = None
-) -> Rows:
+) -> measure.Rows:
     """Read one dataset; `X` and `y` as the user passed them, for their names and indices."""
     n = len(label)
     given = {"X": X, "y": y, "attributes": attributes, "sample_weight": sample_weight}
     warn_if_reordered({name + suffix: part for name, part in given.items()})
-    columns = Columns.read(attributes, X, n, f"attributes{suffix}")
-    return Rows(columns, label, check_row_weights(sample_weight, n, f"sample_weight{suffix}"))
+    columns = measure.Columns.read(attributes, X, n, f"attributes{suffix}")
+    return measure.Rows(
+        columns, label, check_row_weights(sample_weight, n, f"sample_weight{suffix}")
+    )
 
 
 def read_labels(y: Any, n_rows: int, classes: Classes, name: str) -> np.ndarray:
     """Return codes of shape (n_rows,), see `Classes.encode`; None is all missing."""
     if y is None:
-        return np.full(n_rows, MISSING, dtype=np.int8)
+        return np.full(n_rows, measure.MISSING, dtype=np.int8)
     codes = classes.encode(y, name)
     if len(codes) != n_rows:
         raise ValueError(f"{name} has {len(codes)} entries for {n_rows} rows.")
@@ -239,7 +233,7 @@ def read_extra(
     *,
     X_is_named: bool,
     read_X: Callable[[Any], Any],
-) -> tuple[Any, Rows | None]:
+) -> tuple[Any, measure.Rows | None]:
     """Return ``read_X(extra.X)`` and its rows, or (None, None) without extra data."""
     if extra is None:
         return None, None
@@ -292,7 +286,7 @@ def class_factors(
     return check_row_weights(factors[codes], len(y), "class_weight")
 
 
-def with_weights(data: Data, factors: np.ndarray) -> Data:
+def with_weights(data: measure.Data, factors: np.ndarray) -> measure.Data:
     """Multiply the weights of the rows of X."""
     return replace(data, train=replace(data.train, weight=data.train.weight * factors))
 
@@ -321,7 +315,7 @@ class FitRows:
     y: np.ndarray
     X_extra: Any
     classes: Classes
-    data: Data
+    data: measure.Data
     groups: pd.Series | None
 
     @classmethod
@@ -369,8 +363,8 @@ class FitRows:
 
 
 def with_dependent(
-    data: Data, groups: Any, tables: tuple[Any, ...], groups_extra: Any, X_extra: Any
-) -> Data:
+    data: measure.Data, groups: Any, tables: tuple[Any, ...], groups_extra: Any, X_extra: Any
+) -> measure.Data:
     """Add the groups of dependent rows; see `groups_of_both`."""
     counted = data.train.weight > 0
     codes, codes_extra = groups_of_both(groups, tables, groups_extra, X_extra, counted)
@@ -441,7 +435,7 @@ class Grouping:
     groups: tuple[tuple[Any, ...], ...]
 
     @classmethod
-    def find(cls, by: Any, data: Data, *, missing: bool = True) -> Grouping:
+    def find(cls, by: Any, data: measure.Data, *, missing: bool = True) -> Grouping:
         """Find the groups on the rows of positive weight.
 
         Parameters
@@ -461,7 +455,7 @@ class Grouping:
             groups += ((None,) * len(names),)
         return cls(names, groups)
 
-    def codes(self, columns: Columns) -> np.ndarray:
+    def codes(self, columns: measure.Columns) -> np.ndarray:
         """Index of the group of each row; UNKNOWN for values not found at fit."""
         code_of = {values: code for code, values in enumerate(self.groups)}
         joint, distinct = _distinct_groups(columns.several(self.columns, self._context))
@@ -472,14 +466,14 @@ class Grouping:
         )
         return code[joint]
 
-    def known_codes(self, columns: Columns) -> np.ndarray:
+    def known_codes(self, columns: measure.Columns) -> np.ndarray:
         """Index of the group of each row; an error names rows without a known group."""
         codes = self.codes(columns)
         if (codes == UNKNOWN).any():
             self._blame(columns, codes == UNKNOWN)
         return codes
 
-    def codes_or_overall(self, columns: Columns) -> np.ndarray:
+    def codes_or_overall(self, columns: measure.Columns) -> np.ndarray:
         """Index of the group of each row, or UNKNOWN; warn if that is so for all rows."""
         codes = self.codes(columns)
         if len(codes) and (codes == UNKNOWN).all():
@@ -502,7 +496,7 @@ class Grouping:
     def _context(self) -> str:
         return f"by={self.columns[0] if len(self.columns) == 1 else list(self.columns)!r}"
 
-    def _blame(self, columns: Columns, unknown: np.ndarray) -> None:
+    def _blame(self, columns: measure.Columns, unknown: np.ndarray) -> None:
         frame = columns.several(self.columns, self._context)
         missing = frame.isna().to_numpy()
         if missing.any():

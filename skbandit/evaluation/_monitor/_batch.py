@@ -10,20 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skbandit import measure
 from skbandit.evaluation._monitor._calendar import Calendar
 from skbandit.evaluation._monitor._counts import Counts, places_of, plain
 from skbandit.evaluation._monitor._units import Range, Unit
-from skbandit.measure import (
-    MISSING,
-    Columns,
-    Data,
-    Rows,
-    check_classes,
-    distinct,
-    encode_classes,
-    positive_is_known,
-    refuse_alike,
-)
 from skbandit.utils._validation import first_few
 
 
@@ -57,16 +47,16 @@ class Labels:
             raise ValueError(
                 f"there is {strange[0]!r}, not among labels=[{first_few(self.allowed or ())}]."
             )
-        refuse_alike(every, "decided and y_true have", "which would be two labels")
+        measure.refuse_alike(every, "decided and y_true have", "which would be two labels")
         return replace(self, classes=merged[0], decisions=merged[1])
 
     @cached_property
-    def nobody(self) -> Data:
+    def nobody(self) -> measure.Data:
         """No rows, with these classes and decisions."""
         empty = pd.DataFrame({"decided": [], "label": [], "weight": []}, dtype=object)
         return self.data(empty, pd.DataFrame())[0]
 
-    def data(self, rows: pd.DataFrame, table: pd.DataFrame) -> tuple[Data, np.ndarray]:
+    def data(self, rows: pd.DataFrame, table: pd.DataFrame) -> tuple[measure.Data, np.ndarray]:
         """Return rows as rates read them, and the codes of their decisions."""
         every = list(dict.fromkeys([*self.classes, *self.decisions]))
         of_costs = [atom.cells.labels for u in self.units for _, atom in u.terms if atom.cells]
@@ -76,12 +66,19 @@ class Labels:
         others = [label for label in every if label not in classes]
         weight = rows["weight"].to_numpy(dtype=float)
         weight = np.where(np.isnan(weight), 1.0, weight)
-        unlabeled = Rows(Columns.read(table, None, len(rows)), np.full(len(rows), MISSING), weight)
+        unlabeled = measure.Rows(
+            measure.Columns.read(table, None, len(rows)),
+            np.full(len(rows), measure.MISSING),
+            weight,
+        )
         closed = self.allowed is not None
-        data = Data(unlabeled, None, self._positive(every), classes, others, closed)
+        data = measure.Data(unlabeled, None, self._positive(every), classes, others, closed)
         if data.closed:
-            check_classes([atom for unit in self.units for _, atom in unit.terms], data)
-        codes = [encode_classes(rows[name], data.decisions, name) for name in ("decided", "label")]
+            measure.check_classes([atom for unit in self.units for _, atom in unit.terms], data)
+        codes = [
+            measure.encode_classes(rows[name], data.decisions, name)
+            for name in ("decided", "label")
+        ]
         return replace(data, train=replace(unlabeled, label=codes[1])), codes[0]
 
     def _positive(self, labels: list[Any]) -> Any:
@@ -89,7 +86,7 @@ class Labels:
         if self.pos_label is not None:
             return self.pos_label
         numbers = [label for label in labels if not isinstance(label, str)]
-        if numbers and positive_is_known(numbers):
+        if numbers and measure.positive_is_known(numbers):
             return 1
         for unit in self.units:
             if unit.counted and unit.atom.needs_pos_label:
@@ -144,11 +141,14 @@ class Batch:
         """Read the labels of rows."""
         if rows["decided"].isna().any():
             raise ValueError("decided has missing values: every row needs a decision.")
-        more = distinct(rows["label"], "label"), distinct(rows["decided"], "decided")
+        more = (
+            measure.distinct(rows["label"], "label"),
+            measure.distinct(rows["decided"], "decided"),
+        )
         return cls(rows, table, labels.more(*more), arrival, failed)
 
     @cached_property
-    def data(self) -> tuple[Data, np.ndarray]:
+    def data(self) -> tuple[measure.Data, np.ndarray]:
         """Rows as rates read them, and the codes of their decisions."""
         return self.labels.data(self.rows, self.table)
 
@@ -191,7 +191,7 @@ class Batch:
                 weeks=calendar.week,
             )  # fmt: skip
         seen, made = unit.selected(data), (decided, data.decisions)
-        labeled = seen & (self.failed | (data.train.label != MISSING)) & unit.needs_label
+        labeled = seen & (self.failed | (data.train.label != measure.MISSING)) & unit.needs_label
         if self.arrival is None:
             counts.add_seen(number, places, seen, made, 0)
         else:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from skbandit import logs
 from skbandit.evaluation._difference import EventParts
 from skbandit.evaluation._guaranteed import Range, read_range
 from skbandit.evaluation._off_policy._estimate import LogSums, OffPolicyEstimate, check_predictable
@@ -21,18 +22,6 @@ from skbandit.evaluation._off_policy._target_policy import (
 )
 from skbandit.evaluation._policy_protocol import name_block_columns
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import (
-    SeenIds,
-    check_block_arms,
-    check_propensities,
-    column_names,
-    cross_fitted_rewards,
-    expected_reward,
-    range_of,
-    read_block,
-    sum_over_blocks,
-    within_range,
-)
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._trials import labels_of_groups, read_groups, warn_of_few_groups
 from skbandit.utils._validation import as_labels, warn
@@ -227,14 +216,14 @@ def off_policy_value(
     )
     n_events, logged = len(evaluated.log), evaluated.log.propensity
     if n_events and logged is not None and np.ptp(logged) == 0:
-        check_propensities(evaluated.log, X)  # equal ones may be guessed
+        logs.check_propensities(evaluated.log, X)  # equal ones may be guessed
     group = read_groups(groups, n_events, X, y)
     q = None
     if estimator.needs_predictions:
         check_predictable(X, evaluated)
         log, n_arms = evaluated.log, len(evaluated.arms)
         folds = {"cv": cv, "random_state": random_state, "group": group}
-        q = cross_fitted_rewards(reward_model, X, log.action, log.reward, n_arms, **folds)
+        q = logs.cross_fitted_rewards(reward_model, X, log.action, log.reward, n_arms, **folds)
     return _estimate(evaluated, q, group, method, estimator, bounds)
 
 
@@ -408,7 +397,7 @@ def off_policy_blocks(
     columns = name_block_columns(policy, columns, reward)
     bounds = read_range(reward_range)
     task = _Task(policy, features, arms, reward_model, rule, columns, bounds, groups)
-    of_blocks = sum_over_blocks(task, blocks, "off_policy_blocks")
+    of_blocks = logs.sum_over_blocks(task, blocks, "off_policy_blocks")
     if of_blocks is None:
         raise ValueError("blocks contains no event.")
     of_blocks.ids.warn("off_policy_blocks")
@@ -426,7 +415,7 @@ class _OfBlocks:
 
     sums: LogSums
     arms: ArmUse
-    ids: SeenIds
+    ids: logs.SeenIds
 
     def __add__(self, other: _OfBlocks) -> _OfBlocks:
         return _OfBlocks(self.sums + other.sums, self.arms + other.arms, self.ids + other.ids)
@@ -447,12 +436,12 @@ class _Task:
 
     def __call__(self, block: Any) -> _OfBlocks | None:
         """Return sums over the events of a block, and their ids; None if it has none."""
-        X, y = read_block(block, self.features, self.columns)
-        return _OfBlocks(*self._sums(X, y), SeenIds.of(y)) if len(y) else None
+        X, y = logs.read_block(block, self.features, self.columns)
+        return _OfBlocks(*self._sums(X, y), logs.SeenIds.of(y)) if len(y) else None
 
     def _sums(self, X: Any, y: Any) -> tuple[LogSums, ArmUse]:
         given, named = self.policy, isinstance(self.policy, str)
-        names, group = column_names(y) or [], None
+        names, group = logs.column_names(y) or [], None
         if self.groups is not None:
             if self.groups not in names:
                 raise ValueError(f"groups={self.groups!r} is not a column of the log, {names}.")
@@ -475,11 +464,11 @@ class _Task:
             given, X, y, rule=self.rule, columns=self.columns, arms=self.arms or (), of_logged=named
         )
         if evaluated.of_arms is not None:
-            check_block_arms(evaluated.log, self.arms)
+            logs.check_block_arms(evaluated.log, self.arms)
         q = None if self.reward_model is None else _predict_rewards(self.reward_model, X, evaluated)
         if q is not None and (self.reward_range is not None or len(y) >= SHOWS_RANGE):
-            low, high = self.reward_range or range_of(evaluated.log.reward)
-            q = within_range(q, (low, high), np.arange(len(q))) if low < high else q
+            low, high = self.reward_range or logs.range_of(evaluated.log.reward)
+            q = logs.within_range(q, (low, high), np.arange(len(q))) if low < high else q
         sums = LogSums.of(evaluated.events(q), self.reward_range, group=group)
         return sums, ArmUse.of(evaluated)
 
@@ -499,5 +488,5 @@ def _predict_rewards(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:
     if unknown:
         raise ValueError(f"reward_model has no model of arm {unknown[0]!r}, only of {arms}.")
     if isinstance(model, Mapping):
-        return np.column_stack([expected_reward(model[arm], X) for arm in evaluated.arms])
+        return np.column_stack([logs.expected_reward(model[arm], X) for arm in evaluated.arms])
     return model.predict_reward(X)[:, [arms.index(arm) for arm in evaluated.arms]]

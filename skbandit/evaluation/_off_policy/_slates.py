@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skbandit import logs
 from skbandit.evaluation._difference import EventParts
 from skbandit.evaluation._guaranteed import RewardEvidence
 from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate, make_estimate, shortcoming
@@ -17,18 +18,6 @@ from skbandit.evaluation._off_policy._sums import GroupSums, WeightedEvents, sum
 from skbandit.evaluation._off_policy._target_policy import check_available, policy_of
 from skbandit.evaluation._policy_protocol import check_rule, name_columns
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import (
-    SlateLog,
-    align_rows,
-    are_slates,
-    check_in_order,
-    check_shown,
-    check_uniform,
-    code_slates,
-    read_slates,
-    slate_labels,
-    times_already_read,
-)
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
@@ -81,29 +70,29 @@ def weights_of_uniform(
     return 1.0 + (n_arms - 1) * (same_place + np.where(spare > 0, any_place, 0.0))
 
 
-def shown_slates(given: Any, X: Any, log: SlateLog, rule: str) -> np.ndarray:
+def shown_slates(given: Any, X: Any, log: logs.SlateLog, rule: str) -> np.ndarray:
     """Return indices of the arms that a policy shows, or that are given, (n_events, m).
 
     -1 is an empty place; arms that the log lacks follow its own ones.
     """
     if policy_of(given) is None:
-        return _numbers_of(slate_labels(given, "the evaluated policy", len(log)), log)
+        return _numbers_of(logs.slate_labels(given, "the evaluated policy", len(log)), log)
     policy, X = behind_transformers(given, as_contexts(X))
     if not hasattr(policy, rule):
         raise ValueError(f"{type(policy).__name__} has no {rule}.")
     slates = getattr(policy, rule)(X, available=log.available_sets())
-    return _numbers_of(slate_labels(slates, f"{type(policy).__name__}.{rule}", len(log)), log)
+    return _numbers_of(logs.slate_labels(slates, f"{type(policy).__name__}.{rule}", len(log)), log)
 
 
-def _numbers_of(slates: list[list[Any]], log: SlateLog) -> np.ndarray:
+def _numbers_of(slates: list[list[Any]], log: logs.SlateLog) -> np.ndarray:
     labels = log.arms.tolist()
-    numbers = code_slates(slates, {label: k for k, label in enumerate(labels)})
+    numbers = logs.code_slates(slates, {label: k for k, label in enumerate(labels)})
     if log.pools is not None:
-        check_shown(log.pools, np.where(numbers < len(labels), numbers, -1), labels)
+        logs.check_shown(log.pools, np.where(numbers < len(labels), numbers, -1), labels)
     return numbers
 
 
-def place_matches(numbers: np.ndarray, log: SlateLog) -> tuple[np.ndarray, np.ndarray]:
+def place_matches(numbers: np.ndarray, log: logs.SlateLog) -> tuple[np.ndarray, np.ndarray]:
     """Tell whether each shown arm of the log has its own place in a slate, and whether any place.
 
     Returns
@@ -118,7 +107,9 @@ def place_matches(numbers: np.ndarray, log: SlateLog) -> tuple[np.ndarray, np.nd
     return at_place, equal.any(axis=2)
 
 
-def inclusion_of_shown(given: Any, X: Any, log: SlateLog, rule: str) -> tuple[np.ndarray, float]:
+def inclusion_of_shown(
+    given: Any, X: Any, log: logs.SlateLog, rule: str
+) -> tuple[np.ndarray, float]:
     """Inclusion probabilities of the shown arms, and the evaluated slates' mean number of arms.
 
     Parameters
@@ -152,7 +143,7 @@ def inclusion_of_shown(given: Any, X: Any, log: SlateLog, rule: str) -> tuple[np
 
 
 def _inclusion_of_table(
-    table: np.ndarray, arms: list[Any], log: SlateLog
+    table: np.ndarray, arms: list[Any], log: logs.SlateLog
 ) -> tuple[np.ndarray, float]:
     """Inclusion probabilities of shown arms, from those of the arms of the columns."""
     wrong = np.argwhere(~((table >= 0) & (table <= 1 + 1e-6)))
@@ -349,7 +340,7 @@ def slate_pseudo_inverse(
     at_place, included = _place_probabilities(policy_or_slates, X, log, rule, n_draws)
     for place in range(m):
         at_place_only = replace(log, action=log.action[:, [place]])
-        if check_uniform(at_place_only, X, n_checks=m):
+        if logs.check_uniform(at_place_only, X, n_checks=m):
             break
     n_arms = np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
     weight = weights_of_uniform(at_place, included, n_arms)
@@ -450,7 +441,7 @@ def replay_slates(
     if isinstance(getattr(player, "columns", None), Mapping):
         player.columns = None
     if log.timestamp is not None:
-        check_in_order(log.timestamp, "replay_slates")
+        logs.check_in_order(log.timestamp, "replay_slates")
     sets = log.available_sets()
     weight = np.zeros(log.action.shape)
     sizes = np.zeros(len(log))
@@ -460,12 +451,12 @@ def replay_slates(
             f"the policy has feedback={feedback!r}, but a replay knows the rewards of single arms: "
             "use feedback='semi_bandit', or learn=False."
         )
-    with times_already_read():
+    with logs.times_already_read():
         for k in range(len(log)):
             x = rows_of(rows, [k])
             if log.timestamp is not None and hasattr(player, "advance"):
                 player.advance(log.timestamp[k])
-            slate = slate_labels(getattr(player, rule)(x, available=[sets[k]]), rule, 1)[0]
+            slate = logs.slate_labels(getattr(player, rule)(x, available=[sets[k]]), rule, 1)[0]
             if outside := set(slate) - set(sets[k]):
                 raise ValueError(f"row {k}: {outside.pop()!r} is shown, but was not available.")
             logged = log.action[k][log.shown[k]]
@@ -485,22 +476,22 @@ def replay_slates(
 
 def _read_slate_log(
     policy: Any, X: Any, y: Any, available: Any, reward: Any, propensity: Any, columns: Any
-) -> SlateLog:
+) -> logs.SlateLog:
     """Read a log of slates."""
     given = policy if policy_of(policy) is None else None
     refuse_lazy({"policy": policy, "X": X, "y": y, "reward": reward, "available": available})
     warn_if_reordered({"X": X, "policy": given, "y": y})
-    return read_slates(
+    return logs.read_slates(
         y,
         None if X is None else count_rows(X),
         reward=reward,
         propensity=propensity,
-        available=align_rows(available, X),
-        columns=name_columns(policy, columns, named=not are_slates(y))[0],
+        available=logs.align_rows(available, X),
+        columns=name_columns(policy, columns, named=not logs.are_slates(y))[0],
     )
 
 
-def _known(log: SlateLog) -> np.ndarray:
+def _known(log: logs.SlateLog) -> np.ndarray:
     """Rewards of shown arms, 0 in empty places."""
     rewards = log.of_arms(log.reward, "reward")
     unknown = np.argwhere(log.shown & np.isnan(rewards))
@@ -513,7 +504,7 @@ def _known(log: SlateLog) -> np.ndarray:
     return np.nan_to_num(rewards)
 
 
-def _propensity(log: SlateLog) -> np.ndarray:
+def _propensity(log: logs.SlateLog) -> np.ndarray:
     """Probabilities of shown arms as logged, 1 in empty places."""
     if log.propensity is None:
         raise ValueError("the log has no propensities: pass propensity=.")
@@ -528,17 +519,17 @@ def _propensity(log: SlateLog) -> np.ndarray:
     return p
 
 
-def _inclusion_propensity(log: SlateLog, X: Any) -> np.ndarray:
+def _inclusion_propensity(log: logs.SlateLog, X: Any) -> np.ndarray:
     """Probabilities that a logged slate includes its arms: as logged, else uniform."""
     if log.propensity is not None:
         return _propensity(log)
-    check_uniform(log, X)
+    logs.check_uniform(log, X)
     n_arms = np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
     return np.broadcast_to((log.sizes / n_arms)[:, None], log.action.shape)
 
 
 def _place_probabilities(
-    given: Any, X: Any, log: SlateLog, rule: str, n_draws: int
+    given: Any, X: Any, log: logs.SlateLog, rule: str, n_draws: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of shown arms at their own and at any place, as shares of slates drawn."""
     m = log.action.shape[1]
@@ -562,7 +553,7 @@ def _estimate(
     weight: np.ndarray,
     rewards: np.ndarray,
     p: Any,
-    log: SlateLog,
+    log: logs.SlateLog,
     group: np.ndarray | None = None,
 ) -> OffPolicyEstimate:
     """Return the mean of what events earned, after a warning if they are few."""

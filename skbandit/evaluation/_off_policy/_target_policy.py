@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
+from skbandit import logs
 from skbandit.evaluation._off_policy._sums import WeightedEvents
 from skbandit.evaluation._policy_protocol import (
     attributes_for,
@@ -21,21 +22,6 @@ from skbandit.evaluation._policy_protocol import (
     checked_choices,
     known_arms,
     name_columns,
-)
-from skbandit.logs import (
-    Codes,
-    Log,
-    SlateLog,
-    align_rows,
-    ascending,
-    check_uniform,
-    code_labels,
-    column_names,
-    label_array,
-    plain_labels,
-    read_log,
-    read_numbers,
-    warn_without_pools,
 )
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows
@@ -68,7 +54,7 @@ class EvaluatedLog:
         Labels of the columns of `of_arms`.
     """
 
-    log: Log
+    log: logs.Log
     logged: np.ndarray
     of_arms: np.ndarray | None
     arms: list[Any]
@@ -178,7 +164,7 @@ def read_evaluated(
     )
     policy = policy_of(given)
     _warn_if_unfitted(policy)
-    named = column_names(y) is not None
+    named = logs.column_names(y) is not None
     columns, reward = name_columns(policy, columns, reward, named=named)
     table = None
     if policy is None:
@@ -188,8 +174,8 @@ def read_evaluated(
             )
         warn_if_reordered({"X": X, "policy": given, "y": y, "reward": reward})
         if isinstance(given, list | tuple) and len(given) and isinstance(given[0], tuple):
-            arms = read_log(y, reward=reward, columns=columns).arms.tolist()
-            given = pd.Series(label_array(given)) if given[0] in arms else given
+            arms = logs.read_log(y, reward=reward, columns=columns).arms.tolist()
+            given = pd.Series(logs.label_array(given)) if given[0] in arms else given
         table = as_table(given)
         table_arms = _arms_of_columns(table, y, reward, columns)
         if isinstance(table, pd.DataFrame) and isinstance(available, np.ndarray):
@@ -199,21 +185,21 @@ def read_evaluated(
         warn_if_reordered({"X": X, "y": y, "reward": reward, "attributes": attributes})
         table_arms = known_arms(policy)
         as_contexts(X)  # which a policy needs
-    log = read_log(
+    log = logs.read_log(
         y,
         None if X is None else count_rows(X),
         reward=reward,
-        available=align_rows(available, X),
+        available=logs.align_rows(available, X),
         table_arms=table_arms,
         columns=columns,
         **options,
     )
     if log.propensity is None:
-        check_uniform(log, X)
+        logs.check_uniform(log, X)
     codes = {label: k for k, label in enumerate(log.arms.tolist())}
     if table is None:
         policy, rows = behind_transformers(given, X)
-        warn_without_pools(policy, log.pools)
+        logs.warn_without_pools(policy, log.pools)
         check_not_learned(policy, rows, log)
         of_arms = _probabilities_of_policy(policy, rows, log, codes, rule, attributes)
     elif table.ndim == 2:
@@ -221,7 +207,7 @@ def read_evaluated(
     elif are_floats(table):
         if not of_logged:
             _refuse_float_labels(table, codes)
-        logged = _check_range(read_numbers(table, len(log), "probabilities"))
+        logged = _check_range(logs.read_numbers(table, len(log), "probabilities"))
         return EvaluatedLog(log, logged, None, list(codes))
     else:
         of_arms = _of_labels(table, len(log), codes)
@@ -253,7 +239,7 @@ def as_table(given: Any) -> Any:
     if isinstance(given, list | tuple) and not any(
         isinstance(row, list | tuple | np.ndarray) for row in given
     ):
-        given = label_array(given)  # not an array at once, which would turn 1 into "1"
+        given = logs.label_array(given)  # not an array at once, which would turn 1 into "1"
     if hasattr(given, "columns"):
         return pd.DataFrame(np.asarray(given), columns=list(given.columns))
     try:
@@ -292,7 +278,7 @@ def are_floats(values: pd.Series) -> bool:
     return bool(pd.api.types.is_float_dtype(values.dtype))
 
 
-def _refuse_float_labels(values: pd.Series, codes: Codes) -> None:
+def _refuse_float_labels(values: pd.Series, codes: logs.Codes) -> None:
     """Refuse floats that may be labels of the chosen arms, and not probabilities."""
     distinct = values.dropna().unique().tolist()
     if distinct and all(value in codes for value in distinct):
@@ -303,7 +289,7 @@ def _refuse_float_labels(values: pd.Series, codes: Codes) -> None:
         )
 
 
-def _of_labels(labels: Any, n_events: int, codes: Codes, name: str = "") -> np.ndarray:
+def _of_labels(labels: Any, n_events: int, codes: logs.Codes, name: str = "") -> np.ndarray:
     """Probabilities (n_events, n_arms) of a policy that is certain to choose the given labels.
 
     Labels that are not arms of the log extend `codes`. Without the name of a method that returned
@@ -315,7 +301,7 @@ def _of_labels(labels: Any, n_events: int, codes: Codes, name: str = "") -> np.n
     return of_arms
 
 
-def number_of_choice(labels: Any, n_events: int, codes: Codes, name: str = "") -> np.ndarray:
+def number_of_choice(labels: Any, n_events: int, codes: logs.Codes, name: str = "") -> np.ndarray:
     """Numbers of the chosen arms, as in `_of_labels`."""
     if len(labels) != n_events:
         raise ValueError(
@@ -328,7 +314,7 @@ def number_of_choice(labels: Any, n_events: int, codes: Codes, name: str = "") -
             f"the policy is an array of booleans, which are no arms of the log, {first_few(arms)}: "
             "pass the labels of the chosen arms, or probabilities."
         )
-    choice = code_labels(labels, codes, name or "the label of the chosen arm")
+    choice = logs.code_labels(labels, codes, name or "the label of the chosen arm")
     if not name and (choice >= len(arms)).all():
         new = list(codes)[len(arms) :]
         raise ValueError(
@@ -347,8 +333,8 @@ def _arms_of_columns(
         return None
     if isinstance(table, pd.DataFrame):
         return table.columns.tolist()
-    arms = read_log(y, reward=reward, columns=columns).arms.tolist()
-    ordered = ascending(arms)
+    arms = logs.read_log(y, reward=reward, columns=columns).arms.tolist()
+    ordered = logs.ascending(arms)
     if ordered is None:
         raise ValueError(
             f"the log's arms, {first_few(arms)}, cannot be sorted, so the arms of the columns of "
@@ -358,7 +344,7 @@ def _arms_of_columns(
 
 
 def _probabilities_of_policy(
-    policy: Any, X: Any, log: Log, codes: Codes, rule: str, attributes: Any
+    policy: Any, X: Any, log: logs.Log, codes: logs.Codes, rule: str, attributes: Any
 ) -> np.ndarray:
     """Probabilities of a policy's choices; arms that are not in the log extend `codes`."""
     name = type(policy).__name__
@@ -369,7 +355,7 @@ def _probabilities_of_policy(
         given = attributes_for(policy, "select_proba", attributes)
         chances = policy.select_proba(X, available=available, **given)
         probabilities = np.asarray(chances, dtype=np.float64)
-        arms = plain_labels(policy.arms_)
+        arms = logs.plain_labels(policy.arms_)
         if probabilities.shape != (len(log), len(arms)):
             raise ValueError(
                 f"{name}.select_proba: shape {probabilities.shape}, "
@@ -391,7 +377,9 @@ def _probabilities_of_policy(
     return _of_labels(choices, len(log), codes, f"{name}.{rule}")
 
 
-def _probabilities_of_table(table: Any, columns: list[Any], n: int, codes: Codes) -> np.ndarray:
+def _probabilities_of_table(
+    table: Any, columns: list[Any], n: int, codes: logs.Codes
+) -> np.ndarray:
     """Return validated probabilities; arms that are not in the log extend `codes`."""
     try:
         values = np.asarray(table, dtype=np.float64)
@@ -412,7 +400,7 @@ def _probabilities_of_table(table: Any, columns: list[Any], n: int, codes: Codes
     return _check_sums(_by_number(values, columns, codes), "probabilities")
 
 
-def _by_number(values: np.ndarray, columns: list[Any], codes: Codes) -> np.ndarray:
+def _by_number(values: np.ndarray, columns: list[Any], codes: logs.Codes) -> np.ndarray:
     """Probabilities with columns in order of arm numbers."""
     numbers = [codes.setdefault(label, len(codes)) for label in columns]
     of_arms = np.zeros((len(values), len(codes)))
@@ -441,7 +429,7 @@ def _check_range(probabilities: np.ndarray) -> np.ndarray:
     return probabilities
 
 
-def check_available(of_arms: np.ndarray, log: Log | SlateLog, labels: list[Any]) -> None:
+def check_available(of_arms: np.ndarray, log: logs.Log | logs.SlateLog, labels: list[Any]) -> None:
     """Require that only available arms are chosen, if the log has availability."""
     if log.pools is None:
         return

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from skbandit import logs
 from skbandit.evaluation._guaranteed import check_range, read_range
 from skbandit.evaluation._policy_protocol import name_block_columns
 from skbandit.evaluation._replay._engine import (
@@ -30,17 +31,6 @@ from skbandit.evaluation._replay._result import (
     too_few,
 )
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import (
-    Codes,
-    Log,
-    SeenIds,
-    as_blocks,
-    check_block_arms,
-    code_labels,
-    label_array,
-    noting,
-    read_block,
-)
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import as_labels, warn
 
@@ -163,17 +153,17 @@ def replay_blocks(
     (seed,) = seeds_of_runs(random_state, 1)
     streams = Streams.of(seed)
     kept = _KeptSoFar()
-    replayed, latest, seen = None, -np.inf, SeenIds.of(None)
-    for number, block in enumerate(as_blocks(blocks)):
-        with noting(f"In block {number}, counted from 0."):
-            X, y = read_block(block, features, columns)
+    replayed, latest, seen = None, -np.inf, logs.SeenIds.of(None)
+    for number, block in enumerate(logs.as_blocks(blocks)):
+        with logs.noting(f"In block {number}, counted from 0."):
+            X, y = logs.read_block(block, features, columns)
             if not len(y):
                 continue
             last, X = behind_transformers(policy, X)
             if replayed is None:
                 options.check_policy(last)
                 replayed = prepared_copy(last, streams, keep_seed=True)
-            seen += SeenIds.of(y)
+            seen += logs.SeenIds.of(y)
             X, log = _read_block(replayed, X, y, arms, columns)
             if bounds is not None:
                 check_range(log.reward, bounds)
@@ -190,7 +180,7 @@ def replay_blocks(
         raise ValueError("blocks contains no event.")
     seen.warn("replay_blocks")
     metadata = ReplayMetadata(
-        label_array(kept.codes),
+        logs.label_array(kept.codes),
         kept.totals,
         float(acceptance),
         options.learns(replayed),
@@ -206,16 +196,16 @@ def replay_blocks(
 
 def _read_block(
     policy: Any, X: Any, y: Any, arms: Sequence[Any] | None, columns: Mapping[str, Any] | None
-) -> tuple[Any, Log]:
+) -> tuple[Any, logs.Log]:
     """Return indexable contexts and the log of a block, its arms sorted."""
     if X is None:
         raise ValueError("a policy needs contexts: name their columns, features=[...].")
     X, log = read_replayed(policy, X, y, arms=() if arms is None else arms, columns=columns)
-    check_block_arms(log, arms)
+    logs.check_block_arms(log, arms)
     return X, log
 
 
-def _check_later(log: Log, latest: float) -> float:
+def _check_later(log: logs.Log, latest: float) -> float:
     """Require that a block begins no earlier than the one before ended; return its last time."""
     if log.timestamp is None:
         return latest
@@ -231,12 +221,12 @@ def _check_later(log: Log, latest: float) -> float:
 class _KeptSoFar:
     """The kept events of all blocks so far, and totals of the log."""
 
-    codes: Codes = field(default_factory=dict)  # of the log's arms, in order of appearance
+    codes: logs.Codes = field(default_factory=dict)  # of the log's arms, in order of appearance
     parts: list[Trajectory] = field(default_factory=list)
     n_learning: int = 0  # kept in the learning bucket
     totals: LogTotals | None = None
 
-    def add(self, trajectory: Trajectory, log: Log, c: float) -> None:
+    def add(self, trajectory: Trajectory, log: logs.Log, c: float) -> None:
         """Append the trajectory of the next block."""
         before = self.totals.n_events if self.totals else 0
         totals = LogTotals.of(log, c)
@@ -246,7 +236,7 @@ class _KeptSoFar:
             replace(
                 trajectory,
                 event=trajectory.event + before,
-                action=code_labels(log.arms, self.codes)[trajectory.action],
+                action=logs.code_labels(log.arms, self.codes)[trajectory.action],
                 n_seen=trajectory.n_seen + before,
             )
         )

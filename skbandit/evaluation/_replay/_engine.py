@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state, indexable
 
+from skbandit import logs
 from skbandit.evaluation._guaranteed import Range, check_range, read_range
 from skbandit.evaluation._off_policy._target_policy import as_table, number_of_choice, policy_of
 from skbandit.evaluation._policy_protocol import (
@@ -33,17 +34,6 @@ from skbandit.evaluation._replay._result import (
     too_few,
 )
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import (
-    Log,
-    ReplayRequest,
-    align_rows,
-    check_in_order,
-    check_uniform,
-    column_names,
-    label_array,
-    read_log,
-    times_already_read,
-)
 from skbandit.utils._fitting import in_parallel, iter_with_progress, report_progress, seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
@@ -181,7 +171,7 @@ class FixedActions:
     def of(cls, given: Any) -> FixedActions:
         """Read one label per event."""
         if isinstance(given, list | tuple) and len(given) and isinstance(given[0], tuple):
-            given = pd.Series(label_array(given))
+            given = pd.Series(logs.label_array(given))
         labels = as_table(given)
         if labels.ndim == 2:
             raise TypeError(
@@ -190,7 +180,7 @@ class FixedActions:
             )
         return cls(labels)
 
-    def on(self, log: Log) -> FixedActions:
+    def on(self, log: logs.Log) -> FixedActions:
         """Return the choices with the labels of the log's arms."""
         arms = log.arms.tolist()
         codes = {label: k for k, label in enumerate(arms)}
@@ -210,12 +200,12 @@ class FixedActions:
 
     predict = select
 
-    def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int]:
+    def _replay_log(self, request: logs.ReplayRequest) -> tuple[np.ndarray, int]:
         return replay_pass(self, replace(request, X=np.arange(len(request.log))))
 
 
 def replay_pass(
-    policy: Any, request: ReplayRequest, report: Callable[[float], None] = lambda share: None
+    policy: Any, request: logs.ReplayRequest, report: Callable[[float], None] = lambda share: None
 ) -> tuple[np.ndarray, int]:
     """Show a policy one event after the other, and keep those whose action it chooses.
 
@@ -259,7 +249,7 @@ def replay_pass(
 class _ReplayedPolicy:
     """A policy before the events of a request; events are positions in ``request.rows``."""
 
-    def __init__(self, policy: Any, request: ReplayRequest) -> None:
+    def __init__(self, policy: Any, request: logs.ReplayRequest) -> None:
         self.policy = policy
         self.request = request
         log, X = request.log, request.X
@@ -326,7 +316,7 @@ class _ReplayedPolicy:
             )
 
 
-def _feedback(log: Log) -> pd.DataFrame:
+def _feedback(log: logs.Log) -> pd.DataFrame:
     """Return the log as the `y` of `partial_fit`, one row per event."""
     columns = {"action": log.arms[log.action], "reward": log.reward}
     if log.timestamp is not None:
@@ -534,7 +524,7 @@ def replay(
         policy = _describe_arms(policy, arm_features)
     options.check_policy(policy)
     bounds = read_range(reward_range)
-    named = column_names(y) is not None
+    named = logs.column_names(y) is not None
     columns, reward = name_columns(policy, columns, reward, named=named)
     X, log = read_replayed(
         policy,
@@ -570,21 +560,23 @@ def _describe_arms(policy: Any, arm_features: Any) -> Any:
 
 def read_replayed(
     policy: Any, X: Any, y: Any, *, available: Any = None, **options: Any
-) -> tuple[Any, Log]:
+) -> tuple[Any, logs.Log]:
     """Return indexable contexts, and a log of as many events with its arms sorted."""
     warn_if_reordered({"X": X, "y": y, "reward": options.get("reward")})
     (X,) = indexable(as_contexts(X))
-    available = align_rows(available, X)
-    log = read_log(y, count_rows(X), available=available, table_arms=known_arms(policy), **options)
+    available = logs.align_rows(available, X)
+    log = logs.read_log(
+        y, count_rows(X), available=available, table_arms=known_arms(policy), **options
+    )
     if log.timestamp is not None:
-        check_in_order(log.timestamp, "replay")
+        logs.check_in_order(log.timestamp, "replay")
     return X, log.with_sorted_arms()
 
 
 def replay_runs(
     policy: Any,
     X: Any,
-    log: Log,
+    log: logs.Log,
     options: ReplayOptions,
     random_state: Any,
     bounds: Range | None = None,
@@ -592,7 +584,7 @@ def replay_runs(
 ) -> ReplayResult:
     """Replay a log in `n_repeats` runs, in parallel, and warn of a biased estimate."""
     if log.propensity is None:
-        check_uniform(log, X)
+        logs.check_uniform(log, X)
     c = options.acceptance
     c = float(log.probability.min()) if c is None else float(c)
     seeds = seeds_of_runs(random_state, options.n_repeats)
@@ -616,7 +608,7 @@ def seeds_of_runs(random_state: Any, n_repeats: int) -> list[np.random.SeedSeque
 def _run(
     policy: Any,
     X: Any,
-    log: Log,
+    log: logs.Log,
     c: float,
     options: ReplayOptions,
     number: int,
@@ -666,7 +658,7 @@ def prepared_copy(policy: Any, streams: Streams, keep_seed: bool) -> Any:
 def replay_block(
     policy: Any,
     X: Any,
-    log: Log,
+    log: logs.Log,
     schedule: ReplaySchedule,
     options: ReplayOptions,
     max_accepted: int | None,
@@ -675,7 +667,7 @@ def replay_block(
     """Replay a log, or the next block of one; `policy` is modified as it learns."""
     if max_accepted is not None:
         max_accepted = min(max_accepted, len(schedule.rows))  # compiled code has fixed-width ints
-    request = ReplayRequest(
+    request = logs.ReplayRequest(
         X,
         log,
         schedule.rows,
@@ -686,7 +678,7 @@ def replay_block(
         max_accepted=max_accepted,
     )
     own_replay = getattr(policy, "_replay_log", lambda request: None)
-    with times_already_read():
+    with logs.times_already_read():
         accepted, n_seen = own_replay(request) or replay_pass(policy, request, report)
     event = schedule.rows[accepted]
     return Trajectory(
