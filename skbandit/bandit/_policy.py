@@ -33,14 +33,7 @@ from skbandit.bandit._state import (
     unit_of_rewards,
     weight_covariance,
 )
-from skbandit.logs import (
-    Codes,
-    ReplayRequest,
-    align_rows,
-    code_labels,
-    label_array,
-    read_times,
-)
+from skbandit import logs
 from skbandit.utils._changes import N_RESTARTS
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
@@ -128,7 +121,7 @@ class PosteriorPolicy(SequentialPolicy):
                 if timestamp is None or every is None:
                     passed = True
                 else:
-                    now = windows_of(read_times([timestamp], 1), every)[0]
+                    now = windows_of(logs.read_times([timestamp], 1), every)[0]
                     passed = now > self._waiting[0].window[0]
                 if passed:
                     with atomic_fit(self) as draft:
@@ -210,7 +203,7 @@ class PosteriorPolicy(SequentialPolicy):
         """Return the merged posterior, and whether a worker knows less of an arm than the base."""
         raise NotImplementedError
 
-    def _posterior_about(self, codes: Codes) -> Any:
+    def _posterior_about(self, codes: logs.Codes) -> Any:
         """Return posterior about the known arms and new ones."""
         raise NotImplementedError
 
@@ -221,7 +214,7 @@ class PosteriorPolicy(SequentialPolicy):
     def _keep_arms(self, kept: np.ndarray) -> None:
         self._posterior = self._posterior.keep_arms(kept)
 
-    def _grow(self, codes: Codes) -> None:
+    def _grow(self, codes: logs.Codes) -> None:
         self._posterior = self._posterior_about(codes)
         self._know(codes)
 
@@ -260,10 +253,10 @@ class PosteriorPolicy(SequentialPolicy):
         """Return labels of the chosen arms, and their probabilities if asked for."""
         from skbandit.bandit import _passes
 
-        available = align_rows(available, X)
+        available = logs.align_rows(available, X)
         now, X = self._ready(X, available)
         sets, codes = now._available(X.shape[0], available)
-        labels = now._labels if len(codes) == len(now._codes) else label_array(codes)
+        labels = now._labels if len(codes) == len(now._codes) else logs.label_array(codes)
         n_rows = X.shape[0]
         seed, t = now._stream.take(n_rows, now.random_state) if exploring else (0, -1)
         choose: Any = _passes.choose_with_probabilities if return_proba else _passes.choose_rows
@@ -275,7 +268,7 @@ class PosteriorPolicy(SequentialPolicy):
         """Return probability that `select` chooses each known arm."""
         from skbandit.bandit._passes import probability_rows
 
-        available = align_rows(available, X)
+        available = logs.align_rows(available, X)
         now, X = self._ready(X, available)
         sets, codes = now._available(X.shape[0], available)
         posterior, rule = now._posterior_about(codes), read_rule(now)
@@ -292,7 +285,7 @@ class PosteriorPolicy(SequentialPolicy):
         rule = read_rule(now, seed)
         return origin + spread * score_rows(now._rows(X), t, now._alpha(), now._posterior, rule)
 
-    def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
+    def _replay_log(self, request: logs.ReplayRequest) -> tuple[np.ndarray, int] | None:
         """Replay a log in one compiled pass; see `skbandit.logs._blocks.ReplaysLogs`.
 
         Subclasses of users that choose or learn differently are replayed event by event.
@@ -304,7 +297,7 @@ class PosteriorPolicy(SequentialPolicy):
         _, X = self._ready(request.X, log.arms)
         self._check_rewards(log.reward)
         codes = dict(self._codes)
-        code_labels(log.arms, codes)
+        logs.code_labels(log.arms, codes)
         self._check_new_arms(codes)
         every = read_interval(self.update_every)
         ordered = every is not None or self._forgetting() < 1
@@ -331,9 +324,9 @@ class PosteriorPolicy(SequentialPolicy):
 
     def _replay(
         self,
-        request: ReplayRequest,
+        request: logs.ReplayRequest,
         log: EncodedLog,
-        codes: Codes,
+        codes: logs.Codes,
         rule: ChoiceRule,
         n_choices: int,
     ) -> tuple[np.ndarray, int]:
@@ -576,7 +569,7 @@ class GLMUCBPolicy(PosteriorPolicy):
             rewards=standardizes_rewards(self),
         )
 
-    def _posterior_about(self, codes: Codes) -> Posterior:
+    def _posterior_about(self, codes: logs.Codes) -> Posterior:
         if len(codes) == len(self._codes):
             return self._posterior
         from skbandit.bandit._posterior import with_arms
@@ -613,9 +606,9 @@ class GLMUCBPolicy(PosteriorPolicy):
 
     def _replay(
         self,
-        request: ReplayRequest,
+        request: logs.ReplayRequest,
         log: EncodedLog,
-        codes: Codes,
+        codes: logs.Codes,
         rule: ChoiceRule,
         n_choices: int,
     ) -> tuple[np.ndarray, int]:
