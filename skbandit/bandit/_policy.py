@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skbandit import logs
 from skbandit.bandit._events import EncodedLog, Events, encode_log, join, still_waiting, windows_of
 from skbandit.bandit._sequential import SequentialPolicy
 from skbandit.bandit._state import (
@@ -33,7 +34,6 @@ from skbandit.bandit._state import (
     unit_of_rewards,
     weight_covariance,
 )
-from skbandit import logs
 from skbandit.utils._changes import N_RESTARTS
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
