@@ -8,13 +8,15 @@ import skbandit
 
 ROOT = Path(skbandit.__file__).parent
 
-N_LINES = 37_850
+N_LINES = 37_650
 N_FUNCTIONS = 3_020
 N_CLASSES = 326
 """Numbers that only fall: lower them when you have deleted something."""
 
 MOST_FILES = 16
 MOST_LINES = 500
+LONGER = {Path("logged/_constrained_policy.py"): 560}
+"""Files that are still too long: split them."""
 
 
 def code_lines(text, tree):
@@ -47,7 +49,7 @@ def test_the_package_does_not_grow():
 
 
 def test_no_file_is_too_long():
-    assert not {path: n for path, n in LINES.items() if n > MOST_LINES + 60}
+    assert not {path: n for path, n in LINES.items() if n > LONGER.get(path, MOST_LINES)}
 
 
 def test_no_folder_has_too_many_files():
