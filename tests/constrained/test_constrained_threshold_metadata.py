@@ -87,6 +87,7 @@ def test_weights_reach_a_pipeline_inside(routing):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("enabled", [False, True])
+@pytest.mark.filterwarnings("ignore:.*of the probabilities of:UserWarning")
 def test_constrained_classifier_inside_gets_its_metadata(enabled):
     """The one estimator whose own fit takes attributes and extra rows, sliced and whole."""
     inner = ConstrainedRampClassifier(constraints=[churn("deployed", on="all") <= 0.4])

@@ -69,6 +69,7 @@ def test_counted_equally_it_is_about_those_who_were_shown_the_ad(reports):
     assert row["effective_n"] == row["n_rows"]
 
 
+@pytest.mark.filterwarnings("ignore:.*of the probabilities of:UserWarning")
 def test_the_threshold_alone_can_be_set_on_a_log():
     X_log, y_log, by = logged(6000, seed=0)
     trained = ConstrainedRampClassifier().fit(X_log, y_log)

@@ -245,6 +245,7 @@ def test_a_level_is_kept_with_a_typing_error_in_a_column():
         ("logistic", ConstrainedReduction),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*of the probabilities of:UserWarning")
 def test_a_level_is_kept_by_nearly_separable_linear_models(learner, estimator):
     """Twelve positives and thirty columns: kept .40 to .65 of the time when scores were pooled raw.
 
