@@ -194,7 +194,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
     >>> X = rng.normal(size=(600, 3))
     >>> X[:, 0] += 0.5 * (people["sex"] == "M")
     >>> y = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=600) > 1
-    >>> tree = DecisionTreeClassifier(max_depth=4, random_state=0)
+    >>> tree = DecisionTreeClassifier(min_samples_leaf=40, random_state=0)
     >>> clf = ConstrainedReduction(
     ...     tree, constraints=difference(positive_rate, by="sex") <= 0.1, max_iter=2
     ... ).fit(X, y, attributes=people)
