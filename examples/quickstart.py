@@ -12,6 +12,7 @@ log alone, tune a policy that learns while it serves, and estimate its reward.
 **Three.** Choose up to three candidates per image, so that one of them is the digit.
 """
 
+import warnings
 from pathlib import Path
 from warnings import simplefilter
 
@@ -216,6 +217,8 @@ SELECTORS = {
         n_select=n_select, random_state=0
     ),
 }
+# Digits are no straight lines of pixels: logistic regression, two rows below, is the cure.
+warnings.filterwarnings("ignore", "Trees predict")
 shares = {}
 for (name, source), make in SELECTORS.items():
     rows, costs = (of_log, whole.iloc[of_log]) if source == "labels" else (seen, guessed)
