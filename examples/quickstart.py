@@ -12,9 +12,8 @@ log alone, tune a policy that learns while it serves, and estimate its reward.
 **Three.** Choose up to three candidates per image, so that one of them is the digit.
 """
 
-import warnings
 from pathlib import Path
-from warnings import simplefilter
+from warnings import filterwarnings, simplefilter
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -218,7 +217,7 @@ SELECTORS = {
     ),
 }
 # Digits are no straight lines of pixels: logistic regression, two rows below, is the cure.
-warnings.filterwarnings("ignore", "Trees predict")
+filterwarnings("ignore", "Trees predict")
 shares = {}
 for (name, source), make in SELECTORS.items():
     rows, costs = (of_log, whole.iloc[of_log]) if source == "labels" else (seen, guessed)
