@@ -242,5 +242,5 @@ class GuardedPolicy(BaseEstimator):
     def _now(self) -> Self:
         """Return the policy in its current state, while other threads may go on learning."""
         now: Self = object.__new__(type(self))
-        now.__dict__ = self.__dict__  # learning replaces it as a whole
+        now.__dict__ = {"_guard": self._guard, **self.__dict__}  # CPython 3.13.0 clears shared ones
         return now

@@ -48,7 +48,7 @@ def atomic_fit(estimator: Any) -> Iterator[Any]:
     draft = object.__new__(type(estimator))  # not a copy, which may draw a random seed of its own
     vars(draft).update(vars(estimator))
     yield draft
-    estimator.__dict__ = vars(draft)
+    estimator.__dict__ = dict(vars(draft))  # CPython 3.13.0 may clear one that two objects share
 
 
 def standardized(model: Any, X: Any) -> Pipeline:

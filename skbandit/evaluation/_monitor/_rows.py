@@ -62,7 +62,7 @@ def warn_of_repeated(ids: pd.Series, again: pd.Series) -> None:
 def as_records(rows: pd.DataFrame, attributes: pd.DataFrame) -> dict[Any, dict[str, Any]]:
     """Return what is kept of rows that wait for a label, by id."""
     kept = {}
-    values = attributes.astype(object).to_dict("records")
+    values = attributes.astype(object).to_dict("records") or [{}] * len(rows)  # pandas 2 has none
     for row, part in zip(rows.to_dict("records"), values, strict=True):
         record = {name: plain(row[name]) for name in ("decided", "time", "person", "weight")}
         named = {str(name): as_name(value, f"column {name!r}") for name, value in part.items()}
