@@ -181,7 +181,8 @@ def test_sklearn(estimator):
     expected = expected_failures(estimator)
     results = check_estimator(estimator, expected_failed_checks=expected, on_skip=None)
     assert len(results) > 30
-    assert not [r for r in results if r["expected_to_fail"] and r["status"] == "passed"]
+    if parse_version(sklearn.__version__) >= parse_version("1.7"):  # before, some fail by chance
+        assert not [r for r in results if r["expected_to_fail"] and r["status"] == "passed"]
 
 
 @NO_REWARDS
