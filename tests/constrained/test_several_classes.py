@@ -562,6 +562,22 @@ def test_what_a_ratio_leaves_open_is_decided_by_the_error_rate(objective, level)
     )
 
 
+def test_a_level_leaves_to_the_errors_what_reviews_do_not_decide():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 3))
+    y = NAMES[(X + rng.gumbel(size=X.shape)).argmax(axis=1)]
+    clf = ConstrainedThreshold(
+        GaussianNB(),
+        positive_rate(of="?"),
+        recall(of="melanoma") >= 0.3,
+        other_decisions=["?"],
+        confidence_level=0.9,
+    ).fit(X, y)
+    decided = clf.predict(X)
+    assert (decided == "?").sum() == 0
+    assert (decided != y).mean() <= (GaussianNB().fit(X, y).predict(X) != y).mean() + 0.01
+
+
 @pytest.mark.thorough
 def test_goals_of_several_groups_are_relaxed_as_wholes():
     """No group's bound is enough alone; proposals are tried without the margin of a level."""

@@ -71,6 +71,10 @@ BELIEVED = 0.5
 ERROR_COST = 1e-6
 """Cost of an error in units of the objective's: it decides what the objective leaves open."""
 
+HIGHER_ERROR_COSTS, OPEN_TOLERANCE = (0.1, 0.01), 1e-3
+"""The same at a level, where a lower one is lost in the dual's smoothing, and by how much of the
+objective's unit the objective may then be worse."""
+
 N_SPREAD, CHEAPER = 6, 0.6
 """Random starts of a search for rules that meet the goals, if others met none, and by what share
 of an error a decision is cheaper at the others."""
@@ -241,7 +245,7 @@ class CostCriterion:
         def rule_at(z: float, start: Prices | None) -> PricedRule:
             if z == 0 or not len(search.problem.bound):
                 return search.best_rule()
-            rule = promised(honest.problem, honest.measure, z, believed=BELIEVED)
+            rule = honest.promised(z)
             decided = rule.decided.argmax(axis=1)
             return replace(rule, decided=decided, recalibration=calibration)
 
@@ -315,12 +319,15 @@ class CostSearch:
         If given, decisions take the place of labels, and these weights the place of rows'.
     fewest : float
         See `FEWEST`.
+    error_cost : float
+        See `ERROR_COST`.
     """
 
     criterion: CostCriterion
     strata: np.ndarray | csr_array
     gain: np.ndarray | None = None
     fewest: float = FEWEST
+    error_cost: float = ERROR_COST
 
     @cached_property
     def weight(self) -> np.ndarray:
@@ -379,7 +386,7 @@ class CostSearch:
         if self.gain is None and without.any():
             usual = wrong * np.abs(objective).max(initial=0.0)
             tables = np.where(without[:, None], usual, tables)
-        return (tables + ERROR_COST * self.unit * wrong).reshape(objective.shape)
+        return (tables + self.error_cost * self.unit * wrong).reshape(objective.shape)
 
     @cached_property
     def objective(self) -> tuple[np.ndarray, np.ndarray]:
@@ -545,6 +552,29 @@ class CostSearch:
         """
         rules, moved = expected_rules(self.problem, self.measure)
         return [rules[0].prices, rules[-1].prices], self.problem.tightened(moved)
+
+    def promised(self, z: float) -> PricedRule:
+        """Return the best rule at a normal quantile; errors decide what the objective leaves open.
+
+        It leaves something open if it tells some decisions apart for no label.
+        """
+        rule = promised(self.problem, self.measure, z, believed=BELIEVED)
+        columns = np.concatenate([table.reshape(-1, table.shape[-1]) for table in self.objective])
+        if not rule.feasible or len(np.unique(columns, axis=1).T) == columns.shape[1]:
+            return rule
+        most = rule.objective + OPEN_TOLERANCE * self.unit
+        for error_cost in HIGHER_ERROR_COSTS:
+            search = replace(self, error_cost=error_cost)
+            other = promised(search.problem, self.measure, z, believed=BELIEVED)
+            is_as_good = other.feasible and other.objective <= most
+            if is_as_good and self._n_errors(other) < self._n_errors(rule):
+                return other
+        return rule
+
+    def _n_errors(self, rule: PricedRule) -> float:
+        """Return the share of wrong decisions."""
+        rows, constant = self.errors
+        return float((rows @ rule.decided[:, 1:].astype(float).ravel() + constant)[0])
 
     def best_rule(self) -> PricedRule:
         """Return the best rule found whose rates meet the goals, without a margin."""
