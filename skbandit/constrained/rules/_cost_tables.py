@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array, eye_array, kron, vstack
 
 from skbandit.constrained._goals import Goals, MeasuredGoals
 from skbandit.constrained.rules._choose import (
@@ -23,7 +23,13 @@ from skbandit.constrained.rules._choose import (
 from skbandit.constrained.rules._cutoffs import bounded_precisions, cutoff_rules
 from skbandit.constrained.rules._limits import SharedRisk, limits_at
 from skbandit.constrained.rules._recalibrate import Recalibration, recalibrate
-from skbandit.measure import ScoreLimits, cluster_factors, indicators, numbers_of_goals
+from skbandit.measure import (
+    LinearFractionalForms,
+    ScoreLimits,
+    cluster_factors,
+    indicators,
+    numbers_of_goals,
+)
 from skbandit.prices._calibrate import (
     PricedRule,
     at_best_level,
@@ -78,6 +84,10 @@ objective's unit the objective may then be worse."""
 N_SPREAD, CHEAPER = 6, 0.6
 """Random starts of a search for rules that meet the goals, if others met none, and by what share
 of an error a decision is cheaper at the others."""
+
+TIE, CONTENT_DIGITS = 1e-12, 9
+"""What decides among equal costs, in units of the largest cost, and digits of a share that tell
+decisions apart."""
 
 MOST_ENTRIES = 100
 """Entries of a table of costs up to which each is moved alone, if no prices meet the goals."""
@@ -226,7 +236,10 @@ class CostCriterion:
         return strata_of(probability, self.group, self.n_groups)
 
     def best_rule(self, probability: np.ndarray, gain: np.ndarray | None = None) -> Choice:
-        """Return the best tables at the best level.
+        """Return the best tables at the best level, whatever decisions are called.
+
+        The search is in an order of decisions by their content. Among equal costs the first one in
+        this order is the lowest by `TIE`.
 
         Parameters
         ----------
@@ -235,6 +248,41 @@ class CostCriterion:
         gain : ndarray of shape (n, D) or None
             The weights of the decisions that the models were trained for, instead of labels.
         """
+        D, (n, F) = self.n_decisions, probability.shape
+        known = self.label >= 0
+        of_label = np.bincount(self.label[known], self.weight[known], D)
+        p = probability.reshape(n, F // D, D).sum(axis=1)
+        content = np.stack([of_label, self.weight @ p, self.weight @ p**2]) / self.weight.sum()
+        order = np.lexsort(-np.round(content, CONTENT_DIGITS)[::-1])
+        columns = (np.arange(0, F, D)[:, None] + order).ravel()
+        gain = None if gain is None else gain[:, order]
+        choice = self._in_order(order)._best_rule(probability[:, columns], gain)
+        rule, place = choice.rule, np.argsort(order)
+        costs = rule.costs + TIE * np.abs(rule.costs).max() * np.arange(D)
+        strata = (np.arange(0, len(costs), D)[:, None] + place).ravel()
+        calibration = rule.recalibration
+        if calibration is not None:
+            labels = (np.arange(0, calibration.constants.shape[1], D)[:, None] + place).ravel()
+            calibration = replace(calibration, constants=calibration.constants[:, labels])
+        parts = {"costs": costs[strata][:, place], "decided": order[rule.decided]}
+        return replace(choice, rule=replace(rule, recalibration=calibration, **parts))
+
+    def _in_order(self, order: np.ndarray) -> CostCriterion:
+        """Return the same goals and limits on decisions in another order."""
+        forms = self.goals.constraints.forms
+        objective, forms = (_reordered(part, order) for part in (self.goals.objective, forms))
+        constraints = replace(self.goals.constraints, forms=forms)
+        rows, constant = _reordered_rows(self.limits.rows, self.limits.constant, order)
+        place, clustered = np.argsort(order), self.clustered
+        return replace(
+            self,
+            goals=replace(self.goals, objective=objective, constraints=constraints),
+            limits=replace(self.limits, rows=rows, constant=constant),
+            label=np.where(self.label < 0, self.label, place[self.label]),
+            clustered=None if clustered is None else lambda decided: clustered(order[decided]),
+        )
+
+    def _best_rule(self, probability: np.ndarray, gain: np.ndarray | None) -> Choice:
         search = CostSearch(self, self.strata(probability), gain)
         calibration: Recalibration | None = None
         honest = search
@@ -700,6 +748,30 @@ class CostSearch:
 
 def _cluster_factors(goals: Goals, decided: np.ndarray) -> np.ndarray | None:
     return cluster_factors(goals.constraints, goals.data, goals.predicted(decided))
+
+
+def _reordered(forms: LinearFractionalForms, order: np.ndarray) -> LinearFractionalForms:
+    """Return the same expressions of decisions in another order."""
+    above = _reordered_rows(forms.numerator, forms.numerator_constant, order)
+    below = _reordered_rows(forms.denominator, forms.denominator_constant, order)
+    return LinearFractionalForms(*above, *below)
+
+
+def _reordered_rows(
+    rows: csr_array, constant: np.ndarray, order: np.ndarray
+) -> tuple[csr_array, np.ndarray]:
+    """Return sums over `indicators`, relative to the first decision, in another order of these.
+
+    Coefficients are rounded, so that they are the same in any order before.
+    """
+    n, decisions = rows.shape[1] // (len(order) - 1), np.eye(len(order))[order]
+    change = (decisions[1:] - decisions[0])[:, 1:].T
+    constant = constant + rows @ np.tile(decisions[0, 1:], n)
+    moved = csr_array(rows @ kron(eye_array(n), csr_array(change), format="csr"))
+    size = np.abs(moved.data).max(initial=0.0) or 1.0
+    moved.data = np.round(moved.data / size, 13) * size
+    moved.eliminate_zeros()
+    return moved, constant
 
 
 def _quotients(above: np.ndarray, below: np.ndarray) -> np.ndarray:
