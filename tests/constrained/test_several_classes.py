@@ -320,19 +320,19 @@ def test_labels_renamed_or_numbered_change_nothing_else():
     np.testing.assert_allclose(numbered.costs_, clf.costs_)
 
 
-@pytest.mark.parametrize("level", [0.5, 0.9])
-def test_labels_in_another_order_change_no_decision(level):
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(400, 3))
+@pytest.mark.parametrize("seed", [0, 3])
+def test_labels_in_another_order_change_no_decision(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(120, 3))
     code = (X + rng.gumbel(size=X.shape) + [0.8, 0, -0.3]).argmax(axis=1)
     names, others = np.array(["a", "b", "c"]), np.array(["y", "x", "w"])
 
     def decided(names):
-        goals = [precision(of=names[1]) >= 0.5, recall(of=names[2]) >= 0.4]
-        clf = ConstrainedThreshold(GaussianNB(), None, goals, confidence_level=level)
+        goals = [precision(of=names[1]) >= 0.6, precision(of=names[2]) >= 0.6]
+        clf = ConstrainedThreshold(GaussianNB(), None, goals, confidence_level=0.5)
         return clf.fit(X, names[code]).predict(X)
 
-    assert (others[np.searchsorted(names, decided(names))] == decided(others)).mean() == 1
+    np.testing.assert_array_equal(others[np.searchsorted(names, decided(names))], decided(others))
 
 
 @pytest.mark.thorough
