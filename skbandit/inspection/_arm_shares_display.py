@@ -225,7 +225,6 @@ class ArmSharesDisplay:
         ArmSharesDisplay
             This display.
         """
-        _style.require_columns(self.shares, "shares", [])
         labels: list[Any] = self.shares.columns.tolist()
         shares: np.ndarray = self.shares.to_numpy(dtype=float)
         if arms is None:

@@ -135,6 +135,17 @@ class Case:
         return np.asarray(self.labels[costs.fillna(np.inf).to_numpy().argmin(axis=1)])
 
     @cached_property
+    def confusion(self) -> pd.DataFrame | None:
+        """Numbers of rows by label and decision, if labels are known."""
+        if not self.is_classifier or self.y is None:
+            return None
+        y_true = np.asarray(self.y, dtype=object).ravel()
+        is_known, labels = ~pd.isna(y_true), list(self.labels)
+        counts = pd.crosstab(y_true[is_known], self.decided[is_known])
+        index = [label for label in labels if label in counts.index]
+        return counts.reindex(index=index, columns=labels, fill_value=0)
+
+    @cached_property
     def choices(self) -> tuple[EvaluatedLog, EvaluatedLog]:
         """The choices of a policy, and of the rule of today, on one log."""
         goals, today = getattr(self.fitted, "_goals", None), self.today

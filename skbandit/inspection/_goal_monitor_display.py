@@ -106,9 +106,9 @@ class GoalMonitorDisplay:
         GoalMonitorDisplay
             This display.
         """
-        style = _style.LINE | {"color": _style.BLUE, "label": "all rows until then"}
-        style |= _style.read_line_kw(line_kw, "GoalMonitorDisplay.plot")
         axes = _style.get_axes(ax, "GoalMonitorDisplay.plot")
+        style = _style.LINE | {"color": _style.BLUE, "label": "all rows until then"}
+        style |= _style.full_names(line_kw)
         table = self.history
         time, ends = table["time"], (table["ci_low"], table["ci_high"])
         single = len(table) == 1  # a point, which has no line

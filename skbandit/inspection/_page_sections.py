@@ -14,7 +14,7 @@ from skbandit.evaluation import rate_report
 from skbandit.evaluation._rate_report import ALL, parts_of_rows, read_verdicts, sum_up
 from skbandit.inspection import _page
 from skbandit.inspection._case import PLAIN, TODAY, Case
-from skbandit.inspection._report_lines import figures_of, of_goals
+from skbandit.inspection._report_lines import figures_of, number_text, of_goals
 from skbandit.measure import flatten_constraints, read_objective
 from skbandit.rates import Rate, each, error_rate, positive_rate, precision
 from skbandit.rates._expression import AbsoluteRate, atom_rate, call_rate
@@ -36,7 +36,13 @@ def decisions(case: Case) -> Iterable[Section]:
     hardly depend on the class.
     """
     rules = {"share": case.decided, PLAIN: case.plain, TODAY: case.usual}
-    share = {name: _shares(rule, case.labels) for name, rule in rules.items() if rule is not None}
+    rules = {
+        name: np.reshape(rule, (len(rule), -1)) for name, rule in rules.items() if rule is not None
+    }
+    share = {  # of rows that get each decision, of which each may get several
+        name: np.array([(rule == label).any(axis=1).mean() for label in case.labels])
+        for name, rule in rules.items()
+    }
     order = (-share["share"]).argsort(kind="stable") if len(case.labels) > WIDEST else slice(None)
     table = pd.DataFrame(share, index=pd.Index(case.labels, tupleize_cols=False)).iloc[order]
     rows = [(name, *(f"{x:.1%}" for x in row)) for name, row in table.iloc[:WIDEST].iterrows()]
@@ -49,20 +55,13 @@ def decisions(case: Case) -> Iterable[Section]:
     )
 
 
-def _shares(decided: np.ndarray, labels: Any) -> np.ndarray:
-    """Return the share of rows that get each decision, of which each may get several."""
-    rows = np.asarray(decided).reshape(len(decided), -1)
-    return np.array([(rows == label).any(axis=1).mean() for label in labels])
-
-
 def _constant(case: Case, share: np.ndarray) -> str:
     """Return a warning if decisions hardly depend on the row."""
     if case.decided.ndim > 1 or len(case.labels) < 2:
         return ""
     label = case.labels[share.argmax()]
     least = float(share.max())
-    counts = _confusion(case)
-    if counts is not None and len(counts) > 1:
+    if (counts := case.confusion) is not None and len(counts) > 1:
         least = float((counts[label] / counts.sum(axis=1)).min())
     if least < (CONSTANT if counts is not None else ALWAYS):
         return ""
@@ -113,15 +112,15 @@ def costs(case: Case) -> Iterable[Section]:
     if not np.isnan(row["unconstrained"]):
         best = row.get("best_unconstrained", row["unconstrained"])
         if best == row["unconstrained"]:
-            text += f", and {_page.number(best)} without constraints"
+            text += f", and {number_text(best)} without constraints"
         else:
-            text += f", {_page.number(row['unconstrained'])} by the classifier at its usual "
-            text += f"threshold, and {_page.number(best)} by the best rule without constraints"
+            text += f", {number_text(row['unconstrained'])} by the classifier at its usual "
+            text += f"threshold, and {number_text(best)} by the best rule without constraints"
         binds = not (report["multiplier"] == 0).all()
         cost = abs(expected - best) if binds else 0.0
         # `price` compares thresholds only, so that a single one may exceed the cost of all
         if not report["price"].max() > cost:
-            text += f": all constraints together cost {_page.number(cost)}"
+            text += f": all constraints together cost {number_text(cost)}"
     _, parts = parts_of_rows(report["goal"])
     rows: list[tuple[Any, ...]] = []
     for _, part in parts.groupby("number", sort=False):
@@ -205,21 +204,9 @@ def _rates_behind(rates: Sequence[Any]) -> dict[tuple[str, ...], dict[str, Rate]
     return behind
 
 
-def _confusion(case: Case) -> pd.DataFrame | None:
-    """Return numbers of rows by label and decision, if labels are known."""
-    if not case.is_classifier or case.y is None:
-        return None
-    y_true = np.asarray(case.y, dtype=object).ravel()
-    is_known, labels = ~pd.isna(y_true), list(case.labels)
-    counts = pd.crosstab(y_true[is_known], case.decided[is_known])
-    index = [label for label in labels if label in counts.index]
-    return counts.reindex(index=index, columns=labels, fill_value=0)
-
-
 def classes(case: Case) -> Iterable[Section]:
     """Show how many rows of each class are decided as which, and precisions without a goal."""
-    counts = _confusion(case)
-    if counts is None:
+    if (counts := case.confusion) is None:
         return
     labels = counts.columns
     if len(labels) <= WIDEST:
@@ -231,16 +218,11 @@ def classes(case: Case) -> Iterable[Section]:
         heads = ["class, and how many of its rows are decided as", *labels, "rows"]
         body = _page.plain_table(heads, rows, numbers=len(labels) + 1)
     else:
-        cells = counts.to_numpy()
-        wrong = {
-            (label, decided): n
-            for label, row in zip(counts.index, cells, strict=True)
-            for decided, n in zip(labels, row, strict=True)
-            if n and label != decided
-        }
-        errors = pd.Series(wrong, dtype=int).sort_values(ascending=False, kind="stable")
+        y_true = np.asarray(case.y, dtype=object).ravel()
+        wrong = ~pd.isna(y_true) & (y_true != case.decided)
         body = _page.paragraph("The most frequent errors:")
-        body += _most_frequent(errors, ("class", "decided as", "rows"))
+        headings = "class", "decided as", "rows"
+        body += _most_frequent(y_true[wrong], case.decided[wrong], headings)
     report = rate_report(
         case.y, case.decided, {"precision": each(precision, of="classes")}, **case.options
     )
@@ -277,17 +259,17 @@ def changes(case: Case) -> Iterable[Section]:
         if rule is None:
             continue
         changed = np.asarray(case.decided != rule)
-        body = how_many(changed, name)
+        pairs = ""
         if changed.any():
-            kinds = pd.DataFrame({"then": rule[changed], "now": case.decided[changed]})
-            body += _most_frequent(kinds.value_counts(), (name, "here", "rows"))
-        bodies.append(body + of_whom(case, changed))
+            pairs = _most_frequent(rule[changed], case.decided[changed], (name, "here", "rows"))
+        bodies.append(differences(case, changed, name, pairs))
     if bodies:
         yield "What is decided differently", "".join(bodies)
 
 
-def _most_frequent(counts: pd.Series, headings: Sequence[str]) -> str:
+def _most_frequent(then: Any, now: np.ndarray, headings: Sequence[str]) -> str:
     """Return a table of the most frequent pairs, and how many rows the others are."""
+    counts = pd.DataFrame({"then": then, "now": now}).value_counts()
     first = counts.iloc[:MOST_CHANGES].reset_index()
     rows = [(a, b, f"{count:,}") for a, b, count in first.itertuples(index=False)]
     body = _page.plain_table(headings, rows, numbers=1)
@@ -297,15 +279,11 @@ def _most_frequent(counts: pd.Series, headings: Sequence[str]) -> str:
     return body
 
 
-def how_many(changed: np.ndarray, rule: str) -> str:
-    """Return a sentence on how many rows are decided differently than by a rule."""
+def differences(case: Case, changed: np.ndarray, rule: str, pairs: str = "") -> str:
+    """Return how many rows are decided differently than by a rule, which `pairs`, and of whom."""
     text = f"{changed.sum():,} of {len(changed):,} rows ({changed.mean():.1%}) are decided"
-    return _page.paragraph(f"{text} differently than {rule}.")
-
-
-def of_whom(case: Case, changed: np.ndarray) -> str:
-    """Return the share of changed decisions by group."""
+    body = _page.paragraph(f"{text} differently than {rule}.") + pairs
     if case.parts is None:
-        return ""
+        return body
     share = {"decided differently": positive_rate()}
-    return _page.bars(rate_report(None, changed.astype(int), share, by=case.parts))
+    return body + _page.bars(rate_report(None, changed.astype(int), share, by=case.parts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from skbandit.evaluation._off_policy._off_policy_value import value_of_evaluated
 from skbandit.evaluation._off_policy._target_policy import EvaluatedLog
 from skbandit.inspection import _page
 from skbandit.inspection._case import TODAY, Case
-from skbandit.inspection._page_sections import Section, how_many, of_whom
+from skbandit.inspection._page_sections import Section, differences
 from skbandit.inspection._report_lines import ESTIMATES, estimates_table
 from skbandit.logged._action_tables import REWARD, outcome_of_log
 from skbandit.logs import Log
@@ -24,10 +24,7 @@ from skbandit.rates._kinds import OUTCOME, SPENT
 from skbandit.utils._trials import read_groups
 from skbandit.utils._validation import first_few
 
-if TYPE_CHECKING:
-    from skbandit.logged._action_goals import ActionGoals
-
-MEAN_COST = "mean cost"
+MEAN_COST, WHO = "mean cost", ("this policy", TODAY)
 
 HALF_WIDTH = float(ndtri(0.975))
 """Half the width of an interval of level 0.95, in standard errors."""
@@ -37,25 +34,50 @@ def values(case: Case) -> Iterable[Section]:
     """Show the value of a policy and of the rule of today on a log, less what they spend."""
     if case.is_classifier or case.is_table:
         return
-    (evaluated, usual), goals = case.choices, getattr(case.fitted, "_goals", None)
-    group = read_groups(case.groups, len(evaluated.log), case.X, case.y)
+    rules, goals = dict(zip(WHO, case.choices, strict=True)), getattr(case.fitted, "_goals", None)
+    log = rules[WHO[0]].log
+    group = read_groups(case.groups, len(log), case.X, case.y)
     about = "the one that made the log." if case.today is None else "given, and estimated from it."
     body = _page.paragraph(f"{TODAY.capitalize()} is {about}", "soft")
     objective = None if goals is None else goals.declared
     spends = _spends(case, objective)
     for rate in [rate for _, rate in spends] + ([] if objective is None else [objective]):
-        _require_costs(rate, usual)
-    name = ESTIMATES
-    if goals is not None and objective is not None:
+        _require_costs(rate, rules[TODAY])
+
+    def bars(
+        reward: np.ndarray, goal: str, certain: Any = (None, None), of_log: bool = True
+    ) -> str:
+        """Return bars of mean rewards, of which `certain` parts are known of each action."""
+        estimates: dict[str, Any] = {
+            who: value_of_evaluated(
+                replace(rule, log=replace(log, reward=reward)),
+                None if rule.of_arms is None else part,
+                group,
+            )
+            for (who, rule), part in zip(rules.items(), certain, strict=True)
+        }
+        if of_log:
+            estimates["difference"] = estimates[WHO[0]] - estimates[TODAY]
+        table = estimates_table(estimates, 0.95).assign(goal=goal)
+        # an amount, also if all are between 0 and 1
+        form = "" if goal == ESTIMATES else "amount"
+        table.attrs["goals"] = [[goal, 0, goal, "", False, form]] * len(table)
+        return _page.bars(table if of_log else table.assign(effective_n=table["n_rows"]))
+
+    name, reward, events = ESTIMATES, log.reward, (np.arange(len(log)), log.action)
+    if objective is not None:
         name = ESTIMATES if repr(objective) == f"outcome({REWARD!r})" else repr(objective)
-        amounts = _amounts(goals, objective, case, evaluated.log, evaluated.log.arms.tolist())
-        reward = amounts[np.arange(len(amounts)), evaluated.log.action]
-        log = replace(evaluated.log, reward=reward)
-        evaluated, usual = replace(evaluated, log=log), replace(usual, log=log)
-    body += _values(name, evaluated, usual, group)
+        reward = _amounts(goals, objective, case, log, log.arms.tolist())[events]
+    body += bars(reward, name)
     for spent, rate in spends:
-        assert goals is not None  # or there are none
-        body += _less_spent(case, goals, (spent, rate), name, (evaluated, usual), group)
+        certain = [_amounts(goals, rate, case, log, rule.arms) for rule in rules.values()]
+        paid = certain[0][events]
+        more = objective is None or objective.greater_is_better
+        word, sign = ("less", 1.0) if more else ("plus", -1.0)
+        body += _page.paragraph(f"What is spent, and the value {word} that, if both have one unit:")
+        body += bars(paid, spent, certain, of_log=False)
+        net = [-sign * amounts for amounts in certain]
+        body += bars(reward - sign * paid, f"{name} {word} {spent}", net)
     yield f"Value against {TODAY}", body
 
 
@@ -86,14 +108,15 @@ def mean_costs(case: Case) -> Iterable[Section]:
         )  # fmt: skip
     row_costs = np.take_along_axis(costs, sets, axis=1).sum(axis=1)
     usual = np.take_along_axis(costs, others, axis=1).sum(axis=1)
-    estimates = {
-        "this selector": row_costs, rule: usual, "difference": row_costs - usual,
-    }  # fmt: skip
-    report = pd.DataFrame([_mean_row(name, values) for name, values in estimates.items()])
+    sample = {"this selector": row_costs, rule: usual, "difference": row_costs - usual}
+    mean, wide = (pd.DataFrame(sample).agg(of).to_numpy() for of in ("mean", "sem"))
+    table = {"goal": MEAN_COST, "rule": list(sample), "n_rows": len(costs), "value": mean}
+    ends = {"ci_low": mean - HALF_WIDTH * wide, "ci_high": mean + HALF_WIDTH * wide}
+    report = pd.DataFrame(table | {"effective_n": len(costs)} | ends)
     changed = (np.sort(sets, axis=1) != np.sort(others, axis=1)).any(axis=1)
     against = "the most popular" if case.today is None else TODAY
     yield f"Mean cost against {against}", about + _page.bars(report)
-    yield "What is decided differently", how_many(changed, action) + of_whom(case, changed)
+    yield "What is decided differently", differences(case, changed, action)
 
 
 def _costs_of_rows(case: Case) -> np.ndarray:
@@ -136,41 +159,6 @@ def _sets_of_today(case: Case, place: Mapping[Any, int], shape: tuple[int, ...])
     return np.array([[place[label] for label in row] for row in usual.tolist()])
 
 
-def _mean_row(name: str, values: np.ndarray) -> dict[str, Any]:
-    """Return a mean with its normal interval of level .95, as a row of a report."""
-    n, mean = len(values), float(values.mean())
-    wide = HALF_WIDTH * float(values.std(ddof=1)) / np.sqrt(n)
-    row = {"goal": MEAN_COST, "rule": name, "n_rows": n, "effective_n": n, "value": mean}
-    return {**row, "ci_low": mean - wide, "ci_high": mean + wide}
-
-
-def _values(
-    name: str,
-    evaluated: EvaluatedLog,
-    usual: EvaluatedLog,
-    group: np.ndarray | None,
-    certain: Sequence[np.ndarray | None] = (None, None),
-) -> str:
-    """Return bars of the mean rewards of two policies and of their difference.
-
-    `certain` are parts of the rewards that are certain of each action.
-    """
-    ours, theirs = (
-        value_of_evaluated(rule, None if rule.of_arms is None else part, group)
-        for rule, part in zip((evaluated, usual), certain, strict=True)
-    )
-    estimates = {"this policy": ours, TODAY: theirs, "difference": ours - theirs}
-    return _page.bars(_as_report(estimates, name))
-
-
-def _as_report(estimates: Mapping[str, Any], goal: str) -> pd.DataFrame:
-    """Estimates as a report on a goal, which is an amount, also if all are between 0 and 1."""
-    table = estimates_table(estimates, 0.95).assign(goal=goal)
-    form = "" if goal == ESTIMATES else "amount"
-    table.attrs["goals"] = [[goal, 0, goal, "", False, form]] * len(table)
-    return table
-
-
 def _spends(case: Case, objective: Rate | None) -> list[tuple[str, Rate]]:
     """Return bounded spends by name, unless the objective counts spends already."""
     if objective is not None and any(atom.kind == SPENT for atom in objective.atoms):
@@ -202,42 +190,7 @@ def _require_costs(rate: Rate, usual: EvaluatedLog) -> None:
             )
 
 
-def _less_spent(
-    case: Case,
-    goals: ActionGoals,
-    spend: tuple[str, Rate],
-    name: str,
-    rules: tuple[EvaluatedLog, EvaluatedLog],
-    group: np.ndarray | None,
-) -> str:
-    """Return bars of what both rules spend, and of the values less that."""
-    spent, rate = spend
-    log = rules[0].log
-    events = np.arange(len(log)), log.action
-    certain = [_amounts(goals, rate, case, log, rule.arms) for rule in rules]
-    means = {}
-    for who, rule, amounts in zip(("this policy", TODAY), rules, certain, strict=True):
-        of_rule = replace(rule, log=replace(log, reward=amounts[events]))
-        part = None if rule.of_arms is None else amounts
-        means[who] = value_of_evaluated(of_rule, part, group)
-    spending = _as_report(means, spent)
-    spending["effective_n"] = spending["n_rows"]  # what is spent is known of every row
-    sign = 1.0 if goals.declared is None or goals.declared.greater_is_better else -1.0
-    net = replace(log, reward=log.reward - sign * certain[0][events])
-    ours, theirs = (replace(rule, log=net) for rule in rules)
-    word = "less" if sign > 0 else "plus"
-    head = _page.paragraph(f"What is spent, and the value {word} that, if both have one unit:")
-    negative = [-sign * amounts for amounts in certain]
-    return (
-        head
-        + _page.bars(spending)
-        + _values(f"{name} {word} {spent}", ours, theirs, group, negative)
-    )
-
-
-def _amounts(
-    goals: ActionGoals, rate: Rate, case: Case, log: Log, arms: Sequence[Any]
-) -> np.ndarray:
+def _amounts(goals: Any, rate: Rate, case: Case, log: Log, arms: Sequence[Any]) -> np.ndarray:
     """Return what each action adds to a sum of means, per event, with the outcomes of the event."""
     n, rows = len(log), case.fitted._read_rows(case.rows, case.attributes)
     outcomes = {

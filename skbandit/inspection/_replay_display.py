@@ -158,7 +158,6 @@ class ReplayDisplay:
         -------
         ReplayDisplay
         """
-        check_level(confidence_level)
         results = result if isinstance(result, Mapping) else {"policy": result}
         if not results:
             raise ValueError("result is empty: pass at least one ReplayResult.")
@@ -182,10 +181,8 @@ class ReplayDisplay:
         ReplayDisplay
             This display.
         """
-        _style.require_columns(self.curves, "curves", _CURVE_COLUMNS)
-        curves = self.curves
-        line_kw = _style.read_line_kw(line_kw, "ReplayDisplay.plot")
-        axes = _style.get_axes(ax, "ReplayDisplay.plot")
+        curves, axes = self.curves, _style.get_axes(ax, "ReplayDisplay.plot")
+        line_kw = _style.full_names(line_kw)
         self.lines_: dict[tuple[str, str], Any] = {}
         self.intervals_: dict[tuple[str, str], Any] = {}
         styles = _free_styles(axes)

@@ -15,11 +15,10 @@ from skbandit.evaluation._rate_report import count_text, read_verdicts
 from skbandit.inspection import _style
 from skbandit.inspection._report_lines import (
     axis_of,
-    by_scale,
     estimates_table,
     figures_of,
-    goal_blocks,
     of_goals,
+    panels_of,
     read_pairs,
 )
 from skbandit.inspection._report_panels import (
@@ -222,9 +221,8 @@ class RateReportDisplay:
             This display.
         """
         report = of_goals(self.report)
-        _style.require_columns(report, "report", ["goal", "n_rows", "value"])
-        panels = by_scale(goal_blocks(report, pairs))
-        layouts = [Layout.of(blocks) for blocks in panels.values()]
+        panels = panels_of(report, pairs)
+        layouts = [Layout.of(goals) for goals in panels.values()]
         depths = [layout.depth for layout in layouts]
         height = max(1.0, sum(depths) + PANEL_GAP * (len(depths) - 1))
         self.ax_ = _style.get_axes(ax, f"{type(self).__name__}.plot", size_of(height))
@@ -256,9 +254,9 @@ class RateReportDisplay:
             names = [name for layout in layouts for name in layout.names]
             write_head(self.axes_, columns, names, [verdict[row] for row in shown])
         self.met_, self.missed_, self.undecided_, self.unbounded_ = (
-            [artists.marks[k] for artists in drawn] for k in range(len(MARKS))
+            [marks[k] for marks, _ in drawn] for k in range(len(MARKS))
         )
-        self.intervals_ = [artists.intervals for artists in drawn]
+        self.intervals_ = [intervals for _, intervals in drawn]
         if shares := self.report.attrs.get("decisions"):
             self.ax_.annotate(
                 _style.wrap(text_of_shares(shares), 52), (0.0, 0.0), xytext=(0, -34),

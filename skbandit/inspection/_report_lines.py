@@ -35,17 +35,13 @@ class Line:
     is_goal: bool
 
 
-@dataclass(frozen=True)
-class Block:
-    """The lines of one goal; `scale` is "rate", "ratio", "difference" or the name of an amount."""
+Panels = dict[str, list[list[Line]]]
+"""Lines of each goal, by the scale of its values: "rate", "ratio", "difference" or an amount."""
 
-    scale: str
-    lines: tuple[Line, ...]
 
-    @property
-    def rows(self) -> list[int]:
-        """Places in the report, from the top down."""
-        return [line.row for line in self.lines if line.row is not None]
+def rows_of(goals: Sequence[Sequence[Line]]) -> list[int]:
+    """Return the places of goals in the report, from the top down."""
+    return [line.row for lines in goals for line in lines if line.row is not None]
 
 
 def read_pairs(pairs: str) -> bool:
@@ -55,8 +51,8 @@ def read_pairs(pairs: str) -> bool:
     return pairs == "worst"
 
 
-def goal_blocks(report: pd.DataFrame, pairs: str = "worst") -> list[Block]:
-    """Divide a report with the column `goal` into goals as declared.
+def panels_of(report: pd.DataFrame, pairs: str = "worst") -> Panels:
+    """Divide a report with the column `goal` into scales, and these into goals as declared.
 
     Parameters
     ----------
@@ -80,7 +76,7 @@ def goal_blocks(report: pd.DataFrame, pairs: str = "worst") -> list[Block]:
         order = order[~(order.duplicated(["number", "part"]) & order["over_pairs"])]
         parts = parts.loc[sorted(order.index)]
         parts["group"] = parts["group"].where(~parts["over_pairs"], "worst: " + parts["group"])
-    blocks = []
+    panels: Panels = {}
     for _, rows in parts.groupby("number", sort=False):
         if len(rows) > LONG:
             of_all = (rows["part"] == "") & (rows["group"] == "")
@@ -92,8 +88,8 @@ def goal_blocks(report: pd.DataFrame, pairs: str = "worst") -> list[Block]:
             Line(name or goal, row, not name) for row, name in zip(rows.index, names, strict=True)
         ]
         heading = [Line(goal, None, True)] * bool(names[0])
-        blocks.append(Block(scale, (*heading, *lines)))
-    return blocks
+        panels.setdefault(scale, []).append([*heading, *lines])
+    return panels
 
 
 def _name(row: int, label: str, number: int, declared: str, group: str, *rest: str) -> str:
@@ -137,14 +133,6 @@ def _scale_of_goal(report: pd.DataFrame, parts: pd.DataFrame) -> str:
     return "rate" if (values <= 1).all() and (values >= 0).all() else goal
 
 
-def by_scale(blocks: Sequence[Block]) -> dict[str, list[Block]]:
-    """Blocks of each scale, in the order in which the scales appear."""
-    scales: dict[str, list[Block]] = {}
-    for block in blocks:
-        scales.setdefault(block.scale, []).append(block)
-    return scales
-
-
 def axis_of(scale: str, report: pd.DataFrame) -> tuple[float, float]:
     """Return the ends of the axis of a panel, which are round."""
     columns = [name for name in ("value", "ci_low", "ci_high", "bound") if name in report]
@@ -156,39 +144,28 @@ def axis_of(scale: str, report: pd.DataFrame) -> tuple[float, float]:
         bound = report["bound"].max() if "bound" in report else np.nan
         largest = np.nanmax([bound, report["value"].max(), 0.0])
         return 0.0, max(1.25, min(2.0, largest), 1.5 * np.nan_to_num(bound))
-    step = _round_step((most - least) / 4 or 1.0)
+    step = (most - least) / 4 or 1.0
+    power = 10.0 ** np.floor(np.log10(step))
+    step = next(digit * power for digit in (1, 2, 5, 10) if digit * power >= 0.999 * step)
     low, high = step * np.floor(least / step), step * np.ceil(most / step)
     return float(low), float(high if high > low else low + step)
 
 
-def _round_step(least: float) -> float:
-    """Return the smallest of 1, 2 and 5 times a power of 10 that is at least so large."""
-    power = 10.0 ** np.floor(np.log10(least))
-    return float(next(digit * power for digit in (1, 2, 5, 10) if digit * power >= 0.999 * least))
-
-
-def of_goals(report: Any) -> Any:
+def of_goals(report: pd.DataFrame) -> pd.DataFrame:
     """Return the report with the column `goal`, and values out of fold if it has them."""
-    columns = getattr(report, "columns", ())
-    if "cross_fitted" in columns:
+    if "cross_fitted" in report:
         report = report.assign(value=report["cross_fitted"])
-    if "constraint" in columns and "goal" not in columns:
-        report = report.rename(columns={"constraint": "goal"})
-    return report
+    return report if "goal" in report else report.rename(columns={"constraint": "goal"})
 
 
 def estimates_table(estimates: Mapping[str, Any], confidence_level: float) -> pd.DataFrame:
     """Estimates of policies, or their differences, as a report."""
     rows = []
     for name, estimate in estimates.items():
-        effective = getattr(
-            estimate, "effective_sample_size", getattr(estimate, "n_accepted", None)
-        )
+        names = "effective_sample_size", "n_accepted", "n_events"
+        sizes = [n for size in names if (n := getattr(estimate, size, None)) is not None]
         ends = estimate.interval(confidence_level)
-        effective = estimate.n_events if effective is None else effective
-        rows.append(
-            (ESTIMATES, str(name), estimate.n_events, effective, estimate.mean_reward, *ends)
-        )
+        rows.append((ESTIMATES, str(name), sizes[-1], sizes[0], estimate.mean_reward, *ends))
     columns = ["goal", "policy", "n_rows", "effective_n", "value", "ci_low", "ci_high"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -205,6 +182,8 @@ def figures_of(row: Mapping[str, Any] | pd.Series) -> str:
 
 
 def number_text(value: float) -> str:
-    """Three decimals, or four digits if it is large; what differs by rounding reads the same."""
+    """Write three decimals, or four digits if large; what differs by rounding reads the same."""
+    if np.isnan(value):
+        return "not known"
     value = round(value, 9)
     return f"{value:.3f}" if abs(value) < 10 else f"{value:,.4g}"

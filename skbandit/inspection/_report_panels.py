@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.inspection import _style
-from skbandit.inspection._report_lines import ESTIMATES, UNDECIDED, Block
+from skbandit.inspection._report_lines import ESTIMATES, UNDECIDED, Line
 from skbandit.inspection._style import BLUE, DARK, VERMILLION
 
 MARKS: dict[str, dict[str, Any]] = {
@@ -53,11 +53,11 @@ class Layout:
     depth: float
 
     @classmethod
-    def of(cls, blocks: Sequence[Block]) -> Layout:
+    def of(cls, goals: Sequence[Sequence[Line]]) -> Layout:
         """From the top down, with some space between goals that have groups."""
         names, ticks, place, depth = [], [], {}, 0.0
-        for block in blocks:
-            for line in block.lines:
+        for lines in goals:
+            for line in lines:
                 indent = "" if line.is_goal else INDENT
                 text = _style.wrap(line.text, WIDTH - len(indent))
                 names.append(textwrap.indent(text, indent))
@@ -66,16 +66,8 @@ class Layout:
                 depth += height
                 if line.row is not None:
                     place[line.row] = ticks[-1]
-            depth += 0.4 * (len(block.lines) > 1)
+            depth += 0.4 * (len(lines) > 1)
         return cls(names, ticks, list(place), np.array([*place.values()]), max(depth, 1.0))
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Marks by verdict, as in `MARKS`, and intervals."""
-
-    marks: list[Any]
-    intervals: Any
 
 
 def draw_strokes(axes: Any, values: pd.Series, layout: Layout, color: str) -> Any:
@@ -96,8 +88,10 @@ def draw_rows(
     ends: Any,
     columns: Mapping[str, Sequence[str]],
     limits: tuple[float, float],
-) -> Drawn:
+) -> tuple[list[Any], Any]:
     """Draw rows from the top down: name, interval, mark, and columns of text at the right.
+
+    Return marks by verdict, as in `MARKS`, and intervals.
 
     `verdict`, `value`, `ends` and `columns` are those of the whole report. What lies outside of
     `limits` is cut there, with an arrow.
@@ -141,7 +135,7 @@ def draw_rows(
     for x, texts in zip(_offsets(axes, columns), columns.values(), strict=True):
         for row, y in zip(rows, place, strict=True):
             _write(axes, texts[row], (1.0, y), axes.get_yaxis_transform(), (x, 0.0), "center")
-    return Drawn(marks, intervals)
+    return marks, intervals
 
 
 def write_head(

@@ -170,7 +170,8 @@ def _model(case: Case) -> Iterable[Section]:
             settings[name] = getattr(fitted, name)
     settings |= {name: version(name) for name in PACKAGES}
     settings |= {"Python": platform.python_version(), "created": datetime.date.today().isoformat()}
-    yield "Model", _page.facts({name: _setting(value) for name, value in settings.items()})
+    rows = [(name, _setting(value)) for name, value in settings.items()]
+    yield "Model", _page.plain_table(("", ""), rows, kind="facts")
 
 
 def _setting(value: Any) -> str:
@@ -189,7 +190,7 @@ def _data(case: Case) -> Iterable[Section]:
         fingerprints["attributes"] = _fingerprint(case.columns.attributes)
     if getattr(case.y, "ndim", 1) == 1 and (missing := int(pd.isna(np.asarray(case.y)).sum())):
         fingerprints["y"] += f"; {missing:,} rows without a label count in no rate that needs one"
-    yield "Data", _page.facts(fingerprints)
+    yield "Data", _page.plain_table(("", ""), [*fingerprints.items()], kind="facts")
 
 
 def _fingerprint(data: Any) -> str:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
 from typing import Any
-
-import pandas as pd
 
 from skbandit.utils._sklearn_compat import import_optional
 
@@ -40,28 +37,12 @@ def get_axes(ax: Any, caller: str, size: tuple[float, float] = (6.4, 4.4)) -> An
     return pyplot.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
-def read_line_kw(line_kw: Any, caller: str) -> dict[str, Any]:
-    """Validate line options, and return them with matplotlib's full names."""
-    if not (line_kw is None or isinstance(line_kw, dict)):
-        raise TypeError(f"line_kw must be a dict of options of Axes.plot, got {line_kw!r}.")
-    import_optional("matplotlib.lines", caller)
+def full_names(line_kw: dict[str, Any] | None) -> dict[str, Any]:
+    """Return options of lines with matplotlib's full names."""
     from matplotlib.cbook import normalize_kwargs
     from matplotlib.lines import Line2D
 
-    try:
-        options = normalize_kwargs(line_kw or {}, Line2D)
-        Line2D([], [], **options)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ValueError(f"line_kw={line_kw!r} is not valid for Axes.plot: {error}.") from error
-    return options
-
-
-def require_columns(table: Any, name: str, columns: Sequence[str]) -> None:
-    """Require a DataFrame with these columns."""
-    if not isinstance(table, pd.DataFrame):
-        raise TypeError(f"{name} must be a DataFrame, got {type(table).__name__}.")
-    if lacking := [column for column in columns if column not in table]:
-        raise ValueError(f"{name} must have the column {lacking[0]!r}, got {list(table.columns)}.")
+    return dict(normalize_kwargs(line_kw or {}, Line2D))
 
 
 def place_legend(axes: Any) -> None:

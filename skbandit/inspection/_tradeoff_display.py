@@ -162,7 +162,6 @@ class TradeoffDisplay:
         TradeoffDisplay
         """
         _style.check_axes(ax, "TradeoffDisplay.from_estimator")
-        _read_options(x, line_kw)
         path = constraint_path(estimator, X, y, bounds=bounds, constraint=constraint, **rows)
         test = None
         if X_test is not None:
@@ -230,7 +229,10 @@ class TradeoffDisplay:
         TradeoffDisplay
             This display.
         """
-        line_kw = _read_options(x, line_kw)
+        if x not in ("value", "bound"):
+            raise ValueError(f"x={x!r} must be 'bound' or 'value'.")
+        _style.check_axes(ax, "TradeoffDisplay.plot")
+        line_kw = _style.full_names(line_kw)
         curves = self._read_curves()
         train = curves["train"]
         order = train["bound"].argsort(kind="stable").to_numpy()
@@ -287,11 +289,8 @@ class TradeoffDisplay:
 
     def _read_curves(self) -> dict[str, pd.DataFrame]:
         """Return the tables, whose rows are the same models."""
-        _style.require_columns(self.train, "train", ["bound", "value", "objective", "feasible"])
         if self.test is None:
             return {"train": self.train}
-        columns = ["bound", "value", "objective", "objective_low", "objective_high"]
-        _style.require_columns(self.test, "test", columns)
         if not np.array_equal(self.test["bound"], self.train["bound"]):
             raise ValueError(
                 "test has other bounds than train: pass tables of the same models, in the same "
@@ -306,10 +305,3 @@ class TradeoffDisplay:
             return label
         tighter = "← tighter" if self.sense == "<=" else "tighter →"
         return f"{label}\n({'bound, ' if x == 'bound' else ''}{tighter})"
-
-
-def _read_options(x: Any, line_kw: Any) -> dict[str, Any]:
-    """Validate `x`, and return the validated line options."""
-    if str(x) not in ("value", "bound"):
-        raise ValueError(f"x={x!r} must be 'bound' or 'value'.")
-    return _style.read_line_kw(line_kw, "TradeoffDisplay.plot")

@@ -2,13 +2,14 @@
 
 import re
 import warnings
+from itertools import chain
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from skbandit.evaluation import rate_report, rate_report_blocks, to_model_card
-from skbandit.inspection._report_lines import goal_blocks
+from skbandit.inspection._report_lines import panels_of
 from skbandit.rates import difference, each, error_rate, positive_rate, recall
 from tests.worlds import warns
 
@@ -60,7 +61,8 @@ def test_the_summary_and_the_figure_name_the_same_pair():
     found = rate_report(None, chosen, goal, attributes={"sex": sex})
     assert found["verdict"].eq("undecided").sum() > 1
     assert "(300 rows of F - M)." in summary(found)
-    lines = [line.text for block in goal_blocks(found) for line in block.lines]
+    ((lines,),) = panels_of(found).values()
+    lines = [line.text for line in lines]
     assert lines == ["gap", "worst: F - M"]
 
 
@@ -75,7 +77,7 @@ def test_a_blank_group_has_a_name_wherever_it_is_shown(blank, shown):
     card = to_model_card(found, digits=3)
     cells = [line.split("|")[1:3] for line in card.splitlines() if line.startswith("| error_rate")]
     assert sorted(cell.strip() for _, cell in cells) == sorted(["all", shown, "north"])
-    lines = [line.text for block in goal_blocks(found, "all") for line in block.lines]
+    lines = [line.text for line in chain(*chain(*panels_of(found, "all").values()))]
     assert lines.count("error_rate()") == 1
     assert {f"{shown}", f"{shown} - north", f"north - {shown}"} <= set(lines)
     with pytest.warns(UserWarning, match=re.escape(f"error_rate() in {shown}")):

@@ -47,7 +47,5 @@ def test_no_axes_and_no_matplotlib(draw, uninstalled):
     refuses(r"from_estimator needs matplotlib: pip install", draw, error=ImportError)
 
 
-def test_no_such_options():
+def test_no_such_level():
     refuses("confidence_level=95 must lie between 0 and 1", replayed, confidence_level=95)
-    refuses("x='time' must be 'bound' or 'value'", traded, x="time")
-    refuses(r"is not valid for Axes\.plot", traded, line_kw={"hue": "red"})

@@ -370,11 +370,7 @@ def test_undefined_values_and_open_intervals_are_left_out():
     assert sum(len(segment) > 0 for segment in display.intervals_[0].get_segments()) == 1
 
 
-def test_wrong_reports():
-    with pytest.raises(TypeError, match="report must be a DataFrame"):
-        RateReportDisplay.from_report({"goal": []})
-    report = rate_report(Y_RATE, PREDICTED, recall()).drop(columns="value")
-    refuses("must have the column 'value'", RateReportDisplay.from_report, report)
+def test_wrong_options():
     with pytest.raises(TypeError, match="ax must be matplotlib Axes"):
         RateReportDisplay.from_predictions(Y_RATE, PREDICTED, recall(), ax=[])
     with pytest.raises(ValueError, match="pairs='some' must be 'worst' or 'all'"):

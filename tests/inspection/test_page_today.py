@@ -14,7 +14,7 @@ from skbandit import ConstrainedThreshold, GLMUCBPolicy, RegressionSetSelector
 from skbandit.bandit import ConstrainedPolicy
 from skbandit.evaluation import off_policy_value, rate_report
 from skbandit.inspection import save_report
-from skbandit.inspection._report_lines import axis_of, goal_blocks
+from skbandit.inspection._report_lines import axis_of, panels_of, rows_of
 from skbandit.rates import (
     cost,
     difference,
@@ -371,17 +371,16 @@ def test_many_groups_are_in_order_and_name_their_goal_on_each_sheet():
     state = np.repeat([f"s{k:02}" for k in range(30)], 40)
     chosen = (np.arange(1200) % 40 < (np.arange(1200) // 40 * 7) % 30 + 3).astype(int)
     rows = {"attributes": {"state": state}, "by": "state"}
-    (block,) = goal_blocks(rate_report(None, chosen, positive_rate(), **rows))
     report = rate_report(None, chosen, positive_rate(), **rows)
-    values = report["value"].iloc[block.rows].tolist()
-    assert block.rows[0] == 0 and values[1:] == sorted(values[1:], reverse=True)
+    shown = rows_of(*panels_of(report).values())
+    values = report["value"].iloc[shown].tolist()
+    assert shown[0] == 0 and values[1:] == sorted(values[1:], reverse=True)
     goal = each(positive_rate, by="state") >= 0.4
     report = rate_report(None, chosen, goal, attributes={"state": state})
-    (block,) = goal_blocks(report)
-    verdicts = report["verdict"].iloc[block.rows].tolist()
+    verdicts = report["verdict"].iloc[rows_of(*panels_of(report).values())].tolist()
     assert verdicts == sorted(verdicts, key=["violated", "undecided", "met"].index)
     few = rate_report(None, chosen[:400], positive_rate(), by=state[:400])
-    assert goal_blocks(few)[0].rows == list(range(11)), "in the order of their names"
+    assert rows_of(*panels_of(few).values()) == list(range(11)), "in the order of their names"
 
 
 @pytest.mark.parametrize(

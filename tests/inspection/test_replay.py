@@ -172,18 +172,6 @@ def test_what_cannot_be_drawn_is_explained(result):
 POOLS = [("0", "1", "2", "3", "none")] * len(LOG.y)
 
 
-def test_replay_display_refuses_other_tables_and_options(result):
-    curves = ReplayDisplay.from_result(result).curves
-    plt.close("all")
-    refuses("curves must have the column 'high'", ReplayDisplay(curves.drop(columns="high")).plot)
-    with pytest.raises(TypeError, match="curves must be a DataFrame, got ndarray"):
-        ReplayDisplay(curves.to_numpy()).plot()
-    refuses("is not valid for Axes.plot", ReplayDisplay(curves).plot, line_kw={"hue": "red"})
-    with pytest.raises(ValueError, match="confidence_level='95%' must lie between 0 and 1"):
-        ReplayDisplay.from_result(result, confidence_level="95%")
-    assert not plt.get_fignums()
-
-
 # === ArmSharesDisplay: what is drawn are the shares of the arms, part by part ===================
 
 LOG_SHARES = make_bandit_log(
@@ -384,11 +372,9 @@ def test_shares_that_cannot_be_drawn_are_explained():
     assert not plt.get_fignums()
 
 
-def test_arm_shares_display_refuses_other_tables_arms_and_times():
+def test_arm_shares_display_refuses_other_arms_and_times():
     shares = ArmSharesDisplay.from_log(["a", "b"] * 30).shares
     plt.close("all")
-    with pytest.raises(TypeError, match="shares must be a DataFrame, got ndarray"):
-        ArmSharesDisplay(shares.to_numpy()).plot()
     with pytest.raises(TypeError, match="arms must be a list of labels, got 'ab'"):
         ArmSharesDisplay(shares).plot(arms="ab")
     with pytest.raises(ValueError, match="timestamp must be 1D with one time per event"):

@@ -143,25 +143,9 @@ def test_long_and_dollared_labels_are_wrapped_and_taken_literally(path):
     display.figure_.canvas.draw()  # mathtext would fail or turn italic here
 
 
-def test_plot_refuses_tables_of_no_path_or_of_another(path, test_rows):
-    train = path.table.drop(columns="objective")
-    refuses("train must have the column 'objective'", TradeoffDisplay(train).plot)
-    refuses("train must be a DataFrame, got NoneType", TradeoffDisplay(None).plot, error=TypeError)
+def test_plot_refuses_tables_of_another_path(path, test_rows):
     refuses("test has other bounds than train", TradeoffDisplay(path.table, test_rows[:1]).plot)
     refuses("test has other bounds than train", TradeoffDisplay(path.table, test_rows[::-1]).plot)
-    assert not plt.get_fignums()
-
-
-@pytest.mark.parametrize(
-    ("line_kw", "error", "message"),
-    [
-        ("red", TypeError, "line_kw must be a dict of options of Axes.plot, got 'red'"),
-        ({"hue": "red"}, ValueError, r"line_kw=\{'hue': 'red'\} is not valid for Axes.plot"),
-        ({"color": "no color"}, ValueError, "is not valid for Axes.plot: 'no color' is not"),
-    ],
-)
-def test_lines_that_cannot_be_drawn(path, line_kw, error, message):
-    refuses(message, TradeoffDisplay.from_path, path, line_kw=line_kw, error=error)
     assert not plt.get_fignums()
 
 
