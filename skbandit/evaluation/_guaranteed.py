@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from skbandit.evaluation._score import Range, Spread
+from skbandit.evaluation._score import Moments, Range, Spread
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._validation import check_level, finite, warn
 
@@ -245,15 +245,6 @@ def natural_range(reward: np.ndarray) -> Range:
     return (0.0, 1.0) if least >= 0 and greatest <= 1 else (least, greatest)
 
 
-def moments_of_mixture(
-    mean: float, variance: float, other_mean: float, other_variance: float, share: float
-) -> tuple[float, float]:
-    """Mean and variance of numbers of which a share are others (Chan, Golub and LeVeque 1983)."""
-    gap = other_mean - mean
-    within = variance + share * (other_variance - variance)
-    return mean + share * gap, within + share * (1 - share) * gap**2
-
-
 def clipped_interval(low: float, high: float, bounds: Range) -> Range:
     """Return the part of an interval within bounds; the nearest bound if there is none."""
     low, high = np.clip([low, high], *bounds).tolist()
@@ -276,10 +267,8 @@ class RewardEvidence:
         Smallest and largest possible reward; None if unknown.
     observed : (float, float)
         Smallest and largest observed reward.
-    n, mean, variance : float
-        Number of events; mean and variance of their rewards.
-    errors : (float, float)
-        Mean and variance of their rewards less the predicted ones, if there are any.
+    moments : Moments
+        Of the rewards, and of the rewards less the predicted ones, if there are any.
     largest_weight : float
         Largest possible weight.
     shares : WeightedShares
@@ -288,10 +277,7 @@ class RewardEvidence:
 
     bounds: Range | None
     observed: Range
-    n: int
-    mean: float
-    variance: float
-    errors: tuple[float, float]
+    moments: Moments
     largest_weight: float
     shares: WeightedShares
 
@@ -311,21 +297,15 @@ class RewardEvidence:
             low, high = bounds
             shares = WeightedShares.of(weight, np.clip((reward - low) / (high - low), 0.0, 1.0))
         error = reward if predicted is None else reward - predicted
-        moments = len(reward), float(reward.mean()), float(reward.var())
-        errors = float(error.mean()), float(error.var())
         largest_weight = max(largest_weight, float(weight.max()))
-        return cls(bounds, observed, *moments, errors, largest_weight, shares)
+        return cls(bounds, observed, Moments.of(reward, error), largest_weight, shares)
 
     def __add__(self, other: RewardEvidence) -> RewardEvidence:
         (a, b), (c, d) = self.observed, other.observed
-        n = self.n + other.n
-        share = other.n / n
         return RewardEvidence(
             self.bounds,
             (min(a, c), max(b, d)),
-            n,
-            *moments_of_mixture(self.mean, self.variance, other.mean, other.variance, share),
-            moments_of_mixture(*self.errors, *other.errors, share),
+            self.moments + other.moments,
             max(self.largest_weight, other.largest_weight),
             self.shares + other.shares,
         )
@@ -335,9 +315,14 @@ class RewardEvidence:
         """Bounds of normal intervals."""
         return natural_range(np.array(self.observed)) if self.bounds is None else self.bounds
 
-    def spread(self, effective: float, variance: float) -> Spread:
-        """How the variance of a mean, of an effective number of events, depends on it."""
-        return Spread.of(self.clipping, self.mean, variance, effective)
+    def variance(self, *, of_errors: bool) -> float:
+        """Return the variance of the rewards, or of the errors of their predictions."""
+        return float(self.moments.variance[int(of_errors)])
+
+    def spread(self, effective: float, *, of_errors: bool) -> Spread:
+        """Return how the variance of a mean, of an effective number of events, depends on it."""
+        mean, variance = float(self.moments.mean[0]), self.variance(of_errors=of_errors)
+        return Spread.of(self.clipping, mean, variance, effective)
 
     def interval(self, confidence_level: float) -> Range:
         """Confidence sequence by a limit from each side, each with half of the error.

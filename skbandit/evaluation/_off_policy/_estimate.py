@@ -29,18 +29,11 @@ from skbandit.evaluation._off_policy._sums import (
     METHODS,
     Estimator,
     EventSums,
-    GroupSums,
     WeightedEvents,
     slope,
 )
 from skbandit.evaluation._off_policy._target_policy import EvaluatedLog
 from skbandit.evaluation._score import Spread
-
-# Effective sample size below which the normal approximation is unreliable, and a warning raised.
-_FEW_EVENTS = 30
-
-# Warn if the mean weight is more than this many standard errors from 1.
-_FAR = 5
 
 
 @dataclass(frozen=True, repr=False)
@@ -200,69 +193,40 @@ class OffPolicyEstimate:
         )
 
 
-def shortcoming(sums: EventSums) -> str:
-    """Why the events are insufficient for an estimate; empty if they suffice."""
-    size = sums.effective_sample_size
-    if size == 0:
-        return "the policy never chooses a logged action, so the log has no information about it."
-    if size < _FEW_EVENTS:
-        return (
-            f"the {sums.n:,} events count as {size:.1f} only, as the policy rarely chooses the "
-            "logged action or the weights are very unequal: rely neither on the estimate nor on "
-            "its standard error."
-        )
-    if abs(sums.mean_weight - 1) > _FAR * sums.mean_weight_error:
-        return (
-            f"the mean weight is {sums.mean_weight:.3f} ± {sums.mean_weight_error:.3f}, expected "
-            "1: the propensities are wrong, or the policy chooses arms that were never logged. "
-            "(If only a share of the events was kept, and the propensities are multiplied by it, "
-            "it is one over that share: method='snips' is then right.)"
-        )
-    return ""
-
-
 def make_estimate(
     name: str,
     candidates: Sequence[EventSums],
-    estimator: Estimator = METHODS["ips"],
-    evidence: RewardEvidence | None = None,
-    spread: Spread | None = None,
-    groups: Sequence[GroupSums] | None = None,
+    estimator: Estimator,
+    evidence: RewardEvidence,
+    *,
+    keeps_evidence: bool = True,
 ) -> OffPolicyEstimate:
     """Return the estimate given the sums over all events for each setting, one of which is chosen.
 
-    `groups` are those over groups of dependent events.
+    The evidence is about the same events; of slates, it serves no confidence sequence.
     """
     values = np.array([sums.value for sums in candidates])
-    errors = np.array([sums.standard_error for sums in candidates])
-    freedom = np.inf
-    if groups is not None:
-        dependences = [
-            of_groups.dependence(sums) for of_groups, sums in zip(groups, candidates, strict=True)
-        ]
-        errors = errors * np.sqrt([dependence.deff for dependence in dependences])
-        freedom = dependences[0].freedom
-        spread = None if spread is None else spread.widened(dependences[0].deff)
-    k = len(candidates) - 1
+    errors = np.array([sums.standard_error * np.sqrt(sums.dependence.deff) for sums in candidates])
+    first, k = candidates[0], len(candidates) - 1
+    freedom = np.inf if first.by_group is None else first.dependence.freedom
+    spread = evidence.spread(
+        first.effective_sample_size, of_errors=estimator.needs_predictions
+    ).widened(first.dependence.deff)
     if estimator.adaptive:  # and no further from the unbiased estimate than its error
         near = np.flatnonzero(np.abs(values - values[0]) <= errors[0])
         k = int(near[near <= slope(values, errors)].max(initial=0))
-    sums, setting = candidates[k], estimator.settings[k]
-    undefined = sums.weight2 == 0
-    error = float(errors[k])
-    if error == 0 and spread is not None:
-        error = spread.error(sums.value)
+    sums, setting, size = candidates[k], estimator.settings[k], candidates[k].effective_sample_size
     return OffPolicyEstimate(
         estimator=name,
-        mean_reward=np.nan if undefined else sums.value,
-        standard_error=np.nan if undefined or freedom <= 0 else error,
-        effective_sample_size=sums.effective_sample_size,
-        n_events=sums.n,
-        logged_mean=sums.reward / sums.n,
+        mean_reward=sums.value if size > 0 else np.nan,
+        standard_error=(errors[k] or spread.error(sums.value)) if size > 0 < freedom else np.nan,
+        effective_sample_size=size,
+        n_events=sums.moments.n,
+        logged_mean=float(sums.moments.mean[4]),
         setting=None if np.isnan(setting) else setting,
         unbiased=(float(values[0]), float(errors[0])) if k > 0 else None,
-        evidence=evidence,
-        spread=None if spread is None else (spread, float(errors[0])),
+        evidence=evidence if keeps_evidence else None,
+        spread=(spread, float(errors[0])),
         freedom=freedom,
     )
 
@@ -274,7 +238,6 @@ class LogSums:
     estimators: Mapping[str, Estimator]  # by method
     sums: Mapping[str, tuple[EventSums, ...]]  # by method, one per setting
     evidence: RewardEvidence
-    groups: Mapping[str, tuple[GroupSums, ...]] | None = None  # the same, of dependent events
 
     @classmethod
     def of(
@@ -288,30 +251,21 @@ class LogSums:
         if bounds is not None:
             check_range(events.reward, bounds)
         sums = {
-            name: estimator.sums(events)
+            name: estimator.sums(events, group)
             for name, estimator in estimators.items()
             if events.q_policy is not None or not estimator.needs_predictions
         }
         evidence = RewardEvidence.of(
             events.reward, events.weight, bounds, events.largest_weight, events.q_logged
         )
-        groups = None
-        if group is not None:
-            groups = {name: estimators[name].group_sums(events, group) for name in sums}
-        return cls(estimators, sums, evidence, groups)
+        return cls(estimators, sums, evidence)
 
     def __add__(self, other: LogSums) -> LogSums:
         sums = {
             name: tuple(a + b for a, b in zip(sums, other.sums[name], strict=True))
             for name, sums in self.sums.items()
         }
-        groups = None
-        if self.groups is not None and other.groups is not None:
-            groups = {
-                name: tuple(a + b for a, b in zip(of_groups, other.groups[name], strict=True))
-                for name, of_groups in self.groups.items()
-            }
-        return LogSums(self.estimators, sums, self.evidence + other.evidence, groups)
+        return LogSums(self.estimators, sums, self.evidence + other.evidence)
 
     @property
     def outside(self) -> str:
@@ -329,30 +283,16 @@ class LogSums:
         return ""
 
     @property
-    def n_groups(self) -> int | None:
-        """Number of groups; None if events are independent."""
-        return None if self.groups is None else len(next(iter(self.groups.values()))[0].table)
+    def first(self) -> EventSums:
+        """Sums of the first method: all have the same events, weights and groups."""
+        return next(iter(self.sums.values()))[0]
 
     def estimates(self) -> dict[str, OffPolicyEstimate]:
         """Return the estimates by method."""
         return {
-            name: make_estimate(
-                name,
-                sums,
-                self.estimators[name],
-                self.evidence,
-                self.evidence.spread(
-                    sums[0].effective_sample_size, self.estimators[name].variance(self.evidence)
-                ),
-                None if self.groups is None else self.groups[name],
-            )
+            name: make_estimate(name, sums, self.estimators[name], self.evidence)
             for name, sums in self.sums.items()
         }
-
-    @property
-    def shortcoming(self) -> str:
-        """Why the events are insufficient for an estimate; empty if they suffice."""
-        return shortcoming(next(iter(self.sums.values()))[0])
 
 
 def check_predictable(X: Any, evaluated: EvaluatedLog) -> None:

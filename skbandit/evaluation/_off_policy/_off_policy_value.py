@@ -249,7 +249,7 @@ def _estimate(
     """Return the estimate by a method, given the predicted rewards of arms that it needs."""
     events = evaluated.events(q)
     sums = LogSums.of(events, bounds, {method: estimator}, group)
-    if message := sums.shortcoming or ArmUse.of(evaluated).unlogged or sums.outside:
+    if message := sums.first.shortcoming or ArmUse.of(evaluated).unlogged or sums.outside:
         warn(f"off_policy_value: {message}", ReplayCoverageWarning)
     estimate = sums.estimates()[method]
     if not np.isfinite(estimate.mean_reward):
@@ -259,7 +259,7 @@ def _estimate(
         estimator.influence(events),
         estimator.factor(events),
         sums.evidence.clipping,
-        estimator.variance(sums.evidence),
+        sums.evidence.variance(of_errors=estimator.needs_predictions),
         log,
         log.reward,
         log.propensity,
@@ -402,9 +402,9 @@ def off_policy_blocks(
         raise ValueError("blocks contains no event.")
     of_blocks.ids.warn("off_policy_blocks")
     total = of_blocks.sums
-    if total.n_groups is not None:
-        warn_of_few_groups(total.n_groups)
-    if message := total.shortcoming or of_blocks.arms.unlogged or total.outside:
+    if total.first.by_group is not None:
+        warn_of_few_groups(len(total.first.by_group))
+    if message := total.first.shortcoming or of_blocks.arms.unlogged or total.outside:
         warn(f"off_policy_blocks: {message}", ReplayCoverageWarning)
     return total.estimates()
 

@@ -13,8 +13,8 @@ import pandas as pd
 from skbandit import logs
 from skbandit.evaluation._difference import EventParts
 from skbandit.evaluation._guaranteed import RewardEvidence
-from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate, make_estimate, shortcoming
-from skbandit.evaluation._off_policy._sums import GroupSums, WeightedEvents, sum_events
+from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate, make_estimate
+from skbandit.evaluation._off_policy._sums import METHODS, EventSums, WeightedEvents
 from skbandit.evaluation._off_policy._target_policy import check_available, policy_of
 from skbandit.evaluation._policy_protocol import check_rule, name_columns
 from skbandit.exceptions import ReplayCoverageWarning
@@ -559,15 +559,12 @@ def _estimate(
     """Return the mean of what events earned, after a warning if they are few."""
     zeros, ones = np.zeros(len(earned)), np.ones(len(earned))
     logged = rewards.reshape(len(log), -1).sum(axis=1)
-    sums = sum_events(zeros, earned, ones, WeightedEvents(logged, weight))
-    lacking = shortcoming(sums)
-    if lacking:
-        warn(f"{name}: {lacking}", ReplayCoverageWarning)
+    sums = EventSums.of((zeros, earned, ones), WeightedEvents(logged, weight), group)
+    if sums.shortcoming:
+        warn(f"{name}: {sums.shortcoming}", ReplayCoverageWarning)
     evidence = RewardEvidence.of(logged, weight, None, 1.0)
-    spread = evidence.spread(sums.effective_sample_size, evidence.variance)
-    factor = weight / len(log)
-    influence = earned - earned.mean()
-    moments = evidence.clipping, evidence.variance
+    estimate = make_estimate(name, (sums,), METHODS["ips"], evidence, keeps_evidence=False)
+    influence, factor = earned - earned.mean(), weight / len(log)
+    moments = evidence.clipping, evidence.variance(of_errors=False)
     parts = EventParts.of(influence, factor, *moments, log, rewards, p, group)
-    of_groups = None if group is None else (GroupSums.of(group, zeros, earned, ones),)
-    return replace(make_estimate(name, (sums,), spread=spread, groups=of_groups), parts=parts)
+    return replace(estimate, parts=parts)

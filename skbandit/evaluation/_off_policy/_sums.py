@@ -22,7 +22,7 @@ to train on, without a policy to evaluate, where SNIPS normalizes the weights of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.evaluation._guaranteed import RewardEvidence
+from skbandit.evaluation._score import Moments
 from skbandit.logs import shrunk_weights
 from skbandit.utils._trials import TINY, Dependence, design_effect
 
@@ -46,6 +46,12 @@ SHRINKAGES = (np.inf, *(4.0**k for k in range(12, -1, -1)), 0.0)
 """λ among which "dr_shrinkage" chooses, in units of the squared weight, likewise; weights above
 √λ are more than halved."""
 
+FEW_EVENTS = 30
+"""Effective sample size below which a warning says that the normal approximation is unreliable."""
+
+FAR = 5
+"""A mean weight that is more standard errors from 1 raises a warning."""
+
 _FACTOR = np.sqrt(6) - 1
 
 CONFIDENCE_WIDTH = 1.0
@@ -54,122 +60,119 @@ with the paper's 2, estimates that differ by five standard errors may agree, and
 mean prediction was chosen nearly always."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EventSums:
-    """Sufficient statistics of a set of events; those of disjoint sets add up.
+    """Sufficient statistics of a set of events; those of disjoint sets add up."""
 
-    Second moments are centered, so that a mean much larger than the spread of the rewards costs no
-    precision (as in Chan, Golub and LeVeque 1983 for a variance).
-    """
-
-    n: int
-    base: float  # b̄ = Σb / n, or 0 if n = 0
     ratio: float  # Σz / Σd, or 0 if Σd = 0
-    d: float  # Σd
-    dd: float  # Σd²
-    ed: float  # Σe d
-    ee: float  # Σe²
-    du: float  # Σd u
-    eu: float  # Σe u
-    uu: float  # Σu²
-    weight: float  # Σw
-    weight2: float  # Σw²
-    reward: float  # Σr
+    moments: Moments  # of b, e, d, w and r
+    by_group: pd.DataFrame | None = None  # sums of 1, b, z and d, one row per group
+
+    @classmethod
+    def of(
+        cls, terms: Sequence[np.ndarray], events: WeightedEvents, group: Any = None
+    ) -> EventSums:
+        """Return sums over events with terms b, z and d; `group` labels dependent ones."""
+        b, z, d = terms
+        for values in (b, z):
+            if np.abs(values).max(initial=0.0) > LARGEST_NUMERATOR:
+                row = int(np.abs(values).argmax())
+                raise ValueError(
+                    f"the weighted reward of row {row}, {values[row]:g}, has a square that "
+                    f"overflows: rescale the rewards; this one is {events.reward[row]:g}, with the "
+                    f"weight {events.weight[row]:g}."
+                )
+        ratio = float(z.sum() / d.sum()) if d.any() else 0.0
+        moments = Moments.of(b, z - ratio * d, d, events.weight, events.reward)
+        if group is None:
+            return cls(ratio, moments)
+        table = pd.DataFrame({"n": np.ones(len(b)), "b": b, "z": z, "d": d})
+        return cls(ratio, moments, table.groupby(np.asarray(group), sort=False).sum())
 
     def __add__(self, other: EventSums) -> EventSums:
-        n, d = self.n + other.n, self.d + other.d
-        base = (self.base * self.n + other.base * other.n) / n if n > 0 else 0.0
-        ratio = (self.ratio * self.d + other.ratio * other.d) / d if d > 0 else 0.0
-        mine, theirs = vars(self._about(base, ratio)), vars(other._about(base, ratio))
-        sums = EventSums(**{name: mine[name] + theirs[name] for name in mine})
-        return replace(sums, base=base, ratio=ratio)
+        d = self.moments.n * self.moments.mean[2], other.moments.n * other.moments.mean[2]
+        ratio = (self.ratio * d[0] + other.ratio * d[1]) / sum(d) if sum(d) > 0 else 0.0
+        table = None
+        if self.by_group is not None and other.by_group is not None:
+            both = pd.concat([self.by_group, other.by_group])
+            table = both.groupby(level=0, sort=False).sum()
+        return EventSums(ratio, self._about(ratio) + other._about(ratio), table)
 
-    def _about(self, base: float, ratio: float) -> EventSums:
-        """Return the events with residuals u − ε and e − δd about other values."""
-        epsilon, delta = base - self.base, ratio - self.ratio
-        # residuals about the events' own values add up to zero: Σe = Σu = 0
-        return replace(
-            self,
-            base=base,
-            ratio=ratio,
-            ed=self.ed - delta * self.dd,
-            ee=self.ee - 2 * delta * self.ed + delta**2 * self.dd,
-            du=self.du - epsilon * self.d,
-            eu=self.eu - delta * self.du + epsilon * delta * self.d,
-            uu=self.uu + epsilon**2 * self.n,
-        )
+    def _about(self, ratio: float) -> Moments:
+        """Return the moments with residuals e of another ratio."""
+        shear = np.eye(len(self.moments.mean))
+        shear[1, 2] = self.ratio - ratio
+        return self.moments.mapped(shear)
 
     @property
     def value(self) -> float:
         """The estimate, Σb/n + Σz/Σd."""
-        return self.base + self.ratio
+        return float(self.moments.mean[0]) + self.ratio
+
+    @property
+    def squares(self) -> float:
+        """Σ(e/d̄ + u)² of the residuals."""
+        direction = np.array([1.0, 1.0 / self.moments.mean[2]])
+        return float(max(direction @ self.moments.products[:2, :2] @ direction, 0.0))
 
     @property
     def standard_error(self) -> float:
         """Standard error of `value`; nan for a single event."""
-        if self.n < 2 or self.d <= 0:
+        n = self.moments.n
+        if n < 2 or self.moments.mean[2] <= 0:
             return np.nan
-        scale = self.n / self.d
-        squares = self.ee * scale**2 + 2 * self.eu * scale + self.uu
-        return float(np.sqrt(max(squares, 0.0) / (self.n - 1) / self.n))
+        return float(np.sqrt(self.squares / (n - 1) / n))
 
     @property
     def effective_sample_size(self) -> float:
-        """(Σw)²/Σw²: number of equally weighted events with the same information (Kish 1965)."""
-        return self.weight**2 / self.weight2 if self.weight2 > 0 else 0.0
+        """(Σw)²/Σw²: number of equally weighted events with the same information."""
+        return self._size(3)
+
+    def _size(self, column: int) -> float:
+        """Return the number of equal entries that tell as much as a column (Kish 1965)."""
+        mean, n = self.moments.mean[column], self.moments.n
+        squares = self.moments.products[column, column] + n * mean**2
+        return float((n * mean) ** 2 / squares) if squares > 0 else 0.0
 
     @property
-    def mean_weight(self) -> float:
-        """Mean weight; its expectation is 1 if propensities and support are right."""
-        return self.weight / self.n
+    def shortcoming(self) -> str:
+        """Why the events are insufficient for an estimate; empty if they suffice."""
+        size, n, mean = self.effective_sample_size, self.moments.n, self.moments.mean[3]
+        if size == 0:
+            return "the policy never chooses a logged action, so the log has no information on it."
+        if size < FEW_EVENTS:
+            return (
+                f"the {n:,} events count as {size:.1f} only, as the policy rarely chooses the "
+                "logged action or the weights are very unequal: rely neither on the estimate nor "
+                "on its standard error."
+            )
+        error = float(np.sqrt(self.moments.variance[3] / n))
+        if abs(mean - 1) > FAR * error:
+            return (
+                f"the mean weight is {mean:.3f} ± {error:.3f}, expected 1: the propensities are "
+                "wrong, or the policy chooses arms that were never logged. (If only a share of the "
+                "events was kept, and the propensities are multiplied by it, it is one over that "
+                "share: method='snips' is then right.)"
+            )
+        return ""
 
     @property
-    def mean_weight_error(self) -> float:
-        """Standard error of `mean_weight`."""
-        variance = max(self.weight2 / self.n - self.mean_weight**2, 0.0)
-        return float(np.sqrt(variance / self.n))
-
-
-@dataclass(frozen=True, eq=False)
-class GroupSums:
-    """Sums over groups of dependent events; those of disjoint sets of events add up.
-
-    Attributes
-    ----------
-    table : DataFrame
-        Columns n, b, z and d, one row per group.
-    """
-
-    table: pd.DataFrame
-
-    @classmethod
-    def of(cls, group: Any, b: np.ndarray, z: np.ndarray, d: np.ndarray) -> GroupSums:
-        """Return sums over events of these labels of groups, with terms as in `sum_events`."""
-        code, labels = pd.factorize(group)
-        columns = {"n": np.ones(len(code)), "b": b, "z": z, "d": d}
-        sums = {name: np.bincount(code, terms, len(labels)) for name, terms in columns.items()}
-        return cls(pd.DataFrame(sums, index=pd.Index(np.asarray(labels))))
-
-    def __add__(self, other: GroupSums) -> GroupSums:
-        both = pd.concat([self.table, other.table])
-        return GroupSums(both.groupby(level=0, sort=False).sum())
-
-    def dependence(self, events: EventSums) -> Dependence:
-        """Return what the groups do to the standard error of the estimate from all their events."""
-        n, b, z, d = (self.table[name].to_numpy() for name in ("n", "b", "z", "d"))
-        if events.d <= 0:
-            return Dependence(0.0, 0.0, 1.0)
-        rows, groups = events.d**2 / events.dd, float(d.sum() ** 2 / (d @ d))
+    def dependence(self) -> Dependence:
+        """What dependent events do to the standard error."""
+        rows = self._size(2)
+        if self.by_group is None or rows == 0:
+            return Dependence(rows, rows, 1.0)
+        n, b, z, d = self.by_group[["n", "b", "z", "d"]].to_numpy().T
+        groups, mean = float(d.sum() ** 2 / (d @ d)), self.moments.mean
         if groups >= rows * (1.0 - TINY):
             return Dependence(rows, rows, 1.0)
         if groups <= 1.0 + TINY:
             return Dependence(rows, 1.0, rows)
-        scale = events.n / events.d
-        of_rows = events.ee * scale**2 + 2 * events.eu * scale + events.uu
-        of_group = (((z - events.ratio * d) * scale + b - events.base * n) ** 2).sum()
-        if of_rows <= TINY**2 * events.n * (abs(events.base) + abs(events.ratio)) ** 2:
+        of_group = (((z - self.ratio * d) / mean[2] + b - mean[0] * n) ** 2).sum()
+        scale = abs(float(mean[0])) + abs(self.ratio)
+        if self.squares <= TINY**2 * self.moments.n * scale**2:
             return Dependence(rows, groups, rows / groups)
-        return Dependence(rows, groups, design_effect(of_group, of_rows, groups, rows))
+        return Dependence(rows, groups, design_effect(of_group, self.squares, groups, rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,18 +224,10 @@ class Estimator:
     settings: tuple[float, ...] = (np.nan,)
     adaptive: bool = False
 
-    def sums(self, events: WeightedEvents) -> tuple[EventSums, ...]:
-        """Return sums over the events, one per setting."""
-        sums = []
-        for setting in self.settings:
-            b, z, d = self._terms(events, setting)
-            sums.append(sum_events(b, z, d, events))
-        return tuple(sums)
-
-    def group_sums(self, events: WeightedEvents, group: Any) -> tuple[GroupSums, ...]:
-        """Return sums over groups of the events, one per setting."""
+    def sums(self, events: WeightedEvents, group: Any = None) -> tuple[EventSums, ...]:
+        """Return sums over the events, one per setting; `group` labels dependent ones."""
         return tuple(
-            GroupSums.of(group, *self._terms(events, setting)) for setting in self.settings
+            EventSums.of(self._terms(events, setting), events, group) for setting in self.settings
         )
 
     def influence(self, events: WeightedEvents) -> np.ndarray:
@@ -244,10 +239,6 @@ class Estimator:
         """Factor of each event's reward in the least biased estimate, (n_events,)."""
         total = events.weight.sum() if self.normalized else len(events.weight)
         return self.change_weights(events.weight, self.settings[0]) / total
-
-    def variance(self, evidence: RewardEvidence) -> float:
-        """Variance of what is weighted: rewards, or the errors of their predictions."""
-        return evidence.errors[1] if self.needs_predictions else evidence.variance
 
     def _terms(self, events: WeightedEvents, setting: float) -> tuple[np.ndarray, ...]:
         """Return base terms b, numerators z and denominators d of the events."""
@@ -291,38 +282,6 @@ METHODS = {
     ),
 }
 """By the name of `method`; `off_policy_blocks` computes all of them."""
-
-
-def sum_events(b: np.ndarray, z: np.ndarray, d: np.ndarray, events: WeightedEvents) -> EventSums:
-    """Return sums over events with base terms b, numerators z and denominators d."""
-    reward, weight = events.reward, events.weight
-    for terms in (b, z):
-        if np.abs(terms).max(initial=0.0) > LARGEST_NUMERATOR:
-            row = int(np.abs(terms).argmax())
-            raise ValueError(
-                f"the weighted reward of row {row}, {terms[row]:g}, has a square that overflows: "
-                f"rescale the rewards; this one is {reward[row]:g}, with the weight "
-                f"{weight[row]:g}."
-            )
-    total = float(d.sum())
-    base = float(b.mean()) if len(b) else 0.0
-    ratio = float(z.sum()) / total if total > 0 else 0.0
-    u, e = b - base, z - ratio * d
-    return EventSums(
-        n=len(reward),
-        base=base,
-        ratio=ratio,
-        d=total,
-        dd=float(d @ d),
-        ed=float(e @ d),
-        ee=float(e @ e),
-        du=float(u @ d),
-        eu=float(u @ e),
-        uu=float(u @ u),
-        weight=float(weight.sum()),
-        weight2=float(weight @ weight),
-        reward=float(reward.sum()),
-    )
 
 
 # SLOPE: the choice among estimates of one quantity that trade bias for variance.

@@ -228,7 +228,7 @@ class _KeptSoFar:
 
     def add(self, trajectory: Trajectory, log: logs.Log, c: float) -> None:
         """Append the trajectory of the next block."""
-        before = self.totals.n_events if self.totals else 0
+        before = self.totals.rewards.n if self.totals else 0
         totals = LogTotals.of(log, c)
         self.totals = self.totals + totals if self.totals else totals
         self.n_learning += len(trajectory.take("learning"))

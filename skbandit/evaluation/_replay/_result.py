@@ -21,11 +21,10 @@ from skbandit.evaluation._difference import (
 from skbandit.evaluation._guaranteed import (
     Range,
     clipped_interval,
-    moments_of_mixture,
     natural_range,
 )
 from skbandit.evaluation._policy_protocol import check_not_learned
-from skbandit.evaluation._score import Sides, Spread, mean_sides, sides_of
+from skbandit.evaluation._score import Moments, Sides, Spread, mean_sides, sides_of
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import Log, is_far, warn_without_pools
 from skbandit.utils._trials import Dependence, dependence
@@ -75,9 +74,7 @@ class Trajectory:
 class LogTotals:
     """Totals over the events of a log; those of consecutive blocks add up."""
 
-    n_events: int
-    mean: float  # of the rewards
-    variance: float
+    rewards: Moments
     reward_range: Range  # smallest and largest
     n_clipped: int  # events with p < c
     smallest: float  # p
@@ -87,22 +84,16 @@ class LogTotals:
         """Return totals of a log, or of a block of one."""
         reward, p = log.reward, log.probability
         return cls(
-            len(log),
-            float(reward.mean()),
-            float(reward.var()),
+            Moments.of(reward),
             (float(reward.min()), float(reward.max())),
             int((p < c).sum()),
             float(p.min()),
         )
 
     def __add__(self, other: LogTotals) -> LogTotals:
-        n = self.n_events + other.n_events
         (a, b), (c, d) = self.reward_range, other.reward_range
         return LogTotals(
-            n,
-            *moments_of_mixture(
-                self.mean, self.variance, other.mean, other.variance, other.n_events / n
-            ),
+            self.rewards + other.rewards,
             (min(a, c), max(b, d)),
             self.n_clipped + other.n_clipped,
             min(self.smallest, other.smallest),
@@ -131,7 +122,7 @@ class ReplayMetadata:
     @property
     def clipped(self) -> float:
         """Share of the events with p < c."""
-        return self.totals.n_clipped / self.totals.n_events
+        return self.totals.n_clipped / self.totals.rewards.n
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -215,7 +206,7 @@ class ReplayResult:
     @property
     def logged_mean(self) -> float:
         """Mean reward of all events of the log."""
-        return self.metadata.totals.mean
+        return float(self.metadata.totals.rewards.mean[0])
 
     @property
     def n_events(self) -> int:
@@ -412,7 +403,8 @@ class ReplayResult:
             np.sum([((rewards - rewards.mean()) ** 2).sum() for rewards in self._rewards])
         )
         n_free = n - n_runs + 1
-        of_log = (squares + self.metadata.totals.variance) / n_free * self._reuse * n_runs / n
+        variance = self.metadata.totals.rewards.variance[0]
+        of_log = (squares + variance) / n_free * self._reuse * n_runs / n
         means = np.array([rewards.mean() for rewards in self._rewards])
         deff, freedom = self._design_effect
         return _combined(of_log * deff, freedom, means)
@@ -433,15 +425,16 @@ class ReplayResult:
     @property
     def _spread(self) -> Spread:
         """How the variance of the mean reward depends on it."""
-        totals, effective = self.metadata.totals, self.n_accepted / len(self._rewards) / self._reuse
-        spread = Spread.of(self.metadata.range, totals.mean, totals.variance, effective)
+        rewards = self.metadata.totals.rewards
+        effective = self.n_accepted / len(self._rewards) / self._reuse
+        spread = Spread.of(self.metadata.range, rewards.mean[0], rewards.variance[0], effective)
         return spread.widened(self._design_effect[0])
 
     @property
     def _reuse(self) -> float:
         """Share of the available events that a run replayed."""
         if self.metadata.shuffle:
-            return self.n_events / len(self.trajectories) / self.metadata.totals.n_events
+            return self.n_events / len(self.trajectories) / self.metadata.totals.rewards.n
         return self.metadata.subsample or 1.0
 
     def _history_of(self, run: int, trajectory: Trajectory) -> pd.DataFrame:
@@ -545,11 +538,11 @@ def _paired(
     factors = [pd.Series(1 / len(run), index=run.index) for run in (mine, theirs)]
     factor = factors[0].sub(factors[1], fill_value=0.0)
     reward = mine["reward"].combine_first(theirs["reward"])
-    moments = metadata.range, totals.mean, totals.variance
+    moments = metadata.range, totals.rewards.mean[0], totals.rewards.variance[0]
     sides = sides_of(factor.to_numpy(), reward.to_numpy(), squares, *moments)
     return (
         float(mine["reward"].to_numpy().mean() - theirs["reward"].to_numpy().mean()),
-        float(squares.sum()) + totals.variance * further,
+        float(squares.sum()) + totals.rewards.variance[0] * further,
         sides,
         _clusters(away.to_numpy() * len(mine), away.index.to_numpy(), metadata),
     )
@@ -557,11 +550,15 @@ def _paired(
 
 def _check_comparable(left: ReplayResult, right: ReplayResult) -> None:
     """Require replays of one log by the same options, and about as long."""
-    if replace(left.metadata.totals, n_clipped=0) != replace(right.metadata.totals, n_clipped=0):
-        a, b = left.metadata.totals, right.metadata.totals
+    logs = []
+    for totals in (left.metadata.totals, right.metadata.totals):
+        rewards = [part.tolist() for part in (totals.rewards.mean, totals.rewards.products)]
+        logs.append((totals.rewards.n, rewards, totals.reward_range, totals.smallest))
+    if logs[0] != logs[1]:
+        n_events, means = zip(*((n, rewards[0][0]) for n, rewards, *_ in logs), strict=True)
         refuse_difference(
-            f"but these are of {a.n_events:,} events with the mean reward {a.mean:.4g} and of "
-            f"{b.n_events:,} with {b.mean:.4g}"
+            f"but these are of {n_events[0]:,} events with the mean reward {means[0]:.4g} and of "
+            f"{n_events[1]:,} with {means[1]:.4g}"
         )
     group, other = (np.asarray(result.metadata.group) for result in (left, right))
     if not np.array_equal(group, other):

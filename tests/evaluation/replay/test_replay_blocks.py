@@ -49,7 +49,7 @@ def assert_same(one, other):
     pd.testing.assert_frame_equal(one.history, other.history, check_dtype=False)
     pd.testing.assert_frame_equal(one.runs, other.runs)
     if (
-        one.metadata.totals.n_events < other.metadata.totals.n_events
+        one.metadata.totals.rewards.n < other.metadata.totals.rewards.n
     ):  # it ended before the last block
         return
     for name in ("logged_mean", "standard_error", "lift", "efficiency"):

@@ -18,6 +18,7 @@ from skbandit.evaluation import (
     slate_pseudo_inverse,
 )
 from skbandit.evaluation._replay._result import LogTotals, ReplayMetadata, Trajectory
+from skbandit.evaluation._score import Moments
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.inspection import RateReportDisplay
 from tests.policies import Always, EpsilonGreedy
@@ -36,7 +37,8 @@ def run(rewards, deployment=None, *, n_events=None):
 
 
 def result_of(*runs, logged_mean=0.25, logged_variance=0.2, clipped=0.0, **metadata):
-    totals = LogTotals(60, logged_mean, logged_variance, (-np.inf, np.inf), 60 * clipped, 0.2)
+    rewards = Moments(60, np.array([logged_mean]), np.array([[60 * logged_variance]]))
+    totals = LogTotals(rewards, (-np.inf, np.inf), 60 * clipped, 0.2)
     known = {"arms": np.array(["a", "b"], dtype=object), "c": 1 / 3, "learns": True}
     return ReplayResult(runs, ReplayMetadata(totals=totals, **(known | metadata)))
 
