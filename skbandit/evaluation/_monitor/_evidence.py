@@ -41,18 +41,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betainc, gammaln, xlog1py
+from scipy.special import betainc, betaln, xlog1py, xlogy
 
 from skbandit.evaluation._guaranteed import WeightedShares
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-LEAST_EXPANDED = 20.0
-"""Count below which the logarithm of its factorial is not expanded."""
-
-NEAR = 0.01
-"""Relative distance below which a deviance is expanded."""
 
 DEEP = 1e-280
 """Share of the Beta distribution below which its logarithm is not taken."""
@@ -104,51 +98,17 @@ def log_evidence(successes: ArrayLike, trials: ArrayLike, bound: ArrayLike) -> n
     F = n - S
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         below = betainc(S + 0.5, F + 0.5, b)
-        deviance = _deviance(S, n * b) + _deviance(F, n * (1.0 - b))
-        constant = np.log(2 * np.pi) + _half_factorial(S) + _half_factorial(F) - _factorial(n)
-        log_e = deviance + constant + np.log(below) - np.log(2 * np.arcsin(np.sqrt(b)))
+        prior = betaln(S + 0.5, F + 0.5) + np.log(below) - np.log(2.0 * np.arcsin(np.sqrt(b)))
+        log_e = prior - xlogy(S, b) - xlog1py(F, -b)
         # far below the observed rate: a lower bound by a geometric series
         ratio = (n + 1.0) * b / (S + 1.5)
         terms = np.ceil(40.0 / np.maximum(1.0 - ratio, 1e-9))
         ratio = (n + 1.0 + terms) * b / (S + 1.5 + terms)
         series = (1.0 - ratio**terms) / (1.0 - ratio)
         root = np.sqrt(b)
-        prior = np.where(b > 0, np.arcsin(root) / np.where(b > 0, root, 1.0), 1.0)
-        tail = np.log(np.sqrt(1.0 - b) * series / ((2.0 * S + 1.0) * prior))
+        angle = np.where(b > 0, np.arcsin(root) / np.where(b > 0, root, 1.0), 1.0)
+        tail = np.log(np.sqrt(1.0 - b) * series / ((2.0 * S + 1.0) * angle))
     return np.where(below > DEEP, log_e, tail)
-
-
-def _deviance(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return x log(x / mean) - x + mean, without cancellation (Loader 2000)."""
-    d = np.divide(x - mean, mean, out=np.where(x > 0, np.inf, 0.0), where=mean > 0)
-    near = np.abs(d) < NEAR
-    e = np.where(near, d, 0.0)
-    series = e**2 * (
-        1 / 2 - e * (1 / 6 - e * (1 / 12 - e * (1 / 20 - e * (1 / 30 - e * (1 / 42 - e / 56)))))
-    )
-    shape = np.where(near, series, xlog1py(1.0 + d, d) - d)
-    return np.where(mean > 0, mean * shape, np.where(x > 0, np.inf, 0.0))
-
-
-def _factorial(n: np.ndarray) -> np.ndarray:
-    """Return logarithm of n! without n log n - n."""
-    m = np.maximum(n, LEAST_EXPANDED)
-    series = 0.5 * np.log(2 * np.pi * m) + (1 / 12 - (1 / 360 - 1 / (1260 * m**2)) / m**2) / m
-    few = np.minimum(n, LEAST_EXPANDED)
-    return np.where(n < LEAST_EXPANDED, gammaln(few + 1.0) - _power(few), series)
-
-
-def _half_factorial(n: np.ndarray) -> np.ndarray:
-    """Return logarithm of Gamma(n + 1/2) without n log n - n and half of log(2 pi)."""
-    m = np.maximum(n, LEAST_EXPANDED)
-    series = -(1 / 24 - (7 / 2880 - 31 / (40320 * m**2)) / m**2) / m
-    few = np.minimum(n, LEAST_EXPANDED)
-    exact = gammaln(few + 0.5) - _power(few) - 0.5 * np.log(2 * np.pi)
-    return np.where(n < LEAST_EXPANDED, exact, series)
-
-
-def _power(n: np.ndarray) -> np.ndarray:
-    return n * np.log(np.where(n > 0, n, 1.0)) - n
 
 
 def log_tail(successes: np.ndarray, trials: np.ndarray, bound: float) -> np.ndarray:
