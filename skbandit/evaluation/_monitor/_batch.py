@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -114,38 +115,27 @@ class Batch:
     Attributes
     ----------
     rows, table : DataFrame
-        See `read_rows`, and the columns that goals name.
+        See `read_rows`, and the columns that goals name. Rows that were counted before have a
+        column `came`: when their labels did, or, of rows without any, when waiting for them ended.
     labels : Labels
         With those of the rows.
-    arrival : ndarray or None
-        When labels came of rows that were counted before; None for new rows.
-    failed : bool
-        Whether these are not labels, but the end of waiting for them.
     """
 
     rows: pd.DataFrame
     table: pd.DataFrame
     labels: Labels
-    arrival: np.ndarray | None
-    failed: bool
 
     @classmethod
-    def read(
-        cls,
-        rows: pd.DataFrame,
-        table: pd.DataFrame,
-        labels: Labels,
-        arrival: np.ndarray | None,
-        failed: bool,
-    ) -> Batch:
-        """Read the labels of rows."""
+    def read(cls, rows: pd.DataFrame, table: pd.DataFrame, labels: Labels) -> Batch:
+        """Read the labels of rows, with a warning of new ones without a group."""
         if rows["decided"].isna().any():
             raise ValueError("decided has missing values: every row needs a decision.")
-        more = (
-            measure.distinct(rows["label"], "label"),
-            measure.distinct(rows["decided"], "decided"),
-        )
-        return cls(rows, table, labels.more(*more), arrival, failed)
+        classes = measure.distinct(rows["label"], "label")
+        batch = cls(rows, table, labels.more(classes, measure.distinct(rows["decided"], "decided")))
+        groups = {unit.columns for unit in labels.units if unit.columns}
+        for names in sorted(groups) if "came" not in rows else []:
+            measure.warn_of_no_group(names, batch.data[0].train)
+        return batch
 
     @cached_property
     def data(self) -> tuple[measure.Data, np.ndarray]:
@@ -154,49 +144,37 @@ class Batch:
 
     def count(self, by: tuple[str, ...], calendar: Calendar, ranges: Mapping[str, Range]) -> Counts:
         """Return the counts of all units."""
-        counts = Counts()
+        counts, (data, decided), made = Counts(), self.data, (self.data[1], self.data[0].decisions)
+        came = "came" in self.rows
+        failed = came and self.rows["label"].isna().all()
+        known = failed | (data.train.label != measure.MISSING)
+        weighted, person = self.rows["weight"].notna().any(), self.rows["person"]
+        people = person.to_numpy() if person.notna().any() else None
         for number, unit in enumerate(self.labels.units):
-            if self.arrival is None or unit.needs_label:
-                self._count(counts, number, by, calendar, ranges)
+            if came and not unit.needs_label:
+                continue
+            columns = data.train.columns.several([*unit.columns, *by], repr(unit.atom))
+            decision, counted = (
+                places_of(columns, unit.columns, by, calendar.number(self.rows[name]))
+                for name in ("time", "came" if came else "time")
+            )
+            weights = [name for name in (unit.atom.weight, weighted and "sample_weight") if name]
+            largest = math.prod(_largest(name, ranges) for name in weights)
+            for of in unit.classes(data):
+                share, weight = (unit.failures if failed else unit.shares)(of, data, decided)
+                if weight.max(initial=0.0) > largest:
+                    raise ValueError(
+                        f"{unit.atom!r}: a weight of {weight.max():g} is above its end in ranges=."
+                    )
+                counts.add(
+                    number, of, share, weight / largest, counted,
+                    counted=unit.counted and not weights, person=people, weeks=calendar.week,
+                )  # fmt: skip
+            seen = unit.selected(data)
+            if not came:
+                counts.add_seen(number, decision, seen, made, 0)
+            counts.add_seen(number, decision, seen & known & unit.needs_label, made, 1)
         return counts
-
-    def _count(
-        self,
-        counts: Counts,
-        number: int,
-        by: tuple[str, ...],
-        calendar: Calendar,
-        ranges: Mapping[str, Range],
-    ) -> None:
-        unit, (data, decided) = self.labels.units[number], self.data
-        decision = self.rows["time"].to_numpy(dtype=float)
-        columns = data.train.columns.several([*unit.columns, *by], repr(unit.atom))
-        when = decision if self.arrival is None else self.arrival
-        places = places_of(columns, unit.columns, by, calendar.number(when))
-        weighted = self.rows["weight"].notna().any()
-        person = self.rows["person"]
-        largest = 1.0
-        for name in [unit.atom.weight, "sample_weight" if weighted else None]:
-            largest *= _largest(name, ranges) if name else 1.0
-        for of in unit.classes(data):
-            share, weight = (unit.failures if self.failed else unit.shares)(of, data, decided)
-            if weight.max(initial=0.0) > largest:
-                raise ValueError(
-                    f"{unit.atom!r}: a weight of {weight.max():g} is above its end in ranges=."
-                )
-            counts.add(
-                number, of, share, weight / largest, places,
-                counted=unit.counted and not weighted and unit.atom.weight is None,
-                person=person.to_numpy() if person.notna().any() else None,
-                weeks=calendar.week,
-            )  # fmt: skip
-        seen, made = unit.selected(data), (decided, data.decisions)
-        labeled = seen & (self.failed | (data.train.label != measure.MISSING)) & unit.needs_label
-        if self.arrival is None:
-            counts.add_seen(number, places, seen, made, 0)
-        else:
-            places = places_of(columns, unit.columns, by, calendar.number(decision))
-        counts.add_seen(number, places, labeled, made, 1)
 
 
 def _largest(name: str, ranges: Mapping[str, Range]) -> float:

@@ -166,6 +166,16 @@ class Window:
             return log_e
         return log_e + log_mixture(log_capital(self.amounts, bounds))
 
+    @cached_property
+    def curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rates in ascending order, and the evidence against at least each."""
+        share, variance = moments(self.sums)
+        width = np.sqrt(np.maximum(variance, 1e-18)) / (2.0 * np.sqrt(share * (1.0 - share)))
+        steps = np.concatenate([-STEPS[::-1], STEPS[1:]])
+        angle = np.clip(np.arcsin(np.sqrt(share)) + width * steps, 0.0, np.pi / 2)
+        q = np.unique(np.concatenate([[0.0], np.sin(angle) ** 2, [1.0]]))
+        return q, self.against(q)
+
     def against_people(self, bound: float) -> float:
         """Return the larger of the evidence and of -log of a p-value, at half of the level each."""
         if self.amounts is None:
@@ -307,40 +317,22 @@ class Term:
         rate = 2.0 * share / (1.0 + share) if self.of_f1 else share
         return self.low + (self.high - self.low) * rate
 
+    def conjugate(self, window: Window, slopes: np.ndarray, *, upward: bool) -> np.ndarray:
+        """Return upper bounds of max_s (m s - log e(s)) for slopes m of one sign, (n_slopes,).
+
+        The evidence is against at least each value if `upward`; the claims grow along the curve.
+        Between two points it is at least that of the first, and the claim at most that of the
+        second.
+        """
+        q, log_e = (window if upward else window.mirrored).curve
+        values = self.value(q if upward else 1.0 - q)[1:]
+        beyond = np.where(np.isfinite(log_e[:-1]), log_e[:-1], np.inf)
+        return (slopes[:, None] * values - beyond).max(axis=1)
+
     def share(self, value: float) -> float:
         """Return the share of successes at a rate, in [0, 1]."""
         rate = np.clip((value - self.low) / (self.high - self.low), 0.0, 1.0)
         return float(rate / (2.0 - rate) if self.of_f1 else rate)
-
-
-@dataclass(frozen=True, eq=False)
-class EvidenceCurve:
-    """Evidence of one rate in one window, against at least (or at most) each of several values."""
-
-    values: np.ndarray
-    log_e: np.ndarray
-
-    @classmethod
-    def of(cls, term: Term, window: Window, upward: bool) -> EvidenceCurve:
-        """Evaluate it, against at least each value if `upward`; the claims grow along the curve."""
-        window = window if upward else window.mirrored
-        share, variance = moments(window.sums)
-        width = np.sqrt(np.maximum(variance, 1e-18)) / (2.0 * np.sqrt(share * (1.0 - share)))
-        steps = np.concatenate([-STEPS[::-1], STEPS[1:]])
-        angle = np.clip(np.arcsin(np.sqrt(share)) + width * steps, 0.0, np.pi / 2)
-        q = np.unique(np.concatenate([[0.0], np.sin(angle) ** 2, [1.0]]))
-        values = term.value(q if upward else 1.0 - q)
-        return cls(values, window.against(q))
-
-    def conjugate(self, slopes: np.ndarray) -> np.ndarray:
-        """Return upper bounds of max_s (m s - log e(s)) for slopes m of one sign, (n_slopes,).
-
-        Between two points the evidence is at least that of the first, and the claim at most that of
-        the second.
-        """
-        last = len(self.values) - 1
-        beyond = np.where(np.isfinite(self.log_e[:last]), self.log_e[:last], np.inf)
-        return (slopes[:, None] * self.values[1:] - beyond).max(axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,35 +389,22 @@ class Sum:
         share = self.terms[0].share(b / c) if c else 0.0
         return (True, share) if c >= 0 else (False, 1.0 - share)
 
-    def against(
-        self,
-        bound: float,
-        sign: float,
-        windows: Sequence[Window],
-        store: dict[bytes, list[EvidenceCurve]] | None = None,
-    ) -> float:
-        """Return the evidence against a value of at least (sign 1) or at most (-1) `bound`.
-
-        Its curves, by their directions, are taken from a `store` and added to it.
-        """
+    def against(self, bound: float, sign: float, windows: Sequence[Window]) -> float:
+        """Return the evidence against a value of at least (sign 1) or at most (-1) `bound`."""
         if len(self.terms) == 1:
             upward, share = self._single(bound, sign)
             window = windows[0] if upward else windows[0].mirrored
             return float(window.against(np.array([share]))[0])
         c, b = self._claim(bound, sign)
-        store, directions = {} if store is None else store, c >= 0
-        curves = store.get(directions.tobytes()) or [
-            EvidenceCurve.of(*part)
-            for part in zip(self.terms, windows, directions.tolist(), strict=True)
-        ]
-        store[directions.tobytes()] = curves
         variance = [
             (ci * (term.high - term.low)) ** 2 * moments(window.sums)[1]
             for ci, term, window in zip(c, self.terms, windows, strict=True)
         ]
         slopes = SLOPES / float(np.sqrt(sum(variance)))
         lost = sum(
-            curve.conjugate(slopes * ci) for curve, ci in zip(curves, c, strict=True) if ci != 0
+            term.conjugate(window, slopes * ci, upward=ci > 0)
+            for ci, term, window in zip(c, self.terms, windows, strict=True)
+            if ci != 0
         )
         return float((slopes * b - lost).max()) / (1 if self.apart else np.count_nonzero(c))
 
@@ -500,7 +479,6 @@ class Sum:
         ends = np.array([term.value(np.array([0.0, 1.0])) for term in self.terms])
         least, most = np.sort(self.above[:, None] * ends, axis=1).sum(axis=0) + self.constant
         of_ratio = self.below.any()
-        curves: dict[bytes, list[EvidenceCurve]] = {}
 
         def value(q: float) -> float:
             if of_ratio:
@@ -508,7 +486,7 @@ class Sum:
             return least + (most - least) * q
 
         def evidence(q: float) -> float:
-            return self.against(value(q if sign > 0 else 1.0 - q), sign, windows, curves)
+            return self.against(value(q if sign > 0 else 1.0 - q), sign, windows)
 
         share = _largest(evidence, np.log(2.0 / error))
         share = share if sign > 0 else 1.0 - share

@@ -31,8 +31,6 @@ from skbandit.evaluation._monitor._rows import (
     as_rows,
     listed,
     read_rows,
-    require_ids,
-    warn_of_repeated,
 )
 from skbandit.evaluation._monitor._state import read_state, write_state
 from skbandit.evaluation._monitor._units import read_claims
@@ -42,7 +40,6 @@ from skbandit.measure import (
     check_groups,
     columns_of_selections,
     flatten_constraints,
-    warn_of_no_group,
 )
 from skbandit.utils._trials import labels_of_groups
 from skbandit.utils._validation import check_row_weights, finite, warn, warn_if_reordered
@@ -304,12 +301,21 @@ class GoalMonitor:
         if sample_weight is not None:
             weight = check_row_weights(sample_weight, n, "sample_weight") if n else np.zeros(0)
         rows = read_rows(choices, y_true, id, at, people, weight)
-        if self.within is not None and any(unit.needs_label for unit in self._units):
-            require_ids(rows)
+        nameless = int((rows["label"].isna() & rows["id"].isna()).sum())
+        if self.within is not None and nameless and any(u.needs_label for u in self._units):
+            raise ValueError(
+                f"{nameless} of {n} rows have neither a label nor an id: with within=, pass id=, "
+                "by which labels follow, so that rows without one count as failures in time."
+            )
         self._expire(at)
         self._forget((), self._now)
         again = rows["id"].notna() & (rows["id"].duplicated() | rows["id"].map(self._knows))
-        warn_of_repeated(rows["id"], again)
+        if again.any():
+            warn(
+                f"{again.sum()} of {n} ids are repeated, such as {rows['id'][again].iloc[0]!r}: "
+                "the first row of each counts.",
+                UserWarning,
+            )
         rows, table = (part[~again.to_numpy()].reset_index(drop=True) for part in (rows, table))
         self._take(rows, table)
         self._zoned = self._zoned if time is None else has_zone(time)
@@ -387,14 +393,15 @@ class GoalMonitor:
         first: dict[Any, dict[str, Any]] = {}
         for name, label, when in zip(ids, labels, at.tolist(), strict=True):
             if label is not None and name in self._open and name not in first:
-                first[name] = self._open[name] | {"label": label, "came": when}
+                came = max(when, self._open[name]["time"])
+                first[name] = self._open[name] | {"label": label, "came": came, "at": when}
         if strange := sum(label is not None for label in labels) - len(first):
             warn(
                 f"{strange} of {len(ids)} ids are unknown, repeated, or were labeled before: their "
                 "labels are left out.",
                 UserWarning,
             )
-        early = [i for i, row in first.items() if row["came"] < row["time"] - CLOCK_ERROR]
+        early = [i for i, row in first.items() if row["at"] < row["time"] - CLOCK_ERROR]
         if early:
             warn(
                 f"{len(early)} labels came before their decisions, such as that of id "
@@ -402,46 +409,38 @@ class GoalMonitor:
                 UserWarning,
             )
         if first:
-            arrival = np.array([max(row["came"], row["time"]) for row in first.values()])
-            self._take(*as_rows(list(first.values())), arrival=arrival)
-            self._forget(first, float(arrival.max()))
+            self._take(*as_rows(list(first.values())))
+            self._forget(first, max(row["came"] for row in first.values()))
 
     def _expire(self, at: np.ndarray) -> None:
         """Count rows as failures whose time for a label has passed, by no clock of the future."""
         self._now = max(self._now, at[at <= clock.time() + CLOCK_ERROR].max(initial=-np.inf))
         if self.within is None:
             return
-        late = [i for i, row in self._open.items() if row["time"] + self.within < self._now]
+        ends = {name: row["time"] + self.within for name, row in self._open.items()}
+        late = [name for name, end in ends.items() if end < self._now]
         if late:
-            rows, table = as_rows([self._open[name] for name in late])
-            self._take(rows, table, arrival=rows["time"].to_numpy() + self.within, failed=True)
+            self._take(*as_rows([self._open[name] | {"came": ends[name]} for name in late]))
             self._forget(late, self._now)
 
-    def _take(
-        self,
-        rows: pd.DataFrame,
-        table: pd.DataFrame,
-        arrival: np.ndarray | None = None,
-        failed: bool = False,
-    ) -> None:
-        """Count rows; with `arrival` the labels of rows that were counted before."""
+    def _take(self, rows: pd.DataFrame, table: pd.DataFrame) -> None:
+        """Count rows, or labels of rows that were counted before: see `Batch`."""
         if not len(rows):
             return
-        batch = Batch.read(rows, table, self._labels, arrival, failed)
-        groups = {unit.columns for unit in self._units if unit.columns and arrival is None}
-        for names in sorted(groups):
-            warn_of_no_group(names, batch.data[0].train)
+        batch = Batch.read(rows, table, self._labels)
         new = batch.count(self.by, self._calendar, self.ranges)
         self._check_groups(new)
-        if arrival is None:
+        if "came" not in rows:
             self._keep_open(rows, table)
-        self._labels.begin(self._counts, batch.labels)
-        self._labels = batch.labels
-        if not self._instance:
-            self._instances.add(instance := uuid4().hex)
-            self._instance = instance
-        self._counts.absorb(new)
-        self._fresh = True
+        self._instance = self._instance or uuid4().hex
+        self._instances.add(self._instance)
+        self._add(new, batch.labels)
+
+    def _add(self, counts: Counts, labels: Labels) -> None:
+        """Add counts of rows, with all labels so far."""
+        self._labels.begin(self._counts, labels)
+        self._labels, self._fresh = labels, True
+        self._counts.absorb(counts)
 
     def _check_groups(self, new: Counts) -> None:
         """Refuse groups by amounts, and one that is written in two ways."""
@@ -510,11 +509,8 @@ class GoalMonitor:
         labels = self._labels.more(other._labels.classes, other._labels.decisions)
         self._check_groups(other._counts)
         more = deepcopy(other._counts)
-        if labels.decisions:
-            self._labels.begin(self._counts, labels)
-            other._labels.begin(more, labels)
-        self._counts.absorb(more)
-        self._labels, self._fresh = labels, True
+        other._labels.begin(more, labels)
+        self._add(more, labels)
         self._alarms = other._alarms | self._alarms
         for name in ("_open", "_past", "_names", "_instances"):
             getattr(self, name).update(getattr(other, name))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation._monitor._counts import as_name, plain
-from skbandit.utils._validation import as_labels, finite, warn
+from skbandit.utils._validation import as_labels, finite
 
 
 def listed(values: Any, name: str, n: int | None = None) -> list[Any]:
@@ -40,25 +40,6 @@ def read_rows(
     return rows
 
 
-def require_ids(rows: pd.DataFrame) -> None:
-    """Require an id of rows whose labels may follow, and are waited for."""
-    if nameless := int((rows["label"].isna() & rows["id"].isna()).sum()):
-        raise ValueError(
-            f"{nameless} of {len(rows)} rows have neither a label nor an id: with within=, pass "
-            "id=, by which labels follow, so that rows without one count as failures in time."
-        )
-
-
-def warn_of_repeated(ids: pd.Series, again: pd.Series) -> None:
-    """Warn of rows whose ids came before."""
-    if again.any():
-        warn(
-            f"{again.sum()} of {len(ids)} ids are repeated, such as {ids[again].iloc[0]!r}: the "
-            "first row of each counts.",
-            UserWarning,
-        )
-
-
 def as_records(rows: pd.DataFrame, attributes: pd.DataFrame) -> dict[Any, dict[str, Any]]:
     """Return what is kept of rows that wait for a label, by id."""
     kept = {}
@@ -80,13 +61,14 @@ def read_records(saved: Iterable[Any]) -> dict[Any, dict[str, Any]]:
 
 
 def as_rows(records: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return kept rows, see `as_records`, as `update` makes them."""
+    """Return kept rows, see `as_records`, as `update` makes them, and when their labels came."""
     rows = pd.DataFrame(
         {
             name: pd.Series([record.get(name) for record in records], dtype=object)
             for name in ("decided", "label", "person", "weight")
         }
     )
-    rows["time"] = [float(record["time"]) for record in records]
+    for name in ("time", "came"):
+        rows[name] = [float(record[name]) for record in records]
     attributes = [record["attributes"] for record in records]
     return rows, pd.DataFrame(attributes, index=range(len(records))).infer_objects()
