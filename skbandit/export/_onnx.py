@@ -21,13 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._linear import BaseRampClassifier
 from skbandit.constrained.rules._recalibrate import SMALLEST
-from skbandit.export._verify import (
-    CURES,
-    Rows,
-    differing_columns,
-    refused_columns,
-    require_equal,
-)
+from skbandit.export._verify import CURES, Rows, guarded_columns, require_equal
 from skbandit.measure import Columns
 from skbandit.utils._sklearn_compat import count_rows, import_optional
 from skbandit.utils._validation import shortened
@@ -38,8 +32,16 @@ ZIPPED = SVC, NuSVC, SGDClassifier
 OPSET = 17
 """Of the operators; each runtime since 2022 has it."""
 
+LABELS: dict[str, tuple[str, type]] = {
+    "OUST": ("STRING", str),
+    "iu": ("INT64", np.int64),
+    "b": ("BOOL", np.bool_),
+    "f": ("DOUBLE", float),
+}
+"""Types of decisions in a graph, and in numpy, by the kinds of their dtype."""
 
-@dataclass
+
+@dataclass(kw_only=True)
 class Graph:
     """Nodes that are added to one another.
 
@@ -68,7 +70,7 @@ class Graph:
 
     def cast(self, name: str, kind: str) -> str:
         """Add a node that converts to a type of ONNX."""
-        return self.add("Cast", name, to=getattr(_types(), kind))
+        return self.add("Cast", name, to=_type(kind))
 
     def rename(self, name: str, new: str) -> None:
         """Give an output another name."""
@@ -87,17 +89,49 @@ class Graph:
 
     def column(self, name: Any, values: pd.Series) -> str:
         """Add a column as an input."""
-        helper = import_optional("onnx.helper", "to_onnx")
         names = {"f": "FLOAT", "i": "INT64", "b": "BOOL", "s": "STRING"}
-        kind = getattr(_types(), names[_kind(values)])
-        self.inputs[str(name)] = helper.make_tensor_value_info(str(name), kind, [None, 1])
+        self.inputs[str(name)] = _value(str(name), names[_kind(values)], [None, 1])
         return str(name)
 
-    def include(self, model: Any, prefix: str, joined: pd.DataFrame | None, output: int) -> str:
-        """Add the graph of an inner model; return the name of an output.
+    def is_missing(self, name: str, kind: str) -> str:
+        """Add a node that is 1 where a value of text or a number is missing."""
+        if kind == "s":
+            return self.places(name, [""], 0, first=1)
+        return self.cast(self.add("IsNaN", self.cast(name, "FLOAT")), "INT64")
+
+    def places(self, name: str, texts: list[str], other: int, first: int = 0) -> str:
+        """Add a node of the places of texts in a list, from a first one on, or of any other."""
+        return self.add(
+            "LabelEncoder", name, domain="ai.onnx.ml", keys_strings=texts,
+            values_int64s=list(range(first, first + len(texts))), default_int64=other,
+        )  # fmt: skip
+
+    def convert(
+        self, whole: Pipeline, X: Any, prefix: str, options: dict[int, Any], output: int
+    ) -> str:
+        """Add the graph of steps that skl2onnx makes; return the name of an output.
 
         Its inputs are of the same names, or one, of the joined columns of numbers.
         """
+        skl2onnx = import_optional("skl2onnx", "to_onnx")
+        first: Any = whole
+        while isinstance(first, Pipeline):
+            first = first.steps[0][1]
+        frame = _as_frame(X)
+        has_text = frame is not None and "s" in [_kind(frame[name]) for name in frame]
+        joined = None if has_text or hasattr(first, "transformers") else frame
+        try:
+            model = skl2onnx.to_onnx(
+                whole,
+                initial_types=_input_types(X, frame if joined is None else None),
+                options=options,
+                target_opset={"": OPSET, "ai.onnx.ml": 3},
+            )
+        except Exception as error:  # of whatever type a converter raises
+            raise ValueError(
+                f"{type(_flat(whole)[-1]).__name__}, or a step before it, has no converter in "
+                f"skl2onnx that works: {shortened(str(error), 200)} {_text_cure(whole)}".rstrip()
+            ) from error
         compose = import_optional("onnx.compose", "to_onnx")
         model = compose.add_prefix(model, prefix, rename_inputs=joined is not None)
         if joined is None:
@@ -107,9 +141,275 @@ class Graph:
             self.rename(self.add("Concat", *parts, axis=1), model.graph.input[0].name)
         self.nodes += model.graph.node
         self.initializers += model.graph.initializer
-        for domain in model.opset_import:
-            self.domains[domain.domain] = max(domain.version, self.domains.get(domain.domain, 1))
+        for entry in model.opset_import:
+            self.domains[entry.domain] = max(entry.version, self.domains.get(entry.domain, 1))
         return str(model.graph.output[output].name)
+
+    def model(self, output: str, kind: str, shape: Any = None) -> Any:
+        """Return all that was added as a model of one output."""
+        helper = import_optional("onnx.helper", "to_onnx")
+        outputs = [_value(output, kind, shape)]
+        inputs = [*self.inputs.values()]
+        body = helper.make_graph(self.nodes, "skbandit", inputs, outputs, self.initializers)
+        imports = [helper.make_opsetid(*pair) for pair in self.domains.items()]
+        return helper.make_model(
+            body, opset_imports=imports, producer_name="skbandit", ir_version=8
+        )
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A constrained classifier, and the steps before it."""
+
+    steps: Pipeline | None
+    rule: Any
+
+    @classmethod
+    def of(cls, model: Any) -> Exported:
+        """Return the parts of a model, a Pipeline or a search."""
+        while (inner := getattr(model, "best_estimator_", None)) is not None:
+            model = inner
+        steps = None
+        if isinstance(model, Pipeline):
+            steps, model = (model[:-1] if len(model.steps) > 1 else None), model.steps[-1][1]
+        if not isinstance(model, BaseRampClassifier | ConstrainedThreshold | ConstrainedReduction):
+            raise ValueError(
+                f"{type(model).__name__} has no converter: pass a ConstrainedThreshold, "
+                "ConstrainedReduction, ConstrainedRampClassifier or RampClassifier, or a Pipeline "
+                "that ends with one."
+            )
+        return cls(steps, model)
+
+    @property
+    def estimators(self) -> list[Any]:
+        """The inner models, or the rule itself."""
+        return getattr(self.rule, "estimators_", [getattr(self.rule, "estimator_", self.rule)])
+
+    def behind(self, estimator: Any) -> Pipeline:
+        """Return an inner model behind the steps."""
+        return Pipeline([*(self.steps.steps if self.steps else []), ("model", estimator)])
+
+    def read(self, rows: Rows) -> tuple[Any, dict[str, Any]]:
+        """Return rows as the rule takes them."""
+        X, attributes = rows
+        given = {} if attributes is None else {"attributes": attributes}
+        return X if self.steps is None else self.steps.transform(X), given
+
+    def predict(self, rows: Rows) -> np.ndarray:
+        """Return decisions."""
+        X, given = self.read(rows)
+        return np.asarray(self.rule.predict(X, **given))
+
+    def differences(self, session: Any, rows: Rows) -> pd.DataFrame:
+        """Return the rows that differ, with their margins, and the largest one as their scale."""
+        decided = _run(session, rows)
+        predicted = self.predict(rows)
+        differ = np.flatnonzero(predicted.astype(decided.dtype) != decided)
+        table = pd.DataFrame({"row": differ, "model": predicted[differ], "onnx": decided[differ]})
+        if not len(differ):
+            return table.assign(margin=np.zeros(0), scale=np.zeros(0))
+        X, given = self.read(rows)
+        if isinstance(self.rule, BaseRampClassifier) or self.rule._classes.of_two:
+            margin = np.abs(self.rule.decision_function(X, **given))
+        else:
+            costs = np.sort(self.rule.expected_costs(X, **given).to_numpy(), axis=1)
+            margin = costs[:, 1] - costs[:, 0]
+        return table.assign(margin=margin[differ], scale=margin.max())
+
+    def differing_step(self, X: Any) -> str:
+        """Return the name of the first step whose graph returns something else, or of the model."""
+        *flat, model = _flat(self.behind(self.estimators[0]))
+        for k in range(1, len(flat) + 1 if X is not None else 0):
+            before = Pipeline([(f"step{n}", step) for n, step in enumerate(flat[:k])])
+            graph = Graph()
+            try:
+                output = graph.convert(before, X, "", {}, 0)
+                made = _run(_session(graph.model(output, "FLOAT")), (X, None))
+                wanted = before.transform(X)
+                wanted = wanted.toarray() if hasattr(wanted, "toarray") else np.asarray(wanted)
+                equal = np.allclose(made, wanted, 1e-3, 1e-4, equal_nan=True)
+            except Exception:
+                equal = False
+            if not equal:
+                return type(flat[k - 1]).__name__
+        return type(model).__name__
+
+
+@dataclass(kw_only=True)
+class RuleGraph(Graph):
+    """A graph of a rule, with inputs as rows have them."""
+
+    exported: Exported
+    rows: Rows
+
+    def finished(self, guarded: list[Any]) -> Any:
+        """Return the model, in which missing values of some columns are an error."""
+        rule, X = self.exported.rule, self.rows[0]
+        decision = self._decided(self._group_index())
+        if hasattr(X, "columns"):
+            missing = [self.is_missing(str(name), _kind(X[name])) for name in guarded]
+        else:
+            columns = [self.add("Gather", "X", np.array(guarded), axis=1)] if guarded else []
+            missing = [self.is_missing(name, "f") for name in columns]
+        for is_missing in missing:  # a place that no decision has
+            any_missing = self.add("ReduceMax", is_missing, axes=[1], keepdims=0)
+            decision = self.add("Add", decision, self.add("Mul", any_missing, np.array(2**20)))
+        labels = np.asarray(getattr(rule, "decisions_", rule.classes_))
+        kind, dtype = next(row for kinds, row in LABELS.items() if labels.dtype.kind in kinds)
+        self.rename(self.add("Gather", labels.astype(dtype), decision, axis=0), "decision")
+        made = self.model("decision", kind, [None])
+        import_optional("onnx.checker", "to_onnx").check_model(made)
+        return made
+
+    def _decided(self, index: str | None) -> str:
+        """Return the places of decisions, of rows whose groups have places."""
+        rule = self.exported.rule
+        if isinstance(rule, BaseRampClassifier):
+            linear = LogisticRegression()
+            linear.coef_, linear.intercept_ = np.reshape(rule.coef_, (1, -1)), np.zeros(1)
+            linear.intercept_ += rule.intercept_
+            linear.classes_, linear.n_features_in_ = np.array([0, 1]), linear.coef_.shape[1]
+            score = self._response(linear, "decision_function", "inner_")
+            return self._above(score, np.array(0.0))
+        if rule.response_method_ not in ("predict_proba", "decision_function"):
+            raise ValueError(
+                f"{type(rule).__name__} learns costs of decisions: it has no converter."
+            )
+        each = [
+            self._by_decision(estimator, f"inner{k}_")
+            for k, estimator in enumerate(self.exported.estimators)
+        ]
+        score = each[0]
+        if len(each) > 1:
+            score = self.add("Mul", self.add("Sum", *each), np.array(1.0 / len(each)))
+        keeps_unseen = rule._grouping is not None and rule.unseen != "error"
+        if rule._classes.of_two:
+            sign = rule._classes.orientation
+            fallback = vars(rule).get("threshold_", np.nan)
+            if index is None:
+                return self._above(score, np.array(float(sign * fallback)))
+            thresholds = sign * np.asarray(rule._group_thresholds, dtype=float)
+            if keeps_unseen:
+                thresholds = np.append(thresholds, sign * fallback)
+            return self._above(score, self.add("Gather", thresholds, index, axis=0))
+        if rule._unknown_groups is not None:
+            score = self._joint(score)
+        if (recalibration := rule._recalibration) is not None:
+            constants: Any = recalibration.constants
+            used = constants if rule._grouping is None or keeps_unseen else constants[:-1]
+            constants = used[-1:] if index is None else self.add("Gather", used, index, axis=0)
+            clipped = self.add("Clip", score, np.array(SMALLEST), np.array(1.0))
+            logits = self.add("Div", self.add("Log", clipped), np.array(recalibration.temperature))
+            score = self.add("Softmax", self.add("Add", logits, constants), axis=1)
+        tables = rule._tables_of_costs()
+        if index is None:
+            costs = self.add("MatMul", score, tables.reshape(-1, tables.shape[2]))
+        else:
+            if keeps_unseen:
+                tables = np.concatenate([tables, rule._tables_of_unseen()])
+            of_row = self.add("Gather", tables, index, axis=0)
+            row = self.add("Unsqueeze", score, np.array([1]))
+            costs = self.add("Squeeze", self.add("MatMul", row, of_row), np.array([1]))
+        return self.add("ArgMin", costs, axis=1, keepdims=0)
+
+    def _above(self, score: str, threshold: Any) -> str:
+        """Return 1 where scores are above thresholds, else 0."""
+        return self.cast(self.add("Greater", score, threshold), "INT64")
+
+    def _by_decision(self, estimator: Any, prefix: str) -> str:
+        """Return the signed score of two classes, (n,), or probabilities of decisions, (n, D)."""
+        rule = self.exported.rule
+        score = self._response(estimator, rule.response_method_, prefix)
+        if rule.response_method_ == "decision_function":
+            return score
+        labels = np.asarray(estimator.classes_).tolist()
+        if rule._classes.of_two:
+            sign = np.zeros((len(labels), 1))
+            sign[labels.index(rule._classes.positive)] = rule._classes.orientation
+            return self.add("Reshape", self.add("MatMul", score, sign), np.array([-1]))
+        decisions = rule.decisions_.tolist()
+        place = np.array([[float(label == decision) for decision in decisions] for label in labels])
+        return self.add("MatMul", score, place)
+
+    def _joint(self, of_label: str) -> str:
+        """Return probabilities of unknown groups and labels: see `UnknownGroups.joint`."""
+        rule = self.exported.rule
+        n_groups, D = rule._unknown_groups.n_groups, len(rule.decisions_)
+        fitted = rule.group_estimator_
+        score = self._response(fitted, rule.response_method_, "groups_")
+        place = np.zeros((len(fitted.classes_), n_groups * D))
+        place[np.arange(len(fitted.classes_)), np.asarray(fitted.classes_, dtype=int)] = 1.0
+        shape = np.array([-1, n_groups, D])
+        strata = self.add("Reshape", self.add("MatMul", score, place), shape)
+        total = self.add("ReduceSum", strata, np.array([1]), keepdims=1)
+        positive = self.add("Greater", total, np.array(0.0))
+        share = self.add("Div", strata, self.add("Where", positive, total, np.array(1.0)))
+        share = self.add("Where", positive, share, np.array(1.0 / n_groups))
+        joint = self.add("Mul", self.add("Unsqueeze", of_label, np.array([1])), share)
+        return self.add("Reshape", joint, np.array([-1, n_groups * D]))
+
+    def _response(self, estimator: Any, method: str, prefix: str) -> str:
+        """Return probabilities (n, K), or scores (n,), of a model behind the steps, in float64."""
+        whole = self.exported.behind(estimator)
+        last = _flat(whole)[-1]
+        is_zipped = isinstance(last, ZIPPED) or hasattr(last, "predict_proba")
+        options = {"zipmap": False} if is_zipped else {}
+        if method == "decision_function":
+            options["raw_scores"] = True
+        score = self.convert(whole, self.rows[0], prefix, {id(last): options}, 1)
+        score = self.cast(score, "DOUBLE")
+        if method == "predict_proba":
+            return score
+        # of two classes, converters return one column, or one for each class
+        columns = self.add("Reshape", score, np.array([0, -1]))
+        return self.add("Gather", columns, np.array(-1), axis=1)
+
+    def _group_index(self) -> str | None:
+        """Return the place of each row's group, unknown ones past the last; None without `by`."""
+        grouping, (X, attributes) = getattr(self.exported.rule, "_grouping", None), self.rows
+        if grouping is None:
+            return None
+        if "X" in grouping.columns and not hasattr(X, "columns"):
+            raise ValueError("by='X' is the name of the array of features, too: rename the column.")
+        table = Columns.read(attributes, X, count_rows(X)).several(list(grouping.columns), "by")
+        # a group of rows with any missing value
+        has_blank = any(None in group for group in grouping.groups)
+        groups = [group for group in grouping.groups if None not in group]
+        if has_blank and any("" in group for group in groups):
+            raise ValueError(
+                'by= has groups "" and missing, which are one in a graph: name one of them '
+                "otherwise."
+            )
+        masks, missing = [], []
+        for place, name in enumerate(grouping.columns):
+            kind = _kind(table[self.column(name, table[name])])
+            values = np.array([[group[place] for group in groups]], dtype=object)
+            if kind == "s":
+                texts = [*dict.fromkeys(values[0].astype(str)), ""]
+                column = self.places(name, texts, -1)
+                codes = np.array([[texts.index(str(value)) for value in values[0]]], dtype=np.int64)
+                missing.append(self.add("Equal", column, np.array([[len(texts) - 1]])))
+            else:
+                column = self.cast(name, "DOUBLE")
+                missing.append(self.add("IsNaN", column))
+                codes = values.astype(np.float32 if kind == "f" else float).astype(float)
+                if kind == "f" and len({*codes[0]}) < len({*values[0]}):
+                    raise ValueError(
+                        f"by={name!r} has groups that are equal in float32: round them, or name "
+                        "them."
+                    )
+                if kind == "i" and all(isinstance(value, int) for value in values[0]):
+                    column, codes = name, values.astype(np.int64)  # of any number of digits
+            masks.append(self.add("Equal", column, codes))
+        inside, lacking = masks[0], missing[0]
+        for mask, more in zip(masks[1:], missing[1:], strict=True):
+            inside, lacking = self.add("And", inside, mask), self.add("Or", lacking, more)
+        true = self.add("Or", lacking, self.add("Not", lacking))
+        padded = self.add(
+            "Concat", *([inside, lacking, true] if has_blank else [inside, true]), axis=1
+        )
+        # the first group that is the row's, or one past the last
+        return self.add("ArgMax", self.cast(padded, "INT32"), axis=1, keepdims=0)
 
 
 def to_onnx(model: Any, X: Any, *, attributes: Any = None) -> Any:
@@ -173,53 +473,21 @@ def to_onnx(model: Any, X: Any, *, attributes: Any = None) -> Any:
     >>> len(check(graph, model, X))
     0
     """
-    steps, rule = _parts(model)
-    check_is_fitted(rule)
-    rows = X, attributes
+    exported, rows = Exported.of(model), (X, attributes)
+    check_is_fitted(exported.rule)
 
-    def predict(asked: Rows) -> np.ndarray:
-        return _predicted(steps, rule, *asked)
+    def session_of(guarded: list[Any]) -> tuple[Any, Any]:
+        made = RuleGraph(exported=exported, rows=rows).finished(guarded)
+        return made, _session(made, model)
 
-    def compare(asked: Rows) -> pd.DataFrame:
-        return _differences(session, steps, rule, *asked)
-
-    step = partial(_differing_step, steps, rule)
-    refused = refused_columns(predict, rows)
-    made = _made(steps, rule, rows, refused)
-    session = _session(made, model)
-    if more := differing_columns(compare, rows, refused):
-        made = _made(steps, rule, rows, [*refused, *more])
-        session = _session(made, model)
-    require_equal(compare, predict, step, rows, [*refused, *more])
-    return made
-
-
-def _made(steps: Pipeline | None, rule: Any, rows: Rows, refused: list[Any]) -> Any:
-    """Return the graph, in which missing values of some columns are an error."""
-    helper = import_optional("onnx.helper", "to_onnx")
-    graph, (X, attributes) = Graph(), rows
-    index = _group_index(graph, rule, X, attributes)
-    decision = _decided(graph, rule, steps, X, index)
-    decision = _guarded(graph, decision, X, refused)
-    labels = np.asarray(getattr(rule, "decisions_", rule.classes_))
-    if labels.dtype.kind in "OUST":
-        labels, kind = labels.astype(str), "STRING"
-    elif labels.dtype.kind in "iu":
-        labels, kind = labels.astype(np.int64), "INT64"
-    else:
-        kind = "BOOL" if labels.dtype.kind == "b" else "DOUBLE"
-        labels = labels if kind == "BOOL" else labels.astype(float)
-    graph.rename(graph.add("Gather", labels, decision, axis=0), "decision")
-    body = helper.make_graph(
-        graph.nodes,
-        "skbandit",
-        list(graph.inputs.values()),
-        [helper.make_tensor_value_info("decision", getattr(_types(), kind), [None])],
-        graph.initializers,
+    made, session = session_of([])
+    guarded = guarded_columns(exported.predict, partial(exported.differences, session), rows)
+    if guarded:
+        made, session = session_of(guarded)
+    compare = partial(exported.differences, session)
+    require_equal(
+        compare, exported.predict, lambda rows: exported.differing_step(rows[0]), rows, guarded
     )
-    imports = [helper.make_opsetid(name, version) for name, version in graph.domains.items()]
-    made = helper.make_model(body, opset_imports=imports, producer_name="skbandit", ir_version=8)
-    import_optional("onnx.checker", "to_onnx").check_model(made)
     return made
 
 
@@ -234,93 +502,11 @@ def _session(onnx: Any, model: Any = None) -> Any:
     except Exception as error:
         if model is None:
             raise
-        step, *_ = _lowering(model) or [_differing_step(*_parts(model), (None, None))]
+        step, *_ = _lowering(model) or [Exported.of(model).differing_step(None)]
         raise ValueError(
             f"{step}: the graph that skl2onnx makes of it does not load. "
             f"{_text_cure(model) or CURES} ({shortened(str(error), 200)})"
         ) from error
-
-
-def _predicted(steps: Pipeline | None, rule: Any, X: Any, attributes: Any) -> np.ndarray:
-    given = {} if attributes is None else {"attributes": attributes}
-    return np.asarray(rule.predict(X if steps is None else steps.transform(X), **given))
-
-
-def _differences(
-    session: Any, steps: Pipeline | None, rule: Any, X: Any, attributes: Any
-) -> pd.DataFrame:
-    """Return the rows that differ, with their margins, and the largest margin as their scale."""
-    feed = {entry.name: _fed(entry, X, attributes) for entry in session.get_inputs()}
-    decided = session.run(None, feed)[0]
-    predicted = _predicted(steps, rule, X, attributes)
-    differ = np.flatnonzero(predicted.astype(decided.dtype) != decided)
-    table = pd.DataFrame({"row": differ, "model": predicted[differ], "onnx": decided[differ]})
-    if not len(differ):
-        return table.assign(margin=np.zeros(0), scale=np.zeros(0))
-    given = {} if attributes is None else {"attributes": attributes}
-    inner = X if steps is None else steps.transform(X)
-    if isinstance(rule, BaseRampClassifier) or rule._classes.of_two:
-        margin = np.abs(rule.decision_function(inner, **given))
-    else:
-        costs = np.sort(rule.expected_costs(inner, **given).to_numpy(), axis=1)
-        margin = costs[:, 1] - costs[:, 0]
-    return table.assign(margin=margin[differ], scale=margin.max())
-
-
-def _guarded(graph: Graph, decision: str, X: Any, refused: list[Any]) -> str:
-    """Return places of decisions, beyond the last where a refused value is missing."""
-    for name in refused if hasattr(X, "columns") else []:
-        if _kind(X[name]) == "s":
-            missing = graph.add(
-                "LabelEncoder", str(name), domain="ai.onnx.ml",
-                keys_strings=[""], values_int64s=[1], default_int64=0,
-            )  # fmt: skip
-        else:
-            missing = graph.cast(graph.add("IsNaN", graph.cast(str(name), "FLOAT")), "INT64")
-        decision = _beyond(graph, decision, missing)
-    if refused and not hasattr(X, "columns"):
-        columns = graph.add("Gather", "X", np.array(refused), axis=1)
-        missing = graph.cast(graph.add("IsNaN", graph.cast(columns, "FLOAT")), "INT64")
-        decision = _beyond(graph, decision, missing)
-    return decision
-
-
-def _beyond(graph: Graph, decision: str, missing: str) -> str:
-    """Add to places what no decision has, where a column is 1."""
-    any_missing = graph.add("ReduceMax", missing, axes=[1], keepdims=0)
-    return graph.add("Add", decision, graph.add("Mul", any_missing, np.array(2**20)))
-
-
-def _differing_step(steps: Pipeline | None, rule: Any, rows: Rows) -> str:
-    """Return the name of the first step whose graph returns something else, or of the model."""
-    inner = getattr(rule, "estimators_", None) or [getattr(rule, "estimator_", rule)]
-    whole = Pipeline([*([] if steps is None else steps.steps), ("model", inner[0])])
-    flat: list[Any] = []
-    while isinstance(whole, Pipeline):
-        flat += [step for _, step in whole.steps[:-1]]
-        whole = whole.steps[-1][1]
-    X, _ = rows
-    for k in range(1, len(flat) + 1 if X is not None else 0):
-        before = Pipeline([(f"step{n}", step) for n, step in enumerate(flat[:k])])
-        graph = Graph()
-        try:
-            name = _converted(graph, before, X, "", {}, 0)
-            types = import_optional("onnx.helper", "to_onnx")
-            output = types.make_tensor_value_info(name, _types().FLOAT, None)
-            body = types.make_graph(
-                graph.nodes, "step", [*graph.inputs.values()], [output], graph.initializers
-            )
-            imports = [types.make_opsetid(*pair) for pair in graph.domains.items()]
-            session = _session(types.make_model(body, opset_imports=imports, ir_version=8))
-            feed = {entry.name: _fed(entry, X, None) for entry in session.get_inputs()}
-            made, wanted = session.run(None, feed)[0], before.transform(X)
-            wanted = wanted.toarray() if hasattr(wanted, "toarray") else np.asarray(wanted)
-            equal = np.allclose(made, wanted, 1e-3, 1e-4, equal_nan=True)
-        except Exception:
-            equal = False
-        if not equal:
-            return type(flat[k - 1]).__name__
-    return type(whole).__name__
 
 
 def check(onnx: Any, model: Any, X: Any, *, attributes: Any = None) -> pd.DataFrame:
@@ -363,172 +549,31 @@ def check(onnx: Any, model: Any, X: Any, *, attributes: Any = None) -> pd.DataFr
             f"onnx={onnx!r} is no graph: pass what to_onnx returns, or the bytes of its file, "
             "before the model."
         )
-    table = _differences(_session(onnx), *_parts(model), X, attributes)
+    table = Exported.of(model).differences(_session(onnx), (X, attributes))
     return table.drop(columns="scale")
 
 
-def _types() -> Any:
-    return import_optional("onnx", "to_onnx").TensorProto
+def _run(session: Any, rows: Rows) -> np.ndarray:
+    feed = {entry.name: _fed(entry, *rows) for entry in session.get_inputs()}
+    return np.asarray(session.run(None, feed)[0])
 
 
-def _parts(model: Any) -> tuple[Pipeline | None, Any]:
-    """Return the steps before the rule, and the rule."""
-    while (inner := getattr(model, "best_estimator_", None)) is not None:
-        model = inner
-    steps = None
-    if isinstance(model, Pipeline):
-        steps, model = (model[:-1] if len(model.steps) > 1 else None), model.steps[-1][1]
-    if not isinstance(model, BaseRampClassifier | ConstrainedThreshold | ConstrainedReduction):
-        raise ValueError(
-            f"{type(model).__name__} has no converter: pass a ConstrainedThreshold, "
-            "ConstrainedReduction, ConstrainedRampClassifier or RampClassifier, or a Pipeline that "
-            "ends with one."
-        )
-    return steps, model
+def _type(kind: str) -> int:
+    """Return the number of a type."""
+    return int(getattr(import_optional("onnx", "to_onnx").TensorProto, kind))
 
 
-def _decided(graph: Graph, rule: Any, steps: Pipeline | None, X: Any, index: str | None) -> str:
-    """Return the places of decisions."""
-    if isinstance(rule, BaseRampClassifier):
-        linear = LogisticRegression()
-        linear.coef_, linear.intercept_ = np.reshape(rule.coef_, (1, -1)), np.zeros(1)
-        linear.intercept_ += rule.intercept_
-        linear.classes_, linear.n_features_in_ = np.array([0, 1]), linear.coef_.shape[1]
-        score = _response(graph, linear, steps, X, "decision_function", "inner_")
-        return _above(graph, score, 0.0)
-    method = rule.response_method_
-    if method not in ("predict_proba", "decision_function"):
-        raise ValueError(f"{type(rule).__name__} learns costs of decisions: it has no converter.")
-    inner = rule.estimators_ if isinstance(rule, ConstrainedReduction) else [rule.estimator_]
-    each = [
-        _by_decision(graph, rule, estimator, steps, X, f"inner{k}_")
-        for k, estimator in enumerate(inner)
-    ]
-    score = each[0]
-    if len(each) > 1:
-        score = graph.add("Mul", graph.add("Sum", *each), np.array(1.0 / len(each)))
-    if rule._classes.of_two:
-        sign = rule._classes.orientation
-        fallback = vars(rule).get("threshold_", np.nan)
-        if index is None:
-            return _above(graph, score, sign * fallback)
-        thresholds = sign * np.asarray(rule._group_thresholds, dtype=float)
-        if rule.unseen != "error":
-            thresholds = np.append(thresholds, sign * fallback)
-        return _above(graph, score, graph.add("Gather", thresholds, index, axis=0))
-    if rule._unknown_groups is not None:
-        score = _joint(graph, rule, steps, X, score)
-    if (recalibration := rule._recalibration) is not None:
-        constants: Any = recalibration.constants
-        is_last_used = rule._grouping is None or rule.unseen != "error"
-        used = constants if is_last_used else constants[:-1]
-        constants = used[-1:] if index is None else graph.add("Gather", used, index, axis=0)
-        clipped = graph.add("Clip", score, np.array(SMALLEST), np.array(1.0))
-        logits = graph.add("Div", graph.add("Log", clipped), np.array(recalibration.temperature))
-        score = graph.add("Softmax", graph.add("Add", logits, constants), axis=1)
-    tables = rule._tables_of_costs()
-    if index is None:
-        costs = graph.add("MatMul", score, tables.reshape(-1, tables.shape[2]))
-    else:
-        if rule.unseen != "error":
-            tables = np.concatenate([tables, rule._tables_of_unseen()])
-        of_row = graph.add("Gather", tables, index, axis=0)
-        row = graph.add("Unsqueeze", score, np.array([1]))
-        costs = graph.add("Squeeze", graph.add("MatMul", row, of_row), np.array([1]))
-    return graph.add("ArgMin", costs, axis=1, keepdims=0)
+def _value(name: str, kind: str, shape: Any) -> Any:
+    """Return an input or output."""
+    helper = import_optional("onnx.helper", "to_onnx")
+    return helper.make_tensor_value_info(name, _type(kind), shape)
 
 
-def _above(graph: Graph, score: str, threshold: Any) -> str:
-    """Return 1 where scores are above a threshold, else 0."""
-    part = threshold if isinstance(threshold, str) else np.array(float(threshold))
-    above = graph.add("Greater", score, part)
-    return graph.cast(above, "INT64")
-
-
-def _by_decision(
-    graph: Graph, rule: Any, estimator: Any, steps: Pipeline | None, X: Any, prefix: str
-) -> str:
-    """Return the signed score of two classes, (n,), or probabilities of all decisions, (n, D)."""
-    score = _response(graph, estimator, steps, X, rule.response_method_, prefix)
-    if rule.response_method_ == "decision_function":
-        return score
-    labels = np.asarray(estimator.classes_).tolist()
-    if rule._classes.of_two:
-        sign = np.zeros((len(labels), 1))
-        sign[labels.index(rule._classes.positive)] = rule._classes.orientation
-        return graph.add("Reshape", graph.add("MatMul", score, sign), np.array([-1]))
-    decisions = rule.decisions_.tolist()
-    place = np.array([[float(label == decision) for decision in decisions] for label in labels])
-    return graph.add("MatMul", score, place)
-
-
-def _joint(graph: Graph, rule: Any, steps: Pipeline | None, X: Any, of_label: str) -> str:
-    """Return probabilities of groups that are unknown and labels: see `UnknownGroups.joint`."""
-    unknown = rule._unknown_groups
-    n_groups, D = unknown.n_groups, len(rule.decisions_)
-    fitted = rule.group_estimator_
-    score = _response(graph, fitted, steps, X, rule.response_method_, "groups_")
-    place = np.zeros((len(fitted.classes_), n_groups * D))
-    place[np.arange(len(fitted.classes_)), np.asarray(fitted.classes_, dtype=int)] = 1.0
-    strata = graph.add("Reshape", graph.add("MatMul", score, place), np.array([-1, n_groups, D]))
-    total = graph.add("ReduceSum", strata, np.array([1]), keepdims=1)
-    positive = graph.add("Greater", total, np.array(0.0))
-    divisor = graph.add("Where", positive, total, np.array(1.0))
-    share = graph.add("Div", strata, divisor)
-    share = graph.add("Where", positive, share, np.array(1.0 / n_groups))
-    joint = graph.add("Mul", graph.add("Unsqueeze", of_label, np.array([1])), share)
-    return graph.add("Reshape", joint, np.array([-1, n_groups * D]))
-
-
-def _response(
-    graph: Graph, estimator: Any, steps: Pipeline | None, X: Any, method: str, prefix: str
-) -> str:
-    """Return probabilities (n, K), or scores (n,), of a model behind the steps, in float64."""
-    before = [] if steps is None else steps.steps
-    whole = Pipeline([*before, ("model", estimator)])
-    last = estimator
-    while isinstance(last, Pipeline):
-        last = last.steps[-1][1]
-    options = (
-        {"zipmap": False} if isinstance(last, ZIPPED) or hasattr(last, "predict_proba") else {}
-    )
-    if method == "decision_function":
-        options["raw_scores"] = True
-    score = graph.cast(_converted(graph, whole, X, prefix, {id(last): options}, 1), "DOUBLE")
-    if method == "predict_proba":
-        return score
-    # of two classes, converters return one column, or one for each class
-    columns = graph.add("Reshape", score, np.array([0, -1]))
-    return graph.add("Gather", columns, np.array(-1), axis=1)
-
-
-def _converted(
-    graph: Graph, whole: Pipeline, X: Any, prefix: str, options: dict[int, Any], output: int
-) -> str:
-    """Return the name of an output of steps in a graph."""
-    skl2onnx = import_optional("skl2onnx", "to_onnx")
-    first: Any = whole
-    while isinstance(first, Pipeline):
-        first = first.steps[0][1]
-    frame = _as_frame(X)
-    has_text = frame is not None and "s" in [_kind(frame[name]) for name in frame]
-    joined = None if has_text or hasattr(first, "transformers") else frame
-    try:
-        model = skl2onnx.to_onnx(
-            whole,
-            initial_types=_input_types(X, frame if joined is None else None),
-            options=options,
-            target_opset={"": OPSET, "ai.onnx.ml": 3},
-        )
-    except Exception as error:  # of whatever type a converter raises
-        last = whole
-        while isinstance(last, Pipeline):
-            last = last.steps[-1][1]
-        raise ValueError(
-            f"{type(last).__name__}, or a step before it, has no converter in skl2onnx that works: "
-            f"{shortened(str(error), 200)} {_text_cure(whole)}".rstrip()
-        ) from error
-    return graph.include(model, prefix, joined, output)
+def _flat(model: Any) -> list[Any]:
+    """Return the steps of a Pipeline whose last one may be another."""
+    if not isinstance(model, Pipeline):
+        return [model]
+    return [*(step for _, step in model.steps[:-1]), *_flat(model.steps[-1][1])]
 
 
 def _as_frame(X: Any) -> pd.DataFrame | None:
@@ -570,55 +615,6 @@ def _kind(column: pd.Series) -> str:
     if pd.api.types.is_integer_dtype(column.dtype):
         return "i"
     return "f" if pd.api.types.is_float_dtype(column.dtype) else "s"
-
-
-def _group_index(graph: Graph, rule: Any, X: Any, attributes: Any) -> str | None:
-    """Return the place of each row's group, unknown ones past the last; None without `by`."""
-    grouping = getattr(rule, "_grouping", None)
-    if grouping is None:
-        return None
-    if "X" in grouping.columns and not hasattr(X, "columns"):
-        raise ValueError("by='X' is the name of the array of features, too: rename the column.")
-    table = Columns.read(attributes, X, count_rows(X)).several(list(grouping.columns), "by")
-    # a group of rows with any missing value
-    has_blank = any(None in group for group in grouping.groups)
-    groups = [group for group in grouping.groups if None not in group]
-    if has_blank and any("" in group for group in groups):
-        raise ValueError(
-            'by= has groups "" and missing, which are one in a graph: name one of them otherwise.'
-        )
-    masks, missing = [], []
-    for place, name in enumerate(grouping.columns):
-        kind = _kind(table[graph.column(name, table[name])])
-        values = np.array([[group[place] for group in groups]], dtype=object)
-        if kind == "s":
-            texts = [*dict.fromkeys(values[0].astype(str)), ""]
-            column = graph.add(
-                "LabelEncoder", name, domain="ai.onnx.ml", keys_strings=texts,
-                values_int64s=list(range(len(texts))), default_int64=-1,
-            )  # fmt: skip
-            codes = np.array([[texts.index(str(value)) for value in values[0]]], dtype=np.int64)
-            missing.append(graph.add("Equal", column, np.array([[len(texts) - 1]])))
-        else:
-            column = graph.cast(name, "DOUBLE")
-            missing.append(graph.add("IsNaN", column))
-            codes = values.astype(np.float32 if kind == "f" else float).astype(float)
-            if kind == "f" and len({*codes[0]}) < len({*values[0]}):
-                raise ValueError(
-                    f"by={name!r} has groups that are equal in float32: round them, or name them."
-                )
-            if kind == "i" and all(isinstance(value, int) for value in values[0]):
-                column, codes = name, values.astype(np.int64)  # of any number of digits
-        masks.append(graph.add("Equal", column, codes))
-    inside, lacking = masks[0], missing[0]
-    for mask, more in zip(masks[1:], missing[1:], strict=True):
-        inside, lacking = graph.add("And", inside, mask), graph.add("Or", lacking, more)
-    true = graph.add("Or", lacking, graph.add("Not", lacking))
-    padded = graph.add(
-        "Concat", *([inside, lacking, true] if has_blank else [inside, true]), axis=1
-    )
-    # the first group that is the row's, or one past the last
-    return graph.add("ArgMax", graph.cast(padded, "INT32"), axis=1, keepdims=0)
 
 
 def _fed(entry: Any, X: Any, attributes: Any) -> np.ndarray:

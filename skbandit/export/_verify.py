@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,41 +43,32 @@ def rounded(X: Any) -> Any:
     return X
 
 
-def refused_columns(predict: Callable[[Rows], Any], rows: Rows) -> list[Any]:
-    """Return the columns in which `predict` refuses a missing value."""
-    X, attributes = rows
-    if not _is_table(X):
-        return []
-    few = _part(X, slice(0, 8)), _part(attributes, slice(0, 8))
-    return [
-        name
-        for name in _names(X)
-        for missing in _missing(X, name)
-        if not _runs(predict, (_changed(few[0], name, missing), few[1]))
-    ]
-
-
-def differing_columns(
-    compare: Callable[[Rows], pd.DataFrame], rows: Rows, refused: list[Any]
+def guarded_columns(
+    predict: Callable[[Rows], Any], compare: Callable[[Rows], pd.DataFrame], rows: Rows
 ) -> list[Any]:
-    """Return complete columns of X in which a missing value is decided otherwise by the graph."""
-    X, attributes = rows
+    """Return the columns in which a missing value is to be an error of a graph.
+
+    Those in which `predict` refuses one, and those without any that the graph decides otherwise.
+    """
+    X, attributes = rounded(rows[0]), rows[1]
     if not _is_table(X):
         return []
-    few = _part(rounded(X), slice(0, MADE)), _part(attributes, slice(0, MADE))
-    return [
-        name
-        for name in _names(X)
-        for missing in _missing(X, name)
-        if name not in refused
-        and not pd.isna(X[name] if hasattr(X, "columns") else np.asarray(X)[:, name]).any()
-        and not _runs(partial(_require_none, compare), (_changed(few[0], name, missing), few[1]))
-    ]
+    few = _part(X, slice(0, MADE)), _part(attributes, slice(0, MADE))
 
+    def is_equal(asked: Rows) -> bool:
+        try:
+            return not len(beyond_rounding(compare(asked)))
+        except Exception:  # of whatever type a runtime raises
+            return False
 
-def _require_none(compare: Callable[[Rows], pd.DataFrame], rows: Rows) -> None:
-    if len(beyond_rounding(compare(rows))):
-        raise ValueError("the graph decides otherwise")
+    guarded = []
+    for name in _names(X):
+        values = X[name] if hasattr(X, "columns") else np.asarray(X)[:, name]
+        for missing in _missing(X, name):
+            asked = _changed(few[0], name, missing), few[1]
+            if not _runs(predict, asked) or (not pd.isna(values).any() and not is_equal(asked)):
+                guarded.append(name)
+    return guarded
 
 
 def beyond_rounding(table: pd.DataFrame) -> pd.DataFrame:
