@@ -33,23 +33,14 @@ class Events:
 
 
 def join(parts: Sequence[Events]) -> Events:
-    """Concatenate events."""
-    how = {"X": join_contexts, "arms": join_labels}
-    return Events(
-        *(
-            how.get(name, np.concatenate)([getattr(part, name) for part in parts])
-            for name in Events.__dataclass_fields__
-        )
-    )
+    """Concatenate events; labels of several types as objects, as int64 would become float64."""
+    X, arms, *others = zip(*(vars(part).values() for part in parts), strict=True)
+    if len({labels.dtype for labels in arms}) > 1:
+        arms = tuple(labels.astype(object) for labels in arms)
+    return Events(join_contexts(X), *(np.concatenate(column) for column in (arms, *others)))
 
 
-def join_labels(parts: list[np.ndarray]) -> np.ndarray:
-    """Concatenate labels; if their types differ, as objects: int64 and float64 would be floats."""
-    alike = len({part.dtype for part in parts}) == 1
-    return np.concatenate(parts if alike else [part.astype(object) for part in parts])
-
-
-def join_contexts(parts: list[Any]) -> Any:
+def join_contexts(parts: Sequence[Any]) -> Any:
     """Concatenate contexts; one sparse part makes all sparse."""
     if any(issparse(part) for part in parts):
         return vstack(parts, format="csr")
@@ -108,12 +99,7 @@ def encode_log(
 
 
 def still_waiting(
-    request: ReplayRequest,
-    log: EncodedLog,
-    labels: list[Any],
-    n_before: int,
-    accepted: np.ndarray,
-    n_seen: int,
+    request: ReplayRequest, log: EncodedLog, labels: list[Any], accepted: np.ndarray, n_seen: int
 ) -> list[Events]:
     """Events accepted by a replay, or waiting before it, whose window had not ended at its end.
 
@@ -122,11 +108,9 @@ def still_waiting(
     request : ReplayRequest
         The replay.
     log : EncodedLog
-        Its log, whose last `n_before` rows waited before.
+        Its log, whose rows beyond the request's waited before.
     labels : list
         Labels of the arms of the log.
-    n_before : int
-        Number of events that waited before.
     accepted : ndarray
         Positions of accepted events in the rows of the request.
     n_seen : int
@@ -135,7 +119,7 @@ def still_waiting(
     window = log.window
     if not len(window):
         return []
-    before = np.arange(len(window) - n_before, len(window))
+    before = np.arange(len(request.log), len(window))
     learned = accepted[~request.deployment[accepted]] if request.learn else accepted[:0]
     rows = np.concatenate([before, request.rows[learned]])
     # showing an event first learns those of earlier windows
@@ -167,28 +151,26 @@ def check_time(
         Discount of earlier evidence; below 1, the order of events matters.
     """
     first = float(timestamp[0])
-    if every is None:
-        late = latest is not None and first < latest
-    else:
-        windows_of(timestamp, every)
-        late = latest is not None and np.floor(first / every) < np.floor(latest / every)
     needs = "update_every" if every is not None else f"forgetting={forgetting:g}"
     strict = every is not None or forgetting < 1
+    if strict:
+        check_in_order(timestamp, needs)
+    back = np.flatnonzero(np.diff(timestamp) < 0)
+    before = first if latest is None else latest
+    late = first < before
+    if every is not None and late:  # an event may be late within its window
+        late = bool(np.floor(first / every) < np.floor(before / every))
     if late:
         problem = (
             f"timestamp of row 0, {first:.15g} s, is earlier than that of an event learned before, "
-            f"{latest:.15g} s"
+            f"{before:.15g} s"
         )
         if strict:
             raise ValueError(f"{problem}: {needs} needs events in order of time.")
-    elif strict:
-        check_in_order(timestamp, needs)
-        return
-    else:
-        back = np.flatnonzero(np.diff(timestamp) < 0)
-        if not len(back):
-            return
+    elif len(back):
         problem = f"timestamp goes back on row {back[0] + 1}"
+    else:
+        return
     warn(
         f"{problem}: events are learned in the given order, and another order leads to another "
         "state. Sort the log by time.",

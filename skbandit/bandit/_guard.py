@@ -1,4 +1,4 @@
-"""What all policies share: locks, a random stream, saved states, and records of choices."""
+"""What policies share: locks, a random stream, saved states, and records of choices."""
 
 from __future__ import annotations
 
@@ -6,54 +6,40 @@ import copy
 import math
 import os
 import sys
-from collections.abc import Mapping
-from numbers import Integral
-from threading import Lock, RLock
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
-from skbandit.logs import (
-    Log,
-    column_names,
-    make_record,
-    warn_if_equal,
-)
-from skbandit.utils._fitting import process_entropy, seed_for
+from skbandit.logs import Log, column_names, make_record, warn_if_equal
+from skbandit.utils._fitting import atomic_fit, process_entropy, seed_for
 from skbandit.utils._sklearn_compat import rows_of
 
 if TYPE_CHECKING:
     from typing import Self
 
 
-_guards: WeakSet[Guard] = WeakSet()
-
-# Held while choices are counted, so that threads sharing a policy never share random numbers.
-_counting = Lock()
+_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+if hasattr(os, "register_at_fork"):  # threads that do not exist in the child may hold locks
+    os.register_at_fork(after_in_child=_locks.clear)
 
 STATE_FORMAT = 1
 """Format of saved policies, raised by a change that older versions of skbandit would misread."""
 
 
-class Guard:
-    """Lets one thread learn at a time; others read states, which learning replaces as a whole."""
+def lock_of(holder: Any) -> AbstractContextManager[Any]:
+    """Return the lock of an object, made on first use: the same one to all threads.
 
-    def __init__(self) -> None:
-        self.learning = RLock()
-        _guards.add(self)
-
-
-def _renew_all() -> None:
-    global _counting
-    _counting = Lock()
-    for guard in list(_guards):
-        guard.learning = RLock()
-
-
-if hasattr(os, "register_at_fork"):  # threads that do not exist in the child may hold locks
-    os.register_at_fork(after_in_child=_renew_all)
+    That of a policy lets one thread learn at a time; others read states, which learning replaces as
+    a whole. That of a stream is held while choices are counted, so that no two threads get the same
+    random numbers.
+    """
+    return _locks.setdefault(holder, RLock())
 
 
 class ChoiceStream:
@@ -87,25 +73,16 @@ class ChoiceStream:
 
         `random_state` is the policy's current setting: another one than before has another seed.
         """
-        with _counting:
-            fixed = random_state is not None
-            if not _same_state(random_state, self.random_state):
+        with lock_of(self):
+            if random_state != self.random_state:
                 self.random_state, self._seed = random_state, None
-            if not fixed and self._process != process_entropy():
+            if random_state is None and self._process != process_entropy():
                 self._seed, self._process = None, process_entropy()
             if self._seed is None:
                 self._seed = seed_for("choices", random_state)
             t = self.n_choices
             self.n_choices += n
             return self._seed, t
-
-
-def _same_state(state: Any, other: Any) -> bool:
-    """Return whether two values of `random_state` are the same integer or the same object."""
-    if state is other:
-        return True
-    both = isinstance(state, Integral) and isinstance(other, Integral)
-    return both and int(state) == int(other)
 
 
 def check_format(state_format: int, writer: str) -> None:
@@ -129,7 +106,7 @@ def unfilled(cls: Any, state_format: int, writer: str) -> Any:
 
 
 class GuardedPolicy(BaseEstimator):
-    """Holds a policy's locks and its random stream, and requests the columns of a log.
+    """Holds a policy's random stream, and requests the columns of a log.
 
     Learning replaces what it changes, so choices never wait for it.
     """
@@ -147,12 +124,9 @@ class GuardedPolicy(BaseEstimator):
     _first_log: bytes | None = None
     _equal: tuple[float, int] | None = (math.nan, 0)  # the only reward so far, and its number
     _stream: ChoiceStream
-
-    @property
-    def _guard(self) -> Guard:
-        """Locks, made on first use: `setdefault` gives the same ones to all threads."""
-        guard = self.__dict__.get("_guard")
-        return self.__dict__.setdefault("_guard", Guard()) if guard is None else guard
+    _rows: Callable[[Any], Any]  # checks contexts
+    _n_learned: Callable[[], int]  # number of events learned
+    _begin: Callable[[Any], None]  # starts without experience, from contexts
 
     def _names_in(self, y: Any) -> Mapping[str, Any] | None:
         """Return names of the columns of a log to learn, which needs no propensities."""
@@ -161,11 +135,6 @@ class GuardedPolicy(BaseEstimator):
             return None
         absent = {"propensity"} if self.columns.get("propensity") not in names else set()
         return {meaning: name for meaning, name in self.columns.items() if meaning not in absent}
-
-    def _note_log(self, X: Any, log: Log) -> None:
-        """Remember the first log of at least 10 events that is learned."""
-        if self._first_log is None and len(log) >= 10:
-            self._first_log = log.fingerprint(X[log.sample()])
 
     def _note_rewards(self, reward: np.ndarray) -> None:
         """Warn once if all rewards since the beginning are equal."""
@@ -182,14 +151,9 @@ class GuardedPolicy(BaseEstimator):
             return False
         return self._first_log == log.fingerprint(self._rows(rows_of(X, log.sample())))
 
-    def _rows(self, X: Any) -> Any:
-        """Return checked contexts."""
-        raise NotImplementedError
-
     def __getstate__(self) -> dict[str, Any]:
-        """Return state of a copy: its stream is its own, its locks are not part of it."""
+        """Return state of a copy, whose stream is its own."""
         state = dict(super().__getstate__())
-        state.pop("_guard", None)
         if "_stream" in state:
             state["_stream"] = copy.copy(state["_stream"])
         state["_format"], state["_writer"] = STATE_FORMAT, _version()
@@ -205,6 +169,20 @@ class GuardedPolicy(BaseEstimator):
         """Return constructor and state, the format first: a later state may not be readable."""
         state = self.__getstate__()
         return unfilled, (type(self), state["_format"], state["_writer"]), state
+
+    def _begin_with(self, X: Any, available: Any, *, arms_are_named: bool) -> None:
+        """Start an unfitted policy without experience, if it knows arms."""
+        if not hasattr(self, "_stream"):
+            if not arms_are_named and available is None:
+                raise NotFittedError(
+                    f"This {type(self).__name__} knows no arms: fit it, or pass available= to "
+                    "choose by the prior."
+                )
+            with lock_of(self):
+                if not hasattr(self, "_stream"):  # another thread may have begun
+                    with atomic_fit(self) as draft:
+                        draft._validate_params()
+                        draft._begin(X)
 
     def record(
         self, X_row: Any, arm: Any, propensity: Any, *, available: Any = None
@@ -235,12 +213,8 @@ class GuardedPolicy(BaseEstimator):
         n, of_slate = self._n_learned(), self._shows_slates
         return make_record(X_row, arm, propensity, available, arms, n, of_slate)
 
-    def _n_learned(self) -> int:
-        """Return number of events learned."""
-        raise NotImplementedError
-
     def _now(self) -> Self:
         """Return the policy in its current state, while other threads may go on learning."""
         now: Self = object.__new__(type(self))
-        now.__dict__ = {"_guard": self._guard, **self.__dict__}  # CPython 3.13.0 clears shared ones
+        now.__dict__ = {**self.__dict__}  # CPython 3.13.0 clears shared ones
         return now

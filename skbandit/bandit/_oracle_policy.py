@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,7 +17,7 @@ from skbandit.bandit._arm_keys import arm_key
 from skbandit.bandit._events import Events
 from skbandit.bandit._sequential import SequentialPolicy
 from skbandit.bandit._state import EXPLORATIONS, explorations_by, read_alphas
-from skbandit.logs import Codes, align_rows, label_array, noting
+from skbandit.logs import Codes, label_array, noting
 from skbandit.utils._fitting import seed_for, seeded
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
@@ -31,6 +30,11 @@ if TYPE_CHECKING:
 GROWTH = 1.25
 """Factor by which the events of an arm grow until its model is refitted: n events then cost as much
 as five fits to all of them."""
+
+
+Replicates = tuple[Any, ...]
+"""Fitted estimators of an arm, one per replicate; in place of one a number if all rewards in its
+replicate are equal, and None if there are no events."""
 
 
 class OraclePolicy(SequentialPolicy):
@@ -135,13 +139,14 @@ class OraclePolicy(SequentialPolicy):
     1.0
     """
 
-    _store: EventStore
-    _models: dict[int, RewardModel]  # by index of the arm
+    _parts: list[tuple[np.ndarray, ...]]  # learned events: X, arm, reward, weight and copies
+    _models: dict[int, Replicates]  # by index of the arm
+    _n_fitted: np.ndarray  # (n_arms,), events of the arm when its models were fitted
     _n_events: int
     _n_updates: np.ndarray  # (n_arms,)
     _totals: np.ndarray  # (n_arms, n_replicates, 2): total weight, and weighted reward
     _range: tuple[float, float]  # of rewards
-    _learns_further: bool | None = None
+    _learns_further: bool
     _moments = (0.0, 0.0, 0.0)  # of rewards: weight, mean, sum of squared deviations
     _model_seed: int
 
@@ -189,13 +194,6 @@ class OraclePolicy(SequentialPolicy):
         self.columns = columns
         self.random_state = random_state
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return state of a copy, whose events are its own."""
-        state = super().__getstate__()
-        if "_store" in state:
-            state["_store"] = state["_store"].copy()
-        return state
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = get_tags(self.estimator).input_tags.allow_nan
@@ -206,7 +204,7 @@ class OraclePolicy(SequentialPolicy):
         """Fitted estimators by arm, one per replicate."""
         check_is_fitted(self)
         labels = self._labels.tolist()
-        return {labels[k]: model.replicates for k, model in sorted(self._models.items())}
+        return {labels[k]: replicates for k, replicates in sorted(self._models.items())}
 
     @property
     def n_updates_(self) -> np.ndarray:
@@ -218,10 +216,16 @@ class OraclePolicy(SequentialPolicy):
         return self._n_events if self.__sklearn_is_fitted__() else 0
 
     def _keep_arms(self, kept: np.ndarray) -> None:
-        self._store = self._store.of_arms(kept)
-        models = self._models
+        number = np.full(len(self._n_updates), -1)
+        number[kept] = np.arange(len(kept))
+        parts = []
+        for X, arm, *others in self._parts:
+            rows = np.flatnonzero(number[arm] >= 0)
+            parts.append((X[rows], number[arm[rows]], *(column[rows] for column in others)))
+        self._parts, models = parts, self._models
         self._models = {i: models[k] for i, k in enumerate(kept.tolist()) if k in models}
         self._n_updates, self._totals = self._n_updates[kept], self._totals[kept]
+        self._n_fitted = self._n_fitted[kept]
 
     def _replicates(self) -> int:
         """Return number of models per arm."""
@@ -244,17 +248,17 @@ class OraclePolicy(SequentialPolicy):
                 "refit='geometric'."
             )
         self._model_seed = seed_for("reward models", self.random_state)
-        self._store = EventStore.empty(self.n_features_in_, self._replicates())
-        self._models, self._n_events = {}, 0
+        self._parts, self._models, self._n_events = [], {}, 0
         self._learns_further = self.refit == "partial_fit"
-        self._n_updates = np.zeros(0, dtype=np.int64)
+        self._n_updates = self._n_fitted = np.zeros(0, dtype=np.int64)
         self._totals = np.zeros((0, self._replicates(), 2))
         self._range, self._moments = (np.inf, -np.inf), (0.0, 0.0, 0.0)
 
     def _grow(self, codes: Codes) -> None:
         n_new = len(codes) - len(self._codes)
-        self._n_updates = np.concatenate([self._n_updates, np.zeros(n_new, dtype=np.int64)])
-        self._totals = np.concatenate([self._totals, np.zeros((n_new, self._replicates(), 2))])
+        self._n_updates = np.pad(self._n_updates, (0, n_new))
+        self._n_fitted = np.pad(self._n_fitted, (0, n_new))
+        self._totals = np.pad(self._totals, ((0, n_new), (0, 0), (0, 0)))
         self._know(codes)
 
     def _absorb(self, events: Events) -> None:
@@ -272,14 +276,20 @@ class OraclePolicy(SequentialPolicy):
         self._totals = self._totals.copy()
         weight = copies * events.weight[:, None]
         np.add.at(self._totals, arm, np.stack([weight, weight * events.reward[:, None]], axis=-1))
+        arms, learned = np.unique(arm), (events.X, arm, events.reward, events.weight, copies)
         if self.refit == "partial_fit":
-            learned = (events.X, events.reward, events.weight, copies)
-            self._learn_models(np.unique(arm).tolist(), arm, learned, further=True)
+            self._learn_models(arms, learned, further=True)
             return
-        self._store = self._store.extended(
-            X=events.X, arm=arm, reward=events.reward, weight=events.weight, copies=copies
-        )
-        self._refit([k for k in np.unique(arm).tolist() if self._is_due(k)])
+        self._parts = [*self._parts, (events.X.copy(), *learned[1:])]
+        n, fitted = self._n_updates[arms], self._n_fitted[arms]
+        least = GROWTH * fitted if isinstance(self.refit, str) else fitted + int(self.refit)
+        due = arms[(n >= self.min_events) & ((n >= least) | (fitted == 0))]
+        if len(due):  # joined now, as a fit takes longer
+            columns = zip(*self._parts, strict=True)
+            self._parts = [tuple(np.concatenate(column) for column in columns)]
+            self._learn_models(due, self._parts[0])
+            self._n_fitted = self._n_fitted.copy()
+            self._n_fitted[due] = self._n_updates[due]
 
     def _check_rewards(self, reward: np.ndarray) -> None:
         if is_classifier(self.estimator):
@@ -293,13 +303,13 @@ class OraclePolicy(SequentialPolicy):
     def _check_settings(self) -> None:
         """Require the way to learn, and as many replicates, as the policy began with."""
         further = self.refit == "partial_fit"
-        if self._learns_further not in (None, further):
+        if self._learns_further != further:
             before = "without" if further else "with"
             raise ValueError(
                 f"refit={self.refit!r}, but the policy has learned {before} refit='partial_fit', "
                 "so that its models or its events are missing: call fit to start afresh."
             )
-        began = self._store.copies.shape[1]
+        began = self._totals.shape[1]
         if self._replicates() != began:
             raise ValueError(
                 f"the policy has learned with {began} replicates, and exploration="
@@ -318,48 +328,22 @@ class OraclePolicy(SequentialPolicy):
         ]
         return np.array(draws).reshape(n, self._replicates()).astype(np.int8)
 
-    def _is_due(self, k: int) -> bool:
-        """Return whether the model of an arm is to be fitted."""
-        n = int(self._n_updates[k])
-        if n < self.min_events:
-            return False
-        fitted = self._models[k].n_fitted if k in self._models else 0
-        if isinstance(self.refit, str):
-            return n >= GROWTH * fitted
-        return n >= fitted + int(self.refit) or not fitted
-
-    def _finish(self) -> None:
-        """Fit the models of all arms that have new events."""
-        if self.refit != "partial_fit":
-            enough = np.flatnonzero(self._n_updates >= self.min_events).tolist()
-            models, n = self._models, self._n_updates
-            self._refit([k for k in enough if k not in models or models[k].n_fitted < n[k]])
-
-    def _refit(self, arms: list[int]) -> None:
-        """Fit the models of some arms to all their events."""
-        store = self._store
-        events = (store.X, store.reward, store.weight, store.copies)
-        self._learn_models(arms, store.arm[: store.n], events)
-
     def _learn_models(
-        self, arms: list[int], arm: np.ndarray, events: Sequence[np.ndarray], *,
-        further: bool = False,
-    ) -> None:  # fmt: skip
+        self, arms: np.ndarray, events: tuple[np.ndarray, ...], *, further: bool = False
+    ) -> None:
         """Fit the models of some arms to events, or let them learn further ones."""
+        X, arm, *others = events
         models = dict(self._models)
-        for k in arms:
+        for k in arms.tolist():
             rows = np.flatnonzero(arm == k)
+            key, n = arm_key(self._labels[k]) % 2**64, 0 if further else len(rows)
+            words = np.random.SeedSequence([self._model_seed, key, n])
+            seeds = words.generate_state(self._replicates()) % 2**31
             models[k] = learn_events(
-                models.get(k), self.estimator, [column[rows] for column in events],
-                self._seeds(k, 0 if further else len(rows)), self._labels[k], further=further,
+                models.get(k), self.estimator, [column[rows] for column in (X, *others)], seeds,
+                self._labels[k], further=further,
             )  # fmt: skip
         self._models = models
-
-    def _seeds(self, k: int, n: int) -> np.ndarray:
-        """Return seeds of the models of an arm after n events."""
-        key = arm_key(self._labels[k]) % 2**64
-        words = np.random.SeedSequence([self._model_seed, key, n])
-        return words.generate_state(self._replicates()) % 2**31
 
     def _alphas(self, n_events: int = 0) -> np.ndarray:
         return read_alphas(self.alpha, self._n_events, n_events)
@@ -403,8 +387,7 @@ class OraclePolicy(SequentialPolicy):
 
     def _prepared(self, X: Any, available: Any) -> tuple[Self, np.ndarray, np.ndarray, Codes]:
         """Return the present policy, checked contexts, available arms and their numbers."""
-        available = align_rows(available, X)
-        now, X = self._ready(X, available)
+        now, X, available = self._ready(X, available)
         now._check_settings()
         mask, codes = now._masked(len(X), available)
         return now, X, mask, codes
@@ -421,7 +404,7 @@ class OraclePolicy(SequentialPolicy):
                 model = None
             for b in range(n_replicates):
                 weight, total = self._totals[k, b] if k < len(self._totals) else (0.0, 0.0)
-                fitted = None if model is None else model.replicates[b]
+                fitted = None if model is None else model[b]
                 if fitted is None and weight:
                     fitted = float(total / weight)
                 rewards[b, rows, k] = center[b]
@@ -464,83 +447,10 @@ class OraclePolicy(SequentialPolicy):
         return arm_probabilities(self.exploration, models)
 
 
-@dataclass(frozen=True)
-class EventStore:
-    """Learned events in order, in arrays with room for more.
-
-    `extended` writes behind the events of this store, and leaves these as they are.
-    """
-
-    X: np.ndarray  # (capacity, n_features)
-    arm: np.ndarray  # (capacity,)
-    reward: np.ndarray  # (capacity,)
-    weight: np.ndarray  # (capacity,)
-    copies: np.ndarray  # (capacity, n_replicates), times that the event is in each replicate
-    n: int
-
-    @classmethod
-    def empty(cls, n_features: int, n_replicates: int) -> EventStore:
-        """Return a store without events."""
-        return cls(
-            np.empty((0, n_features)),
-            np.empty(0, dtype=np.int64),
-            np.empty(0),
-            np.empty(0),
-            np.empty((0, n_replicates), dtype=np.int8),
-            0,
-        )
-
-    def extended(self, **columns: np.ndarray) -> EventStore:
-        """Return store with further events."""
-        stop = self.n + len(columns["arm"])
-        arrays = {}
-        for name, new in columns.items():
-            array = getattr(self, name)
-            if stop > len(array):
-                old = array[: self.n]
-                array = np.empty((max(2 * len(array), stop, 16), *array.shape[1:]), array.dtype)
-                array[: self.n] = old
-            array[self.n : stop] = new
-            arrays[name] = array
-        return EventStore(**arrays, n=stop)
-
-    def copy(self) -> EventStore:
-        """Return store that shares no arrays with this one."""
-        names = ("X", "arm", "reward", "weight", "copies")
-        return EventStore(
-            **{name: getattr(self, name)[: self.n].copy() for name in names}, n=self.n
-        )
-
-    def of_arms(self, kept: np.ndarray) -> EventStore:
-        """Return events of the arms of these numbers, numbered anew in this order."""
-        number = np.full(max(int(self.arm[: self.n].max(initial=-1)), int(kept.max())) + 1, -1)
-        number[kept] = np.arange(len(kept))
-        rows = np.flatnonzero(number[self.arm[: self.n]] >= 0)
-        columns = {name: getattr(self, name)[rows] for name in ("X", "reward", "weight", "copies")}
-        return EventStore(arm=number[self.arm[rows]], n=len(rows), **columns)
-
-
-@dataclass(frozen=True)
-class RewardModel:
-    """Fitted estimators of an arm, one per replicate.
-
-    In place of one stands a number if all rewards in its replicate are equal, and None if there are
-    no events.
-    """
-
-    replicates: tuple[Any, ...]
-    n_fitted: int  # events of the arm when it was fitted
-
-
 def learn_events(
-    model: RewardModel | None,
-    estimator: Any,
-    events: Sequence[np.ndarray],
-    seeds: np.ndarray,
-    label: Any,
-    *,
-    further: bool,
-) -> RewardModel:
+    model: Replicates | None, estimator: Any, events: Sequence[np.ndarray], seeds: np.ndarray,
+    label: Any, *, further: bool,
+) -> Replicates:  # fmt: skip
     """Fit an estimator to events of one arm, in each replicate with its number of copies.
 
     `events` are the columns X, reward, weight and copies. If `further`, estimators learn by their
@@ -550,7 +460,7 @@ def learn_events(
     replicates = []
     for b in range(copies.shape[1]):
         rows = np.repeat(np.arange(len(X)), copies[:, b])
-        replicate, r = None if model is None or not further else model.replicates[b], reward[rows]
+        replicate, r = None if model is None or not further else model[b], reward[rows]
         if not len(rows) or (not further and (r == r[0]).all()):
             replicates.append(float(r[0]) if len(rows) else replicate)
             continue
@@ -570,8 +480,7 @@ def learn_events(
                 **_weights(replicate, weight[rows]),
             )
         replicates.append(replicate)
-    before = model.n_fitted if further and model is not None else 0
-    return RewardModel(tuple(replicates), len(X) + before)
+    return tuple(replicates)
 
 
 def predicted_rewards(replicate: Any, X: np.ndarray, label: Any) -> np.ndarray:

@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbandit import logs
 from skbandit.bandit._events import EncodedLog, Events, encode_log, join, still_waiting, windows_of
+from skbandit.bandit._guard import lock_of
 from skbandit.bandit._sequential import SequentialPolicy
 from skbandit.bandit._state import (
     LINKS,
     MEANS,
     N_CHOICES,
     N_EVENTS,
-    NO_CHECK,
     UCBS,
     ChoiceRule,
     Posterior,
@@ -51,6 +51,11 @@ class PosteriorPolicy(SequentialPolicy):
     link: str
     alpha: Any
     _posterior: Any
+    # of a base and workers: merged posterior, and whether a worker knows less of an arm than base
+    _merged: Callable[[Any, list[Any]], tuple[Any, np.ndarray]]
+    _posterior_about: Callable[[logs.Codes], Any]  # of known arms and new ones
+    _prior: Callable[[], Any]  # of new arms, and settings of learning
+    _replay: Callable[..., tuple[np.ndarray, int]]  # accepted positions, and rows consumed
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "link": [StrOptions(set(LINKS))],
@@ -71,13 +76,6 @@ class PosteriorPolicy(SequentialPolicy):
         "columns": [dict, None],
         "random_state": ["random_state"],
     }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a saved state, which may be from before rewards were checked."""
-        super().__setstate__(state)
-        if hasattr(self, "_posterior") and len(self._posterior.check) < len(self._codes):
-            check = np.zeros((len(self._codes), NO_CHECK.shape[1]))
-            self._posterior = self._posterior._replace(check=check, restarts=np.zeros(2, np.int64))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -115,7 +113,7 @@ class PosteriorPolicy(SequentialPolicy):
         self
             Fitted policy.
         """
-        with self._guard.learning:
+        with lock_of(self):
             if self.__sklearn_is_fitted__() and self._waiting:
                 every = read_interval(self.update_every)
                 if timestamp is None or every is None:
@@ -199,18 +197,6 @@ class PosteriorPolicy(SequentialPolicy):
             )
         self._know({label: k for k, label in enumerate(labels)})
 
-    def _merged(self, base: Any, workers: list[Any]) -> tuple[Any, np.ndarray]:
-        """Return the merged posterior, and whether a worker knows less of an arm than the base."""
-        raise NotImplementedError
-
-    def _posterior_about(self, codes: logs.Codes) -> Any:
-        """Return posterior about the known arms and new ones."""
-        raise NotImplementedError
-
-    def _prior(self) -> Any:
-        """Return prior of new arms, and settings of learning."""
-        raise NotImplementedError
-
     def _keep_arms(self, kept: np.ndarray) -> None:
         self._posterior = self._posterior.keep_arms(kept)
 
@@ -253,8 +239,7 @@ class PosteriorPolicy(SequentialPolicy):
         """Return labels of the chosen arms, and their probabilities if asked for."""
         from skbandit.bandit import _passes
 
-        available = logs.align_rows(available, X)
-        now, X = self._ready(X, available)
+        now, X, available = self._ready(X, available)
         sets, codes = now._available(X.shape[0], available)
         labels = now._labels if len(codes) == len(now._codes) else logs.label_array(codes)
         n_rows = X.shape[0]
@@ -268,8 +253,7 @@ class PosteriorPolicy(SequentialPolicy):
         """Return probability that `select` chooses each known arm."""
         from skbandit.bandit._passes import probability_rows
 
-        available = logs.align_rows(available, X)
-        now, X = self._ready(X, available)
+        now, X, available = self._ready(X, available)
         sets, codes = now._available(X.shape[0], available)
         posterior, rule = now._posterior_about(codes), read_rule(now)
         table = probability_rows(X, sets, now._alpha(), posterior, rule)
@@ -294,7 +278,7 @@ class PosteriorPolicy(SequentialPolicy):
             if not getattr(type(self), name).__module__.startswith("skbandit."):
                 return None
         log, rows = request.log, request.rows
-        _, X = self._ready(request.X, log.arms)
+        _, X, _ = self._ready(request.X, log.arms)
         self._check_rewards(log.reward)
         codes = dict(self._codes)
         logs.code_labels(log.arms, codes)
@@ -313,25 +297,13 @@ class PosteriorPolicy(SequentialPolicy):
         encoded, codes = encode_log(request, X, every=every, delayed=delayed, codes=self._codes)
         accepted, n_seen = self._replay(request, encoded, codes, read_rule(self, seed), n_choices)
         self._stream.take(int(self._posterior.counters[N_CHOICES]) - n_choices, self.random_state)
-        n_delayed = 0 if delayed is None else len(delayed)
-        self._waiting = still_waiting(request, encoded, list(codes), n_delayed, accepted, n_seen)
+        self._waiting = still_waiting(request, encoded, list(codes), accepted, n_seen)
         self._sort_arms()
         if log.timestamp is not None and request.learn:
             learned = accepted[~request.deployment[accepted]]
             self._note_times(log.timestamp[rows[learned]])
         self._note_step()
         return accepted, n_seen
-
-    def _replay(
-        self,
-        request: logs.ReplayRequest,
-        log: EncodedLog,
-        codes: logs.Codes,
-        rule: ChoiceRule,
-        n_choices: int,
-    ) -> tuple[np.ndarray, int]:
-        """Replay a log of the arms in `codes`; return accepted positions and rows consumed."""
-        raise NotImplementedError
 
 
 class GLMUCBPolicy(PosteriorPolicy):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbandit import logs
 from skbandit.bandit._arm_keys import arms_to_drop, lookalike_label
 from skbandit.bandit._events import Events, check_time, join, windows_of
-from skbandit.bandit._guard import ChoiceStream, GuardedPolicy
+from skbandit.bandit._guard import ChoiceStream, GuardedPolicy, lock_of
 from skbandit.bandit._merge import Path, extended, merged_policy
-from skbandit.bandit._state import ArmSets, all_arms, built_with, read_interval
+from skbandit.bandit._state import ArmSets, built_with, read_interval, set_of_all
 from skbandit.utils._fitting import atomic_fit, process_entropy
 from skbandit.utils._sklearn_compat import fit_context
 from skbandit.utils._validation import (
@@ -56,6 +56,15 @@ class SequentialPolicy(GuardedPolicy):
     new_arms: str = "add"
     forgetting: float | str = 1.0
     update_every: Any = None
+
+    # of each policy
+    _start: Callable[[], None]  # makes models without arms and without events
+    _grow: Callable[[logs.Codes], None]  # makes new arms known, the last in the codes
+    _keep_arms: Callable[[np.ndarray], None]  # forgets all but those of these numbers
+    _absorb: Callable[[Events], None]  # learns events now
+    _check_rewards: Callable[[np.ndarray], None]  # requires rewards that models can learn
+    _choose: Callable[..., Any]  # labels of the chosen arms; with `return_proba`, a pair
+    _choice_probabilities: Callable[[Any, Any], np.ndarray]  # of each known arm, by `select`
 
     random_state: Any
     n_features_in_: int
@@ -181,15 +190,13 @@ class SequentialPolicy(GuardedPolicy):
             {**tables, "sample_weight": sample_weight},
             ", or let partial_fit learn from one part at a time",
         )
-        with self._guard.learning, atomic_fit(self) as draft:
+        with lock_of(self), atomic_fit(self) as draft:
             if afresh or not draft.__sklearn_is_fitted__():
                 draft._begin(X)
             if afresh:
                 draft._equal = (math.nan, 0)
             codes = draft._codes
             draft._learn(X, y, reward, available, sample_weight)
-            if afresh:
-                draft._finish()
             if draft._codes is not codes:
                 draft._sort_arms()
         return self
@@ -260,16 +267,6 @@ class SequentialPolicy(GuardedPolicy):
         """
         return self._choice_probabilities(X, available)
 
-    def _choose(
-        self, X: Any, available: Any, *, exploring: bool, return_proba: bool = False
-    ) -> Any:
-        """Return labels of the chosen arms; with `return_proba`, also their probabilities."""
-        raise NotImplementedError
-
-    def _choice_probabilities(self, X: Any, available: Any) -> np.ndarray:
-        """Return probability that `select` chooses each known arm."""
-        raise NotImplementedError
-
     def drop_arms(self, labels: Iterable[Any]) -> Self:
         """Forget arms, and their events that wait for their update window to end.
 
@@ -287,7 +284,7 @@ class SequentialPolicy(GuardedPolicy):
             Policy without these arms.
         """
         check_is_fitted(self)
-        with self._guard.learning, atomic_fit(self) as draft:
+        with lock_of(self), atomic_fit(self) as draft:
             waiting = [label for part in draft._waiting for label in part.arms.tolist()]
             dropped = arms_to_drop(labels, dict.fromkeys([*draft._codes, *waiting]))
             kept = [label for label in draft._codes if label not in dropped]
@@ -345,29 +342,6 @@ class SequentialPolicy(GuardedPolicy):
             f"a {type(self).__name__} cannot be merged: its models are not sums over events. Let "
             "one process learn the events of all, joined by skbandit.logs.join_rewards."
         )
-
-    def _start(self) -> None:
-        """Make models without arms and without events."""
-        raise NotImplementedError
-
-    def _grow(self, codes: logs.Codes) -> None:
-        """Make new arms known, the last in `codes`."""
-        raise NotImplementedError
-
-    def _keep_arms(self, kept: np.ndarray) -> None:
-        """Forget the models of all arms but those of these numbers."""
-        raise NotImplementedError
-
-    def _absorb(self, events: Events) -> None:
-        """Learn events now."""
-        raise NotImplementedError
-
-    def _check_rewards(self, reward: np.ndarray) -> None:
-        """Require rewards that the models can learn."""
-        raise NotImplementedError
-
-    def _finish(self) -> None:
-        """Do what `fit` does last."""
 
     def _begin(self, X: Any) -> None:
         """Start without experience."""
@@ -603,7 +577,8 @@ class SequentialPolicy(GuardedPolicy):
             table_arms=self._table_arms,
         )  # fmt: skip
         self._check_rewards(log.reward)
-        self._note_log(X, log)
+        if self._first_log is None and len(log) >= 10:
+            self._first_log = log.fingerprint(X[log.sample()])
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         window = np.zeros(n_rows, dtype=np.int64)
         every = read_interval(self.update_every)
@@ -625,24 +600,15 @@ class SequentialPolicy(GuardedPolicy):
             latest = -np.inf if self._latest is None else self._latest
             self._latest = max(latest, float(timestamp.max()))
 
-    def _ready(self, X: Any, available: Any) -> tuple[Self, Any]:
-        """Return the policy in its current state, and checked contexts.
+    def _ready(self, X: Any, available: Any) -> tuple[Self, Any, Any]:
+        """Return the policy in its current state, checked contexts, and the arms of their rows.
 
         An unfitted policy that knows arms starts without experience.
         """
-        if not self.__sklearn_is_fitted__():
-            if self._named_arms() is None and available is None:
-                raise NotFittedError(
-                    f"This {type(self).__name__} knows no arms: fit it, or pass available= to "
-                    "choose by the prior."
-                )
-            with self._guard.learning:
-                if not self.__sklearn_is_fitted__():  # another thread may have begun
-                    with atomic_fit(self) as draft:
-                        draft._validate_params()
-                        draft._begin(X)
+        available = logs.align_rows(available, X)
+        self._begin_with(X, available, arms_are_named=self._named_arms() is not None)
         now = self._now()
-        return now, now._rows(X)
+        return now, now._rows(X), available
 
     def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, logs.Codes]:
         """Return sets of available arms per row, and indices of known and then new arms."""
@@ -653,7 +619,8 @@ class SequentialPolicy(GuardedPolicy):
                     "their window of update_every: pass available= to choose by the prior, name "
                     "the arms with arms=, or call advance()."
                 )
-            return all_arms(n_rows, len(self._codes)), self._codes
+            start, arms = set_of_all(len(self._codes))
+            return ArmSets(np.zeros(n_rows, np.int32), start, arms), self._codes
         codes = dict(self._codes)
         pools = logs.read_pools(available, n_rows, codes, self._table_arms)
         if len(codes) > len(self._codes):

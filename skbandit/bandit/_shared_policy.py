@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._arm_keys import new_keys
 from skbandit.bandit._events import EncodedLog
+from skbandit.bandit._guard import lock_of
 from skbandit.bandit._policy import PosteriorPolicy
 from skbandit.bandit._state import (
     FORGETTING,
@@ -303,7 +304,7 @@ class SharedGLMPolicy(PosteriorPolicy):
             Policy that knows these arms. One that has seen no context yet keeps them as its
             parameter `arm_features`.
         """
-        with self._guard.learning, atomic_fit(self) as draft:
+        with lock_of(self), atomic_fit(self) as draft:
             if draft.__sklearn_is_fitted__():
                 draft._describe(arm_features)
                 draft._sort_arms()

@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit import logs
 from skbandit.bandit._arm_keys import arm_key
-from skbandit.bandit._guard import ChoiceStream, GuardedPolicy
+from skbandit.bandit._guard import ChoiceStream, GuardedPolicy, lock_of
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._shared_policy import SharedGLMPolicy
 from skbandit.bandit._state import N_EVENTS, ChoiceRule, read_rule
@@ -229,10 +228,7 @@ class SlatePolicy(GuardedPolicy):
         self
             Fitted policy.
         """
-        with self._guard.learning, atomic_fit(self) as draft:
-            draft._begin()
-            draft._learn(X, y, reward, available, sample_weight)
-        return self
+        return self._fit(X, y, reward, available, sample_weight, afresh=True)
 
     @fit_context(prefer_skip_nested_validation=False)
     def partial_fit(
@@ -266,12 +262,18 @@ class SlatePolicy(GuardedPolicy):
         self
             Fitted policy.
         """
-        with self._guard.learning, atomic_fit(self) as draft:
-            if hasattr(draft, "policy_"):
+        return self._fit(X, y, reward, available, sample_weight, afresh=False)
+
+    def _fit(
+        self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any, *, afresh: bool
+    ) -> Self:
+        """Learn slates, after those learned before unless `afresh`."""
+        with lock_of(self), atomic_fit(self) as draft:
+            if afresh or not hasattr(draft, "policy_"):
+                draft._begin(X)
+            else:
                 draft.policy_ = copy.copy(draft.policy_)
                 draft.policy_._walker = self.policy_._walker  # it goes on in the place of the other
-            else:
-                draft._begin()
             draft._learn(X, y, reward, available, sample_weight)
         return self
 
@@ -324,7 +326,7 @@ class SlatePolicy(GuardedPolicy):
             raise AttributeError(f"this {type(self).__name__} is not fitted and has no {name!r}.")
         return getattr(self.policy_, name)
 
-    def _begin(self) -> None:
+    def _begin(self, X: Any) -> None:
         """Start from the prior."""
         if self.feedback not in FEEDBACK:
             raise ValueError(
@@ -332,12 +334,15 @@ class SlatePolicy(GuardedPolicy):
                 "a reward of each shown arm, feedback='semi_bandit', and one reward per slate is "
                 "for slate_pseudo_inverse, which evaluates."
             )
-        if self.policy is None:
-            self.policy_ = GLMUCBPolicy(exploration="thompson")
-        else:
-            check_models(self.policy)
-            self.policy_ = clone(self.policy)
-            self.policy_.columns = None  # it learns arms, not the log
+        policy = GLMUCBPolicy(exploration="thompson") if self.policy is None else self.policy
+        if not isinstance(policy, GLMUCBPolicy | SharedGLMPolicy):
+            name = policy.__name__ if isinstance(policy, type) else type(policy).__name__
+            raise TypeError(
+                f"policy must be a GLMUCBPolicy or a SharedGLMPolicy, which predict rewards of "
+                f"single arms, got {name}."
+            )
+        self.policy_ = clone(policy)
+        self.policy_.columns = None  # it learns arms, not the log
         self._stream, self._equal = ChoiceStream(self.random_state), (np.nan, 0)
 
     def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
@@ -504,17 +509,8 @@ class SlatePolicy(GuardedPolicy):
 
     def _models(self, X: Any, available: Any) -> ArmModels:
         """Return posterior about the available arms, of which each row has enough."""
-        if not hasattr(self, "policy_"):
-            if available is None and self._knows_no_arms():
-                raise NotFittedError(
-                    f"This {type(self).__name__} knows no arms: fit it, or pass available= to act "
-                    "by the prior."
-                )
-            with self._guard.learning:
-                if not hasattr(self, "policy_"):  # another thread may have begun
-                    with atomic_fit(self) as draft:
-                        draft._validate_params()
-                        draft._begin()
+        named = [getattr(self.policy, name, None) for name in ("arms", "arm_features")]
+        self._begin_with(X, available, arms_are_named=any(arms is not None for arms in named))
         models = ArmModels.of(self.policy_, X, available)
         count = models.available.sum(axis=1)
         short = np.flatnonzero(count < self.n_select)
@@ -524,21 +520,6 @@ class SlatePolicy(GuardedPolicy):
                 f"{self.n_select}. Make more arms available, or choose fewer (n_select=)."
             )
         return models
-
-    def _knows_no_arms(self) -> bool:
-        """Return whether the policy, unfitted, names no arms."""
-        named = ("arms", "arm_features")
-        return all(getattr(self.policy, name, None) is None for name in named)
-
-
-def check_models(policy: Any) -> None:
-    """Require a policy whose models slates can use."""
-    if not isinstance(policy, GLMUCBPolicy | SharedGLMPolicy):
-        name = policy.__name__ if isinstance(policy, type) else type(policy).__name__
-        raise TypeError(
-            f"policy must be a GLMUCBPolicy or a SharedGLMPolicy, which predict rewards of single "
-            f"arms, got {name}."
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -571,8 +552,7 @@ class ArmModels:
     @classmethod
     def of(cls, policy: Any, X: Any, available: Any) -> ArmModels:
         """Read contexts and availability; an unfitted policy begins with its prior."""
-        available = logs.align_rows(available, X)
-        now, X = policy._ready(X, available)
+        now, X, available = policy._ready(X, available)
         mask, codes = now._masked(X.shape[0], available)
         posterior = now._posterior_about(codes)
         n_known = len(now._codes)
@@ -656,14 +636,6 @@ def looked_at(clicks: np.ndarray) -> np.ndarray:
     return np.where(after > 0, np.nan, clicks)
 
 
-def clicks_at(position: np.ndarray, shown: np.ndarray) -> np.ndarray:
-    """Clicks of shape (n_events, n_places), 1 at a position counted from 0; nan is no click."""
-    places = np.arange(shown.shape[1])
-    clicks = (places == position[:, None]).astype(float)
-    clicks[~shown] = np.nan
-    return clicks
-
-
 def read_cascade(log: logs.SlateLog) -> np.ndarray:
     """Return clicks by place, from these or from the position of the first click; nan if unknown.
 
@@ -713,4 +685,5 @@ def read_cascade(log: logs.SlateLog) -> np.ndarray:
             f"the position of the first click in row {row} is {position[row]:g}, but places are "
             f"counted from 0 to {log.sizes[row] - 1}; nan is no click."
         )
-    return looked_at(clicks_at(position, log.shown))
+    clicks = np.arange(log.shown.shape[1]) == position[:, None]
+    return looked_at(np.where(log.shown, clicks, np.nan))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -180,13 +182,9 @@ class ArmSets(NamedTuple):
     arms: np.ndarray
 
 
-def all_arms(n_rows: int, n_arms: int) -> ArmSets:
-    """Return the set of all arms, available in each row."""
-    return ArmSets(np.zeros(n_rows, np.int32), *_one_set(n_arms))
-
-
 @lru_cache
-def _one_set(n_arms: int) -> tuple[np.ndarray, np.ndarray]:
+def set_of_all(n_arms: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return `start` and `arms` of one set of all arms."""
     return np.array([0, n_arms], np.int64), np.arange(n_arms, dtype=np.int64)
 
 
@@ -248,44 +246,26 @@ def mean_weights(posterior: Posterior) -> np.ndarray:
 
 def weight_covariance(posterior: Posterior) -> np.ndarray:
     """Posterior variances, (n_arms, n_weights), or covariances, with another axis of n_weights."""
-    return _standard_covariance(posterior) * unit_of_rewards(posterior)[1] ** 2
-
-
-def _standard_covariance(posterior: Posterior) -> np.ndarray:
-    """Return posterior covariances for rewards in their running unit."""
-    share, factor = posterior.share, posterior.cov_factor
+    share, factor, unit = posterior.share, posterior.cov_factor, unit_of_rewards(posterior)[1]
     away = posterior.mean - np.einsum("e,eki->ki", share, posterior.mean)
     if factor.ndim == 3:
         of_weights = np.einsum("e,eki->ki", share, factor + away**2)
-        return _diagonal_in_units(posterior, of_weights)
+        return _in_units(posterior, of_weights, power=2) * unit**2
     covariance = factor @ factor.transpose(0, 1, 3, 2) + away[..., None] * away[..., None, :]
-    mixed = np.einsum("e,ekij->kij", share, covariance)
-    once = _in_units(posterior, mixed)
+    once = _in_units(posterior, np.einsum("e,ekij->kij", share, covariance))
     both = _in_units(posterior, once.transpose(0, 2, 1))
-    return both if not len(posterior.rate) else (both + both.transpose(0, 2, 1)) / 2
+    return (both + both.transpose(0, 2, 1)) / 2 * unit**2
 
 
-def _in_units(posterior: Posterior, weights: np.ndarray) -> np.ndarray:
-    """Map the last axis of weights of features in running units to those of the contexts."""
-    n_features = len(posterior.rate)
-    if not n_features:
-        return weights
-    mapped = weights.copy()
-    mapped[..., :n_features] *= posterior.rate
+def _in_units(posterior: Posterior, weights: np.ndarray, power: int = 1) -> np.ndarray:
+    """Map the last axis of weights of features in running units to those of the contexts.
+
+    Variances of uncorrelated weights are mapped likewise, by a power of 2.
+    """
+    mapped, n_features = weights.copy(), len(posterior.rate)
+    mapped[..., :n_features] *= posterior.rate**power
     if len(posterior.center):
-        mapped[..., -1] -= mapped[..., :n_features] @ posterior.center
-    return mapped
-
-
-def _diagonal_in_units(posterior: Posterior, variance: np.ndarray) -> np.ndarray:
-    """Map variances of uncorrelated weights likewise."""
-    n_features = len(posterior.rate)
-    if not n_features:
-        return variance
-    mapped = variance.copy()
-    mapped[:, :n_features] *= posterior.rate**2
-    if len(posterior.center):
-        mapped[:, -1] += mapped[:, :n_features] @ posterior.center**2
+        mapped[..., -1] += mapped[..., :n_features] @ (-posterior.center) ** power
     return mapped
 
 
@@ -370,9 +350,16 @@ def _prior(policy: _PriorSettings, n_features: int) -> Prior:
                 "use forgetting=1."
             )
         forgetting[:] = policy.forgetting
-    elif policy.forgetting == "auto" and not adaptive and _may_forget(policy, len(variance)):
-        forgetting = np.append(forgetting, FORGETTING)
-        variance = np.vstack([variance, variance[len(variance) // 2]])
+    elif policy.forgetting == "auto" and not adaptive:
+        # A model that forgets must be weighted by evidence, and take little time. With linear
+        # rewards, evidence depends on `noise_variance`: if that is too small, the model with the
+        # widest predictions wins, which is the one that forgets. A policy with one scale is meant
+        # to be fast, and a full covariance is slow. Contexts that are not centered may be sparse,
+        # and learned in time that grows with what is present; forgetting changes every weight.
+        cheap = len(variance) > 1 and policy.covariance == "diagonal" and policy.standardize is True
+        if cheap and not LINKS[policy.link].has_noise:
+            forgetting = np.append(forgetting, FORGETTING)
+            variance = np.vstack([variance, variance[len(variance) // 2]])
     return Prior(
         mean,
         variance,
@@ -390,18 +377,6 @@ def standardizes_rewards(policy: Any) -> bool:
     named = (policy.prior_mean, policy.prior_variance, policy.noise_variance)
     running = LINKS[policy.link].has_noise and bool(policy.standardize)
     return running and all(isinstance(value, str) for value in named)
-
-
-def _may_forget(policy: _PriorSettings, n_scales: int) -> bool:
-    """Return whether a model that forgets can be weighted by evidence, and takes little time.
-
-    With linear rewards, evidence depends on `noise_variance`: if that is too small, the model with
-    the widest predictions wins, which is the one that forgets. A policy with one scale is meant to
-    be fast, and a full covariance is slow. Contexts that are not centered may be sparse, and
-    learned in time that grows with what is present; a model that forgets changes every weight.
-    """
-    cheap = n_scales > 1 and policy.covariance == "diagonal" and policy.standardize is True
-    return cheap and not LINKS[policy.link].has_noise
 
 
 def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
@@ -460,32 +435,23 @@ def read_interval(update_every: Any) -> float | None:
             f"update_every={update_every!r} is no length of time: pass seconds, as in 60, or "
             "None to learn at once."
         )
-    if _has_no_unit(update_every):
+    is_duration = isinstance(update_every, np.timedelta64)  # which NumPy counts among integers
+    has_no_unit = is_duration and np.datetime_data(update_every.dtype)[0] == "generic"
+    if isinstance(update_every, str):
+        with suppress(ValueError):
+            has_no_unit = not math.isnan(float(update_every))
+    if has_no_unit:
         raise ValueError(
             f"update_every={update_every!r} has no unit, and would be nanoseconds: write a number "
             "of seconds, as in 86400, or '86400s'."
         )
-    if isinstance(update_every, int | float | np.number) and not _is_duration(update_every):
+    if isinstance(update_every, int | float | np.number) and not is_duration:
         seconds = float(update_every)
     else:
         seconds = pd.Timedelta(update_every).total_seconds()
     if not seconds > 0:
         raise ValueError(f"update_every must be positive, got {update_every!r}.")
     return seconds
-
-
-def _is_duration(value: Any) -> bool:
-    return isinstance(value, np.timedelta64)  # which NumPy counts among integers
-
-
-def _has_no_unit(value: Any) -> bool:
-    """Return whether a text is a bare number, or a duration of NumPy has no unit."""
-    if _is_duration(value):
-        return np.datetime_data(value.dtype)[0] == "generic"
-    try:
-        return isinstance(value, str) and float(value) == float(value)
-    except ValueError:
-        return False
 
 
 def _is_adaptive(value: Any) -> bool:

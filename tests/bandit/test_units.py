@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 
 from skbandit.bandit import GLMUCBPolicy, OraclePolicy, SharedGLMPolicy
 from skbandit.bandit._posterior import moments, with_arms
-from skbandit.bandit._state import MEAN, SQUARES, Prior, _diagonal_in_units, no_posterior
+from skbandit.bandit._state import MEAN, SQUARES, Prior, _in_units, no_posterior
 from skbandit.bandit._units import carry_over, renew
 from skbandit.bandit.shared._state import in_new_units
 from skbandit.datasets import make_bandit_log
@@ -455,6 +455,6 @@ def test_describe_arms_heeds_a_feature_of_arms_that_varies_late():
 def test_variances_of_weights_by_hand():
     """x' = 2 (x - 3) has a weight of variance 5: x has one of 20, the constant 9 times 20 more."""
     posterior = no_posterior(2, full=False)._replace(rate=np.array([2.0]), center=np.array([3.0]))
-    assert _diagonal_in_units(posterior, np.array([[5.0, 7.0]])).tolist() == [[20.0, 187.0]]
+    assert _in_units(posterior, np.array([[5.0, 7.0]]), 2).tolist() == [[20.0, 187.0]]
     uncentered = posterior._replace(center=np.empty(0))
-    assert _diagonal_in_units(uncentered, np.array([[5.0, 7.0]])).tolist() == [[20.0, 7.0]]
+    assert _in_units(uncentered, np.array([[5.0, 7.0]]), 2).tolist() == [[20.0, 7.0]]

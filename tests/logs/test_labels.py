@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import OffPolicyClassifier, OraclePolicy, SharedGLMPolicy, SlatePolicy
-from skbandit.bandit._events import join_labels
+from skbandit.bandit._events import Events, join
 from skbandit.evaluation import off_policy_value, replay
 from skbandit.logs import join_rewards, label_array
 from skbandit.selection import logged_costs
@@ -103,7 +103,8 @@ def test_only_integers_of_64_bits_are_stored_as_such():
     assert label_array(HASHES).tolist() == HASHES
     assert label_array(HASHES[1:]).dtype == object
     parts = [label_array([2**60 + 1]), label_array([0.5]), label_array([True])]
-    assert join_labels(parts).tolist() == [2**60 + 1, 0.5, True]
+    events = [Events(*(np.zeros((1, 1)), part, *[np.zeros(1)] * 3)) for part in parts]
+    assert join(events).arms.tolist() == [2**60 + 1, 0.5, True]
 
 
 @pytest.mark.parametrize("unit", ["ns", "us", "s", "D"])
