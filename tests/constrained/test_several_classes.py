@@ -320,6 +320,7 @@ def test_labels_renamed_or_numbered_change_nothing_else():
     np.testing.assert_allclose(numbered.costs_, clf.costs_)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [0, 3])
 def test_labels_in_another_order_change_no_decision(seed):
     rng = np.random.default_rng(seed)
