@@ -131,13 +131,6 @@ def test_constraint_that_the_data_do_not_carry(constraint, message):
     refused(ValueError, message, constraints=[positive_rate() <= 0.8, constraint])
 
 
-def test_without_attributes_there_are_no_columns():
-    refused(
-        ValueError, "no columns are known: pass attributes=", constraints=recall("a == 1") >= 0.5,
-        given={"attributes": None},
-    )  # fmt: skip
-
-
 def test_difference_needs_two_groups():
     refused(
         ValueError, "'sex' holds 1 group", constraints=difference(recall, by="sex") <= 0.5,
@@ -266,15 +259,6 @@ def test_attributes_are_named_columns(attributes):
 )
 def test_parameters(parameters, message):
     refused(ValueError, message, **parameters)
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [{"max_iter": 0}, {"tol": -1}, {"threshold": "best"}, {"init": "ones"}, {"alpha": "auto"}],
-    ids=str,
-)
-def test_parameters_of_the_ramp(parameters):
-    refuses(f"'{next(iter(parameters))}' parameter", RampClassifier(**parameters).fit, X, Y)
 
 
 # --- solvers -------------------------------------------------------------------------------

@@ -4,14 +4,12 @@ import copy
 import pickle
 import warnings
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from sklearn.base import clone
 from sklearn.datasets import make_classification
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -40,7 +38,7 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from tests.folds import default_splits, out_of_fold
+from tests.folds import out_of_fold
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, Y_EXTRA, X, Y
 from tests.tiers import first
 from tests.worlds import refuses
@@ -123,18 +121,6 @@ def test_equals_brute_force_on_out_of_fold_scores(name, scored, positive):
 
 
 @pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:.*(undefined|no answer)")
-def test_weights_count_in_rates_and_in_training():
-    goal, constraints = error_rate(), [recall() >= 0.95]
-    clf = fit(constraints, metadata={"sample_weight": WEIGHT})
-    scores = out_of_fold(RATE, "predict_proba", X, Y, sample_weight=WEIGHT)
-    value, slack = criterion(scores, clf.threshold_, 1, goal, constraints, WEIGHT)
-    assert slack >= -1e-9
-    assert value == pytest.approx(brute_force(scores, 1, goal, constraints, WEIGHT))
-    np.testing.assert_allclose(clf.estimator_.coef_, clone(RATE).fit(X, Y, WEIGHT).coef_)
-
-
-@pytest.mark.thorough
 def test_prefit_takes_the_estimators_own_scores():
     fitted = clone(FOREST).fit(X_EXTRA, Y_EXTRA)
     before = pickle.dumps(fitted)
@@ -209,17 +195,6 @@ def test_groups_stay_together(routing):
     assert routed.threshold_ == by_hand.threshold_
 
 
-@pytest.mark.parametrize("backend", first(1, ["threading", "loky"]))
-@pytest.mark.parametrize("cv", [3, StratifiedKFold(4, shuffle=True, random_state=1)])
-def test_folds_in_parallel_are_the_same(cv, backend):
-    with joblib.parallel_config(backend):
-        clf = fit([recall() >= 0.8], cv=cv, n_jobs=2)
-    assert clf.threshold_ == fit([recall() >= 0.8], cv=cv).threshold_
-    splits = default_splits(X, Y, cv) if cv == 3 else list(cv.split(X, Y))
-    scores = out_of_fold(RATE, "predict_proba", X, Y, splits=splits)
-    assert np.mean(scores[Y == 1] > clf.threshold_) == clf.constraint_report_["cross_fitted"][0]
-
-
 # --- answers -------------------------------------------------------------------------------
 
 
@@ -257,15 +232,6 @@ def test_report_columns():
     assert list(fit([recall() >= 0.9], fitted, cv="prefit").constraint_report_) == columns
     columns.remove("margin")
     assert list(clf.constraint_report(X, Y)) == [*columns, "ci_low", "ci_high", "verdict"]
-
-
-def test_missing_values_and_tags_are_the_inner_classifiers():
-    holes = X.copy()
-    holes[::7, 1] = np.nan
-    boosted = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=5)
-    assert fit([recall() >= 0.9], boosted, rows=holes).feasible_
-    tags = sklearn.utils.get_tags(ConstrainedThreshold(boosted)).input_tags
-    assert tags.allow_nan and not tags.sparse
 
 
 # --- errors --------------------------------------------------------------------------------
@@ -350,13 +316,6 @@ def test_scores_must_be_finite():
             return np.where(np.arange(len(X))[:, None] == 3, np.nan, super().predict_proba(X))
 
     refuses(r"Broken\.predict_proba returns nan for row 3", fit, estimator=Broken())
-
-
-def test_not_fitted():
-    with pytest.raises(NotFittedError):
-        ConstrainedThreshold(RATE).predict(X)
-    with pytest.raises(NotFittedError):
-        ConstrainedThreshold(clone(RATE).fit(X, Y), cv="prefit").predict_proba(X)
 
 
 @pytest.mark.parametrize("by", [None, "site"])

@@ -1,23 +1,17 @@
 """ConstrainedThreshold around and inside pipelines and searches; copies."""
 
-import copy
-import pickle
-
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn
-from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_validate
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.utils import estimator_html_repr
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
-from skbandit.rates import churn, difference, f1, recall
+from skbandit.rates import churn, difference, recall
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, PEOPLE, PEOPLE_EXTRA, X, Y
 
 RATE = LogisticRegression()
@@ -50,22 +44,6 @@ def test_pipeline_inside(enabled):
         clf = fit(PEOPLE_GOALS, encoded(RATE), rows=PEOPLE, metadata=NAMED)
         assert clf.feasible_ and list(clf.feature_names_in_) == list(PEOPLE)
         assert fit(difference(recall, by="sex") <= 0.3, encoded(RATE), rows=PEOPLE).feasible_
-
-
-@pytest.mark.thorough
-def test_pipeline_outside(routing):
-    inner = ConstrainedThreshold(RATE, None, PEOPLE_GOALS)
-    model = Pipeline([*encoded(RATE).steps[:1], ("clf", inner)], transform_input=["X_extra"])
-    model.fit(PEOPLE, Y, attributes=ATTRIBUTES, **NAMED)
-    encode = model[0]
-    by_hand = fit(
-        PEOPLE_GOALS, rows=encode.transform(PEOPLE),
-        metadata=NAMED | {"X_extra": encode.transform(PEOPLE_EXTRA)},
-    )  # fmt: skip
-    assert model[-1].threshold_ == by_hand.threshold_
-    forgotten = Pipeline(model.steps)
-    with pytest.raises(ValueError, match="transform_input"):
-        forgotten.fit(PEOPLE, Y, attributes=ATTRIBUTES, **NAMED)
 
 
 @pytest.mark.thorough
@@ -105,29 +83,3 @@ def test_searches(routing):
     assert search.best_params_["constraints"] == goals[1]
     inside = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, cv=2)
     assert fit([recall() >= 0.9], inside).n_features_in_ == 4
-
-
-@pytest.mark.thorough
-def test_cross_validate_slices(routing):
-    weighted = clone(RATE).set_fit_request(sample_weight=True)
-    clf = ConstrainedThreshold(weighted, None, PEOPLE_GOALS[0])
-    params = {"attributes": ATTRIBUTES, "sample_weight": WEIGHT + 1}
-    result = cross_validate(
-        clf, X, Y, cv=2, params=params, return_estimator=True, return_indices=True,
-        error_score="raise",
-    )  # fmt: skip
-    for model, rows in zip(result["estimator"], result["indices"]["train"], strict=True):
-        part = {"attributes": ATTRIBUTES.iloc[rows], "sample_weight": WEIGHT[rows] + 1}
-        assert model.threshold_ == clone(clf).fit(X[rows], Y[rows], **part).threshold_
-
-
-def test_copies_and_pictures():
-    clf = ConstrainedThreshold(LogisticRegression(C=2), f1(), [recall() >= 0.9], cv=3)
-    assert "objective=f1()" in repr(clf) and "recall() >= 0.9" in repr(clf)
-    assert "LogisticRegression" in estimator_html_repr(clf)
-    fitted = clone(clf).fit(X, Y)
-    for again in (copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted))):
-        np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
-        pd.testing.assert_frame_equal(again.constraint_report(X, Y), fitted.constraint_report(X, Y))
-    assert not hasattr(clone(fitted), "threshold_") and repr(clone(fitted)) == repr(clf)
-    assert not hasattr(clf.estimator, "classes_")  # fit trains clones

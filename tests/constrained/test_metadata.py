@@ -6,10 +6,8 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from sklearn.base import clone
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -125,16 +123,6 @@ DECLARED = RampClassifier(
 )
 
 
-@pytest.mark.thorough
-def test_unfitted_copies_keep_the_declarations():
-    fitted = clone(DECLARED).fit(X, Y, attributes=ATTRIBUTES)
-    for make in (clone, copy.copy, copy.deepcopy, lambda clf: pickle.loads(pickle.dumps(clf))):
-        again = make(DECLARED)
-        assert again is not DECLARED and repr(again) == repr(DECLARED)
-        assert list(again.get_params()) == list(DECLARED.get_params())
-        assert_same(again.fit(X, Y, attributes=ATTRIBUTES), fitted)
-
-
 @pytest.mark.parametrize("make", [copy.deepcopy, lambda clf: pickle.loads(pickle.dumps(clf))])
 def test_fitted_copies_predict_and_report(make):
     clf = clone(DECLARED).fit(X, Y, attributes=ATTRIBUTES)
@@ -157,10 +145,3 @@ def test_reprs():
     for model in (DECLARED, make_pipeline(StandardScaler(), DECLARED)):
         html = estimator_html_repr(model)
         assert "RampClassifier" in html and "recall()" in html
-
-
-def test_other_classifiers_take_no_harm():
-    """The requests are class-level: a plain classifier beside ours routes as ever."""
-    with sklearn.config_context(enable_metadata_routing=True):
-        assert ConstrainedRampClassifier().get_metadata_routing().fit.requests["attributes"] is True
-        assert "attributes" not in LogisticRegression().get_metadata_routing().fit.requests

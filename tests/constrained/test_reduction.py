@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -19,7 +18,6 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.exceptions import InfeasibleConstraintsError
@@ -99,16 +97,6 @@ def test_the_report_tells_what_new_rows_show(fair):
     np.testing.assert_allclose(report["slack"], slack)
 
 
-def test_one_score_with_one_threshold(fair):
-    new, _, _ = unfair(100, 2)
-    assert len(fair.estimators_) == len(fair.best_rounds_) <= 2
-    scores = np.mean([one.predict_proba(new)[:, 1] for one in fair.estimators_], axis=0)
-    np.testing.assert_array_equal(fair.predict(new), scores > fair.threshold_)
-    np.testing.assert_allclose(fair.decision_function(new), scores - fair.threshold_)
-    assert fair.response_method_ == "predict_proba"
-    assert not hasattr(fair, "predict_proba")  # costs make no probabilities
-
-
 @pytest.mark.thorough
 def test_a_mean_of_two_fits_lies_between_rules_that_change_abruptly():
     """Labels are nearly certain and the sex nearly is: a little more weight turns all of them."""
@@ -128,18 +116,6 @@ def test_a_mean_of_two_fits_lies_between_rules_that_change_abruptly():
     assert errors[0] < errors[1] - 0.1
     report = clf.constraint_report(rows[new], y[new], attributes=people[new])
     assert report["value"].max() < 0.1 + 0.06
-
-
-@pytest.mark.thorough
-def test_goals_hold_on_new_rows_for_learners_that_memorize():
-    rows, y, people = unfair(1500, 3)
-    new, answers, others = unfair(20_000, 4)
-    trees = HistGradientBoostingClassifier(max_iter=20, random_state=0)
-    goal = difference(recall, by="sex") <= 0.15
-    clf = ConstrainedReduction(trees, constraints=goal).fit(rows, y, attributes=people)
-    report = clf.constraint_report(new, answers, attributes=others)
-    assert report["value"].max() <= 0.15 + 0.03
-    assert abs(clf.constraint_report_["cross_fitted"] - report["value"]).max() < 0.06
 
 
 # --- the unweighted fit is always a candidate ------------------------------------------------
@@ -308,24 +284,6 @@ def test_extra_rows_are_judged_by_models_that_have_not_seen_them():
     assert report["satisfied"].all()
 
 
-@pytest.mark.thorough
-def test_frames_and_sparse_rows_give_the_same():
-    goal = [churn("deployed", on="extra") <= 0.3, PARITY]
-    expected = fit(goal, metadata=EXTRA, cv=3)
-    named = fit(goal, rows=FRAME, metadata=EXTRA | {"X_extra": FRAME_EXTRA}, cv=3)
-    assert named.feature_names_in_.tolist() == list("abcd")
-    coded = fit(
-        goal,
-        rows=sparse.csr_array(X),
-        metadata=EXTRA | {"X_extra": sparse.csr_array(X_EXTRA)},
-        cv=3,
-    )
-    for clf, rows in ((named, FRAME), (coded, sparse.csr_array(X))):
-        assert (clf.best_rounds_, clf.n_iter_) == (expected.best_rounds_, expected.n_iter_)
-        np.testing.assert_array_equal(clf.predict(rows), expected.predict(X))
-        np.testing.assert_allclose(clf.multipliers_, expected.multipliers_, rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("rows", "extra", "message"),
     [
@@ -370,22 +328,6 @@ def test_rows_that_no_fold_tests_count_in_no_rate_and_are_fitted():
     assert clf.constraint_report_["n_rows"].max() <= 60
     assert clf.estimators_[0].n_fitted_ == len(X)
     refuses("cv tests row", fit, PARITY, cv=ShuffleSplit(5, test_size=0.5, random_state=0))
-
-
-@pytest.mark.parametrize(
-    "estimator", [LinearSVC(random_state=0), RandomForestClassifier(5)], ids=repr
-)
-def test_other_learners(estimator):
-    clf = fit([recall() >= 0.8, PARITY], estimator, cv=3, random_state=0)
-    assert clf.constraint_report_["satisfied"].all()
-    again = fit([recall() >= 0.8, PARITY], estimator, cv=3, random_state=0)
-    np.testing.assert_array_equal(clf.predict(X_EXTRA), again.predict(X_EXTRA))
-
-
-@pytest.mark.thorough
-def test_folds_fitted_in_parallel_give_the_same():
-    expected, found = (fit(PARITY, cv=3, n_jobs=jobs) for jobs in (None, 2))
-    np.testing.assert_allclose(found.decision_function(X), expected.decision_function(X))
 
 
 # --- errors -------------------------------------------------------------------------------------
@@ -433,18 +375,6 @@ def test_the_default_level_falls_where_only_rules_that_tell_nothing_apart_attain
     assert default.feasible_
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"max_iter": 0}, "'max_iter' parameter"),
-        ({"confidence_level": 1.0}, "'confidence_level' parameter"),
-        ({"objective": difference(recall, by="sex")}, "bound it instead"),
-    ],
-)
-def test_wrong_parameters(parameters, message):
-    refuses(message, fit, **parameters)
-
-
 def test_a_failed_fit_leaves_the_model_as_it_was():
     clf = fit(PARITY, cv=3)
     before = pickle.dumps(clf)
@@ -454,14 +384,6 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
 
 
 # --- as part of scikit-learn ----------------------------------------------------------------------
-
-
-def test_clone_pickle_and_repr():
-    clf = fit(PARITY, cv=3)
-    again = pickle.loads(pickle.dumps(clf))
-    np.testing.assert_array_equal(again.predict(X), clf.predict(X))
-    pd.testing.assert_frame_equal(again.constraint_report_, clf.constraint_report_)
-    assert clone(clf).get_params()["constraints"] is not None
 
 
 @pytest.mark.thorough

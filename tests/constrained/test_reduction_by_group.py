@@ -22,7 +22,6 @@ from skbandit.rates import (
     recall,
 )
 from tests.constrained.rules.test_choose import made
-from tests.constrained.test_reduction import unfair
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, Y_EXTRA, X, Y
 from tests.tiers import first
 from tests.worlds import refuses
@@ -70,27 +69,6 @@ def test_no_other_level_of_one_score_is_better_than_the_chosen_one(by, seed):
     ]
     assert found.level == LEVELS[np.argmin(costs)]
     assert found.rule.objective == rules[np.argmin(costs)].objective
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("seed", first(1, range(3)))
-def test_groups_with_thresholds_of_their_own_pay_less_and_goals_hold(seed):
-    """The sex shifts a feature and not the label: knowing it, nothing need be given up."""
-    rows, y, people = unfair(1500, seed)
-    new, answers, others = unfair(20_000, seed + 100)
-    clf = ConstrainedReduction(RATE, constraints=PARITY, by="sex", max_iter=3)
-    clf.fit(rows, y, attributes=people)
-    one = ConstrainedReduction(RATE, constraints=PARITY).fit(rows, y, attributes=people)
-    errors = [
-        np.mean(clf.predict(new, attributes=others) != answers),
-        np.mean(one.predict(new) != answers),
-    ]
-    assert errors[0] < errors[1] - 0.02
-    report = clf.constraint_report(new, answers, attributes=others)
-    assert report["value"].max() < 0.1 + 0.03  # an error of .026 of the rows fitted
-    fitted = clf.constraint_report_
-    assert (fitted["ci_low"] <= report["value"]).all()
-    assert (report["value"] <= fitted["ci_high"]).all()
 
 
 @pytest.mark.thorough
@@ -144,27 +122,7 @@ def test_rows_need_a_group_that_fit_has_seen():
     refuses("column 'sex' is missing in 1 rows", clf.predict, X, attributes=missing)
 
 
-@pytest.mark.thorough
-def test_a_later_fit_without_groups_forgets_them():
-    clf = fit(max_iter=1)
-    clf.set_params(by=None).fit(X, Y, attributes=ATTRIBUTES)
-    assert isinstance(clf.threshold_, float) and not hasattr(clf, "thresholds_")
-    assert clf.predict(X).shape == Y.shape
-
-
 # --- levels and errors -----------------------------------------------------------------------
-
-
-@pytest.mark.thorough
-def test_a_level_asks_for_room():
-    attained = [
-        fit(recall() >= 0.8, objective=false_positive_rate(), max_iter=2, confidence_level=level)
-        for level in (0.5, 0.9)
-    ]
-    low, high = (clf.constraint_report_ for clf in attained)
-    assert 0.8 <= low["cross_fitted"][0] < high["cross_fitted"][0]
-    assert high["slack"][0] >= high["margin"][0] > 0
-    assert [clf.confidence_level_ for clf in attained] == pytest.approx([0.5, 0.9])
 
 
 @pytest.mark.thorough

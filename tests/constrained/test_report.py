@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import beta
 from sklearn.datasets import make_classification
-from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier, ConstrainedThreshold, measure
@@ -192,24 +192,7 @@ def test_names_and_groups_label_the_rows():
     assert clf.constraint_report_["satisfied"].all()
 
 
-def test_sample_weight_counts(fitted):
-    weight = RNG.integers(0, 3, 120)
-    index = np.repeat(np.arange(120, 240), weight)
-    by_weight = report_on(fitted, NEW, sample_weight=weight)
-    repeated = report_on(fitted, index)
-    np.testing.assert_allclose(by_weight["value"], repeated["value"])
-
-
 # --- intervals -----------------------------------------------------------------------------
-
-
-def test_intervals_hold_the_value_and_widen_with_the_level(fitted):
-    report, wide = (report_on(fitted, NEW, confidence_level=level) for level in (0.8, 0.99))
-    assert report[["ci_low", "ci_high"]].notna().all(axis=None)
-    for table in (report, wide):
-        assert (table["ci_low"] <= table["value"]).all()
-        assert (table["value"] <= table["ci_high"]).all()
-    assert (wide["ci_low"] < report["ci_low"]).all() and (wide["ci_high"] > report["ci_high"]).all()
 
 
 @pytest.mark.parametrize("level", [0, 1, 95, -0.1, float("nan")])
@@ -265,15 +248,6 @@ def test_unlabeled_rows_are_left_out_of_what_needs_labels():
     assert report["value"].iloc[1] == pytest.approx(np.mean(clf.predict(ALL_X[NEW])))
 
 
-def test_no_labels_at_all():
-    goals = [positive_rate() <= 0.9, churn("deployed") <= 0.3]
-    clf = ConstrainedRampClassifier(constraints=goals).fit(X, Y, attributes=ATTRIBUTES)
-    report = clf.constraint_report(ALL_X[NEW], attributes=FRAME[NEW])
-    answers = clf.predict(ALL_X[NEW])
-    changed = np.mean(answers != FRAME["deployed"][NEW])
-    assert report["value"].tolist() == pytest.approx([answers.mean(), changed])
-
-
 @pytest.mark.parametrize("y", [None, np.full(120, np.nan), [None] * 120], ids=type)
 def test_what_needs_labels_is_not_measured_without_any(y):
     clf = ConstrainedRampClassifier(constraints=[recall() >= 0.5, positive_rate() <= 0.9])
@@ -303,11 +277,6 @@ def test_the_constraint_is_named_whose_column_is_missing():
     goal = difference(recall, by="sex") <= 0.9
     clf = ConstrainedRampClassifier(constraints=goal).fit(X, Y, attributes=ATTRIBUTES)
     refuses(r"difference\(.* \[F - M\]: .*'sex'; no .* attributes=", clf.constraint_report, X, Y)
-
-
-def test_not_fitted():
-    with pytest.raises(NotFittedError):
-        ConstrainedRampClassifier(constraints=recall() >= 0.5).constraint_report(X, Y)
 
 
 @pytest.mark.parametrize(

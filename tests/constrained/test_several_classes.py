@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -19,7 +18,6 @@ from sklearn.model_selection import GroupKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from skbandit.constrained import (
@@ -226,29 +224,6 @@ def test_costs_per_group_decide_in_the_group():
 
 
 @pytest.mark.thorough
-def test_churn_against_a_deployed_model_of_several_classes():
-    before = of_test(churn("deployed"), PLAIN)
-    clf = fitted(None, churn("deployed") <= 0.02, by="deployed")
-    assert on_test(churn("deployed"), clf, attributes=PEOPLE[TEST]) <= 0.025 < before
-
-
-@pytest.mark.thorough
-def test_objectives():
-    for objective, gain in ((worst(recall, of="classes"), 0.1), (mean(recall, of="classes"), 0.02)):
-        assert on_test(objective, fitted(objective)) >= of_test(objective, PLAIN) + gain
-    macro = mean(f1, of="classes")
-    assert on_test(macro, fitted(macro)) >= of_test(macro, PLAIN) - 0.005
-
-
-@pytest.mark.thorough
-def test_macro_f1_on_its_rows_is_better_than_the_plain_decisions():
-    macro = mean(f1, of="classes")
-    prefit = clone(LOGISTIC).fit(X[TRAIN], Y[TRAIN])
-    clf = ConstrainedThreshold(prefit, macro, cv="prefit").fit(X[TEST], Y[TEST])
-    assert on_test(macro, clf) >= of_test(macro, PLAIN)
-
-
-@pytest.mark.thorough
 def test_a_table_of_costs():
     table = pd.DataFrame(
         [[0, 1, 1, 0.3], [20, 0, 2, 0.3], [50, 5, 0, 0.3]],
@@ -268,17 +243,6 @@ def test_other_goals(goal):
     clf = fitted(None, goal, confidence_level=0.9)
     value = on_test(goal.rate, clf)
     assert (value >= goal.bound - 0.03) if goal.sense == ">=" else (value <= goal.bound + 0.03)
-
-
-@pytest.mark.thorough
-def test_any_classifier_with_probabilities():
-    for estimator in (GaussianNB(), RandomForestClassifier(30, random_state=0)):
-        clf = fitted(None, FLOOR, estimator)
-        assert on_test(each(recall, of="classes"), clf) >= 0.65
-    with pytest.raises(ValueError, match=r"no predict_proba.*CalibratedClassifierCV\(LinearSVC"):
-        fitted(None, FLOOR, LinearSVC())
-    assert fitted(None, FLOOR, CalibratedClassifierCV(LinearSVC())).feasible_
-    refuses("is for two classes", fitted, None, FLOOR, response_method="decision_function")
 
 
 @pytest.mark.thorough
@@ -308,16 +272,6 @@ def test_a_class_of_one_site(estimator):
     usual = of_test(recall(of="melanoma"), PLAIN)
     assert on_test(recall(of="melanoma"), clf) > usual - 0.1
     assert clf.confidence_level_ == 0.5  # of one group, nothing is known beyond it
-
-
-@pytest.mark.thorough
-def test_labels_renamed_or_numbered_change_nothing_else():
-    clf = fitted(None, [recall(of="melanoma") >= 0.7, precision(of="carcinoma") >= 0.7])
-    codes = np.searchsorted(NAMES, Y)
-    numbered = ConstrainedThreshold(LOGISTIC, None, [recall(of=2) >= 0.7, precision(of=1) >= 0.7])
-    numbered.fit(X[TRAIN], codes[TRAIN])
-    np.testing.assert_array_equal(NAMES[numbered.predict(X[TEST])], clf.predict(X[TEST]))
-    np.testing.assert_allclose(numbered.costs_, clf.costs_)
 
 
 @pytest.mark.thorough
@@ -715,33 +669,6 @@ def test_two_classes_by_costs_are_two_classes_by_thresholds(constraints, level):
             costs[0, 1] - costs[0, 0] + costs[1, 0] - costs[1, 1]
         )
         np.testing.assert_array_equal(found.rule.decided, score > threshold)
-
-
-@pytest.mark.thorough
-def test_costs_of_two_classes_are_the_threshold():
-    y = np.where(Y == "melanoma", "melanoma", "other")
-    for pos_label in ("melanoma", "other"):
-        clf = ConstrainedThreshold(LOGISTIC, None, recall() >= 0.7, pos_label=pos_label)
-        clf.fit(X[TRAIN], y[TRAIN])
-        expected = clf.predict_proba(X[TEST]) @ clf.costs_.to_numpy()
-        np.testing.assert_array_equal(clf.predict(X[TEST]), clf.classes_[expected.argmin(axis=1)])
-        np.testing.assert_allclose(clf.expected_costs(X[TEST]), expected)
-        other = next(label for label in clf.classes_ if label != pos_label)
-        assert clf.costs_.loc[other, pos_label] == pytest.approx(clf.threshold_)
-    by_scores = clf.set_params(response_method="decision_function").fit(X[TRAIN], y[TRAIN])
-    assert not hasattr(by_scores, "costs_")
-
-
-@pytest.mark.thorough
-def test_two_classes_and_a_review():
-    y = np.where(Y == "melanoma", 1, 0)
-    goals = [recall() >= 0.9, positive_rate(of=-1) <= 0.3]
-    clf = ConstrainedThreshold(LOGISTIC, None, goals, other_decisions=[-1])
-    clf.fit(X[TRAIN], y[TRAIN])
-    assert clf.decisions_.tolist() == [0, 1, -1]
-    predicted = clf.predict(X[TEST])
-    assert set(predicted.tolist()) == {0, 1, -1} or set(predicted.tolist()) == {0, 1}
-    assert recall().value(y[TEST], predicted, labels=[0, 1, -1]) >= 0.85
 
 
 # --- the reduction ------------------------------------------------------------------------------

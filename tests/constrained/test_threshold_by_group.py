@@ -62,16 +62,6 @@ def test_equals_brute_force_on_out_of_fold_scores():
     assert report["cross_fitted"][0] == pytest.approx(shares[0] - shares[1])
 
 
-@pytest.mark.thorough
-def test_one_group_is_one_threshold():
-    everybody = ATTRIBUTES.assign(sex="x")
-    by_group = fit(recall() >= 0.9, attributes=everybody)
-    one = fit(recall() >= 0.9, by=None)
-    assert by_group.thresholds_["x"] == one.threshold_
-    answers = by_group.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA.assign(sex="x"))
-    np.testing.assert_array_equal(answers, one.predict(X_EXTRA))
-
-
 # --- prediction ----------------------------------------------------------------------------
 
 
@@ -138,21 +128,6 @@ def test_each_row_is_judged_by_the_threshold_of_its_group(pos_label):
     again = pickle.loads(pickle.dumps(clf))
     np.testing.assert_array_equal(again.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA), answers)
     assert not hasattr(clone(clf), "thresholds_")
-
-
-@pytest.mark.thorough
-def test_columns_of_X_and_combinations_of_columns():
-    table = NAMED.assign(sex=(ATTRIBUTES["sex"] == "F").astype(int))
-    clf = fit(rows=table, attributes=None)
-    assert list(clf.thresholds_.index) == [0, 1]
-    answers = clf.predict(table)
-    np.testing.assert_array_equal(answers, clf.predict(table.iloc[::-1])[::-1])
-    both = fit(by=["sex", "old"], attributes=AGED, constraints=recall() >= 0.8)
-    assert both.thresholds_.index.names == ["sex", "old"] and len(both.thresholds_) == 4
-    thresholds = both.thresholds_[("F", True)]
-    rows = ((AGED["sex"] == "F") & AGED["old"]).to_numpy()
-    proba = both.estimator_.predict_proba(X)[rows, 1]
-    np.testing.assert_array_equal(both.predict(X, attributes=AGED)[rows] == 1, proba > thresholds)
 
 
 @pytest.mark.thorough
@@ -244,17 +219,3 @@ def test_limits_are_inside_in_every_group(cv):
     assert (plain.constraint_report_[column] <= report[column] + 1e-9).all()
     answers = clf.predict(X, attributes=ATTRIBUTES)
     assert error_rate().value(Y, answers) < 0.5
-
-
-@pytest.mark.thorough
-def test_groups_gain_where_their_scores_differ():
-    """Scores of one group are shifted: one threshold cannot serve both."""
-    rng = np.random.default_rng(0)
-    group = rng.integers(0, 2, 400)
-    y = rng.integers(0, 2, 400)
-    rows = (y + 0.7 * rng.normal(size=400) + 3 * group)[:, None]
-    table = pd.DataFrame({"g": group})
-    goals = difference(positive_rate, by="g") <= 0.05
-    one = ConstrainedThreshold(RATE, None, goals).fit(rows, y, attributes=table)
-    two = ConstrainedThreshold(RATE, None, goals, by="g").fit(rows, y, attributes=table)
-    assert one.score(rows, y) < 0.6 < 0.7 < two.score(rows, y, attributes=table)

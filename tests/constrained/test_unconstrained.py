@@ -15,7 +15,6 @@ from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import (
     ConstrainedReduction,
     ConstrainedThreshold,
-    RampClassifier,
     constraint_path,
 )
 from skbandit.constrained.linear._directions import column_scales
@@ -23,7 +22,6 @@ from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.rates import (
     difference,
     error_rate,
-    false_positive_rate,
     positive_rate,
     precision,
     recall,
@@ -102,12 +100,6 @@ def test_of_the_linear_classifier_it_is_logistic_regression_without_each_fold(fo
     assert found == pytest.approx(share, abs=close.mean() + 1e-9)
 
 
-def test_the_papers_machine_compares_with_nothing():
-    clf = RampClassifier(constraints=GOALS).fit(X, Y)
-    assert "unconstrained" not in clf.constraint_report_
-    assert "unconstrained" not in clf.constraint_report(X_NEW, Y_NEW)
-
-
 # --- warnings ------------------------------------------------------------------------------
 
 
@@ -141,17 +133,6 @@ def test_a_cost_by_group_is_told():
     clf = ConstrainedThreshold(LOGISTIC, None, difference(positive_rate, by="g") <= 0.02)
     with pytest.warns(ConstrainedFitWarning, match=r"error_rate\(\) is 0\..* without constraints"):
         clf.fit(shifted, y, attributes=table)
-
-
-def test_an_objective_that_a_constant_is_best_for_has_no_cost():
-    """False positives alone are fewest if nothing is found: what recall costs is the question."""
-    goal = recall() >= 0.95
-    clf = ConstrainedThreshold(LOGISTIC, false_positive_rate(), goal, confidence_level=0.5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        clf.fit(X, Y)
-    rates = [false_positive_rate().value(Y, one.predict(X)) for one in (clf.estimator_, clf)]
-    assert rates[0] + 0.1 < rates[1]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
