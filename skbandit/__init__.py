@@ -68,28 +68,15 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_ROOM_OF = {
-    "ConstrainedPolicy": "logged",
-    "GLMUCBPolicy": "bandit",
-    "OffPolicyClassifier": "logged",
-    "OraclePolicy": "bandit",
-    "SharedGLMPolicy": "bandit",
-    "SlatePolicy": "bandit",
-    "ConstrainedRampClassifier": "constrained",
-    "ConstrainedReduction": "constrained",
-    "ConstrainedThreshold": "constrained",
-    "RampClassifier": "constrained",
-    "constraint_report": "constrained",
-    "RateScorer": "evaluation",
-    "ReplayScorer": "evaluation",
-    "off_policy_value": "evaluation",
-    "rate_report": "evaluation",
-    "replay": "evaluation",
-    "PopularitySetSelector": "selection",
-    "RegressionSetSelector": "selection",
-    "SetSelectClassifier": "selection",
-    "assign": "selection",
+_NAMES = {
+    "bandit": "GLMUCBPolicy OraclePolicy SharedGLMPolicy SlatePolicy",
+    "constrained": "ConstrainedRampClassifier ConstrainedReduction ConstrainedThreshold "
+    "RampClassifier constraint_report",
+    "evaluation": "RateScorer ReplayScorer off_policy_value rate_report replay",
+    "logged": "ConstrainedPolicy OffPolicyClassifier",
+    "selection": "PopularitySetSelector RegressionSetSelector SetSelectClassifier assign",
 }
+_ROOM_OF = {name: room for room, names in _NAMES.items() for name in names.split()}
 _ROOMS = {*_ROOM_OF.values(), "datasets", "exceptions", "inspection", "logs", "rates"}
 
 if not TYPE_CHECKING:  # else type checkers would believe that every name exists

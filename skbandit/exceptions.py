@@ -98,11 +98,7 @@ class InfeasibleConstraintsError(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # by default, pickling keeps only the arguments of Exception.__init__
-        return _infeasible, (*self.args, self.closest_, self.proven)
-
-
-def _infeasible(message: str, closest: Any, proven: bool) -> InfeasibleConstraintsError:
-    return InfeasibleConstraintsError(message, closest, proven=proven)
+        return type(self), (*self.args, self.closest_), {"proven": self.proven}
 
 
 class ReplayCoverageWarning(UserWarning):

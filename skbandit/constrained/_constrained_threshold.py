@@ -40,7 +40,7 @@ from skbandit.measure import Data
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import report_progress
 from skbandit.utils._folds import FOLDS, SEED, default_folds
-from skbandit.utils._sklearn_compat import HasMethods, HasScores, Interval, StrOptions, available_if
+from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, available_if
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -277,7 +277,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [
             HasMethods(["fit", "predict_proba"]),
-            HasScores(),
+            HasMethods(["fit", "decision_function"]),
             None,
         ],
         "objective": "no_validation",

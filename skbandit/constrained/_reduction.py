@@ -40,7 +40,6 @@ from skbandit.utils._fitting import report_progress, seed_for, seeded
 from skbandit.utils._folds import FEW_FOLDS, FOLDS, default_folds
 from skbandit.utils._sklearn_compat import (
     HasMethods,
-    HasScores,
     Interval,
     StrOptions,
     weight_parameter,
@@ -213,7 +212,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [
             HasMethods(["fit", "predict_proba"]),
-            HasScores(),
+            HasMethods(["fit", "decision_function"]),
             HasMethods(["fit", "predict_indicator"]),
         ],
         "objective": "no_validation",

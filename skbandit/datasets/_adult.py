@@ -1,5 +1,6 @@
 """The Adult census data: the table of the UCI repository, and its binary encoding a9a."""
 
+import json
 from typing import Any, Literal
 
 import numpy as np
@@ -9,63 +10,16 @@ from sklearn.utils import Bunch
 
 from skbandit.datasets._files import INCLUDED
 
-# The columns, by the publisher's names with underscores, so that `DataFrame.query` takes them: the
-# levels of a category in the publisher's order, or the upper ends of all but the last of the bins
-# of a number in a9a, which are fifths of the rows, or zero and the rest.
-_COLUMNS: dict[str, str | tuple[int, ...]] = {
-    "age": (25, 32, 40, 49),
-    "workclass": (
-        "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay "
-        "Never-worked"
-    ),
-    "fnlwgt": (106_640, 158_660, 196_337, 259_870),
-    "education": (
-        "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th 7th-8th "
-        "12th Masters 1st-4th 10th Doctorate 5th-6th Preschool"
-    ),
-    "education_num": (8, 9, 10, 12),
-    "marital_status": (
-        "Married-civ-spouse Divorced Never-married Separated Widowed Married-spouse-absent "
-        "Married-AF-spouse"
-    ),
-    "occupation": (
-        "Tech-support Craft-repair Other-service Sales Exec-managerial Prof-specialty "
-        "Handlers-cleaners Machine-op-inspct Adm-clerical Farming-fishing Transport-moving "
-        "Priv-house-serv Protective-serv Armed-Forces"
-    ),
-    "relationship": "Wife Own-child Husband Not-in-family Other-relative Unmarried",
-    "race": "White Asian-Pac-Islander Amer-Indian-Eskimo Other Black",
-    "sex": "Female Male",
-    "capital_gain": (0,),
-    "capital_loss": (0,),
-    "hours_per_week": (34, 39, 40, 47),
-    "native_country": (
-        "United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) "
-        "India Japan Greece South China Cuba Iran Honduras Philippines Italy Poland Jamaica "
-        "Vietnam Mexico Portugal Ireland France Dominican-Republic Laos Ecuador Taiwan Haiti "
-        "Columbia Hungary Guatemala Nicaragua Scotland Thailand Yugoslavia El-Salvador "
-        "Trinadad&Tobago Peru Hong Holand-Netherlands"
-    ),
-}
+_FOLDER = INCLUDED / "adult"
+_COLUMNS: dict[str, list[Any]] = json.loads((_FOLDER / "columns.json").read_text(encoding="utf-8"))
+"""The columns, by the publisher's names with underscores, so that `DataFrame.query` takes them: the
+levels of a category in the publisher's order, or the upper ends of all but the last of the bins of
+a number in a9a, which are fifths of the rows, or zero and the rest."""
 _TARGET = "income"
 # Zero-based columns of a9a; features 72 and 73 in LIBSVM's one-based numbering.
 _FEMALE, _MALE = 71, 72
 
-_ADULT_DESCR = """\
-Adult (Census Income), Becker and Kohavi, UCI Machine Learning Repository, CC BY 4.0.
-
-Who earns more than 50,000 dollars a year? 48,842 people from the US census of 1994, described by
-6 numbers and 8 categories; 32,561 of them for training and 16,281 for testing. '?' is a missing
-value. The labels are '<=50K' and '>50K'.
-"""
-
 Subset = Literal["train", "test", "all"]
-
-_A9A_DESCR = """\
-a9a, LIBSVM's binary encoding of Adult: the same people in the same order, 123 features with
-values 0 and 1, labels -1 (<=50K) and 1 (>50K). Goh, Cotter, Gupta and Friedlander, "Satisfying
-Real-world Goals with Dataset Constraints" (2016), use this version.
-"""
 
 
 def load_adult(
@@ -124,10 +78,9 @@ def load_adult(
         raise ValueError(f"subset must be 'train', 'test' or 'all', got {subset!r}.")
     parts = ["train", "test"] if subset == "all" else [subset]
     # Read both files: each alone lacks some levels of a categorical column.
-    folder = INCLUDED / "adult"
-    files = {"train": folder / "adult.data.gz", "test": folder / "adult.test.gz"}
+    files = {"train": _FOLDER / "adult.data.gz", "test": _FOLDER / "adult.test.gz"}
     table = pd.concat({part: _parse_adult(path) for part, path in files.items()})
-    categories = [name for name, levels in _COLUMNS.items() if isinstance(levels, str)]
+    categories = [name for name, levels in _COLUMNS.items() if isinstance(levels[0], str)]
     frame = table.astype(dict.fromkeys(categories, "category")).loc[parts].reset_index(drop=True)
 
     data: Any = frame[list(_COLUMNS)]
@@ -142,7 +95,7 @@ def load_adult(
         frame=frame if as_frame else None,
         feature_names=list(_COLUMNS),
         target_names=["<=50K", ">50K"],
-        DESCR=_ADULT_DESCR,
+        DESCR=(_FOLDER / "adult.md").read_text(encoding="utf-8"),
     )
 
 
@@ -213,9 +166,9 @@ def load_a9a(
     people, income = load_adult(subset=subset, return_X_y=True)
     blocks = []
     for name, levels in _COLUMNS.items():
-        if isinstance(levels, str):
+        if isinstance(levels[0], str):
             # a missing value has the code -1, and no column
-            code, size = pd.Categorical(people[name], levels.split()).codes, len(levels.split())
+            code, size = pd.Categorical(people[name], levels).codes, len(levels)
         else:
             code, size = np.searchsorted(levels, people[name]), len(levels) + 1
         blocks.append(csr_matrix(code[:, None] == np.arange(size), dtype=np.float64))
@@ -225,4 +178,5 @@ def load_a9a(
     if return_X_y:
         return data, target
     female, male = data[:, [_FEMALE, _MALE]].toarray().T > 0
-    return Bunch(data=data, target=target, female=female, male=male, DESCR=_A9A_DESCR)
+    about = (_FOLDER / "a9a.md").read_text(encoding="utf-8")
+    return Bunch(data=data, target=target, female=female, male=male, DESCR=about)

@@ -22,17 +22,6 @@ _NO_FEATURES = [nan] * len(_R6A)
 _USER = [f"user_feature_{j}" for j in range(4)]
 _AFFINITY = "user-item_affinity_"
 
-_DESCR = """\
-Open Bandit Dataset, sample of 10,000 events of the men's campaign, ZOZO Research, CC BY 4.0.
-Saito, Aihara, Matsutani and Narita, "Open Bandit Dataset and Pipeline: Toward Realistic and
-Reproducible Off-Policy Evaluation" (2021).
-
-ZOZOTOWN, an online shop for fashion, in the last week of November 2019: which of 34 items was
-shown in one of three positions, with what probability, and whether it was clicked. Items were
-chosen uniformly at random, or by Bernoulli Thompson sampling (bts). There are 46 clicks in the
-former log and 69 in the latter: enough to try software, too few to tell good policies from bad.
-"""
-
 
 def read_yahoo_r6(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
@@ -310,5 +299,5 @@ def load_open_bandit(
         affinity=affinity,
         item_context=items.set_index("item_id"),
         users=table[_USER],
-        DESCR=_DESCR,
+        DESCR=(folder / "men.md").read_text(encoding="utf-8"),
     )

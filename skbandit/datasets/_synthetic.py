@@ -169,7 +169,10 @@ def make_bandit_log(
             probability = softmax(eta / temperature, axis=1)
         else:
             probability = np.full(eta.shape, 1 / len(pool))
-        chosen = _draw(probability, rng)
+        # one column per row, never one of probability 0; the sum is 1 up to rounding
+        bounds = np.cumsum(probability, axis=1)
+        uniform = rng.uniform(size=len(bounds)) * bounds[:, -1]
+        chosen = (uniform[:, None] >= bounds[:, :-1]).sum(axis=1)
         action[rows] = pool[chosen]
         propensity[rows] = probability[np.arange(len(chosen)), chosen]
 
@@ -239,14 +242,6 @@ def _divide_stages(stages: list[tuple[slice, np.ndarray]]) -> Iterator[tuple[sli
     for rows, pool in stages:
         for start in range(rows.start, rows.stop, _BLOCK_SIZE):
             yield slice(start, min(start + _BLOCK_SIZE, rows.stop)), pool
-
-
-def _draw(probability: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """One column per row, never one of probability 0."""
-    bounds = np.cumsum(probability, axis=1)
-    # the sum is 1 up to rounding
-    uniform = rng.uniform(size=len(bounds)) * bounds[:, -1]
-    return (uniform[:, None] >= bounds[:, :-1]).sum(axis=1)
 
 
 def _check_probabilities(probability: np.ndarray, first: int, pool: np.ndarray) -> None:

@@ -170,7 +170,11 @@ class _DsjsonReader:
         multi = _member(context, "_multi", list, "c.")
         if not multi or not all(isinstance(action, dict) for action in multi):
             raise ValueError("c._multi must be a list of actions, each an object.")
-        action_id = _find_action_id(multi[0]) if self.action_id is None else self.action_id
+        action_id = self.action_id
+        if action_id is None:  # the feature that holds the labels, if there is one
+            inner = multi[0].get("i")
+            has_id = isinstance(inner, dict) and "id" in inner
+            action_id = "_tag" if "_tag" in multi[0] else "i.id" if has_id else ""
         labels = _read_labels(multi, action_id)
         chosen = _read_choice(event, len(multi))
         propensity = _read_propensity(event, chosen, labels)
@@ -178,7 +182,12 @@ class _DsjsonReader:
         dropped = _number(event, "pdrop") if "pdrop" in event else 0.0
         if not 0 <= dropped < 1:
             raise ValueError(f"pdrop must be in [0, 1), got {dropped:g}.")
-        time = _read_time(event)
+        try:
+            time = event.get("Timestamp")
+            time = None if time is None else datetime.fromisoformat(time)
+        except (TypeError, ValueError) as error:
+            message = f"Timestamp must be like 2021-07-29T10:00Z, got {_short(time)}."
+            raise ValueError(message) from error
         if self.timed not in (None, time is not None):
             contrast = "Timestamp is missing" if time is None else "there is a Timestamp"
             raise ValueError(f"{contrast}, unlike in earlier events.")
@@ -231,9 +240,6 @@ class _DsjsonReader:
 def _parse(line: bytes) -> dict[str, Any]:
     """Return the JSON object of a line."""
 
-    def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is not a JSON number")
-
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) < len(pairs):
@@ -244,7 +250,7 @@ def _parse(line: bytes) -> dict[str, Any]:
 
     try:
         text = line.decode("utf-8-sig")
-        event = json.loads(text, parse_constant=refuse, object_pairs_hook=once)
+        event = json.loads(text, object_pairs_hook=once)
         if _SURROGATE.search(text):
             json.dumps(event, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
@@ -325,30 +331,11 @@ def _read_propensity(event: dict[str, Any], chosen: int, labels: tuple[Any, ...]
     of_alike = [chances[order.index(k + first)] for k in alike if k + first in order]
     chance = chances[order.index(chosen + first)]
     numbers = all(isinstance(value, int | float) for value in of_alike)
-    if not numbers or abs(chance - logged) > _PROBABILITY_TOLERANCE:
+    if not numbers or not abs(chance - logged) <= _PROBABILITY_TOLERANCE:
         raise ContradictionError(
             f"_label_probability is {logged:g}, but p gives action {chosen + first} {chance!r:.20}."
         )
     return min(logged if len(alike) == 1 else sum(of_alike), 1.0)
-
-
-def _read_time(event: dict[str, Any]) -> datetime | None:
-    """Return the time of the event, if logged."""
-    time = event.get("Timestamp")
-    try:
-        return None if time is None else datetime.fromisoformat(time)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"Timestamp must be like 2021-07-29T10:00Z, got {_short(time)}."
-        ) from error
-
-
-def _find_action_id(action: dict[str, Any]) -> str:
-    """Return the feature that holds the label of an action; "" if there is none."""
-    if "_tag" in action:
-        return "_tag"
-    inner = action.get("i")
-    return "i.id" if isinstance(inner, dict) and "id" in inner else ""
 
 
 def _read_labels(multi: list[dict[str, Any]], action_id: str) -> tuple[Any, ...]:
@@ -394,6 +381,6 @@ def _flatten(value: Any, name: str = "", flat: dict[str, Any] | None = None) -> 
         if name in flat:
             raise ValueError(f"the feature {_short(name)} occurs twice.")
         if isinstance(value, float) and not isfinite(value):
-            raise ValueError(f"the feature {_short(name)} must be finite, got a number too large.")
+            raise ValueError(f"the feature {_short(name)} must be finite, got {value}.")
         flat[name] = value
     return flat

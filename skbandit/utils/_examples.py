@@ -83,7 +83,8 @@ def logistic_of_gains(
     """
     chosen = np.flatnonzero(gain.any(axis=0))
     fitted = clone(classifier)
-    *scalers, model = _steps(fitted)
+    steps = fitted.steps if isinstance(fitted, Pipeline) else [("", fitted)]
+    *scalers, model = (step for _, step in steps)
     if len(chosen) < MANY or not _is_plain(fitted, scalers, model):
         return None
     rows, chosen = np.flatnonzero(gain.any(axis=1)), chosen[np.argsort(labels[chosen])]
@@ -94,13 +95,6 @@ def logistic_of_gains(
             X = scaler.fit(X, sample_weight=times).transform(X)
     _fit_logistic(model, X, gain, labels[chosen])
     return fitted
-
-
-def _steps(classifier: Any) -> list[Any]:
-    """Return the steps of a pipeline, or the classifier itself."""
-    return (
-        [step for _, step in classifier.steps] if isinstance(classifier, Pipeline) else [classifier]
-    )
 
 
 def _is_plain(classifier: Any, scalers: list[Any], model: Any) -> bool:

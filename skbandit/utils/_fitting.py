@@ -24,7 +24,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 from skbandit.exceptions import InfeasibleConstraintsError
-from skbandit.utils._sklearn_compat import begin_callbacks, forget_callbacks
+from skbandit.utils._sklearn_compat import begin_callbacks
 from skbandit.utils._validation import told_once, warn
 
 T = TypeVar("T")
@@ -158,7 +158,8 @@ def fit_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Cal
         yield step_done
     except InfeasibleConstraintsError as error:
         # this model was copied in the middle of the fit, and may be fitted again on its own
-        forget_callbacks(error.closest_)
+        for name in ("_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx"):
+            vars(error.closest_).pop(name, None)
         raise
     task.call_on_fit_task_end(**fit, reconstruction_attributes={})
 
@@ -193,12 +194,8 @@ def plain_state(state: Mapping[str, Any]) -> dict[str, Any]:
     plain = dict(state)
     for name, table in state.items():
         if isinstance(table, pd.DataFrame):
-            columns = [
-                [None if value is pd.NA else value for value in table[column].tolist()]
-                for column in table.columns
-            ]
-            axes = table.index.name, table.index.tolist(), table.columns.tolist()
-            plain[name] = {TABLE: [*axes, columns, [str(dtype) for dtype in table.dtypes]]}
+            entries = table.astype(object).where(table.notna(), None).to_dict("tight")
+            plain[name] = {TABLE: [entries, [str(dtype) for dtype in table.dtypes]]}
     return plain
 
 
@@ -207,9 +204,7 @@ def restored_state(plain: Mapping[str, Any]) -> dict[str, Any]:
     state = dict(plain)
     for name, saved in plain.items():
         if isinstance(saved, dict) and list(saved) == [TABLE]:
-            label, labels, names, columns, types = saved[TABLE]
-            index = pd.Index(labels, name=label)
-            parts = zip(columns, types, strict=True)
-            series = [pd.Series(column, index, dtype) for column, dtype in parts]
-            state[name] = pd.DataFrame(dict(enumerate(series)), index).set_axis(names, axis=1)
+            entries, types = saved[TABLE]
+            table = pd.DataFrame.from_dict(entries, orient="tight")
+            state[name] = table.astype(dict(zip(table.columns, types, strict=True)))
     return state

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from numbers import Integral
 from typing import Any
@@ -327,11 +326,9 @@ def folds_of_classes(
     for k, label in enumerate(labels.tolist()):
         rows = np.flatnonzero(stratum == k)
         if len(rows) == 1:
-            near = difflib.get_close_matches(str(label), map(str, np.delete(labels, k)), 1, 0.8)
-            alike = f", such as that of {near[0]!r}" if near else ""
             raise ValueError(
                 f"{label!r} is a class of 1 row, by which nothing can be both trained and tested: "
-                f"drop the row, or give it the label of another class{alike}."
+                "drop the row, or give it the label of another class."
             )
         if (unit[rows] == unit[rows[0]]).all():
             raise ValueError(
@@ -384,15 +381,7 @@ def splits_of_classes(
     """
     if is_number(cv):
         return splits_of_folds(folds_of_classes(y, cv, unit, random_state))
-    try:
-        splits = list(check_cv(cv, y, classifier=True).split(X, y, **params))
-        return _with_all_classes(splits, X, y)
-    except (TypeError, ValueError) as error:
-        if "groups" not in str(error):
-            raise
-        raise ValueError(
-            f"{type(cv).__name__} needs groups ({error}): pass groups=... to fit."
-        ) from error
+    return _with_all_classes(_split(check_cv(cv, y, classifier=True), X, y, **params), X, y)
 
 
 def _with_all_classes(splits: Splits, X: Any, y: np.ndarray) -> Splits:
@@ -514,13 +503,14 @@ def splits_of_all_rows(
         if n_rows < n_folds:
             raise ValueError(f"cv={n_folds} folds need as many rows, and there are {n_rows}.")
         return splits_of_folds(folds_of_rows(X, target, n_folds, random_state, group))
-    splits = [(rows[train], rows[test]) for train, test in _split(check_cv(cv), X, group)]
-    times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n_rows)
-    if (times != 1).any():
-        row = int(np.flatnonzero(times != 1)[0])
+    params = {} if group is None else {"groups": group}
+    splits = [
+        (rows[train], rows[test]) for train, test in _split(check_cv(cv), X, target, **params)
+    ]
+    if not (tested := rows_tested(splits, n_rows)).all():
         raise ValueError(
-            f"cv tests row {row} {times[row]} times, but each row needs one prediction by models "
-            "fitted without it: choose a cv that tests each row once, such as KFold."
+            f"cv tests row {int(tested.argmin())} 0 times, but each row needs one prediction by "
+            "models fitted without it: choose a cv that tests each row once, such as KFold."
         )
     for train, test in splits:
         both = np.intersect1d(train, test)
@@ -529,19 +519,16 @@ def splits_of_all_rows(
     return splits
 
 
-def _split(cv: Any, X: Any, group: np.ndarray | None = None) -> Splits:
-    """Return the splits of a generator; raise a clear error if it requires groups or labels."""
+def _split(cv: Any, X: Any, y: np.ndarray, **params: Any) -> Splits:
+    """Return the splits of a generator; raise a clear error if it requires groups."""
     try:
-        return list(cv.split(X) if group is None else cv.split(X, groups=group))
+        return list(cv.split(X, y, **params))
     except (TypeError, ValueError) as error:
-        name = type(cv).__name__
-        if "groups" in str(error):
-            cure = f"cv=list({name}(...).split(X, groups=groups))"
-        elif name.startswith(("Stratified", "RepeatedStratified")):
-            cure = f"cv=list({name}(...).split(X, labels)), with the labels to stratify by"
-        else:
+        if "groups" not in str(error):
             raise
-        raise ValueError(f"{name} needs more than X to split ({error}): pass {cure}.") from error
+        raise ValueError(
+            f"{type(cv).__name__} needs groups ({error}): pass groups=... to fit."
+        ) from error
 
 
 def split_pipeline(estimator: Any) -> tuple[Pipeline | None, Any]:

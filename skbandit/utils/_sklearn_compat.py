@@ -32,7 +32,6 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
-    "HasScores",
     "Interval",
     "LinearClassifierMixin",
     "StrOptions",
@@ -42,26 +41,12 @@ __all__ = [
     "feature_names",
     "fit_context",
     "fit_weighted",
-    "forget_callbacks",
     "params_of_rows",
     "routes_weights",
     "rows_of",
     "takes_weights",
     "weight_parameter",
 ]
-
-
-class HasScores(HasMethods):
-    """Require `fit` and `decision_function`; the message names ensembles that can have scores."""
-
-    def __init__(self) -> None:
-        super().__init__(["fit", "decision_function"])
-
-    def __str__(self) -> str:
-        return (
-            f"{super().__str__()} (a StackingClassifier has scores with final_estimator="
-            "LogisticRegression(), a VotingClassifier with voting='soft')"
-        )
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Method]:
@@ -79,12 +64,6 @@ def begin_callbacks(estimator: Any) -> Any:
     if not hasattr(estimator, "_init_callback_context"):
         return None
     return estimator._init_callback_context(max_subtasks=None)
-
-
-def forget_callbacks(estimator: Any) -> None:
-    """Drop what a running fit leaves on its estimator for callbacks."""
-    for name in ("_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx"):
-        vars(estimator).pop(name, None)
 
 
 def routes_weights(estimator: Any) -> bool:

@@ -328,23 +328,20 @@ def explained_entries(X: Any, consumer: str, *, numbers: bool = False) -> Iterat
 
 def _times_of(X: Any) -> list[str]:
     """Say where a table or an array has times by its types, for a message."""
-    if isinstance(X, pd.DataFrame):
-        types = [
-            (name, dtype.kind in "mM" or isinstance(dtype, pd.PeriodDtype))
-            for name, dtype in X.dtypes.items()
-        ]
-    elif isinstance(X, np.ndarray):
+    if isinstance(X, np.ndarray):
         return [""] if X.dtype.kind in "mM" else []
-    elif hasattr(X, "schema"):  # of polars or Arrow
-        arrow = hasattr(X, "column_names")
-        names, kinds = (X.column_names, X.schema.types) if arrow else (X.columns, X.dtypes)
-        types = [
-            (name, str(kind).lower().startswith(("date", "time", "duration")))
-            for name, kind in zip(names, kinds, strict=True)
-        ]
+    if hasattr(X, "column_names"):  # of Arrow
+        names, kinds = X.column_names, [str(kind) for kind in X.schema.types]
+    elif hasattr(X, "columns"):
+        names, kinds = X.columns, dtype_names(X)
     else:
         return []
-    return [f" in the column {name!r}" for name, is_time in types if is_time]
+    of_times = ("date", "time", "duration", "period")
+    return [
+        f" in the column {name!r}"
+        for name, kind in zip(names, kinds, strict=True)
+        if kind.startswith(of_times)
+    ]
 
 
 def _has_dates(column: pd.Series) -> bool:
@@ -391,16 +388,14 @@ def warn_if_reordered(tables: Mapping[str, Any]) -> None:
     refuse_lazy(tables, methods=["collect"])
     labels: list[tuple[str, pd.Index]] = []
     for name, table in tables.items():
-        if table is None:
-            continue
-        columns = table.items() if isinstance(table, dict) else ()
-        parts = {f"{name}[{column!r}]": values for column, values in columns} or {name: table}
+        parts = {name: table}
+        if isinstance(table, dict):
+            parts = {f"{name}[{column!r}]": values for column, values in table.items()}
         for part, values in parts.items():
             if isinstance(values, pd.DataFrame | pd.Series):
                 labels.append((part, values.index))
-    for (name, index), (other, reference) in zip(
-        labels[1:], labels[:1] * len(labels), strict=False
-    ):
+    for name, index in labels[1:]:
+        other, reference = labels[0]
         row = _first_moved(index, reference)
         if row is not None:
             cure = "If the labels identify the rows, put both tables in one order first"

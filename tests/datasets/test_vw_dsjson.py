@@ -152,7 +152,7 @@ def test_files_are_read_in_order_and_may_be_compressed(tmp_path):
 WRONG = {
     "cut": ('{"_label_cost": -1', "no JSON object, "),
     "array": ("[1]", r"expected a JSON object, got '\[1\]'"),
-    "nan": ('{"_label_cost": NaN}', "NaN is not a JSON number"),
+    "nan": (EVENT | {"_label_cost": float("nan")}, "_label_cost must be finite"),
     "deep": ("[" * 100_000, "no JSON object, "),
     "bytes": (b"\xff\xfe", "no JSON object"),
     "no decision": ({"EventId": "1"}, "there is no c among 'EventId'"),

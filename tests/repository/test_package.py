@@ -111,8 +111,8 @@ def test_the_wheel_is_the_library(wheel):
     assert set(wheel.namelist()) == sources() | about
     assert "skbandit/py.typed" in wheel.namelist()
     code = {name for name in sources() if not name.startswith("skbandit/datasets/data/")}
-    assert {Path(name).suffix for name in code} == {".py", ".typed"}
-    assert {Path(name).suffix for name in sources() - code} == {".gz", ".md"}
+    assert {Path(name).suffix for name in code} == {".css", ".py", ".typed"}
+    assert {Path(name).suffix for name in sources() - code} == {".gz", ".json", ".md"}
     assert "Root-Is-Purelib: true" in wheel.read(f"{NAME}.dist-info/WHEEL").decode()
 
 
