@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._moved_decisions import MovedDecisionsMixin
-from skbandit.constrained._report import level_reached, missed, missed_by_costs
 from skbandit.constrained.fits._fit_rows import Classes, prefix_error_with_extra, read_prefit
 from skbandit.constrained.fits._given_scores import given_scores
 from skbandit.constrained.fits._partitions import (
@@ -32,18 +31,13 @@ from skbandit.constrained.fits._weighted_fits import (
     warn_of_saturated,
 )
 from skbandit.constrained.rounds._rounds import Criterion
-from skbandit.constrained.rules._advice import why_no_costs
-from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion
-from skbandit.constrained.rules._limits import SharedRisk, settle_margins
+from skbandit.constrained.rules._limits import settle_margins
 from skbandit.measure import Data
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import report_progress
 from skbandit.utils._folds import FOLDS, SEED, default_folds
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, available_if
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def _estimator_has(method: str) -> Callable[[Any], bool]:
@@ -409,31 +403,6 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         self._conclude(
             choice, (scores, scores), train_scores, goals, data, group, criterion, prices
         )
-
-    def _why_not(
-        self,
-        report: pd.DataFrame,
-        goals: Goals,
-        criterion: Criterion | CostCriterion,
-        choice: Choice,
-        scores: np.ndarray,
-    ) -> tuple[str, bool]:
-        limits, decided = criterion.promised, choice.rule.decided
-        if isinstance(criterion, CostCriterion):
-            why = missed_by_costs(report, goals, limits, decided)
-            return why_no_costs(goals, criterion, scores, decided, why, self.by is not None)
-        why = missed(report, goals.constraints)
-        if isinstance(limits, SharedRisk):
-            why += level_reached(limits, goals.measured_indicators(decided))
-        what, meet = "threshold", "meets"
-        if self.by is not None:
-            what, meet = f"thresholds by {self.by!r}", "meet"
-        if np.isnan(self.duality_gap_):
-            unsure = "There may be some that were not tried."
-            none = f"Found no {what} that {meet} the constraints together: {why}. {unsure}"
-            return none, False
-        as_measured = criterion.search(scores).best()  # else it is the level that is out of reach
-        return f"No {what} {meet} the constraints together: {why}.", not as_measured.feasible
 
     @available_if(_estimator_has("predict_proba"))
     def predict_proba(self, X: Any, *, attributes: Any = None) -> np.ndarray:

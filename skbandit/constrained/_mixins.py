@@ -18,7 +18,6 @@ from skbandit.constrained._report import (
     add_intervals,
     cost_of_constraints,
     cross_fitted_report,
-    known_rows_advice,
     mostly_decided,
     objective_row,
     plain_columns,
@@ -44,6 +43,7 @@ from skbandit.constrained.fits._partitions import (
     is_partitioned,
     known_or,
 )
+from skbandit.constrained.rules._advice import known_rows_advice
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.prices._dual import ShadowPrices
 from skbandit.prices._levels import weak_level

@@ -40,7 +40,7 @@ from skbandit.constrained.fits._weighted_fits import (
     stacked,
 )
 from skbandit.constrained.rounds._rounds import Criterion
-from skbandit.constrained.rules._advice import warn_of_costly_level
+from skbandit.constrained.rules._advice import explain, warn_of_costly_level
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.constrained.rules._recalibrate import NamedRecalibration, Recalibration
@@ -100,8 +100,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     decision is the one of least expected cost.
 
     Subclasses have the parameters of `Declared.read`, `estimator`, `cv`, `by`, `unseen`,
-    `other_decisions` and `n_jobs`, and define `_splitter`, `_choose`, `_why_not`, `_scores` and
-    `_plain_scores`.
+    `other_decisions` and `n_jobs`, and define `_splitter`, `_choose`, `_scores`, `_plain_scores`.
     """
 
     # The group of a row travels with it: users need no set_predict_request.
@@ -131,6 +130,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     _costs: np.ndarray
     _overall_costs: np.ndarray
     _fold_seed: Any = SEED
+    _of_fits: str = ""  # for errors, if there are several
     _unknown_groups: UnknownGroups | None = None
     _recalibration: Recalibration | None = None
 
@@ -336,7 +336,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         if self._unknown_groups is not None:
             self._unknown_groups = self._unknown_groups.without_rows()
         if not self.feasible_:
-            why, proven = self._why_not(report, goals, criterion, choice, signed)
+            settings = goals, criterion, choice, signed, report, self.by
+            why, proven = explain(*settings, self._of_fits)
             self._refuse(why, report, goals, proven=proven)
         if isinstance(criterion, CostCriterion):
             warn_of_costly_level(goals, criterion, signed, choice)
@@ -344,17 +345,6 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         elif final is not None and (why := unstable_fit(report, goals.constraints)):
             warn(why, ConstrainedFitWarning)
         self._warn_of_weak_fit(goals, decided, plain, choice.level if limits is None else None)
-
-    def _why_not(
-        self,
-        report: pd.DataFrame,
-        goals: Goals,
-        criterion: Criterion | CostCriterion,
-        choice: Choice,
-        scores: np.ndarray,
-    ) -> tuple[str, bool]:
-        """Why no rule on the scores of the rows that count is good enough; whether it is proven."""
-        raise NotImplementedError
 
     def _declared(self) -> Declared:
         return Declared.read(self.objective, self.constraints, self.by)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._moved_decisions import MovedDecisionsMixin
-from skbandit.constrained._report import level_reached, missed, missed_by_costs
 from skbandit.constrained.fits._weighted_fits import (
     USUAL,
     OutOfFold,
@@ -30,11 +29,9 @@ from skbandit.constrained.rounds._rounds import (
     best_round,
     rounds,
 )
-from skbandit.constrained.rules._advice import why_no_costs
 from skbandit.constrained.rules._choose import Choice
-from skbandit.constrained.rules._cost_tables import CostCriterion
-from skbandit.constrained.rules._limits import SharedRisk, settle_margins
-from skbandit.measure import RATE_TOL, Data, satisfied
+from skbandit.constrained.rules._limits import settle_margins
+from skbandit.measure import Data
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import report_progress, seed_for, seeded
 from skbandit.utils._folds import FEW_FOLDS, FOLDS, default_folds
@@ -44,9 +41,6 @@ from skbandit.utils._sklearn_compat import (
     StrOptions,
     weight_parameter,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ROWS_FOR_FEW_FOLDS = 5_000
 """Rows from which on the default is `FEW_FOLDS`: each round fits once per fold."""
@@ -371,43 +365,12 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         self._conclude(choice, both, train_scores, goals, data, group, chosen.criterion, prices)
 
     @property
+    def _of_fits(self) -> str:  # type: ignore[override]
+        return f" on any of the {self.n_iter_} fits"
+
+    @property
     def _n_labels(self) -> int:
         return len(self.classes_) if self.best_rounds_ == (0,) else len(self.decisions_)
-
-    def _why_not(
-        self,
-        report: pd.DataFrame,
-        goals: Goals,
-        criterion: Criterion | CostCriterion,
-        choice: Choice,
-        scores: np.ndarray,
-    ) -> tuple[str, bool]:
-        none = f"No threshold on any of the {self.n_iter_} fits meets the constraints"
-        if self.by is not None:
-            none = (
-                f"Found no thresholds by {self.by!r} on the {self.n_iter_} fits that meet the "
-                "constraints"
-            )
-        slack = report["slack"].to_numpy()
-        if isinstance(criterion, CostCriterion):
-            of_fits = f" by any of the {self.n_iter_} fits"
-            decided = choice.rule.decided
-            why = missed_by_costs(report, goals, criterion.promised, decided)
-            return why_no_costs(
-                goals, criterion, scores, decided, why, self.by is not None, of_fits
-            )
-        if not (slack[goals.is_measured] >= -RATE_TOL).all():
-            rates = report.drop(columns="margin", errors="ignore")
-            rates["satisfied"] = satisfied(slack, goals.is_measured)
-            return f"{none} together: {missed(rates, goals.constraints)}.", False
-        level = criterion.levels[0]
-        risk = SharedRisk(criterion.limits, level)
-        labels = ", ".join(constraint.label for constraint in goals.constraints.constraints)
-        return (
-            f"{none} {labels} at "
-            f"confidence_level={level:g}{level_reached(risk, choice.rule.decided)}. Lower "
-            "the level or relax the bounds."
-        ), False
 
     def _scores(self, X: Any) -> np.ndarray:
         method, classes = self.response_method_, self._classes

@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
-from scipy.optimize import brentq
-from scipy.special import ndtr
 
 from skbandit import measure
 from skbandit.constrained._goals import Goals
 from skbandit.constrained.fits._fit_rows import with_weights
-from skbandit.constrained.rules._limits import SharedRisk
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.prices import quantile_of
-from skbandit.prices._dual import ShadowPrices, told_apart
+from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Rate
-from skbandit.rates._expression import value_range
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import warn
 
@@ -354,50 +350,6 @@ def report_of_columns(columns: dict[str, Any]) -> pd.DataFrame:
     return table.assign(satisfied=pd.array(columns["satisfied"], dtype="boolean"))
 
 
-def missed(table: pd.DataFrame, goals: measure.BoundConstraints) -> str:
-    """List the constraints that do not hold, with the amounts missed."""
-    faults = []
-    for k in np.flatnonzero(~table["satisfied"].fillna(True)):
-        row = table.iloc[k]
-        cross_fitted = row.get("cross_fitted", row["value"])
-        own_slack = goals.sign[k] * (row["bound"] - row["value"])
-        if np.isnan(row["value"]) or np.isnan(cross_fitted):
-            fault = "is undefined, as no prediction falls in its denominator"
-        elif "margin" in table and not row["slack"] >= row["margin"] - measure.RATE_TOL:
-            needed = row["bound"] - goals.sign[k] * row["margin"]
-            low, high = value_range(goals.constraints[k].rate)
-            fault = f"is {cross_fitted:.4g}, missed by {row['margin'] - row['slack']:.2g}"
-            rows = f"the margin for {row['effective_n']:.0f} rows that count"
-            if not low - measure.RATE_TOL <= needed <= high + measure.RATE_TOL:
-                fault += f": {rows} leaves no value inside the bound {row['bound']:.4g}"
-            elif text := told_apart(needed, row["bound"], 4):
-                fault += f": with {rows}, the bound {row['bound']:.4g} becomes {text}"
-        else:
-            of, slack = ("", own_slack)
-            if "cross_fitted" in table:
-                of, slack = (" out of fold", row["slack"])
-            fault = f"is {cross_fitted:.4g}{of}, missed by {-slack:.2g}"
-        faults.append(f"{row['constraint']}: {fault}")
-    return "; ".join(faults)
-
-
-def known_rows_advice(table: pd.DataFrame, goals: measure.BoundConstraints) -> str:
-    """How to make the final model right on known rows, if that was declared and is missed."""
-    for k in np.flatnonzero(~table["satisfied"].fillna(True)):
-        row, rate = table.iloc[k], goals.constraints[k].rate
-        perfect = row["bound"] <= 0 if goals.sign[k] > 0 else row["bound"] >= 1
-        flagged = len(rate.atoms) == 1 and not rate.constant and rate.atoms[0].where is not None
-        if perfect and flagged and "cross_fitted" in table:
-            return (
-                f"{row['constraint']} is meant out of fold, on rows that a model has not seen; on "
-                f"its training rows the final model has {row['value']:.4g}. If it is the final "
-                "model that must be right on these known rows, drop the constraint and train with "
-                "a sample_weight of 20 for them, taken back in the other constraints by weight=: "
-                'see "Examples that must be right" in the user guide. '
-            )
-    return ""
-
-
 def constraint_report(
     estimator: Any,
     X: Any,
@@ -464,15 +416,6 @@ def constraint_report(
     return classifier.constraint_report(X, y, confidence_level=confidence_level, **rows)
 
 
-def missed_by_costs(table: pd.DataFrame, goals: Goals, limits: Any, decided: np.ndarray) -> str:
-    """Name what tables of costs miss, or all constraints if it is their level together."""
-    labels = [constraint.label for constraint in goals.constraints.constraints]
-    why = missed(table, goals.constraints) or "; ".join(labels)
-    if isinstance(limits, SharedRisk) and limits.quantile > 0:
-        why += level_reached(limits, goals.measured_indicators(decided))
-    return why
-
-
 def check_final_rule(model: Any, goals: Goals) -> None:
     """Tell that the final rule, if it is another, misses bounds on its rows by more than noise.
 
@@ -529,26 +472,3 @@ def unstable_fit(table: pd.DataFrame, goals: measure.BoundConstraints) -> str:
         "columns, average its fits (SGDClassifier(average=True), a bagged or larger ensemble), or "
         "fit it on other rows and pass cv='prefit'."
     )
-
-
-def level_reached(limits: SharedRisk, positive: np.ndarray) -> str:
-    """Return the level that predictions reach, and the rows that the asked one takes, in words.
-
-    Widths of limits shrink with the square root of the number of rows.
-    """
-    sums = (limits.rows @ positive)[:, None]
-    rates = limits.limits.slack(sums, 0.0).min(initial=np.inf)
-    if rates <= 0 or limits.quantile == 0:
-        return f". On these rows the rates leave no room for confidence_level={limits.level:g}"
-
-    def left(z: float) -> float:
-        return float(ndtr(-z) - limits.limits.risk(sums, z)[0])
-
-    low = 1e-3
-    if left(low) < 0 or left(limits.quantile) >= 0:
-        reached, times = 0.5, np.inf
-    else:
-        z = brentq(left, low, limits.quantile)
-        reached, times = float(ndtr(z)), (limits.quantile / z) ** 2
-    text = f". These rows support a level of {reached:.2g}, not confidence_level={limits.level:g}"
-    return text if np.isinf(times) else f"{text}, which takes about {times:.2g} times as many"

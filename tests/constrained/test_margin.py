@@ -11,10 +11,11 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
-from skbandit.constrained._report import missed, report_table, with_margins
+from skbandit.constrained._report import report_table, with_margins
 from skbandit.constrained.linear import _ramp_cv
 from skbandit.constrained.linear._cross_fit import choose_mixture
 from skbandit.constrained.rules import RATE_TOL, best_threshold
+from skbandit.constrained.rules._advice import missed
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.measure import (
     Columns,

@@ -133,7 +133,7 @@ def test_goals_that_no_thresholds_meet_are_named():
     ):
         fit(goals, max_iter=2)
     goals = [recall() >= 0.9, false_positive_rate() <= 0.22]
-    message = r"at confidence_level=0.999\. These rows support .* relax the bounds"
+    message = r"These rows support a level of .*, not confidence_level=0.999"
     with pytest.raises(InfeasibleConstraintsError, match=message) as caught:
         fit(goals, max_iter=2, confidence_level=0.999)
     closest = caught.value.closest_

@@ -22,11 +22,6 @@ from skbandit.constrained.linear._folds import (
     CrossFitOptions,
     TrainedFolds,
 )
-from skbandit.constrained.paper._starts import (
-    Relaxations,
-    declared_bounds,
-    least_relaxations,
-)
 from skbandit.constrained.rounds._multipliers import (
     FEW_THRESHOLDS,
     Rules,
@@ -34,6 +29,7 @@ from skbandit.constrained.rounds._multipliers import (
     rules_of_curve,
     shadow_prices,
 )
+from skbandit.constrained.rules._advice import Relaxations, families
 from skbandit.constrained.rules._candidates import ThresholdSearch
 from skbandit.constrained.rules._choose import (
     Choice,
@@ -124,9 +120,10 @@ def choose_mixture(trained: TrainedFolds, goals: Goals, options: CrossFitOptions
         centered=options.fit_intercept,
     )
     weights, larger = trained.place.weights(coef)
-    missed = not choice.feasible and all(
-        search.slack.max() < -RATE_TOL for search in searches.values()
-    )
+    relaxations = None
+    if not choice.feasible and all(each.slack.max() < -RATE_TOL for each in searches.values()):
+        declared = families(measured.constraints.constraints)
+        relaxations = Relaxations.least((each.slacks() for each in searches.values()), declared)
     return CrossFitted(
         direction=chosen,
         coef=weights,
@@ -135,7 +132,7 @@ def choose_mixture(trained: TrainedFolds, goals: Goals, options: CrossFitOptions
         predictions=(directions.out_of_fold(chosen) > threshold).astype(float),
         prices=_shadow_prices(searches, directions.names, measured, limits, choice),
         limits=limits,
-        relaxations=_relaxed(list(searches.values()), goals) if missed else None,
+        relaxations=relaxations,
     )
 
 
@@ -160,12 +157,6 @@ def _shadow_prices(
         dropped_prices_of_rules(every, measured, choice.rule.objective),
         free,
     )
-
-
-def _relaxed(searches: list[ThresholdSearch], goals: Goals) -> Relaxations:
-    """How far to relax the declared bounds, by the rates out of fold."""
-    declared = [rows for _, rows in declared_bounds(goals)]
-    return least_relaxations((search.slacks() for search in searches), declared)
 
 
 def _mixtures(names: tuple[str, ...]) -> list[Mixture]:

@@ -11,14 +11,14 @@ import numpy as np
 
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._linear import BaseRampClassifier
-from skbandit.constrained._report import INTERVAL_LEVEL, level_reached, missed
+from skbandit.constrained._report import INTERVAL_LEVEL
 from skbandit.constrained.fits._fit_rows import refuse_keywords
 from skbandit.constrained.linear._cross_fit import CrossFitted, choose_mixture
 from skbandit.constrained.linear._folds import CrossFitOptions, alpha_of, train_folds
 from skbandit.constrained.paper._interface import Solver
 from skbandit.constrained.paper._problem import Point
 from skbandit.constrained.paper._registry import NAMES, choose_solver
-from skbandit.constrained.paper._starts import in_words
+from skbandit.constrained.rules._advice import level_reached, missed
 from skbandit.constrained.rules._limits import SharedRisk
 from skbandit.measure import RATE_TOL, Data, interval
 from skbandit.rates import Constraint, Rate
@@ -358,7 +358,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         if not self.feasible_:
             advice = ""
             if fitted.relaxations is not None:
-                advice = " " + in_words(fitted.relaxations, goals, "Out of fold").rstrip()
+                advice = fitted.relaxations.in_words(goals, "Out of fold")
             self._refuse(f"{self._why_infeasible(fitted, report, goals)}{advice}", report, goals)
         violated = _surely_violated(goals, positive)
         if violated:

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._linear import BaseRampClassifier
-from skbandit.constrained._report import missed, objective_row, plain_columns
+from skbandit.constrained._report import objective_row, plain_columns
 from skbandit.constrained.fits._fit_rows import (
     refuse_keywords,
 )
@@ -37,6 +37,7 @@ from skbandit.constrained.rounds._multipliers import (
     dropped_prices_of_rules,
     rules_of_curve,
 )
+from skbandit.constrained.rules._advice import missed
 from skbandit.constrained.rules._curve import Curve
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.prices._dual import ShadowPrices
@@ -401,7 +402,7 @@ class RampClassifier(BaseRampClassifier):
             more = "" if trained.mm.converged else " More steps (max_iter) might help."
             raise InfeasibleConstraintsError(
                 "No rule was found that meets the constraints together: "
-                f"{faults}. {relax()}The closest model is in the error's closest_.{more}",
+                f"{faults}.{relax()} The closest model is in the error's closest_.{more}",
                 self,
             )
         if self.threshold:

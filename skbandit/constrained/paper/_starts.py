@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, vstack
@@ -24,9 +22,9 @@ from skbandit.constrained.paper._tolerances import (
     START_PENALTY,
     START_TIE,
 )
+from skbandit.constrained.rules._advice import Relaxations, families
 from skbandit.constrained.rules._candidates import slacks
 from skbandit.constrained.rules._curve import Curve
-from skbandit.measure import RATE_TOL
 
 CHEAP = 0.01
 """Weight of the violations of a bound that may be relaxed, among those that may not."""
@@ -158,22 +156,6 @@ def best_intercept(
     return Point(scales[best] * coef, float(b))
 
 
-@dataclass(frozen=True)
-class Relaxations:
-    """Amounts, in the units of the declared bounds, that make the training rows feasible.
-
-    Parameters
-    ----------
-    alone : ndarray of shape (n_declared,)
-        What suffices if only this bound is relaxed; inf if nothing was found.
-    together : ndarray of shape (n_declared,)
-        What suffices if all these are relaxed: the least found in total.
-    """
-
-    alone: np.ndarray
-    together: np.ndarray
-
-
 def relaxations(
     problem: RampProblem, closest: Point, declared: Sequence[np.ndarray], solver: Solver
 ) -> Relaxations:
@@ -216,84 +198,15 @@ def relaxations(
         points.append(ended.point)
     goals = problem.goals
     curves = (Curve.of(problem.scores(point)) for point in points)
-    return least_relaxations(
+    return Relaxations.least(
         (slacks(goals, curve.values(goals.forms)) for curve in curves), declared
     )
 
 
-def least_relaxations(
-    by_direction: Iterable[np.ndarray], declared: Sequence[np.ndarray]
-) -> Relaxations:
-    """Return the smallest relaxations over all thresholds along some directions.
-
-    Parameters
-    ----------
-    by_direction : iterable of ndarray of shape (m, C)
-        For each direction, the slack of every constraint at each of its thresholds.
-    declared : sequence of ndarray of int
-        For each declared bound the constraints that share it.
-    """
-    alone, together = np.full(len(declared), np.inf), np.full(len(declared), np.inf)
-    for slack in by_direction:
-        needed = np.maximum(-np.array([slack[rows].min(axis=0) for rows in declared]), 0.0)
-        needed[needed <= RATE_TOL] = 0.0
-        total = needed.sum(axis=0)
-        best = int(np.argmin(total))
-        if total[best] < together.sum():
-            together = needed[:, best]
-        for k, amount in enumerate(needed):
-            others_hold = (np.delete(needed, k, axis=0) == 0).all(axis=0)
-            alone[k] = min(alone[k], amount[others_hold].min(initial=np.inf))
-    return Relaxations(alone, together)
-
-
 def relaxation_advice(problem: RampProblem, closest: Point, goals: Goals, solver: Solver) -> str:
-    """Say in words which bounds to relax, and how far; one or two sentences and a space.
+    """Say in words which bounds to relax, and how far; one or two sentences after a blank.
 
     Empty if nothing was found, as where a rate is undefined whatever the threshold.
     """
-    declared = [rows for _, rows in declared_bounds(goals)]
-    return in_words(relaxations(problem, closest, declared, solver), goals)
-
-
-def in_words(relaxation: Relaxations, goals: Goals, where: str = "On these rows") -> str:
-    """Relaxations of the declared bounds in one or two sentences and a space, or nothing."""
-    families = declared_bounds(goals)
-    measured = goals.constraints.subset(goals.is_measured)
-    alone, together = [], []
-    for (label, rows), amount, shared in zip(
-        families, relaxation.alone, relaxation.together, strict=True
-    ):
-        sign, bound = measured.sign[rows[0]], measured.bound[rows[0]]
-        if 0 < amount < np.inf:
-            alone.append(f"{label} to {_beyond(bound + sign * amount, sign)}")
-        if 0 < shared < np.inf:
-            together.append(f"{label} to {_beyond(bound + sign * shared, sign)}")
-    said = f"{where} it is about enough to relax {', or '.join(alone)}. " if alone else ""
-    if len(together) > 1:
-        said += f"Relaxing several, it is about enough to move {' and '.join(together)}. "
-    return said
-
-
-def declared_bounds(goals: Goals) -> list[tuple[str, np.ndarray]]:
-    """Labels of the declared bounds, and the measured constraints that share each.
-
-    Constraints for groups are named by what was declared and, in brackets, the groups.
-    """
-    families: dict[tuple[Any, ...], list[int]] = {}
-    measured = goals.constraints.subset(goals.is_measured)
-    labels = [constraint.label for constraint in measured.constraints]
-    for k, constraint in enumerate(measured.constraints):
-        label = re.sub(r" \[[^\[\]]*\]$", "", labels[k])
-        kinds = tuple(atom.kind for atom in constraint.rate.atoms)  # users may name others alike
-        families.setdefault((label, constraint.sense, constraint.bound, kinds), []).append(k)
-    return [
-        (label if len(rows) > 1 else labels[rows[0]], np.array(rows))
-        for (label, *_), rows in families.items()
-    ]
-
-
-def _beyond(bound: float, sign: float) -> str:
-    """Return a bound in four decimals, rounded to the looser side."""
-    scaled = sign * bound * 1e4
-    return f"{sign * np.ceil(scaled - 1e-6) / 1e4:g}"
+    declared = families(goals.measured.constraints.constraints)
+    return relaxations(problem, closest, declared, solver).in_words(goals)

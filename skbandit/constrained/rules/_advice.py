@@ -1,15 +1,23 @@
-"""Why no table of costs meets the goals, and what would be enough: each proposal was tried."""
+"""Why no rule is good enough, and how far to relax: the one place of it, for thresholds and tables.
+
+What a bound is relaxed to was tried: a threshold on these scores, or a search of tables, meets all
+goals with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.sparse import csr_array
+from scipy.special import ndtr
 
+from skbandit import measure
 from skbandit.constrained._goals import Goals
+from skbandit.constrained.rules._candidates import slacks
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import (
     FEWEST_AT_CUTOFFS,
@@ -17,14 +25,23 @@ from skbandit.constrained.rules._cost_tables import (
     CostSearch,
     kinds_of,
 )
+from skbandit.constrained.rules._curve import Curve
+from skbandit.constrained.rules._limits import Limits, SharedRisk
 from skbandit.exceptions import ConstrainedFitWarning
-from skbandit.measure import RATE_TOL, numbers_of_goals
+from skbandit.measure import RATE_TOL
+from skbandit.prices._dual import told_apart
 from skbandit.prices._levels import costly_level
 from skbandit.prices._promised import without_margins
 from skbandit.prices._search import best_rule, minimizing, prove_conflict
 from skbandit.rates import Constraint, positive_rate
+from skbandit.rates._expression import value_range
 from skbandit.rates._kinds import AnyOf
 from skbandit.utils._validation import warn
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skbandit.constrained.rounds._rounds import Criterion
 
 MOST_TRIED = 6
 """Constraints whose relaxation is tried, those that the closest rule misses first."""
@@ -39,16 +56,201 @@ DIGITS = 3
 """Significant digits of a proposed bound, rounded to the side on which it holds."""
 
 
-def why_no_costs(
+# What is missed.
+
+
+def missed(table: pd.DataFrame, goals: measure.BoundConstraints) -> str:
+    """List the constraints that do not hold, with the amounts missed."""
+    faults = []
+    for k in np.flatnonzero(~table["satisfied"].fillna(True)):
+        row = table.iloc[k]
+        value = row.get("cross_fitted", row["value"])
+        if np.isnan(row["value"]) or np.isnan(value):
+            fault = "is undefined, as no prediction falls in its denominator"
+        elif "margin" in table and not row["slack"] >= row["margin"] - RATE_TOL:
+            needed = row["bound"] - goals.sign[k] * row["margin"]
+            low, high = value_range(goals.constraints[k].rate)
+            fault = f"is {value:.4g}, missed by {row['margin'] - row['slack']:.2g}"
+            rows = f"the margin for {row['effective_n']:.0f} rows that count"
+            if not low - RATE_TOL <= needed <= high + RATE_TOL:
+                fault += f": {rows} leaves no value inside the bound {row['bound']:.4g}"
+            elif text := told_apart(needed, row["bound"], 4):
+                fault += f": with {rows}, the bound {row['bound']:.4g} becomes {text}"
+        else:
+            of = " out of fold" if "cross_fitted" in table else ""
+            fault = f"is {value:.4g}{of}, missed by {-row['slack']:.2g}"
+        faults.append(f"{row['constraint']}: {fault}")
+    return "; ".join(faults)
+
+
+def level_reached(limits: Limits, decided: np.ndarray) -> str:
+    """Return the level that decisions reach, and the rows that the asked one takes, in words.
+
+    `decided` are `indicators`. Widths of limits shrink with the square root of the number of rows.
+    """
+    sums = (limits.rows @ decided)[:, None]
+    if limits.limits.slack(sums, 0.0).min(initial=np.inf) <= 0:
+        return f". On these rows the rates leave no room for confidence_level={limits.level:g}"
+
+    def left(z: float) -> float:
+        return float(ndtr(-z) - limits.limits.risk(sums, z)[0])
+
+    low, text = 1e-3, ". These rows support a level of {:.2g}, not confidence_level={:g}"
+    if left(low) < 0 or left(limits.quantile) >= 0:
+        return text.format(0.5, limits.level)
+    z = brentq(left, low, limits.quantile)
+    times = f", which takes about {(limits.quantile / z) ** 2:.2g} times as many"
+    return text.format(float(ndtr(z)), limits.level) + times
+
+
+def known_rows_advice(table: pd.DataFrame, goals: measure.BoundConstraints) -> str:
+    """How to make the final model right on known rows, if that was declared and is missed."""
+    for k in np.flatnonzero(~table["satisfied"].fillna(True)):
+        row, rate = table.iloc[k], goals.constraints[k].rate
+        perfect = row["bound"] <= 0 if goals.sign[k] > 0 else row["bound"] >= 1
+        flagged = len(rate.atoms) == 1 and not rate.constant and rate.atoms[0].where is not None
+        if perfect and flagged and "cross_fitted" in table:
+            return (
+                f"{row['constraint']} is meant out of fold, on rows that a model has not seen; on "
+                f"its training rows the final model has {row['value']:.4g}. If it is the final "
+                "model that must be right on these known rows, drop the constraint and train with "
+                "a sample_weight of 20 for them, taken back in the other constraints by weight=: "
+                'see "Examples that must be right" in the user guide. '
+            )
+    return ""
+
+
+def explain(
     goals: Goals,
-    criterion: CostCriterion,
+    criterion: Criterion | CostCriterion,
+    choice: Choice,
     scores: np.ndarray,
-    decided: np.ndarray,
-    missed: str,
-    knows_deployed: bool,
-    of_fits: str = "",
+    report: pd.DataFrame,
+    by: Any,
+    of_fits: str,
 ) -> tuple[str, bool]:
-    """Why no table of costs is good enough, and whether that is proven.
+    """Return why no rule on the scores of the rows that count will do, and whether it is proven.
+
+    `choice` misses the goals by least, `report` is of it, and `of_fits` names several fits, if the
+    scores are of some of them.
+    """
+    rule, limits = choice.rule, criterion.promised
+    why = missed(report, goals.constraints) or "; ".join(report["constraint"])
+    if isinstance(limits, SharedRisk) and limits.quantile > 0:
+        why += level_reached(limits, goals.measured_indicators(rule.decided))
+    what, meet, advice = "decisions", "meet", ""
+    if isinstance(criterion, CostCriterion):
+        advice, proven = why_no_costs(goals, criterion, scores, rule.decided)
+        sure = proven
+    else:
+        what, meet = ("threshold", "meets") if by is None else (f"thresholds by {by!r}", "meet")
+        is_missed = not criterion.search(scores).best().feasible  # else the level is out of reach
+        if is_missed:
+            constraints = goals.measured.constraints
+            slack = slacks(constraints, Curve.of(scores).values(constraints.forms))
+            relaxations = Relaxations.least([slack], families(constraints.constraints))
+            advice = relaxations.in_words(goals)
+        sure = by is None or not (of_fits or np.isnan(rule.gap))
+        proven = sure and is_missed and not of_fits
+    none = f"No {what}{of_fits} {meet}" if sure else f"Found no {what}{of_fits} that {meet}"
+    return f"{none} the constraints together: {why}.{advice}", proven
+
+
+# How far to relax.
+
+
+def families(constraints: Sequence[Constraint]) -> list[np.ndarray]:
+    """Return the places of the constraints that are parts of one declared constraint."""
+    numbers = measure.numbers_of_goals(constraints)
+    numbers = np.where(numbers < 0, -1 - np.arange(len(numbers)), numbers)
+    return [np.flatnonzero(numbers == number) for number in dict.fromkeys(numbers.tolist())]
+
+
+def moved(constraints: measure.BoundConstraints, members: np.ndarray, by: float) -> str:
+    """Return some parts of a declared constraint, and their bound relaxed so far."""
+    first, sign = constraints.constraints[members[0]], constraints.sign[members]
+    bound, side, label = float(constraints.bound[members[0]]), float(sign[0]), first.label
+    if first.part is not None and len(members) > 1:
+        label = first.part[1]
+        if sign.min() < sign.max():  # the two sides of an absolute value
+            bound, side = abs(bound), 1.0
+    return f"{label} to {rounded_outwards(bound + side * by, side):g}"
+
+
+def rounded_outwards(bound: float, sign: float) -> float:
+    """Round a bound to few digits, not stricter: above for a sign of 1 (<=), below for -1."""
+    if abs(bound) <= RATE_TOL:
+        return 0.0
+    unit = 10.0 ** (np.floor(np.log10(abs(bound))) + 1 - DIGITS)
+    return float(sign * np.ceil(np.round(sign * bound / unit, 6)) * unit)
+
+
+@dataclass(frozen=True)
+class Relaxations:
+    """Amounts, in the units of the declared bounds, that make thresholds feasible.
+
+    Parameters
+    ----------
+    alone : ndarray of shape (n_declared,)
+        What suffices if only this bound is relaxed; inf if nothing was found.
+    together : ndarray of shape (n_declared,)
+        What suffices if all these are relaxed: the least found in total.
+    """
+
+    alone: np.ndarray
+    together: np.ndarray
+
+    @classmethod
+    def least(
+        cls, by_direction: Iterable[np.ndarray], declared: Sequence[np.ndarray]
+    ) -> Relaxations:
+        """Return the smallest relaxations over all thresholds on some scores.
+
+        Parameters
+        ----------
+        by_direction : iterable of ndarray of shape (m, C)
+            For each score, the slack of every constraint at each of its thresholds.
+        declared : sequence of ndarray of int
+            For each declared bound the constraints that share it.
+        """
+        alone, together = np.full(len(declared), np.inf), np.full(len(declared), np.inf)
+        for slack in by_direction:
+            needed = np.maximum(-np.array([slack[rows].min(axis=0) for rows in declared]), 0.0)
+            needed[needed <= RATE_TOL] = 0.0
+            total = needed.sum(axis=0)
+            best = int(np.argmin(total))
+            if total[best] < together.sum():
+                together = needed[:, best]
+            for k, amount in enumerate(needed):
+                others_hold = (np.delete(needed, k, axis=0) == 0).all(axis=0)
+                alone[k] = min(alone[k], amount[others_hold].min(initial=np.inf))
+        return cls(alone, together)
+
+    def in_words(self, goals: Goals, where: str = "On these rows") -> str:
+        """Return one or two sentences after a blank, or nothing."""
+        constraints = goals.constraints.subset(goals.is_measured)
+        declared = families(constraints.constraints)
+        alone, together = (
+            [
+                moved(constraints, members, by)
+                for members, by in zip(declared, amounts, strict=True)
+                if 0 < by < np.inf
+            ]
+            for amounts in (self.alone, self.together)
+        )
+        said = f" {where} it is about enough to relax {', or '.join(alone)}." if alone else ""
+        if len(together) > 1:
+            said += f" Relaxing several, it is about enough to move {' and '.join(together)}."
+        return said
+
+
+# Tables of costs.
+
+
+def why_no_costs(
+    goals: Goals, criterion: CostCriterion, scores: np.ndarray, decided: np.ndarray
+) -> tuple[str, bool]:
+    """Return which relaxed bounds tables of costs meet, and whether a conflict is proven.
 
     Parameters
     ----------
@@ -58,21 +260,29 @@ def why_no_costs(
         Probabilities of the rows that count.
     decided : ndarray of int, shape (n,)
         By the rule that misses the goals by least.
-    missed : str
-        What it misses.
-    knows_deployed : bool
-        Whether the groups, such as deployed decisions, are known at prediction.
-    of_fits : str
-        Whose decisions they are, if of several fits.
     """
     search = CostSearch(criterion, criterion.strata(scores))
-    proven = is_proven(search)
-    advice = enough_to_relax(goals, search, scores, decided)
-    if not knows_deployed:
-        advice += known_deployed(goals.constraints.constraints)
-    advice += never_named(goals, criterion, scores, search, decided)
-    none = f"No decisions{of_fits} meet" if proven else f"Found no decisions{of_fits} that meet"
-    return f"{none} the constraints together: {missed}.{advice}", proven
+    constraints = criterion.goals.constraints
+    rows, limit = criterion.goals.linear
+    kind, table = kinds_of(csr_array(rows), search.weight, criterion.n_decisions)
+    proven = prove_conflict(kind, search.weight, table, limit)
+    excess = search.measure(decided[:, None] == np.arange(criterion.n_decisions)).excess
+    m = len(limit)
+    over = np.nan_to_num(excess[:m] / search.searched[2][:m], nan=np.inf)
+    enough = []
+    declared = sorted(families(constraints.constraints), key=lambda members: -over[members].max())
+    for members in declared[:MOST_TRIED]:
+        worst = members[np.argsort(-over[members], kind="stable")]
+        for tried in [worst] if len(worst) == 1 else [worst[:1], worst]:
+            text, others = _relaxed(search, tried)
+            if text and _are_met(goals, criterion, scores, others, WITHOUT_MARGIN):
+                enough.append(text)
+                break
+    at = ""
+    if criterion.levels[-1] > WITHOUT_MARGIN:
+        at = f" at confidence_level={WITHOUT_MARGIN:g}"
+    advice = f" On these rows it is enough{at} to relax one of them: {', or '.join(enough)}."
+    return (advice if enough else "") + never_named(goals, criterion, scores, over), proven
 
 
 def warn_of_costly_level(
@@ -87,54 +297,6 @@ def warn_of_costly_level(
         sign = -1.0 if goals.maximize else 1.0
         value, without = sign * choice.rule.objective, sign * other.objective
         warn(costly_level(choice.level, value, without), ConstrainedFitWarning)
-
-
-def is_proven(search: CostSearch) -> bool:
-    """Return whether no decisions whatever meet the constraints, even if all labels were known."""
-    rows, limit = search.criterion.goals.linear
-    kind, table = kinds_of(csr_array(rows), search.weight, search.criterion.n_decisions)
-    return prove_conflict(kind, search.weight, table, limit)
-
-
-def enough_to_relax(
-    goals: Goals, search: CostSearch, probability: np.ndarray, decided: np.ndarray
-) -> str:
-    """Advise on the bounds of which one is enough to relax, each as measured; maybe empty.
-
-    Of a goal of several groups or classes, the one that is missed by most is tried alone, and then
-    all together. A fit under the relaxed bound has met it.
-
-    Parameters
-    ----------
-    goals : Goals
-    search : CostSearch
-    probability : ndarray of shape (n, L)
-    decided : ndarray of int, shape (n,)
-        By the rule that misses the goals by least.
-    """
-    constraints = search.criterion.goals.constraints
-    order = np.argsort(-_missed(search, decided), kind="stable")
-    number = numbers_of_goals(constraints.constraints)
-    enough = []
-    for k in list(dict.fromkeys(number[order].tolist()))[:MOST_TRIED]:
-        members = order[number[order] == k]
-        for tried in [members] if len(members) == 1 else [members[:1], members]:
-            text, others = _relaxed(search, tried)
-            if text and _are_met(goals, search.criterion, probability, others, WITHOUT_MARGIN):
-                enough.append(text)
-                break
-    if not enough:
-        return ""
-    level = search.criterion.levels[-1]
-    at = f" at confidence_level={WITHOUT_MARGIN:g}" if level > WITHOUT_MARGIN else ""
-    return f" On these rows it is enough{at} to relax one of them: {', or '.join(enough)}."
-
-
-def _missed(search: CostSearch, decided: np.ndarray) -> np.ndarray:
-    """By how much decisions miss each constraint, in units that compare; inf where undefined."""
-    m = len(search.criterion.goals.constraints.bound)
-    decided = decided[:, None] == np.arange(search.criterion.n_decisions)
-    return np.nan_to_num(search.measure(decided).excess[:m] / search.searched[2][:m], nan=np.inf)
 
 
 def _relaxed(search: CostSearch, members: np.ndarray) -> tuple[str, list[Constraint]]:
@@ -156,22 +318,7 @@ def _relaxed(search: CostSearch, members: np.ndarray) -> tuple[str, list[Constra
         bound = rounded_outwards(float(constraints.bound[k] + side * by), side)
         rate = constraints.constraints[k].rate
         relaxed[k] = rate <= bound if side > 0 else rate >= bound
-    constraint, sign = constraints.constraints[members[0]], constraints.sign[members]
-    label, bound = constraint.label, float(constraints.bound[members[0]])
-    if constraint.part is not None and len(members) > 1:
-        label = constraint.part[1]
-        if sign.min() < sign.max():  # the two sides of an absolute value
-            sign, bound = np.ones(1), abs(bound)
-    bound = rounded_outwards(float(bound + sign[0] * by), float(sign[0]))
-    return f"{label} to {bound:g}", relaxed
-
-
-def rounded_outwards(bound: float, sign: float) -> float:
-    """Round a bound to few digits, not stricter: above for a sign of 1 (<=), below for -1."""
-    if abs(bound) <= RATE_TOL:
-        return 0.0
-    unit = 10.0 ** (np.floor(np.log10(abs(bound))) + 1 - DIGITS)
-    return float(sign * np.ceil(np.round(sign * bound / unit, 6)) * unit)
+    return moved(constraints, members, by), relaxed
 
 
 def _are_met(
@@ -196,21 +343,16 @@ def _are_met(
 
 
 def never_named(
-    goals: Goals,
-    criterion: CostCriterion,
-    probability: np.ndarray,
-    search: CostSearch,
-    decided: np.ndarray,
+    goals: Goals, criterion: CostCriterion, probability: np.ndarray, over: np.ndarray
 ) -> str:
     """Return a sentence if barring a class, whose precision is bounded, is enough; maybe empty.
 
     `goals` are those of the criterion, `probability` is that of their rows. Of several precisions,
-    those that the closest rule misses by most are tried.
+    those that the closest rule misses by most, as `over` has it, are tried.
     """
     constraints = goals.constraints.constraints
     bounded = [k for k, goal in enumerate(constraints) if _class_of_precision(goal) is not None]
-    missed = _missed(search, decided)
-    for k in sorted(bounded, key=lambda k: -missed[k])[:MOST_BARRED]:
+    for k in sorted(bounded, key=lambda k: -over[k])[:MOST_BARRED]:
         constraint = constraints[k]
         label = _class_of_precision(constraint)
         barred = [*constraints[:k], *constraints[k + 1 :], positive_rate(of=label) <= 0]
@@ -230,15 +372,3 @@ def _class_of_precision(constraint: Constraint) -> Any:
         return None
     label = atoms[0].of
     return None if label is None or isinstance(label, AnyOf) else label
-
-
-def known_deployed(constraints: Iterable[Constraint]) -> str:
-    """Advise if decisions that are stored in a column are bounded, and could be known."""
-    for constraint in constraints:
-        for atom in constraint.rate.atoms:
-            if atom.reference is not None:
-                return (
-                    f" If {atom.reference!r} is known at prediction too, by={atom.reference!r} "
-                    "gives each of its decisions costs of its own."
-                )
-    return ""
