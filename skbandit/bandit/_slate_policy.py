@@ -380,12 +380,12 @@ class SlatePolicy(GuardedPolicy):
         if len(event):
             self._pass_on(X, log, event, place, rewards[event, place], weight[event])
         else:  # nothing is known, but arms may be
-            ArmModels.of(self.policy_, X, log.available_sets())
+            ArmModels.of(self.policy_, X, log.available_labels())
 
     def _pass_on(
         self,
         X: Any,
-        log: logs.SlateLog,
+        log: logs.Log,
         event: np.ndarray,
         place: np.ndarray,
         reward: np.ndarray,
@@ -397,7 +397,7 @@ class SlatePolicy(GuardedPolicy):
             arms["timestamp"] = log.timestamp[event]
         available = None
         if log.pools is not None:
-            sets = log.available_sets()
+            sets = log.available_labels()
             available = [sets[k] for k in event.tolist()]
         rows = X[event] if isinstance(X, np.ndarray) else rows_of(X, event)
         if isinstance(rows, pd.DataFrame):  # as the index of the log's rows is repeated
@@ -636,7 +636,7 @@ def looked_at(clicks: np.ndarray) -> np.ndarray:
     return np.where(after > 0, np.nan, clicks)
 
 
-def read_cascade(log: logs.SlateLog) -> np.ndarray:
+def read_cascade(log: logs.Log) -> np.ndarray:
     """Return clicks by place, from these or from the position of the first click; nan if unknown.
 
     In either form, a slate without an entry was not clicked.

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from skbandit.evaluation._score import Range, Sides, sides_of
-from skbandit.logs import Log, SlateLog
+from skbandit.logs import Log
 from skbandit.utils._trials import dependence
 from skbandit.utils._validation import check_level
 
@@ -130,7 +130,7 @@ class EventParts:
         factor: np.ndarray,
         bounds: Range,
         variance: float,
-        log: Log | SlateLog,
+        log: Log,
         reward: np.ndarray,
         propensity: Any,
         group: np.ndarray | None,

@@ -185,4 +185,4 @@ def costs_of_slates(
     row, place = np.nonzero(log.shown)
     table[row, log.action[row, place]] = -reward[row, place]
     arms = logs.label_array(log.arms.tolist())
-    return pd.DataFrame(table, columns=arms), None if log.pools is None else log.available_sets()
+    return pd.DataFrame(table, columns=arms), None if log.pools is None else log.available_labels()

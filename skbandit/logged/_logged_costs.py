@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +13,8 @@ from skbandit import logs
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import (
     at_most_1,
-    check_not_masked,
     refuse_lazy,
     warn_if_reordered,
-    warn_if_wrapped,
 )
 
 if TYPE_CHECKING:
@@ -177,102 +175,37 @@ def _read_slates(
     action: Any, cost: Any, propensity: Any, ads: Sequence[Any] | None, available: Any
 ) -> tuple[logs.LoggedSlates, np.ndarray]:
     """Check a log; return its entries and the labels of the ads."""
-    check_not_masked(action, "action")
-    names = _table(action, "action")
-    if not names.size:
-        raise ValueError("The log is empty: action has no entries.")
-    numbers = [_numbers_like(cost, names, "cost"), _numbers_like(propensity, names, "propensity")]
-    filled = ~names.isna().to_numpy()
-    row = np.nonzero(filled)[0]
-    if not len(row):
-        raise ValueError("The log is empty: action is missing everywhere.")
-    f, p = (table[filled] for table in numbers)
-    bad = ~(np.abs(f) <= logs.MAX_COST)
-    if bad.any():
+    given = {"reward": cost, "propensity": propensity}
+    arms = [] if ads is None else logs.plain_labels(ads)
+    if ads is not None and available is not None:
+        mask = logs.read_mask(available, logs.label_array(arms), count_rows(action))
+        available = pd.DataFrame(mask.toarray() if issparse(mask) else mask, columns=arms)
+    y = {"action": action}
+    log = logs.read_slates(y, **given, available=available, arms=arms, gaps=True)
+    if ads is None:
+        log = log.with_sorted_arms()
+    elif len(log.arms) > len(arms):
+        new = int(np.flatnonzero((log.action >= len(arms)).any(axis=1))[0])
         raise ValueError(
-            f"cost is {f[bad][0]} in row {row[bad][0]}: every ad shown needs a finite cost."
+            f"row {new} shows {log.arms[len(arms)]!r}, which is not in ads: add it, or drop the "
+            "row."
         )
-    p = at_most_1(p)
-    bad = ~((p > 0) & (p <= 1))
-    if bad.any():
+    row, place = np.nonzero(log.shown)
+    f = log.of_arms(cost, "cost")[row, place]
+    p = at_most_1(log.of_arms(propensity, "propensity")[row, place])
+    if (bad := np.isnan(f)).any():
+        raise ValueError(f"cost is nan in row {row[bad][0]}: every ad shown needs a finite cost.")
+    if (bad := ~((p > 0) & (p <= 1))).any():
         raise ValueError(
             f"propensity must be in (0, 1], the probability of showing the ad: row "
             f"{row[bad][0]} has {p[bad][0]:g}."
         )
-    bad = np.maximum(np.abs(f), 1.0) > logs.MAX_COST * p
-    if bad.any():
+    if (bad := np.maximum(np.abs(f), 1.0) > logs.MAX_COST * p).any():
         raise ValueError(
             f"propensity is {p[bad][0]:g} in row {row[bad][0]}, with the cost {f[bad][0]:g}: the "
             f"estimate, their ratio, exceeds {logs.MAX_COST:g}. Correct the propensity, or drop "
             "the row."
         )
-    codes: logs.Codes = (
-        {} if ads is None else {label: k for k, label in enumerate(logs.plain_labels(ads))}
-    )
-    n_known = len(codes)
-    ad = logs.code_labels(pd.Series(names.to_numpy(dtype=object)[filled], dtype=object), codes)
-    labels = logs.label_array(codes)
-    if len(codes) > n_known and ads is not None:
-        where = row[np.flatnonzero(ad >= n_known)[0]]
-        raise ValueError(
-            f"Row {where} shows {labels[n_known]!r}, which is not in ads: add it, or drop the row."
-        )
-    if ads is None:
-        order = logs.order_of_labels(labels)
-        labels, ad = labels[order], np.argsort(order)[ad]
-    allowed = None
-    if available is not None and ads is not None:
-        allowed = logs.read_mask(available, labels, len(names))
-    elif available is not None:  # it may name ads that were never shown
-        codes = {label: k for k, label in enumerate(labels.tolist())}
-        pools = logs.read_pools(available, len(names), codes)
-        labels = logs.label_array(codes)
-        order = logs.order_of_labels(labels)
-        labels, ad = labels[order], np.argsort(order)[ad]
-        allowed = pools.mask(len(labels))[:, order]
-    first_seen = np.unique(row * len(labels) + ad, return_index=True)[1]
-    if len(first_seen) < len(row):
-        repeat = np.setdiff1d(np.arange(len(row)), first_seen)[0]
-        raise ValueError(f"Row {row[repeat]} shows ad {labels[ad[repeat]]!r} twice.")
-    if allowed is not None:
-        allowed = allowed.toarray() if issparse(allowed) else np.asarray(allowed)
-        hidden = np.flatnonzero(~allowed[row, ad])
-        if len(hidden):
-            raise ValueError(
-                f"Row {row[hidden[0]]} shows {labels[ad[hidden[0]]]!r}, which was not available: "
-                "correct available, or drop the row."
-            )
-    return logs.LoggedSlates(row, ad, f, p, len(names), len(labels), allowed), labels
-
-
-def _table(values: Any, name: str) -> pd.DataFrame:
-    """Values as a table with one column, or one per slot."""
-    if not isinstance(values, pd.Series | pd.DataFrame):
-        if not isinstance(values, Iterable) or isinstance(values, type) or issparse(values):
-            raise TypeError(f"{name} must be an array with one row per sample, got {values!r}.")
-        if hasattr(values, "rows"):  # a polars table: numpy would round integers beside nulls
-            values = values.rows()
-        elif hasattr(values, "to_pylist"):  # scalars of Arrow do not equal Python's
-            values = values.to_pylist()
-        values = values if isinstance(values, np.ndarray) else list(values)
-    if np.ndim(values) not in (1, 2):
-        raise ValueError(
-            f"{name} must have one row per sample, and either one column or one per slot."
-        )
-    if isinstance(values, list):  # of Python numbers, as they are
-        values = np.array(values, dtype=object)
-    return pd.DataFrame(values)
-
-
-def _numbers_like(values: Any, names: pd.DataFrame, name: str) -> np.ndarray:
-    """Numbers of the shape of `names`."""
-    check_not_masked(values, name)
-    table = _table(values, name)
-    if table.shape != names.shape:
-        raise ValueError(f"{name} has shape {table.shape}, action {names.shape}: they must match.")
-    try:
-        numbers = table.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name} must hold numbers: {error}.") from error
-    warn_if_wrapped(values, numbers, name)
-    return numbers
+    mask = None if log.pools is None else log.available_mask(len(log.arms))
+    events = row, log.action[row, place], f, p
+    return logs.LoggedSlates(*events, len(log), len(log.arms), mask), log.arms

@@ -47,8 +47,7 @@ def report_on(
         fitted = getattr(policy, "_fitted_rows", None)
         warn_of_fitted_rows(share_fitted(fitted, X, *events_of_log(log)))
     if log is not None and log.pools is not None:
-        sets, set_of_event = log.available_sets()
-        available = [sets[k] for k in set_of_event.tolist()]
+        available = log.available_labels()
     policy._check_pools(available, "available")
     rows, mask = policy._read_new(X, available, attributes)
     weight = check_row_weights(sample_weight, len(rows), "sample_weight")

@@ -200,11 +200,14 @@ class Pools:
         arms = number[self.arms]
         return Pools(self.of_event, self.start, arms[np.lexsort((arms, self.set_of_arm))])
 
+    def table(self, n_arms: int) -> sp.csr_array:
+        """Return flags of shape (n_sets, n_arms)."""
+        flags = np.ones(len(self.arms), dtype=bool)
+        return sp.csr_array((flags, self.arms, self.start), (len(self.start) - 1, n_arms))
+
     def mask(self, n_arms: int) -> sp.csr_array:
         """Mask of shape (n_events, n_arms)."""
-        flags = np.ones(len(self.arms), dtype=bool)
-        sets = sp.csr_array((flags, self.arms, self.start), (len(self.start) - 1, n_arms))
-        return sets[self.of_event]
+        return self.table(n_arms)[self.of_event]
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from skbandit.logs._arms import (
     read_pools,
     renumbered,
 )
+from skbandit.utils._exact import exact_table
 from skbandit.utils._validation import (
     at_most_1,
     check_not_masked,
@@ -34,6 +35,9 @@ from skbandit.utils._validation import (
     warn_if_reordered,
     warn_if_wrapped,
 )
+
+LARGEST_REWARD = 1e145
+"""Largest absolute reward of a slate, in its own unit; beyond it, squares may overflow."""
 
 LOG_COLUMNS = ("action", "reward", "propensity", "available", "timestamp")
 
@@ -174,12 +178,15 @@ def _meaning(name: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Log:
-    """Logged events in order of time; arms are numbers, `arms` holds their labels."""
+    """Logged events in order of time; arms are numbers, `arms` holds their labels.
+
+    Of slates, rewards and propensities are as given: `of_arms` and `of_slates` read them.
+    """
 
     arms: np.ndarray  # (n_arms,), labels
-    action: np.ndarray  # (n_events,)
-    reward: np.ndarray  # (n_events,)
-    propensity: np.ndarray | None  # (n_events,), of the logged action; None: not logged
+    action: np.ndarray  # (n_events,); of slates (n_events, n_places), -1 in empty places
+    reward: Any  # (n_events,)
+    propensity: Any  # (n_events,), of the logged action; None: not logged
     pools: Pools | None  # None: every arm of the log is available to every event
     timestamp: np.ndarray | None  # (n_events,), seconds
 
@@ -187,30 +194,35 @@ class Log:
         return len(self.action)
 
     @property
+    def sets(self) -> Pools:
+        """Sets of available arms, of all arms if the log has none."""
+        if self.pools is not None:
+            return self.pools
+        every = np.arange(len(self.arms))
+        return Pools(np.zeros(len(self), dtype=np.int8), np.array([0, len(every)]), every)
+
+    @property
     def probability(self) -> np.ndarray:
         """Probability of each logged action: as logged, else uniform over the available arms."""
         if self.propensity is not None:
-            return self.propensity
-        if self.pools is None:
-            return np.full(len(self), 1.0 / len(self.arms))
-        return 1.0 / self.pools.sizes
+            return np.asarray(self.propensity)
+        return 1.0 / self.sets.sizes
 
     def available_sets(self) -> tuple[list[tuple[Any, ...]], np.ndarray]:
         """Return the distinct sets of available arms, as tuples of labels, and each event's set."""
-        if self.pools is None:
-            return [tuple(self.arms.tolist())], np.zeros(len(self), dtype=np.int8)
-        return self.pools.labels(self.arms), self.pools.of_event
+        return self.sets.labels(self.arms), self.sets.of_event
+
+    def available_labels(self) -> list[tuple[Any, ...]]:
+        """Labels of the arms available to each event."""
+        sets, set_of_event = self.available_sets()
+        return [sets[k] for k in set_of_event.tolist()]
 
     def available_mask(self, n_arms: int) -> np.ndarray:
         """Mask of the arms available to each event, of shape (n_events, n_arms).
 
         `n_arms` may exceed the number of arms of the log; the further arms are not available.
         """
-        if self.pools is None:
-            return np.broadcast_to(np.arange(n_arms) < len(self.arms), (len(self), n_arms))
-        sets = np.zeros((len(self.pools.start) - 1, n_arms), dtype=bool)
-        sets[self.pools.set_of_arm, self.pools.arms] = True
-        return sets[self.pools.of_event]
+        return self.sets.table(n_arms).toarray()[self.sets.of_event]
 
     def sample(self) -> np.ndarray:
         """Up to 200 rows, evenly spaced, by which logs are distinguished."""
@@ -230,7 +242,7 @@ class Log:
     def with_sorted_arms(self) -> Log:
         """Return the log with sorted arms, whose order tells nothing of when they were logged."""
         order = order_of_labels(self.arms)
-        number = np.argsort(order).astype(self.action.dtype)
+        number = np.append(np.argsort(order), -1).astype(self.action.dtype)
         pools = None if self.pools is None else self.pools.renumbered(number)
         return replace(self, arms=self.arms[order], action=number[self.action], pools=pools)
 
@@ -243,6 +255,63 @@ class Log:
             propensity=None if self.propensity is None else self.propensity[rows],
             pools=None if self.pools is None else self.pools.take(rows),
             timestamp=None if self.timestamp is None else self.timestamp[rows],
+        )
+
+    @property
+    def shown(self) -> np.ndarray:
+        """Mask of the places of slates that are not empty, (n_events, n_places)."""
+        return self.action >= 0
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of arms of each slate."""
+        return self.shown.sum(axis=1)
+
+    def of_arms(self, values: Any, name: str) -> np.ndarray:
+        """Numbers given per shown arm of slates, as an array like `action`; nan in empty places.
+
+        Each event has a number per place or, for slates of one arm, a single number.
+        """
+        check_not_masked(values, name)
+        rows = [np.ravel(row) for row in entries_per_slate(values, name)]
+        if len(rows) != len(self):
+            raise ValueError(f"{name} has {len(rows)} entries for {len(self)} slates.")
+        sizes = np.array([len(row) for row in rows])
+        wrong = np.flatnonzero((sizes != self.sizes) & (sizes != self.action.shape[1]))
+        if len(wrong):
+            k = wrong[0]
+            raise ValueError(
+                f"{name} of row {k} has {sizes[k]} entries for a slate of {self.sizes[k]} arms: "
+                "pass one per place."
+            )
+        out = np.full(self.action.shape, np.nan)
+        try:
+            numbers = pd.to_numeric(pd.Series(np.concatenate(rows)))
+            filled = np.arange(self.action.shape[1]) < sizes[:, None]
+            out[filled] = numbers.to_numpy(np.float64, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must be numbers: {error}.") from error
+        out[~self.shown] = np.nan
+        of_rows = str(getattr(values, "dtype", "object")) == "object"
+        of_rows = of_rows and not hasattr(values, "columns")
+        warn_if_wrapped(np.concatenate(rows) if of_rows else values, out, name)
+        _refuse_large(out, name)
+        return out
+
+    def of_slates(self, values: Any, name: str) -> np.ndarray:
+        """Finite numbers given per slate, (n_events,)."""
+        numbers = read_numbers(values, len(self), name)
+        warn_if_wrapped(values, numbers, name)
+        _refuse_large(numbers, name)
+        return numbers
+
+
+def _refuse_large(numbers: np.ndarray, name: str) -> None:
+    """Refuse numbers whose squares overflow."""
+    large = np.argwhere(np.abs(numbers) > LARGEST_REWARD)
+    if len(large):
+        raise ValueError(
+            f"{name} of row {large[0][0]} is {numbers[tuple(large[0])]:g}, too large to be squared."
         )
 
 
@@ -286,22 +355,8 @@ def read_log(
     given = {
         "reward": reward, "propensity": propensity, "available": available, "timestamp": timestamp
     }  # fmt: skip
-    warn_if_reordered({"y": y} | {name: values for name, values in given.items()})
     names = columns_of(y, columns)
-    read = {"action": as_actions(y)} if names is None else {k: y[v] for k, v in names.items()}
-    warn_of_repeats(y)
-    for name, values in given.items():
-        if values is None:
-            continue
-        if name in read and not _equal_columns(read[name], values):
-            raise ValueError(f"{name}= differs from the column {name!r} of y: pass only one.")
-        read[name] = values
-    if "reward" not in read:
-        raise ValueError(
-            "the log has no rewards: y must be a DataFrame (or structured array) with columns "
-            "'action' and 'reward', or an array of actions with reward=; columns= maps other "
-            "names, as in columns={'reward': 'clicked'}."
-        )
+    read = read_columns(y, names, {"action": as_actions(y)} if names is None else {}, given)
     _refuse_slates(read)
     labels = _distinct(arms)
     codes: Codes = {label: k for k, label in enumerate(labels)}
@@ -329,6 +384,45 @@ def read_log(
     if times is not None:
         times = read_times(times, n)
     return Log(label_array(codes), action, rewards, propensities, pools, times)
+
+
+def read_columns(
+    y: Any, names: Mapping[str, Any] | None, read: dict[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what a log, by the names of its columns, and further arguments say of events."""
+    warn_if_reordered({"y": y, **given})
+    warn_of_repeats(y)
+    read |= {meaning: y[name] for meaning, name in (names or {}).items()}
+    for name, values in given.items():
+        if values is None:
+            continue
+        if name in read and not _equal_columns(read[name], values):
+            raise ValueError(f"{name}= differs from the column {name!r} of y: pass only one.")
+        read[name] = values
+    if "reward" not in read:
+        raise ValueError(
+            "the log has no rewards: y must be a DataFrame (or structured array) with columns "
+            "'action' and 'reward', or an array of actions or slates with reward=; columns= maps "
+            "other names, as in columns={'reward': 'clicked'}."
+        )
+    return read
+
+
+def entries_per_slate(values: Any, name: str) -> list[Any]:
+    """Return a list of what is given for each slate."""
+    if values is None or isinstance(values, str | bytes | type):
+        raise ValueError(f"{name} must have one entry per slate, got {values!r}.")
+    values = exact_table(values)
+    if isinstance(values, pd.DataFrame):
+        values = values.to_numpy()
+    for method in ("to_list", "to_pylist"):  # a Series of polars has lists as Series otherwise
+        values = getattr(values, method, lambda given=values: given)()
+    check_not_masked(values, name)
+    if hasattr(values, "__array__") and not isinstance(values, Iterable):
+        values = np.asarray(values)
+    if getattr(values, "ndim", 1) == 0 or not isinstance(values, Iterable):
+        raise ValueError(f"{name} must have one entry per slate, got {values!r}.")
+    return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
 def ids_of(y: Any) -> pd.Series:

@@ -214,7 +214,7 @@ def test_columns_without_names_are_arms_in_the_order_of_their_labels(make):
         read_log(Y, available=TABLE[["c", "a", "b"]].to_numpy(), arms="c")
     slates = pd.DataFrame({"action": [["c"], ["a"]], "reward": [[1.0], [0.0]]})
     slate_log = read_slates(slates, available=make(np.array([[False, True], [True, False]])))
-    assert slate_log.available_sets() == [("c",), ("a",)]
+    assert slate_log.available_labels() == [("c",), ("a",)]
     policy = GLMUCBPolicy(random_state=0)
     backwards = Y.iloc[::-1].reset_index(drop=True)
     policy.fit(np.ones((4, 1)), backwards, available=flags[::-1])

@@ -70,7 +70,7 @@ def weights_of_uniform(
     return 1.0 + (n_arms - 1) * (same_place + np.where(spare > 0, any_place, 0.0))
 
 
-def shown_slates(given: Any, X: Any, log: logs.SlateLog, rule: str) -> np.ndarray:
+def shown_slates(given: Any, X: Any, log: logs.Log, rule: str) -> np.ndarray:
     """Return indices of the arms that a policy shows, or that are given, (n_events, m).
 
     -1 is an empty place; arms that the log lacks follow its own ones.
@@ -80,11 +80,11 @@ def shown_slates(given: Any, X: Any, log: logs.SlateLog, rule: str) -> np.ndarra
     policy, X = behind_transformers(given, as_contexts(X))
     if not hasattr(policy, rule):
         raise ValueError(f"{type(policy).__name__} has no {rule}.")
-    slates = getattr(policy, rule)(X, available=log.available_sets())
+    slates = getattr(policy, rule)(X, available=log.available_labels())
     return _numbers_of(logs.slate_labels(slates, f"{type(policy).__name__}.{rule}", len(log)), log)
 
 
-def _numbers_of(slates: list[list[Any]], log: logs.SlateLog) -> np.ndarray:
+def _numbers_of(slates: list[list[Any]], log: logs.Log) -> np.ndarray:
     labels = log.arms.tolist()
     numbers = logs.code_slates(slates, {label: k for k, label in enumerate(labels)})
     if log.pools is not None:
@@ -92,7 +92,7 @@ def _numbers_of(slates: list[list[Any]], log: logs.SlateLog) -> np.ndarray:
     return numbers
 
 
-def place_matches(numbers: np.ndarray, log: logs.SlateLog) -> tuple[np.ndarray, np.ndarray]:
+def place_matches(numbers: np.ndarray, log: logs.Log) -> tuple[np.ndarray, np.ndarray]:
     """Tell whether each shown arm of the log has its own place in a slate, and whether any place.
 
     Returns
@@ -107,9 +107,7 @@ def place_matches(numbers: np.ndarray, log: logs.SlateLog) -> tuple[np.ndarray, 
     return at_place, equal.any(axis=2)
 
 
-def inclusion_of_shown(
-    given: Any, X: Any, log: logs.SlateLog, rule: str
-) -> tuple[np.ndarray, float]:
+def inclusion_of_shown(given: Any, X: Any, log: logs.Log, rule: str) -> tuple[np.ndarray, float]:
     """Inclusion probabilities of the shown arms, and the evaluated slates' mean number of arms.
 
     Parameters
@@ -133,7 +131,7 @@ def inclusion_of_shown(
     if rule == "select" and X is not None and policy_of(given) is not None:
         policy, rows = behind_transformers(given, X)
         if hasattr(policy, "select_proba"):
-            inclusion = policy.select_proba(rows, available=log.available_sets())
+            inclusion = policy.select_proba(rows, available=log.available_labels())
             return _inclusion_of_table(
                 np.asarray(inclusion, dtype=np.float64), policy.arms_.tolist(), log
             )
@@ -143,7 +141,7 @@ def inclusion_of_shown(
 
 
 def _inclusion_of_table(
-    table: np.ndarray, arms: list[Any], log: logs.SlateLog
+    table: np.ndarray, arms: list[Any], log: logs.Log
 ) -> tuple[np.ndarray, float]:
     """Inclusion probabilities of shown arms, from those of the arms of the columns."""
     wrong = np.argwhere(~((table >= 0) & (table <= 1 + 1e-6)))
@@ -442,7 +440,7 @@ def replay_slates(
         player.columns = None
     if log.timestamp is not None:
         logs.check_in_order(log.timestamp, "replay_slates")
-    sets = log.available_sets()
+    sets = log.available_labels()
     weight = np.zeros(log.action.shape)
     sizes = np.zeros(len(log))
     feedback = getattr(player, "feedback", "semi_bandit")
@@ -476,7 +474,7 @@ def replay_slates(
 
 def _read_slate_log(
     policy: Any, X: Any, y: Any, available: Any, reward: Any, propensity: Any, columns: Any
-) -> logs.SlateLog:
+) -> logs.Log:
     """Read a log of slates."""
     given = policy if policy_of(policy) is None else None
     refuse_lazy({"policy": policy, "X": X, "y": y, "reward": reward, "available": available})
@@ -491,7 +489,7 @@ def _read_slate_log(
     )
 
 
-def _known(log: logs.SlateLog) -> np.ndarray:
+def _known(log: logs.Log) -> np.ndarray:
     """Rewards of shown arms, 0 in empty places."""
     rewards = log.of_arms(log.reward, "reward")
     unknown = np.argwhere(log.shown & np.isnan(rewards))
@@ -504,7 +502,7 @@ def _known(log: logs.SlateLog) -> np.ndarray:
     return np.nan_to_num(rewards)
 
 
-def _propensity(log: logs.SlateLog) -> np.ndarray:
+def _propensity(log: logs.Log) -> np.ndarray:
     """Probabilities of shown arms as logged, 1 in empty places."""
     if log.propensity is None:
         raise ValueError("the log has no propensities: pass propensity=.")
@@ -519,7 +517,7 @@ def _propensity(log: logs.SlateLog) -> np.ndarray:
     return p
 
 
-def _inclusion_propensity(log: logs.SlateLog, X: Any) -> np.ndarray:
+def _inclusion_propensity(log: logs.Log, X: Any) -> np.ndarray:
     """Probabilities that a logged slate includes its arms: as logged, else uniform."""
     if log.propensity is not None:
         return _propensity(log)
@@ -529,7 +527,7 @@ def _inclusion_propensity(log: logs.SlateLog, X: Any) -> np.ndarray:
 
 
 def _place_probabilities(
-    given: Any, X: Any, log: logs.SlateLog, rule: str, n_draws: int
+    given: Any, X: Any, log: logs.Log, rule: str, n_draws: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of shown arms at their own and at any place, as shares of slates drawn."""
     m = log.action.shape[1]
@@ -553,7 +551,7 @@ def _estimate(
     weight: np.ndarray,
     rewards: np.ndarray,
     p: Any,
-    log: logs.SlateLog,
+    log: logs.Log,
     group: np.ndarray | None = None,
 ) -> OffPolicyEstimate:
     """Return the mean of what events earned, after a warning if they are few."""

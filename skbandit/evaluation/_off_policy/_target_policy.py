@@ -429,7 +429,7 @@ def _check_range(probabilities: np.ndarray) -> np.ndarray:
     return probabilities
 
 
-def check_available(of_arms: np.ndarray, log: logs.Log | logs.SlateLog, labels: list[Any]) -> None:
+def check_available(of_arms: np.ndarray, log: logs.Log, labels: list[Any]) -> None:
     """Require that only available arms are chosen, if the log has availability."""
     if log.pools is None:
         return
