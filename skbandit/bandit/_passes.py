@@ -18,10 +18,9 @@ from scipy.sparse import issparse
 from skbandit.bandit import _kernels as kernels
 from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._kernels import Course, Model, Schedule
-from skbandit.bandit._posterior import begin, change_units, restart, settle, with_arms
+from skbandit.bandit._posterior import begin, change_units, restart, settle
 from skbandit.bandit._state import (
     N_EVENTS,
-    N_LEARNED_ARMS,
     ArmSets,
     ChoiceRule,
     Posterior,
@@ -31,7 +30,7 @@ from skbandit.bandit._state import (
 from skbandit.bandit._units import GROWN, is_due, until_renewal
 from skbandit.bandit.exploration import explores_by_score
 from skbandit.bandit.shared._state import settle as settle_shared
-from skbandit.logs import Codes, ReplayRequest
+from skbandit.logs import ReplayRequest
 from skbandit.utils._changes import N_RESTARTS
 from skbandit.utils._compiled import slices
 
@@ -234,47 +233,23 @@ def _with_rows(log: EncodedLog, rows: np.ndarray, course: Course) -> EncodedLog:
     return log._replace(X=log.X[rows].toarray(), place=place)
 
 
-def replay_present_features(
-    request: ReplayRequest, log: EncodedLog, n_known: int, codes: Codes, alphas: np.ndarray,
-    posterior: Posterior, prior: Prior, rule: ChoiceRule,
-) -> tuple[np.ndarray, int, Codes, Posterior]:  # fmt: skip
-    """Replay a log of the arms in `codes`, with `posterior` about the first `n_known`.
-
-    Returns
-    -------
-    tuple
-        Accepted positions in the rows of the request, the number of rows consumed, and the known
-        arms and posterior about them after the replay.
-    """
+def replay_log(
+    request: ReplayRequest, log: EncodedLog, alphas: np.ndarray, posterior: Any, prior: Any,
+    rule: ChoiceRule,
+) -> tuple[np.ndarray, int]:  # fmt: skip
+    """Replay a log as `replay_rows` does, with the features of sparse contexts that are present."""
     X, weights = compact(log.X, posterior, prior, rule)
-    whole_posterior, whole_prior = posterior, prior
-    if weights is not None:
-        posterior = gathered(posterior, weights)
-        variance = np.ascontiguousarray(prior.variance[:, weights])  # else compiled again
-        prior = prior._replace(mean=prior.mean[weights], variance=variance)
-    posterior = with_arms(posterior, list(codes)[n_known:], prior)
-    # new arms rank last until they are learned: arms learned in the meantime precede them
-    posterior.tie_order[n_known:] += len(codes)
-    accepted, n_seen = replay_rows(request, log._replace(X=X), alphas, posterior, prior, rule)
-    codes, posterior = _in_learned_order(codes, posterior, n_known)
-    if weights is not None:
-        whole = with_arms(whole_posterior, list(codes)[n_known:], whole_prior)
-        whole.mean[:, :, weights] = posterior.mean
-        whole.cov_factor[:, :, weights] = posterior.cov_factor
-        whole.start[:, :, weights] = posterior.start
-        features = of_features(weights, whole_posterior)
-        whole.rate[features], whole.seen_squares[features] = posterior.rate, posterior.seen_squares
-        names = ("mean", "cov_factor", "rate", "seen_squares", "start")
-        posterior = posterior._replace(**{name: getattr(whole, name) for name in names})
-    return accepted, n_seen, codes, posterior
-
-
-def _in_learned_order(codes: Codes, posterior: Posterior, n_known: int) -> tuple[Codes, Posterior]:
-    """Drop new arms never learned, and number the others as if learned one by one."""
-    labels = list(codes)
-    learned = posterior.learned[: posterior.counters[N_LEARNED_ARMS]]
-    arms = np.concatenate([np.arange(n_known), learned[learned >= n_known]])
-    return {labels[arm]: k for k, arm in enumerate(arms.tolist())}, posterior.keep_arms(arms)
+    if weights is None:
+        return replay_rows(request, log, alphas, posterior, prior, rule)
+    part = gathered(posterior, weights)
+    variance = np.ascontiguousarray(prior.variance[:, weights])  # else compiled again
+    prior = prior._replace(mean=prior.mean[weights], variance=variance)
+    result = replay_rows(request, log._replace(X=X), alphas, part, prior, rule)
+    for name in ("mean", "cov_factor", "start"):
+        getattr(posterior, name)[:, :, weights] = getattr(part, name)
+    features = of_features(weights, posterior)
+    posterior.rate[features], posterior.seen_squares[features] = part.rate, part.seen_squares
+    return result
 
 
 def compact(

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit import logs
-from skbandit.bandit._events import EncodedLog, Events, encode_log, join, still_waiting, windows_of
+from skbandit.bandit._events import Events, encode_log, join, still_waiting, windows_of
 from skbandit.bandit._guard import lock_of
 from skbandit.bandit._sequential import SequentialPolicy
 from skbandit.bandit._state import (
@@ -20,7 +20,6 @@ from skbandit.bandit._state import (
     N_CHOICES,
     N_EVENTS,
     UCBS,
-    ChoiceRule,
     Posterior,
     Prior,
     explorations_by,
@@ -55,7 +54,6 @@ class PosteriorPolicy(SequentialPolicy):
     _merged: Callable[[Any, list[Any]], tuple[Any, np.ndarray]]
     _posterior_about: Callable[[logs.Codes], Any]  # of known arms and new ones
     _prior: Callable[[], Any]  # of new arms, and settings of learning
-    _replay: Callable[..., tuple[np.ndarray, int]]  # accepted positions, and rows consumed
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "link": [StrOptions(set(LINKS))],
@@ -274,6 +272,8 @@ class PosteriorPolicy(SequentialPolicy):
 
         Subclasses of users that choose or learn differently are replayed event by event.
         """
+        from skbandit.bandit._passes import replay_log
+
         for name in ("select", "predict", "partial_fit", "advance"):
             if not getattr(type(self), name).__module__.startswith("skbandit."):
                 return None
@@ -295,9 +295,18 @@ class PosteriorPolicy(SequentialPolicy):
             return None
         seed, n_choices = self._stream.take(0, self.random_state)
         encoded, codes = encode_log(request, X, every=every, delayed=delayed, codes=self._codes)
-        accepted, n_seen = self._replay(request, encoded, codes, read_rule(self, seed), n_choices)
-        self._stream.take(int(self._posterior.counters[N_CHOICES]) - n_choices, self.random_state)
-        self._waiting = still_waiting(request, encoded, list(codes), accepted, n_seen)
+        alphas, n_known, labels = self._alphas(len(rows)), len(self._codes), list(codes)
+        posterior, rule = self._posterior_about(codes).copy(), read_rule(self, seed)
+        posterior.counters[N_CHOICES] = n_choices
+        # new arms rank last until they are learned: arms learned in the meantime precede them
+        posterior.tie_order[n_known:] += len(codes)
+        accepted, n_seen = replay_log(request, encoded, alphas, posterior, self._prior(), rule)
+        rank = np.argsort(posterior.tie_order[n_known:], kind="stable") + n_known
+        kept = np.concatenate([np.arange(n_known), rank[posterior.n_updates[rank] > 0]])
+        self._posterior = posterior.keep_arms(kept)
+        self._know({labels[arm]: k for k, arm in enumerate(kept.tolist())})
+        self._stream.take(int(posterior.counters[N_CHOICES]) - n_choices, self.random_state)
+        self._waiting = still_waiting(request, encoded, labels, accepted, n_seen)
         self._sort_arms()
         if log.timestamp is not None and request.learn:
             learned = accepted[~request.deployment[accepted]]
@@ -575,23 +584,3 @@ class GLMUCBPolicy(PosteriorPolicy):
                 "an adaptive prior, the start of new arms is not known. Merge needs a fixed prior."
             )
         return merged(base, workers, prior, list(LINKS).index(self.link))
-
-    def _replay(
-        self,
-        request: logs.ReplayRequest,
-        log: EncodedLog,
-        codes: logs.Codes,
-        rule: ChoiceRule,
-        n_choices: int,
-    ) -> tuple[np.ndarray, int]:
-        from skbandit.bandit._passes import replay_present_features
-
-        posterior = self._posterior.copy()
-        posterior.counters[N_CHOICES] = n_choices
-        alphas = self._alphas(len(request.rows))
-        accepted, n_seen, codes, posterior = replay_present_features(
-            request, log, len(self._codes), codes, alphas, posterior, self._prior(), rule
-        )
-        self._posterior = posterior
-        self._know(codes)
-        return accepted, n_seen

@@ -16,10 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.bandit._arm_keys import new_keys
 from skbandit.bandit._merge import combine, pooled_moments, shared_evidence
 from skbandit.bandit._state import (
-    ARM_AXIS,
     BY_SPREAD,
     LEAST_SHARE,
     MEAN,
@@ -32,6 +30,7 @@ from skbandit.bandit._state import (
     ChoiceRule,
     Posterior,
     Prior,
+    with_room,
     workspace_for,
 )
 from skbandit.bandit._units import (
@@ -212,11 +211,7 @@ def learn_row(
     if posterior.n_updates[k] == 0:
         begin(k, posterior, prior, link)
         posterior.learned[posterior.counters[N_LEARNED_ARMS]] = k
-        if posterior.tie_order[k] >= len(posterior.tie_order):  # a new arm follows the known ones
-            n_known = 0
-            for order in posterior.tie_order:
-                n_known += order < len(posterior.tie_order)
-            posterior.tie_order[k] = n_known
+        rank_new_arm(k, posterior.tie_order)
         posterior.counters[N_LEARNED_ARMS] += 1
     posterior.n_updates[k] += 1
     posterior.counters[N_EVENTS] += 1
@@ -252,6 +247,16 @@ def learn_row(
     ):  # fmt: skip
         _carry_all_over(posterior, prior, workspace)
         _adapt(cov_factor, posterior, prior, prior.adaptive_mean, workspace)
+
+
+@called_exactly
+def rank_new_arm(k: int, tie_order: np.ndarray) -> None:
+    """Let an arm that a replay has ranked behind all follow those known by now."""
+    if tie_order[k] >= len(tie_order):
+        n_known = 0
+        for order in tie_order:
+            n_known += order < len(tie_order)
+        tie_order[k] = n_known
 
 
 @called_exactly
@@ -529,16 +534,7 @@ def _prior_factor(prior: Prior, full: bool) -> np.ndarray:
 
 def with_arms(posterior: Posterior, labels: list[Any], prior: Prior) -> Posterior:
     """Return a copy with new arms where they start; greedy choices prefer earlier arms."""
-    grown = posterior.copy()._asdict()
-    for name, axis in ARM_AXIS.items():
-        array = grown[name]
-        shape = (*array.shape[:axis], len(labels), *array.shape[axis + 1 :])
-        grown[name] = np.concatenate([array, np.zeros(shape, array.dtype)], axis=axis)
-    n_old = len(posterior.tie_order)
-    grown["tie_order"][n_old:] = np.arange(n_old, n_old + len(labels))
-    # keyed by label, as an arm's number depends on the order of events
-    grown["rng_key"][n_old:] = new_keys(labels, posterior.rng_key.tolist() if labels else [])
-    larger = Posterior(**grown)
+    larger = with_room(posterior.copy(), labels)
     mean, cov_factor, n_updates = larger.mean, larger.cov_factor, larger.n_updates
     if prior.adaptive_mean is None:
         restart(larger, n_updates == 0, prior)

@@ -6,28 +6,24 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import wraps
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._arm_keys import new_keys
-from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._guard import lock_of
 from skbandit.bandit._policy import PosteriorPolicy
 from skbandit.bandit._state import (
     FORGETTING,
     LINKS,
-    N_CHOICES,
-    ChoiceRule,
     read_rule,
     read_scales,
     unit_of_rewards,
 )
-from skbandit.bandit.shared._arm_features import ArmFeatures, new_arms, read_arm_features
-from skbandit.logs import Codes, ReplayRequest, ascending, label_array
+from skbandit.bandit.shared._arm_features import read_arm_features, rows_of_new_arms
+from skbandit.logs import Codes, ascending, label_array
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 from skbandit.utils._validation import first_few
@@ -44,10 +40,7 @@ MOST_WEIGHTS = 200
 it costs p³ operations per 100 events."""
 
 
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def _refusing_features(method: Method) -> Method:
+def _refusing_features(method: Callable[..., Any]) -> Any:
     """Refuse features of arms in a call of a method, where `describe_arms` takes them."""
 
     @wraps(method)
@@ -59,7 +52,7 @@ def _refusing_features(method: Method) -> Method:
             )
         return method(self, *args, **given)
 
-    return cast("Method", call)
+    return call
 
 
 class SharedGLMPolicy(PosteriorPolicy):
@@ -182,7 +175,8 @@ class SharedGLMPolicy(PosteriorPolicy):
     fit_intercept: ClassVar[bool] = True
 
     _posterior: SharedPosterior
-    _known: ArmFeatures | None  # None before any arm is known
+    _arm_columns: list[Any]  # names of the arms' features
+    _described: np.ndarray | None  # (n_arms, n_arm_features), as given; None before any arm is
     _arm_units: Units | None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -255,10 +249,9 @@ class SharedGLMPolicy(PosteriorPolicy):
     def arm_features_(self) -> pd.DataFrame:
         """Features of `arms_`, as they were given."""
         check_is_fitted(self)
-        features = ArmFeatures((), np.empty((len(self._codes), 0)))
-        features = features if self._known is None else self._known
+        values = np.empty((len(self._codes), 0)) if self._described is None else self._described
         labels = pd.Index(self._labels, dtype=self._labels.dtype)
-        return pd.DataFrame(features.values.copy(), index=labels, columns=list(features.columns))
+        return pd.DataFrame(values.copy(), index=labels, columns=self._arm_columns)
 
     @property
     def coef_(self) -> np.ndarray:
@@ -284,12 +277,6 @@ class SharedGLMPolicy(PosteriorPolicy):
             posterior.units
         )
 
-    fit = _refusing_features(PosteriorPolicy.fit)
-    partial_fit = _refusing_features(PosteriorPolicy.partial_fit)
-    predict = _refusing_features(PosteriorPolicy.predict)
-    select = _refusing_features(PosteriorPolicy.select)
-    select_proba = _refusing_features(PosteriorPolicy.select_proba)
-
     def describe_arms(self, arm_features: pd.DataFrame) -> Self:
         """Make arms known by their features.
 
@@ -309,29 +296,27 @@ class SharedGLMPolicy(PosteriorPolicy):
                 draft._describe(arm_features)
                 draft._sort_arms()
             else:
-                labels, described = read_arm_features(arm_features)
+                table = read_arm_features(arm_features)
                 if draft.arm_features is not None:
-                    named, features = read_arm_features(draft.arm_features)
-                    labels, described = read_arm_features(arm_features, features.columns)
-                    codes: Codes = {label: k for k, label in enumerate(named)}
-                    fresh, values = new_arms(labels, described, features, codes)
-                    labels, described = [*named, *fresh], features.plus(values)
-                draft.arm_features = pd.DataFrame(
-                    described.values, index=pd.Index(labels), columns=list(described.columns)
-                )
+                    named = read_arm_features(draft.arm_features)
+                    table = read_arm_features(table, named.columns)
+                    codes = {label: k for k, label in enumerate(named.index.tolist())}
+                    fresh = rows_of_new_arms(table, codes, named.to_numpy())
+                    table = pd.concat([named, table.iloc[fresh]])
+                draft.arm_features = table
         return self
 
     def _named_arms(self) -> list[Any] | None:
         return None if self.arm_features is None else self.arm_features.index.tolist()
 
     def _start(self) -> None:
-        self._known = self._arm_units = None
+        self._arm_columns, self._described, self._arm_units = [], None, None
         self._start_posterior(0)
         self._describe(self.arm_features)
 
     def _keep_arms(self, kept: np.ndarray) -> None:
         super()._keep_arms(kept)
-        self._known = None if self._known is None else self._known.take(kept)
+        self._described = None if self._described is None else self._described[kept]
 
     def _start_posterior(self, dz: int) -> None:
         """Start from the prior, with this number of arm features."""
@@ -347,40 +332,39 @@ class SharedGLMPolicy(PosteriorPolicy):
 
         if arm_features is None:
             return
-        if self._known is None and self._codes:
+        if self._described is None and self._codes:
             raise ValueError(
                 f"the arms {first_few(self._codes)} were learned without features: a policy whose "
                 "arms have features must know them from the start; fit it anew."
             )
-        columns = None if self._known is None else self._known.columns
-        labels, described = read_arm_features(arm_features, columns)
+        columns = None if self._described is None else self._arm_columns
+        table = read_arm_features(arm_features, columns)
+        labels = table.index.tolist()
         if not self._codes and (ordered := ascending(labels)):
-            described = described.take(np.array([labels.index(label) for label in ordered]))
-            labels = ordered
-        features = ArmFeatures(described.columns, described.values[:0])
-        features = features if self._known is None else self._known
-        fresh, values = new_arms(labels, described, features, self._codes)
-        if self._known is None:
-            dz = values.shape[1]
+            table, labels = table.iloc[[labels.index(label) for label in ordered]], ordered
+        if self._described is None:
+            dz = table.shape[1]
+            self._arm_columns, self._described = table.columns.tolist(), np.empty((0, dz))
             self._arm_units = running_units(dz, 2) if self.standardize else fixed_units(dz)
             self._start_posterior(dz)
-        if fresh:
+        rows = rows_of_new_arms(table, self._codes, self._described)
+        if len(rows):
+            fresh, values = [labels[row] for row in rows], np.ascontiguousarray(table)[rows]
             codes = self._codes | {k: len(self._codes) + i for i, k in enumerate(fresh)}
             self._check_new_arms(codes)
-            self._known = features.plus(values)
+            self._described = np.concatenate([self._described, values])
             self._renew_arm_units(values)
             self._posterior = self._append_arms(fresh, values)
             self._know(codes)
 
     def _sum_up(self, base: Self, workers: dict[str, Self], labels: list[Any]) -> None:
         states = [base, *workers.values()]
-        described = [state for state in states if state._known is not None]
-        if described:
-            values: dict[Any, np.ndarray] = {}
-            for state in described:
-                assert state._known is not None
-                values |= dict(zip(state._codes, state._known.values, strict=True))
-                columns = list(state._known.columns)
+        values: dict[Any, np.ndarray] = {}
+        for state in states:
+            if state._described is not None:
+                values |= dict(zip(state._codes, state._described, strict=True))
+                columns = state._arm_columns
+        if values:
             index = pd.Index(labels, tupleize_cols=False)
             table = pd.DataFrame([values[label] for label in labels], index, columns)
             grows = len(labels) > len(base._codes)
@@ -392,7 +376,8 @@ class SharedGLMPolicy(PosteriorPolicy):
                     state._arm_units = state._arm_units._replace(seen=due)
                     state._renew_arm_units(np.empty((0, len(columns))))
         super()._sum_up(base, workers, labels)
-        self._known, self._arm_units = base._known, base._arm_units
+        self._arm_columns, self._described = base._arm_columns, base._described
+        self._arm_units = base._arm_units
 
     def _merged(
         self, base: SharedPosterior, workers: list[SharedPosterior]
@@ -412,7 +397,7 @@ class SharedGLMPolicy(PosteriorPolicy):
             renew_if_due,
         )
 
-        assert self._arm_units is not None and self._known is not None
+        assert self._arm_units is not None and self._described is not None
         units = Units(*(array.copy() for array in self._arm_units))
         for row in range(len(values)):
             count_row(values, row, 1.0, units.mean, units.squares, units.seen)
@@ -435,7 +420,7 @@ class SharedGLMPolicy(PosteriorPolicy):
             mean[0, e], cov_factor[e] = in_new_units(
                 factor, shift, mean[0, e], cov_factor[e], variance[e]
             )
-        Z = in_units(self._known.values[: len(posterior.Z)], units)
+        Z = in_units(self._described[: len(posterior.Z)], units)
         self._posterior = posterior._replace(mean=mean, cov_factor=cov_factor, Z=Z)
 
     def _append_arms(self, labels: list[Any], values: np.ndarray) -> SharedPosterior:
@@ -445,8 +430,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         Z = np.ones((len(labels), 1))
         if self._arm_units is not None:
             Z = in_units(values, self._arm_units)
-        keys = new_keys(labels, self._posterior.rng_key.tolist())
-        return append_arms(self._posterior, Z, keys, self._prior())
+        return append_arms(self._posterior, labels, Z, self._prior())
 
     def _posterior_about(self, codes: Codes) -> SharedPosterior:
         """Return posterior about the known arms and new ones, which need no features."""
@@ -458,7 +442,7 @@ class SharedGLMPolicy(PosteriorPolicy):
 
     def _check_described(self, labels: np.ndarray) -> None:
         """Require features of arms, if any arm has them."""
-        if self._known is not None:
+        if self._described is not None:
             new = [label for label in labels.tolist() if label not in self._codes]
             if new:
                 raise ValueError(
@@ -514,27 +498,6 @@ class SharedGLMPolicy(PosteriorPolicy):
         X = super()._rows(X)
         return X.toarray() if issparse(X) else X
 
-    def _replay(
-        self,
-        request: ReplayRequest,
-        log: EncodedLog,
-        codes: Codes,
-        rule: ChoiceRule,
-        n_choices: int,
-    ) -> tuple[np.ndarray, int]:
-        from skbandit.bandit._passes import replay_rows
-        from skbandit.bandit.shared._state import N_RANKED
 
-        n_known, labels = len(self._codes), list(codes)
-        posterior = self._posterior_about(codes).copy()
-        # new arms rank last until they are learned: arms learned in the meantime precede them
-        posterior.tie_order[n_known:] += len(codes)
-        posterior.counters[N_RANKED], posterior.counters[N_CHOICES] = n_known, n_choices
-        alphas = self._alphas(len(request.rows))
-        accepted, n_seen = replay_rows(request, log, alphas, posterior, self._prior(), rule)
-        # new arms in the order in which they were learned
-        rank = np.argsort(posterior.tie_order[n_known:], kind="stable") + n_known
-        kept = np.concatenate([np.arange(n_known), rank[posterior.n_updates[rank] > 0]])
-        self._posterior = posterior.keep_arms(kept)
-        self._know({labels[arm]: k for k, arm in enumerate(kept.tolist())})
-        return accepted, n_seen
+for _name in ("fit", "partial_fit", "predict", "select", "select_proba"):
+    setattr(SharedGLMPolicy, _name, _refusing_features(getattr(PosteriorPolicy, _name)))

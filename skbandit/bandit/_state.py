@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from skbandit.bandit._arm_keys import new_keys
+
 
 # Names of options. Compiled code sees their positions, which are told apart in one place each:
 # `skbandit.bandit.links` and `skbandit.bandit.exploration`.
@@ -51,16 +53,11 @@ CENTER, RATE, MEAN, SQUARES = range(4)
 # events; variances of 0 if these are at their prior.
 START_MEAN, START_VARIANCE = range(2)
 
-ARM_AXIS = {
-    "mean": 1,
-    "cov_factor": 1,
-    "n_updates": 0,
-    "tie_order": 0,
-    "learned": 0,
-    "rng_key": 0,
-    "check": 0,
-}
-"""Axis that numbers the arms, of the fields of `Posterior` that have one."""
+OF_ARMS = (
+    "n_updates", "tie_order", "learned", "rng_key", "check", "Z", "own_mean", "own_variance",
+)  # fmt: skip
+"""Fields of posteriors whose first axis numbers the arms. If there is a model per arm, the second
+one of `mean` and `cov_factor` does, too."""
 
 LEAST_SHARE = 1e-3
 """Weight below which a scale is left out of choices; it goes on learning and may return."""
@@ -113,11 +110,8 @@ class Posterior(NamedTuple):
         number[arms] = np.arange(len(arms))
         learned = number[self.learned[: self.counters[N_LEARNED_ARMS]]]
         learned = learned[learned >= 0]
-        order = np.zeros(len(arms), dtype=np.int64)
-        order[: len(learned)] = learned
-        ranks = np.argsort(np.argsort(self.tie_order[arms], kind="stable"), kind="stable")
-        kept = {name: getattr(self, name).take(arms, axis) for name, axis in ARM_AXIS.items()}
-        fewer = self._replace(**kept | {"tie_order": ranks, "learned": order}).copy()
+        fewer = with_arms_of(self, arms).copy()
+        fewer.learned[: len(learned)] = learned
         fewer.counters[N_LEARNED_ARMS] = len(learned)
         return fewer
 
@@ -127,6 +121,34 @@ class Posterior(NamedTuple):
         x = np.empty(n_weights)
         x[-1:] = 1.0  # sparse rows may have no weight at all
         return ArmWorkspace(x, workspace_for(n_weights))
+
+
+def arm_axes(posterior: Any) -> dict[str, int]:
+    """Return the axis that numbers the arms, of the fields that have one."""
+    axes = {name: 0 for name in OF_ARMS if name in posterior._fields}
+    return axes if posterior.mean.ndim == 4 else axes | {"mean": 1, "cov_factor": 1}
+
+
+def with_arms_of(posterior: Any, arms: np.ndarray) -> Any:
+    """Return posterior with the rows of arms of these numbers, in this order."""
+    ranks = np.argsort(np.argsort(posterior.tie_order[arms], kind="stable"), kind="stable")
+    axes = arm_axes(posterior).items()
+    kept = {name: getattr(posterior, name).take(arms, axis) for name, axis in axes}
+    return posterior._replace(**kept | {"tie_order": ranks})
+
+
+def with_room(posterior: Any, labels: list[Any]) -> Any:
+    """Return posterior with zeros for new arms, which come last in ties of greedy choices."""
+    grown = {}
+    for name, axis in arm_axes(posterior).items():
+        array = getattr(posterior, name)
+        shape = (*array.shape[:axis], len(labels), *array.shape[axis + 1 :])
+        grown[name] = np.concatenate([array, np.zeros(shape, array.dtype)], axis=axis)
+    n_old = len(posterior.tie_order)
+    grown["tie_order"][n_old:] = np.arange(n_old, n_old + len(labels))
+    # keyed by label, as an arm's number depends on the order of events
+    grown["rng_key"][n_old:] = new_keys(labels, posterior.rng_key.tolist() if labels else [])
+    return posterior._replace(**grown)
 
 
 class ArmWorkspace(NamedTuple):

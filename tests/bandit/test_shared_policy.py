@@ -337,7 +337,7 @@ def random_posterior(rng, full):
     """Posterior far from the prior."""
     posterior = prior_posterior(fixed_units(DX - 1), DZ, full, PRIOR)
     Z = np.column_stack([rng.normal(size=(N_ARMS, DZ - 1)), np.ones(N_ARMS)])
-    posterior = append_arms(posterior, Z, list(range(N_ARMS)), PRIOR)
+    posterior = append_arms(posterior, list(range(N_ARMS)), Z, PRIOR)
     posterior.mean[:] = rng.normal(size=(1, 1, DX, DZ))
     if full:
         posterior.cov_factor[:] = rng.normal(size=posterior.cov_factor.shape)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Hashable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,42 +11,21 @@ import pandas as pd
 from skbandit.logs import Codes
 from skbandit.utils._validation import check_squares, first_few
 
-if TYPE_CHECKING:
-    pass
 
-
-@dataclass(frozen=True)
-class ArmFeatures:
-    """Features of arms, as given."""
-
-    columns: tuple[Hashable, ...]
-    values: np.ndarray  # (n_arms, n_columns), rows in the order of the arms
-
-    def plus(self, values: np.ndarray) -> ArmFeatures:
-        """Return features of further arms, too."""
-        return ArmFeatures(self.columns, np.concatenate([self.values, values]))
-
-    def take(self, arms: np.ndarray) -> ArmFeatures:
-        """Return features of the arms of these numbers."""
-        return ArmFeatures(self.columns, self.values[arms])
-
-
-def read_arm_features(
-    table: Any, columns: tuple[Hashable, ...] | None = None
-) -> tuple[list[Any], ArmFeatures]:
+def read_arm_features(table: Any, columns: Collection[Hashable] | None = None) -> pd.DataFrame:
     """Check a table of arm features with one row per arm, labeled by its index.
 
     Parameters
     ----------
     table : DataFrame of shape (n_arms, n_arm_features)
         Finite numbers.
-    columns : tuple of labels, default=None
+    columns : collection of labels, default=None
         Columns that the table must have, in any order; None takes them as they are.
 
     Returns
     -------
-    tuple of list and ArmFeatures
-        Labels of the arms, as Python scalars, and their features.
+    DataFrame
+        Of float64.
     """
     if not isinstance(table, pd.DataFrame):
         raise TypeError(
@@ -62,10 +40,9 @@ def read_arm_features(
             raise ValueError(f"arm_features: its {axis} has {twice!r} twice.")
     if table.index.hasnans:
         raise ValueError("arm_features: a label is missing in its index.")
-    given = tuple(table.columns)
-    if columns is not None and given != columns:
-        missing = [name for name in columns if name not in given]
-        unknown = [name for name in given if name not in columns]
+    if columns is not None:
+        missing = [name for name in columns if name not in table.columns]
+        unknown = [name for name in table.columns if name not in columns]
         if missing or unknown:
             what = f"lacks {first_few(missing)}" if missing else f"has {first_few(unknown)}, too"
             raise ValueError(
@@ -73,12 +50,6 @@ def read_arm_features(
                 f"{first_few(columns)}."
             )
         table = table[list(columns)]
-    labels = table.index.tolist()
-    return labels, ArmFeatures(tuple(table.columns), _finite_features(table, labels))
-
-
-def _finite_features(table: pd.DataFrame, labels: list[Any]) -> np.ndarray:
-    """Return entries of the table, finite."""
     for name in table.columns:
         kind = table[name].dtype
         if not (pd.api.types.is_numeric_dtype(kind) and kind.kind != "c"):
@@ -91,31 +62,24 @@ def _finite_features(table: pd.DataFrame, labels: list[Any]) -> np.ndarray:
     if len(wrong):
         row, column = wrong[0]
         raise ValueError(
-            f"arm_features: {table.columns[column]!r} of arm {labels[row]!r} is "
+            f"arm_features: {table.columns[column]!r} of arm {table.index.tolist()[row]!r} is "
             f"{values[row, column]}: features must be finite; impute missing values."
         )
     check_squares(values, "arm_features")
-    return np.ascontiguousarray(values)
+    return pd.DataFrame(np.ascontiguousarray(values), table.index, table.columns)
 
 
-def new_arms(
-    labels: list[Any], described: ArmFeatures, features: ArmFeatures, codes: Codes
-) -> tuple[list[Any], np.ndarray]:
-    """Return labels and features of the arms that are new; a known arm must keep its features."""
-    fresh = []
-    for row, label in enumerate(labels):
-        number = codes.get(label)
-        if number is None:
-            fresh.append(row)
-            continue
-        differ = np.flatnonzero(described.values[row] != features.values[number])
-        if len(differ):
-            column = differ[0]
-            raise ValueError(
-                f"arm_features: {features.columns[column]!r} of arm {label!r} was "
-                f"{features.values[number, column]:g} and is now "
-                f"{described.values[row, column]:g}, but an arm keeps the features that it was "
-                "learned with: give the changed arm a new label, or put features that change into "
-                "the context."
-            )
-    return [labels[row] for row in fresh], described.values[fresh]
+def rows_of_new_arms(table: pd.DataFrame, codes: Codes, values: np.ndarray) -> np.ndarray:
+    """Return rows of a table whose arms are new; known ones must keep their features, `values`."""
+    labels = table.index.tolist()
+    number = np.array([codes.get(label, -1) for label in labels])
+    known = np.flatnonzero(number >= 0)
+    before, now = values[number[known]], table.to_numpy()[known]
+    for row, column in np.argwhere(before != now)[:1]:
+        raise ValueError(
+            f"arm_features: {table.columns[column]!r} of arm {labels[known[row]]!r} was "
+            f"{before[row, column]:g} and is now {now[row, column]:g}, but an arm keeps the "
+            "features that it was learned with: give the changed arm a new label, or put features "
+            "that change into the context."
+        )
+    return np.flatnonzero(number < 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbandit.bandit._posterior import mixed, of_mixture, renew_shares
+from skbandit.bandit._posterior import mixed, of_mixture, rank_new_arm, renew_shares
 from skbandit.bandit._state import N_EVENTS, ChoiceRule
 from skbandit.bandit._units import count_row, show
 from skbandit.bandit.links import deviation, log_evidence, mean_index, mean_reward, step
@@ -20,7 +20,6 @@ from skbandit.bandit.shared._bilinear import (
     residual_evidence,
 )
 from skbandit.bandit.shared._state import (
-    N_RANKED,
     SharedPosterior,
     SharedPrior,
     Workspace,
@@ -99,10 +98,8 @@ def learn(
         if posterior.reward[0] != posterior.reward[0]:
             posterior.reward[0] = r
         r -= posterior.reward[0]
-    if posterior.tie_order[k] >= len(posterior.tie_order):  # a new arm follows the known ones
-        posterior.tie_order[k] = counters[N_RANKED]
-        counters[N_RANKED] += 1
     if posterior.n_updates[k] == 0:
+        rank_new_arm(k, posterior.tie_order)
         begin(k, posterior, prior)
     posterior.n_updates[k] += 1
     counters[N_EVENTS] += 1

@@ -9,14 +9,11 @@ import numpy as np
 
 from skbandit.bandit._merge import combine, pooled_moments, pooled_sums, shared_evidence
 from skbandit.bandit._posterior import WELL_KNOWN, renew_shares
-from skbandit.bandit._state import N_EVENTS, NO_CHECK
+from skbandit.bandit._state import N_EVENTS, NO_CHECK, with_arms_of, with_room
 from skbandit.bandit._units import FIRST_RENEWAL, renew, renew_late
 from skbandit.bandit.shared._bilinear import BLOCK, change_units, noise_scale
 from skbandit.utils._changes import N_RESTARTS, begin_anew
 from skbandit.utils._compiled import called_exactly, compiled_exactly
-
-N_RANKED = 2
-"""Position in `SharedPosterior.counters`, after those that `Posterior.counters` has, too."""
 
 WIDE = 1e4
 """Prior variance of the constant if the noise of rewards is estimated, in multiples of it: a mean
@@ -71,7 +68,7 @@ class SharedPosterior(NamedTuple):
     n_updates: np.ndarray  # (n_arms,), events learned
     tie_order: np.ndarray  # (n_arms,), breaks ties of greedy choices: the smallest wins
     rng_key: np.ndarray  # (n_arms,), keys of the arms' random streams; fixed
-    counters: np.ndarray  # (3,): events learned, exploring choices made, arms known or learned
+    counters: np.ndarray  # (2,): events learned, exploring choices made
     noise: np.ndarray  # (2,): squared residuals over their variances, their weight; or 1, 1
     evidence: np.ndarray  # (n_scales,), prequential log likelihoods
     share: np.ndarray  # (n_scales,), weights in the mixture, which sum to 1
@@ -90,12 +87,7 @@ class SharedPosterior(NamedTuple):
 
     def keep_arms(self, arms: np.ndarray) -> SharedPosterior:
         """Return posterior about the arms of these numbers, in this order."""
-        names = ("Z", "own_mean", "own_variance", "n_updates", "rng_key", "check")
-        kept: dict[str, Any] = {name: getattr(self, name)[arms] for name in names}
-        counters = self.counters.copy()
-        counters[N_RANKED] = len(arms)
-        ranks = np.argsort(np.argsort(self.tie_order[arms], kind="stable"), kind="stable")
-        return self._replace(**kept, tie_order=ranks, counters=counters)
+        return with_arms_of(self, arms)
 
     def workspace(self) -> Workspace:
         """Return buffers of compiled passes."""
@@ -281,7 +273,7 @@ def prior_posterior(units: Units, dz: int, full: bool, prior: SharedPrior) -> Sh
         n_updates=np.empty(0, dtype=np.int64),
         tie_order=np.empty(0, dtype=np.int64),
         rng_key=np.empty(0, dtype=np.int64),
-        counters=np.zeros(3, dtype=np.int64),
+        counters=np.zeros(2, dtype=np.int64),
         noise=np.zeros(2) if prior.estimates_noise else np.ones(2),
         evidence=np.zeros(n_scales),
         share=np.full(n_scales, 1 / n_scales),
@@ -292,30 +284,14 @@ def prior_posterior(units: Units, dz: int, full: bool, prior: SharedPrior) -> Sh
 
 
 def append_arms(
-    posterior: SharedPosterior, Z: np.ndarray, keys: list[int], prior: SharedPrior
+    posterior: SharedPosterior, labels: list[Any], Z: np.ndarray, prior: SharedPrior
 ) -> SharedPosterior:
-    """Return posterior about further arms, too, which have these features and random keys.
+    """Return posterior about further arms, too, which have these features.
 
     They start where arms without events do.
     """
-    n_old, n_new = len(posterior.Z), len(Z)
-    _, n_scales, dx, _ = posterior.mean.shape
-    own_variance = np.tile(prior.own_variance[:, None], (n_new, 1, dx))
-    new = {
-        "Z": Z,
-        "own_mean": np.zeros((n_new, n_scales, dx)),
-        "own_variance": own_variance,
-        "n_updates": np.zeros(n_new, dtype=np.int64),
-        "tie_order": np.arange(n_old, n_old + n_new),
-        "rng_key": np.array(keys, dtype=np.int64),
-        "check": np.zeros((n_new, NO_CHECK.shape[1])),
-    }
-    grown: dict[str, Any] = {
-        name: np.concatenate([getattr(posterior, name), array]) for name, array in new.items()
-    }
-    counters = posterior.counters.copy()
-    counters[N_RANKED] = n_old + n_new
-    larger = posterior._replace(**grown, counters=counters)
+    larger, n_old = with_room(posterior, labels), len(posterior.Z)
+    larger.Z[n_old:], larger.own_variance[n_old:] = Z, prior.own_variance[:, None]
     settle(larger, prior)
     return larger
 
