@@ -13,8 +13,8 @@ from skbandit import measure
 from skbandit.constrained._goals import Goals
 from skbandit.constrained.fits._fit_rows import with_weights
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
-from skbandit.prices import quantile_of
 from skbandit.prices._dual import ShadowPrices
+from skbandit.prices._levels import quantile_of
 from skbandit.rates import Rate
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import warn

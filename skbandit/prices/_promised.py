@@ -24,6 +24,7 @@ measured limit must be inside: a test at the level, as if the rule had been give
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -103,6 +104,67 @@ def promised(
     return best
 
 
+@dataclass(frozen=True)
+class _Round:
+    """The rule of tightened bounds, measured.
+
+    Attributes
+    ----------
+    tightened : Problem
+    decided : ndarray of bool, shape (N, D)
+    measured : Measured
+    margin : ndarray of shape (m,)
+        At the level.
+    gap : ndarray of shape (m,)
+        Measured less expected excess.
+    missing : ndarray of shape (m,)
+        What rows that stand for all miss of all rows, which is no noise however small margins are.
+    """
+
+    tightened: Problem
+    decided: np.ndarray
+    measured: Measured
+    margin: np.ndarray
+    gap: np.ndarray
+    missing: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        problems: tuple[Problem, Problem],
+        prices: Prices,
+        moved: np.ndarray,
+        measure: Callable[[np.ndarray], Measured],
+        z: float,
+    ) -> _Round:
+        """Measure the rule of prices; `problems` are of all rows, and of those that stand for all.
+
+        `moved` is by how much bounds are tightened.
+        """
+        problem, few = problems
+        tightened = problem.tightened(moved)
+        decided = tightened.decide(prices)
+        measured = measure(decided)
+        expected = problem.excess(decided)
+        missing = np.nan_to_num(expected - few.excess(few.tightened(moved).decide(prices)))
+        gap = measured.excess - expected
+        return cls(tightened, decided, measured, measured.margin(z), gap, missing)
+
+    def bias(self, believed: float, z: float) -> np.ndarray:
+        """Return what expected rates miss of measured ones beyond noise."""
+        noise = np.where(self.gap > 0, believed, ERRORS) * self.margin / z
+        return np.nan_to_num(np.sign(self.gap) * np.maximum(np.abs(self.gap) - noise, 0.0))
+
+    def is_short(self, moved: np.ndarray, aimed: np.ndarray) -> np.ndarray:
+        """Return which bounds are tightened by too little, and are not slack either."""
+        return (moved - self.missing < NEARLY * aimed) & (self.measured.excess > -NEARLY * aimed)
+
+    def settled(self, moved: np.ndarray, aimed: np.ndarray) -> np.ndarray:
+        """Go half the way: what is decided less has a smaller margin, and is decided again."""
+        excess, halfway = self.measured.excess, 0.5 * (moved + aimed + self.missing)
+        return np.where(excess > 0, moved + excess + PUSHED * self.margin, halfway)
+
+
 def _aimed(
     problem: Problem,
     measure: Callable[[np.ndarray], Measured],
@@ -111,51 +173,41 @@ def _aimed(
     aim: float,
     believed: float,
 ) -> tuple[PricedRule, bool]:
-    """Find the rule of bounds moved by `aim` margins, and whether they could be moved so far."""
+    """Find the rule of bounds moved by `aim` margins, and whether they could only be moved less."""
     few = representative(problem)
-    pairs, m = opposed_goals(few), len(problem.bound)
+    pairs = opposed_goals(few)
     prices = without_prices(problem) if start is None else start
     prices = best_prices(few, prices, SMOOTHING if start is None else SMOOTHING[-1:])[0]
-    moved, bias, wanted = (np.zeros(m) for _ in range(3))
+    moved = bias = wanted = np.zeros(len(problem.bound))
     for count in range(BIAS_ROUNDS + MARGIN_ROUNDS + SETTLING_ROUNDS + 1):
-        tightened = problem.tightened(moved)
-        decided = tightened.decide(prices)
-        measured = measure(decided)
-        margin = measured.margin(z)
-        expected = problem.excess(decided)
-        # what rows that stand for all miss of all rows is no noise, however small margins are
-        missing = np.nan_to_num(expected - few.excess(few.tightened(moved).decide(prices)))
-        aimed = bias + aim * margin
-        short = (moved - missing < NEARLY * aimed) & (measured.excess > -NEARLY * aimed)
-        vetoed = measured.excess > 0
-        last = BIAS_ROUNDS + MARGIN_ROUNDS + (SETTLING_ROUNDS if (short | vetoed).any() else 0)
-        if count >= last:
+        at = _Round.of((problem, few), prices, moved, measure, z)
+        aimed = bias + aim * at.margin
+        short = at.is_short(moved, aimed)
+        is_open = bool(short.any() or (at.measured.excess > 0).any())
+        if count >= BIAS_ROUNDS + MARGIN_ROUNDS + SETTLING_ROUNDS * is_open:
             break
-        if measured.tables is not None:
-            problem = problem.with_objective(*measured.tables)
-            few = few.with_objective(*measured.tables)
+        if at.measured.tables is not None:
+            problem = problem.with_objective(*at.measured.tables)
+            few = few.with_objective(*at.measured.tables)
         if count < BIAS_ROUNDS:
-            gap = measured.excess - expected
-            noise = np.where(gap > 0, believed, ERRORS) * margin / z
-            bias = np.nan_to_num(np.sign(gap) * np.maximum(np.abs(gap) - noise, 0.0))
-            wanted = bias + margin + missing
+            bias = at.bias(believed, z)
+            wanted = bias + at.margin + at.missing
         elif count < BIAS_ROUNDS + MARGIN_ROUNDS:
-            wanted = bias + aim * margin + missing
-        else:  # what is decided less has a smaller margin, and is decided again
-            wanted = 0.5 * (moved + aimed + missing)
-            wanted = np.where(vetoed, moved + measured.excess + PUSHED * margin, wanted)
+            wanted = aimed + at.missing
+        else:
+            wanted = at.settled(moved, aimed)
         moved = move_apart(wanted, problem.bound, pairs)
         prices = net_prices(best_prices(few.tightened(moved), prices, SMOOTHING[-1:])[0], pairs)
-    missed = np.where(np.isnan(measured.excess), np.inf, measured.excess)
+    missed = np.where(np.isnan(at.measured.excess), np.inf, at.measured.excess)
     # two bounds on one value, such as a small gap, may leave no place inside
     limited = bool((wanted - moved > TOLERANCE).any() or short.any())
     if aim < LEAST_AIM or limited:
-        missed = missed + margin
+        missed = missed + at.margin
     slack = -float(missed.max(initial=-np.inf))
-    costs = tightened.costs(prices)
     if at_ceiling(problem, prices):  # paid for by whatever it costs: no success
         slack, limited = min(slack, -CEILING), True
-    return PricedRule(prices, moved, costs, decided, measured.objective, slack), limited
+    costs = at.tightened.costs(prices)
+    return PricedRule(prices, moved, costs, at.decided, at.measured.objective, slack), limited
 
 
 def without_margins(

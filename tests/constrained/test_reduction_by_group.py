@@ -12,7 +12,7 @@ from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.rounds._rounds import Criterion
 from skbandit.exceptions import InfeasibleConstraintsError
-from skbandit.prices import LEVELS, VIOLATION_COST, quantile_of
+from skbandit.prices._levels import LEVELS, VIOLATION_COST, quantile_of
 from skbandit.rates import (
     difference,
     error_rate,

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from skbandit.prices import Prices, Problem, Use, searched
+from skbandit.prices._action_search import searched
+from skbandit.prices._problem import Prices, Problem, Use
 from tests.tiers import first
 
 

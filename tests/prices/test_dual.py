@@ -7,14 +7,8 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron
 
-from skbandit.prices import (
-    Problem,
-    attainable,
-    best_prices,
-    conflicting,
-    dropped_prices,
-    told_apart,
-)
+from skbandit.prices._dual import attainable, best_prices, conflicting, dropped_prices, told_apart
+from skbandit.prices._problem import Problem
 
 
 def random_problem(seed, n=40, F=3, D=4, m=3, n_objectives=1):

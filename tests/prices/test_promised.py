@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from skbandit.prices import LESS, Problem, promised
+from skbandit.prices._problem import Problem
+from skbandit.prices._promised import LESS, promised
 
 
 @dataclass(frozen=True)

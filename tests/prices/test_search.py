@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from skbandit.prices import (
+from skbandit.prices._search import (
     Family,
     Outcomes,
     Search,

@@ -8,7 +8,7 @@ from scipy.stats import norm
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.rules import ThresholdSearch, _candidates, choose, objective_scale
 from skbandit.measure import Columns, Data, Rows, score_limits
-from skbandit.prices import LEVELS, VIOLATION_COST, best_quantile, level_of, quantile_of
+from skbandit.prices._levels import LEVELS, VIOLATION_COST, best_quantile, level_of, quantile_of
 from skbandit.rates import (
     difference,
     error_rate,
