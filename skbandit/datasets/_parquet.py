@@ -31,6 +31,13 @@ _COLUMN_NAMES = ("action", "reward", "propensity", "timestamp", "available", "id
 TABLE_ROWS = 500_000
 """Rows of a table of `read_parquet_tables`: fewer take longer, more need more memory."""
 
+_KINDS = {
+    "numbers": ("boolean", "integer", "floating", "decimal"),
+    "dates": ("date",),
+    "text": ("string", "large_string"),
+}
+"""Types whose values may be equal."""
+
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """Name of a folder of rows without a value, as pandas, Dask and Spark write it."""
 
@@ -186,7 +193,7 @@ class _Opened(NamedTuple):
 
 def _open_dataset(source: Any, name: str) -> _Opened:
     """Return the files as a pyarrow Dataset."""
-    datasets = import_optional("pyarrow.dataset", "reading Parquet files")
+    datasets, lib = _arrow("dataset"), _arrow("lib")
     if isinstance(source, datasets.Dataset):
         return _Opened(source, source.schema, None)
     alone = isinstance(source, str | bytes | os.PathLike)
@@ -215,21 +222,15 @@ def _open_dataset(source: Any, name: str) -> _Opened:
             )
     if not dataset.files:
         raise ValueError(f"{name}={files[0]!r} is a folder without files.")
-    _refuse_repeats(dataset.files, name)
+    for file, times in Counter(map(os.path.realpath, dataset.files)).items():
+        if times > 1:
+            raise ValueError(f"{name} has the file {file!r} {times} times: name it once.")
     folders = _values_of_folders(dataset.files)
     schema = dataset.schema
     for column, value in folders[dataset.files[0]].items():
         if column not in schema.names:
-            schema = schema.append(_literal_field(column, value))
+            schema = schema.append(lib.field(column, lib.scalar(value).type))
     return _Opened(dataset, schema, folders)
-
-
-def _refuse_repeats(files: Sequence[str], name: str) -> None:
-    """Require each file once, whatever folders and patterns it is in."""
-    counts = Counter(os.path.realpath(file) for file in files)
-    for file, times in counts.items():
-        if times > 1:
-            raise ValueError(f"{name} has the file {file!r} {times} times: name it once.")
 
 
 def _matching(path: str, name: str) -> list[str]:
@@ -251,39 +252,31 @@ def _values_of_folders(files: Sequence[str]) -> dict[str, dict[str, Any]]:
 
     They are integers if they all look like it: not "01", which would equal "1".
     """
-    texts = {
-        file: {
+    values: dict[str, dict[str, Any]] = {}
+    for file in files:
+        parts = [part.partition("=") for part in file.split("/")[:-1]]
+        values[file] = {
             unquote(column): None if value == _NO_VALUE else unquote(value)
-            for column, equals, value in (part.partition("=") for part in file.split("/")[:-1])
+            for column, equals, value in parts
             if equals and column
         }
-        for file in files
-    }
-    others = {
-        column
-        for folders in texts.values()
-        for column, value in folders.items()
-        if value is not None and not re.fullmatch(r"0|-?[1-9][0-9]{0,17}", value)
-    }
-    return {
-        file: {
-            column: value if value is None or column in others else int(value)
-            for column, value in folders.items()
-        }
-        for file, folders in texts.items()
-    }
+    for column in {column for of_file in values.values() for column in of_file}:
+        holders = [of_file for of_file in values.values() if of_file.get(column) is not None]
+        if all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", of_file[column]) for of_file in holders):
+            for of_file in holders:
+                of_file[column] = int(of_file[column])
+    return values
 
 
-def _literal_field(name: str, value: Any) -> Any:
-    """Return a column of a schema that holds a value."""
-    lib = import_optional("pyarrow.lib", "reading Parquet files")
-    return lib.field(name, lib.scalar(value).type)
+def _arrow(module: str) -> Any:
+    """Return a module of pyarrow."""
+    return import_optional(f"pyarrow.{module}", "reading Parquet files")
 
 
 @contextmanager
 def _in_pyarrow(place: str) -> Iterator[None]:
     """Turn pyarrow's errors into ones that name the place in the files."""
-    lib = import_optional("pyarrow.lib", "reading Parquet files")
+    lib = _arrow("lib")
     try:
         yield
     except FileNotFoundError as error:
@@ -296,35 +289,29 @@ def _in_pyarrow(place: str) -> Iterator[None]:
 
 def _check_lists(schema: Any, name: str) -> None:
     """Require lists of labels in the column available, if present."""
-    if name not in schema.names or _kind_of_type(schema.field(name).type) is None:
-        return
-    types = import_optional("pyarrow.types", "reading Parquet files")
-    kind = schema.field(name).type
-    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    if not lists or types.is_nested(kind.value_type):
-        raise ValueError(f"column {name!r} must hold lists of arm labels, its type is {kind}.")
+    values = _kind_of_type(schema.field(name).type) if name in schema.names else None
+    if values is not None and not re.fullmatch("lists of (?!lists)[^<]+", values):
+        raise ValueError(
+            f"column {name!r} must hold lists of arm labels, its type is {schema.field(name).type}."
+        )
 
 
 def _kind_of_type(kind: Any) -> str | None:
     """Kind of a type's values, of which those of another kind are never equal; None: of none."""
-    types = import_optional("pyarrow.types", "reading Parquet files")
+    types = _arrow("types")
     if types.is_null(kind):
         return None
     if types.is_dictionary(kind):
         return _kind_of_type(kind.value_type)
-    if types.is_boolean(kind) or types.is_integer(kind):
-        return "numbers"
-    if types.is_floating(kind) or types.is_decimal(kind):
-        return "numbers"
-    if types.is_date(kind):
-        return "dates"
+    for shared, names in _KINDS.items():
+        if any(getattr(types, f"is_{name}")(kind) for name in names):
+            return shared
     if types.is_timestamp(kind):
         return "times without a time zone" if kind.tz is None else "times with a time zone"
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+    if hasattr(kind, "value_type"):  # lists of any form
         values = _kind_of_type(kind.value_type)
         return None if values is None else f"lists of {values}"
-    text = {"string", "large_string", "string_view"}
-    return "text" if str(kind) in text else str(kind)
+    return "text" if str(kind) == "string_view" else str(kind)
 
 
 def _read_batches(
@@ -396,7 +383,7 @@ def _refuse_casts(file: str, physical: Any, opened: _Opened, columns: list[str])
 
 def _changes(stored: Any, kind: Any) -> bool:
     """Return whether pyarrow's cast to another type could change values without an error."""
-    types = import_optional("pyarrow.types", "reading Parquet files")
+    types = _arrow("types")
     stored, kind = (
         side.value_type if types.is_dictionary(side) else side for side in (stored, kind)
     )
@@ -420,8 +407,8 @@ def _by_file(
     options: dict[str, int],
 ) -> Iterator[tuple[str, Any]]:
     """Return the batches of files, each in its own types, and their place."""
-    compute = import_optional("pyarrow.compute", "reading Parquet files")
-    lib = import_optional("pyarrow.lib", "reading Parquet files")
+    compute = _arrow("compute")
+    lib = _arrow("lib")
     assert opened.folders is not None
     first = opened.dataset.files[0]
     before: dict[str, tuple[str, Any]] = {}  # file and type of the first values of each column
@@ -464,7 +451,7 @@ def _by_file(
 
 def _warn_of_folder(file: str, name: str, folder: Any, values: Any) -> bool:
     """Warn if a folder names another value than the file holds; return whether it does."""
-    lib = import_optional("pyarrow.lib", "reading Parquet files")
+    lib = _arrow("lib")
     for value in values.unique():
         expected = lib.scalar(None if folder is None else str(folder))
         with suppress(lib.ArrowException):  # a text that is no value of the type
@@ -490,7 +477,7 @@ def _note_type(
     values = _kind_of_type(kind)
     if values is None:
         return
-    types = import_optional("pyarrow.types", "reading Parquet files")
+    types = _arrow("types")
     plain = kind.value_type if types.is_dictionary(kind) else kind
     earlier, first = before.setdefault(name, (file, plain))
     if values != (expected := _kind_of_type(first)):

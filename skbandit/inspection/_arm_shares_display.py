@@ -82,9 +82,6 @@ class ArmSharesDisplay:
         X: Any,
         y: Any,
         *,
-        n_repeats: int = 10,
-        subsample: float | None = 0.5,
-        random_state: int | np.random.RandomState | None = None,
         arms: Sequence[Hashable] | None = None,
         ax: Axes | None = None,
         **options: Any,
@@ -99,28 +96,19 @@ class ArmSharesDisplay:
             Contexts, in order of time.
         y : DataFrame or structured array with columns action and reward, or array of actions
             The log.
-        n_repeats : int, default=10
-            Number of runs, which are pooled.
-        subsample : float in (0, 1], default=0.5
-            Share of the log that each run replays; None with ``shuffle=True``.
-        random_state : int, RandomState instance or None, default=None
-            Draws the subsamples and which matches are kept.
         arms : sequence of labels, default=None
             Arms with an area of their own; see `plot`.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
-        **options
-            Other options of `replay`.
+        **options : dict
+            Options of `replay`, of which ``n_repeats=10`` and ``subsample=0.5`` are defaults here.
 
         Returns
         -------
         ArmSharesDisplay
         """
         _style.check_axes(ax, "ArmSharesDisplay.from_estimator")
-        result = replay(
-            policy, X, y,
-            n_repeats=n_repeats, subsample=subsample, random_state=random_state, **options,
-        )  # fmt: skip
+        result = replay(policy, X, y, **{"n_repeats": 10, "subsample": 0.5, **options})
         return cls.from_result(result, arms=arms, ax=ax)
 
     @classmethod

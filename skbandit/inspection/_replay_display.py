@@ -88,9 +88,6 @@ class ReplayDisplay:
         X: Any,
         y: Any,
         *,
-        n_repeats: int = 10,
-        subsample: float | None = 0.5,
-        random_state: int | np.random.RandomState | None = None,
         confidence_level: float = 0.95,
         name: str | None = None,
         ax: Axes | None = None,
@@ -106,20 +103,14 @@ class ReplayDisplay:
             Contexts, in order of time.
         y : DataFrame or structured array with columns action and reward, or array of actions
             The log.
-        n_repeats : int, default=10
-            Number of runs.
-        subsample : float in (0, 1], default=0.5
-            Share of the log that each run replays; None with ``shuffle=True``.
-        random_state : int, RandomState instance or None, default=None
-            Draws the subsamples and which matches are kept.
         confidence_level : float, default=0.95
             Nominal coverage of the intervals.
         name : str, default=None
             Name of the policy; None is the name of its class.
         ax : matplotlib Axes, default=None
             Axes to draw on, in addition to their contents; None creates a figure.
-        **options
-            Other options of `replay`, such as ``deployment_share=0.3``.
+        **options : dict
+            Options of `replay`, of which ``n_repeats=10`` and ``subsample=0.5`` are defaults here.
 
         Returns
         -------
@@ -127,10 +118,7 @@ class ReplayDisplay:
         """
         _style.check_axes(ax, "ReplayDisplay.from_estimator")
         check_level(confidence_level)
-        result = replay(
-            policy, X, y,
-            n_repeats=n_repeats, subsample=subsample, random_state=random_state, **options,
-        )  # fmt: skip
+        result = replay(policy, X, y, **{"n_repeats": 10, "subsample": 0.5, **options})
         last = behind_transformers(policy, None)[0]
         results = {type(last).__name__ if name is None else str(name): result}
         return cls.from_result(results, confidence_level=confidence_level, ax=ax)

@@ -19,7 +19,6 @@ from skbandit.inspection._report_lines import (
     figures_of,
     of_goals,
     panels_of,
-    read_pairs,
 )
 from skbandit.inspection._report_panels import (
     MARKS,
@@ -107,14 +106,9 @@ class RateReportDisplay:
         y_pred: ArrayLike,
         goals: Any | Iterable[Any] | Mapping[str, Any],
         *,
-        by: Any = None,
-        attributes: Any = None,
-        sample_weight: ArrayLike | None = None,
-        pos_label: Any = None,
-        labels: ArrayLike | None = None,
-        confidence_level: float = 0.95,
         ax: Axes | None = None,
         pairs: str = "worst",
+        **options: Any,
     ) -> Self:
         """Report on given predictions and draw the report.
 
@@ -126,34 +120,20 @@ class RateReportDisplay:
             Predicted labels of any classifier.
         goals : rate, constraint, list of these, or dict of str to rate or constraint
             What to measure.
-        by : str, list of str, Series, array or DataFrame, default=None
-            Attribute columns of the groups, or the groups themselves.
-        attributes : DataFrame or dict of arrays, default=None
-            Columns that `by` and the goals refer to.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Row weights.
-        pos_label : label, default=None
-            The class of rates without `of`.
-        labels : array-like, default=None
-            All classes and other decisions that may occur.
-        confidence_level : float, default=0.95
-            Nominal coverage of each interval.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
         pairs : {"worst", "all"}, default="worst"
             What to draw of a goal over pairs of groups: the pair with the worst verdict and the
             least slack, or all.
+        **options : dict
+            `by`, `attributes`, `sample_weight`, `groups`, `labels`, ..., as in
+            `skbandit.evaluation.rate_report`.
 
         Returns
         -------
         RateReportDisplay
         """
-        _style.check_axes(ax, "RateReportDisplay.from_predictions")
-        read_pairs(pairs)
-        report = rate_report(
-            y_true, y_pred, goals, by=by, attributes=attributes, sample_weight=sample_weight,
-            pos_label=pos_label, labels=labels, confidence_level=confidence_level,
-        )  # fmt: skip
+        report = rate_report(y_true, y_pred, goals, **options)
         return cls.from_report(report, ax=ax, pairs=pairs)
 
     @classmethod
@@ -337,7 +317,6 @@ class ConstraintReportDisplay(RateReportDisplay):
         -------
         ConstraintReportDisplay
         """
-        read_pairs(pairs)
         report = constraint_report(estimator, X, y, confidence_level=confidence_level, **rows)
         return cls.from_report(report, ax=ax, pairs=pairs)
 

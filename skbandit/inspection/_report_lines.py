@@ -44,13 +44,6 @@ def rows_of(goals: Sequence[Sequence[Line]]) -> list[int]:
     return [line.row for lines in goals for line in lines if line.row is not None]
 
 
-def read_pairs(pairs: str) -> bool:
-    """Return True if only the worst pair of groups is shown."""
-    if pairs not in ("worst", "all"):
-        raise ValueError(f"pairs={pairs!r} must be 'worst' or 'all'.")
-    return pairs == "worst"
-
-
 def panels_of(report: pd.DataFrame, pairs: str = "worst") -> Panels:
     """Divide a report with the column `goal` into scales, and these into goals as declared.
 
@@ -62,6 +55,8 @@ def panels_of(report: pd.DataFrame, pairs: str = "worst") -> Panels:
         Of a goal over pairs of groups, "worst" is the pair with the worst verdict and the least
         slack; without a bound the least ratio or the largest difference.
     """
+    if pairs not in ("worst", "all"):
+        raise ValueError(f"pairs={pairs!r} must be 'worst' or 'all'.")
     columns = report.columns.tolist()
     by = [c for c in columns[: columns.index("n_rows")] if c not in ("goal", "of", "on")]
     unit, parts = parts_of_rows(report["goal"])
@@ -72,7 +67,7 @@ def panels_of(report: pd.DataFrame, pairs: str = "worst") -> Panels:
         for values in report[by].to_numpy(dtype=object)
     ]
     order = _worst_first(report, parts)
-    if read_pairs(pairs):
+    if pairs == "worst":
         order = order[~(order.duplicated(["number", "part"]) & order["over_pairs"])]
         parts = parts.loc[sorted(order.index)]
         parts["group"] = parts["group"].where(~parts["over_pairs"], "worst: " + parts["group"])

@@ -22,9 +22,8 @@ from sklearn.pipeline import Pipeline
 from skbandit.inspection import _page, _page_sections, _page_values
 from skbandit.inspection._case import Case
 from skbandit.inspection._page_sections import Section
-from skbandit.measure import Columns
-from skbandit.utils._folds import split_pipeline
-from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._exact import exact_table
+from skbandit.utils._folds import hashes_of_contexts, split_pipeline
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -194,23 +193,12 @@ def _data(case: Case) -> Iterable[Section]:
 
 
 def _fingerprint(data: Any) -> str:
-    """Rows, columns, and a hash of values and names."""
-    hasher = hashlib.sha256()
-    if issparse(data):
-        table = data.tocsr()
-        shape = table.shape
-        for part in (table.indptr, table.indices, table.data):
-            hasher.update(np.ascontiguousarray(part).tobytes())
-    else:
-        frame = Columns.read(None, data, count_rows(data), "data").frame
-        if not frame.shape[1]:
-            frame = pd.DataFrame(np.asarray(data))
-        shape = frame.shape
-        hasher.update(repr([str(name) for name in frame.columns]).encode())
-        for _, column in frame.items():
-            values = column.astype(str) if column.dtype == object else column
-            hasher.update(pd.util.hash_pandas_object(values, index=False).to_numpy().tobytes())
-    return f"{shape[0]:,} rows, {shape[1]:,} columns, SHA-256 {hasher.hexdigest()}"
+    """Return rows, columns, and a hash of values and names."""
+    table = data if issparse(data) else pd.DataFrame(exact_table(data))
+    names = repr([str(name) for name in getattr(table, "columns", [])]).encode()
+    hasher = hashlib.sha256(names + hashes_of_contexts(table).tobytes())
+    n_rows, n_columns = table.shape
+    return f"{n_rows:,} rows, {n_columns:,} columns, SHA-256 {hasher.hexdigest()}"
 
 
 PANELS: tuple[Callable[[Case], Iterable[Section]], ...] = (
