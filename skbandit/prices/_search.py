@@ -288,7 +288,6 @@ class Search:
         self._live = np.flatnonzero(outcomes.table.any(axis=(1, 2)))
         self._changing = np.ascontiguousarray(outcomes.table[self._live])
         self._changing = self._changing.reshape(len(self._live), -1)
-        self._nonzero: tuple[np.ndarray, np.ndarray] | None = None
         self._ranked: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def at(self, theta: np.ndarray) -> Trial:
@@ -350,57 +349,35 @@ class Search:
 
     def _judged(self, part: Part, merit: Merit | None) -> list[Judged]:
         """All points; of a long line, evenly spaced points and those around the best of these."""
-        n, before = len(part.steps), part.start[self._live]
+        n = len(part.steps)
+        running = np.zeros((len(self._live), len(part.to) + 1))
+        moved = running[:, 1:]
+        moved[:] = self._changing.take(part.to, axis=1)
+        moved -= self._changing.take(part.was, axis=1)
+        moved *= part.weight
+        np.cumsum(moved, axis=1, out=moved)
         if n * len(self._live) <= MOST_JUDGED:
-            return self._all_judged(part, 0, n, before)
+            return self._judged_at(part, running, np.arange(n))
         spread = np.unique(np.linspace(0, n - 1, SPREAD_POINTS).astype(int))
-        sums = self._sums_at(part, spread)
-        judged = self.outcomes.judge(sums)
-        best = {_best(*judged)} if merit is None else {_best(*judged), int(merit(*judged).argmin())}
-        seen = [(part.steps[spread], *judged)]
-        for k in best:
-            first, last = spread[max(k - 1, 0)], spread[min(k + 1, len(spread) - 1)]
-            before = sums[self._live, max(k - 1, 0)]
-            seen += self._all_judged(part, first + 1, last + 1, before)
-        return seen
+        (judged,) = self._judged_at(part, running, spread)
+        best = {_best(*judged[1:])} | (
+            set() if merit is None else {int(merit(*judged[1:]).argmin())}
+        )
+        near = [np.arange(spread[max(k - 1, 0)], spread[min(k + 1, len(spread) - 1)]) for k in best]
+        return [
+            judged,
+            *(seen for points in near for seen in self._judged_at(part, running, points)),
+        ]
 
-    def _all_judged(self, part: Part, first: int, last: int, before: np.ndarray) -> list[Judged]:
-        """Each point from first to last, by the live sums at the point before the first."""
-        done = part.made[first - 1] if first else 0
-        here = slice(done, part.made[last - 1])
-        change = np.empty((len(self._live), here.stop - done + 1))
-        change[:, 0] = before
-        moved = change[:, 1:]
-        moved[:] = self._changing.take(part.to[here], axis=1)
-        moved -= self._changing.take(part.was[here], axis=1)
-        moved *= part.weight[here]
-        np.cumsum(change, axis=1, out=change)
+    def _judged_at(self, part: Part, running: np.ndarray, points: np.ndarray) -> list[Judged]:
+        """Judge some points, by what live sums have changed by after each change."""
         seen = []
-        for at in range(first, last, JUDGED_AT_ONCE):
-            few = slice(at, min(at + JUDGED_AT_ONCE, last))
-            made = part.made[few] - done
-            sums = np.repeat(part.start[:, None], len(made), axis=1)
-            sums[self._live] = change[:, made]
+        for first in range(0, len(points), JUDGED_AT_ONCE):
+            few = points[first : first + JUDGED_AT_ONCE]
+            sums = np.repeat(part.start[:, None], len(few), axis=1)
+            sums[self._live] += running[:, part.made[few]]
             seen.append((part.steps[few], *self.outcomes.judge(sums)))
         return seen
-
-    def _sums_at(self, part: Part, points: np.ndarray) -> np.ndarray:
-        """Return sums at some points, (S, len(points)), by those that each change touches."""
-        if self._nonzero is None:
-            most = (self._changing != 0).sum(axis=0).max()
-            which = np.argsort(self._changing == 0, axis=0, kind="stable")[:most].T
-            self._nonzero = which, np.take_along_axis(self._changing.T, which, 1)
-        which, values = self._nonzero
-        n = len(points)
-        after = np.searchsorted(part.made[points], np.arange(len(part.to)), side="right")
-        change = np.zeros(len(self._live) * n)
-        for sign, column in ((1.0, part.to), (-1.0, part.was)):
-            places = which[column] * n + after[:, None]
-            amounts = sign * values[column] * part.weight[:, None]
-            change += np.bincount(places.ravel(), amounts.ravel(), len(change))
-        sums = np.repeat(part.start[:, None], n, axis=1)
-        sums[self._live] += np.cumsum(change.reshape(-1, n), axis=1)
-        return sums
 
     def _part(
         self,
