@@ -20,22 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skbandit.bandit import exploration
 from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._posterior import learn_row, mixed_moments, settle, variance_in_mean
 from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, ArmWorkspace, ChoiceRule, Posterior
 from skbandit.bandit._units import RESOLUTION, show
-from skbandit.bandit.exploration import (
-    accepts_proposal,
-    alpha_scale,
-    challenge,
-    challenges_best,
-    compares_proposal,
-    draws_scores,
-    probabilities,
-    probability,
-    proposes,
-    score,
-)
 from skbandit.bandit.exploration._greedy import uniform_score, wins_tie
 from skbandit.bandit.shared import _kernels as shared
 from skbandit.bandit.shared._bilinear import noise_scale
@@ -91,7 +80,7 @@ def scored(k: int, t: int, alpha: float, mean: np.ndarray, model: Model) -> floa
     if mean.ndim == 3:
         if model.posterior.n_updates[k] == 0:
             v = variance_in_mean(v, t, model.posterior, model.rule)
-    result = score(m, v, alpha, t, model.posterior.rng_key[k], model.rule)
+    result = exploration.score(m, v, alpha, t, model.posterior.rng_key[k], model.rule)
     if mean.ndim == 3:
         if len(model.posterior.reward):  # rounding must not break ties
             result = np.rint(result * RESOLUTION) / RESOLUTION
@@ -111,7 +100,7 @@ def _has_unseen(pool: np.ndarray, n_updates: np.ndarray) -> bool:
 def unit_of_alpha(mean: np.ndarray, model: Model) -> float:
     """Return factor of `alpha` by which the unit of rewards does not matter."""
     if mean.ndim == 4:
-        unit = alpha_scale(noise_scale(model.posterior.noise), model.rule)
+        unit = exploration.alpha_scale(noise_scale(model.posterior.noise), model.rule)
     else:
         unit = 1.0
     return unit
@@ -182,26 +171,22 @@ def probability_rows(
     X: np.ndarray, sets: Any, t: int, alpha: float, mean: np.ndarray, model: Any,
     buffer: np.ndarray, out: np.ndarray, chosen: np.ndarray,
 ) -> None:  # fmt: skip
-    """Fill in the arms chosen as `choose_rows` does, and the probability of each of them.
+    """Fill in the arms chosen as `choose_rows` does, and the probabilities of available arms.
 
-    If `out` has two axes, (n_rows, n_arms), fill it in for all available arms, and keep its zeros
-    for others. `buffer` is (6, n_arms).
+    `out` is (n_rows, n_arms), and `buffer` (5, n_arms).
     """
     named = with_names(mean, model)
     rule, n_events = named.rule, _experience(named.posterior)
-    m, v, others, scores, p = buffer[0], buffer[1], buffer[2:5], buffer[2], buffer[5]
+    m, v, others, scores = buffer[0], buffer[1], buffer[2:], buffer[2]
     of_event, start, arms = sets
     for row in range(len(X)):
         look(X, row, mean, named)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
         k, best = _choice(pool, t, alpha, named, scores)
-        if draws_scores(rule):
+        if exploration.draws_scores(rule):
             for j in pool:
                 m[j], v[j] = moments(j, mean, named)
-        if out.ndim == 2:
-            probabilities(best, pool, m, v, alpha, n_events, rule, others, out[row])
-        else:
-            out[row] = probability(k, best, pool, m, v, alpha, n_events, rule, others, p)
+        exploration.probabilities(best, pool, m, v, alpha, n_events, rule, others, out[row])
         chosen[row] = k
         t += t >= 0
 
@@ -276,7 +261,7 @@ def replay_rows(
                     counters[N_CHOICES] += 1
                 alpha = alphas[min(counters[N_EVENTS] - n_before, len(alphas) - 1)]
                 alpha *= unit_of_alpha(mean, model)
-                if proposes(t, rule):
+                if exploration.proposes(t, rule):
                     matches = k == _choice(pool, t, alpha, model, alphas[:0])[0]
                 else:
                     matches = _is_best(k, t, alpha, row, sets, last_best, model)
@@ -338,10 +323,10 @@ def _choice(
     best: Any = np.int64(-1)
     rule, proposed = model.rule, best
     best_score, proposed_score = -np.inf, -np.inf
-    challenged = challenges_best(rule) and proposes(t, rule)
-    if proposes(t, rule) and not challenged:
+    challenged = exploration.challenges_best(rule) and exploration.proposes(t, rule)
+    if exploration.proposes(t, rule) and not challenged:
         proposed = _drawn(pool, t, model)
-        if not len(scores) and not compares_proposal(rule):
+        if not len(scores) and not exploration.compares_proposal(rule):
             return proposed, best_score
     prepare(pool, model.posterior.mean, model)
     for k in pool:
@@ -356,7 +341,7 @@ def _choice(
         proposed = _challenger(best, pool, t, alpha, model)
     if proposed >= 0 and proposed != best:
         n_events = _experience(model.posterior)
-        if not compares_proposal(rule) or accepts_proposal(
+        if not exploration.compares_proposal(rule) or exploration.accepts_proposal(
             best_score, proposed_score, len(pool), n_events, alpha, t, rule
         ):
             best = proposed
@@ -371,7 +356,7 @@ def _challenger(best: int, pool: np.ndarray, t: int, alpha: float, model: Model)
         if k != best:
             m, v = moments(k, model.posterior.mean, model)
             key, rule = model.posterior.rng_key[k], model.rule
-            value = challenge(rule.exploration, m, v, alpha, t, key, rule)
+            value = exploration.challenge(rule.exploration, m, v, alpha, t, key, rule)
             if value > largest:
                 challenger, largest = k, value
     return challenger

@@ -89,7 +89,8 @@ def choose_with_probabilities(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return arm chosen on each row, as by `choose_rows`, and its probability."""
     chosen, out = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
-    _fill_probabilities(X, sets, t, alpha, posterior, rule, out, chosen)
+    for rows, arms, table in _probabilities(X, sets, t, alpha, posterior, rule):
+        chosen[rows], out[rows] = arms, table[np.arange(len(arms)), arms]
     return chosen, out
 
 
@@ -97,27 +98,27 @@ def probability_rows(
     X: Any, sets: ArmSets, alpha: float, posterior: Any, rule: ChoiceRule
 ) -> np.ndarray:
     """Return probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
-    out = np.zeros((X.shape[0], len(posterior.rng_key)))
-    chosen = np.empty(len(out), dtype=np.int64)
+    out = np.empty((X.shape[0], len(posterior.rng_key)))
     # scores that proposals are compared with, and means of draws, are those of greedy choices
     t = 0 if explores_by_score(rule) else -1
-    _fill_probabilities(X, sets, t, alpha, posterior, rule, out, chosen)
+    for rows, _, table in _probabilities(X, sets, t, alpha, posterior, rule):
+        out[rows] = table
     return out
 
 
-def _fill_probabilities(
-    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: ChoiceRule, out: np.ndarray,
-    chosen: np.ndarray,
-) -> None:  # fmt: skip
-    """Fill in the chosen arms, and their probabilities or those of all arms."""
-    buffer = np.empty((6, len(posterior.rng_key)))
+def _probabilities(
+    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: ChoiceRule
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Return rows in parts, the arms chosen on them, and the probabilities of all arms."""
+    n_arms = len(posterior.rng_key)
+    buffer = np.empty((5, n_arms))
     for rows, x, weights in _parts(X, posterior, rule):
-        part = gathered(posterior, weights)
+        part, first = gathered(posterior, weights), first_choice(t, rows)
         model = tuple(part), tuple(rule), tuple(part.workspace())
-        kernels.probability_rows(
-            x, sets_of(sets, rows), first_choice(t, rows), alpha, part.mean, model, buffer,
-            out[rows], chosen[rows],
-        )  # fmt: skip
+        out, chosen = np.zeros((len(x), n_arms)), np.empty(len(x), dtype=np.int64)
+        of_rows = sets_of(sets, rows)
+        kernels.probability_rows(x, of_rows, first, alpha, part.mean, model, buffer, out, chosen)
+        yield rows, chosen, out
 
 
 def learn_rows(

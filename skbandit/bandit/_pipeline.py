@@ -198,16 +198,6 @@ class PolicyPipeline(Pipeline):
 
     steps: list[tuple[str, Any]]
 
-    def __init__(
-        self,
-        steps: list[tuple[str, Any]],
-        *,
-        transform_input: list[str] | None = None,
-        memory: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(steps, transform_input=transform_input, memory=memory, verbose=verbose)
-
     @property
     def arms_(self) -> np.ndarray:
         """Labels of the policy's arms."""
@@ -324,57 +314,6 @@ class PolicyPipeline(Pipeline):
         self.steps = fitted
         return self
 
-    @available_if(_last_step_has("predict"))
-    def predict(self, X: Any, **params: Any) -> np.ndarray:
-        """Choose the arm of the largest predicted reward, without exploring, or the best ads.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Contexts, as the first transformer takes them.
-        **params : dict
-            Parameters of the last step's `predict`, such as `available`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_select)
-            Labels.
-        """
-        warn_if_reordered({"X": X, "attributes": params.get("attributes")})
-        if "available" in params:
-            params["available"] = align_rows(params["available"], X)
-        return super().predict(X, **params)
-
-    @available_if(_last_step_has("score"))
-    def score(
-        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, **params: Any
-    ) -> float:
-        """Compute the score of the last step.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, as the first transformer takes them.
-        y : array-like, default=None
-            As in the last step's `score`, such as costs.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Row weights.
-        **params : dict
-            Further parameters of it, such as `available`, with metadata routing and without.
-
-        Returns
-        -------
-        float
-            As of the last step; higher is better.
-        """
-        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
-        if "available" in params:
-            params["available"] = align_rows(params["available"], X)
-        if get_config()["enable_metadata_routing"]:
-            return super().score(X, y, sample_weight, **params)
-        params |= _given(sample_weight=sample_weight)
-        return self.steps[-1][1].score(self._transformed(X), y, **params)
-
     @available_if(_last_step_has("merge"))
     def merge(self, policies: Sequence[Self], *, base: Self) -> Self:
         """Return a pipeline whose policy knows what several ones have learned.
@@ -410,6 +349,8 @@ class PolicyPipeline(Pipeline):
         merged.steps = [*base.steps[:-1], (name, last_step)]
         return merged
 
+    predict = _of_rows("predict")
+    score = _of_rows("score")
     select = _of_rows("select")
     select_proba = _of_rows("select_proba")
     select_scores = _of_rows("select_scores")

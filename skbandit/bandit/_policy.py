@@ -11,28 +11,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit import logs
+from skbandit.bandit import _state
 from skbandit.bandit._events import Events, encode_log, join, still_waiting, windows_of
 from skbandit.bandit._guard import lock_of
 from skbandit.bandit._sequential import SequentialPolicy
-from skbandit.bandit._state import (
-    LINKS,
-    MEANS,
-    N_CHOICES,
-    N_EVENTS,
-    UCBS,
-    Posterior,
-    Prior,
-    explorations_by,
-    mean_weights,
-    no_posterior,
-    read_alphas,
-    read_interval,
-    read_prior,
-    read_rule,
-    standardizes_rewards,
-    unit_of_rewards,
-    weight_covariance,
-)
+from skbandit.bandit._state import Posterior, Prior
 from skbandit.utils._changes import N_RESTARTS
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
@@ -56,9 +39,9 @@ class PosteriorPolicy(SequentialPolicy):
     _prior: Callable[[], Any]  # of new arms, and settings of learning
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "link": [StrOptions(set(LINKS))],
+        "link": [StrOptions(set(_state.LINKS))],
         "alpha": [Interval(Real, 0, None, closed="left"), callable],
-        "exploration": [StrOptions(explorations_by("moments", "means"))],
+        "exploration": [StrOptions(_state.explorations_by("moments", "means"))],
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "prior_scale": [Interval(Real, 0, None, closed="neither"), "array-like"],
         "noise_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
@@ -113,7 +96,7 @@ class PosteriorPolicy(SequentialPolicy):
         """
         with lock_of(self):
             if self.__sklearn_is_fitted__() and self._waiting:
-                every = read_interval(self.update_every)
+                every = _state.read_interval(self.update_every)
                 if timestamp is None or every is None:
                     passed = True
                 else:
@@ -174,10 +157,10 @@ class PosteriorPolicy(SequentialPolicy):
         from skbandit.bandit.links import mean_rewards
 
         index = self.decision_function(X)
-        return mean_rewards(index, read_rule(self))
+        return mean_rewards(index, _state.read_rule(self))
 
     def _n_learned(self) -> int:
-        return int(self._posterior.counters[N_EVENTS]) if self.__sklearn_is_fitted__() else 0
+        return int(self._posterior.counters[_state.N_EVENTS]) if self.__sklearn_is_fitted__() else 0
 
     def _sum_up(self, base: Self, workers: dict[str, Self], labels: list[Any]) -> None:
         states = []
@@ -209,8 +192,8 @@ class PosteriorPolicy(SequentialPolicy):
         action, n_restarts = self._number(events.arms), self.n_restarts_
         self._posterior = self._posterior.copy()
         self._alphas(len(events))  # raise errors now, not in the next choice
-        X, reward, weight = events.X, events.reward, events.weight
-        learn_rows(X, action, reward, weight, self._posterior, self._prior(), read_rule(self))
+        learned, rule = (events.X, action, events.reward, events.weight), _state.read_rule(self)
+        learn_rows(*learned, self._posterior, self._prior(), rule)
         if self.n_restarts_ > n_restarts:
             warn(
                 "rewards have changed: those of an arm are no longer what the policy predicted for "
@@ -225,7 +208,7 @@ class PosteriorPolicy(SequentialPolicy):
 
     def _alphas(self, n_events: int = 0) -> np.ndarray:
         """Return values of `alpha` after the events learned, and after 1, 2, ..., n_events more."""
-        return read_alphas(self.alpha, int(self._posterior.counters[N_EVENTS]), n_events)
+        return _state.read_alphas(self.alpha, self._n_learned(), n_events)
 
     def _alpha(self) -> float:
         """Return multiple of standard deviations in the next choice."""
@@ -243,7 +226,7 @@ class PosteriorPolicy(SequentialPolicy):
         n_rows = X.shape[0]
         seed, t = now._stream.take(n_rows, now.random_state) if exploring else (0, -1)
         choose: Any = _passes.choose_with_probabilities if return_proba else _passes.choose_rows
-        posterior, rule = now._posterior_about(codes), read_rule(now, seed)
+        posterior, rule = now._posterior_about(codes), _state.read_rule(now, seed)
         choice = choose(X, sets, t, now._alpha(), posterior, rule)
         return (labels[choice[0]], choice[1]) if return_proba else labels[choice]
 
@@ -253,7 +236,7 @@ class PosteriorPolicy(SequentialPolicy):
 
         now, X, available = self._ready(X, available)
         sets, codes = now._available(X.shape[0], available)
-        posterior, rule = now._posterior_about(codes), read_rule(now)
+        posterior, rule = now._posterior_about(codes), _state.read_rule(now)
         table = probability_rows(X, sets, now._alpha(), posterior, rule)
         return table[:, : len(now._codes)]
 
@@ -263,8 +246,8 @@ class PosteriorPolicy(SequentialPolicy):
 
         check_is_fitted(self)
         now = self._now()
-        origin, spread = unit_of_rewards(now._posterior)
-        rule = read_rule(now, seed)
+        origin, spread = _state.unit_of_rewards(now._posterior)
+        rule = _state.read_rule(now, seed)
         return origin + spread * score_rows(now._rows(X), t, now._alpha(), now._posterior, rule)
 
     def _replay_log(self, request: logs.ReplayRequest) -> tuple[np.ndarray, int] | None:
@@ -283,7 +266,7 @@ class PosteriorPolicy(SequentialPolicy):
         codes = dict(self._codes)
         logs.code_labels(log.arms, codes)
         self._check_new_arms(codes)
-        every = read_interval(self.update_every)
+        every = _state.read_interval(self.update_every)
         ordered = every is not None or self._forgetting() < 1
         if ordered and log.timestamp is not None and self._latest is not None:
             if len(rows) and log.timestamp[rows[0]] < self._latest:
@@ -296,8 +279,8 @@ class PosteriorPolicy(SequentialPolicy):
         seed, n_choices = self._stream.take(0, self.random_state)
         encoded, codes = encode_log(request, X, every=every, delayed=delayed, codes=self._codes)
         alphas, n_known, labels = self._alphas(len(rows)), len(self._codes), list(codes)
-        posterior, rule = self._posterior_about(codes).copy(), read_rule(self, seed)
-        posterior.counters[N_CHOICES] = n_choices
+        posterior, rule = self._posterior_about(codes).copy(), _state.read_rule(self, seed)
+        posterior.counters[_state.N_CHOICES] = n_choices
         # new arms rank last until they are learned: arms learned in the meantime precede them
         posterior.tie_order[n_known:] += len(codes)
         accepted, n_seen = replay_log(request, encoded, alphas, posterior, self._prior(), rule)
@@ -305,7 +288,7 @@ class PosteriorPolicy(SequentialPolicy):
         kept = np.concatenate([np.arange(n_known), rank[posterior.n_updates[rank] > 0]])
         self._posterior = posterior.keep_arms(kept)
         self._know({labels[arm]: k for k, arm in enumerate(kept.tolist())})
-        self._stream.take(int(posterior.counters[N_CHOICES]) - n_choices, self.random_state)
+        self._stream.take(int(posterior.counters[_state.N_CHOICES]) - n_choices, self.random_state)
         self._waiting = still_waiting(request, encoded, labels, accepted, n_seen)
         self._sort_arms()
         if log.timestamp is not None and request.learn:
@@ -461,8 +444,8 @@ class GLMUCBPolicy(PosteriorPolicy):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PosteriorPolicy._parameter_constraints,
-        "ucb": [StrOptions(set(UCBS))],
-        "mean": [StrOptions(set(MEANS))],
+        "ucb": [StrOptions(set(_state.UCBS))],
+        "mean": [StrOptions(set(_state.MEANS))],
         "prior_mean": [Real, "array-like", StrOptions({"adaptive", "auto"})],
         "prior_variance": [
             Interval(Real, 0, None, closed="neither"),
@@ -522,13 +505,13 @@ class GLMUCBPolicy(PosteriorPolicy):
     def coef_(self) -> np.ndarray:
         """Posterior means of the features' weights, of shape (n_arms, n_features)."""
         check_is_fitted(self)
-        return mean_weights(self._posterior)[:, : self.n_features_in_]
+        return _state.mean_weights(self._posterior)[:, : self.n_features_in_]
 
     @property
     def intercept_(self) -> np.ndarray:
         """Posterior means of the constant feature's weight, of shape (n_arms,)."""
         check_is_fitted(self)
-        weights = mean_weights(self._posterior)
+        weights = _state.mean_weights(self._posterior)
         if weights.shape[1] == self.n_features_in_:
             return np.zeros(len(weights))
         return weights[:, -1].copy()
@@ -537,17 +520,17 @@ class GLMUCBPolicy(PosteriorPolicy):
     def covariance_(self) -> np.ndarray:
         """Posterior covariance of each arm's weights, or its diagonal; the constant's last."""
         check_is_fitted(self)
-        return weight_covariance(self._posterior)
+        return _state.weight_covariance(self._posterior)
 
     def _start(self) -> None:
-        prior = read_prior(self, self.n_features_in_)
-        self._posterior = no_posterior(
+        prior = _state.read_prior(self, self.n_features_in_)
+        self._posterior = _state.no_posterior(
             self.n_features_in_ + bool(self.fit_intercept),
             self.covariance == "full",
             len(prior.variance),
             self.n_features_in_ if self.standardize else 0,
             centered=bool(self.fit_intercept) and self.standardize != "scale",
-            rewards=standardizes_rewards(self),
+            rewards=_state.standardizes_rewards(self),
         )
 
     def _posterior_about(self, codes: logs.Codes) -> Posterior:
@@ -558,7 +541,7 @@ class GLMUCBPolicy(PosteriorPolicy):
         return with_arms(self._posterior, list(codes)[len(self._codes) :], self._prior())
 
     def _prior(self) -> Prior:
-        prior = read_prior(self, self.n_features_in_)
+        prior = _state.read_prior(self, self.n_features_in_)
         n_scales = len(self._posterior.share)
         if len(prior.variance) != n_scales:
             raise ValueError(
@@ -566,7 +549,7 @@ class GLMUCBPolicy(PosteriorPolicy):
                 f"forgetting={self.forgetting!r} are {len(prior.variance)} models, but the policy "
                 f"has learned with {n_scales}: call fit to start afresh."
             )
-        if standardizes_rewards(self) != bool(len(self._posterior.reward)):
+        if _state.standardizes_rewards(self) != bool(len(self._posterior.reward)):
             raise ValueError(
                 f"prior_mean={self.prior_mean!r}, prior_variance={self.prior_variance!r} and "
                 f"noise_variance={self.noise_variance!r}: whether one of them is a number cannot "
@@ -583,4 +566,4 @@ class GLMUCBPolicy(PosteriorPolicy):
                 f"prior_mean={self.prior_mean!r} and prior_variance={self.prior_variance!r}: with "
                 "an adaptive prior, the start of new arms is not known. Merge needs a fixed prior."
             )
-        return merged(base, workers, prior, list(LINKS).index(self.link))
+        return merged(base, workers, prior, list(_state.LINKS).index(self.link))

@@ -16,33 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from skbandit.bandit import _state, _units
 from skbandit.bandit._merge import combine, pooled_moments, shared_evidence
-from skbandit.bandit._state import (
-    BY_SPREAD,
-    LEAST_SHARE,
-    MEAN,
-    N_EVENTS,
-    N_LEARNED_ARMS,
-    SQUARES,
-    START_MEAN,
-    START_VARIANCE,
-    ArmWorkspace,
-    ChoiceRule,
-    Posterior,
-    Prior,
-    with_room,
-    workspace_for,
-)
-from skbandit.bandit._units import (
-    FIRST_RENEWAL,
-    carry_over,
-    count_row,
-    is_due,
-    renew,
-    renew_late,
-    renew_reward,
-    reward_in_units,
-)
+from skbandit.bandit._state import ArmWorkspace, ChoiceRule, Posterior, Prior
+from skbandit.bandit._units import FIRST_RENEWAL
 from skbandit.bandit.links import _linear as linear
 from skbandit.bandit.links import (
     deviation,
@@ -95,7 +72,7 @@ def renew_shares(evidence: np.ndarray, share: np.ndarray) -> None:
         total += share[e]
     kept = 0.0
     for e in range(len(evidence)):
-        if share[e] < LEAST_SHARE * total:
+        if share[e] < _state.LEAST_SHARE * total:
             share[e] = 0.0
         kept += share[e]
     for e in range(len(evidence)):
@@ -207,14 +184,14 @@ def learn_row(
     mean, cov_factor, evidence = posterior.mean, posterior.cov_factor, posterior.evidence
     x, workspace, link = work.x, work.buffer, rule.link
     if len(posterior.reward):
-        r = reward_in_units(r, weight, posterior)
+        r = _units.reward_in_units(r, weight, posterior)
     if posterior.n_updates[k] == 0:
         begin(k, posterior, prior, link)
-        posterior.learned[posterior.counters[N_LEARNED_ARMS]] = k
+        posterior.learned[posterior.counters[_state.N_LEARNED_ARMS]] = k
         rank_new_arm(k, posterior.tie_order)
-        posterior.counters[N_LEARNED_ARMS] += 1
+        posterior.counters[_state.N_LEARNED_ARMS] += 1
     posterior.n_updates[k] += 1
-    posterior.counters[N_EVENTS] += 1
+    posterior.counters[_state.N_EVENTS] += 1
     n_scales = len(evidence)
     origin, away, square, within = 0.0, 0.0, 0.0, 0.0
     for e in range(n_scales):
@@ -234,14 +211,15 @@ def learn_row(
         m, v = of_mixture(origin, away, square, within)
         expected = mean_reward(mean_index(m, v, rule), rule)
         least = deviation(link, expected, prior.noise_variance)
-        n_events = posterior.counters[N_EVENTS] - posterior.restarts[RESTARTED_AT]
+        n_events = posterior.counters[_state.N_EVENTS] - posterior.restarts[RESTARTED_AT]
         if have_changed(k, r - expected, least, n_events, posterior.check, posterior.restarts):
             _start_anew(posterior, prior)
     _adapt(cov_factor, posterior, prior, prior.adaptive_mean, workspace)
-    count_row(X, row, weight, posterior.seen_mean, posterior.seen_squares, posterior.seen_weight)
-    if prior.renews and is_due(posterior):
+    seen = posterior.seen_mean, posterior.seen_squares, posterior.seen_weight
+    _units.count_row(X, row, weight, *seen)
+    if prior.renews and _units.is_due(posterior):
         change_units(posterior, prior, prior.adaptive_mean, workspace)
-    elif posterior.counters[N_EVENTS] > FIRST_RENEWAL and renew_late(
+    elif posterior.counters[_state.N_EVENTS] > FIRST_RENEWAL and _units.renew_late(
         X, row, posterior.center, posterior.rate, posterior.seen_mean, posterior.seen_squares,
         posterior.seen_weight[0], 1.0, workspace[0], workspace[1],
     ):  # fmt: skip
@@ -271,7 +249,7 @@ def _start_anew(posterior: Posterior, prior: Prior) -> None:
                 )  # fmt: skip
     begin_anew(
         posterior.check, posterior.restarts, posterior.evidence, posterior.share,
-        posterior.counters[N_EVENTS],
+        posterior.counters[_state.N_EVENTS],
     )  # fmt: skip
 
 
@@ -344,7 +322,7 @@ def _adapt(
 ) -> None:
     """Adapt arms without events to the others, if the prior is adaptive."""
     if adaptive_mean is not None:
-        n = posterior.counters[N_LEARNED_ARMS]
+        n = posterior.counters[_state.N_LEARNED_ARMS]
         if n < cov_factor.shape[1]:
             learned = posterior.learned[:n]
             for e in range(len(posterior.share)):
@@ -359,8 +337,8 @@ def change_units(
 ) -> None:
     """Renew the units of rewards and features, and express all posterior in them."""
     if len(posterior.reward):
-        renew_reward(posterior, prior)
-    renew(
+        _units.renew_reward(posterior, prior)
+    _units.renew(
         posterior.center, posterior.rate, posterior.seen_mean, posterior.seen_squares,
         posterior.seen_weight[0], 1.0, workspace[0], workspace[1],
     )  # fmt: skip
@@ -376,7 +354,7 @@ def _carry_all_over(posterior: Posterior, prior: Prior, workspace: np.ndarray) -
     for e in range(len(mean)):
         for k in range(mean.shape[1]):
             if posterior.n_updates[k] > 0:
-                carry_over(
+                _units.carry_over(
                     k, e, mean, posterior.cov_factor, prior, factor, shift, n_features, centered
                 )
 
@@ -390,12 +368,12 @@ def _renew_start(e: int, posterior: Posterior, prior: Prior) -> None:
     average, too, and never the largest. The constant's variance is at least so large that upper
     bounds, with the default `alpha`, reach the best arm's.
     """
-    n, mean, start = posterior.counters[N_LEARNED_ARMS], posterior.mean, posterior.start
+    n, mean, start = posterior.counters[_state.N_LEARNED_ARMS], posterior.mean, posterior.start
     learned, last = posterior.learned, posterior.mean.shape[2] - 1
     n_features = len(posterior.rate)
-    uses_arms = prior.averages and n > 0 and posterior.counters[N_EVENTS] >= WELL_KNOWN * n
+    uses_arms = prior.averages and n > 0 and posterior.counters[_state.N_EVENTS] >= WELL_KNOWN * n
     for i in range(last + 1):
-        start[START_MEAN, e, i], start[START_VARIANCE, e, i] = prior.mean[i], 0.0
+        start[_state.START_MEAN, e, i], start[_state.START_VARIANCE, e, i] = prior.mean[i], 0.0
         if uses_arms and (i >= n_features or posterior.rate[i] > 0.0):
             total, square, best = 0.0, prior.variance[e, i], -math.inf
             for j in range(n):
@@ -404,10 +382,11 @@ def _renew_start(e: int, posterior: Posterior, prior: Prior) -> None:
             for j in range(n):
                 away = mean[e, learned[j], i] - total / n
                 square += away * away
-            start[START_MEAN, e, i], start[START_VARIANCE, e, i] = total / n, square / n
+            start[_state.START_MEAN, e, i] = total / n
+            start[_state.START_VARIANCE, e, i] = square / n
             if i == last and last == n_features:
                 reach = REACH * (best - total / n)
-                start[START_VARIANCE, e, i] = max(square / n, reach * reach)
+                start[_state.START_VARIANCE, e, i] = max(square / n, reach * reach)
 
 
 @compiled_exactly
@@ -417,14 +396,14 @@ def settle(posterior: Posterior, prior: Prior) -> None:
         start, n_arms = posterior.start, posterior.mean.shape[1]
         for e in range(len(posterior.mean)):
             _renew_start(e, posterior, prior)
-            for k in range(n_arms if posterior.counters[N_LEARNED_ARMS] < n_arms else 0):
+            for k in range(n_arms if posterior.counters[_state.N_LEARNED_ARMS] < n_arms else 0):
                 if posterior.n_updates[k] == 0:
                     for i in range(posterior.mean.shape[2]):
-                        variance = start[START_VARIANCE, e, i]
+                        variance = start[_state.START_VARIANCE, e, i]
                         if variance == 0.0:
                             variance = prior.variance[e, i]
                         _place(
-                            k, e, i, start[START_MEAN, e, i], variance, posterior.mean,
+                            k, e, i, start[_state.START_MEAN, e, i], variance, posterior.mean,
                             posterior.cov_factor,
                         )  # fmt: skip
 
@@ -443,8 +422,8 @@ def begin(k: int, posterior: Posterior, prior: Prior, link: int) -> None:
             _renew_start(e, posterior, prior)
             v = 0.0
             for i in range(last + 1):
-                center = start[START_MEAN, e, i]
-                if start[START_VARIANCE, e, i] > 0.0:
+                center = start[_state.START_MEAN, e, i]
+                if start[_state.START_VARIANCE, e, i] > 0.0:
                     v += prior.variance[e, i]
                     if i == last and last == len(posterior.rate):
                         center = mean_of_certain(link, center, v)
@@ -474,8 +453,8 @@ def variance_in_mean(v: float, t: int, posterior: Posterior, rule: ChoiceRule) -
     None, if the arm starts from the average of others: by its uncertainty alone, a rare reward
     would seem less rare.
     """
-    drawn = t >= 0 and BY_SPREAD[rule.exploration]
-    return v if v == 0.0 or drawn or posterior.start[START_VARIANCE, 0, -1] == 0.0 else 0.0
+    drawn = t >= 0 and _state.BY_SPREAD[rule.exploration]
+    return v if v == 0.0 or drawn or posterior.start[_state.START_VARIANCE, 0, -1] == 0.0 else 0.0
 
 
 @allocating_exactly
@@ -534,14 +513,14 @@ def _prior_factor(prior: Prior, full: bool) -> np.ndarray:
 
 def with_arms(posterior: Posterior, labels: list[Any], prior: Prior) -> Posterior:
     """Return a copy with new arms where they start; greedy choices prefer earlier arms."""
-    larger = with_room(posterior.copy(), labels)
+    larger = _state.with_room(posterior.copy(), labels)
     mean, cov_factor, n_updates = larger.mean, larger.cov_factor, larger.n_updates
     if prior.adaptive_mean is None:
         restart(larger, n_updates == 0, prior)
         settle(larger, prior)
     else:
-        learned = larger.learned[: larger.counters[N_LEARNED_ARMS]]
-        workspace = workspace_for(mean.shape[2])
+        learned = larger.learned[: larger.counters[_state.N_LEARNED_ARMS]]
+        workspace = _state.workspace_for(mean.shape[2])
         for e in range(len(mean)):
             renew_prior(mean, cov_factor, e, n_updates, learned, prior, workspace)
     return larger
@@ -576,26 +555,26 @@ def merged(
                 workers[k] = state._replace(
                     mean=base.mean.copy(), cov_factor=base.cov_factor.copy(), evidence=base.evidence
                 )
-    states, n_events = [base, *workers], base.counters[N_EVENTS]
-    total = n_events + sum(worker.counters[N_EVENTS] - n_events for worker in workers)
+    states, n_events = [base, *workers], base.counters[_state.N_EVENTS]
+    total = n_events + sum(worker.counters[_state.N_EVENTS] - n_events for worker in workers)
     pooled = pooled_moments(
         *((state.seen_mean, state.seen_squares, state.seen_weight) for state in states)
     )
     if len(base.reward):
         *of_rewards, _ = pooled_moments(
             *(
-                (state.reward[[MEAN]], state.reward[[SQUARES]], state.seen_weight.copy())
+                (state.reward[2:3] + 0, state.reward[3:] + 0, state.seen_weight + 0)
                 for state in states
             )
         )
     for state in states:
         state.seen_mean[:], state.seen_squares[:], state.seen_weight[:] = pooled
         if len(state.reward):
-            state.reward[[MEAN]], state.reward[[SQUARES]] = of_rewards
+            state.reward[[_state.MEAN]], state.reward[[_state.SQUARES]] = of_rewards
         if len(state.rate) and total >= FIRST_RENEWAL:
-            change_units(state, prior, prior.adaptive_mean, workspace_for(state.mean.shape[2]))
+            change_units(state, prior, prior.adaptive_mean, state.workspace().buffer)
         elif len(state.reward):
-            renew_reward(state, prior)
+            _units.renew_reward(state, prior)
     for k in np.flatnonzero(base.n_updates == 0).tolist():  # from which workers' arms began, nearly
         begin(k, base, prior, link)
         for state in workers:
@@ -627,11 +606,11 @@ def merged(
     result.evidence[:] += shared_evidence(common, prior.forgetting)
     if len(result.share) > 1:
         renew_shares(result.evidence, result.share)
-    fresh, n_known = moved[base.n_updates[moved] == 0], base.counters[N_LEARNED_ARMS]
+    fresh, n_known = moved[base.n_updates[moved] == 0], base.counters[_state.N_LEARNED_ARMS]
     result.learned[n_known : n_known + len(fresh)] = fresh
     result.n_updates[:] += np.sum(n, axis=0)
-    result.counters[N_LEARNED_ARMS] += len(fresh)
-    result.counters[N_EVENTS] = total
+    result.counters[_state.N_LEARNED_ARMS] += len(fresh)
+    result.counters[_state.N_EVENTS] = total
     settle(result, prior)
     begun = (base.n_updates > 0) & ((n_events >= FIRST_RENEWAL) | (len(base.rate) == 0))
     less = np.zeros((len(workers), len(begun)), dtype=bool)

@@ -18,19 +18,10 @@ from skbandit.bandit._events import Events, check_time, join, windows_of
 from skbandit.bandit._guard import ChoiceStream, GuardedPolicy, lock_of
 from skbandit.bandit._merge import Path, extended, merged_policy
 from skbandit.bandit._state import ArmSets, built_with, read_interval, set_of_all
+from skbandit.utils import _validation
 from skbandit.utils._fitting import atomic_fit, process_entropy
 from skbandit.utils._sklearn_compat import fit_context
-from skbandit.utils._validation import (
-    as_contexts,
-    check_not_masked,
-    check_row_weights,
-    explained_entries,
-    first_few,
-    refuse_lazy,
-    warn,
-    warn_if_reordered,
-    warn_of_wild_row,
-)
+from skbandit.utils._validation import first_few, warn
 
 if TYPE_CHECKING:
     from typing import Self
@@ -186,7 +177,7 @@ class SequentialPolicy(GuardedPolicy):
     ) -> Self:  # fmt: skip
         """Learn events, after those learned before unless `afresh`."""
         tables = {"X": X, "y": y, "reward": reward, "available": available}
-        refuse_lazy(
+        _validation.refuse_lazy(
             {**tables, "sample_weight": sample_weight},
             ", or let partial_fit learn from one part at a time",
         )
@@ -450,9 +441,9 @@ class SequentialPolicy(GuardedPolicy):
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Return contexts as an array or CSR, fully validated."""
         tags = self.__sklearn_tags__().input_tags
-        check_not_masked(X, "X")
-        X = as_contexts(X)
-        with explained_entries(X, "the policy", numbers=True):
+        _validation.check_not_masked(X, "X")
+        X = _validation.as_contexts(X)
+        with _validation.explained_entries(X, "the policy", numbers=True):
             X = validate_data(
                 self,
                 X,
@@ -550,7 +541,7 @@ class SequentialPolicy(GuardedPolicy):
         rewards = np.array([value], dtype=np.float64)
         self._check_rewards(rewards)
         if getattr(self, "standardize", False):
-            warn_of_wild_row(x, getattr(self, "feature_names_in_", None))
+            _validation.warn_of_wild_row(x, getattr(self, "feature_names_in_", None))
         return Events(
             x, logs.label_array([label]), rewards, np.ones(1), np.zeros(1, dtype=np.int64)
         )
@@ -559,12 +550,13 @@ class SequentialPolicy(GuardedPolicy):
         self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any
     ) -> Events:
         """Check events, and note their times."""
-        warn_if_reordered({"X": X, "y": y, "reward": reward, "sample_weight": sample_weight})
+        tables = {"X": X, "y": y, "reward": reward, "sample_weight": sample_weight}
+        _validation.warn_if_reordered(tables)
         available = logs.align_rows(available, X)
         X = self._rows(X)
         n_rows = X.shape[0]
         if getattr(self, "standardize", False):
-            warn_of_wild_row(X, getattr(self, "feature_names_in_", None))
+            _validation.warn_of_wild_row(X, getattr(self, "feature_names_in_", None))
         if reward is None and logs.column_names(y) is None:
             y, reward = logs.count_actions(y)
             self._equal = None  # as this was said
@@ -579,7 +571,7 @@ class SequentialPolicy(GuardedPolicy):
         self._check_rewards(log.reward)
         if self._first_log is None and len(log) >= 10:
             self._first_log = log.fingerprint(X[log.sample()])
-        weight = check_row_weights(sample_weight, n_rows, "sample_weight")
+        weight = _validation.check_row_weights(sample_weight, n_rows, "sample_weight")
         window = np.zeros(n_rows, dtype=np.int64)
         every = read_interval(self.update_every)
         if every is not None:

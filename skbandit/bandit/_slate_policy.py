@@ -20,6 +20,7 @@ from skbandit.bandit._guard import ChoiceStream, GuardedPolicy, lock_of
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._shared_policy import SharedGLMPolicy
 from skbandit.bandit._state import N_EVENTS, ChoiceRule, read_rule
+from skbandit.utils import _validation
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import (
     HasMethods,
@@ -27,13 +28,6 @@ from skbandit.utils._sklearn_compat import (
     count_rows,
     fit_context,
     rows_of,
-)
-from skbandit.utils._validation import (
-    as_contexts,
-    check_row_weights,
-    refuse_lazy,
-    warn,
-    warn_if_reordered,
 )
 
 if TYPE_CHECKING:
@@ -348,19 +342,19 @@ class SlatePolicy(GuardedPolicy):
     def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
         """Check slates, and pass what is known of their arms to the policy."""
         tables = {"X": X, "y": y, "reward": reward, "sample_weight": sample_weight}
-        refuse_lazy(
+        _validation.refuse_lazy(
             {**tables, "available": available}, ", or let partial_fit learn from one part at a time"
         )
-        warn_if_reordered(tables)
+        _validation.warn_if_reordered(tables)
         available = logs.align_rows(available, X)
-        X = as_contexts(X)
+        X = _validation.as_contexts(X)
         X = X.tocsr() if issparse(X) else X
         X = X if hasattr(X, "__getitem__") else np.asarray(X)  # so that rows can be repeated
         n_rows = count_rows(X)
         if reward is None and logs.are_slates(y):
             if y is None:
                 raise ValueError("this estimator requires y to be passed, but the target y is None")
-            warn(logs.NO_REWARDS, UserWarning)
+            _validation.warn(logs.NO_REWARDS, UserWarning)
             self._equal = self.policy_._equal = None  # as this was said
             y = np.asarray(y) if hasattr(y, "__array__") else list(y)
             reward = [np.ones(np.size(slate)) for slate in y]
@@ -373,7 +367,7 @@ class SlatePolicy(GuardedPolicy):
             arms=self.policy_.arms_.tolist() if fitted else (),
             columns=None if logs.are_slates(y) else self._names_in(y),
         )
-        weight = check_row_weights(sample_weight, n_rows, "sample_weight")
+        weight = _validation.check_row_weights(sample_weight, n_rows, "sample_weight")
         cascade = self.feedback == "cascade"
         rewards = read_cascade(log) if cascade else log.of_arms(log.reward, "reward")
         event, place = np.nonzero(log.shown & ~np.isnan(rewards) & (weight > 0)[:, None])

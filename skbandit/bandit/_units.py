@@ -51,16 +51,8 @@ import math
 
 import numpy as np
 
-from skbandit.bandit._state import (
-    CENTER,
-    MEAN,
-    N_EVENTS,
-    N_LEARNED_ARMS,
-    RATE,
-    SQUARES,
-    Posterior,
-    Prior,
-)
+from skbandit.bandit import _state
+from skbandit.bandit._state import Posterior, Prior
 from skbandit.utils._changes import MEAN as RESIDUAL
 from skbandit.utils._changes import SQUARES as SQUARED
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
@@ -116,25 +108,25 @@ def count_row(
 def reward_in_units(r: float, weight: float, posterior: Posterior) -> float:
     """Return reward r' in running units, after its inclusion in their sums."""
     units, seen = posterior.reward, posterior.seen_weight[0]
-    away = r - units[MEAN]
-    units[MEAN] += weight / (seen + weight) * away
-    units[SQUARES] += weight * away * (r - units[MEAN])
+    away = r - units[_state.MEAN]
+    units[_state.MEAN] += weight / (seen + weight) * away
+    units[_state.SQUARES] += weight * away * (r - units[_state.MEAN])
     centered = posterior.mean.shape[2] > len(posterior.rate)
     if seen == 0.0 and centered:
-        units[CENTER] = r
-    if units[RATE] == 0.0:  # all were equal to the center
-        units[RATE] = _rate_of(units, seen + weight, centered)
-    return (r - units[CENTER]) * units[RATE]
+        units[_state.CENTER] = r
+    if units[_state.RATE] == 0.0:  # all were equal to the center
+        units[_state.RATE] = _rate_of(units, seen + weight, centered)
+    return (r - units[_state.CENTER]) * units[_state.RATE]
 
 
 @inlined_exactly
 def _rate_of(units: np.ndarray, weight: float, centered: bool) -> float:
     """Return reciprocal of the spread of the rewards, 0 if they have none."""
-    spread = units[SQUARES] / weight
+    spread = units[_state.SQUARES] / weight
     if not centered:
-        spread += units[MEAN] * units[MEAN]
+        spread += units[_state.MEAN] * units[_state.MEAN]
     spread = math.sqrt(spread)
-    return 1.0 / spread if LEAST_SPREAD * abs(units[MEAN]) < spread < math.inf else 0.0
+    return 1.0 / spread if LEAST_SPREAD * abs(units[_state.MEAN]) < spread < math.inf else 0.0
 
 
 @called_exactly
@@ -146,18 +138,18 @@ def renew_reward(posterior: Posterior, prior: Prior) -> None:
     rate = _rate_of(units, posterior.seen_weight[0], centered)
     if rate == 0.0:  # all are equal
         if centered:
-            units[CENTER] = units[MEAN]
+            units[_state.CENTER] = units[_state.MEAN]
         return
-    f = rate / units[RATE] if units[RATE] > 0.0 else 1.0
-    g = (units[CENTER] - units[MEAN]) * rate if centered else 0.0
-    units[RATE] = rate
+    f = rate / units[_state.RATE] if units[_state.RATE] > 0.0 else 1.0
+    g = (units[_state.CENTER] - units[_state.MEAN]) * rate if centered else 0.0
+    units[_state.RATE] = rate
     if centered:
-        units[CENTER] = units[MEAN]
+        units[_state.CENTER] = units[_state.MEAN]
     for k in range(len(posterior.check)):
         posterior.check[k, RESIDUAL] *= f
         posterior.check[k, SQUARED] *= f * f
     for e in range(len(mean)):
-        for j in range(posterior.counters[N_LEARNED_ARMS]):
+        for j in range(posterior.counters[_state.N_LEARNED_ARMS]):
             k = posterior.learned[j]
             for i in range(last + 1):
                 mean[e, k, i] *= f
@@ -188,13 +180,13 @@ def _shift_mean(
 @compiled_exactly
 def is_due(posterior: Posterior) -> bool:
     """Return whether the units are to be renewed after the latest learned event."""
-    n = posterior.counters[N_EVENTS]
+    n = posterior.counters[_state.N_EVENTS]
     return len(posterior.rate) > 0 and n >= FIRST_RENEWAL and n & (n - 1) == 0
 
 
 def until_renewal(posterior: Posterior) -> int:
     """Return number of further events after which the units are due to be renewed."""
-    n, due = int(posterior.counters[N_EVENTS]), FIRST_RENEWAL
+    n, due = int(posterior.counters[_state.N_EVENTS]), FIRST_RENEWAL
     while due <= n:
         due *= 2
     return due - n

@@ -158,20 +158,6 @@ def probabilities(
 
 
 @called_exactly
-def probability(
-    k: int, best: float, pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float,
-    n_events: int, rule: ChoiceRule, buffer: np.ndarray, out: np.ndarray,
-) -> float:  # fmt: skip
-    """Return probability of one arm, as by `probabilities`; `out` is overwritten."""
-    if draws_scores(rule):
-        _draw_probabilities(rule.exploration, pool, m, v, alpha, buffer, out)
-        return out[k]
-    scores = buffer[0]
-    n_best = count_best(best, pool, scores)
-    return _of_scores(k, best, n_best, pool, scores, alpha, n_events, rule)
-
-
-@called_exactly
 def _of_scores(
     k: int, best: float, n_best: int, pool: np.ndarray, scores: np.ndarray, alpha: float,
     n_events: int, rule: ChoiceRule,

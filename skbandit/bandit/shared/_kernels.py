@@ -8,25 +8,9 @@ from skbandit.bandit._posterior import mixed, of_mixture, rank_new_arm, renew_sh
 from skbandit.bandit._state import N_EVENTS, ChoiceRule
 from skbandit.bandit._units import count_row, show
 from skbandit.bandit.links import deviation, log_evidence, mean_index, mean_reward, step
-from skbandit.bandit.shared._bilinear import (
-    absorb,
-    add_residual,
-    arm_moments,
-    contract,
-    events_per_discount,
-    forget,
-    forget_own,
-    noise_scale,
-    residual_evidence,
-)
-from skbandit.bandit.shared._state import (
-    SharedPosterior,
-    SharedPrior,
-    Workspace,
-    begin,
-    renew_units,
-    start_anew,
-)
+from skbandit.bandit.shared import _bilinear, _state
+from skbandit.bandit.shared._bilinear import noise_scale
+from skbandit.bandit.shared._state import SharedPosterior, SharedPrior, Workspace
 from skbandit.utils._changes import RESTARTED_AT, have_changed
 from skbandit.utils._compiled import called_exactly
 
@@ -43,7 +27,7 @@ def look(X: np.ndarray, row: int, posterior: SharedPosterior, work: Workspace) -
 @called_exactly
 def _contract(e: int, posterior: SharedPosterior, work: Workspace) -> None:
     """Prepare for moments under one prior scale."""
-    contract(
+    _bilinear.contract(
         work.x, posterior.mean[0, e], posterior.cov_factor[e], work.u[e], work.half[e], work.C[e]
     )
 
@@ -81,7 +65,7 @@ def _mix(arms: np.ndarray, posterior: SharedPosterior, work: Workspace) -> None:
 def _fill_moments(arms: np.ndarray, e: int, posterior: SharedPosterior, work: Workspace) -> None:
     """Write the moments of some arms under one prior scale."""
     full = posterior.cov_factor.ndim == 4
-    arm_moments(
+    _bilinear.arm_moments(
         arms, work.x, work.u[e], work.C[e], full, posterior.Z, posterior.own_mean[:, e],
         posterior.own_variance[:, e], work.block, work.m_of_scale[e], work.v_of_scale[e],
     )  # fmt: skip
@@ -100,7 +84,7 @@ def learn(
         r -= posterior.reward[0]
     if posterior.n_updates[k] == 0:
         rank_new_arm(k, posterior.tie_order)
-        begin(k, posterior, prior)
+        _state.begin(k, posterior, prior)
     posterior.n_updates[k] += 1
     counters[N_EVENTS] += 1
     work.arm[0] = k
@@ -114,18 +98,18 @@ def learn(
     for e in range(n_scales):
         m, v = work.m_of_scale[e, k], work.v_of_scale[e, k]
         if n_scales > 1 and prior.estimates_noise:
-            evidence[e] += residual_evidence(m, v, r, weight, posterior.noise)
+            evidence[e] += _bilinear.residual_evidence(m, v, r, weight, posterior.noise)
         elif n_scales > 1:
             evidence[e] += log_evidence(rule.link, m, v, r, weight, prior.noise_variance)
         if v > 0.0:
             g, h = step(rule.link, m, weight * v, r, prior.noise_variance)
-            absorb(
+            _bilinear.absorb(
                 work.x, posterior.Z[k], k, weight * g, weight * h, posterior.mean[0, e],
                 posterior.cov_factor[e], posterior.own_mean[:, e], posterior.own_variance[:, e],
                 work.half[e], work.a,
             )  # fmt: skip
     if prior.estimates_noise:
-        add_residual(work.m[k], work.v[k], r, weight, posterior.noise)
+        _bilinear.add_residual(work.m[k], work.v[k], r, weight, posterior.noise)
     if n_scales > 1:
         renew_shares(evidence, posterior.share)
     if prior.checks:
@@ -135,10 +119,10 @@ def learn(
             least = noise_scale(posterior.noise)
         n_events = counters[N_EVENTS] - posterior.restarts[RESTARTED_AT]
         if have_changed(k, r - expected, least, n_events, posterior.check, posterior.restarts):
-            start_anew(posterior, prior)
+            _state.start_anew(posterior, prior)
     units = posterior.units
     count_row(X, row, 1.0, units.mean, units.squares, units.seen)
-    renew_units(posterior, prior, work.factor, work.shift, X, row)
+    _state.renew_units(posterior, prior, work.factor, work.shift, X, row)
 
 
 @called_exactly
@@ -155,16 +139,16 @@ def _discount(
     gamma = prior.forgetting[e]
     if gamma == 1.0:
         return False
-    forget_own(
+    _bilinear.forget_own(
         k, gamma, posterior.own_mean[:, e], posterior.own_variance[:, e], prior.own_variance[e]
     )
     if e == 0:
         posterior.noise[0] *= gamma
         posterior.noise[1] *= gamma
-    n = events_per_discount(gamma, posterior.cov_factor.ndim == 4)
+    n = _bilinear.events_per_discount(gamma, posterior.cov_factor.ndim == 4)
     if posterior.counters[N_EVENTS] % n:
         return False
-    forget(
+    _bilinear.forget(
         gamma**n, posterior.mean[0, e], posterior.cov_factor[e], prior.variance[e],
         prior.constant_variance[e], work.a,
     )  # fmt: skip

@@ -11,25 +11,7 @@ import numpy as np
 from skbandit import logs
 from skbandit.evaluation._guaranteed import check_range, read_range
 from skbandit.evaluation._policy_protocol import name_block_columns
-from skbandit.evaluation._replay._engine import (
-    ReplayOptions,
-    Streams,
-    draw_schedule,
-    prepared_copy,
-    read_replayed,
-    replay_block,
-    seeds_of_runs,
-)
-from skbandit.evaluation._replay._result import (
-    LogTotals,
-    ReplayMetadata,
-    ReplayResult,
-    Trajectory,
-    check_kept,
-    check_past,
-    keeps_too_few,
-    too_few,
-)
+from skbandit.evaluation._replay import _engine, _result
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import as_labels, warn
@@ -50,7 +32,7 @@ def replay_blocks(
     columns: Mapping[str, Any] | None = None,
     reward_range: tuple[float, float] | None = None,
     random_state: int | np.random.RandomState | None = None,
-) -> ReplayResult:
+) -> _result.ReplayResult:
     """Replay a log larger than memory, from blocks of events in order of time.
 
     The result equals that of `replay` on the whole log, event for event: the state of the policy
@@ -137,7 +119,7 @@ def replay_blocks(
     >>> result.history.equals(replay(policy, log.X, log.y).history)
     True
     """
-    options = ReplayOptions(
+    options = _engine.ReplayOptions(
         learn=learn,
         rule=rule,
         deployment_share=deployment_share,
@@ -150,8 +132,8 @@ def replay_blocks(
     bounds = read_range(reward_range)
     features = None if features is None else as_labels(features, "features")
     arms = None if arms is None else as_labels(arms, "arms")
-    (seed,) = seeds_of_runs(random_state, 1)
-    streams = Streams.of(seed)
+    (seed,) = _engine.seeds_of_runs(random_state, 1)
+    streams = _engine.Streams.of(seed)
     kept = _KeptSoFar()
     replayed, latest, seen = None, -np.inf, logs.SeenIds.of(None)
     for number, block in enumerate(logs.as_blocks(blocks)):
@@ -162,24 +144,24 @@ def replay_blocks(
             last, X = behind_transformers(policy, X)
             if replayed is None:
                 options.check_policy(last)
-                replayed = prepared_copy(last, streams, keep_seed=True)
+                replayed = _engine.prepared_copy(last, streams, keep_seed=True)
             seen += logs.SeenIds.of(y)
             X, log = _read_block(replayed, X, y, arms, columns)
             if bounds is not None:
                 check_range(log.reward, bounds)
             latest = _check_later(log, latest)
             if not kept.parts:
-                check_past(last, X, log, options.learns(last))
-            schedule = draw_schedule(log.probability, acceptance, streams, options)
+                _result.check_past(last, X, log, options.learns(last))
+            schedule = _engine.draw_schedule(log.probability, acceptance, streams, options)
             left = None if max_accepted is None else max_accepted - kept.n_learning
-            trajectory = replay_block(replayed, X, log, schedule, options, left)
+            trajectory = _engine.replay_block(replayed, X, log, schedule, options, left)
             kept.add(trajectory, log, float(acceptance))
         if max_accepted is not None and kept.n_learning >= max_accepted:
             break
     if replayed is None or kept.totals is None:
         raise ValueError("blocks contains no event.")
     seen.warn("replay_blocks")
-    metadata = ReplayMetadata(
+    metadata = _result.ReplayMetadata(
         logs.label_array(kept.codes),
         kept.totals,
         float(acceptance),
@@ -187,10 +169,10 @@ def replay_blocks(
         bounds,
         **options.of_log,
     )
-    result = ReplayResult((kept.joined(),), metadata)
-    check_kept(result, max_accepted)
-    if keeps_too_few(result):
-        warn(f"replay_blocks: {too_few(result)}.", ReplayCoverageWarning)
+    result = _result.ReplayResult((kept.joined(),), metadata)
+    _result.check_kept(result, max_accepted)
+    if _result.keeps_too_few(result):
+        warn(f"replay_blocks: {_result.too_few(result)}.", ReplayCoverageWarning)
     return result
 
 
@@ -200,7 +182,7 @@ def _read_block(
     """Return indexable contexts and the log of a block, its arms sorted."""
     if X is None:
         raise ValueError("a policy needs contexts: name their columns, features=[...].")
-    X, log = read_replayed(policy, X, y, arms=() if arms is None else arms, columns=columns)
+    X, log = _engine.read_replayed(policy, X, y, arms=() if arms is None else arms, columns=columns)
     logs.check_block_arms(log, arms)
     return X, log
 
@@ -222,14 +204,14 @@ class _KeptSoFar:
     """The kept events of all blocks so far, and totals of the log."""
 
     codes: logs.Codes = field(default_factory=dict)  # of the log's arms, in order of appearance
-    parts: list[Trajectory] = field(default_factory=list)
+    parts: list[_result.Trajectory] = field(default_factory=list)
     n_learning: int = 0  # kept in the learning bucket
-    totals: LogTotals | None = None
+    totals: _result.LogTotals | None = None
 
-    def add(self, trajectory: Trajectory, log: logs.Log, c: float) -> None:
+    def add(self, trajectory: _result.Trajectory, log: logs.Log, c: float) -> None:
         """Append the trajectory of the next block."""
         before = self.totals.rewards.n if self.totals else 0
-        totals = LogTotals.of(log, c)
+        totals = _result.LogTotals.of(log, c)
         self.totals = self.totals + totals if self.totals else totals
         self.n_learning += len(trajectory.take("learning"))
         self.parts.append(
@@ -241,8 +223,8 @@ class _KeptSoFar:
             )
         )
 
-    def joined(self) -> Trajectory:
+    def joined(self) -> _result.Trajectory:
         """Return the parts as one trajectory."""
         parts = [part.columns() for part in self.parts]
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return Trajectory(**columns, n_events=sum(part.n_events for part in self.parts))
+        return _result.Trajectory(**columns, n_events=sum(part.n_events for part in self.parts))

@@ -23,16 +23,7 @@ from skbandit.evaluation._policy_protocol import (
     known_arms,
     name_columns,
 )
-from skbandit.evaluation._replay._result import (
-    LogTotals,
-    ReplayMetadata,
-    ReplayResult,
-    Trajectory,
-    check_kept,
-    check_past,
-    keeps_too_few,
-    too_few,
-)
+from skbandit.evaluation._replay import _result
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._fitting import in_parallel, iter_with_progress, report_progress, seed_for
 from skbandit.utils._folds import behind_transformers
@@ -347,7 +338,7 @@ def replay(
     reward_range: tuple[float, float] | None = None,
     random_state: int | np.random.RandomState | None = None,
     verbose: int = 0,
-) -> ReplayResult:
+) -> _result.ReplayResult:
     """Estimate the mean reward of a policy, which may learn, by replaying a log.
 
     The log is replayed in order. An event is kept if the policy chooses the logged action: its
@@ -540,11 +531,11 @@ def replay(
         policy = policy.on(log)
     if bounds is not None:
         check_range(log.reward, bounds)
-    check_past(policy, X, log, options.learns(policy))
+    _result.check_past(policy, X, log, options.learns(policy))
     group = read_groups(groups, len(log), *tables)
     result = replay_runs(policy, X, log, options, random_state, bounds, group)
-    if keeps_too_few(result):
-        warn(f"replay: {too_few(result)}.", ReplayCoverageWarning)
+    if _result.keeps_too_few(result):
+        warn(f"replay: {_result.too_few(result)}.", ReplayCoverageWarning)
     return result
 
 
@@ -581,7 +572,7 @@ def replay_runs(
     random_state: Any,
     bounds: Range | None = None,
     group: np.ndarray | None = None,
-) -> ReplayResult:
+) -> _result.ReplayResult:
     """Replay a log in `n_repeats` runs, in parallel, and warn of a biased estimate."""
     if log.propensity is None:
         logs.check_uniform(log, X)
@@ -591,11 +582,11 @@ def replay_runs(
     trajectories = in_parallel(
         partial(_run, policy, X, log, c, options, number, seed) for number, seed in enumerate(seeds)
     )
-    totals, learns = LogTotals.of(log, c), options.learns(policy)
-    group = of_several_rows(group)
-    metadata = ReplayMetadata(log.arms, totals, c, learns, bounds, group=group, **options.of_log)
-    result = ReplayResult(tuple(trajectories), metadata)
-    check_kept(result, options.max_accepted)
+    totals, learns = _result.LogTotals.of(log, c), options.learns(policy)
+    of_log = options.of_log | {"group": of_several_rows(group)}
+    metadata = _result.ReplayMetadata(log.arms, totals, c, learns, bounds, **of_log)
+    result = _result.ReplayResult(tuple(trajectories), metadata)
+    _result.check_kept(result, options.max_accepted)
     return result
 
 
@@ -613,7 +604,7 @@ def _run(
     options: ReplayOptions,
     number: int,
     seed: np.random.SeedSequence,
-) -> Trajectory:
+) -> _result.Trajectory:
     """Replay the log once, with a copy of the policy and a schedule of its own."""
     began = time.perf_counter()
     streams = Streams.of(seed)
@@ -663,7 +654,7 @@ def replay_block(
     options: ReplayOptions,
     max_accepted: int | None,
     report: Callable[[float], None] = lambda share: None,
-) -> Trajectory:
+) -> _result.Trajectory:
     """Replay a log, or the next block of one; `policy` is modified as it learns."""
     if max_accepted is not None:
         max_accepted = min(max_accepted, len(schedule.rows))  # compiled code has fixed-width ints
@@ -681,7 +672,7 @@ def replay_block(
     with logs.times_already_read():
         accepted, n_seen = own_replay(request) or replay_pass(policy, request, report)
     event = schedule.rows[accepted]
-    return Trajectory(
+    return _result.Trajectory(
         event=event,
         action=log.action[event],
         reward=log.reward[event],
