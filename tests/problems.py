@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from skbandit.constrained._goals import Declared, Goals
+from skbandit.constrained._goals import Declared, Goals, MeasuredGoals
 from skbandit.constrained.paper._problem import compile_problem
-from skbandit.constrained.rules import SeparateLimits
+from skbandit.constrained.rules._candidates import ThresholdSearch
+from skbandit.constrained.rules._limits import Limits
 from skbandit.measure import (
     Columns,
     Data,
@@ -61,7 +62,7 @@ def tightened(convex, by):
 
 def exact_limits(goals, data, margin, decided=None):
     """Exact limits of single rates, one per constraint; `margin` is the error of all together."""
-    return SeparateLimits(score_limits(goals, data, decided).exact(), 1 - margin)
+    return Limits(score_limits(goals, data, decided).exact(), 1 - margin, separate=True)
 
 
 def ends_of(goals, data, margin, positive):
@@ -70,3 +71,10 @@ def ends_of(goals, data, margin, positive):
     measured = goals.n_rows > 0
     slack = limits.limits.at(positive, limits.quantile)
     return goals.bound[measured] - goals.sign[measured] * slack
+
+
+def best_threshold(scores, objective, goals, preferred=0.0, limits=None):
+    """The best threshold on scores of all rows."""
+    goals = MeasuredGoals(objective, goals, np.arange(len(scores)))
+    counted = None if limits is None else limits.rows
+    return ThresholdSearch.of(scores, goals, counted).best(limits, preferred)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,15 @@ from skbandit.logged._action_goals import ActionGoals, as_declared
 from skbandit.logged._action_measure import ActionMeasure
 from skbandit.logged._price_grid import GRID_GOALS, best_of_grid
 from skbandit.prices._action_search import searched
-from skbandit.prices._calibrate import TOLERANCE, PricedRule, at_best_level
+from skbandit.prices._calibrate import TOLERANCE, PricedRule
 from skbandit.prices._dual import conflicting, enough_to_relax
-from skbandit.prices._levels import costly_level, level_of, levels_to_try, weak_level
+from skbandit.prices._levels import (
+    at_best_level,
+    costly_level,
+    level_of,
+    levels_to_try,
+    weak_level,
+)
 from skbandit.prices._problem import Prices, Problem
 from skbandit.prices._promised import promised, without_margins
 from skbandit.utils._fitting import report_progress
@@ -28,8 +35,10 @@ def rule_at_level(
 ) -> tuple[PricedRule, float]:
     """Return the rule at a level, or at the best of several, and the normal quantile of that."""
 
-    def rule_at(z: float, start: Prices | None) -> PricedRule:
-        rule = _rule_at(problem, measure, z, start)
+    @cache
+    def rule_at(z: float) -> PricedRule:
+        several = level is None and z > 0
+        rule = _rule_at(problem, measure, z, rule_at(0.0).prices if several else None)
         if verbose:
             objective = as_declared(measure.goals.declared, rule.objective)
             kept = "the goals hold" if rule.feasible else f"goals are missed by {-rule.slack:.3g}"

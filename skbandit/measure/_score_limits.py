@@ -118,13 +118,6 @@ class MeasuredShares:
     above: np.ndarray | None = None
     correlations: np.ndarray | None = None
 
-    def take(self, at: np.ndarray) -> MeasuredShares:
-        """Take some of the predictions."""
-        value = self.value[:, at]
-        if self.below is None or self.above is None or self.correlations is None:
-            return MeasuredShares(value)
-        return MeasuredShares(value, self.below[:, at], self.above[:, at], self.correlations[:, at])
-
 
 @dataclass(frozen=True)
 class ScoreLimits:
@@ -254,17 +247,6 @@ class ScoreLimits:
         divisors = self.divisor @ measured.value + self.divisor_offset[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(divisors > 0, slack / divisors, -np.inf)
-
-    def can_reuse(self, other: ScoreLimits) -> bool:
-        """Return whether the other's result of `measure`, for any sums, is this one's, too."""
-        return (
-            self.rows is other.rows
-            and self.exact_below == other.exact_below
-            and self.shares == other.shares
-            and self.pairs == other.pairs
-            and np.array_equal(self.constant, other.constant)
-            and np.array_equal(np.array(self.clustered), np.array(other.clustered))
-        )
 
     def risk(self, sums: np.ndarray, z: float) -> np.ndarray:
         """Probability, about, that some constraint is missed by the population; shape (C,).

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Protocol
 
 import numpy as np
 
 from skbandit.prices._dual import SMOOTHING, at_ceiling, best_prices, net_prices, opposed_goals
-from skbandit.prices._levels import best_quantile, quantile_of
 from skbandit.prices._problem import Prices, Problem, without_prices
 
 TOLERANCE = 1e-9
@@ -162,42 +160,3 @@ def expected_rules(
         if at_ceiling(problem, prices):  # nothing met these bounds, and something may meet the next
             prices, smoothing = without_prices(problem), SMOOTHING
     return rules, last
-
-
-def at_best_level(
-    rule_at: Callable[[float, Prices | None], PricedRule], levels: Sequence[float], scale: float
-) -> tuple[PricedRule, float]:
-    """Return the rule at the best of some levels, and the normal quantile of that.
-
-    Parameters
-    ----------
-    rule_at : callable
-        Takes a quantile, and prices to start from.
-    levels : sequence of float
-        See `best_quantile`.
-    scale : float
-        Unit of the cost of a violation.
-
-    Returns
-    -------
-    tuple of (PricedRule, float)
-        Where goals cannot be met even without a margin, the closest rule, and the quantile of the
-        first level.
-    """
-    if len(levels) == 1 and (z := quantile_of(levels[0])) > 0:
-        rule = rule_at(z, None)
-        without_margin = rule if rule.feasible else rule_at(0.0, None)
-        return (rule if without_margin.feasible else without_margin), z
-
-    @cache
-    def at(z: float) -> PricedRule:
-        return rule_at(z, at(0.0).prices if z > 0 else None)
-
-    def attempt(z: float) -> tuple[float, float]:
-        rule = at(z)
-        return (rule.objective if rule.feasible else np.inf), at(0.0).objective
-
-    if not at(0.0).feasible:
-        return at(0.0), quantile_of(levels[0])
-    z = best_quantile(attempt, levels, scale)
-    return at(z), z

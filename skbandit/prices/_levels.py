@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Protocol, TypeVar
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -76,6 +78,63 @@ def best_quantile(
         if cost < least:
             best, least = z, cost
     return best
+
+
+class LeveledRule(Protocol):
+    """A rule with an objective, lower is better, that meets goals or not."""
+
+    @property
+    def feasible(self) -> bool:
+        """True if every goal holds."""
+
+    @property
+    def objective(self) -> float:
+        """Lower is better."""
+
+
+R = TypeVar("R", bound=LeveledRule)
+
+
+def at_best_level(
+    rule_at: Callable[[float], R],
+    levels: Sequence[float],
+    scale: float,
+    lowest: Callable[[R], float] | None = None,
+) -> tuple[R, float]:
+    """Return the rule at the best of some levels, and the normal quantile of that.
+
+    Parameters
+    ----------
+    rule_at : callable
+        Takes a quantile, returns the best rule, or the closest one.
+    levels : sequence of float
+        See `best_quantile`.
+    scale : float
+        Unit of the cost of a violation.
+    lowest : callable or None
+        From a feasible rule to what the objective is not below at any lower level; None is for the
+        objective without a margin.
+
+    Returns
+    -------
+    tuple of (rule, float)
+        Where goals cannot be met even without a margin, the closest rule, and the quantile of the
+        first level.
+    """
+    at, first = cache(rule_at), quantile_of(levels[0])
+    if len(levels) == 1 and first > 0:
+        return at(first if at(first).feasible or at(0.0).feasible else 0.0), first
+    if not at(0.0).feasible:
+        return at(0.0), first
+
+    def attempt(z: float) -> tuple[float, float]:
+        rule = at(z)
+        if not rule.feasible:
+            return np.inf, at(0.0).objective
+        return rule.objective, at(0.0).objective if lowest is None else lowest(rule)
+
+    z = best_quantile(attempt, levels, scale)
+    return at(z), z
 
 
 def costly_level(level: float, value: float, without: float) -> str:

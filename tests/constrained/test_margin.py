@@ -14,10 +14,10 @@ from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._report import report_table, with_margins
 from skbandit.constrained.linear import _ramp_cv
 from skbandit.constrained.linear._cross_fit import choose_mixture
-from skbandit.constrained.rules import RATE_TOL, best_threshold
 from skbandit.constrained.rules._advice import missed
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.measure import (
+    RATE_TOL,
     Columns,
     Data,
     LinearFractionalForms,
@@ -39,7 +39,7 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from tests.problems import exact_limits
+from tests.problems import best_threshold, exact_limits
 from tests.tiers import first
 from tests.worlds import warns
 

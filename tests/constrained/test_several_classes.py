@@ -27,7 +27,7 @@ from skbandit.constrained import (
 )
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.rounds._rounds import Criterion
-from skbandit.constrained.rules import CostCriterion
+from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.evaluation import rate_report, to_model_card
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.measure import Columns, Data, Rows

@@ -13,7 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.rules import ThresholdSearch, best_threshold
+from skbandit.constrained.rules._candidates import ThresholdSearch
+from skbandit.constrained.rules._limits import Limits
 from skbandit.measure import (
     Columns,
     Data,
@@ -34,7 +35,7 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from tests.problems import exact_limits
+from tests.problems import best_threshold, exact_limits
 from tests.tiers import first
 
 ALARM = 1e-4
@@ -175,8 +176,9 @@ def test_several_rates_share_out_the_tail(name, n):
         goals = Declared.read(objective, constraint).bind(Data(rows, None, 1, [0, 1]))
         measured = goals.measured
         limits = score_limits(goals.constraints, goals.data).columns(measured.rows)
-        search = ThresholdSearch.of(scores[measured.rows], measured, limits.promised(1 - DELTA))
-        best = search.best(norm.isf(DELTA))
+        promised = Limits(limits.promised(1 - DELTA), 1 - DELTA)
+        search = ThresholdSearch.of(scores[measured.rows], measured, promised.rows)
+        best = search.best(promised)
         assert best.feasible
         violated += not holds(population(best.value))
     assert violated <= at_most(DELTA, times)

@@ -100,7 +100,7 @@ def choose_mixture(trained: TrainedFolds, goals: Goals, options: CrossFitOptions
         mixtures = {name: mixtures[name] for name in dict.fromkeys([PLAIN, best])}
     searches = {
         name: ThresholdSearch.of(
-            directions.out_of_fold(mixture, measured.rows), measured, limits, thresholds
+            directions.out_of_fold(mixture, measured.rows), measured, limits.rows, thresholds
         )
         for name, mixture in mixtures.items()
     }
@@ -110,7 +110,6 @@ def choose_mixture(trained: TrainedFolds, goals: Goals, options: CrossFitOptions
         if factors is None:
             break
         limits = replace(limits, clustered=factors)
-        searches = {name: search.under(measured, limits) for name, search in searches.items()}
         choice = choose(searches, measured, limits, **settings)
     chosen, threshold = mixtures[choice.name], float(choice.rule.thresholds[0])
     coef, mean = standardize(

@@ -19,7 +19,7 @@ from skbandit.constrained.paper._interface import Solver
 from skbandit.constrained.paper._problem import Point
 from skbandit.constrained.paper._registry import NAMES, choose_solver
 from skbandit.constrained.rules._advice import level_reached, missed
-from skbandit.constrained.rules._limits import SharedRisk
+from skbandit.constrained.rules._limits import Limits
 from skbandit.measure import RATE_TOL, Data, interval
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread
@@ -378,7 +378,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         if self.confidence_level is None:
             return f"No rule was found that meets the constraints together out of fold: {faults}."
         goal = f": {faults}" if faults else f", of {'; '.join(report['constraint'])}"
-        risk = SharedRisk(fitted.limits, self.confidence_level)
+        risk = Limits(fitted.limits, self.confidence_level)
         return (
             f"{len(goals.data)} rows do not support confidence_level={self.confidence_level} of "
             f"the constraints together{goal}{level_reached(risk, fitted.choice.rule.decided)}."

@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 
+from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained.paper._interface import Solver
 from skbandit.constrained.paper._mm import (
     MMResult,
@@ -31,7 +32,7 @@ from skbandit.constrained.paper._tolerances import (
     USELESS,
     WORTHWHILE,
 )
-from skbandit.constrained.rules._candidates import Threshold, best_threshold
+from skbandit.constrained.rules._candidates import Rule, ThresholdSearch
 from skbandit.measure import RATE_TOL
 
 
@@ -76,7 +77,7 @@ class Trained:
         w, and the b of the randomized rule.
     multipliers : ndarray of shape (m,)
         For the normalized rows.
-    threshold : Threshold or None
+    threshold : Rule or None
         For w alone (threshold on <w, x>); None if b was kept.
     free : ndarray of shape (d,) or None
         w without constraints, if it was trained.
@@ -85,7 +86,7 @@ class Trained:
     mm: MMResult
     point: Point
     multipliers: np.ndarray
-    threshold: Threshold | None
+    threshold: Rule | None
     free: np.ndarray | None = None
 
 
@@ -183,16 +184,17 @@ def randomized(problem: RampProblem, coef: np.ndarray) -> Point:
     return best_intercept(problem, coef / spread, HARD_SCALES)
 
 
-def _serves(threshold: Threshold | None, promised: float) -> bool:
+def _serves(threshold: Rule | None, promised: float) -> bool:
     """Return whether a threshold is feasible and about as good as expected."""
     assert threshold is not None
     return threshold.feasible and threshold.objective <= promised + USELESS
 
 
-def _search(problem: RampProblem, point: Point) -> Threshold:
+def _search(problem: RampProblem, point: Point) -> Rule:
     """Find the best threshold on <w, x>, among equals the nearest to the point's own."""
     z = problem.scores(replace(point, intercept=0.0))
-    return best_threshold(z, problem.objective, problem.goals, preferred=-point.intercept)
+    goals = MeasuredGoals(problem.objective, problem.goals, np.arange(len(z)))
+    return ThresholdSearch.of(z, goals).best(preferred=-point.intercept)
 
 
 def _hard(problem: RampProblem, point: Point) -> np.ndarray:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
 from skbandit.constrained._goals import Goals, MeasuredGoals
 from skbandit.constrained.fits._weighted_fits import WeightedTask
@@ -29,6 +27,7 @@ from skbandit.constrained.rounds._multipliers import (
     shadow_prices,
     with_group_thresholds,
 )
+from skbandit.constrained.rules._candidates import Rule
 from skbandit.constrained.rules._choose import (
     Choice,
     choose,
@@ -36,16 +35,15 @@ from skbandit.constrained.rules._choose import (
     objective_scale,
 )
 from skbandit.constrained.rules._curve import Curve
-from skbandit.constrained.rules._groups import Rule, RuleSearch, best_model
+from skbandit.constrained.rules._groups import RuleSearch, best_model
 from skbandit.constrained.rules._limits import (
     Limits,
-    SharedRisk,
     limits_at,
-    required_limits,
+    limits_at_quantile,
 )
 from skbandit.measure import Data, ScoreLimits, numbers_of_goals
 from skbandit.prices._dual import ShadowPrices, gains_without
-from skbandit.prices._levels import best_quantile, levels_to_try, quantile_of
+from skbandit.prices._levels import at_best_level, best_quantile, levels_to_try
 from skbandit.utils._validation import without_unit
 
 SEARCHED = 3
@@ -176,7 +174,7 @@ class Criterion:
             usual,
             None if group is None else group[rows],
             n_groups,
-            None if level is None else required_limits(limits, goals, level, prefit),
+            None if level is None else Limits.promised(limits, goals, level, prefit=prefit),
         )
 
     def widened(self, clustered: np.ndarray) -> Criterion:
@@ -199,29 +197,22 @@ class Criterion:
 
     def rule(self, search: RuleSearch, z: float) -> Rule:
         """Return the best of them at a normal quantile."""
-        return search.best(SharedRisk(self.limits, float(ndtr(z))) if z > 0 else None)
+        return search.best(limits_at_quantile(self.limits, z))
 
     def best_rule(self, scores: np.ndarray) -> Choice:
         """Return the best thresholds on scores at the best level."""
         search = self.search(scores)
-        if self.promised is not None:
-            z = quantile_of(self.promised.level)
-            return Choice(None, search.best(self.promised if z > 0 else None), z)
 
-        @cache
-        def at(z: float) -> Rule:
+        def rule_at(z: float) -> Rule:
+            if z > 0 and self.promised is not None:
+                return search.best(self.promised)
             return self.rule(search, z)
 
-        def attempt(z: float) -> tuple[float, float]:
-            rule = at(z)
-            if not rule.feasible:
-                return np.inf, np.nan
-            if self.group is not None:  # the gap spares another long search
-                return rule.objective, rule.objective - rule.gap
-            return rule.objective, at(0.0).objective
+        def lowest(rule: Rule) -> float:  # the gap spares another long search
+            return rule.objective - rule.gap
 
-        z = best_quantile(attempt, self.levels, objective_scale(self.goals))
-        return Choice(None, at(z), z)
+        by_gap, scale = None if self.group is None else lowest, objective_scale(self.goals)
+        return Choice(None, *at_best_level(rule_at, self.levels, scale, by_gap))
 
     def shadow_prices(self, scores: np.ndarray, chosen: Choice) -> ShadowPrices:
         """Shadow prices of the measured constraints in the best mixture of thresholds."""

@@ -26,7 +26,7 @@ from skbandit.constrained.rules._cost_tables import (
     kinds_of,
 )
 from skbandit.constrained.rules._curve import Curve
-from skbandit.constrained.rules._limits import Limits, SharedRisk
+from skbandit.constrained.rules._limits import Limits
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.measure import RATE_TOL
 from skbandit.prices._dual import told_apart
@@ -136,7 +136,7 @@ def explain(
     """
     rule, limits = choice.rule, criterion.promised
     why = missed(report, goals.constraints) or "; ".join(report["constraint"])
-    if isinstance(limits, SharedRisk) and limits.quantile > 0:
+    if limits is not None and limits.quantile > 0 and not limits.separate:
         why += level_reached(limits, goals.measured_indicators(rule.decided))
     what, meet, advice = "decisions", "meet", ""
     if isinstance(criterion, CostCriterion):

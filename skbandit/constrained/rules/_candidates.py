@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.sparse import csr_array
 
 from skbandit.constrained.rules._curve import Curve
-from skbandit.measure import (
-    RATE_TOL,
-    BoundConstraints,
-    LinearFractionalForms,
-    MeasuredShares,
-    ScoreLimits,
-    reached_quantiles,
-)
+from skbandit.measure import RATE_TOL, BoundConstraints
 
 if TYPE_CHECKING:
     from skbandit.constrained._goals import MeasuredGoals
     from skbandit.constrained.rules._limits import Limits
-
-KEPT = 2_000_000
-"""Numbers of a table of limits at all thresholds, beyond which it is not kept for other bounds."""
 
 COARSE = 256
 """Thresholds at which limits are evaluated first where there are more than twice as many.
@@ -34,78 +24,42 @@ The best of them excludes most others.
 
 
 @dataclass(frozen=True)
-class Threshold:
-    """A threshold between scores: those above `value` are positive.
+class Rule:
+    """Thresholds on one score, one or one per group: rows above are positive.
 
-    Parameters
+    Attributes
     ----------
-    value : float
-        Midway between neighboring scores, 1/2 beyond the outermost.
+    thresholds : ndarray of shape (G,)
+        Midway between neighboring scores, 1/2 beyond the outermost; a single one without groups.
     objective : float
         The hard objective there, lower is better; inf if undefined.
     slack : float
         The smallest slack of a hard rate: negative if a bound is missed, -inf if a rate is
-        undefined, inf without constraints. If confidence limits are given, their smallest
-        slack where all rates are inside their bounds, else -inf.
+        undefined, inf without constraints. Where limits are given and the rates are inside, the
+        slack of the limits, in their unit, if it is negative.
+    gap : float
+        No thresholds that meet the constraints have an objective lower than ``objective - gap``: 0
+        if these are proven to be the best. nan if no thresholds that meet the constraints were
+        found although there may be some; inf if there are none.
+    decided : ndarray of shape (n,)
+        Predictions, 1 for positive and else 0, on the rows measured.
     """
 
-    value: float
+    thresholds: np.ndarray
     objective: float
     slack: float
+    gap: float
+    decided: np.ndarray
+
+    @property
+    def value(self) -> float:
+        """The only threshold."""
+        return float(self.thresholds[0])
 
     @property
     def feasible(self) -> bool:
-        """True if every constraint holds."""
+        """True if every constraint holds, with its limit if there are limits."""
         return self.slack >= -RATE_TOL
-
-
-def best_threshold(
-    scores: np.ndarray,
-    objective: LinearFractionalForms,
-    goals: BoundConstraints,
-    preferred: float,
-    limits: Limits | None = None,
-) -> Threshold:
-    """Search all thresholds for the best one that meets the constraints.
-
-    If no threshold meets all constraints, the one with the smallest worst violation is returned.
-    Ties go to the threshold nearest to `preferred`.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        Scores of the rows that the expressions are over.
-    objective : LinearFractionalForms
-        One expression, or several of which the largest counts; lower is better.
-    goals : BoundConstraints
-        The constraints.
-    preferred : float
-        Ties are broken in favor of the threshold nearest to this.
-    limits : Limits or None
-        If confidence limits must be inside the bounds too.
-
-    Returns
-    -------
-    Threshold
-    """
-    curve = Curve.of(scores)
-    values = curve.values(objective).max(axis=0)
-    goal = np.where(np.isnan(values), np.inf, values)
-    slack = least_slack(goals, curve.values(goals.forms))
-    inside = np.flatnonzero(slack >= -RATE_TOL)
-    if limits is not None and len(inside):  # a limit is inside its bound only if the rate is
-        of_limits = limits.slack(curve.sums(limits.rows)[:, inside])
-        slack = np.full(len(slack), -np.inf)
-        slack[inside] = of_limits
-    if (slack >= -RATE_TOL).any():
-        candidates = np.flatnonzero(slack >= -RATE_TOL)
-        lowest = goal[candidates].min()
-        candidates = candidates[goal[candidates] <= lowest + RATE_TOL]
-    else:
-        candidates = np.flatnonzero(slack >= slack.max() - RATE_TOL)
-        candidates = candidates[goal[candidates] <= goal[candidates].min() + RATE_TOL]
-    best = candidates[np.argmin(np.abs(curve.thresholds[candidates] - preferred))]
-    return Threshold(float(curve.thresholds[best]), float(goal[best]), float(slack[best]))
 
 
 def slacks(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
@@ -125,52 +79,32 @@ class ThresholdSearch:
 
     Parameters
     ----------
-    goals : MeasuredGoals
-        Objective and constraints over n rows.
-    limits : ScoreLimits
-        Of the constraints, over the same rows.
     scores : ndarray of shape (n,)
         One score per row.
+    goals : MeasuredGoals
+        Objective and constraints over these rows.
+    counted : csr_array or None
+        The rows whose sums limits are computed from; None without limits.
     curve : Curve
         Its thresholds.
-    measured : dict of float to MeasuredShares
-        Rates and limits at all thresholds by normal quantile, as far as they have been needed;
-        one for all bounds.
     """
 
-    goals: MeasuredGoals
-    limits: ScoreLimits
     scores: np.ndarray
+    goals: MeasuredGoals
+    counted: csr_array | None
     curve: Curve
-    measured: dict[float, MeasuredShares] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
         cls,
         scores: np.ndarray,
         goals: MeasuredGoals,
-        limits: ScoreLimits,
+        counted: csr_array | None = None,
         thresholds: np.ndarray | None = None,
     ) -> ThresholdSearch:
         """Sort a score; its thresholds are between all its values unless `thresholds` are given."""
         curve = Curve.of(scores) if thresholds is None else Curve.at(scores, thresholds)
-        return cls(goals, limits, scores, curve)
-
-    def under(self, goals: MeasuredGoals, limits: ScoreLimits) -> ThresholdSearch:
-        """Put the thresholds under other constraints over equal rows; nothing is sorted anew.
-
-        The objective must be the same: its values are kept.
-        """
-        if goals is self.goals and limits is self.limits:
-            return self
-        same = limits.can_reuse(self.limits)
-        measured = self.measured if same else {}
-        other = replace(self, goals=goals, limits=limits, measured=measured)
-        attributes = vars(other)  # where cached_property looks
-        attributes["objective"] = self.objective
-        if limits.rows is self.limits.rows:
-            attributes["_sums"] = self._sums
-        return other
+        return cls(scores, goals, counted, curve)
 
     @cached_property
     def objective(self) -> np.ndarray:
@@ -179,35 +113,14 @@ class ThresholdSearch:
         return np.where(np.isnan(values), np.inf, values)
 
     @cached_property
-    def _sums(self) -> np.ndarray:
-        return self.curve.sums(self.limits.rows)
+    def sums(self) -> np.ndarray:
+        """Sums that limits are computed from, at every threshold."""
+        assert self.counted is not None
+        return self.curve.sums(self.counted)
 
     def slacks(self) -> np.ndarray:
         """Return the slack of every rate at every threshold, shape (K, C)."""
-        return self.slacks_at(0.0)
-
-    def slacks_at(self, z: float, at: np.ndarray | None = None) -> np.ndarray:
-        """Slacks of limits at a normal quantile, shape (K, C).
-
-        Parameters
-        ----------
-        z : float
-            Normal quantile; 0 is for the rates.
-        at : ndarray of int or None
-            Indices of the thresholds; None is for all.
-        """
-        limits = self.limits
-        if z not in self.measured and len(limits.shares) * len(self.curve.thresholds) <= KEPT:
-            self.measured[z] = limits.measure(self._sums, z)
-        if z in self.measured:
-            values = self.measured[z] if at is None else self.measured[z].take(at)
-        else:
-            values = limits.measure(self._sums if at is None else self._sums[:, at], z)
-        return limits.slack_of(values)
-
-    def quantiles(self, z: float, at: np.ndarray) -> np.ndarray:
-        """Return the quantiles at which limits meet their bounds at thresholds, shape (K, C)."""
-        return reached_quantiles(self.slacks_at(0.0, at), self.slacks_at(z, at), z)
+        return slacks(self.goals.constraints, self.curve.values(self.goals.constraints.forms))
 
     @cached_property
     def slack(self) -> np.ndarray:
@@ -219,62 +132,49 @@ class ThresholdSearch:
         """The lowest objective at a threshold whose rates are inside; inf if none is."""
         return float(self.objective[self.slack >= -RATE_TOL].min(initial=np.inf))
 
-    def best(self, z: float, preferred: float = 0.0) -> Threshold:
+    def best(self, limits: Limits | None = None, preferred: float = 0.0) -> Rule:
         """Return the threshold with the lowest objective among those inside.
 
         Parameters
         ----------
-        z : float
-            The risk of missing a bound must not exceed the tail of this normal quantile; with
-            0, the rates themselves must be inside.
+        limits : Limits or None
+            What must be inside besides the rates.
         preferred : float
-            Threshold to which ties go.
+            Ties go to the threshold nearest to this.
 
         Returns
         -------
-        Threshold
-            Its `slack` is that of the rates, -inf where these are inside and the risk is too
-            large everywhere. Then it is the threshold with the least risk; where no rate is
-            inside, the one that misses by least.
+        Rule
+            Where no rate is inside, the one that misses by least, and where limits are outside
+            everywhere, the one whose limits miss by least.
         """
-        threshold = self.best_below(np.inf, z, preferred)
-        if threshold is not None:
-            return threshold
+        rule = self.best_below(np.inf, limits, preferred)
+        if rule is not None:
+            return rule
         inside = np.flatnonzero(self.slack >= -RATE_TOL)
-        if not len(inside):
-            least_missed = np.flatnonzero(self.slack >= self.slack.max() - RATE_TOL)
-            return self._nearest(least_missed, preferred)
-        risk = self.limits.risk_of(self.quantiles(z, inside))
-        threshold = self._nearest(inside[risk <= risk.min() + RATE_TOL], preferred)
-        return Threshold(threshold.value, threshold.objective, -np.inf)
+        if limits is None or not len(inside):
+            return self.rule(np.flatnonzero(self.slack >= self.slack.max() - RATE_TOL), preferred)
+        slack = limits.slack(self.sums[:, inside])
+        least = float(slack.max())
+        return self.rule(inside[slack >= least - RATE_TOL], preferred, least)
 
-    def best_below(self, most: float, z: float, preferred: float = 0.0) -> Threshold | None:
+    def best_below(self, most: float, limits: Limits | None, preferred: float) -> Rule | None:
         """Return the best threshold; None if none is inside with an objective of `most` at most."""
         inside = np.flatnonzero((self.slack >= -RATE_TOL) & (self.objective <= most))
-        if z > 0 and len(self.limits.offset) and len(inside):
+        if limits is not None and len(inside):
             if len(inside) > 2 * COARSE:
                 sample = inside[:: len(inside) // COARSE]
-                sample = sample[self.small_risk(sample, z)]
+                sample = sample[limits.passed(self.sums[:, sample])]
                 enough = self.objective[sample].min(initial=np.inf)
                 inside = inside[self.objective[inside] <= enough + RATE_TOL]
-            inside = inside[self.small_risk(inside, z)]
-        return self._nearest(inside, preferred) if len(inside) else None
+            inside = inside[limits.passed(self.sums[:, inside])]
+        return self.rule(inside, preferred) if len(inside) else None
 
-    def small_risk(self, at: np.ndarray, z: float) -> np.ndarray:
-        """Return whether the risk at some thresholds, by number, is at most the tail of z.
-
-        It is at least that of each constraint, which excludes most thresholds without a logarithm.
-        """
-        quantiles, most = self.quantiles(z, at), float(ndtr(-z)) + RATE_TOL
-        small = quantiles.min(axis=0, initial=np.inf) >= -ndtri(most)
-        small[small] = self.limits.risk_of(quantiles[:, small]) <= most
-        return small
-
-    def _nearest(self, candidates: np.ndarray, preferred: float) -> Threshold:
+    def rule(self, candidates: np.ndarray, preferred: float, slack: float = np.inf) -> Rule:
         """Return the best of some thresholds, among equals the one nearest to `preferred`."""
-        goal = self.objective[candidates]
+        goal, thresholds = self.objective[candidates], self.curve.thresholds
         candidates = candidates[goal <= goal.min() + RATE_TOL]
-        best = candidates[np.argmin(np.abs(self.curve.thresholds[candidates] - preferred))]
-        return Threshold(
-            float(self.curve.thresholds[best]), float(self.objective[best]), float(self.slack[best])
-        )
+        best = candidates[np.argmin(np.abs(thresholds[candidates] - preferred))]
+        slack = min(slack, float(self.slack[best]))
+        decided = (self.scores > thresholds[best]).astype(float)
+        return Rule(thresholds[[best]], float(self.objective[best]), slack, 0.0, decided)

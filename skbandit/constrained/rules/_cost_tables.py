@@ -21,7 +21,7 @@ from skbandit.constrained.rules._choose import (
     objective_scale,
 )
 from skbandit.constrained.rules._cutoffs import bounded_precisions, cutoff_rules
-from skbandit.constrained.rules._limits import SharedRisk, limits_at
+from skbandit.constrained.rules._limits import Limits, limits_at
 from skbandit.constrained.rules._recalibrate import Recalibration, recalibrate
 from skbandit.measure import (
     LinearFractionalForms,
@@ -32,7 +32,6 @@ from skbandit.measure import (
 )
 from skbandit.prices._calibrate import (
     PricedRule,
-    at_best_level,
     expected_rules,
     priced_rule,
     representative,
@@ -43,7 +42,7 @@ from skbandit.prices._dual import (
     gains_without,
     prices_under,
 )
-from skbandit.prices._levels import VIOLATION_COST, levels_to_try
+from skbandit.prices._levels import VIOLATION_COST, at_best_level, levels_to_try
 from skbandit.prices._problem import Prices, Problem, lowest_entries
 from skbandit.prices._promised import promised
 from skbandit.prices._search import (
@@ -169,7 +168,7 @@ class CostCriterion:
         Of the constraints.
     levels : tuple of float
         Probabilities that they hold, the highest first: see `best_quantile`.
-    promised : SharedRisk or None
+    promised : Limits or None
         What decisions must pass at the level, if a single one is given.
     label : ndarray of int, shape (n,)
         Codes of the labels, negative where there is none.
@@ -189,7 +188,7 @@ class CostCriterion:
     goals: MeasuredGoals
     limits: ScoreLimits
     levels: tuple[float, ...]
-    promised: SharedRisk | None
+    promised: Limits | None
     label: np.ndarray
     weight: np.ndarray
     n_decisions: int
@@ -218,7 +217,7 @@ class CostCriterion:
             goals.measured,
             limits,
             levels_to_try(level),
-            None if level is None else SharedRisk(limits, level),
+            None if level is None else Limits(limits, level),
             goals.data.label[rows],
             without_unit(goals.data.weight[rows]),
             len(goals.data.decisions),
@@ -290,7 +289,7 @@ class CostCriterion:
             of_others, calibration = self.recalibrate(probability)
             honest = CostSearch(self, self.strata(of_others))
 
-        def rule_at(z: float, start: Prices | None) -> PricedRule:
+        def rule_at(z: float) -> PricedRule:
             if z == 0 or not len(search.problem.bound):
                 return search.best_rule()
             rule = honest.promised(z)

@@ -11,13 +11,12 @@ from scipy.sparse import csr_array
 
 from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained.rules._candidates import (
-    Threshold,
+    Rule,
     ThresholdSearch,
-    best_threshold,
     least_slack,
 )
 from skbandit.constrained.rules._curve import Curve, curves_of_groups, sums_by_curve
-from skbandit.constrained.rules._limits import Limits, SharedRisk
+from skbandit.constrained.rules._limits import Limits
 from skbandit.constrained.rules._multiple_choice import (
     EXCESS_ROUNDING,
     Combination,
@@ -41,45 +40,6 @@ SWEEPS = 10
 """Rounds at most of moving one threshold after the other."""
 
 _Sums = tuple[list[np.ndarray], list[np.ndarray]]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Thresholds on one score, one or one per group: rows above are positive.
-
-    Attributes
-    ----------
-    thresholds : ndarray of shape (G,)
-        Midway between neighboring scores, 1/2 beyond the outermost; a single one without groups.
-    objective : float
-        The hard objective there, lower is better; inf if undefined.
-    slack : float
-        The smallest slack of a hard rate; where limits are given and the rates are inside, the
-        slack of the limits, in their unit.
-    gap : float
-        No thresholds that meet the constraints have an objective lower than ``objective - gap``: 0
-        if these are proven to be the best. nan if no thresholds that meet the constraints were
-        found although there may be some; inf if there are none.
-    decided : ndarray of shape (n,)
-        Predictions, 1 for positive and else 0, on the rows measured.
-    """
-
-    thresholds: np.ndarray
-    objective: float
-    slack: float
-    gap: float
-    decided: np.ndarray
-
-    @classmethod
-    def of(cls, threshold: Threshold, scores: np.ndarray) -> Rule:
-        """Return the rule of one threshold for all rows."""
-        positive = (scores > threshold.value).astype(float)
-        return cls(np.array([threshold.value]), threshold.objective, threshold.slack, 0.0, positive)
-
-    @property
-    def feasible(self) -> bool:
-        """True if every constraint holds, with its limit if there are limits."""
-        return self.slack >= -RATE_TOL
 
 
 @dataclass(frozen=True)
@@ -160,8 +120,13 @@ class GroupSearch:
     def by_rates(self) -> tuple[MultipleChoice, Combination]:
         """The problem without limits, and its best choice."""
         problem = self.problem(self.goals.bound)
-        single = best_threshold(self.scores, self.objective, self.goals, self.preferred)
-        return problem, minimize(problem, self.at_threshold(single.value))
+        return problem, minimize(problem, self.at_threshold(self.single().value))
+
+    def single(self, limits: Limits | None = None) -> Rule:
+        """Return the best single threshold."""
+        goals = MeasuredGoals(self.objective, self.goals, np.arange(len(self.scores)))
+        counted = None if limits is None else limits.rows
+        return ThresholdSearch.of(self.scores, goals, counted).best(limits, self.preferred)
 
     def best(self, limits: Limits | None = None) -> Rule:
         """Return the best combination that meets the constraints.
@@ -246,7 +211,7 @@ def _within_limits(search: GroupSearch, best: Combination, limits: Limits) -> Ru
     grows by a step, which is halved where it is too large, from the choice that was outside last.
     """
     goals, options = search.goals, best.options
-    choices = [options, search.at_threshold(_single_within(search, limits))]
+    choices = [options, search.at_threshold(search.single(limits).value)]
     power, step = -1, FIRST_GROWTH
     while step and power < TIGHTENED:
         margin = limits.margins(search.positive(options), STRICTER ** (power + step))
@@ -265,16 +230,6 @@ def _within_limits(search: GroupSearch, best: Combination, limits: Limits) -> Ru
         return replace(results[least], gap=np.nan)
     first = min(inside, key=lambda place: results[place].objective)
     return search.result(_polished(search, choices[first], limits), best.lowest, limits)
-
-
-def _single_within(search: GroupSearch, limits: Limits) -> float:
-    """Find the best single threshold whose limits are inside, or miss by least."""
-    curve = Curve.of(search.scores)
-    values = curve.values(search.objective)[0]
-    slack = limits.slack(curve.sums(limits.rows))
-    inside = np.flatnonzero(slack >= min(-RATE_TOL, float(slack.max())))
-    best = np.argmin(np.where(np.isnan(values), np.inf, values)[inside])
-    return float(curve.thresholds[inside[best]])
 
 
 def _polished(search: GroupSearch, options: np.ndarray, limits: Limits) -> np.ndarray:
@@ -338,22 +293,16 @@ class RuleSearch:
     n_groups: int = 1
 
     def best(self, limits: Limits | None = None) -> Rule:
-        """Find the best rule; with `limits`, SeparateLimits or SharedRisk, these must be inside."""
-        if self.group is not None:
-            present, search_by_group = self._by_group
-            rule = search_by_group.best(limits)
-            thresholds = np.full(self.n_groups, self.preferred)
-            thresholds[present] = rule.thresholds
-            return replace(rule, thresholds=thresholds)
-        goals, scores = self.goals, self.scores
-        if isinstance(limits, SharedRisk):
-            search = ThresholdSearch.of(scores, goals, limits.limits)
-            threshold = search.best(limits.quantile, self.preferred)
-        else:
-            threshold = best_threshold(
-                scores, goals.objective, goals.constraints, self.preferred, limits
-            )
-        return Rule.of(threshold, scores)
+        """Find the best rule; with `limits`, these must be inside."""
+        if self.group is None:
+            counted = None if limits is None else limits.rows
+            search = ThresholdSearch.of(self.scores, self.goals, counted)
+            return search.best(limits, self.preferred)
+        present, search_by_group = self._by_group
+        rule = search_by_group.best(limits)
+        thresholds = np.full(self.n_groups, self.preferred)
+        thresholds[present] = rule.thresholds
+        return replace(rule, thresholds=thresholds)
 
     @cached_property
     def _by_group(self) -> tuple[np.ndarray, GroupSearch]:

@@ -10,7 +10,13 @@ from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._goals import Goals
-from skbandit.measure import ScoreLimits, cluster_factors, score_limits
+from skbandit.measure import (
+    RATE_TOL,
+    ScoreLimits,
+    cluster_factors,
+    reached_quantiles,
+    score_limits,
+)
 from skbandit.prices._levels import quantile_of
 
 C = TypeVar("C", bound=Any)
@@ -108,10 +114,23 @@ class Limits:
     limits : ScoreLimits
     level : float
         Probability with which all constraints hold in the population.
+    separate : bool
+        Whether each constraint has its part of the error 1 - level, as exact limits need it; else
+        their approximate risks of being missed may add up to it.
     """
 
     limits: ScoreLimits
     level: float
+    separate: bool = False
+
+    @classmethod
+    def promised(cls, limits: ScoreLimits, goals: Goals, level: float, *, prefit: bool) -> Limits:
+        """Return limits at a level; one per constraint if that is an exact guarantee."""
+        rates = [constraint.rate for constraint in goals.measured.constraints.constraints]
+        single = all(len(rate.terms) == 1 and rate.denominator is None for rate in rates)
+        if prefit and single and level > 0.5:
+            return cls(limits.exact(), level, separate=True)
+        return cls(limits, level)
 
     @property
     def rows(self) -> csr_array:
@@ -121,6 +140,8 @@ class Limits:
     @property
     def quantile(self) -> float:
         """Normal quantile at which limits are evaluated."""
+        if self.separate:
+            return -float(ndtri(allowed_error(self.level) / max(len(self.limits.offset), 1)))
         return quantile_of(self.level)
 
     def widened(self, clustered: np.ndarray) -> Limits:
@@ -128,41 +149,33 @@ class Limits:
         return replace(self, limits=replace(self.limits, clustered=clustered))
 
     def slack(self, sums: np.ndarray) -> np.ndarray:
-        """Slack (C,) at C predictions, from sums of shape (S, C): -RATE_TOL or more passes."""
-        raise NotImplementedError
+        """Slack (C,) at C predictions, from sums of shape (S, C): -RATE_TOL or more passes.
+
+        The smallest distance of a limit from its bound or, of a shared risk, what is left of it.
+        """
+        if self.separate or self.quantile == 0 or not len(self.limits.offset):
+            return self.limits.slack(sums, self.quantile).min(axis=0, initial=np.inf)
+        return float(ndtr(-self.quantile)) - self.limits.risk(sums, self.quantile)
+
+    def passed(self, sums: np.ndarray) -> np.ndarray:
+        """Return whether predictions pass; see `slack`.
+
+        A shared risk is at least that of each constraint, which excludes most without a logarithm.
+        """
+        z = self.quantile
+        if self.separate or z == 0:
+            return self.slack(sums) >= -RATE_TOL
+        most = float(ndtr(-z)) + RATE_TOL
+        quantiles = reached_quantiles(self.limits.slack(sums, 0.0), self.limits.slack(sums, z), z)
+        small = quantiles.min(axis=0, initial=np.inf) >= -ndtri(most)
+        small[small] = self.limits.risk_of(quantiles[:, small]) <= most
+        return small
 
     def margins(self, positive: np.ndarray, factor: float = 1.0) -> np.ndarray:
         """Distances (K,) of the limits at `factor` times the quantile from the rates."""
         return self.limits.at(positive, 0.0) - self.limits.at(positive, factor * self.quantile)
 
 
-class SharedRisk(Limits):
-    """Limits whose approximate risks of being missed add up to 1 - level at most."""
-
-    def slack(self, sums: np.ndarray) -> np.ndarray:
-        """Return the risk that is left, a probability; without a quantile, slacks of rates."""
-        if self.quantile == 0 or not len(self.limits.offset):
-            return self.limits.slack(sums, 0.0).min(axis=0, initial=np.inf)
-        return float(ndtr(-self.quantile)) - self.limits.risk(sums, self.quantile)
-
-
-class SeparateLimits(Limits):
-    """Exact limits, one per constraint, each with its part of the error 1 - level."""
-
-    @property
-    def quantile(self) -> float:
-        """Normal quantile of the level of each limit."""
-        return -float(ndtri(allowed_error(self.level) / max(len(self.limits.offset), 1)))
-
-    def slack(self, sums: np.ndarray) -> np.ndarray:
-        """Return the smallest distance of a limit from its bound."""
-        return self.limits.slack(sums, self.quantile).min(axis=0, initial=np.inf)
-
-
-def required_limits(limits: ScoreLimits, goals: Goals, level: float, prefit: bool) -> Limits:
-    """Limits at a level above 1/2; one per constraint if that is an exact guarantee."""
-    rates = [constraint.rate for constraint in goals.measured.constraints.constraints]
-    single = all(len(rate.terms) == 1 and rate.denominator is None for rate in rates)
-    if not (prefit and single and level > 0.5):
-        return SharedRisk(limits, level)
-    return SeparateLimits(limits.exact(), level)
+def limits_at_quantile(limits: ScoreLimits, z: float) -> Limits | None:
+    """Return the limits at a normal quantile, of a shared risk; None without one."""
+    return Limits(limits, float(ndtr(z))) if z > 0 else None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from skbandit.constrained.rules import NOISE, choose, nearest_to_default
+from skbandit.constrained.rules._choose import NOISE, choose, nearest_to_default
 from skbandit.measure import Data, Rows
 from skbandit.rates import error_rate, f1, positive_rate, recall
 from tests.constrained.rules.test_choose import GOALS, Z, bound, made

@@ -19,7 +19,7 @@ from skbandit.constrained.rounds._multipliers import (
     row_costs,
     rules_of_curve,
 )
-from skbandit.constrained.rules import Curve
+from skbandit.constrained.rules._curve import Curve
 from skbandit.measure import Columns, Data, Rows, score_limits
 from skbandit.rates import error_rate, f1, positive_rate, precision, recall, worst
 from tests.constrained.rules.test_choose import bound, made

@@ -6,7 +6,9 @@ import pytest
 from scipy.stats import norm
 
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.rules import ThresholdSearch, _candidates, choose, objective_scale
+from skbandit.constrained.rules._candidates import ThresholdSearch
+from skbandit.constrained.rules._choose import choose, objective_scale
+from skbandit.constrained.rules._limits import limits_at_quantile
 from skbandit.measure import Columns, Data, Rows, score_limits
 from skbandit.prices._levels import LEVELS, VIOLATION_COST, best_quantile, level_of, quantile_of
 from skbandit.rates import (
@@ -62,7 +64,8 @@ def test_the_best_threshold_is_that_of_brute_force(objective, constraints, z):
         risk = limits.risk((limits.rows @ positive)[:, None], z)[0] if z else 0.0
         if slack >= -1e-9 and risk <= norm.sf(z) + 1e-9 and value < best:
             best = value
-    found = ThresholdSearch.of(score, goals, limits).best(z)
+    search = ThresholdSearch.of(score, goals, limits.rows)
+    found = search.best(limits_at_quantile(limits, z))
     assert found.feasible
     assert found.objective == pytest.approx(best, abs=1e-12)
     positive = (score > found.value).astype(float)
@@ -73,16 +76,16 @@ def test_the_lowest_objective_may_be_at_a_bound_that_is_just_met():
     label = np.array([1, 1, 0, 0], dtype=np.int8)
     table = Columns.read(pd.DataFrame({"one": np.ones(4)}), None, 4, "attributes")
     data = Data(Rows(table, label, np.ones(4)), None, 1, [0, 1])
-    goals, limits = bound(error_rate(), positive_rate() <= 0.5, data)
-    assert ThresholdSearch.of(np.arange(4.0)[::-1], goals, limits).lowest == 0.0
+    goals, _ = bound(error_rate(), positive_rate() <= 0.5, data)
+    assert ThresholdSearch.of(np.arange(4.0)[::-1], goals).lowest == 0.0
 
 
 def test_the_limit_of_a_single_constraint_is_inside_exactly_where_the_risk_is_the_tail():
     score, _, data = made()
     goals, limits = bound(*GOALS["recall"], data)
-    search = ThresholdSearch.of(score[goals.rows], goals, limits)
-    inside = limits.slack(search._sums, Z)[0] >= 0
-    assert (inside == (limits.risk(search._sums, Z) <= norm.sf(Z))).all()
+    search = ThresholdSearch.of(score[goals.rows], goals, limits.rows)
+    inside = limits.slack(search.sums, Z)[0] >= 0
+    assert (inside == (limits.risk(search.sums, Z) <= norm.sf(Z))).all()
     assert 0 < inside.sum() < len(inside)
 
 
@@ -168,7 +171,7 @@ def test_impossible_goals_end_at_the_least_miss():
     goals, limits = bound(error_rate(), [recall() >= 0.95, false_positive_rate() <= 0.02], data)
     found = choose({"s": score[goals.rows]}, goals, limits)
     assert not found.feasible
-    slack = ThresholdSearch.of(score[goals.rows], goals, limits).slack
+    slack = ThresholdSearch.of(score[goals.rows], goals).slack
     assert found.rule.slack == pytest.approx(slack.max())
 
 
@@ -179,27 +182,3 @@ def test_only_given_thresholds_are_chosen():
     assert found.rule.thresholds[0] == 0.25
     expected = np.mean((score > 0.25) != data.train.label)
     assert found.rule.objective == pytest.approx(expected)
-
-
-FAMILY = {
-    "recall": lambda b: recall() >= 0.9 - b,
-    "precision": lambda b: precision() >= 0.7 - b,
-    "groups": lambda b: difference(recall, by="sex") <= 0.05 + b,
-}
-
-
-@pytest.mark.parametrize("family", FAMILY.values(), ids=FAMILY)
-@pytest.mark.parametrize("kept", [0, _candidates.KEPT])
-def test_what_was_measured_for_one_bound_serves_others(family, kept, monkeypatch):
-    """As a search from the beginning, whether or not there is memory for the tables."""
-    monkeypatch.setattr(_candidates, "KEPT", kept)
-    score, _, data = made(700)
-    goals, limits = bound(error_rate(), family(0.0), data)
-    search = ThresholdSearch.of(score, goals, limits)
-    for by in (0.2, 0.05, 0.1):
-        goals, other = bound(error_rate(), family(by), data)
-        search = search.under(goals, other)
-        anew = ThresholdSearch.of(score, goals, other)
-        for z in (0.0, Z, Z / 2):
-            assert search.best(z) == anew.best(z)
-    assert len(search.measured) == (3 if kept else 0)

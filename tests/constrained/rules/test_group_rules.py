@@ -16,7 +16,7 @@ from skbandit.constrained.rounds._multipliers import (
     summed_rows,
     with_group_thresholds,
 )
-from skbandit.constrained.rules import Curve
+from skbandit.constrained.rules._curve import Curve
 from skbandit.rates import difference, error_rate, f1, positive_rate, precision, recall
 from tests.constrained.rules.test_choose import bound, made
 from tests.tiers import first

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.rules import GroupSearch, SharedRisk, best_threshold
+from skbandit.constrained.rules._groups import GroupSearch
+from skbandit.constrained.rules._limits import Limits
 from skbandit.measure import RATE_TOL, Columns, Data, Rows, score_limits
 from skbandit.rates import (
     difference,
@@ -26,7 +27,7 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from tests.problems import bound_to_rows
+from tests.problems import best_threshold, bound_to_rows
 from tests.tiers import examples
 
 theorem = examples(15)
@@ -156,7 +157,7 @@ def test_within_a_level_no_group_has_a_better_threshold_given_the_others(level):
         data = Data(Rows(table, y.astype(np.int8), np.ones(len(y))), None, 1, [0, 1])
         goals = Declared.read(error_rate(), false_positive_rate() <= 0.3).bind(data)
         objective, bounds = goals.objective, goals.constraints
-        limits = SharedRisk(score_limits(bounds, data), level)
+        limits = Limits(score_limits(bounds, data), level)
 
         def criterion(thresholds, scores=scores, group=group, limits=limits, objective=objective):
             pi = (scores > np.asarray(thresholds)[group]).astype(float)

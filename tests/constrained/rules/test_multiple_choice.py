@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy.optimize import OptimizeResult
 
-from skbandit.constrained.rules import (
+from skbandit.constrained.rules import _multiple_choice
+from skbandit.constrained.rules._multiple_choice import (
     EXCESS_ROUNDING,
     MultipleChoice,
     Options,
-    _multiple_choice,
     minimize,
 )
 from tests.tiers import first

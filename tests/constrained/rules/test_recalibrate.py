@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from skbandit.constrained.rules import RIDGE, Recalibration, recalibrate
+from skbandit.constrained.rules._recalibrate import RIDGE, Recalibration, recalibrate
 
 
 def sample(seed, n=20_000, n_classes=3):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from skbandit.constrained.paper._tolerances import FEASIBLE, USELESS
 from skbandit.constrained.paper._train import TrainingOptions, train
-from skbandit.constrained.rules import Threshold, best_threshold
+from skbandit.constrained.rules._candidates import Rule
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.measure import (
     RATE_TOL,
@@ -29,7 +29,7 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from tests.problems import bound_to_rows, compiled, ends_of, exact_limits
+from tests.problems import best_threshold, bound_to_rows, compiled, ends_of, exact_limits
 from tests.tiers import examples, first
 
 SOLVER = CvxpySolver({"solver": "CLARABEL"})
@@ -174,7 +174,7 @@ def test_undefined_never_counts_as_met_nor_as_good():
 
 @pytest.mark.parametrize(("slack", "met"), [(0.0, True), (-1e-12, True), (-1e-6, False)])
 def test_rounding_does_not_count_as_a_miss(slack, met):
-    assert Threshold(0.0, 0.0, slack).feasible is met
+    assert Rule(np.zeros(1), 0.0, slack, 0.0, np.zeros(1)).feasible is met
 
 
 # From ramp rates to hard rates: `train`
