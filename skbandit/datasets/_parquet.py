@@ -122,10 +122,13 @@ def read_parquet_log(
     if not (isinstance(block_size, Integral) and 1 <= block_size < 2**31):
         raise ValueError(f"block_size must be an integer of at least 1, got {block_size!r}.")
     features = as_labels(features, "features")
-    twice = [name for name, times in Counter(features).items() if times > 1]
-    if twice:
+    if twice := [name for name, times in Counter(features).items() if times > 1]:
         raise ValueError(f"features contains column {twice[0]!r} twice.")
-    renamed = _read_names(names)
+    if not (names is None or isinstance(names, Mapping)):
+        raise TypeError(f"names must be a dict of column names, got {names!r}.")
+    renamed = dict(names or {})
+    if unknown := [name for name in renamed if name not in _COLUMN_NAMES]:
+        raise ValueError(f"names has the key {unknown[0]!r}, expected some of {_COLUMN_NAMES}.")
     columns = {name: renamed.get(name, name) for name in _COLUMN_NAMES}
     if columns["id"] in features:
         del columns["id"]
@@ -155,17 +158,6 @@ def read_parquet_tables(
     opened = _open_dataset(source, name)
     columns = choose(opened.schema.names)
     return _read_batches(opened, columns, TABLE_ROWS, set(columns), read_table)
-
-
-def _read_names(names: Any) -> dict[str, str]:
-    """Column names of the files by their names in a log, if they differ."""
-    if not (names is None or isinstance(names, Mapping)):
-        raise TypeError(f"names must be a dict of column names, got {names!r}.")
-    renamed = dict(names or {})
-    unknown = [name for name in renamed if name not in _COLUMN_NAMES]
-    if unknown:
-        raise ValueError(f"names has the key {unknown[0]!r}, expected some of {_COLUMN_NAMES}.")
-    return renamed
 
 
 def _check_columns(
@@ -384,19 +376,18 @@ def _refuse_casts(file: str, physical: Any, opened: _Opened, columns: list[str])
 def _changes(stored: Any, kind: Any) -> bool:
     """Return whether pyarrow's cast to another type could change values without an error."""
     types = _arrow("types")
-    stored, kind = (
-        side.value_type if types.is_dictionary(side) else side for side in (stored, kind)
-    )
     if stored == kind or _kind_of_type(stored) is None:
         return False
     if _kind_of_type(stored) != _kind_of_type(kind):
         return True
-    if str(_kind_of_type(kind)).startswith("lists"):
-        return _changes(stored.value_type, kind.value_type)
+    while hasattr(stored, "value_type"):  # dictionaries and lists
+        stored = stored.value_type
+    while hasattr(kind, "value_type"):
+        kind = kind.value_type
     if types.is_floating(stored):
         narrower = types.is_floating(kind) and kind.bit_width < stored.bit_width
         return bool(narrower or types.is_boolean(kind) or types.is_decimal(kind))
-    return bool(types.is_boolean(kind))
+    return bool(types.is_boolean(kind) and stored != kind)
 
 
 def _by_file(

@@ -159,7 +159,7 @@ def make_bandit_log(
     expected = np.full((n_events, n_arms), np.nan)
     action = np.empty(n_events, dtype=np.int64)
     propensity = np.empty(n_events)
-    for rows, pool in _divide_stages(stages):
+    for rows, pool in stages:
         eta = X[rows] @ coef[pool].T + intercept[pool]
         expected[rows, pool] = mean(eta)
         if logging_probability is not None:
@@ -221,7 +221,7 @@ def _stages(
     lifetime: str,
     rng: np.random.RandomState,
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Return the events between two replacements, and their available arms, ascending."""
+    """Return blocks of events between two replacements, and their available arms, ascending."""
     n_replaced = n_arms - n_available
     if lifetime == "equal":
         times = duration * np.arange(1, n_replaced + 1) / (n_replaced + 1)
@@ -234,14 +234,8 @@ def _stages(
     for k, (start, stop) in enumerate(pairwise(edges)):
         if k:
             pool = np.append(np.delete(pool, leaves[k - 1]), n_available + k - 1)
-        yield slice(int(start), int(stop)), pool
-
-
-def _divide_stages(stages: list[tuple[slice, np.ndarray]]) -> Iterator[tuple[slice, np.ndarray]]:
-    """Stages divided into blocks of bounded length."""
-    for rows, pool in stages:
-        for start in range(rows.start, rows.stop, _BLOCK_SIZE):
-            yield slice(start, min(start + _BLOCK_SIZE, rows.stop)), pool
+        for first in range(int(start), int(stop), _BLOCK_SIZE):
+            yield slice(first, min(first + _BLOCK_SIZE, int(stop))), pool
 
 
 def _check_probabilities(probability: np.ndarray, first: int, pool: np.ndarray) -> None:

@@ -219,10 +219,8 @@ class ArmSharesDisplay:
             most = (-shares.mean(axis=0)).argsort(kind="stable")[: len(PALETTE)]
             arms = [labels[k] for k in most]
         arms = list(dict.fromkeys(as_labels(arms, "arms")))
-        for arm in arms:
-            if arm not in labels:
-                listing = ", ".join(map(repr, labels))
-                raise ValueError(f"arms contains {arm!r}, which is not one of {listing}.")
+        if strange := [arm for arm in arms if arm not in labels]:
+            raise ValueError(f"arms contains {strange[0]!r}, which is not one of {labels}.")
         shares = shares[:, [labels.index(arm) for arm in arms]]
         n_others = len(labels) - len(arms)
         axes = _style.get_axes(ax, "ArmSharesDisplay.plot", (7.2, 4.2))
@@ -230,7 +228,11 @@ class ArmSharesDisplay:
         parts: Any = self.shares.index  # an IntervalIndex
         edges = parts.left.append(parts.right[-1:])
         if isinstance(edges, pd.DatetimeIndex):
-            _shorten_dates(axes, edges.tz)
+            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+            locator = AutoDateLocator(tz=edges.tz, maxticks=8)  # so that labels do not overlap
+            axes.xaxis.set_major_locator(locator)
+            axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=edges.tz))
             edges = edges.to_pydatetime()
         shares = np.vstack([shares, shares[-1:]])  # each step ends at the start of the next
         ones = np.ones(len(shares))
@@ -256,15 +258,6 @@ class ArmSharesDisplay:
         )
         self.ax_, self.figure_ = axes, axes.figure
         return self
-
-
-def _shorten_dates(axes: Any, timezone: Any) -> None:
-    """Format the dates of the x-axis so that labels do not overlap."""
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-    locator = AutoDateLocator(tz=timezone, maxticks=8)
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=timezone))
 
 
 def _count_shares(at: pd.Index, action: np.ndarray, arms: np.ndarray) -> pd.DataFrame:

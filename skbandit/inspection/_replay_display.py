@@ -173,7 +173,9 @@ class ReplayDisplay:
         line_kw = _style.full_names(line_kw)
         self.lines_: dict[tuple[str, str], Any] = {}
         self.intervals_: dict[tuple[str, str], Any] = {}
-        styles = _free_styles(axes)
+        taken = {line.get_color() for line in axes.get_lines()}
+        pairs = list(zip(PALETTE[:-1], _MARKERS, strict=True))  # yellow lines are hard to see
+        styles = sorted(pairs, key=lambda pair: pair[0] in taken)
         policies = curves.groupby("policy", sort=False)
         for (name, policy), (color, marker) in zip(policies, cycle(styles), strict=False):
             for bucket, curve in policy.groupby("bucket", sort=False):
@@ -229,10 +231,3 @@ def _curve(name: str, result: ReplayResult, confidence_level: float) -> pd.DataF
             low, high = part.interval(confidence_level) if has_interval else (np.nan, np.nan)
             rows.append((name, part.bucket, horizon, part.mean_reward, low, high, part.logged_mean))
     return pd.DataFrame(rows, columns=_CURVE_COLUMNS)
-
-
-def _free_styles(axes: Any) -> list[tuple[str, str]]:
-    """Colors and markers, starting with those not yet on the axes."""
-    taken = {line.get_color() for line in axes.get_lines()}
-    pairs = list(zip(PALETTE[:-1], _MARKERS, strict=True))  # yellow lines are hard to see
-    return sorted(pairs, key=lambda pair: pair[0] in taken)

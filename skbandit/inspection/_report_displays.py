@@ -27,7 +27,6 @@ from skbandit.inspection._report_panels import (
     Layout,
     draw_rows,
     draw_strokes,
-    size_of,
     write_head,
 )
 
@@ -205,7 +204,7 @@ class RateReportDisplay:
         layouts = [Layout.of(goals) for goals in panels.values()]
         depths = [layout.depth for layout in layouts]
         height = max(1.0, sum(depths) + PANEL_GAP * (len(depths) - 1))
-        self.ax_ = _style.get_axes(ax, f"{type(self).__name__}.plot", size_of(height))
+        self.ax_ = _style.get_axes(ax, f"{type(self).__name__}.plot", (7.6, 1.0 + 0.21 * height))
         self.ax_.set_axis_off()
         verdict = read_verdicts(report)
         columns = {"value [interval]": [figures_of(row) for _, row in report.iterrows()]}

@@ -37,11 +37,6 @@ WIDTH, INDENT, PANEL_GAP = 34, "    ", 3.2
 """Letters in a line of names, what groups are indented by, and lines between two panels."""
 
 
-def size_of(depth: float) -> tuple[float, float]:
-    """Inches of a figure with so many lines."""
-    return 7.6, 1.0 + 0.21 * depth
-
-
 @dataclass(frozen=True)
 class Layout:
     """Names of lines and where they are: y grows downwards, by 1 per line of text."""

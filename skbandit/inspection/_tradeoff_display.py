@@ -233,8 +233,13 @@ class TradeoffDisplay:
             raise ValueError(f"x={x!r} must be 'bound' or 'value'.")
         _style.check_axes(ax, "TradeoffDisplay.plot")
         line_kw = _style.full_names(line_kw)
-        curves = self._read_curves()
-        train = curves["train"]
+        train = self.train
+        curves = {"train": train} if self.test is None else {"train": train, "test": self.test}
+        if not np.array_equal(curves.get("test", train)["bound"], train["bound"]):
+            raise ValueError(
+                "test has other bounds than train: pass tables of the same models, in the same "
+                "order."
+            )
         order = train["bound"].argsort(kind="stable").to_numpy()
         is_met = train["feasible"].to_numpy(dtype=bool)[order]
         curves = {name: curve.iloc[order] for name, curve in curves.items()}
@@ -286,17 +291,6 @@ class TradeoffDisplay:
         _style.place_legend(axes)
         self.value_ax_ = axes
         return right
-
-    def _read_curves(self) -> dict[str, pd.DataFrame]:
-        """Return the tables, whose rows are the same models."""
-        if self.test is None:
-            return {"train": self.train}
-        if not np.array_equal(self.test["bound"], self.train["bound"]):
-            raise ValueError(
-                "test has other bounds than train: pass tables of the same models, in the same "
-                "order."
-            )
-        return {"train": self.train, "test": self.test}
 
     def _x_label(self, x: str) -> str:
         """Return the name of the constrained value, with the direction of tighter bounds."""

@@ -85,7 +85,14 @@ def logistic_of_gains(
     fitted = clone(classifier)
     steps = fitted.steps if isinstance(fitted, Pipeline) else [("", fitted)]
     *scalers, model = (step for _, step in steps)
-    if len(chosen) < MANY or not _is_plain(fitted, scalers, model):
+    if len(chosen) < MANY or type(model) is not LogisticRegression or routes_weights(fitted):
+        return None
+    usual, asked = LogisticRegression().get_params(), model.get_params()
+    is_pipeline = type(fitted) is Pipeline and fitted.memory is None
+    is_plain = (fitted is model or is_pipeline) and all(
+        asked[name] == value for name, value in usual.items() if name not in FREE
+    )  # so that L-BFGS fits it
+    if not (is_plain and all(type(scaler) is StandardScaler for scaler in scalers)):
         return None
     rows, chosen = np.flatnonzero(gain.any(axis=1)), chosen[np.argsort(labels[chosen])]
     gain, X = gain[np.ix_(rows, chosen)], rows_of(X, rows)
@@ -95,19 +102,6 @@ def logistic_of_gains(
             X = scaler.fit(X, sample_weight=times).transform(X)
     _fit_logistic(model, X, gain, labels[chosen])
     return fitted
-
-
-def _is_plain(classifier: Any, scalers: list[Any], model: Any) -> bool:
-    """Return whether a classifier is a logistic regression fitted by L-BFGS, or ends in one."""
-    if type(model) is not LogisticRegression or routes_weights(classifier):
-        return False
-    is_pipeline = type(classifier) is Pipeline and classifier.memory is None
-    if not (classifier is model or is_pipeline):
-        return False
-    usual, asked = LogisticRegression().get_params(), model.get_params()
-    return all(type(scaler) is StandardScaler for scaler in scalers) and all(
-        asked[name] == value for name, value in usual.items() if name not in FREE
-    )
 
 
 def _fit_logistic(model: LogisticRegression, X: Any, gain: np.ndarray, labels: np.ndarray) -> None:

@@ -396,8 +396,13 @@ def warn_if_reordered(tables: Mapping[str, Any]) -> None:
                 labels.append((part, values.index))
     for name, index in labels[1:]:
         other, reference = labels[0]
-        row = _first_moved(index, reference)
-        if row is not None:
+        if len(index) != len(reference) or index.equals(reference):
+            continue
+        codes, labels_of = reference.append(index).factorize(use_na_sentinel=False)
+        both = codes.reshape(2, -1)
+        counts, other_counts = (np.bincount(part, minlength=len(labels_of)) for part in both)
+        if np.array_equal(counts, other_counts):  # the same labels, each as often
+            row = int(np.flatnonzero(both[0] != both[1])[0])
             cure = "If the labels identify the rows, put both tables in one order first"
             if index.is_unique:
                 cure = f"{cure}: pass {name.split('[')[0]}.reindex({other}.index)"
@@ -408,20 +413,6 @@ def warn_if_reordered(tables: Mapping[str, Any]) -> None:
                 UserWarning,
             )
             return
-
-
-def _first_moved(index: pd.Index, reference: pd.Index) -> int | None:
-    """First row with another label, if both indices have the same labels, each as often."""
-    n = len(reference)
-    if len(index) != n or index.equals(reference):
-        return None
-    codes, labels = reference.append(index).factorize(use_na_sentinel=False)
-    counts, other_counts = (
-        np.bincount(part, minlength=len(labels)) for part in (codes[:n], codes[n:])
-    )
-    if not np.array_equal(counts, other_counts):
-        return None
-    return int(np.flatnonzero(codes[:n] != codes[n:])[0])
 
 
 def check_level(level: Any) -> None:

@@ -355,7 +355,7 @@ def test_labels_are_taken_literally():
 
 @pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
 def test_shares_that_cannot_be_drawn_are_explained():
-    with pytest.raises(ValueError, match=r"arms contains 'x', which is not one of 'a', 'b'"):
+    with pytest.raises(ValueError, match=r"arms contains 'x', which is not one of \['a', 'b'\]"):
         ArmSharesDisplay.from_log(["a", "b"], arms=["a", "x"])
     with pytest.raises(ValueError, match="y has no column 'action'; its columns are"):
         ArmSharesDisplay.from_log(LOG_SHARES.y[["reward"]])
