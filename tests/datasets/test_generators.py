@@ -9,7 +9,6 @@ import pytest
 from scipy.special import ndtr
 
 from skbandit.datasets import make_bandit_log, make_set_selection, read_slate_log
-from skbandit.logs import read_log
 from tests.worlds import refuses, warns
 
 # === A log made from a known truth keeps to it ==================================================
@@ -27,15 +26,6 @@ MEAN = {
 def of_action(log):
     """The expected reward of each logged action."""
     return log.expected_reward[np.arange(len(log.y)), log.y["action"]]
-
-
-@pytest.mark.parametrize(("n_available", "more"), [(None, []), (2, ["available"])])
-def test_a_bandit_log_has_pools_if_fewer_arms_are_available(n_available, more):
-    log = make_bandit_log(50, 4, 3, n_available=n_available, random_state=0)
-    assert list(log.X.columns) == ["x0", "x1", "x2"]
-    assert list(log.y.columns) == ["action", "reward", "propensity", "timestamp", *more]
-    assert log.expected_reward.shape == (50, 4)
-    assert (log.available is None) == (n_available is None)
 
 
 @pytest.mark.parametrize("link", MEAN)
@@ -163,21 +153,6 @@ def wrong_in_row_17(X, *, available):
     return np.where(np.arange(len(X))[:, None] == 17, [1.2, -0.2, 0, 0, 0, 0], 1 / 6)
 
 
-def test_logging_by_a_function_must_keep_to_what_is_available():
-    log = make_bandit_log(100, 6, logging=everywhere, random_state=0)
-    assert log.y["propensity"].unique() == pytest.approx([1 / 6])
-    message = "sum to 1 over the available arms: in row 0 arms"
-    refuses(message, make_bandit_log, 100, 6, n_available=4, logging=everywhere)
-    refuses("in row 17 arms", make_bandit_log, 40_000, 6, logging=wrong_in_row_17)
-
-
-@pytest.mark.parametrize("n_events, n_arms", [(1, 1), (1, 5), (3, 50)])
-def test_the_only_arm_available_is_chosen(n_events, n_arms):
-    log = make_bandit_log(n_events, n_arms, 1, n_available=1, random_state=0)
-    assert log.y["propensity"].eq(1.0).all()
-    assert [(a,) for a in log.y["action"]] == list(log.available)
-
-
 def test_events_with_equal_pools_share_a_tuple():
     log = make_bandit_log(1_000, 9, n_available=6, random_state=11)
     assert len({id(pool) for pool in log.y["available"]}) == len(set(log.available)) == 4
@@ -223,14 +198,6 @@ def test_logging_by_a_function_follows_its_probabilities():
     assert abs((rank == 1).mean() - 0.7) < CHANCE * np.sqrt(0.7 * 0.3 / 4_000)
 
 
-def test_a_bandit_log_is_read_back():
-    log = make_bandit_log(2_000, 15, n_available=5, logging="softmax", random_state=15)
-    read = read_log(log.y, len(log.X), arms=log.arms)
-    np.testing.assert_array_equal(read.action, log.y["action"])
-    np.testing.assert_array_equal(read.probability, log.y["propensity"])
-    np.testing.assert_array_equal(read.pools.sizes, 5)
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -245,6 +212,8 @@ def test_a_bandit_log_is_read_back():
         ({"logging": "greedy"}, "logging must be 'uniform', 'softmax' or callable, got 'greedy'"),
         ({"temperature": 0.0}, "temperature must be positive, got 0.0"),
         ({"logging": lambda X, available: np.ones(3)}, r"array of shape \(3,\), expected"),
+        ({"logging": everywhere, "n_arms": 6, "n_available": 4}, "1 over the available .* row 0"),
+        ({"logging": wrong_in_row_17, "n_arms": 6, "n_events": 40_000}, "in row 17 arms"),
     ],
 )
 def test_make_bandit_log_refuses(wrong, message):
@@ -347,12 +316,9 @@ def test_make_set_selection_has_its_shapes_and_repeats_a_seed():
     X, y, expected, Z = make_set_selection(
         50, 4, 7, n_ad_features=3, return_ad_features=True, random_state=3
     )
-    assert X.shape == (50, 4)
-    assert y.shape == expected.shape == (50, 7)
-    assert Z.shape == (7, 3)
+    assert (X.shape, y.shape, expected.shape, Z.shape) == ((50, 4), (50, 7), (50, 7), (7, 3))
     assert Z.index.tolist() == list(range(7))
     again = make_set_selection(50, 4, 7, n_ad_features=3, random_state=3)
-    assert len(again) == 3
     np.testing.assert_array_equal(y, again[1])
     assert (make_set_selection(50, 4, 7, n_ad_features=3, random_state=4)[1] != y).any()
 

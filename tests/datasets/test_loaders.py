@@ -1,7 +1,6 @@
 """Loaders of published data: Adult, Yahoo and Open Bandit."""
 
 import gzip
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.datasets import load_svmlight_file
 from skbandit import datasets
 from skbandit.datasets import load_a9a, load_adult, load_open_bandit, read_yahoo_r6
 from skbandit.datasets._files import INCLUDED
-from skbandit.logs import read_log
 from tests.worlds import refuses
 
 # === Adult and a9a: the published sizes, and two encodings that must agree on the same people ===
@@ -86,18 +84,8 @@ def test_a9a_is_a_code_of_every_person():
     known = adult.data.notna().sum(axis=1)
     np.testing.assert_array_equal(np.asarray(a9a.data.sum(axis=1)).ravel(), known)
     np.testing.assert_array_equal(a9a.female, adult.data["sex"] == "Female")
+    np.testing.assert_array_equal(a9a.male, adult.data["sex"] == "Male")
     np.testing.assert_array_equal(a9a.target == 1, adult.target == ">50K")
-
-
-@pytest.mark.thorough
-def test_about_six_men_for_each_woman_have_a_high_income():
-    """Goh et al. (2016), section 4.1."""
-    for subset, ratio in (("train", 5.65), ("test", 5.52)):
-        people = load_a9a(subset=subset)
-        rich = people.target == 1
-        assert rich[people.male].sum() / rich[people.female].sum() == pytest.approx(
-            ratio, abs=0.005
-        )
 
 
 # === The Open Bandit sample: the published counts, and tables that read back as logs ============
@@ -155,24 +143,6 @@ def test_open_bandit_contexts_set_one_column_per_category(log, lines):
 def test_open_bandit_affinities_are_those_of_the_file(log, lines):
     assert list(log.affinity.columns) == list(log.item_context.index) == list(range(34))
     np.testing.assert_array_equal(log.affinity, [[float(v) for v in line[10:]] for line in lines])
-
-
-def test_the_random_log_is_uniform_and_the_other_is_not():
-    random, bts = (load_open_bandit(name).y["propensity"] for name in LOGS)
-    np.testing.assert_allclose(random, 1 / 34)
-    assert bts.min() == pytest.approx(1.65e-4)
-    # if items are drawn with probability p, then 1/p has mean 34
-    se = (1 / bts).std() / 100
-    assert abs((1 / bts).mean() - 34) < 5 * se
-
-
-def test_open_bandit_is_read_as_a_log(log):
-    read = read_log(log.y, len(log.X))
-    assert sorted(read.arms.tolist()) == list(range(34))
-    assert (read.pools.sizes == 34).all()
-    assert len({id(pool) for pool in log.available}) == 1
-    np.testing.assert_array_equal(read.probability, log.y["propensity"])
-    assert np.ptp(read.timestamp) == pytest.approx(7 * 86_400, rel=0.01)
 
 
 # === Lines of R6A and R6B: what is written can be read back, and what is wrong is named =========
@@ -255,17 +225,6 @@ def test_the_published_line_of_r6a(write):
     assert log.article_features.loc[109498].tolist() == article
 
 
-def test_the_published_line_of_r6b(write):
-    (log,) = read_yahoo_r6(write([R6B]))
-    on = [1, 9, 11, 13, 14, 15, 16, 17, 18, 19, 20, 23, 27, 30, 39, 43, 50, 66, 104]
-    assert list(log.X.columns[log.X.iloc[0] == 1]) == [f"user_{j}" for j in on]
-    assert log.X.shape == (1, 136)
-    assert log.y.loc[0, "action"] == "id-560620"
-    assert log.y.loc[0, "propensity"] == 0.2
-    assert log.available[0][:2] == ("id-552077", "id-555224")
-    assert log.article_features is None
-
-
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize("name", ["log", "log.gz"])
 def test_r6a_is_read_back(write, name, shuffled):
@@ -277,6 +236,7 @@ def test_r6a_is_read_back(write, name, shuffled):
     assert y["action"].tolist() == shown
     assert y["reward"].tolist() == clicks
     assert y["available"].tolist() == pools
+    assert len({id(pool) for pool in blocks[0].available}) == len(set(blocks[0].available))
     assert y["timestamp"].tolist() == list(range(1241160900, 1241160995))
     for log in blocks:
         assert set(log.article_features.index) == set().union(*log.available)
@@ -295,14 +255,6 @@ def test_r6b_is_read_back_from_several_files(write):
     assert {log.X.to_numpy().dtype for log in blocks} == {np.dtype(np.uint8)}
 
 
-def test_yahoo_events_with_equal_pools_share_a_tuple(write):
-    (log,) = read_yahoo_r6(write(random_r6a(60)[0]))
-    assert len({id(pool) for pool in log.available}) == len(set(log.available)) == 6
-    read = read_log(log.y, len(log.X))
-    np.testing.assert_array_equal(read.probability, log.y["propensity"])
-    assert read.arms[read.action].tolist() == log.y["action"].tolist()
-
-
 def test_an_article_without_features_is_missing_them(write):
     (log,) = read_yahoo_r6(write([R6A + " |109528"]))
     assert log.available[0] == (109498, 109513, 109528)
@@ -313,22 +265,19 @@ def test_an_article_without_features_is_missing_them(write):
 MALFORMED = {
     "no user": (R6A.replace("|user", "user", 1), "expected 'time shown click"),
     "no pool": (R6A.partition(" |109498")[0], "expected 'time shown click"),
-    "two fields": (R6A.replace("1241160900 ", "", 1), "expected 'time shown click"),
     "cut short": (R6A[:120], "article 109498 must have the features 1 to 6"),
-    "cut in a name": (R6A[:-75], "the article shown, '109513', is not in the pool"),
     "time": (R6A.replace("1241160900", "12411609.5"), "time .* got '12411609.5'"),
     "click": (R6A.replace(" 0 |", " 2 |"), "the click must be 0 or 1, got '2'"),
     "not shown": (R6A.replace(" 109513 0", " 109514 0"), "'109514', is not in the pool"),
     "twice": (R6A.replace("|109498", "|109513"), "the pool has article 109513 twice"),
     "no name": (R6A + " |", "an article without a name"),
-    "no number": (R6A.replace("3:0.000000", "3:x"), "the user must have the features 1 to 6"),
     "nan": (R6A.replace("3:0.000000", "3:nan"), "the user must have the features 1 to 6"),
     "missing": (R6A.replace("3:0.000000 ", ""), "the user must have the features 1 to 6"),
-    "again": (R6A.replace("3:0.0", "2:0.1 3:0.0", 1), "the user must have the features 1 to 6"),
     "seventh": (R6A.replace("3:0.0", "7:0.1 3:0.0", 1), "the user must have the features 1 to 6"),
-    "article": (R6A.replace("0.386055", "0,386055"), "article 109498 must have the features"),
     "bytes": ("\x00é" * 50, "expected 'time shown click"),
     "index": (R6B.replace(" 104 ", " 137 "), "indices from 1 to 136, got '137'"),
+    "long time": (R6A.replace("1241160900", "1" * 30), "the time must be a whole number"),
+    "of Python": (R6A.replace("2:0.000012", "2:0_1"), "the user must have the features 1 to 6"),
     "index 0": (R6B.replace(" 104 ", " 0 "), "indices from 1 to 136, got '0'"),
 }
 
@@ -388,33 +337,6 @@ def test_a_damaged_archive_is_named(tmp_path):
     refuses(r"log\.gz is damaged: ", list, read_yahoo_r6(path), error=OSError)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("shuffled", [False, True])
-def test_memory_is_that_of_a_block(write, shuffled):
-    """Ten times the lines need no more memory, though no two pools or users are equal."""
-    lines = random_r6a(3_000, shuffled=shuffled)[0]
-
-    def peak(n):
-        path = write(lines[:n], f"{n}")
-        tracemalloc.start()
-        for _ in read_yahoo_r6(path, block_size=300):
-            pass
-        try:
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    peak(300)  # what is imported or cached on first use
-    assert peak(3_000) < 1.3 * peak(600)  # the block handed out, and the next
-
-
 def test_blank_lines_and_a_byte_order_mark(write):
     (log,) = read_yahoo_r6(write(["\ufeff" + R6A, "", R6A, " "]))
     assert log.y["action"].tolist() == [109513, 109513]
-
-
-@pytest.mark.parametrize(
-    "line", [R6A.replace("1241160900", "1" * 30), R6A.replace("2:0.000012", "2:0_1")]
-)
-def test_numbers_that_only_python_reads_are_refused(write, line):
-    refuses("line 1", list, read_yahoo_r6(write([line])))

@@ -106,12 +106,6 @@ def test_where_values_do_not_compare_the_bound_is_drawn():
     assert display.ax_.get_xlabel() == "kappa"
 
 
-def test_where_test_values_are_not_measured_the_bound_is_drawn(path, test_rows):
-    display = TradeoffDisplay.from_path(path, test_rows.assign(value=np.nan))
-    assert display.lines_["test"].get_xdata().tolist() == sorted(BOUNDS)
-    assert display.lines_["train"].get_xdata().tolist() == sorted(BOUNDS)
-
-
 def test_it_draws_where_and_as_told(path, test_rows):
     _, (left, right) = plt.subplots(ncols=2)
     display = TradeoffDisplay.from_path(path, test_rows, ax=right, line_kw={"linewidth": 4})
@@ -120,13 +114,6 @@ def test_it_draws_where_and_as_told(path, test_rows):
     again = display.plot(left, x="bound")
     assert again is display and display.ax_ is left
     assert len(plt.get_fignums()) == 1
-
-
-@pytest.mark.thorough
-def test_upper_bounds_tighten_to_the_left():
-    clf = classifier((positive_rate() <= 0.5).named("budget"))
-    display = TradeoffDisplay.from_estimator(clf, X, Y, bounds=[0.2, 0.4])
-    assert display.ax_.get_xlabel() == "budget\n(bound, ← tighter)"
 
 
 def test_another_x_is_refused(path):
@@ -147,12 +134,6 @@ def test_plot_refuses_tables_of_another_path(path, test_rows):
     refuses("test has other bounds than train", TradeoffDisplay(path.table, test_rows[:1]).plot)
     refuses("test has other bounds than train", TradeoffDisplay(path.table, test_rows[::-1]).plot)
     assert not plt.get_fignums()
-
-
-def test_short_names_of_options_stand_for_the_long_ones(path):
-    display = TradeoffDisplay.from_path(path, line_kw={"lw": 3, "c": "black", "ms": 9})
-    line = display.lines_["train"]
-    assert (line.get_linewidth(), line.get_color(), line.get_markersize()) == (3, "black", 9)
 
 
 def test_what_is_no_axes_or_no_path_is_refused(path):

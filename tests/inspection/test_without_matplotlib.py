@@ -37,13 +37,3 @@ def test_without_matplotlib_the_cure_is_named(display, uninstalled):
     name = type(display).__name__
     with pytest.raises(ImportError, match=f"{name}.plot needs matplotlib: pip install matplotlib"):
         display.plot()
-
-
-@pytest.mark.parametrize("display", DISPLAYS)
-def test_it_draws_where_it_is_told(display):
-    import matplotlib.pyplot as plt
-
-    _, ax = plt.subplots()
-    assert display.plot(ax) is display
-    assert display.ax_ is ax and display.figure_ is ax.figure
-    assert len(plt.get_fignums()) == 1
