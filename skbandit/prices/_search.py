@@ -98,6 +98,10 @@ UNDEFINED, HIGHEST = 1e3, 1e3
 MOST_SHARES = 50_000
 """Shares of kinds and decisions in the linear program of `prove_conflict`."""
 
+SHORT_OF_END = 1e-9
+"""Part of a line before a coefficient becomes 0 that is left out: if it is the only one, decisions
+are all equal at the end, and change just before it by rounding."""
+
 TINY = 1e-12
 """Rounding error of a sum."""
 
@@ -322,7 +326,7 @@ class Search:
         family, bounded = self.family, ~self.family.free
         with np.errstate(over="ignore"):  # inf is far enough
             ends = [
-                np.min(theta[falls] / np.abs(delta[falls]), initial=np.inf)
+                (1.0 - SHORT_OF_END) * np.min(theta[falls] / np.abs(delta[falls]), initial=np.inf)
                 for falls in (bounded & (delta > 0), bounded & (delta < 0))
             ]  # how far backward and forward no coefficient changes its sign
         move = np.tensordot(delta, family.tables, 1)

@@ -106,6 +106,67 @@ def floors():
         return fitted(None, FLOOR)
 
 
+BLOCKS = pd.DataFrame(
+    np.repeat([[0.7, 0.3, 0.0], [0.55, 0.45, 0.0], [0.0, 0.0, 1.0]], [40, 20, 20], axis=0),
+    columns=["a", "b", "c"],
+)
+OF_BLOCKS = np.repeat(["a", "b", "a", "b", "c"], [28, 12, 11, 9, 20])
+"""80 rows of three kinds; 28, 11 and 20 of them are of the most probable class."""
+
+
+def by_hand(objective, goals, level=0.5, **more):
+    clf = ConstrainedThreshold(None, objective, goals, confidence_level=level)
+    return clf.set_params(**more).fit(BLOCKS, OF_BLOCKS)
+
+
+def decided_by_block(clf, **rows):
+    return clf.predict(BLOCKS, **rows)[[0, 40, 60]].tolist()
+
+
+def test_a_floor_names_the_block_that_costs_least():
+    clf = by_hand(error_rate(), recall(of="b") >= 0.4)
+    assert decided_by_block(clf) == ["a", "b", "c"]
+    assert clf.objective_report_["value"][0] == pytest.approx((12 + 11) / 80)
+    assert clf.constraint_report_["value"][0] == pytest.approx(9 / 21)
+    assert (clf.expected_costs(BLOCKS).idxmin(axis=1) == clf.predict(BLOCKS)).all()
+
+
+def test_fewest_reviews_take_the_block_that_is_least_sure():
+    goal = error_rate(without="?") <= 0.25
+    clf = by_hand(positive_rate(of="?"), goal, other_decisions=["?"])
+    assert decided_by_block(clf) == ["a", "?", "c"]
+    assert clf.objective_report_["value"][0] == pytest.approx(20 / 80)
+    assert clf.constraint_report_["value"][0] == pytest.approx(12 / 60)
+
+
+def test_a_level_leaves_a_block_for_chance():
+    clf = by_hand(error_rate(), recall(of="a") >= 0.6, level=0.9)
+    assert decided_by_block(clf) == ["a", "a", "c"]
+
+
+def test_a_group_alone_pays_for_its_floor():
+    sex = pd.DataFrame({"sex": np.tile(["F", "M"], 40)})
+    clf = ConstrainedThreshold(
+        None, None, recall("sex == 'F'", of="b") >= 0.4, by="sex", confidence_level=0.5
+    ).fit(BLOCKS, OF_BLOCKS, attributes=sex)
+    assert clf.predict(BLOCKS, attributes=sex)[[0, 1, 40, 41]].tolist() == ["a", "a", "b", "a"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("goals", "is_proven", "advice"),
+    [
+        ([recall(of="a") >= 0.9, positive_rate(of="b") >= 0.9], True, "positive_rate.* to 0.25"),
+        ([recall(of="a") >= 0.7, recall(of="b") >= 0.9], False, r"recall\(of='b'\).* to 0.428"),
+        ([precision(of="b") >= 0.6, positive_rate(of="b") >= 0.1], False, "to 0.45"),
+    ],
+)
+def test_a_refusal_names_what_the_blocks_attain(goals, is_proven, advice):
+    with pytest.raises(InfeasibleConstraintsError, match=advice) as caught:
+        by_hand(None, goals)
+    assert caught.value.proven is is_proven
+
+
 @pytest.mark.thorough
 def test_floors_of_each_class():
     clf = fitted(None, FLOOR, confidence_level=0.9)
