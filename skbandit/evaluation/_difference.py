@@ -104,7 +104,7 @@ def make_difference(
     freedom: float = np.inf,
 ) -> PolicyDifference:
     """Return the difference; of equal rewards, its error is that of the limits at 1."""
-    if not any(side.error for side in sides.members):
+    if not any(side.error for side in sides.members.values()):
         error = max(error, *sides.distances(1.0))
     return PolicyDifference(mean_reward, error, n_events, center, freedom, sides)
 
@@ -117,55 +117,39 @@ class EventParts:
     factor: np.ndarray  # (n_events,), of its reward in the estimate
     bounds: Range  # of rewards
     variance: float  # of rewards, or of the errors of their predictions
-    arms: np.ndarray  # labels
-    action: np.ndarray  # (n_events, ...), numbers of arms; -1 is none
-    reward: np.ndarray  # (n_events, ...)
-    propensity: np.ndarray | None  # (n_events, ...)
-    group: np.ndarray | None = None  # (n_events,), codes
+    logged: dict[str, Any]  # see `of_log`
 
-    @classmethod
-    def of(
-        cls,
-        influence: np.ndarray,
-        factor: np.ndarray,
-        bounds: Range,
-        variance: float,
-        log: Log,
-        reward: np.ndarray,
-        propensity: Any,
-        group: np.ndarray | None,
-    ) -> EventParts:
-        """Return the parts of an estimate from a log, whose arrays the user may change later."""
-        given = None if propensity is None else propensity.copy()
-        arms, action, reward = log.arms, log.action, reward.copy()
-        return cls(influence, factor, bounds, variance, arms, action, reward, given, group)
+    @staticmethod
+    def of_log(
+        log: Log, rewards: np.ndarray, propensity: Any, group: np.ndarray | None
+    ) -> dict[str, Any]:
+        """Return what tells logs apart, as the user may change the arrays later."""
+        return {
+            "actions": np.append(log.arms, np.array([None]))[log.action],  # -1 is none
+            "rewards": rewards.copy(),
+            "propensities": None if propensity is None else propensity.copy(),
+            "groups": group,
+        }
 
     def less(self, other: EventParts) -> tuple[float, Sides, float]:
         """Return error, sides and freedom of the difference of two estimates from one log."""
         n, others = len(self.influence), len(other.influence)
         if n != others:
             refuse_difference(f"but these are of {n:,} and {others:,} events")
-        none = np.array([None])
-        pairs = {
-            "actions": [np.append(parts.arms, none)[parts.action] for parts in (self, other)],
-            "rewards": [self.reward, other.reward],
-            "propensities": [self.propensity, other.propensity],
-            "groups": [self.group, other.group],
-        }
-        for name, (mine, theirs) in pairs.items():
-            if not np.array_equal(mine, theirs):
+        for name, values in self.logged.items():
+            if not np.array_equal(values, other.logged[name]):
                 refuse_difference(f"but the {name} of these differ")
+        away, group = self.influence - other.influence, self.logged["groups"]
         with np.errstate(invalid="ignore"):  # nan from a single event
-            squares = (self.influence - other.influence) ** 2 / np.float64((n - 1) * n)
-        reward = self.reward.reshape(n, -1).sum(axis=1)  # of slates
+            squares = away**2 / np.float64((n - 1) * n)
+        reward = np.reshape(self.logged["rewards"], (n, -1)).sum(axis=1)  # of slates
         moments = self.bounds, float(reward.mean()), max(self.variance, other.variance)
         sides = sides_of(self.factor - other.factor, reward, squares, *moments)
         error = float(np.sqrt(squares.sum()))
-        if self.group is None:
+        if group is None:
             return error, sides, np.inf
-        away = self.influence - other.influence
         scale = float(np.abs(reward).max(initial=0.0)) or 1.0
-        clusters = dependence(away / scale, np.ones(n), self.group)
+        clusters = dependence(away / scale, np.ones(n), group)
         error = error * float(np.sqrt(clusters.deff)) if clusters.freedom > 0 else np.nan
         return error, sides.widened(clusters.deff), clusters.freedom
 

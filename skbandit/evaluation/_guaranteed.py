@@ -328,7 +328,7 @@ class RewardEvidence:
         """Confidence sequence by a limit from each side, each with half of the error.
 
         Limits that exclude every mean are a matter of chance at low levels: then the interval is
-        the point at which they meet, at a higher level. At 95% this is due to wrong weights.
+        the point between them. At 95% this is due to wrong weights.
         """
         check_level(confidence_level)
         low, high = known_range(self.bounds)
@@ -344,8 +344,7 @@ class RewardEvidence:
                 ReplayCoverageWarning,
             )
             return low, high
-        meeting = brentq(lambda error: sum(self._limits(error)) - 1, _ALARM, 0.5)
-        point = low + (high - low) * self._limits(meeting)[0]
+        point = low + (high - low) * (from_below + 1 - from_above) / 2
         return point, point
 
     def _limits(self, error: float) -> tuple[float, float]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _METRICS = ("mean_reward", "lift")
 _STARTS = ("cold", "fitted")
+_OPTIONS = ("method", "rule", "reward_model", "cv", "reward_range", "random_state")
 
 
 class _PolicyScorer(BaseEstimator):
@@ -188,17 +189,12 @@ class OffPolicyScorer(_PolicyScorer):
             estimator,
             X,
             y,
-            method=self.method,
-            rule=self.rule,
             reward=reward,
             propensity=propensity,
             available=available,
             attributes=attributes,
             groups=groups,
-            reward_model=self.reward_model,
-            cv=self.cv,
-            reward_range=self.reward_range,
-            random_state=self.random_state,
+            **{name: getattr(self, name) for name in _OPTIONS},
         )
         if self.confidence_level is None:
             return estimate.mean_reward

@@ -153,45 +153,39 @@ class Side:
 
 @dataclass(frozen=True)
 class Sides:
-    """The events that count more in the first estimate, and those that do in the second.
+    """The events that count more in the first estimate (1), and those that do in the second (-1).
 
     Parameters
     ----------
-    more, less : Side or None
-        None without such events.
+    members : dict of int to Side
+        Only sides that have events.
     rest : float
         Variance of the difference that is not due to them.
     """
 
-    more: Side | None
-    less: Side | None
+    members: dict[int, Side]
     rest: float
-
-    @property
-    def members(self) -> list[Side]:
-        """Those that are not None."""
-        return [side for side in (self.more, self.less) if side is not None]
 
     def widened(self, deff: float) -> Sides:
         """Return those of dependent events, by which variances are so many times larger."""
-        more, less = (
-            side
-            and replace(side, spread=side.spread.widened(deff), error=side.error * np.sqrt(deff))
-            for side in (self.more, self.less)
-        )
-        return Sides(more, less, self.rest * deff)
+        members = {
+            sign: replace(
+                side, spread=side.spread.widened(deff), error=side.error * float(np.sqrt(deff))
+            )
+            for sign, side in self.members.items()
+        }
+        return Sides(members, self.rest * deff)
 
     def of_error(self, error: float) -> Sides:
         """Return the same sides of a difference with a standard error."""
-        rest = error**2 - sum(side.error**2 for side in self.members)
+        rest = error**2 - sum(side.error**2 for side in self.members.values())
         return replace(self, rest=max(rest, 0.0))
 
     def distances(self, quantile: float) -> tuple[float, float]:
         """Distances of the difference to its lower and upper limit."""
         squares = np.full(2, quantile**2 * self.rest)
-        for sign, side in ((1, self.more), (-1, self.less)):
-            if side is not None:
-                squares += side.distances(quantile)[::sign] ** 2
+        for sign, side in self.members.items():
+            squares += side.distances(quantile)[::sign] ** 2
         below, above = np.sqrt(squares).tolist()
         return below, above
 
@@ -220,33 +214,27 @@ def sides_of(
     -------
     Sides
     """
-    sides: list[Side | None] = []
-    for factor in (np.maximum(away, 0.0), np.maximum(-away, 0.0)):
-        weight = float(factor.sum())
-        if weight == 0:
-            sides.append(None)
-            continue
-        spread = Spread.of(bounds, mean, variance, weight**2 / float(factor @ factor))
-        error = float(np.sqrt(squares[factor > 0].sum()))
-        sides.append(Side(spread, float(factor @ reward) / weight, weight, error))
-    return Sides(sides[0], sides[1], 0.0).of_error(float(np.sqrt(squares.sum())))
+    members = {}
+    for sign in (1, -1):
+        factor = np.maximum(sign * away, 0.0)
+        if (weight := float(factor.sum())) > 0:
+            spread = Spread.of(bounds, mean, variance, weight**2 / float(factor @ factor))
+            error = float(np.sqrt(squares[factor > 0].sum()))
+            members[sign] = Side(spread, float(factor @ reward) / weight, weight, error)
+    return Sides(members, 0.0).of_error(float(np.sqrt(squares.sum())))
 
 
 def mean_sides(sides: Sequence[Sides], reuse: float) -> Sides:
     """Sides, without a rest, of a mean of differences that each use a share of one log."""
-    means: list[Side | None] = []
-    for of_runs in ([pair.more for pair in sides], [pair.less for pair in sides]):
-        measured = [side for side in of_runs if side is not None]
-        if not measured:
-            means.append(None)
-            continue
-        trials = len(measured) / sum(1 / side.spread.trials for side in measured)
-        means.append(
-            Side(
+    members = {}
+    for sign in (1, -1):
+        measured = [pair.members[sign] for pair in sides if sign in pair.members]
+        if measured:
+            trials = len(measured) / sum(1 / side.spread.trials for side in measured)
+            members[sign] = Side(
                 replace(measured[0].spread, trials=trials / reuse),
                 float(np.mean([side.mean for side in measured])),
                 float(np.mean([side.weight for side in measured])),
                 float(np.sqrt(np.mean([side.error**2 for side in measured]) * reuse)),
             )
-        )
-    return Sides(means[0], means[1], 0.0)
+    return Sides(members, 0.0)

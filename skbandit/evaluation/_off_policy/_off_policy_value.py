@@ -255,15 +255,12 @@ def _estimate(
     if not np.isfinite(estimate.mean_reward):
         return estimate
     log = evaluated.log
-    parts = EventParts.of(
+    parts = EventParts(
         estimator.influence(events),
         estimator.factor(events),
         sums.evidence.clipping,
         sums.evidence.variance(of_errors=estimator.needs_predictions),
-        log,
-        log.reward,
-        log.propensity,
-        group,
+        EventParts.of_log(log, log.reward, log.propensity, group),
     )
     return replace(estimate, parts=parts)
 

@@ -562,7 +562,11 @@ def _estimate(
         warn(f"{name}: {sums.shortcoming}", ReplayCoverageWarning)
     evidence = RewardEvidence.of(logged, weight, None, 1.0)
     estimate = make_estimate(name, (sums,), METHODS["ips"], evidence, keeps_evidence=False)
-    influence, factor = earned - earned.mean(), weight / len(log)
-    moments = evidence.clipping, evidence.variance(of_errors=False)
-    parts = EventParts.of(influence, factor, *moments, log, rewards, p, group)
+    parts = EventParts(
+        earned - earned.mean(),
+        weight / len(log),
+        evidence.clipping,
+        evidence.variance(of_errors=False),
+        EventParts.of_log(log, rewards, p, group),
+    )
     return replace(estimate, parts=parts)
