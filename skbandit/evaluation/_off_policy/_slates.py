@@ -15,7 +15,7 @@ from skbandit.evaluation._difference import EventParts
 from skbandit.evaluation._guaranteed import RewardEvidence
 from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate, make_estimate
 from skbandit.evaluation._off_policy._sums import METHODS, EventSums, WeightedEvents
-from skbandit.evaluation._off_policy._target_policy import check_available, policy_of
+from skbandit.evaluation._off_policy._target_policy import by_number, check_available, policy_of
 from skbandit.evaluation._policy_protocol import check_rule, name_columns
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._fitting import seed_for
@@ -75,18 +75,16 @@ def shown_slates(given: Any, X: Any, log: logs.Log, rule: str) -> np.ndarray:
 
     -1 is an empty place; arms that the log lacks follow its own ones.
     """
-    if policy_of(given) is None:
-        return _numbers_of(logs.slate_labels(given, "the evaluated policy", len(log)), log)
-    policy, X = behind_transformers(given, as_contexts(X))
-    if not hasattr(policy, rule):
-        raise ValueError(f"{type(policy).__name__} has no {rule}.")
-    slates = getattr(policy, rule)(X, available=log.available_labels())
-    return _numbers_of(logs.slate_labels(slates, f"{type(policy).__name__}.{rule}", len(log)), log)
-
-
-def _numbers_of(slates: list[list[Any]], log: logs.Log) -> np.ndarray:
+    name, slates = "the evaluated policy", given
+    if policy_of(given) is not None:
+        policy, X = behind_transformers(given, as_contexts(X))
+        name = f"{type(policy).__name__}.{rule}"
+        if not hasattr(policy, rule):
+            raise ValueError(f"{type(policy).__name__} has no {rule}.")
+        slates = getattr(policy, rule)(X, available=log.available_sets())
     labels = log.arms.tolist()
-    numbers = logs.code_slates(slates, {label: k for k, label in enumerate(labels)})
+    listed = logs.slate_labels(slates, name, len(log))
+    numbers = logs.code_slates(listed, {label: k for k, label in enumerate(labels)})
     if log.pools is not None:
         logs.check_shown(log.pools, np.where(numbers < len(labels), numbers, -1), labels)
     return numbers
@@ -144,20 +142,10 @@ def _inclusion_of_table(
     table: np.ndarray, arms: list[Any], log: logs.Log
 ) -> tuple[np.ndarray, float]:
     """Inclusion probabilities of shown arms, from those of the arms of the columns."""
-    wrong = np.argwhere(~((table >= 0) & (table <= 1 + 1e-6)))
-    if len(wrong):
-        row, column = wrong[0]
-        raise ValueError(
-            f"inclusion probabilities must be in [0, 1]: row {row} has {table[row, column]:g} for "
-            f"{arms[column]!r}."
-        )
-    codes = {label: k for k, label in enumerate(arms)}
-    if len(codes) < len(arms):
-        raise ValueError(f"two columns of inclusion probabilities have one label: {arms}.")
-    column = np.array([codes.get(label, -1) for label in log.arms.tolist()])
-    padded = np.column_stack([table, np.zeros(len(table))])  # arms without a column
-    check_available(padded[:, column], log, log.arms.tolist())
-    included = padded[np.arange(len(log))[:, None], column[log.action]]
+    codes = {label: k for k, label in enumerate(log.arms.tolist())}
+    of_arms = by_number(table, arms, codes)
+    check_available(of_arms, log, list(codes))
+    included = of_arms[np.arange(len(log))[:, None], log.action]
     return np.where(log.shown, included, np.nan), float(table.sum(axis=1).mean())
 
 
@@ -340,8 +328,7 @@ def slate_pseudo_inverse(
         at_place_only = replace(log, action=log.action[:, [place]])
         if logs.check_uniform(at_place_only, X, n_checks=m):
             break
-    n_arms = np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
-    weight = weights_of_uniform(at_place, included, n_arms)
+    weight = weights_of_uniform(at_place, included, _n_available(log))
     return _estimate("slate_pseudo_inverse", weight * rewards, weight, rewards, None, log)
 
 
@@ -502,10 +489,16 @@ def _known(log: logs.Log) -> np.ndarray:
     return np.nan_to_num(rewards)
 
 
-def _propensity(log: logs.Log) -> np.ndarray:
-    """Probabilities of shown arms as logged, 1 in empty places."""
+def _n_available(log: logs.Log) -> np.ndarray:
+    """Numbers of arms that were available."""
+    return np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
+
+
+def _inclusion_propensity(log: logs.Log, X: Any) -> np.ndarray:
+    """Probabilities that a logged slate includes its arms, 1 in empty places: see `slate_ips`."""
     if log.propensity is None:
-        raise ValueError("the log has no propensities: pass propensity=.")
+        logs.check_uniform(log, X)
+        return np.broadcast_to((log.sizes / _n_available(log))[:, None], log.action.shape)
     p = np.where(log.shown, at_most_1(log.of_arms(log.propensity, "propensity")), 1.0)
     wrong = np.argwhere(~((p > 1e-100) & (p <= 1)))
     if len(wrong):
@@ -515,15 +508,6 @@ def _propensity(log: logs.Log) -> np.ndarray:
             f"{p[row, place]:g} at place {place}."
         )
     return p
-
-
-def _inclusion_propensity(log: logs.Log, X: Any) -> np.ndarray:
-    """Probabilities that a logged slate includes its arms: as logged, else uniform."""
-    if log.propensity is not None:
-        return _propensity(log)
-    logs.check_uniform(log, X)
-    n_arms = np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
-    return np.broadcast_to((log.sizes / n_arms)[:, None], log.action.shape)
 
 
 def _place_probabilities(

@@ -361,7 +361,7 @@ def _probabilities_of_policy(
                 f"{name}.select_proba: shape {probabilities.shape}, "
                 f"expected {(len(log), len(arms))}, one column per arm of arms_, {arms}."
             )
-        of_arms = _by_number(probabilities, arms, codes)
+        of_arms = by_number(probabilities, arms, codes)
         # divide the rest of each row equally among the available arms new to the policy
         of_policy = set(arms)
         is_new = np.array([label not in of_policy for label in codes])
@@ -391,17 +391,17 @@ def _probabilities_of_table(
             f"and one column per arm, in this order: {columns}. The columns of a DataFrame name "
             "their arms, and need not be in the log."
         )
-    if len(set(columns)) != len(columns):
-        raise ValueError(f"probabilities: two columns have the same arm, among {columns}.")
     if not set(columns) & set(codes):
         raise ValueError(
             f"probabilities: no arm of the log, {list(codes)}, is among the columns {columns}."
         )
-    return _check_sums(_by_number(values, columns, codes), "probabilities")
+    return _check_sums(by_number(values, columns, codes), "probabilities")
 
 
-def _by_number(values: np.ndarray, columns: list[Any], codes: logs.Codes) -> np.ndarray:
-    """Probabilities with columns in order of arm numbers."""
+def by_number(values: np.ndarray, columns: list[Any], codes: logs.Codes) -> np.ndarray:
+    """Probabilities with columns in order of arm numbers; other arms extend `codes`."""
+    if len(set(columns)) != len(columns):
+        raise ValueError(f"probabilities: two columns have the same arm, among {columns}.")
     numbers = [codes.setdefault(label, len(codes)) for label in columns]
     of_arms = np.zeros((len(values), len(codes)))
     of_arms[:, numbers] = _check_range(values)
