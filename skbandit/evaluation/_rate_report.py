@@ -247,29 +247,21 @@ class _Line:
 
 def _lines(name: str, goal: Goal, data: measure.Data) -> Iterator[_Line]:
     """Return rows of a goal, one per group of its own, on all data."""
-    none = np.zeros(0)
-    if isinstance(goal, Constraint):
-        here = replace(
-            goal, lhs=measure.on_given_rows(goal.lhs), rhs=measure.on_given_rows(goal.rhs)
-        )
-        for side in measure.expand([here.named(name)], data):
-            sign = 1.0 if side.sense == "<=" else -1.0
-            assert side.part is not None  # it is expanded
-            goal_part = side.part, side.of
-            yield _Line(side.label, side.rate, False, side.bound, sign, (), data, none, *goal_part)
-        return
-    absolute = isinstance(goal, AbsoluteRate)
-    rate = measure.on_given_rows(goal.rate if isinstance(goal, AbsoluteRate) else goal)
-    cells = measure.cells_of(rate, data, {"train"}, name)
-    joint = " / " if rate.denominator is not None else " - "
-    # a mean is one of all
-    for cell, cell_rate in zip(cells, measure.filled(rate, cells, data), strict=False):
-        label, part, of = name, "", ""
-        if rate.is_form:
-            part, of = cell.name(joint), cell.of(joint)
-            label = f"{name} [{part}]"
-        goal_part = (0, name, part), of
-        yield _Line(label, cell_rate, absolute, np.nan, 1.0, (), data, none, *goal_part)
+    bounded, absolute = isinstance(goal, Constraint), isinstance(goal, AbsoluteRate)
+    rate = rate_of(goal)
+    constraint: Constraint = rate <= 0.0 if rate.denominator is None else rate >= 0.0
+    constraint = goal if isinstance(goal, Constraint) else constraint
+    here = replace(
+        constraint,
+        lhs=measure.on_given_rows(constraint.lhs),
+        rhs=measure.on_given_rows(constraint.rhs),
+    )
+    for side in measure.expand([here.named(name)], data):
+        assert side.part is not None  # it is expanded
+        sign, bound = (1.0 if side.sense == "<=" else -1.0), side.bound
+        sign, bound = (sign, bound) if bounded else (1.0, np.nan)
+        goal_part = side.part, side.of
+        yield _Line(side.label, side.rate, absolute, bound, sign, (), data, np.zeros(0), *goal_part)
 
 
 def _is_split_by(goal: Goal, columns: Sequence[str]) -> bool:
