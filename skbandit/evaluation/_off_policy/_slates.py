@@ -81,7 +81,7 @@ def shown_slates(given: Any, X: Any, log: logs.Log, rule: str) -> np.ndarray:
         name = f"{type(policy).__name__}.{rule}"
         if not hasattr(policy, rule):
             raise ValueError(f"{type(policy).__name__} has no {rule}.")
-        slates = getattr(policy, rule)(X, available=log.available_sets())
+        slates = getattr(policy, rule)(X, available=log.available_labels())
     labels = log.arms.tolist()
     listed = logs.slate_labels(slates, name, len(log))
     numbers = logs.code_slates(listed, {label: k for k, label in enumerate(labels)})

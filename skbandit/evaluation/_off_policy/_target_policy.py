@@ -348,8 +348,7 @@ def _probabilities_of_policy(
 ) -> np.ndarray:
     """Probabilities of a policy's choices; arms that are not in the log extend `codes`."""
     name = type(policy).__name__
-    sets, set_of_event = log.available_sets()
-    available = [sets[k] for k in set_of_event.tolist()]
+    available = log.available_labels()
     policy = copy.deepcopy(policy)  # random draws change its state
     if rule == "select" and hasattr(policy, "select_proba"):
         given = attributes_for(policy, "select_proba", attributes)
