@@ -11,8 +11,8 @@ import pandas as pd
 
 from skbandit import measure
 from skbandit.exceptions import EmptyRateError
-from skbandit.logged._unknown_groups import EstimatedRows, units
-from skbandit.prices._problem import Problem, Sum, Use
+from skbandit.logged._unknown_groups import Contexts, EstimatedRows, units
+from skbandit.prices._problem import Problem, Use
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._kinds import KINDS, OUTCOME, SPENT, AnyOf, Atom, Member
 from skbandit.utils._validation import warn
@@ -206,20 +206,16 @@ class ActionGoals:
         """Columns of the log that constraints are made of."""
         return _outcomes_of(self.bounded)
 
-    def use(
-        self, atom: Atom, rows: measure.Rows | EstimatedRows, predicted: Mapping[str, np.ndarray]
-    ) -> Use:
+    def use(self, atom: Atom, rows: Any, predicted: Mapping[str, np.ndarray]) -> Use:
         """Return what decisions use in each row, or are expected to."""
-        if isinstance(rows, EstimatedRows):
-            weight, rows = rows.units(atom), rows.rows
-        else:
-            weight = units(atom, rows)
+        weight = units(atom, rows)
         by_arm, amounts = amounts_by_arm(atom, self.arms), None
         if atom.kind == OUTCOME:
             assert atom.amount is not None
             by_arm = predicted[atom.amount]
         elif atom.amount is not None:
-            amounts = measure.atom_amounts(atom, rows, weight)
+            known = rows.rows if isinstance(rows, EstimatedRows) else rows
+            amounts = measure.atom_amounts(atom, known, weight)
             if (amounts < 0).any():
                 row = int(np.flatnonzero(amounts < 0)[0])
                 warn(
@@ -229,35 +225,23 @@ class ActionGoals:
                 )
         return Use(weight * self.scale[atom.key], by_arm, amounts)
 
-    def sum_of(
-        self,
-        terms: Sequence[tuple[float, Atom]],
-        rows: measure.Rows | EstimatedRows,
-        predicted: Mapping[str, np.ndarray],
-    ) -> Sum:
-        """Return a sum of uses in each row."""
-        return tuple((c, self.use(atom, rows, predicted)) for c, atom in terms)
-
     def problem(
         self,
-        rows: measure.Rows | EstimatedRows,
+        contexts: Contexts,
         predicted: Mapping[str, np.ndarray],
         costs: np.ndarray | None,
-        allowed: np.ndarray,
         n_select: int,
     ) -> Problem:
-        """Return the dual's problem on rows; `costs` (N, D) take the place of an objective."""
-        shape = len(rows), len(self.arms)
-        base = np.zeros(shape) if costs is None else costs.copy()
-        if costs is None:
-            for c, use in self.sum_of(self.objective, rows, predicted):
-                use.add_to(base, c)
-        base[~allowed] = np.inf
-        sums = tuple(self.sum_of(terms, rows, predicted) for terms in self.sums)
-        given = rows.rows.weight if isinstance(rows, EstimatedRows) else rows.weight
-        weight = given / given.sum()
+        """Return the dual's problem; `costs` (N, D) take the place of an objective."""
+        rows, base = contexts.rows, np.zeros(contexts.mask.shape)
+        for c, atom in self.objective if costs is None else ():
+            self.use(atom, rows, predicted).add_to(base, c)
+        base = np.where(contexts.mask, base if costs is None else costs, np.inf)
+        sums = tuple(
+            tuple((c, self.use(atom, rows, predicted)) for c, atom in terms) for terms in self.sums
+        )
         bound, exact = self.bound + self.room, self.room > 0
-        return Problem.of_uses(base, weight, sums, bound, n_select, exact)
+        return Problem.of_uses(base, rows.weight / rows.weight.sum(), sums, bound, n_select, exact)
 
     def warn_of_units(self, problem: Problem) -> None:
         """Warn of bounds that are far beyond anything decisions can use."""

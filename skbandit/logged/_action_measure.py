@@ -16,7 +16,7 @@ from skbandit.logged._action_tables import LoggedOutcomes
 from skbandit.measure import parts_of_goals, satisfied
 from skbandit.prices._calibrate import representative
 from skbandit.prices._dual import SMOOTHING, at_ceiling, best_prices
-from skbandit.prices._problem import Prices, Problem, Use
+from skbandit.prices._problem import Prices, Problem, Use, stacked
 from skbandit.rates import Rate
 from skbandit.rates._kinds import OUTCOME, Atom
 from skbandit.utils._skewed_means import Amounts, skewed_quantile, third_cumulant
@@ -30,51 +30,71 @@ INDEPENDENT = Dependence(1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True)
-class MeasuredActions:
-    """What decisions attain: see `skbandit.prices._calibrate.Measured`."""
+class MeasuredGoal:
+    """What decisions attain of one goal, or of what is logged of it."""
 
-    objective: float
-    excess: np.ndarray
-    errors: np.ndarray
-    means: dict[Any, float]
-    n_rows: np.ndarray
-    effective: np.ndarray
-    least: np.ndarray  # what one event more may change outcomes by
-    clusters: list[Dependence]
-    skewness: np.ndarray  # of the values' errors
-    heavy: list[list[tuple[float, Amounts]]]  # outcomes of which few are large, and their means
-    tables: None = None
+    excess: float = 0.0
+    error: float = 0.0
+    n_rows: int = 0
+    effective: float = 0.0
+    least: float = 0.0  # what one event more may change outcomes by
+    cluster: Dependence = INDEPENDENT
+    skewness: float = 0.0  # of the value's error
+    heavy: tuple[tuple[float, Amounts], ...] = ()  # outcomes of which few are large, and means
 
-    def margin(self, z: float) -> np.ndarray:
-        """Return what values may be larger by, at a normal quantile."""
-        return self._wide(z, 1)
-
-    def ends(self, z: float, sign: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what values declared with a sign may be lower and higher by; nan without end."""
-        lower, higher = self._wide(z, -1), self._wide(z, 1)
-        below, above = np.where(sign > 0, [lower, higher], [higher, lower])
-        return np.where(np.isinf(below), np.nan, below), np.where(np.isinf(above), np.nan, above)
-
-    def _wide(self, z: float, way: int) -> np.ndarray:
-        """Errors times a quantile, or what a rare event may add that none or few rows had.
+    def wide(self, z: float, way: int = 1) -> float:
+        """Error times a quantile, or what a rare event may add that none or few rows had.
 
         Of n independent rows without an event, a rate of -log(tail)/n or more is as improbable as
         the tail: the rule of three. Few groups have the quantiles of Student's t. Of amounts of
         which few are large, see `skbandit.utils._skewed_means`. `way` is 1 upwards, -1 downwards.
         """
         if z <= 0:
-            return z * self.errors
-        tail = float(ndtr(-z))
-        few = np.array([_few(of_goal, tail) for of_goal in self.clusters])
-        few = np.where(self.errors == 0, 1.0, few)
-        wide = self.errors * few * skewed_quantile(z, way * self.skewness)
-        of_tail = np.array(
-            [
-                sum(max(way * mean, 0.0) * (amounts.factor(z) - 1.0) for mean, amounts in terms)
-                for terms in self.heavy
-            ]
-        )
-        return np.maximum(np.maximum(wide, of_tail), -float(log_ndtr(-z)) * self.least)
+            return z * self.error
+        few = 1.0 if self.error == 0 else _few(self.cluster, float(ndtr(-z)))
+        wide = self.error * few * float(skewed_quantile(z, np.asarray(way * self.skewness)))
+        of_tail = [max(way * mean, 0.0) * (of.factor(z) - 1.0) for mean, of in self.heavy]
+        return max(wide, sum(of_tail), -float(log_ndtr(-z)) * self.least)
+
+
+@dataclass(frozen=True)
+class MeasuredActions:
+    """What decisions attain: see `skbandit.prices._calibrate.Measured`."""
+
+    objective: float
+    means: dict[Any, float]  # by key of an atom
+    goals: list[MeasuredGoal]
+    tables: None = None
+
+    def of_goals(self, name: str) -> np.ndarray:
+        """Return a figure of each goal."""
+        return np.array([getattr(goal, name) for goal in self.goals], dtype=float)
+
+    @cached_property
+    def excess(self) -> np.ndarray:
+        """By how much values exceed bounds."""
+        return self.of_goals("excess")
+
+    @cached_property
+    def errors(self) -> np.ndarray:
+        """Standard errors of values."""
+        return self.of_goals("error")
+
+    @cached_property
+    def n_rows(self) -> np.ndarray:
+        """Numbers of rows that count."""
+        return self.of_goals("n_rows").astype(int)
+
+    def margin(self, z: float) -> np.ndarray:
+        """Return what values may be larger by, at a normal quantile."""
+        return np.array([goal.wide(z) for goal in self.goals], dtype=float)
+
+    def ends(self, z: float, sign: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what values declared with a sign may be lower and higher by; nan without end."""
+        wide = [(goal.wide(z, -1), goal.wide(z)) for goal in self.goals]
+        lower, higher = np.array(wide, dtype=float).reshape(-1, 2).T
+        below, above = np.where(sign > 0, [lower, higher], [higher, lower])
+        return np.where(np.isinf(below), np.nan, below), np.where(np.isinf(above), np.nan, above)
 
 
 @dataclass(frozen=True)
@@ -83,31 +103,39 @@ class Correction:
 
     Attributes
     ----------
-    means : list of lists of float
-        The outcomes less the predictions, which decisions choose where they are low by luck; by
-        goal and term, 0 of others than outcomes.
-    errors, least, skewness : ndarray of shape (m,)
-        Of the outcomes, as in `MeasuredActions`; 0 of goals without outcomes.
+    means : list of float
+        The outcomes less the predictions, which decisions choose where they are low by luck, by
+        atom of the goals; 0 of others than outcomes.
+    goals : list of MeasuredGoal
+        With the errors of the outcomes.
     """
 
-    means: list[list[float]]
-    errors: np.ndarray
-    least: np.ndarray
-    skewness: np.ndarray
+    means: list[float]
+    goals: list[MeasuredGoal]
+
+
+@dataclass(frozen=True)
+class _Term:
+    """A term of a goal: the mean of what decisions use, times c."""
+
+    c: float
+    atom: Atom
+    mean: float
+    weight: np.ndarray  # (N,)
+    influence: np.ndarray  # (N,), on the goal
+    largest: float
+    step: float  # what one event more may change the goal by
+    folds: np.ndarray  # parts of the goal by fold, if any
 
 
 @dataclass(frozen=True)
 class ActionMeasure:
-    """Measures decisions of N rows, of which some are logged events.
+    """Measures decisions of N rows, of which the last may be logged events.
 
     Attributes
     ----------
     goals : ActionGoals
     problem : Problem
-    logged : ndarray of int
-        The rows that are logged events; outcomes are measured on these, all else by weight.
-    weight : ndarray of shape (N,)
-        Weights of the logged rows in outcomes.
     outcomes : dict of str to ndarray of shape (n, D)
         Outcomes of all actions of the logged rows.
     batch_size : int or None
@@ -120,122 +148,144 @@ class ActionMeasure:
         The logged rows as they were, which tell how many saw a rare outcome.
     correction : Correction or None
         Of outcomes that are predicted; None of logged ones.
+    logged_weight : ndarray of shape (n,), or None
+        Weights of the last rows, which are logged events: outcomes are measured on these, all else
+        on others. None if all rows are both.
     """
 
     goals: ActionGoals
     problem: Problem
-    logged: np.ndarray
-    weight: np.ndarray
     outcomes: dict[str, np.ndarray]
     batch_size: int | None
     fold: np.ndarray | None = None
     group: np.ndarray | None = None
     events: LoggedOutcomes | None = None
     correction: Correction | None = None
+    logged_weight: np.ndarray | None = None
+
+    def above(self, logged: Problem, group: np.ndarray | None) -> ActionMeasure:
+        """Measure outcomes on logged events below these rows."""
+        both = None
+        if group is not None and self.group is not None:
+            both = np.append(self.group, group)
+        problem = stacked(self.problem, logged)
+        return replace(self, problem=problem, group=both, logged_weight=logged.weight)
+
+    @cached_property
+    def first(self) -> int:
+        """Number of the first logged row."""
+        return 0 if self.logged_weight is None else len(self.problem.base) - len(self.logged_weight)
+
+    @cached_property
+    def weight(self) -> np.ndarray:
+        """Weights of the rows in outcomes."""
+        if self.logged_weight is None:
+            return self.problem.weight
+        return np.append(np.zeros(self.first), self.logged_weight)
 
     def corrected(self, decided: np.ndarray, predicted: dict[str, np.ndarray]) -> Correction:
         """Return the correction of predictions for logged rows, by models without these."""
         logged = replace(self, batch_size=None)(decided)
         means = replace(self, outcomes=predicted, events=None)(decided).means
-        of_outcomes = [any(atom.kind == OUTCOME for _, atom in terms) for terms in self.goals.sums]
-        return Correction(
-            [
-                [
-                    logged.means[atom.key] - means[atom.key] if atom.kind == OUTCOME else 0.0
-                    for _, atom in terms
-                ]
-                for terms in self.goals.sums
-            ],
-            np.where(of_outcomes, logged.errors, 0.0),
-            np.where(of_outcomes, logged.least, 0.0),
-            np.where(of_outcomes, logged.skewness, 0.0),
-        )
+        goals = [
+            goal if any(atom.kind == OUTCOME for _, atom in terms) else MeasuredGoal()
+            for goal, terms in zip(logged.goals, self.goals.sums, strict=True)
+        ]
+        missed = [
+            logged.means[atom.key] - means[atom.key] if atom.kind == OUTCOME else 0.0
+            for atom in self.goals.bounded
+        ]
+        return Correction(missed, goals)
+
+    @cached_property
+    def missed(self) -> dict[Any, float]:
+        """By how much the outcomes of atoms exceed what was predicted of them."""
+        atoms = self.goals.bounded
+        means = [0.0] * len(atoms) if self.correction is None else self.correction.means
+        return {atom.key: mean for atom, mean in zip(atoms, means, strict=True)}
 
     def tightened(self, problem: Problem) -> Problem:
         """Return a problem by predictions, with bounds that their correction leaves."""
         if self.correction is None:
             return problem
-        by_goal = zip(self.goals.sums, self.correction.means, strict=True)
-        moved = [
-            sum(c * mean for (c, _), mean in zip(*of_goal, strict=True)) for of_goal in by_goal
-        ]
+        sums = self.goals.sums
+        moved = [sum(c * self.missed[atom.key] for c, atom in terms) for terms in sums]
         return problem.tightened(np.array(moved))
 
     def __call__(self, decided: np.ndarray) -> MeasuredActions:
         """Values and standard errors of all goals."""
-        problem, m = self.problem, len(self.goals.sums)
-        value, errors, means = np.zeros(m), np.zeros(m), dict[Any, float]()
-        n_rows, effective = np.full(m, np.inf), np.full(m, np.inf)
-        certain, least, clusters = self.certain, np.zeros(m), []
-        none = [[0.0] * len(terms) for terms in self.goals.sums]
-        correction = self.correction or Correction(none, np.zeros(m), np.zeros(m), np.zeros(m))
-        skewness, heavy = np.zeros(m), [list[tuple[float, Amounts]]() for _ in range(m)]
-        n_known = int((problem.weight > 0).sum())
-        for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.uses, strict=True)):
-            influence, extra, rare = np.zeros(len(decided)), 0.0, 0.0
-            sizes, scale = np.zeros(len(decided)), 0.0
-            folds = np.zeros(0 if self.fold is None else int(self.fold.max()) + 1)
-            of_terms = zip(terms, uses, correction.means[k], strict=True)
-            for (c, atom), (_, use), missed in of_terms:
-                unseen = 0.0
-                if atom.kind == OUTCOME:
-                    weight, used = self.weight * use.rate, np.zeros(len(decided))
-                    outcome = self.outcomes[str(atom.amount)]
-                    used[self.logged] = (decided[self.logged] * outcome).sum(axis=1)
-                    unseen = self._unseen(atom, weight, decided)
-                else:
-                    weight = problem.weight * use.rate
-                    used = use.taken(decided)
-                total = weight.sum()
-                if total <= 0:
-                    raise EmptyRateError(f"{atom!r}: no rows of the log are selected.")
-                n_rows[k] = min(n_rows[k], np.count_nonzero(weight))
-                effective[k] = min(effective[k], _kish(weight))
-                mean = float(weight @ used) / total
-                means[atom.key] = mean + missed
-                value[k] += c * means[atom.key]
-                if atom.kind == OUTCOME and (amounts := self.amounts.get(str(atom.amount))):
-                    heavy[k].append((c * means[atom.key], amounts))
-                influence += c * weight * (used - mean) / total
-                # a share of 0 or 1 is not known without error: one row more differs
-                change = c * max(np.ptp(used[weight > 0]), _step(use)) / self._trials(weight)
-                step = max(abs(change), abs(c) * unseen)
-                extra += step**2
-                rare += step**2 if atom.kind == OUTCOME else 0.0
-                sizes += abs(c) * weight / total
-                scale = max(scale, float(np.abs(used).max()))
-                if self.fold is not None:
-                    sums = np.bincount(self.fold, weight * used, len(folds))
-                    folds += c * sums / np.bincount(self.fold, weight, len(folds))
-            of_goal = INDEPENDENT
-            if self.group is not None:
-                of_goal = dependence(influence / (scale or 1.0), sizes, self.group)
-            clusters.append(of_goal)
-            least[k] = np.sqrt(rare + correction.least[k] ** 2)
-            variance = float((influence**2).sum()) * of_goal.deff + extra
-            between = 0.0
-            if self.fold is not None:  # the final model is not that of a fold
-                between = max(folds.var(ddof=1) - len(folds) * variance, 0.0)
-            of_amounts = any(atom.amount is not None for _, atom in terms)
-            third = third_cumulant(influence, self.group) if of_amounts else 0.0
-            if self.batch_size is not None:
-                variance *= 1.0 + n_known / self.batch_size
-                third *= 1.0 + (n_known / self.batch_size) ** 2
-            errors[k] = np.sqrt(variance + between + correction.errors[k] ** 2)
-            third += correction.skewness[k] * correction.errors[k] ** 3
-            skewness[k] = third / errors[k] ** 3 if errors[k] > 0 else 0.0
-            barred = self.goals.room[k] > 0 and value[k] <= self.goals.bound[k] + ROUNDING
-            if certain[k] or barred:
-                errors[k] = least[k] = 0.0
-                heavy[k].clear()
-            if barred:
-                value[k] = self.goals.bound[k] - self.goals.room[k]  # as the dual has it
-        base = np.where(decided, problem.base, 0.0).sum(axis=1)
-        objective = float(problem.weight @ base)
-        excess, n_rows = value - self.goals.bound, n_rows.astype(int)
-        return MeasuredActions(
-            objective, excess, errors, means, n_rows, effective, least, clusters, skewness, heavy
+        of_goals = [
+            [self._term(*term, use, decided) for term, (_, use) in zip(terms, uses, strict=True)]
+            for terms, uses in zip(self.goals.sums, self.problem.uses, strict=True)
+        ]
+        means = {term.atom.key: term.mean for terms in of_goals for term in terms}
+        base = np.where(decided, self.problem.base, 0.0).sum(axis=1)
+        goals = [self._goal(k, terms) for k, terms in enumerate(of_goals)]
+        return MeasuredActions(float(self.problem.weight @ base), means, goals)
+
+    def _term(self, c: float, atom: Atom, use: Use, decided: np.ndarray) -> _Term:
+        """Measure a term of a goal."""
+        weight, unseen = self.problem.weight * use.rate, 0.0
+        if atom.kind == OUTCOME:
+            weight, used = self.weight * use.rate, np.zeros(len(decided))
+            outcome = self.outcomes[str(atom.amount)]
+            used[self.first :] = (decided[self.first :] * outcome).sum(axis=1)
+            unseen = self._unseen(atom, weight, decided)
+        else:
+            used = use.taken(decided)
+        total = weight.sum()
+        if total <= 0:
+            raise EmptyRateError(f"{atom!r}: no rows of the log are selected.")
+        mean = float(weight @ used) / total
+        influence = c * weight * (used - mean) / total
+        # a share of 0 or 1 is not known without error: one row more differs
+        change = c * max(np.ptp(used[weight > 0]), _step(use)) / self._trials(weight)
+        step, folds = max(abs(change), abs(c) * unseen), np.zeros(0)
+        if self.fold is not None:
+            sums = np.bincount(self.fold, weight * used)
+            folds = c * sums / np.bincount(self.fold, weight, len(sums))
+        largest, mean = float(np.abs(used).max()), mean + self.missed[atom.key]
+        return _Term(c, atom, mean, weight, influence, largest, step, folds)
+
+    def _goal(self, k: int, terms: list[_Term]) -> MeasuredGoal:
+        """Measure a goal by its terms."""
+        luck = MeasuredGoal() if self.correction is None else self.correction.goals[k]
+        influence = sum((term.influence for term in terms), np.zeros(len(self.problem.weight)))
+        cluster = INDEPENDENT
+        if self.group is not None:
+            sizes = sum(abs(term.c) * term.weight / term.weight.sum() for term in terms)
+            scale = max((term.largest for term in terms), default=0.0) or 1.0
+            cluster = dependence(influence / scale, np.asarray(sizes), self.group)
+        rare = sum(term.step**2 for term in terms if term.atom.kind == OUTCOME)
+        variance = float((influence**2).sum()) * cluster.deff + sum(term.step**2 for term in terms)
+        between, third = 0.0, 0.0
+        if self.fold is not None:  # the final model is not that of a fold
+            folds = np.asarray(sum(term.folds for term in terms))
+            between = max(folds.var(ddof=1) - len(folds) * variance, 0.0)
+        if any(term.atom.amount is not None for term in terms):
+            third = third_cumulant(influence, self.group)
+        if self.batch_size is not None:
+            more = int((self.problem.weight > 0).sum()) / self.batch_size
+            variance, third = variance * (1.0 + more), third * (1.0 + more**2)
+        error = float(np.sqrt(variance + between + luck.error**2))
+        third += luck.skewness * luck.error**3
+        bound, value = self.goals.bound[k], sum(term.c * term.mean for term in terms)
+        amounts = [(term, self.amounts.get(str(term.atom.amount))) for term in terms]
+        goal = MeasuredGoal(
+            value - bound,
+            error,
+            min(int(np.count_nonzero(term.weight)) for term in terms),
+            min(_kish(term.weight) for term in terms),
+            float(np.sqrt(rare + luck.least**2)),
+            cluster,
+            third / error**3 if error > 0 else 0.0,
+            tuple((t.c * t.mean, of) for t, of in amounts if of and t.atom.kind == OUTCOME),
         )
+        is_barred = self.goals.room[k] > 0 and value <= bound + ROUNDING
+        if self.certain[k] or is_barred:
+            goal = replace(goal, error=0.0, least=0.0, heavy=())
+        # as the dual has it
+        return replace(goal, excess=-self.goals.room[k]) if is_barred else goal
 
     def sums(self, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what decisions of some rows, for all, add to each excess, and constants.
@@ -244,22 +294,21 @@ class ActionMeasure:
         """
         problem, D = self.problem, self.problem.base.shape[1]
         constant, added = -self.goals.bound, np.zeros((len(self.goals.sums), len(kept), D))
-        place = np.full(len(problem.base), -1)
-        place[self.logged] = np.arange(len(self.logged))
-        is_logged = place[kept] >= 0
+        is_logged = kept >= self.first
         for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.uses, strict=True)):
-            for n, ((c, atom), (_, use)) in enumerate(zip(terms, uses, strict=True)):
+            for (c, atom), (_, use) in zip(terms, uses, strict=True):
                 use = use.rows(kept)
                 if atom.kind == OUTCOME:
                     weight, amount = self.weight[kept] * use.rate, np.zeros((len(kept), D))
-                    amount[is_logged] = self.outcomes[str(atom.amount)][place[kept[is_logged]]]
+                    amount[is_logged] = self.outcomes[str(atom.amount)][
+                        kept[is_logged] - self.first
+                    ]
                     use = Use(weight, amount)
                 else:
                     weight = problem.weight[kept] * use.rate
                 if (total := weight.sum()) > 0:
                     replace(use, rate=weight / total).add_to(added[k], c)
-                if self.correction is not None:
-                    constant[k] += c * self.correction.means[k][n]
+                constant[k] += c * self.missed[atom.key]
         return added, constant
 
     def _trials(self, weight: np.ndarray) -> float:
@@ -270,16 +319,17 @@ class ActionMeasure:
         """Return what one event more may change a mean by, if all that count are equal."""
         if self.events is None:
             return 0.0
-        matched = np.zeros(len(weight))
-        matched[self.logged] = weight[self.logged] * self.events.matches(decided[self.logged])
-        step = self.events.unseen(str(atom.amount), matched[self.logged] > 0)
+        matched = weight.copy()
+        matched[: self.first] = 0.0
+        matched[self.first :] *= self.events.matches(decided[self.first :])
+        step = self.events.unseen(str(atom.amount), matched[self.first :] > 0)
         return step / (self._trials(matched) if matched.any() else 1.0)
 
     @cached_property
     def amounts(self) -> dict[str, Amounts]:
         """The logged outcomes of which few are large."""
-        values = {} if self.events is None else self.events.values
-        heavy = {name: Amounts.heavy(value) for name, value in values.items()}
+        bounded = () if self.events is None else self.goals.bounded_outcomes
+        heavy = {name: Amounts.heavy(self.events.values[name]) for name in bounded if self.events}
         return {name: amounts for name, amounts in heavy.items() if amounts is not None}
 
     @cached_property
@@ -301,9 +351,9 @@ class ActionMeasure:
         return np.array(certain, dtype=bool)
 
     def report(
-        self, measured: MeasuredActions, plain: MeasuredActions, confidence_level: float = LEVEL
+        self, measured: MeasuredActions, confidence_level: float = LEVEL, z: float | None = None
     ) -> pd.DataFrame:
-        """One row per constraint; `plain` is of decisions without constraints."""
+        """One row per constraint, with margins at a normal quantile."""
         (value, divisor), goals = self.values(measured), self.goals.constraints
         below, above = measured.ends(float(ndtri(0.5 + 0.5 * confidence_level)), self.goals.sign)
         slack = self.goals.sign * (self.goals.declared_bound - value)
@@ -311,13 +361,14 @@ class ActionMeasure:
             {
                 "constraint": [goal.label for goal in goals],
                 "n_rows": measured.n_rows,
-                "effective_n": measured.effective,
+                "effective_n": measured.of_goals("effective"),
                 "bound": self.goals.declared_bound,
                 "value": value,
                 "ci_low": value - below / divisor,
                 "ci_high": value + above / divisor,
-                "unconstrained": self.values(plain)[0],
+                "unconstrained": self.values(self(self.problem.unconstrained()))[0],
                 "slack": slack,
+                **({} if z is None else {"margin": measured.margin(z)}),
                 "satisfied": satisfied(slack, measured.n_rows > 0),
             }
         )

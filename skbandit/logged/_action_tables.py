@@ -63,38 +63,6 @@ def outcome_of_log(y: Any, log: logs.Log, name: str) -> np.ndarray:
     return numbers
 
 
-def tables_of_log(y: Any, log: logs.Log, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return a table of each outcome, known of the logged action, nan of others."""
-    tables = {}
-    for name in names:
-        tables[name] = np.full((len(log), len(log.arms)), np.nan)
-        tables[name][np.arange(len(log)), log.action] = outcome_of_log(y, log, name)
-    return tables
-
-
-def doubly_robust(
-    value: np.ndarray, predicted: np.ndarray, action: np.ndarray, propensity: np.ndarray
-) -> np.ndarray:
-    """Outcomes of all actions, unbiased whatever is predicted (Dudík, Langford and Li 2011).
-
-    Parameters
-    ----------
-    value : ndarray of shape (n,)
-        Outcomes of the logged actions.
-    predicted : ndarray of shape (n, D)
-        By models that were fitted without the row.
-    action : ndarray of int, shape (n,)
-    propensity : ndarray of shape (n,)
-
-    Returns
-    -------
-    ndarray of shape (n, D)
-    """
-    events, table = (np.arange(len(action)), action), predicted.copy()
-    table[events] += (value - predicted[events]) / propensity
-    return table
-
-
 @dataclass(frozen=True, eq=False)
 class LoggedOutcomes:
     """What the events of a log lead to, and how often events like them are logged.
@@ -103,26 +71,45 @@ class LoggedOutcomes:
     ----------
     place : ndarray of int, shape (n,)
         Number of the logged action among those of the policy; -1 if it has no such action.
-    inverse : ndarray of shape (n,)
-        One over the propensity.
+    propensity : ndarray of shape (n,)
     values : dict of str to ndarray of shape (n,)
         By name of the outcome.
     """
 
     place: np.ndarray
-    inverse: np.ndarray
+    propensity: np.ndarray
     values: dict[str, np.ndarray]
 
     @classmethod
     def of(cls, y: Any, log: logs.Log, names: Sequence[str], arms: np.ndarray) -> LoggedOutcomes:
         """Outcomes of a log, whose arms may be others than those of the policy."""
         values = {name: outcome_of_log(y, log, name) for name in names}
-        return cls(_places(log, arms), 1.0 / log.probability, values)
+        numbers = {label: k for k, label in enumerate(arms.tolist())}
+        place = np.array([numbers.get(label, -1) for label in log.arms.tolist()])[log.action]
+        return cls(place, log.probability, values)
+
+    def tables(self, D: int) -> dict[str, np.ndarray]:
+        """Return a table (n, D) of each outcome, known of the logged action, nan of others."""
+        tables = {name: np.full((len(self.place), D), np.nan) for name in self.values}
+        for name, table in tables.items():
+            table[np.arange(len(table)), self.place] = self.values[name]
+        return tables
+
+    def doubly_robust(self, predicted: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Outcomes of all actions, unbiased whatever is predicted (Dudík, Langford and Li 2011).
+
+        `predicted` are tables (n, D) of models that were fitted without the row.
+        """
+        rows = np.flatnonzero(self.place >= 0)
+        at, tables = (rows, self.place[rows]), {k: table.copy() for k, table in predicted.items()}
+        for name, table in tables.items():
+            table[at] += (self.values[name][rows] - table[at]) / self.propensity[rows]
+        return tables
 
     def matches(self, decided: np.ndarray) -> np.ndarray:
         """Inverse propensity of each event whose action was decided, (n,); 0 of others."""
         chosen = decided[np.arange(len(self.place)), self.place] & (self.place >= 0)
-        return np.where(chosen, self.inverse, 0.0)
+        return np.where(chosen, 1.0 / self.propensity, 0.0)
 
     def unseen(self, name: str, counted: np.ndarray) -> float:
         """By how much an outcome may differ in a further event if it is equal in all that count.
@@ -133,32 +120,6 @@ class LoggedOutcomes:
         if counted.any() and np.ptp(value[counted]) > 0:
             return 0.0
         return float(np.ptp(value)) or abs(float(value[0])) or 1.0
-
-
-def _places(log: logs.Log, arms: np.ndarray) -> np.ndarray:
-    """Return number of each logged action among some arms, (n,); -1 if it is none of them."""
-    numbers = {label: k for k, label in enumerate(arms.tolist())}
-    return np.array([numbers.get(label, -1) for label in log.arms.tolist()])[log.action]
-
-
-def doubly_robust_of_log(
-    y: Any, log: logs.Log, name: str, predicted: np.ndarray, arms: np.ndarray
-) -> np.ndarray:
-    """Return `doubly_robust` of an outcome of a log, whose arms may differ from those predicted."""
-    place = _places(log, arms)
-    rows, table = np.flatnonzero(place >= 0), predicted.copy()
-    value = outcome_of_log(y, log, name)
-    table[rows] = doubly_robust(value[rows], predicted[rows], place[rows], log.probability[rows])
-    return table
-
-
-def doubly_robust_of_all(
-    y: Any, log: logs.Log, predicted: Mapping[str, np.ndarray], arms: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Return `doubly_robust_of_log` of several outcomes, by name."""
-    return {
-        name: doubly_robust_of_log(y, log, name, table, arms) for name, table in predicted.items()
-    }
 
 
 def read_action_log(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,22 +14,20 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit import logs
+from skbandit import measure as rates_on_rows
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.logged._action_goals import ActionGoals, prices_by_selection
 from skbandit.logged._action_measure import ActionMeasure, Correction, MeasuredCosts
-from skbandit.logged._action_models import ActionModels
 from skbandit.logged._action_tables import (
     COST,
     REWARD,
     LoggedOutcomes,
     arms_of_table,
     costs_of_slates,
-    doubly_robust_of_all,
     read_action_log,
     read_costs,
-    tables_of_log,
 )
-from skbandit.logged._policy_models import Contexts, PolicyModels
+from skbandit.logged._outcome_models import OutcomeModels
 from skbandit.logged._policy_report import report_on
 from skbandit.logged._policy_rule import (
     rule_at_level,
@@ -36,29 +35,13 @@ from skbandit.logged._policy_rule import (
     warn_of_rule,
     why_infeasible,
 )
-from skbandit.logged._unknown_groups import EstimatedRows, find_unknown, in_known_groups
-from skbandit.measure import (
-    MISSING,
-    Columns,
-    Data,
-    Rows,
-    flatten_constraints,
-    numbers_of_goals,
-    read_objective,
-    satisfied,
-    warn_of_groups,
-)
+from skbandit.logged._unknown_groups import Contexts, EstimatedGroups, in_known_groups
 from skbandit.prices._calibrate import representative
 from skbandit.prices._dual import ShadowPrices, dropped_prices
 from skbandit.prices._levels import level_of
 from skbandit.prices._problem import Prices, Problem, stacked
 from skbandit.rates import Constraint, Rate, outcome
-from skbandit.utils._fitted_rows import (
-    SHARE_TOLD,
-    events_of_log,
-    fitted_rows,
-    share_fitted,
-)
+from skbandit.utils import _fitted_rows
 from skbandit.utils._fitting import (
     atomic_fit,
     plain_state,
@@ -344,9 +327,20 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             If there are fewer than 20 groups. Of one group there is no interval, and no level above
             0.5 can be reached.
         """
+        tables = {"X": X, "y": y, "attributes": attributes, "sample_weight": sample_weight}
+        extra = {"X_extra": X_extra, "attributes_extra": attributes_extra}
+        pools = {"available": available, "available_extra": available_extra}
+        cure = "; off_policy_blocks then evaluates the policy on all rows"
+        refuse_lazy({**tables, **extra, **pools}, cure)
+        warn_if_reordered(tables)
+        warn_if_reordered(extra)
         with atomic_fit(self) as draft:
-            extra = X_extra, attributes_extra, available_extra, groups_extra
-            draft._fit(X, y, attributes, available, extra, sample_weight, groups)
+            given = attributes, logs.align_rows(available, X), sample_weight
+            logged, log, y = draft._read_outcomes(X, y, *given)
+            traffic = draft._read_traffic(X_extra, attributes_extra, available_extra, logged)
+            counted = logged.rows.weight > 0
+            codes = groups_of_both(groups, (X, y), groups_extra, X_extra, counted)
+            draft._fit(logged, traffic, log, y, codes)
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -359,110 +353,45 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
     def _has_learned(self, X: Any, log: Any) -> bool:
         """Tell whether it was fitted to rows of this log: see `skbandit.evaluation`."""
-        fitted = getattr(self, "_fitted_rows", None)
-        return share_fitted(fitted, X, *events_of_log(log)) >= SHARE_TOLD
+        fitted, events = getattr(self, "_fitted_rows", None), _fitted_rows.events_of_log(log)
+        return _fitted_rows.share_fitted(fitted, X, *events) >= _fitted_rows.SHARE_TOLD
 
     def _fit(
-        self,
-        X: Any,
-        y: Any,
-        attributes: Any,
-        available: Any,
-        extra: tuple[Any, Any, Any, Any],
-        sample_weight: Any,
-        groups: Any,
+        self, logged: Contexts, traffic: Contexts, log: logs.Log | None, y: Any, codes: Any
     ) -> None:
-        """Read rows, fit models, pose the problem on the traffic, measure it, and price it."""
-        X_extra, attributes_extra, available_extra, groups_extra = extra
-        tables = {"X": X, "y": y, "attributes": attributes, "sample_weight": sample_weight}
-        tables_extra = {"X_extra": X_extra, "attributes_extra": attributes_extra}
-        refuse_lazy(
-            {**tables, **tables_extra, "available": available, "available_extra": available_extra},
-            "; off_policy_blocks then evaluates the policy on all rows",
-        )
-        warn_if_reordered(tables)
-        warn_if_reordered(tables_extra)
-        given = X, y, logs.align_rows(available, X), attributes, sample_weight
-        logged, log, outcomes_of = self._read_outcomes(*given)
-        traffic = self._read_traffic(*extra[:3], logged)
-        weight = logged.rows.weight
-        codes = groups_of_both(groups, (X, y), groups_extra, X_extra, weight > 0)
-        goals = self._goals = self._bound_goals(log, outcomes_of, traffic.rows)
-
-        tables = (
-            {COST: read_costs(outcomes_of, len(weight), self._arms)}
-            if log is None
-            else tables_of_log(outcomes_of, log, goals.outcomes)
-        )
-        logs.warn_of_shared_columns(X, outcomes_of, self.columns, goals.outcomes)
-        models = self._fitted_models(tables, logged, log)
-        seed = SEED if self.random_state is None else self.random_state
-        fold = folds_of_rows(logged.X, np.zeros(len(weight)), self.cv or FOLDS, seed, codes[0])
-        self._draws = np.random.default_rng(seed_for("exploration", self.random_state))
-        self._n_rows = len(weight)
-        held_out = {
-            name: models.learner.held_out(logged.X, table, weight, fold, models.fitted[name])
-            for name, table in tables.items()
-        }
+        """Fit models, pose the problem on the traffic, measure it, and price it."""
+        goals = self._goals = self._bound_goals(log, y, traffic.rows)
+        events = None if log is None else LoggedOutcomes.of(y, log, goals.outcomes, self._arms)
+        costs, held_out, fold = self._fit_models(logged, events, y, codes[0])
         # shares and spends are those of the final models; outcomes are of decisions for rows that
         # took no part in the models, which else would choose their luckiest rows
-        final = held_out if log is None else models.predicted(logged.X)
-        without_noise = models.problem(goals, logged, final, self.n_select)
-        models = self._models = models.with_ties_of(without_noise)
-        self.estimator_ = next((fitted.shown for fitted in models.fitted.values()), None)
-        today = on_logged = models.with_noise(without_noise, logged.X)
-        unseen = on_logged if log is None else self._problem(logged, held_out)
-        if X_extra is not None:
-            final = models.predicted(traffic.X)
-            today = self._problem(traffic, final)
-        problem = stacked(today, unseen) if goals.bounded_outcomes else today
+        final = held_out if events is None else self._models.predict(logged.X)
+        on_logged = self._problem_with_ties(logged, final)
+        unseen = on_logged if events is None else self._problem(logged, held_out)
+        if traffic is not logged:
+            final = self._models.predict(traffic.X)
+        today = on_logged if traffic is logged else self._problem(traffic, final)
+        measure = self._measure(today, unseen, events, held_out, codes)
+        if events is None and traffic is logged:
+            measure = replace(measure, fold=fold)
 
-        robust, events = {}, None
-        if log is not None:
-            robust = doubly_robust_of_all(outcomes_of, log, held_out, self._arms)
-            events = LoggedOutcomes.of(outcomes_of, log, goals.bounded_outcomes, self._arms)
-        if goals.objective:
-            alone = goals.without_sums()
-            costs = alone.problem(logged.rows, robust, None, logged.mask, self.n_select).base
-        else:
-            costs = np.where(np.isnan(tables[COST]), held_out[COST], tables[COST])
-        dependent, group = codes[0], codes[X_extra is not None]
-        if of_several_rows(dependent) is None and of_several_rows(group) is None:
-            dependent = group = None  # rows are independent
-        measured = MeasuredCosts(goals.declared, costs, on_logged, unseen, dependent)
-        n_today, n_unseen = len(today.weight), len(problem.weight) - len(today.weight)
-        if n_unseen and dependent is not None and group is not None:
-            group = np.append(group, dependent)
-        measure = ActionMeasure(
-            goals,
-            problem,
-            n_today + np.arange(n_unseen),
-            np.append(np.zeros(n_today), unseen.weight[:n_unseen]),
-            robust,
-            self.batch_size,
-            None if log is not None or X_extra is not None else fold,
-            group,
-            events,
-        )
-        rows, atoms = logged.rows, goals.bounded
-        unknown, estimated = find_unknown(atoms, rows, logged.X, self.estimator, fold)
         self._unknown = self._correction = None  # of the closest policy, in an error
-        self._conclude(problem, measure, measured, held_out)
-        self._unknown = unknown
-        if unknown is None or estimated is None:
-            return
-        guessed = unknown.estimated(traffic.rows, traffic.X)
-        of_fold = estimated if X_extra is None else guessed
-        expected, certain = (
-            self._problem(traffic, final, estimates) for estimates in (of_fold, guessed)
-        )
-        if n_unseen:
-            unseen = self._problem(logged, held_out, estimated)
-            expected, certain = stacked(expected, unseen), stacked(certain, unseen)
-        self._conclude_without_groups(expected, certain, measure)
+        group = None if measure.group is None else codes[0]
+        measured = MeasuredCosts(goals.declared, costs, on_logged, unseen, group)
+        self._conclude(measure, measured, held_out)
+        unknown = EstimatedGroups.find(goals.bounded, logged, self.estimator, fold)
+        if unknown is not None:
+            self._unknown, estimated = unknown
+            guessed = self._unknown.estimated(traffic)
+            of_fold = estimated if traffic is logged else guessed
+            pair = [self._problem(contexts, final) for contexts in (of_fold, guessed)]
+            if goals.bounded_outcomes:
+                unseen = self._problem(estimated, held_out)
+                pair = [stacked(problem, unseen) for problem in pair]
+            self._conclude_without_groups(pair[0], pair[1], measure)
 
     def _read_outcomes(
-        self, X: Any, y: Any, available: Any, attributes: Any, sample_weight: Any
+        self, X: Any, y: Any, attributes: Any, available: Any, sample_weight: Any
     ) -> tuple[Contexts, logs.Log | None, Any]:
         """Return the rows with outcomes, their log if they have one, and y as it is read."""
         (X,) = indexable(X)
@@ -470,12 +399,13 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         n = count_rows(X)
         weight = check_row_weights(sample_weight, n, "sample_weight")
         weight = weight / weight[weight > 0].mean()  # the models' penalties have no unit
-        rows = Rows(Columns.read(attributes, X, n), np.full(n, MISSING), weight)
         if logs.holds_slates(y, self.columns):
             y, available = costs_of_slates(y, n, available, self.columns)
         log = read_action_log(y, n, available, self.columns, X)
         self._arms = log.arms if log is not None else arms_of_table(y)
-        self._fitted_rows = None if log is None else fitted_rows(X, *events_of_log(log))
+        self._fitted_rows = None
+        if log is not None:
+            self._fitted_rows = _fitted_rows.fitted_rows(X, *_fitted_rows.events_of_log(log))
         if log is not None and self.n_select > 1:
             raise ValueError(
                 f"n_select={self.n_select}: this log tells what one action per row leads to. Pass "
@@ -483,7 +413,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             )
         mask = self._mask(available, n) if log is None else log.available_mask(len(self._arms))
         self._has_pools = not mask.all()
-        return Contexts(X, rows, mask), log, y
+        return Contexts(X, replace(self._read_rows(X, attributes), weight=weight), mask), log, y
 
     def _read_traffic(
         self, X_extra: Any, attributes_extra: Any, available_extra: Any, logged: Contexts
@@ -499,12 +429,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
                 'not: pass transform_input=["X_extra"] to the Pipeline (with metadata routing '
                 "enabled), or transform it."
             )
-        validate_data(self, X_extra, reset=False, skip_check_array=True)
         self._check_pools(available_extra, "available_extra")
-        rows = self._read_rows(X_extra, attributes_extra)
-        return Contexts(
-            X_extra, rows, self._mask(logs.align_rows(available_extra, X_extra), len(rows))
-        )
+        return self._read_new(X_extra, available_extra, attributes_extra)
 
     def _check_pools(self, available: Any, name: str) -> None:
         """Require which actions rows may get if some row of the fit might not get all."""
@@ -512,84 +438,106 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(logs.POOLS_UNKNOWN.format(name))
 
     def _bound_goals(self, log: logs.Log | None, y: Any, rows: Any) -> ActionGoals:
-        """Return the goals over rows, checked."""
-        constraints = flatten_constraints(self.constraints)
-        objective = self._read_objective(log, y)
+        """Return the goals over rows, checked, and the objective; None is the costs of a table."""
+        constraints = rates_on_rows.flatten_constraints(self.constraints)
+        objective = None if self.objective is None else rates_on_rows.read_objective(self.objective)
+        if not isinstance(objective, Rate | None):
+            raise ValueError(f"objective={objective} has no direction: bound it as a constraint.")
+        if log is not None and objective is None:
+            if "reward" not in (logs.columns_of(y, self.columns) or {}):
+                raise ValueError(
+                    "the log has no reward: name what to maximize, as in "
+                    "objective=outcome('revenue')."
+                )
+            objective = outcome(REWARD)
         goals = ActionGoals.bind(objective, constraints, rows, self._arms.tolist())
         if self.n_select > 1:
             goals.check_sums()
-        warn_of_groups(constraints, None, Data(rows))
+        rates_on_rows.warn_of_groups(constraints, None, rates_on_rows.Data(rows))
         if log is None and goals.outcomes:
             raise ValueError(
                 f"outcome({goals.outcomes[0]!r}) is a column of a log, and y is a table of costs."
             )
         return goals
 
-    def _fitted_models(
-        self, tables: dict[str, np.ndarray], logged: Contexts, log: logs.Log | None
-    ) -> PolicyModels:
-        """Models of all outcomes."""
+    def _fit_models(
+        self, logged: Contexts, events: LoggedOutcomes | None, y: Any, group: np.ndarray | None
+    ) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray]:
+        """Fit models of all outcomes; return costs as measured, predictions, and their folds.
+
+        Predictions (n, D), by outcome, are by models without the row. Costs are doubly robust, or
+        given.
+        """
         arms, weight = self._arms, logged.rows.weight
-        if log is None:
+        if events is None:
+            tables = {COST: read_costs(y, len(weight), arms)}
             with_events = ~np.isnan(tables[COST]).all(axis=0)
         else:
-            with_events = np.bincount(log.action[weight > 0], minlength=len(arms)) > 0
+            tables = events.tables(len(arms))
+            with_events = np.bincount(events.place[weight > 0], minlength=len(arms)) > 0
+        logs.warn_of_shared_columns(logged.X, y, self.columns, self._goals.outcomes)
         if not with_events.all():
-            never = arms[~with_events].tolist()
-            warn(
-                f"No event has the actions [{first_few(never)}]: they are never taken.", UserWarning
-            )
+            never = first_few(arms[~with_events].tolist())
+            warn(f"No event has the actions [{never}]: they are never taken.", UserWarning)
         if with_events.sum() < self.n_select:
             raise ValueError(f"n_select={self.n_select} of {with_events.sum()} known actions.")
-        learner = ActionModels(self.estimator, arms, with_events)
-        fitted = {name: learner.fitted(logged.X, table, weight) for name, table in tables.items()}
-        if self.verbose:
-            for name, models in fitted.items():
-                report_progress(f"[ConstrainedPolicy] {name}: {models.described}")
-        return PolicyModels(learner, fitted)
+        models = OutcomeModels(self.estimator, arms, with_events).fit(logged.X, tables, weight)
+        self._models, shown = models, list(models.fitted.items())
+        self.estimator_ = shown[0][1].shown if shown else None
+        for name, fitted in shown if self.verbose else ():
+            report_progress(f"[ConstrainedPolicy] {name}: {fitted.described}")
+        seed = SEED if self.random_state is None else self.random_state
+        fold = folds_of_rows(logged.X, np.zeros(len(weight)), self.cv or FOLDS, seed, group)
+        self._draws = np.random.default_rng(seed_for("exploration", self.random_state))
+        self._n_rows = len(weight)
+        held_out = models.held_out(logged.X, tables, weight, fold)
+        if self._goals.objective:
+            robust = events.doubly_robust(held_out) if events else {}
+            alone = self._goals.without_sums()
+            return alone.problem(logged, robust, None, self.n_select).base, held_out, fold
+        costs = tables[COST]
+        return np.where(np.isnan(costs), held_out[COST], costs), held_out, fold
 
-    def _problem(
-        self,
-        contexts: Contexts,
-        predicted: dict[str, np.ndarray],
-        estimated: EstimatedRows | None = None,
-    ) -> Problem:
-        """Return the problem in contexts, by what is predicted; see `PolicyModels`."""
-        return self._models.problem(self._goals, contexts, predicted, self.n_select, estimated)
-
-    def _conclude_without_groups(
-        self, expected: Problem, final: Problem, measure: ActionMeasure
-    ) -> None:
-        """Choose multipliers for rows whose groups are not known.
-
-        They are found by out-of-fold estimates of groups, and must do with those of the final
-        models, too.
-        """
-        rule, _ = rule_at_level(expected, measure, self.confidence_level_)
-        measured = measure(final.decide(rule.prices))
-        holds = rule.feasible and (measured.excess <= measured.errors).all()
-        self._multipliers_without_groups = rule.prices.goals if holds else None
-        self.constraint_report_["groups_unknown"], _ = measure.values(measured)
-
-    def _read_rows(self, X: Any, attributes: Any) -> Rows:
-        """Rows without labels, for goals."""
-        n = count_rows(X)
-        return Rows(Columns.read(attributes, X, n), np.full(n, MISSING), np.ones(n))
-
-    def _read_objective(self, log: logs.Log | None, y: Any) -> Rate | None:
-        """Return the declared objective; None for the costs of a table."""
-        if self.objective is not None:
-            read = read_objective(self.objective)
-            if not isinstance(read, Rate):
-                raise ValueError(f"objective={read} has no direction: bound it as a constraint.")
-            return read
-        if log is None:
-            return None
-        if "reward" not in (logs.columns_of(y, self.columns) or {}):
+    def _problem(self, contexts: Contexts, predicted: dict[str, np.ndarray]) -> Problem:
+        """Return the problem in contexts, by what is predicted of outcomes or costs there."""
+        allowed = contexts.mask & self._models.with_events
+        few = np.flatnonzero(allowed.sum(axis=1) < self.n_select)
+        if len(few):
             raise ValueError(
-                "the log has no reward: name what to maximize, as in objective=outcome('revenue')."
+                f"available: row {few[0]} has fewer actions with events in fit than "
+                f"n_select={self.n_select}."
             )
-        return outcome(REWARD)
+        costs, allowing = predicted.get(COST), replace(contexts, mask=allowed)
+        costs = None if self._goals.objective else costs
+        problem = self._goals.problem(allowing, predicted, costs, self.n_select)
+        return replace(problem, base=problem.base + self._models.noise(contexts.X))
+
+    def _problem_with_ties(self, contexts: Contexts, predicted: dict[str, np.ndarray]) -> Problem:
+        """Return the problem with the noise that it needs, which later ones get, too."""
+        problem = self._problem(contexts, predicted)
+        self._models = self._models.with_ties_of(problem.base)
+        return replace(problem, base=problem.base + self._models.noise(contexts.X))
+
+    def _measure(
+        self,
+        today: Problem,
+        unseen: Problem,
+        events: LoggedOutcomes | None,
+        held_out: dict[str, np.ndarray],
+        codes: tuple[np.ndarray | None, np.ndarray | None],
+    ) -> ActionMeasure:
+        """Return what measures decisions: outcomes on logged events, all else on the traffic."""
+        dependent, group = codes[0], codes[codes[1] is not None]
+        if of_several_rows(dependent) is None and of_several_rows(group) is None:
+            dependent = group = None  # rows are independent
+        robust = events.doubly_robust(held_out) if events else {}
+        measure = ActionMeasure(self._goals, today, robust, self.batch_size, None, group, events)
+        return measure.above(unseen, dependent) if self._goals.bounded_outcomes else measure
+
+    def _read_rows(self, X: Any, attributes: Any) -> rates_on_rows.Rows:
+        """Rows without labels, for goals."""
+        n, columns = count_rows(X), rates_on_rows.Columns.read(attributes, X, count_rows(X))
+        return rates_on_rows.Rows(columns, np.full(n, rates_on_rows.MISSING), np.ones(n))
 
     def _mask(self, available: Any, n: int) -> np.ndarray:
         """Return which actions each row may get."""
@@ -606,7 +554,6 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
     def _conclude(
         self,
-        problem: Problem,
         measure: ActionMeasure,
         measured: MeasuredCosts,
         held_out: dict[str, np.ndarray] | None = None,
@@ -615,39 +562,46 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
         If outcomes are logged, what was predicted of them without the row gets its correction.
         """
-        goals = self._goals
+        goals, problem = self._goals, measure.tightened(measure.problem)
         goals.warn_of_units(problem)
-        is_default = self.confidence_level is None
-        counted = problem.rows(np.flatnonzero(problem.weight > 0))
-
-        rule, z = rule_at_level(problem, measure, self.confidence_level, self.verbose)
-        warn_of_rule(problem, measure, rule, self._models.spread, z, is_default)
-        attained = measure(rule.decided)
+        level, spread = self.confidence_level, self._models.spread
+        rule, z = rule_at_level(problem, measure, level, self.verbose)
+        warn_of_rule(problem, measure, rule, spread, z, level is None)
         if rule.feasible and self.exploration:
             warn_of_exploration(problem, measure, rule.decided, self.exploration)
         if held_out is not None and goals.bounded_outcomes:
             self._correction = measure.corrected(rule.decided, held_out)
-        declared = numbers_of_goals(goals.constraints)
+        declared = rates_on_rows.numbers_of_goals(goals.constraints)
+        counted = problem.rows(np.flatnonzero(problem.weight > 0))
         priced = representative(counted.tightened(rule.moved))
         prices = ShadowPrices(rule.prices.goals, dropped_prices(priced, rule.prices, declared))
         self.multipliers_, self._dropped = prices.per_unit, prices.dropped
         self.prices_ = prices_by_selection(goals, self.multipliers_)
-        plain = measure(problem.unconstrained())
-        report = measure.report(attained, plain)
-        if not is_default:
-            margin = attained.margin(z)
-            report.insert(report.columns.tolist().index("slack") + 1, "margin", margin)
-            report["satisfied"] = satisfied(report["slack"].to_numpy(), attained.n_rows > 0)
+        report = measure.report(measure(rule.decided), z=None if level is None else z)
         self.constraint_report_ = report.assign(multiplier=prices.per_unit, price=prices.dropped)
         self._objective_row = measured.row(rule.prices, rule.moved)
         self.confidence_level_ = level_of(z) if rule.feasible else np.nan
         self.feasible_ = rule.feasible
         if not rule.feasible:
             raise InfeasibleConstraintsError(
-                f"{why_infeasible(counted, self.constraint_report_, goals, self.confidence_level)}"
+                f"{why_infeasible(counted, self.constraint_report_, goals, level)}"
                 " The closest policy is in the error's closest_.",
                 self,
             )
+
+    def _conclude_without_groups(
+        self, expected: Problem, final: Problem, measure: ActionMeasure
+    ) -> None:
+        """Choose multipliers for rows whose groups are not known.
+
+        They are found by out-of-fold estimates of groups, and must do with those of the final
+        models, too.
+        """
+        rule, _ = rule_at_level(expected, measure, self.confidence_level_)
+        measured = measure(final.decide(rule.prices))
+        holds = rule.feasible and (measured.excess <= measured.errors).all()
+        self._multipliers_without_groups = rule.prices.goals if holds else None
+        self.constraint_report_["groups_unknown"], _ = measure.values(measured)
 
     @property
     def arms_(self) -> np.ndarray:
@@ -721,13 +675,10 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             Rewards have negative costs. An action without a model has nan. The index is that of X.
         """
         check_is_fitted(self)
-        rows, mask = self._read_new(X, None, attributes)
-        learner, fitted = self._models.learner, self._models.fitted
-        costs = None if self._goals.objective else learner.predicted(fitted[COST], X)
-        alone, allowed = self._goals.without_sums(), mask & learner.with_events
-        predicted = self._models.predicted(X)
-        base = alone.problem(rows, predicted, costs, allowed, self.n_select).base
-        base[:, ~learner.with_events] = np.nan
+        contexts, predicted = self._read_new(X, None, attributes), self._models.predict(X)
+        costs = None if self._goals.objective else predicted[COST]
+        base = self._goals.without_sums().problem(contexts, predicted, costs, self.n_select).base
+        base[:, ~self._models.with_events] = np.nan
         return pd.DataFrame(base, index=getattr(X, "index", None), columns=self._arms)
 
     def predict(self, X: Any, *, available: Any = None, attributes: Any = None) -> np.ndarray:
@@ -836,9 +787,9 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """Numbers (n, n_select) of the best actions of each row, and which it may get."""
         check_is_fitted(self)
         logs.warn_without_pools(self, available)
-        rows, mask = self._read_new(X, available, attributes)
-        cost = self._priced(Contexts(X, rows, mask))
-        return np.argsort(cost, axis=1, kind="stable")[:, : self.n_select], mask
+        contexts = self._read_new(X, available, attributes)
+        cost = self._priced(contexts)
+        return np.argsort(cost, axis=1, kind="stable")[:, : self.n_select], contexts.mask
 
     def _chances(self, best: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """Probabilities (n, D) of the actions to be among those chosen."""
@@ -875,32 +826,23 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         with atomic_fit(self) as draft:
             draft._check_pools(available, "available")
-            rows, mask = draft._read_new(X, available, attributes)
-            draft._goals = draft._goals.scaled(rows)
-            traffic, predicted = Contexts(X, rows, mask), draft._models.predicted(X)
+            traffic = draft._read_new(X, available, attributes)
+            goals = draft._goals = draft._goals.scaled(traffic.rows)
+            predicted = draft._models.predict(X)
             problem = draft._problem(traffic, predicted)
-            at = np.arange(len(rows)), problem.weight
-            measure = ActionMeasure(
-                draft._goals,
-                problem,
-                *at,
-                predicted,
-                draft.batch_size,
-                correction=draft._correction,
-            )
-            costs = MeasuredCosts(draft._goals.declared, problem.base, problem, None)
-            draft._conclude(measure.tightened(problem), measure, costs)
+            measure = ActionMeasure(goals, problem, predicted, draft.batch_size)
+            measure = replace(measure, correction=draft._correction)
+            draft._conclude(measure, MeasuredCosts(goals.declared, problem.base, problem, None))
             if draft._unknown is not None:
-                guessed = draft._unknown.estimated(rows, X)
-                expected = measure.tightened(draft._problem(traffic, predicted, guessed))
+                guessed = draft._problem(draft._unknown.estimated(traffic), predicted)
+                expected = measure.tightened(guessed)
                 draft._conclude_without_groups(expected, expected, measure)
         return self
 
     def _priced(self, contexts: Contexts) -> np.ndarray:
         """Predicted costs plus multipliers, (n, D); groups that are not known are estimated."""
-        rows, unknown = contexts.rows, self._unknown
-        predicted = self._models.predicted(contexts.X)
-        is_known = in_known_groups(rows, self._goals.members, unknown)
+        unknown, predicted = self._unknown, self._models.predict(contexts.X)
+        is_known = in_known_groups(contexts.rows, self._goals.members, unknown)
         unit, costs = np.ones(1), np.empty(contexts.mask.shape)
         if is_known.any() or unknown is None:
             problem = self._problem(contexts, predicted)
@@ -913,13 +855,13 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
                 "no row of fit had, and no policy was found that meets the constraints without "
                 "knowing them: pass the values in attributes."
             )
-        estimated = self._problem(contexts, predicted, unknown.estimated(rows, contexts.X))
+        estimated = self._problem(unknown.estimated(contexts), predicted)
         prices = Prices(unit, self._multipliers_without_groups)
         return np.where(is_known[:, None], costs, estimated.decision_costs(prices))
 
-    def _read_new(self, X: Any, available: Any, attributes: Any) -> tuple[Rows, np.ndarray]:
+    def _read_new(self, X: Any, available: Any, attributes: Any) -> Contexts:
         """Return new rows, and which actions each may get."""
         warn_if_reordered({"X": X, "attributes": attributes})
         validate_data(self, X, reset=False, skip_check_array=True)
         mask = self._mask(logs.align_rows(available, X), count_rows(X))
-        return self._read_rows(X, attributes), mask
+        return Contexts(X, self._read_rows(X, attributes), mask)

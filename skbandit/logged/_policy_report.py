@@ -10,8 +10,7 @@ import pandas as pd
 
 from skbandit.logged._action_goals import ActionGoals
 from skbandit.logged._action_measure import ActionMeasure
-from skbandit.logged._action_tables import LoggedOutcomes, doubly_robust_of_all, read_action_log
-from skbandit.logged._policy_models import Contexts
+from skbandit.logged._action_tables import LoggedOutcomes, read_action_log
 from skbandit.logs import align_rows
 from skbandit.measure import flatten_constraints, verdicts
 from skbandit.prices._problem import Prices
@@ -49,25 +48,22 @@ def report_on(
     if log is not None and log.pools is not None:
         available = log.available_labels()
     policy._check_pools(available, "available")
-    rows, mask = policy._read_new(X, available, attributes)
-    weight = check_row_weights(sample_weight, len(rows), "sample_weight")
-    rows, predicted = replace(rows, weight=weight), policy._models.predicted(X)
-    outcomes, events = {}, None
+    contexts = policy._read_new(X, available, attributes)
+    weight = check_row_weights(sample_weight, count_rows(X), "sample_weight")
+    contexts = replace(contexts, rows=replace(contexts.rows, weight=weight))
+    predicted, events = policy._models.predict(X), None
     if log is not None:
         events = LoggedOutcomes.of(y, log, bounded, policy._arms)
-        of_bounded = {name: predicted[name] for name in bounded}
-        outcomes = doubly_robust_of_all(y, log, of_bounded, policy._arms)
-    problem = policy._problem(Contexts(X, rows, mask), predicted)
+    robust = events.doubly_robust({name: predicted[name] for name in bounded}) if events else {}
+    base = policy._problem(contexts, predicted).base
     # groups are those of these rows
     declared = policy._goals.declared, flatten_constraints(policy.constraints)
-    goals = ActionGoals.bind(*declared, rows, policy._goals.arms)
-    measured = goals.problem(rows, predicted, problem.base, mask, policy.n_select)
-    at = np.arange(len(rows)), problem.weight
-    group = of_several_rows(read_groups(groups, len(rows), *tables))
-    measure = ActionMeasure(goals, measured, *at, outcomes, None, None, group, events)
-    plain = measure(problem.unconstrained())
+    goals = ActionGoals.bind(*declared, contexts.rows, policy._goals.arms)
+    problem = goals.problem(contexts, predicted, base, policy.n_select)
+    group = of_several_rows(read_groups(groups, len(weight), *tables))
+    measure = ActionMeasure(goals, problem, robust, None, None, group, events)
     attained = measure(problem.decide(Prices(np.ones(1), policy.multipliers_)))
-    table = measure.report(attained, plain, confidence_level)
+    table = measure.report(attained, confidence_level)
     of_fit = {(goal.label, goal.text): k for k, goal in enumerate(policy._goals.constraints)}
     names = [(goal.label, goal.text) for goal in goals.constraints]  # labels may be alike
     place = np.array([of_fit.get(name, -1) for name in names], dtype=int)

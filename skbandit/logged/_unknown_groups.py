@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbandit.logged._action_models import ActionModels
+from skbandit.logged._outcome_models import OutcomeModels
 from skbandit.measure import Columns, Rows, atom_weights, columns_of_selections
 from skbandit.rates._kinds import Atom, Member
 from skbandit.utils._fitting import plain_state, restored_state
@@ -20,6 +20,9 @@ from skbandit.utils._validation import first_few, warn
 
 GROUP_CLASSIFIER = LogisticRegression(max_iter=1000)
 """Learner of the probability of a group; cloned before use."""
+
+GROUP = "group"
+"""Name of the outcome that is to be of a group."""
 
 MOST_GROUPS = 60
 """Combinations of values of unknown columns whose probabilities are learned, at most."""
@@ -46,6 +49,11 @@ class EstimatedRows:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def weight(self) -> np.ndarray:
+        """Weights of the rows."""
+        return self.rows.weight
+
     def units(self, atom: Atom) -> np.ndarray:
         """Return the expected weight of each row in an atom, of rows of weight 1."""
         expected = np.zeros(len(self))
@@ -58,9 +66,30 @@ class EstimatedRows:
         return expected
 
 
-def units(atom: Atom, rows: Rows) -> np.ndarray:
-    """Return the weight of each row in an atom, of rows of weight 1."""
+def units(atom: Atom, rows: Rows | EstimatedRows) -> np.ndarray:
+    """Return the weight of each row in an atom, expected or known, of rows of weight 1."""
+    if isinstance(rows, EstimatedRows):
+        return rows.units(atom)
     return atom_weights(atom, replace(rows, weight=np.ones(len(rows))))
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """Rows that a policy decides.
+
+    Attributes
+    ----------
+    X : as passed
+        Features.
+    rows : Rows or EstimatedRows
+        What goals name.
+    mask : ndarray of bool, shape (n, D)
+        Which actions each row may get.
+    """
+
+    X: Any
+    rows: Any
+    mask: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -71,15 +100,12 @@ class EstimatedGroups:
     ----------
     groups : DataFrame of G rows
         Combinations of the values of the columns.
-    models : ActionModels
-        Groups in the place of actions.
-    fitted : object
-        Models fitted to all rows; None before.
+    models : OutcomeModels
+        Fitted to all rows, with groups in the place of actions.
     """
 
     groups: pd.DataFrame
-    models: ActionModels
-    fitted: Any = None
+    models: OutcomeModels
 
     def __getstate__(self) -> dict[str, Any]:
         """State of a copy, without pandas types: skops refuses them."""
@@ -90,65 +116,53 @@ class EstimatedGroups:
         vars(self).update(restored_state(state))
 
     @classmethod
-    def find(cls, columns: list[str], rows: Rows, estimator: Any) -> EstimatedGroups | None:
-        """Return the groups of some columns of rows; None if there is one only, or too many."""
-        groups = rows.columns.several(columns, "groups").dropna().drop_duplicates()
+    def find(
+        cls, atoms: Sequence[Atom], contexts: Contexts, estimator: Any, fold: np.ndarray
+    ) -> tuple[EstimatedGroups, Contexts] | None:
+        """Return groups that goals name and X lacks, which predictions may not know either.
+
+        And the rows with probabilities by models without them. None if there is one group only, or
+        too many.
+        """
+        X, rows = contexts.X, contexts.rows
+        named = columns_of_selections(atoms, rows.columns) or ()
+        columns = [name for name in named if name not in rows.columns.X.columns]
+        values = rows.columns.several(columns, "groups")
+        groups = values.dropna().drop_duplicates().reset_index(drop=True)
         if not columns or not 2 <= len(groups) <= MOST_GROUPS:
             return None
-        every = np.ones(len(groups), dtype=bool)
-        models = ActionModels(_learner_of_groups(estimator), np.arange(len(groups)), every)
-        return cls(groups.reset_index(drop=True), models)
-
-    def estimated_out_of_fold(
-        self, rows: Rows, X: Any, fold: np.ndarray
-    ) -> tuple[EstimatedGroups, EstimatedRows]:
-        """Fit the models; probabilities of the rows are by models fitted without them."""
-        values = rows.columns.several(self.columns, "groups")
-        of_group = [(values == group).all(axis=1) for _, group in self.groups.iterrows()]
+        of_group = [(values == group).all(axis=1) for _, group in groups.iterrows()]
         table = np.column_stack(of_group).astype(float)
         table[table.sum(axis=1) == 0] = np.nan  # rows without a group
-        fitted = replace(self, fitted=self.models.fitted(X, table, rows.weight))
-        held_out = self.models.held_out(X, table, rows.weight, fold)
-        return fitted, self._estimated(rows, held_out)
+        if estimator is None:
+            learner = make_pipeline(StandardScaler(with_mean=False), GROUP_CLASSIFIER)
+        elif isinstance(estimator, Pipeline):  # behind the same transformers
+            learner = make_pipeline(*(step for _, step in estimator.steps[:-1]), GROUP_CLASSIFIER)
+        else:
+            learner = estimator
+        every = np.ones(len(groups), dtype=bool)
+        models = OutcomeModels(learner, np.arange(len(groups)), every)
+        models = models.fit(X, {GROUP: table}, rows.weight)
+        held_out = models.held_out(X, {GROUP: table}, rows.weight, fold)
+        unknown = cls(groups, models)
+        return unknown, unknown.estimated(contexts, held_out)
 
-    def estimated(self, rows: Rows, X: Any) -> EstimatedRows:
-        """Return new rows with the probabilities of their groups."""
-        return self._estimated(rows, self.models.predicted(self.fitted, X))
+    def estimated(
+        self, contexts: Contexts, predicted: Mapping[str, np.ndarray] | None = None
+    ) -> Contexts:
+        """Return contexts with the probabilities of their groups, as predicted."""
+        rows, predicted = contexts.rows, predicted or self.models.predict(contexts.X)
+        share = np.clip(predicted[GROUP], 0.0, None)
+        total = share.sum(axis=1, keepdims=True)
+        share = np.where(total > 0, share / np.where(total > 0, total, 1.0), 1 / len(self.groups))
+        attributes = rows.columns.attributes.drop(columns=self.columns, errors="ignore")
+        without = replace(rows, columns=Columns(attributes, rows.columns.X))
+        return replace(contexts, rows=EstimatedRows(without, self.groups, share))
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns."""
         return self.groups.columns.tolist()
-
-    def _estimated(self, rows: Rows, predicted: np.ndarray) -> EstimatedRows:
-        share = np.clip(predicted, 0.0, None)
-        total = share.sum(axis=1, keepdims=True)
-        share = np.where(total > 0, share / np.where(total > 0, total, 1.0), 1 / len(self.groups))
-        attributes = rows.columns.attributes.drop(columns=self.columns, errors="ignore")
-        return EstimatedRows(
-            replace(rows, columns=Columns(attributes, rows.columns.X)), self.groups, share
-        )
-
-
-def find_unknown(
-    atoms: Sequence[Atom], rows: Rows, X: Any, estimator: Any, fold: np.ndarray
-) -> tuple[EstimatedGroups | None, EstimatedRows | None]:
-    """Return groups that goals name and X lacks, which predictions may not know either."""
-    named = columns_of_selections(atoms, rows.columns) or ()
-    columns = [name for name in named if name not in rows.columns.X.columns]
-    unknown = EstimatedGroups.find(columns, rows, estimator)
-    return (None, None) if unknown is None else unknown.estimated_out_of_fold(rows, X, fold)
-
-
-def _learner_of_groups(estimator: Any) -> Any:
-    """Logistic regression, behind the same transformers; another single estimator itself."""
-    if isinstance(estimator, Pipeline):
-        return make_pipeline(*(step for _, step in estimator.steps[:-1]), GROUP_CLASSIFIER)
-    return (
-        make_pipeline(StandardScaler(with_mean=False), GROUP_CLASSIFIER)
-        if estimator is None
-        else estimator
-    )
 
 
 def in_known_groups(

@@ -146,7 +146,7 @@ def test_an_outcome_of_a_log_by_hand():
     policy = ConstrainedPolicy(None, None, outcome("harm") <= 0.18, confidence_level=0.5)
     policy.fit(X, log)
     (row,) = policy.constraint_report(X, log, sample_weight=WEIGHT).to_dict("records")
-    decided, predicted = policy.predict(X), policy._models.predicted(X)["harm"]
+    decided, predicted = policy.predict(X), policy._models.predict(X)["harm"]
     column = policy.arms_.tolist().index
     taken = predicted[np.arange(N), [column(arm) for arm in decided]]
     same = decided == action

@@ -1047,13 +1047,13 @@ def test_new_prices_keep_the_correction_of_logged_outcomes():
 def test_the_correction_is_what_the_log_has_beyond_predictions():
     policy = fitted([outcome("complaint") <= 0.06, CAP], confidence_level=0.6, random_state=0)
     correction = policy._correction
-    assert correction.errors[1] == 0 < correction.errors[0]
-    (mean,), (none,) = correction.means
+    assert correction.goals[1].error == 0 < correction.goals[0].error
+    mean, none = correction.means
     assert none == 0
     before = policy.constraint_report_["value"].to_numpy()
     assert 0 < abs(mean) < 0.05
     again = pickle.loads(pickle.dumps(policy)).reprice(X, attributes=PEOPLE)
-    predicted = again._models.predicted(X)["complaint"]
+    predicted = again._models.predict(X)["complaint"]
     chosen = np.searchsorted(again.arms_, again.predict(X, attributes=PEOPLE))
     expected = predicted[np.arange(len(X)), chosen].mean() + mean
     assert again.constraint_report_["value"][0] == pytest.approx(expected)
