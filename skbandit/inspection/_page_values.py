@@ -205,6 +205,6 @@ def _amounts(goals: Any, rate: Rate, case: Case, log: Log, arms: Sequence[Any]) 
     scale = {a.key: float(total / atom_weights(a, rows).sum()) for a in rate.atoms}
     bound = replace(goals, arms=tuple(arms), scale=scale)
     amounts = np.full((n, len(arms)), rate.constant)
-    for coefficient, use in bound.sum_of(rate.terms, rows, outcomes):
-        use.add_to(amounts, coefficient)
+    for coefficient, atom in rate.terms:
+        bound.use(atom, rows, outcomes).add_to(amounts, coefficient)
     return amounts

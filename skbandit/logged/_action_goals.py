@@ -214,8 +214,8 @@ class ActionGoals:
             assert atom.amount is not None
             by_arm = predicted[atom.amount]
         elif atom.amount is not None:
-            known = rows.rows if isinstance(rows, EstimatedRows) else rows
-            amounts = measure.atom_amounts(atom, known, weight)
+            of_rows = rows.rows if isinstance(rows, EstimatedRows) else rows
+            amounts = measure.atom_amounts(atom, of_rows, weight)
             if (amounts < 0).any():
                 row = int(np.flatnonzero(amounts < 0)[0])
                 warn(

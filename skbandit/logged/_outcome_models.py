@@ -146,8 +146,8 @@ class OutcomeModels:
 
     def with_ties_of(self, costs: np.ndarray) -> OutcomeModels:
         """Return the models with the noise that costs (n, D) need: none if they tell rows apart."""
-        known = costs[:, self.with_events]
-        table = np.where(np.isfinite(known), known, np.nan)
+        costs = costs[:, self.with_events]
+        table = np.where(np.isfinite(costs), costs, np.nan)
         unit = float(np.nanmean(np.nanmax(table, axis=1) - np.nanmin(table, axis=1)))
         apart = table - np.nanmean(table, axis=1, keepdims=True)
         distinct = len(np.unique((apart / (unit or 1.0)).round(9), axis=0))
