@@ -30,7 +30,7 @@ import pandas as pd
 
 from skbandit.selection._costs import append_columns, check_n_select
 from skbandit.selection.reductions._registry import REDUCTIONS
-from skbandit.selection.reductions._rule import NO_AD, CostSensitiveRule, Reduction
+from skbandit.selection.reductions._rule import NO_AD, CostSensitiveRule, Examples, Reduction
 from skbandit.utils._fitting import in_parallel
 from skbandit.utils._folds import hashes_of_contexts
 
@@ -52,11 +52,6 @@ def _problem(
     return np.where(chosen, 0.0, costs - highest), available
 
 
-def _offered(method: str, available: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Return the ads that a round may choose; of masked rounds, not chosen before."""
-    return available & ~chosen if method == MASKED else available
-
-
 @dataclass(frozen=True)
 class RoundSettings:
     """Settings of the rounds.
@@ -65,42 +60,32 @@ class RoundSettings:
     ----------
     method : {"masked", "published"}
         Treatment of the ads chosen before.
+    n_select : int
+        m.
     n_rounds : int
         Number of rounds to train.
-    max_select : int
-        Largest set that `predict` can choose.
-    leaves_out : bool
-        Whether rounds choose the ads to leave out.
     mask_features_from : int or None
-        First round whose learners see it, counted from 0. This is the second round if all ads were
-        available, since no ad is then excluded in the first.
-    trained_once : bool
+        First round whose learners see which ads are excluded, counted from 0. This is the second
+        round if all ads were available, since no ad is then excluded in the first.
+    leaves_out : bool, default=False
+        Whether rounds choose the ads to leave out.
+    trained_once : bool, default=False
         Whether one fit serves all rounds.
-    ranked_by_cost : bool
+    ranked_by_cost : bool, default=False
         Whether that fit predicts costs, so that the rounds choose the lowest of them in turn.
-    n_folds : int or None
-        Number of folds if choices on the training rows come from learners that have not seen the
-        row; None otherwise.
     """
 
     method: str
+    n_select: int
     n_rounds: int
-    max_select: int
-    leaves_out: bool
     mask_features_from: int | None
-    trained_once: bool
-    ranked_by_cost: bool
-    n_folds: int | None
+    leaves_out: bool = False
+    trained_once: bool = False
+    ranked_by_cost: bool = False
 
 
 def settle_rounds(
-    n_ads: int,
-    n_select: int,
-    *,
-    all_available: bool,
-    reduction: str,
-    method: str,
-    cross_fit: int | None,
+    n_ads: int, n_select: int, *, all_available: bool, reduction: str, method: str
 ) -> RoundSettings:
     """Derive the settings from the parameters of `SetSelectClassifier` and the data.
 
@@ -112,7 +97,7 @@ def settle_rounds(
         m.
     all_available : bool
         Whether every ad is available in every training row.
-    reduction, method, cross_fit
+    reduction, method
         As in `SetSelectClassifier`.
 
     Returns
@@ -126,28 +111,20 @@ def settle_rounds(
     leaves_out = sees_chosen and all_available and 2 * n_select > n_ads
     return RoundSettings(
         method=method,
+        n_select=n_select,
         n_rounds=max(1, n_ads - n_select) if leaves_out else n_select,
-        max_select=n_ads if trained_once else n_select,
-        leaves_out=leaves_out,
         mask_features_from=int(all_available) if sees_chosen else None,
+        leaves_out=leaves_out,
         trained_once=trained_once,
         ranked_by_cost=trained_once and kind.predicts_costs,
-        # published rounds would choose even more duplicates
-        n_folds=cross_fit if masked else None,
     )
 
 
 def train_rounds(
-    X: Any,
-    costs: np.ndarray,
-    available: np.ndarray,
-    weight: np.ndarray,
+    examples: Examples,
     n_choices: np.ndarray,
     learn: Reduction,
-    method: str,
-    *,
-    n_rounds: int,
-    mask_features_from: int | None,
+    settings: RoundSettings,
     folds: np.ndarray | None,
     n_jobs: int | None = None,
     report: Callable[[int], None] = lambda k: None,
@@ -156,25 +133,15 @@ def train_rounds(
 
     Parameters
     ----------
-    X : {ndarray, CSR matrix} of shape (n, d)
-        Rows.
-    costs : ndarray of shape (n, K)
-        f; nan where not observed.
-    available : ndarray of bool, shape (n, K)
-        A per row.
-    weight : ndarray of shape (n,)
-        Row weights.
+    examples : Examples
+        f and A.
     n_choices : ndarray of shape (n,)
         Number of rounds in which each row takes part.
     learn : Reduction
         The cost-sensitive learner.
-    method : {"masked", "published"}
-        Treatment of the ads chosen before.
-    n_rounds : int
-        m.
-    mask_features_from : int or None
-        First round, counted from 0, whose Psi also sees which ads are excluded, as features:
-        those in gamma or not in A. None for no round.
+    settings : RoundSettings
+        Method, number of rounds, and from which on they see the excluded ads: those in gamma or not
+        in A.
     folds : ndarray of shape (n,) or None
         Fold of each row. gamma on the rows of a fold is chosen by classifiers trained on the other
         folds, and so is independent of the rows' own costs, apart from their small influence on
@@ -189,45 +156,39 @@ def train_rounds(
     tuple of CostSensitiveRule
         One per round.
     """
-    all_rows = slice(None)
+    everything = slice(None)
     splits = [] if folds is None else [(folds != j, folds == j) for j in np.unique(folds)]
-    chosen = np.zeros_like(available)
+    chosen = np.zeros_like(examples.allowed)
     rules: list[CostSensitiveRule] = []
-    for k in range(n_rounds):
-        if k == n_rounds - 1:
+    for k in range(settings.n_rounds):
+        last = k == settings.n_rounds - 1
+        if last:
             splits = []  # no later round needs the choices of the last one
-        X_k = _with_mask_features(X, chosen | ~available, k, mask_features_from)
-        candidates = available & (n_choices > k)[:, None]
-        c, allowed = _problem(method, costs, candidates, chosen)
+        X_k = _with_mask_features(examples.X, chosen | ~examples.allowed, k, settings)
+        candidates = examples.allowed & (n_choices > k)[:, None]
+        c, allowed = _problem(settings.method, examples.costs, candidates, chosen)
+        of_round = Examples(X_k, c, allowed, examples.weight)
         rule, *fold_rules = in_parallel(
             (
-                partial(_learn_rows, learn, X_k, c, allowed, weight, rows)
-                for rows in [all_rows, *(train for train, _ in splits)]
+                partial(_learn_rows, learn, of_round, rows)
+                for rows in [everything, *(train for train, _ in splits)]
             ),
             n_jobs,
         )
         rules.append(rule)
         report(k)
-        if len(rules) == n_rounds:
+        if last:
             break
         unseen = zip(fold_rules, (test for _, test in splits), strict=True)
-        picks = np.empty(len(costs), dtype=np.intp)
-        for chooser, rows in unseen if splits else [(rule, all_rows)]:
-            responses = chooser.respond(X_k[rows])
-            picks[rows] = chooser.choose(
-                responses, _offered(method, candidates[rows], chosen[rows])
-            )
+        picks = np.empty(examples.n, dtype=np.intp)
+        for chooser, rows in unseen if splits else [(rule, everything)]:
+            picks[rows] = chooser.choose(chooser.respond(X_k[rows]), allowed[rows])
         _mark_chosen(chosen, picks)
     return tuple(rules)
 
 
 def run_rounds(
-    rules: Sequence[CostSensitiveRule],
-    X: Any,
-    available: np.ndarray,
-    method: str,
-    *,
-    mask_features_from: int | None,
+    rules: Sequence[CostSensitiveRule], X: Any, available: np.ndarray, settings: RoundSettings
 ) -> np.ndarray:
     """Ads picked per round, shape (n, n_rounds); NO_AD once all available ads are chosen.
 
@@ -237,9 +198,10 @@ def run_rounds(
     picks = np.full((len(available), len(rules)), NO_AD)
     for k, rule in enumerate(rules):
         if k == 0 or rule is not rules[k - 1]:
-            X_k = _with_mask_features(X, chosen | ~available, k, mask_features_from)
+            X_k = _with_mask_features(X, chosen | ~available, k, settings)
             responses = rule.respond(X_k)
-        picks[:, k] = rule.choose(responses, _offered(method, available, chosen))
+        allowed = available & ~chosen if settings.method == MASKED else available
+        picks[:, k] = rule.choose(responses, allowed)
         _mark_chosen(chosen, picks[:, k])
     return picks
 
@@ -275,23 +237,15 @@ def last_to_first(ranking: np.ndarray) -> np.ndarray:
     return np.take_along_axis(backwards, order, axis=1)
 
 
-def _learn_rows(
-    learn: Reduction,
-    X: Any,
-    costs: np.ndarray,
-    allowed: np.ndarray,
-    weight: np.ndarray,
-    rows: Any,
-) -> CostSensitiveRule:
+def _learn_rows(learn: Reduction, examples: Examples, rows: Any) -> CostSensitiveRule:
     """Learn from selected rows."""
-    return learn(X[rows], costs[rows], allowed[rows], weight[rows])
+    return learn(examples.take(rows))
 
 
-def _with_mask_features(
-    X: Any, excluded: np.ndarray, k: int, mask_features_from: int | None
-) -> Any:
+def _with_mask_features(X: Any, excluded: np.ndarray, k: int, settings: RoundSettings) -> Any:
     """Input of round k: x, from `mask_features_from` on with the mask of excluded ads."""
-    if mask_features_from is None or k < mask_features_from:
+    first = settings.mask_features_from
+    if first is None or k < first:
         return X
     return append_columns(X, excluded.astype(X.dtype))
 

@@ -22,7 +22,6 @@ from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES, m_lowest
 from skbandit.selection._mixin import PREDICTS, SetSelectorMixin, labeled_costs
 from skbandit.selection._rounds import (
     MASKED,
-    PUBLISHED,
     RoundSettings,
     draw_lots,
     last_to_first,
@@ -31,7 +30,7 @@ from skbandit.selection._rounds import (
     settle_rounds,
     train_rounds,
 )
-from skbandit.selection.reductions._pairwise import LinearPairs, Tournament, learn_pairwise
+from skbandit.selection.reductions._pairwise import RuleOfAds, learn_pairwise
 from skbandit.selection.reductions._registry import (
     REDUCTIONS,
     WITH_COSTS,
@@ -200,7 +199,7 @@ default="auto"
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"ad_features": True}
 
     _settings: RoundSettings
-    _pairwise: LinearPairs | Tournament | None
+    _pairwise: RuleOfAds | None
     _described: AdFeatures | None
 
     def __init__(
@@ -309,14 +308,13 @@ default="auto"
             all_available=available is None,
             reduction=self.reduction_,
             method=self.method,
-            cross_fit=self.cross_fit,
         )
         self.n_rounds_ = self._settings.n_rounds
         random = check_random_state(self.random_state)
-        folds, n_rows = None, len(examples.costs)
-        if self._settings.n_folds is not None and n_rows > 1:  # choices are cross-fitted
-            n_folds = min(self._settings.n_folds, n_rows)
-            folds = folds_of_rows(X, examples.costs, n_folds, random)
+        folds = None
+        # published rounds would choose even more duplicates
+        if self.cross_fit is not None and self.method == MASKED and examples.n > 1:
+            folds = folds_of_rows(X, examples.costs, min(self.cross_fit, examples.n), random)
 
         def report(k: int) -> None:
             if self.verbose:
@@ -334,48 +332,28 @@ default="auto"
         report: Callable[[int], None],
     ) -> tuple[CostSensitiveRule, ...]:
         """Learn the rule of each round."""
-        X, costs, available, weight = (
-            examples.X, examples.costs, examples.available, examples.weight
-        )  # fmt: skip
         if self._described is not None:
-            available_costs = np.where(available, costs, np.nan)
             alpha = shared_penalty(examples) if self.estimator is None else np.nan
             Z = self._described.numbers()
-            self._pairwise = learn_pairwise(
-                X, available_costs, weight, Z, self.estimator, alpha, random
-            )
+            self._pairwise = learn_pairwise(examples, Z, self.estimator, alpha, random)
             for k in range(self.n_rounds_):
                 report(k)
-            return (self._pairwise.of_ads(Z),) * self.n_rounds_
+            return (self._pairwise(Z),) * self.n_rounds_
         inside, outside = self.n_jobs, None
         if folds is not None and not self._settings.trained_once:
             inside, outside = outside, inside
         learn = bind_learner(self.reduction_, self.estimator, examples, random, inside)
         if self._settings.trained_once:
-            rule = learn(X, costs, available, weight)
+            rule = learn(examples)
             for k in range(self.n_rounds_):
                 report(k)
             return (rule,) * self.n_rounds_
+        n_choices = np.full(examples.n, self.n_rounds_)
         if self._settings.leaves_out:
-            costs = -costs
             # at least one round per row, for the order of the ads that are kept
-            n_choices = np.maximum(1, available.sum(axis=1) - self.n_select)
-        else:
-            n_choices = np.full(len(costs), self.n_rounds_)
-        return train_rounds(
-            X,
-            costs,
-            available,
-            weight,
-            n_choices,
-            learn,
-            self._settings.method,
-            n_rounds=self.n_rounds_,
-            mask_features_from=self._settings.mask_features_from,
-            folds=folds,
-            n_jobs=outside,
-            report=report,
-        )
+            n_choices = np.maximum(1, examples.allowed.sum(axis=1) - self.n_select)
+            examples = replace(examples, costs=-examples.costs)
+        return train_rounds(examples, n_choices, learn, self._settings, folds, outside, report)
 
     def _check_comparable(self) -> None:
         """Raise if the parameters do not allow one classifier to compare all ads."""
@@ -403,8 +381,7 @@ default="auto"
         self._described.check_same_columns(features)
         other = copy.copy(self)
         other.ads_ = features.ads
-        other._settings = replace(self._settings, max_select=len(features.ads))
-        other._rules = (self._pairwise.of_ads(features.numbers()),)
+        other._rules = (self._pairwise(features.numbers()),)
         return other
 
     @property
@@ -422,7 +399,7 @@ default="auto"
 
     @property
     def _largest_set(self) -> int:
-        return self._settings.max_select
+        return len(self.ads_) if self._settings.trained_once else self._settings.n_select
 
     def _ranked(self, X: Any, available: np.ndarray, n_select: int) -> np.ndarray:
         if self._settings.ranked_by_cost:  # the rounds would take the lowest costs in turn
@@ -436,16 +413,12 @@ default="auto"
 
         Beyond the last round, its classifier is applied again, to pick the next best.
         """
-        settings = self._settings
         rules = self._rules
-        if settings.method == MASKED:
+        if self._settings.method == MASKED:
             rules = (rules + rules[-1:] * (n_picks - len(rules)))[:n_picks]
-        picks = run_rounds(
-            rules, X, available, settings.method, mask_features_from=settings.mask_features_from
-        )
-        if settings.method == PUBLISHED:
-            return replace_duplicates(picks, available, n_picks, draw_lots(X, self._ad_keys))
-        return picks
+            return run_rounds(rules, X, available, self._settings)
+        picks = run_rounds(rules, X, available, self._settings)
+        return replace_duplicates(picks, available, n_picks, draw_lots(X, self._ad_keys))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

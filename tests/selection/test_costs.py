@@ -23,7 +23,7 @@ from skbandit.selection._costs import (
     check_every_ad_observed,
     read_cost_matrix,
 )
-from skbandit.selection.reductions import REDUCTIONS
+from skbandit.selection.reductions._registry import REDUCTIONS
 from tests.worlds import refuses
 
 # === Costs and availability in all the forms they are given in, and what is refused =============

@@ -18,20 +18,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skbandit import SetSelectClassifier
 from skbandit.selection import PopularitySetSelector, logged_costs
-from skbandit.selection.reductions import (
-    NO_AD,
-    REDUCTIONS,
-    AllPairs,
-    Examples,
-    FilterTree,
-    PlayedPairs,
-    bind_learner,
-    crossed,
-    default_learner,
-    learn_all_pairs,
-    learn_filter_tree,
-    learn_pairwise,
-)
+from skbandit.selection.reductions._all_pairs import AllPairs, learn_all_pairs
+from skbandit.selection.reductions._filter_tree import FilterTree, learn_filter_tree
+from skbandit.selection.reductions._pairwise import PlayedPairs, crossed, learn_pairwise
+from skbandit.selection.reductions._registry import REDUCTIONS, bind_learner, default_learner
+from skbandit.selection.reductions._rule import NO_AD, Examples
 from tests.tiers import examples, first
 from tests.worlds import LEARNER, lowest, masks, population, refuses
 
@@ -69,7 +60,9 @@ def test_the_best_classifiers_order_all_ads(n_ads):
     rng = np.random.default_rng(n_ads)
     X, costs, f = population(rng, 40, n_ads)
     everything = np.ones((40, n_ads), dtype=bool)
-    rule = learn_all_pairs(X, costs, np.ones(costs.shape, bool), np.ones(len(X)), learner=LEARNER)
+    rule = learn_all_pairs(
+        Examples(X, costs, np.ones(costs.shape, bool), np.ones(len(X))), learner=LEARNER
+    )
     answers, left = rule.respond(np.arange(40.0)[:, None]), everything.copy()
     for expected in lowest(f, everything, n_ads).T:
         chosen = rule.choose(answers, left)
@@ -151,7 +144,8 @@ def test_matches_are_trained_on_the_ads_that_reach_them(seen):
     """The classifiers always say left: 0 and 2 meet, although 1 and 3 are sometimes cheaper."""
     costs = np.array([[1.0, 4.0, 2.0, 0.0], [4.0, 3.0, 5.0, 5.0], [3.0, 2.5, 0.0, 5.5]])
     weight = np.array([1.0, 1.0, 2.0])
-    learn_filter_tree(np.arange(3.0)[:, None], costs, np.ones((3, 4), bool), weight, learner=Spy())
+    every = np.ones((3, 4), bool)
+    learn_filter_tree(Examples(np.arange(3.0)[:, None], costs, every, weight), learner=Spy())
     first, second, root = seen
     assert first[:2] == ([0, 1, 2], [1, 0, 0])
     assert second[:2] == ([0, 2], [0, 1])  # no difference in row 1
@@ -163,7 +157,8 @@ def test_matches_are_trained_on_the_ads_that_reach_them(seen):
 def test_absent_and_unobserved_ads_teach_nothing(seen):
     costs = np.array([[1.0, 2.0], [1.0, 3.0], [2.0, np.nan], [5.0, 4.0]])
     allowed = np.array([[True, True], [False, True], [True, True], [True, True]])
-    learn_filter_tree(np.arange(4.0)[:, None], costs, allowed, np.ones(4), learner=Spy())
+    events = Examples(np.arange(4.0)[:, None], costs, allowed, np.ones(4))
+    learn_filter_tree(events, learner=Spy())
     assert seen == [([0, 3], [1, 0], None)]  # equal stakes need no weights
 
 
@@ -281,7 +276,8 @@ def test_the_penalty_does_not_depend_on_how_many_pairs_are_drawn(monkeypatch):
 
     def weights():
         random = np.random.RandomState(0)
-        return learn_pairwise(X, COSTS.to_numpy(), np.ones(300), Z, None, alpha, random).W
+        rows = Examples(X, COSTS.to_numpy(), np.ones(COSTS.shape, bool), np.ones(300))
+        return learn_pairwise(rows, Z, None, alpha, random).args[0]
 
     every = weights()
     monkeypatch.setattr("skbandit.selection.reductions._pairwise.MAX_PAIRS", 1980)  # of 19800

@@ -21,6 +21,7 @@ from skbandit.selection._costs import estimated_costs
 from skbandit.selection._rounds import (
     MASKED,
     PUBLISHED,
+    RoundSettings,
     draw_lots,
     last_to_first,
     replace_duplicates,
@@ -28,7 +29,8 @@ from skbandit.selection._rounds import (
     settle_rounds,
     train_rounds,
 )
-from skbandit.selection.reductions import NO_AD, REDUCTIONS
+from skbandit.selection.reductions._registry import REDUCTIONS
+from skbandit.selection.reductions._rule import NO_AD, Examples
 from tests.worlds import refuses, warns
 
 # === Rounds as functions of arrays: the problem, the input and the picks of each ================
@@ -58,20 +60,23 @@ class Learner:
     def __post_init__(self):
         self.given = []
 
-    def __call__(self, X, costs, allowed, weight):
-        self.given.append((X, costs, allowed, weight))
+    def __call__(self, examples):
+        X = examples.X
+        self.given.append((X, examples.costs, examples.allowed, examples.weight))
         scores = np.asarray(self.rankings[(len(self.given) - 1) % len(self.rankings)], dtype=float)
         return Ranking(X[:, 0], scores)
 
 
 def train(learner, costs, scheme, **options):
     n, n_ads = costs.shape
-    options = {"n_rounds": 3, "mask_features_from": None, "folds": None} | options
-    rows = options.pop("X", np.arange(n, dtype=float)[:, None])
-    available = options.pop("available", np.ones((n, n_ads), dtype=bool))
-    n_choices = options.pop("n_choices", np.full(n, options["n_rounds"]))
-    weight = np.arange(1.0, n + 1)
-    return train_rounds(rows, costs, available, weight, n_choices, learner, scheme, **options)
+    settings = RoundSettings(
+        scheme, 3, options.get("n_rounds", 3), options.get("mask_features_from")
+    )
+    rows = options.get("X", np.arange(n, dtype=float)[:, None])
+    available = options.get("available", np.ones((n, n_ads), dtype=bool))
+    n_choices = options.get("n_choices", np.full(n, settings.n_rounds))
+    examples = Examples(rows, costs, available, np.arange(1.0, n + 1))
+    return train_rounds(examples, n_choices, learner, settings, options.get("folds"))
 
 
 COSTS = np.array([[1.0, -2.0, 3.0, 0.5], [4.0, 5.0, 6.0, 7.0], [-1.0, -2.0, -3.0, -4.0]])
@@ -122,7 +127,7 @@ def test_chosen_ads_are_features_of_later_rounds(kind):
     assert [X.shape[1] for X in seen] == [1, 5, 5]
     assert (seen[1][:, 1:] == [0, 1, 0, 0]).all()
     assert (seen[2][:, 1:] == [1, 1, 0, 0]).all()
-    picks = run_rounds(rules, rows, np.ones((3, 4), bool), MASKED, mask_features_from=1)
+    picks = run_rounds(rules, rows, np.ones((3, 4), bool), RoundSettings(MASKED, 3, 3, 1))
     assert (picks == [1, 0, 2]).all()
 
 
@@ -163,7 +168,7 @@ def test_rounds_pick_the_best_ad_that_is_left(scheme, picks):
     """Masked rounds leave out what was chosen, published ones do not."""
     rules = [Ranking(None, np.array(scores)) for scores in ([0.0, 1, 2], [0.0, 2, 1], [0.0, 1, 2])]
     available = np.array([[True] * 3, [True, False, True], [False] * 3])
-    found = run_rounds(rules, np.zeros((3, 1)), available, scheme, mask_features_from=None)
+    found = run_rounds(rules, np.zeros((3, 1)), available, RoundSettings(scheme, 3, 3, None))
     assert found.tolist() == picks
 
 
@@ -195,7 +200,7 @@ def test_last_to_first():
 
 # === Settings of the rounds, as `settle_rounds` derives them ====================================
 
-DEFAULTS = {"all_available": True, "reduction": "filter_tree", "method": "masked", "cross_fit": 5}
+DEFAULTS = {"all_available": True, "reduction": "filter_tree", "method": "masked"}
 
 
 def settle(n_ads=6, n_select=2, **options):
@@ -224,15 +229,9 @@ def test_large_sets_are_chosen_by_leaving_ads_out(n_select, n_rounds):
     settings = settle(n_select=n_select)
     assert settings.leaves_out == (n_select > 3)
     assert settings.n_rounds == n_rounds
-    assert settings.max_select == n_select
+    assert settings.n_select == n_select
     for options in ({"all_available": False}, {"method": "published"}, {"reduction": "regression"}):
         assert not settle(n_select=n_select, **options).leaves_out
-
-
-def test_only_masked_rounds_are_cross_fitted():
-    assert settle(cross_fit=2).n_folds == 2
-    assert settle(cross_fit=None).n_folds is None
-    assert settle(cross_fit=2, method="published").n_folds is None
 
 
 @pytest.mark.parametrize("n_select", [0, 7])

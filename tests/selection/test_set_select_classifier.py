@@ -16,7 +16,8 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
-from skbandit.selection.reductions import learn_filter_tree
+from skbandit.selection.reductions._filter_tree import learn_filter_tree
+from skbandit.selection.reductions._rule import Examples
 from tests.tiers import first
 from tests.worlds import LEARNER, lowest, masks, population, refuses
 
@@ -75,7 +76,7 @@ def test_the_filter_tree_sees_which_ads_compete():
     ).fit(X, costs, available=every_mask)
     assert (selector.predict(X, available=every_mask) == best).all()
     blind = learn_filter_tree(
-        X, costs, every_mask, np.ones(len(X)), learner=LEARNER, order=np.array([0, 1, 2, 3])
+        Examples(X, costs, every_mask, np.ones(len(X))), learner=LEARNER, order=np.arange(4)
     )
     assert (blind.choose(blind.respond(X), every_mask) != best[:, 0]).any()
 

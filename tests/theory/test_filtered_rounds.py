@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from skbandit.selection._rounds import MASKED, PUBLISHED, replace_duplicates, run_rounds
+from skbandit.selection._rounds import (
+    MASKED,
+    PUBLISHED,
+    RoundSettings,
+    replace_duplicates,
+    run_rounds,
+)
 from tests.theory.test_set_rounds import Arbitrary
 from tests.tiers import first
 
@@ -28,7 +34,8 @@ def test_duplicates_are_paid_for_in_regret(seed):
     noise = rng.choice([0.1, 1.0, 10.0])
     rules = [Arbitrary(f + noise * rng.normal(size=f.shape)) for _ in range(m)]
     everything = np.ones(f.shape, dtype=bool)
-    picks = run_rounds(rules, np.zeros((n, 1)), everything, PUBLISHED, mask_features_from=None)
+    published = RoundSettings(PUBLISHED, len(rules), len(rules), None)
+    picks = run_rounds(rules, np.zeros((n, 1)), everything, published)
     shifted, rows = f - f.max(axis=1, keepdims=True), np.arange(n)
     chosen, regret, duplicates = np.zeros(f.shape, dtype=bool), np.zeros(n), np.zeros(n, dtype=int)
     for pick in picks.T:
@@ -55,7 +62,7 @@ def test_twice_the_rounds_survive_a_filter(m, rounds, gone):
     f = np.arange(float(n_ads))[None]
     rules = [Arbitrary(f)] * (rounds * m)
     answers = run_rounds(
-        rules, np.zeros((1, 1)), np.ones((1, n_ads), bool), MASKED, mask_features_from=None
+        rules, np.zeros((1, 1)), np.ones((1, n_ads), bool), RoundSettings(MASKED, 1, 1, None)
     )[0]
     np.testing.assert_array_equal(answers, np.arange(rounds * m))
     survived = 0.0

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from skbandit.selection._rounds import MASKED, run_rounds
-from skbandit.selection.reductions import FilterTree, LowestCost
+from skbandit.selection._rounds import MASKED, RoundSettings, run_rounds
+from skbandit.selection.reductions._filter_tree import FilterTree
+from skbandit.selection.reductions._rule import LowestCost
 from tests.tiers import first
 
 
@@ -26,7 +27,8 @@ def test_masked_rounds_over_regression_are_direct_regression(seed):
     g = f + rng.normal(0, rng.random(), size=f.shape)
     rule = LowestCost(Predictions(g))
     everything = np.ones(f.shape, dtype=bool)
-    picks = run_rounds((rule,) * m, np.zeros((n, 1)), everything, MASKED, mask_features_from=None)
+    settings = RoundSettings(MASKED, m, m, None)
+    picks = run_rounds((rule,) * m, np.zeros((n, 1)), everything, settings)
     np.testing.assert_array_equal(picks, np.argsort(g, axis=1)[:, :m])
     regret = np.take_along_axis(f, picks, axis=1).sum(axis=1) - np.sort(f)[:, :m].sum(axis=1)
     bound = np.sqrt(2 * min(m, n_ads - m) * n_ads * ((g - f) ** 2).mean())

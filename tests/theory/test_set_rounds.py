@@ -23,11 +23,12 @@ from skbandit.selection import logged_costs
 from skbandit.selection._rounds import (
     MASKED,
     PUBLISHED,
+    RoundSettings,
     last_to_first,
     replace_duplicates,
     run_rounds,
 )
-from skbandit.selection.reductions import NO_AD
+from skbandit.selection.reductions._rule import NO_AD
 
 ALARM = 1e-4
 
@@ -76,7 +77,8 @@ def worlds(draw):
 
 def run(rules, f, scheme):
     everything = np.ones(f.shape, dtype=bool)
-    return run_rounds(rules, np.zeros((len(f), 1)), everything, scheme, mask_features_from=None)
+    settings = RoundSettings(scheme, len(rules), len(rules), None)
+    return run_rounds(rules, np.zeros((len(f), 1)), everything, settings)
 
 
 @settings(max_examples=200, deadline=None)

@@ -9,7 +9,6 @@ transformed weights bound the error of the best ad only.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.selection.reductions._rule import NO_AD, learn_preference, prefers_first
+from skbandit.selection.reductions._rule import NO_AD, Examples, learn_preference, prefers_first
 from skbandit.utils._fitting import in_parallel
 
 
@@ -40,7 +39,9 @@ class AllPairs:
     def choose(self, responses: np.ndarray, allowed: np.ndarray) -> np.ndarray:
         """Return the allowed ad that beats most of the others; ties go to the first."""
         wins = np.zeros(allowed.shape, dtype=np.int32)
-        for (i, j), first_wins in zip(_pairs(allowed.shape[1]), responses.T, strict=True):
+        for (i, j), first_wins in zip(
+            combinations(range(allowed.shape[1]), 2), responses.T, strict=True
+        ):
             met = allowed[:, i] & allowed[:, j]
             wins[:, i] += met & first_wins
             wins[:, j] += met & ~first_wins
@@ -48,32 +49,13 @@ class AllPairs:
         return np.where(allowed.any(axis=1), most, NO_AD)
 
 
-def learn_all_pairs(
-    X: Any,
-    costs: np.ndarray,
-    allowed: np.ndarray,
-    weight: np.ndarray,
-    *,
-    learner: Any,
-    n_jobs: int | None = None,
-) -> AllPairs:
-    """Learn each pair from the rows where both ads are allowed, (n, K)."""
+def learn_all_pairs(examples: Examples, *, learner: Any, n_jobs: int | None = None) -> AllPairs:
+    """Learn each pair from the rows where both ads are allowed."""
     matches = in_parallel(
         (
-            partial(
-                learn_preference,
-                learner,
-                X,
-                np.where(allowed[:, i] & allowed[:, j], costs[:, j] - costs[:, i], 0.0),
-                weight,
-            )
-            for i, j in _pairs(costs.shape[1])
+            partial(learn_preference, learner, examples, i, j)
+            for i, j in combinations(range(examples.costs.shape[1]), 2)
         ),
         n_jobs,
     )
     return AllPairs(tuple(matches))
-
-
-def _pairs(n_ads: int) -> Iterator[tuple[int, int]]:
-    """Pairs i < j in lexicographic order."""
-    return combinations(range(n_ads), 2)

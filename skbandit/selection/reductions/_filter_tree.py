@@ -9,13 +9,13 @@ the matches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from skbandit.selection.reductions._rule import NO_AD, learn_preference, prefers_first
+from skbandit.selection.reductions._rule import NO_AD, Examples, learn_preference, prefers_first
 from skbandit.utils._fitting import in_parallel
 
 
@@ -50,10 +50,7 @@ class FilterTree:
 
 
 def learn_filter_tree(
-    X: Any,
-    costs: np.ndarray,
-    allowed: np.ndarray,
-    weight: np.ndarray,
+    examples: Examples,
     *,
     learner: Any,
     n_jobs: int | None = None,
@@ -64,28 +61,21 @@ def learn_filter_tree(
     Only the `allowed` ads (n, K) of a row take part. An ad without an opponent moves up. `order`
     (K,) is that of the ads at the leaves; None means as they come.
     """
-    order = np.arange(costs.shape[1]) if order is None else order
-    costs, allowed = costs[:, order], allowed[:, order]
+    order = np.arange(examples.costs.shape[1]) if order is None else order
+    allowed = examples.allowed[:, order]
+    seated = replace(examples, costs=examples.costs[:, order], allowed=allowed)
     field = _leaves(allowed)
-    rows = np.arange(len(field))
     matches: list[Any] = []
     while field.shape[1] > 1:
         left, right = _sides(field)
-        met = (left != NO_AD) & (right != NO_AD)
         learned = in_parallel(
             (
-                partial(
-                    learn_preference,
-                    learner,
-                    X,
-                    np.where(met[:, j], costs[rows, right[:, j]] - costs[rows, left[:, j]], 0.0),
-                    weight,
-                )
-                for j in range(left.shape[1])
+                partial(learn_preference, learner, seated, *sides)
+                for sides in zip(left.T, right.T, strict=True)
             ),
             n_jobs,
         )
-        field = _play(field, prefers_first(tuple(learned), X))
+        field = _play(field, prefers_first(tuple(learned), examples.X))
         matches += learned
     return FilterTree(tuple(matches), order)
 

@@ -8,58 +8,23 @@ values only, such as clicks, each row has a single label.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from skbandit.selection._cost_models import PerAdModels
-from skbandit.selection.reductions._rule import (
-    ConstantPrediction,
-    LowestCost,
-    fit_binary,
-    probability_of_1,
-)
+from skbandit.selection._cost_models import ExpectedCost, PerAdModels
+from skbandit.selection.reductions._rule import Examples, LowestCost, constant, fit_binary
 from skbandit.utils._fitting import in_parallel
 
 
-@dataclass(frozen=True)
-class CostFromProbability:
-    """The expected cost of an ad, from the probability that it is good.
-
-    Parameters
-    ----------
-    classifier : classifier
-        Classifier of labels 0 (bad) and 1 (good).
-    low, high : float
-        The costs that correspond to probabilities 1 and 0.
-    """
-
-    classifier: Any
-    low: float
-    high: float
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return expected costs, (n,)."""
-        good = probability_of_1(self.classifier, X)
-        return self.high - good * (self.high - self.low)
-
-
-def learn_one_vs_rest(
-    X: Any,
-    costs: np.ndarray,
-    allowed: np.ndarray,
-    weight: np.ndarray,
-    *,
-    learner: Any,
-    n_jobs: int | None = None,
-) -> LowestCost:
+def learn_one_vs_rest(examples: Examples, *, learner: Any, n_jobs: int | None = None) -> LowestCost:
     """Learn each ad from the rows where it is allowed and its cost is observed.
 
     An ad without such rows is predicted to cost the mean over all ads.
     """
-    observed = allowed & ~np.isnan(costs)
+    X, costs, weight = examples.X, examples.costs, examples.weight
+    observed = ~np.isnan(examples.targets)
     mean = float(costs[observed].mean()) if observed.any() else 0.0
     models = in_parallel(
         (
@@ -74,13 +39,14 @@ def learn_one_vs_rest(
 def _learn_ad(learner: Any, X: Any, costs: np.ndarray, weight: np.ndarray, mean: float) -> Any:
     """Learn one ad from its own rows."""
     if not len(costs):
-        return ConstantPrediction(mean)
+        return constant(mean)
     low, high = float(costs.min()), float(costs.max())
     if low == high:
-        return ConstantPrediction(low)
+        return constant(low)
     goodness = (high - costs) / (high - low)
     good, bad = np.flatnonzero(goodness > 0), np.flatnonzero(goodness < 1)
     rows = np.concatenate([good, bad])
     share = np.concatenate([goodness[good], 1.0 - goodness[bad]])
     label = np.repeat([1, 0], [len(good), len(bad)])
-    return CostFromProbability(fit_binary(learner, X[rows], label, share * weight[rows]), low, high)
+    classifier = fit_binary(learner, X[rows], label, share * weight[rows])
+    return ExpectedCost(classifier, np.array([high, low]))

@@ -14,7 +14,9 @@ other       It learns from x and z_a - z_b. It need not be transitive: the ad th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,12 @@ from skbandit.selection._cost_models import check_learns, check_n_classes, weigh
 from skbandit.selection._costs import append_columns
 from skbandit.selection._ridge import Linear
 from skbandit.selection.reductions._all_pairs import AllPairs
-from skbandit.selection.reductions._rule import CostSensitiveRule, LowestCost, probability_of_1
+from skbandit.selection.reductions._rule import (
+    CostSensitiveRule,
+    Examples,
+    LowestCost,
+    probability_of_1,
+)
 from skbandit.utils._sklearn_compat import LinearClassifierMixin
 
 MAX_PAIRS, MAX_ENTRIES = 200_000, 2 * 10**7
@@ -37,33 +44,8 @@ Of more, that many pairs are drawn."""
 PAIRS_PER_CALL = 2**17
 """Number of pairs predicted at a time, which bounds the memory."""
 
-
-@dataclass(frozen=True)
-class LinearPairs:
-    """Scores that are bilinear in x and z.
-
-    Parameters
-    ----------
-    W : ndarray of shape (n_features + 1, n_ad_features)
-        The score of an ad is ``[x, 1] @ W @ z``: the higher, the better.
-    """
-
-    W: np.ndarray
-
-    def of_ads(self, Z: np.ndarray) -> CostSensitiveRule:
-        """Return the choice of one of the ads with features Z (n_ads, n_ad_features)."""
-        return LowestCost(Linear(np.ascontiguousarray(-self.W @ Z.T)))
-
-
-@dataclass(frozen=True)
-class Tournament:
-    """A classifier of pairs that need not be transitive."""
-
-    classifier: Any
-
-    def of_ads(self, Z: np.ndarray) -> CostSensitiveRule:
-        """Return the choice of one of the ads with features Z (n_ads, n_ad_features)."""
-        return PlayedPairs((), self.classifier, Z)
+RuleOfAds = Callable[[np.ndarray], CostSensitiveRule]
+"""Maps features of ads, of shape (n_ads, n_ad_features), to the choice of one of them."""
 
 
 @dataclass(frozen=True)
@@ -102,24 +84,13 @@ class PlayedPairs(AllPairs):
 
 
 def learn_pairwise(
-    X: Any,
-    costs: np.ndarray,
-    weight: np.ndarray,
-    Z: np.ndarray,
-    learner: Any,
-    alpha: float,
-    random: np.random.RandomState,
-) -> LinearPairs | Tournament:
+    examples: Examples, Z: np.ndarray, learner: Any, alpha: float, random: np.random.RandomState
+) -> RuleOfAds:
     """Learn to compare ads by their features.
 
     Parameters
     ----------
-    X : {ndarray, csr matrix} of shape (n, p)
-        Rows.
-    costs : ndarray of shape (n, K)
-        nan where not observed or not available.
-    weight : ndarray of shape (n,)
-        Positive row weights.
+    examples : Examples
     Z : ndarray of shape (K, q)
         Features of the ads.
     learner : classifier or None
@@ -130,7 +101,13 @@ def learn_pairwise(
         the weights of an ad the prior variance |z|^2: hence the penalty of the default.
     random : RandomState
         Draws the pairs, if there are too many.
+
+    Returns
+    -------
+    callable
+        Maps the features of ads, known or new, to the choice of one of them.
     """
+    X, costs, weight = examples.X, examples.targets, examples.weight
     i, j = np.triu_indices(costs.shape[1], 1)
     gain = costs[:, j] - costs[:, i]  # of choosing i
     row, pair = np.nonzero(np.nan_to_num(gain))
@@ -141,7 +118,7 @@ def learn_pairwise(
         kept = np.sort(random.choice(len(row), most, replace=False))
         row, pair = row[kept], pair[kept]
     if not len(row):
-        return LinearPairs(np.zeros((n + 1, q)))
+        return partial(_lowest_score, np.zeros((n + 1, q)))
     stake = np.abs(gain[row, pair])
     s = weight[row] * stake / np.average(stake, weights=weight[row])
     label = (gain[row, pair] > 0).astype(int)
@@ -158,7 +135,14 @@ def learn_pairwise(
     fitted = clone(learner).fit(pairs, label, **weight_params(learner, s))
     check_n_classes(fitted, 2)
     check_learns(learner, "labels of each round")
-    return LinearPairs(np.asarray(fitted.coef_).reshape(n + 1, q)) if linear else Tournament(fitted)
+    if linear:
+        return partial(_lowest_score, np.asarray(fitted.coef_).reshape(n + 1, q))
+    return partial(PlayedPairs, (), fitted)
+
+
+def _lowest_score(W: np.ndarray, Z: np.ndarray) -> LowestCost:
+    """Choose by the scores ``[x, 1] @ W @ z`` of ads with features Z: the higher, the better."""
+    return LowestCost(Linear(np.ascontiguousarray(-W @ Z.T)))
 
 
 def crossed(X: Any, Z: np.ndarray) -> Any:

@@ -169,12 +169,12 @@ def shared_penalty(examples: Examples) -> float:
 
     What all ads of a row have in common affects no comparison.
     """
-    ads = np.arange(examples.costs.shape[1])
-    costs = np.where(examples.available, examples.costs, np.nan)
+    costs = examples.targets
     if np.isnan(costs).any():
         common = row_effects(costs - ad_means(costs, examples.weight))
     else:
         common = costs.mean(axis=1)
     costs -= common[:, None]
     weight = None if (examples.weight == 1.0).all() else examples.weight
-    return choose_penalty(examples.X, CostMatrix(costs, None, ads), weight)
+    matrix = CostMatrix(costs, None, np.arange(costs.shape[1]))
+    return choose_penalty(examples.X, matrix, weight)

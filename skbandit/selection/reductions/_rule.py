@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
+from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LogisticRegression
 
 from skbandit.selection._cost_models import (
@@ -24,24 +26,38 @@ NO_AD = -1
 
 @dataclass(frozen=True)
 class Examples:
-    """Checked training data.
+    """What a reduction learns from.
 
     Parameters
     ----------
     X : ndarray or csr matrix of shape (n, d)
         Rows.
     costs : ndarray of shape (n, K)
-        nan where not observed or not available.
-    available : ndarray of bool, shape (n, K)
-        Which ads could be chosen in each row.
+        Lower is better; nan where not observed.
+    allowed : ndarray of bool, shape (n, K)
+        Which ads compete in each row.
     weight : ndarray of shape (n,)
         Positive row weights.
     """
 
     X: Any
     costs: np.ndarray
-    available: np.ndarray
+    allowed: np.ndarray
     weight: np.ndarray
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.weight)
+
+    @property
+    def targets(self) -> np.ndarray:
+        """Costs, nan also where an ad does not compete."""
+        return np.where(self.allowed, self.costs, np.nan)
+
+    def take(self, rows: Any) -> Examples:
+        """Take some of the rows."""
+        return Examples(self.X[rows], self.costs[rows], self.allowed[rows], self.weight[rows])
 
 
 class CostSensitiveRule(Protocol):
@@ -60,14 +76,8 @@ class CostSensitiveRule(Protocol):
         ...
 
 
-class Reduction(Protocol):
-    """Learns a rule from costs c (n, K), lower is better, nan where not observed."""
-
-    def __call__(
-        self, X: Any, costs: np.ndarray, allowed: np.ndarray, weight: np.ndarray
-    ) -> CostSensitiveRule:
-        """Learn from the ads allowed in each row, bool (n, K), with row weights (n,)."""
-        ...
+Reduction = Callable[[Examples], CostSensitiveRule]
+"""Learns a rule."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +102,9 @@ class LowestCost:
         return np.where(allowed.any(axis=1), lowest, NO_AD)
 
 
-@dataclass(frozen=True)
-class ConstantPrediction:
-    """Predicts one value for all rows, where a learner had nothing to learn."""
-
-    value: float
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the value, repeated for each row."""
-        return np.full(X.shape[0], self.value)
+def constant(value: float) -> DummyRegressor:
+    """Predict one value for all rows, where a learner had nothing to learn."""
+    return DummyRegressor(strategy="constant", constant=value).fit([[0.0]], [value])
 
 
 @dataclass(frozen=True)
@@ -138,9 +142,9 @@ class SharedPenalty:
 def fit_binary(learner: Any, X: Any, label: np.ndarray, weight: np.ndarray) -> Any:
     """Learn labels 0 and 1; with a single label, predict it, and with no rows predict 1."""
     if not len(label):
-        return ConstantPrediction(1.0)
+        return constant(1.0)
     if label.min() == label.max():
-        return ConstantPrediction(float(label[0]))
+        return constant(float(label[0]))
     if isinstance(learner, SharedPenalty):
         return learner.fit(X, label, weight)
     fitted = clone(learner).fit(X, label, **weight_params(learner, weight))
@@ -154,14 +158,17 @@ def probability_of_1(classifier: Any, X: Any) -> np.ndarray:
     return classifier.predict_proba(X) @ np.asarray(getattr(classifier, "classes_", (0, 1)), float)
 
 
-def learn_preference(learner: Any, X: Any, gain: np.ndarray, weight: np.ndarray) -> Any:
-    """Learn which of two ads is better: label 1 for the first, 0 for the second.
+def learn_preference(learner: Any, examples: Examples, i: Any, j: Any) -> Any:
+    """Learn which of two ads is better: label 1 for i, 0 for j, each an ad or one per row.
 
-    `gain` (n,) is the saving from choosing the first ad: the second's cost minus the first's. Rows
-    are weighted by the stake |gain|; rows without a stake, or with an unknown one (nan), are left
-    out. Stakes are divided by their mean, so that the learner's hyperparameters (such as its
-    regularization) do not depend on the unit of costs.
+    Rows are weighted by the stake, the difference of the costs; rows without a stake, or with an
+    unknown one (nan), or where an ad does not compete, are left out. Stakes are divided by their
+    mean, so that the learner's hyperparameters (such as its regularization) do not depend on the
+    unit of costs.
     """
+    X, costs, weight, every = examples.X, examples.costs, examples.weight, np.arange(examples.n)
+    met = (i != NO_AD) & examples.allowed[every, i] & (j != NO_AD) & examples.allowed[every, j]
+    gain = np.where(met, costs[every, j] - costs[every, i], 0.0)  # of choosing i
     stake = np.abs(np.nan_to_num(gain))
     rows = np.flatnonzero(stake)
     stake, weight = stake[rows], weight[rows]
@@ -178,19 +185,11 @@ def prefers_first(matches: tuple[Any, ...], X: Any) -> np.ndarray:
     return first_wins
 
 
-def learn_regression(
-    X: Any,
-    costs: np.ndarray,
-    allowed: np.ndarray,
-    weight: np.ndarray,
-    *,
-    learner: Any,
-    n_jobs: int | None = None,
-) -> LowestCost:
+def learn_regression(examples: Examples, *, learner: Any, n_jobs: int | None = None) -> LowestCost:
     """Learn costs; an ad without rows to learn from is predicted to cost the mean over all ads."""
-    targets = np.where(allowed, costs, np.nan)
+    targets = examples.targets
     unseen = np.isnan(targets).all(axis=0)
     targets[:, unseen] = 0.0 if unseen.all() else np.nanmean(targets)
     matrix = CostMatrix(targets, None, np.arange(targets.shape[1]))
-    weights = None if (weight == 1.0).all() else weight
-    return LowestCost(learn_costs(learner, X, matrix, weights, n_jobs))
+    weights = None if (examples.weight == 1.0).all() else examples.weight
+    return LowestCost(learn_costs(learner, examples.X, matrix, weights, n_jobs))
