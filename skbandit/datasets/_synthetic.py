@@ -12,6 +12,8 @@ from scipy.optimize import brentq
 from scipy.special import expit, ndtr, softmax
 from sklearn.utils import Bunch, check_random_state
 
+from skbandit.utils._validation import first_few
+
 # Number of events whose probabilities are held in memory at once.
 _BLOCK_SIZE = 16_384
 
@@ -120,12 +122,10 @@ def make_bandit_log(
             raise ValueError(f"{name} must be at least 1, got {number}.")
     if n_available is not None and not 1 <= n_available <= n_arms:
         raise ValueError(f"n_available must be from 1 to n_arms={n_arms}, got {n_available}.")
-    if lifetime not in ("equal", "random"):
-        raise ValueError(f"lifetime must be 'equal' or 'random', got {lifetime!r}.")
-    if link not in _MEAN_REWARDS:
-        raise ValueError(
-            f"link must be one of {', '.join(map(repr, _MEAN_REWARDS))}, got {link!r}."
-        )
+    kinds = {"lifetime": (lifetime, ["equal", "random"]), "link": (link, [*_MEAN_REWARDS])}
+    for name, (kind, known) in kinds.items():
+        if kind not in known:
+            raise ValueError(f"{name} must be one of {first_few(known)}, got {kind!r}.")
     if link != "linear" and not 0 < base_rate < 1:
         raise ValueError(f"base_rate must be in (0, 1), as rewards are 0 or 1, got {base_rate}.")
     if not callable(logging) and logging not in ("uniform", "softmax"):

@@ -13,15 +13,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation._rate_report import count_text, read_verdicts
-from skbandit.inspection._report_lines import (
-    LONG,
-    UNDECIDED,
-    Line,
-    axis_of,
-    figures_of,
-    panels_of,
-    rows_of,
-)
+from skbandit.inspection import _report_lines as lines
 from skbandit.rates._kinds import value_text
 
 _STYLE = Template(Path(__file__).with_name("page.css").read_text(encoding="utf-8"))
@@ -30,7 +22,7 @@ _STYLE = Template(Path(__file__).with_name("page.css").read_text(encoding="utf-8
 _SHAPES = {
     "met": '<circle r="5" fill="currentColor"/>',
     "violated": '<path d="M-5-5 5 5M-5 5 5-5" stroke="currentColor" stroke-width="3.5"/>',
-    UNDECIDED: '<circle r="4.5" fill="var(--paper)" stroke="currentColor" stroke-width="2"/>',
+    lines.UNDECIDED: '<circle r="4.5" fill="var(--paper)" stroke="currentColor" stroke-width="2"/>',
     "": '<path d="M0-5 4 0 0 5-4 0Z" fill="currentColor"/>',
 }
 """Marks of verdicts, which differ in shape, as on the displays."""
@@ -92,24 +84,24 @@ def plain_table(
 def bars(report: pd.DataFrame) -> str:
     """Return a report with bars of its values and intervals, one table per scale."""
     report, verdict = report.reset_index(drop=True), read_verdicts(report)
-    panels = panels_of(report).items()
+    panels = lines.panels_of(report).items()
     return "".join(_bars_of(scale, goals, report, verdict) for scale, goals in panels)
 
 
 def _bars_of(
-    scale: str, goals: Sequence[list[Line]], report: pd.DataFrame, verdict: Sequence[str]
+    scale: str, goals: Sequence[list[lines.Line]], report: pd.DataFrame, verdict: Sequence[str]
 ) -> str:
     """Return the table of one scale; on paper, each part of a goal is on a sheet with its name."""
-    if len(goals) > 1 and any(len(lines) > LONG for lines in goals):
-        return "".join(_bars_of(scale, [lines], report, verdict) for lines in goals)
-    shown = report.iloc[rows_of(goals)]
-    limits = axis_of(scale, shown)
+    if len(goals) > 1 and any(len(of_goal) > lines.LONG for of_goal in goals):
+        return "".join(_bars_of(scale, [of_goal], report, verdict) for of_goal in goals)
+    shown = report.iloc[lines.rows_of(goals)]
+    limits = lines.axis_of(scale, shown)
     has_bound = "bound" in shown and bool(shown["bound"].notna().any())
-    again = escape(goals[0][0].text) if len(goals[0]) > LONG else ""
+    again = escape(goals[0][0].text) if len(goals[0]) > lines.LONG else ""
     bodies = []
-    for lines in goals:
+    for of_goal in goals:
         rows = []
-        for line in lines:
+        for line in of_goal:
             kind = "goal" if line.is_goal else "below"
             cells = [f'<th scope="row" class="name {kind}">{escape(line.text)}</th>']
             if line.row is None:
@@ -118,7 +110,7 @@ def _bars_of(
                 continue
             row, word = report.iloc[line.row], verdict[line.row]
             cells.append(f'<td class="bar">{_bar(row, word, limits)}</td>')
-            cells.append(f'<td class="number">{escape(figures_of(row))}</td>')
+            cells.append(f'<td class="number">{escape(lines.figures_of(row))}</td>')
             if has_bound:
                 bound = "" if np.isnan(row["bound"]) else f"{row['bound']:g}"
                 label = '<span class="label">bound </span>' if bound else ""
@@ -138,7 +130,7 @@ def _bars_of(
         f'<th scope="col" class="{kind}">{head}</th>' for head, kind in heads.items()
     )
     ends = "".join(f"<span>{limit + 0.0:.3g}</span>" for limit in limits)
-    name = scale if scale in ("rate", "ratio", "difference") else ""
+    name = scale if scale in lines.FORMS else ""
     foot = f'<td class="name soft">{name}</td><td class="bar ends">{ends}</td>'
     foot += "<td></td>" * (len(heads) - 1)
     return (
@@ -177,7 +169,7 @@ def _bar(row: pd.Series, verdict: str, limits: tuple[float, float]) -> str:
         parts.append(placed(0, f'<g transform="scale(-1)">{_ARROW}</g>'))
     inside = 93.0 if value > high else max(at(value), 0.0 if value >= low else 4.0)
     parts.append(placed(inside, _SHAPES[verdict]))
-    text = escape(figures_of(row), quote=True)
+    text = escape(lines.figures_of(row), quote=True)
     return (
         f'<svg width="100%" height="{_HEIGHT}" class="{verdict or "none"}" role="img" '
         f'aria-label="{text}">{"".join(parts)}</svg>'

@@ -12,23 +12,9 @@ from skbandit.constrained import constraint_report
 from skbandit.constrained._report import text_of_shares
 from skbandit.evaluation import rate_report
 from skbandit.evaluation._rate_report import count_text, read_verdicts
+from skbandit.inspection import _report_lines as lines
+from skbandit.inspection import _report_panels as panels
 from skbandit.inspection import _style
-from skbandit.inspection._report_lines import (
-    axis_of,
-    estimates_table,
-    figures_of,
-    of_goals,
-    panels_of,
-)
-from skbandit.inspection._report_panels import (
-    MARKS,
-    PANEL_GAP,
-    SCALE_LABELS,
-    Layout,
-    draw_rows,
-    draw_strokes,
-    write_head,
-)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -181,7 +167,7 @@ class RateReportDisplay:
         -------
         RateReportDisplay
         """
-        return cls.from_report(estimates_table(estimates, confidence_level), ax=ax)
+        return cls.from_report(lines.estimates_table(estimates, confidence_level), ax=ax)
 
     def plot(self, ax: Axes | None = None, *, pairs: str = "worst") -> Self:
         """Draw the report.
@@ -199,15 +185,15 @@ class RateReportDisplay:
         RateReportDisplay
             This display.
         """
-        report = of_goals(self.report)
-        panels = panels_of(report, pairs)
-        layouts = [Layout.of(goals) for goals in panels.values()]
+        report = lines.of_goals(self.report)
+        of_scale = lines.panels_of(report, pairs)
+        layouts = [panels.Layout.of(goals) for goals in of_scale.values()]
         depths = [layout.depth for layout in layouts]
-        height = max(1.0, sum(depths) + PANEL_GAP * (len(depths) - 1))
+        height = max(1.0, sum(depths) + panels.PANEL_GAP * (len(depths) - 1))
         self.ax_ = _style.get_axes(ax, f"{type(self).__name__}.plot", (7.6, 1.0 + 0.21 * height))
         self.ax_.set_axis_off()
         verdict = read_verdicts(report)
-        columns = {"value [interval]": [figures_of(row) for _, row in report.iterrows()]}
+        columns = {"value [interval]": [lines.figures_of(row) for _, row in report.iterrows()]}
         bound = report.get("bound", pd.Series(np.nan, report.index)).astype(float)
         if bound.notna().any():
             columns["bound"] = ["" if np.isnan(x) else f"{x:g}" for x in bound]
@@ -216,24 +202,24 @@ class RateReportDisplay:
         value, margins = report["value"].to_numpy(dtype=float), _tightened(report, bound)
         ends = report[["ci_low", "ci_high"]].to_numpy(dtype=float).T if "ci_low" in report else ()
         self.axes_, self.bounds_, self.margins_, drawn, top = [], [], [], [], height
-        for scale, layout in zip(panels, layouts, strict=True):
+        for scale, layout in zip(of_scale, layouts, strict=True):
             place = 0.0, (top - layout.depth) / height, 1.0, layout.depth / height
             axes = self.ax_.inset_axes(place)
-            top -= layout.depth + PANEL_GAP
-            self.bounds_.append(draw_strokes(axes, bound, layout, "black"))
-            self.margins_.append(draw_strokes(axes, margins, layout, "#888888"))
-            limits = axis_of(scale, report.iloc[layout.rows])
-            drawn.append(draw_rows(axes, layout, verdict, value, ends, columns, limits))
-            axes.set_xlabel(SCALE_LABELS.get(scale, ""), fontsize="small")
+            top -= layout.depth + panels.PANEL_GAP
+            self.bounds_.append(panels.draw_strokes(axes, bound, layout, "black"))
+            self.margins_.append(panels.draw_strokes(axes, margins, layout, "#888888"))
+            limits = lines.axis_of(scale, report.iloc[layout.rows])
+            drawn.append(panels.draw_rows(axes, layout, verdict, value, ends, columns, limits))
+            axes.set_xlabel(scale if scale in lines.FORMS else "", fontsize="small")
             if scale == "difference":
                 axes.axvline(0.0, color="#999999", linewidth=0.8, zorder=0)
             self.axes_.append(axes)
         shown = [row for layout in layouts for row in layout.rows]
         if self.axes_:
             names = [name for layout in layouts for name in layout.names]
-            write_head(self.axes_, columns, names, [verdict[row] for row in shown])
+            panels.write_head(self.axes_, columns, names, [verdict[row] for row in shown])
         self.met_, self.missed_, self.undecided_, self.unbounded_ = (
-            [marks[k] for marks, _ in drawn] for k in range(len(MARKS))
+            [marks[k] for marks, _ in drawn] for k in range(len(panels.MARKS))
         )
         self.intervals_ = [intervals for _, intervals in drawn]
         if shares := self.report.attrs.get("decisions"):

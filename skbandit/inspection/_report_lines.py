@@ -15,7 +15,7 @@ from skbandit.rates._kinds import value_text
 ESTIMATES = "mean reward"
 """Goal of a report of estimates."""
 
-UNDECIDED = "undecided"
+UNDECIDED, FORMS = "undecided", ("rate", "ratio", "difference")
 
 LONG = 24
 """Lines of a goal above which they are in order of value, and its name is on each sheet."""

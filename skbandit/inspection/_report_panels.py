@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.inspection import _style
-from skbandit.inspection._report_lines import ESTIMATES, UNDECIDED, Line
+from skbandit.inspection._report_lines import UNDECIDED, Line
 from skbandit.inspection._style import BLUE, DARK, VERMILLION
 
 MARKS: dict[str, dict[str, Any]] = {
@@ -24,14 +24,6 @@ MARKS: dict[str, dict[str, Any]] = {
     "": {"marker": "D", "color": DARK, "markersize": 4},
 }  # fmt: skip
 """Marks of verdicts, which differ in shape, as colors are lost in print."""
-
-SCALE_LABELS = {
-    "rate": "rate",
-    "ratio": "ratio",
-    "difference": "difference",
-    ESTIMATES: "",
-}
-"""Labels of the panels; that of an amount has none, as the goal names it."""
 
 WIDTH, INDENT, PANEL_GAP = 34, "    ", 3.2
 """Letters in a line of names, what groups are indented by, and lines between two panels."""
@@ -118,15 +110,12 @@ def draw_rows(
         # an unclipped line without points would reserve space up to the corner of the figure
         heads.set(clip_on=False, in_layout=False)
     axes.set_ylim(layout.depth, 0.0)
-    axes.set_yticks(layout.ticks, layout.names)
-    for label in axes.get_yticklabels():
-        label.set_ha("left")
+    axes.set_yticks(layout.ticks, layout.names, ha="left")
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", labelsize="small")
     axes.hlines(place, 0, 1, transform=axes.get_yaxis_transform(), color="#DDDDDD", linewidth=0.6,
                 zorder=0)  # fmt: skip
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
     for x, texts in zip(_offsets(axes, columns), columns.values(), strict=True):
         for row, y in zip(rows, place, strict=True):
             _write(axes, texts[row], (1.0, y), axes.get_yaxis_transform(), (x, 0.0), "center")

@@ -206,7 +206,7 @@ def test_logging_by_a_function_follows_its_probabilities():
         ({"n_features": 0}, "n_features must be at least 1, got 0"),
         ({"n_available": 21}, "n_available must be from 1 to n_arms=20, got 21"),
         ({"n_available": 0}, "n_available must be from 1 to n_arms=20, got 0"),
-        ({"lifetime": 5}, "lifetime must be 'equal' or 'random', got 5"),
+        ({"lifetime": 5}, "lifetime must be one of 'equal', 'random', got 5"),
         ({"link": "log"}, "link must be one of 'logistic', 'probit', 'linear', got 'log'"),
         ({"base_rate": 1.0}, r"base_rate must be in \(0, 1\)"),
         ({"logging": "greedy"}, "logging must be 'uniform', 'softmax' or callable, got 'greedy'"),
