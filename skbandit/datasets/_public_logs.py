@@ -132,7 +132,14 @@ class _YahooReader:
         if self.binary not in (None, binary):
             raise ValueError(f"a line of R6{'AB'[binary]} after lines of R6{'BA'[binary]}.")
         # as bytes, which the garbage collector does not traverse again and again
-        features = _read_indices(user) if binary else pack("6d", *_read_values(user, "the user"))
+        try:
+            features: bytes = bytes(map(_R6B.__getitem__, user.split())) if binary else b""
+        except KeyError as error:
+            raise ValueError(
+                f"the user's features must be indices from 1 to {len(_R6B)}, got "
+                f"{quote(error.args[0])}."
+            ) from error
+        features = features if binary else pack("6d", *_read_values(user, "the user"))
         self.binary = binary
         return self.pool[name], int(click), int(time), self.available, features
 
@@ -202,17 +209,6 @@ def _read_values(text: bytes, whose: str) -> list[float]:
             f"{whose} must have the features 1 to {len(_R6A)} as index:value, got {quote(text)}."
         )
     return values
-
-
-def _read_indices(text: bytes) -> bytes:
-    """Columns of the features that are 1 in R6B."""
-    try:
-        return bytes(map(_R6B.__getitem__, text.split()))
-    except KeyError as error:
-        raise ValueError(
-            f"the user's features must be indices from 1 to {len(_R6B)}, got "
-            f"{quote(error.args[0])}."
-        ) from error
 
 
 def load_open_bandit(

@@ -27,7 +27,9 @@ TODAY, PLAIN = "today's rule", "without constraints"
 class Case:
     """A fitted model on rows; `fitted` is the last step of `model`, `rows` are X as it sees them.
 
-    `parts` are the groups that rates are reported of, `groups` those of dependent rows.
+    `parts` are the groups that rates are reported of, `groups` those of dependent rows. A
+    classifier decides classes, a selector selects items by a table of costs; goals can be declared
+    of a classifier or policy.
     """
 
     model: Any
@@ -40,6 +42,9 @@ class Case:
     parts: pd.DataFrame | None
     groups: Any
     today: Any
+    is_classifier: bool
+    is_selector: bool
+    has_goals: bool
 
     @classmethod
     def read(cls, model: Any, X: Any, y: Any, attributes: Any, by: Any, *others: Any) -> Case:
@@ -52,7 +57,9 @@ class Case:
         if not all(isinstance(name, str) for name in names):
             raise TypeError("by= must be names of columns: pass groups as columns of attributes.")
         parts = columns.several(names, f"by={by!r}") if names else None
-        case = cls(model, fitted, X, rows, y, attributes, columns, parts, groups, today)
+        methods = "_predict_both", "predict_indicator", "constraint_report_"
+        kinds = [hasattr(fitted, method) for method in methods]
+        case = cls(model, fitted, X, rows, y, attributes, columns, parts, groups, today, *kinds)
         if not (case.is_classifier or case.is_selector or hasattr(fitted, "arms_")):
             raise TypeError(
                 f"{type(fitted).__name__} has no declared constraints, and is no policy and no "
@@ -66,21 +73,6 @@ class Case:
                 "value."
             )
         return case
-
-    @cached_property
-    def is_classifier(self) -> bool:
-        """True if the decisions are classes."""
-        return hasattr(self.fitted, "_predict_both")
-
-    @cached_property
-    def is_selector(self) -> bool:
-        """True if the model selects items by a table of costs."""
-        return hasattr(self.fitted, "predict_indicator")
-
-    @cached_property
-    def has_goals(self) -> bool:
-        """True if constraints can be declared."""
-        return hasattr(self.fitted, "constraint_report_")
 
     @cached_property
     def is_table(self) -> bool:

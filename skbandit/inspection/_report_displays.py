@@ -199,7 +199,10 @@ class RateReportDisplay:
             columns["bound"] = ["" if np.isnan(x) else f"{x:g}" for x in bound]
         if "effective_n" in report:
             columns["rows"] = [count_text(rows) for rows in report["effective_n"]]
-        value, margins = report["value"].to_numpy(dtype=float), _tightened(report, bound)
+        value = report["value"].to_numpy(dtype=float)
+        margin = report.get("margin", pd.Series(0.0, report.index)).astype(float)
+        above = (report["value"] - bound) * report.get("slack", 0.0) >= 0  # the side of the slack
+        margins = (bound + margin.where(above, -margin)).where(margin != 0)
         ends = report[["ci_low", "ci_high"]].to_numpy(dtype=float).T if "ci_low" in report else ()
         self.axes_, self.bounds_, self.margins_, drawn, top = [], [], [], [], height
         for scale, layout in zip(of_scale, layouts, strict=True):
@@ -304,12 +307,3 @@ class ConstraintReportDisplay(RateReportDisplay):
         """
         report = constraint_report(estimator, X, y, confidence_level=confidence_level, **rows)
         return cls.from_report(report, ax=ax, pairs=pairs)
-
-
-def _tightened(report: pd.DataFrame, bound: pd.Series) -> pd.Series:
-    """Return bounds moved by their margins to the side of the slack; nan without a margin."""
-    if "margin" not in report:
-        return pd.Series(np.nan, report.index)
-    margin = report["margin"].astype(float)
-    above = (report["value"] - bound) * report["slack"] >= 0
-    return (bound + np.where(above, margin, -margin)).where(margin != 0)
