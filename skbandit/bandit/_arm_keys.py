@@ -94,42 +94,32 @@ def lookalike_label(labels: Sequence[Any], codes: Mapping[Any, Any]) -> tuple[An
     (1.0, '1')
     """
     for label in labels:
-        alike = _written_alike(label)
-        for other in codes if not codes.keys().isdisjoint(alike) else ():
-            if other in alike and other != label:
-                return label, other
+        for other in _written_alike(label):
+            if other in codes and other != label:
+                return label, next(known for known in codes if known == other)
     return None
 
 
 @lru_cache(maxsize=REMEMBERED, typed=True)
 def _written_alike(label: Any) -> list[Any]:
     """Return labels of other types that are written like this one."""
-    candidates: list[Any] = []
     if isinstance(label, str):
         text = label.strip()
-        candidates = [label.encode("utf-8", "surrogatepass"), *_numbers_written(text)]
-    elif isinstance(label, bytes):
-        candidates = [label.decode("utf-8", "replace")]
-    elif isinstance(label, bool | int | float | np.generic):
-        is_number = isinstance(label, bool | int | float | np.bool_ | np.number)
-        candidates = [str(label)] if is_number else []
-        with suppress(OverflowError):  # a huge integer has no float
-            candidates += [repr(float(label)) for _ in candidates]
-            if candidates and math.isfinite(label) and label == int(label):
-                candidates.append(str(int(label)))
-    return candidates
-
-
-def _numbers_written(text: str) -> list[Any]:
-    """Return numbers and booleans that are written as this text."""
-    if text in ("True", "False"):
-        return [text == "True"]
-    if not re.fullmatch(r"[+-]?\d+(\.\d*)?", text, re.ASCII):
+        alike: list[Any] = [label.encode("utf-8", "surrogatepass")]
+        if text in ("True", "False"):
+            return [*alike, text == "True"]
+        if re.fullmatch(r"[+-]?\d+(\.\d*)?", text, re.ASCII):
+            with suppress(ValueError):  # more digits than Python converts
+                alike.append(float(text) if "." in text else int(text))
+        return alike
+    if isinstance(label, bytes):
+        return [label.decode("utf-8", "replace")]
+    if not isinstance(label, bool | int | float | np.bool_ | np.number):
         return []
-    try:
-        return [float(text) if "." in text else int(text)]
-    except ValueError:  # more digits than Python converts
-        return []
+    with suppress(OverflowError):  # a huge integer has no float
+        number = float(label)
+        return [str(label), repr(number), *([str(int(label))] if number.is_integer() else [])]
+    return [str(label)]
 
 
 def arms_to_drop(labels: Iterable[Any], arms: Collection[Any]) -> set[Any]:

@@ -50,23 +50,16 @@ class ChoiceStream:
     each other.
     """
 
-    def __init__(self, random_state: Any) -> None:
-        self.random_state = random_state
-        self.n_choices = 0
+    def __init__(self, random_state: Any, seed: int | None = None, n_choices: int = 0) -> None:
+        self.random_state, self._seed, self.n_choices = random_state, seed, n_choices
         # drawn on first use without a fixed state, so that copying draws nothing
-        self._seed = None if random_state is None else seed_for("choices", random_state)
+        if seed is None and random_state is not None:
+            self._seed = seed_for("choices", random_state)
         self._process = process_entropy()
-
-    @classmethod
-    def at(cls, random_state: Any, seed: int | None, n_choices: int) -> ChoiceStream:
-        """Continue a stream."""
-        stream = cls(None)
-        stream.random_state, stream._seed, stream.n_choices = random_state, seed, n_choices
-        return stream
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         seed = None if self.random_state is None else self._seed
-        return ChoiceStream.at, (self.random_state, seed, self.n_choices)
+        return ChoiceStream, (self.random_state, seed, self.n_choices)
 
     def take(self, n: int, random_state: Any) -> tuple[int, int]:
         """Count n further choices; return the seed and the number of the first.

@@ -97,16 +97,6 @@ def _has_unseen(pool: np.ndarray, n_updates: np.ndarray) -> bool:
 
 
 @inlined_exactly
-def unit_of_alpha(mean: np.ndarray, model: Model) -> float:
-    """Return factor of `alpha` by which the unit of rewards does not matter."""
-    if mean.ndim == 4:
-        unit = exploration.alpha_scale(noise_scale(model.posterior.noise), model.rule)
-    else:
-        unit = 1.0
-    return unit
-
-
-@inlined_exactly
 def with_names(mean: np.ndarray, model: tuple[Any, Any, Any]) -> Model:
     """Return a model that came as plain tuples."""
     posterior, rule, work = model
@@ -183,7 +173,7 @@ def probability_rows(
         look(X, row, mean, named)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
         k, best = _choice(pool, t, alpha, named, scores)
-        if exploration.draws_scores(rule):
+        if exploration.DRAWS[rule.exploration]:
             for j in pool:
                 m[j], v[j] = moments(j, mean, named)
         exploration.probabilities(best, pool, m, v, alpha, n_events, rule, others, out[row])
@@ -260,7 +250,8 @@ def replay_rows(
                     t = counters[N_CHOICES]
                     counters[N_CHOICES] += 1
                 alpha = alphas[min(counters[N_EVENTS] - n_before, len(alphas) - 1)]
-                alpha *= unit_of_alpha(mean, model)
+                if mean.ndim == 4:  # the unit of rewards does not matter
+                    alpha *= exploration.alpha_scale(noise_scale(posterior.noise), rule)
                 if exploration.proposes(t, rule):
                     matches = k == _choice(pool, t, alpha, model, alphas[:0])[0]
                 else:
@@ -323,10 +314,10 @@ def _choice(
     best: Any = np.int64(-1)
     rule, proposed = model.rule, best
     best_score, proposed_score = -np.inf, -np.inf
-    challenged = exploration.challenges_best(rule) and exploration.proposes(t, rule)
+    challenged = exploration.CHALLENGES[rule.exploration] and exploration.proposes(t, rule)
     if exploration.proposes(t, rule) and not challenged:
         proposed = _drawn(pool, t, model)
-        if not len(scores) and not exploration.compares_proposal(rule):
+        if not len(scores) and not exploration.COMPARES[rule.exploration]:
             return proposed, best_score
     prepare(pool, model.posterior.mean, model)
     for k in pool:
@@ -341,7 +332,7 @@ def _choice(
         proposed = _challenger(best, pool, t, alpha, model)
     if proposed >= 0 and proposed != best:
         n_events = _experience(model.posterior)
-        if not exploration.compares_proposal(rule) or exploration.accepts_proposal(
+        if not exploration.COMPARES[rule.exploration] or exploration.accepts_proposal(
             best_score, proposed_score, len(pool), n_events, alpha, t, rule
         ):
             best = proposed

@@ -307,15 +307,6 @@ def _share_in_turn(forgetting: float | np.ndarray, n: np.ndarray, total: np.ndar
     return np.where(lasting, 1.0, n / total * (1.0 - gamma**total) / (1.0 - gamma**n))
 
 
-def shared_evidence(common: np.ndarray, forgetting: np.ndarray) -> np.ndarray:
-    """Return what merging adds to the sum of the models' evidence, by the terms in log Z above.
-
-    A model that forgets is taken to gain as those that do not.
-    """
-    lasting = forgetting == 1.0
-    return np.where(lasting, common, common[lasting].mean()) if lasting.any() else 0 * common
-
-
 def pooled_sums(
     base: np.ndarray, workers: list[np.ndarray], n: list[np.ndarray], forgetting: float
 ) -> np.ndarray:

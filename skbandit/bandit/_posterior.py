@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from skbandit.bandit import _state, _units
-from skbandit.bandit._merge import combine, pooled_moments, shared_evidence
+from skbandit.bandit._merge import combine, pooled_moments
 from skbandit.bandit._state import ArmWorkspace, ChoiceRule, Posterior, Prior
 from skbandit.bandit._units import FIRST_RENEWAL
 from skbandit.bandit.links import _linear as linear
@@ -213,7 +213,7 @@ def learn_row(
         least = deviation(link, expected, prior.noise_variance)
         n_events = posterior.counters[_state.N_EVENTS] - posterior.restarts[RESTARTED_AT]
         if have_changed(k, r - expected, least, n_events, posterior.check, posterior.restarts):
-            _start_anew(posterior, prior)
+            start_anew(posterior, prior)
     _adapt(cov_factor, posterior, prior, prior.adaptive_mean, workspace)
     seen = posterior.seen_mean, posterior.seen_squares, posterior.seen_weight
     _units.count_row(X, row, weight, *seen)
@@ -238,7 +238,7 @@ def rank_new_arm(k: int, tie_order: np.ndarray) -> None:
 
 
 @called_exactly
-def _start_anew(posterior: Posterior, prior: Prior) -> None:
+def start_anew(posterior: Posterior, prior: Prior) -> None:
     """Put all arms at their prior, as rewards have changed; units of features and rewards stay."""
     for e in range(len(posterior.mean)):
         for k in range(posterior.mean.shape[1]):
@@ -533,6 +533,40 @@ def restart(posterior: Posterior, arms: np.ndarray, at: Prior) -> None:
     posterior.cov_factor[:, arms] = _prior_factor(at, posterior.cov_factor.ndim == 4)[:, None]
 
 
+def since_restart(
+    base: Any, workers: list[Any], prior: Any, start_anew: Any, learned: tuple[str, ...]
+) -> list[Any]:
+    """Return workers without what was learned before rewards have changed; the base starts anew."""
+    latest = max(state.restarts[N_RESTARTS] for state in workers)
+    if latest == base.restarts[N_RESTARTS]:
+        return workers
+    start_anew(base, prior)
+    return [
+        state
+        if state.restarts[N_RESTARTS] == latest
+        else state._replace(**{name: getattr(base, name).copy() for name in learned})
+        for state in workers
+    ]
+
+
+def sum_evidence(
+    result: Any, base: Any, workers: list[Any], common: np.ndarray, forgetting: np.ndarray
+) -> None:
+    """Add up the evidence of workers, and what merging adds by the terms in log Z of `_merge`.
+
+    A model that forgets is taken to gain as those that do not.
+    """
+    result.check[:] = 0.0
+    result.restarts[:] = max((state.restarts.tolist() for state in (base, *workers)), key=max)
+    lasting = forgetting == 1.0
+    for worker in workers:
+        result.evidence[:] += worker.evidence - base.evidence
+    if lasting.any():
+        result.evidence[:] += np.where(lasting, common, common[lasting].mean())
+    if len(result.share) > 1:
+        renew_shares(result.evidence, result.share)
+
+
 def merged(
     base: Posterior, workers: list[Posterior], prior: Prior, link: int
 ) -> tuple[Posterior, np.ndarray]:
@@ -546,15 +580,8 @@ def merged(
     tuple of Posterior and ndarray of shape (n_workers, n_arms)
         And whether a worker knows less of an arm than the base did.
     """
-    latest = max(state.restarts[N_RESTARTS] for state in workers)
-    if latest > base.restarts[N_RESTARTS]:  # what was learned before rewards changed is left out
-        base, kept = base._replace(evidence=np.zeros_like(base.evidence)), base.n_updates
-        restart(base, np.ones(len(kept), dtype=bool), prior)
-        for k, state in enumerate(workers):
-            if state.restarts[N_RESTARTS] < latest:
-                workers[k] = state._replace(
-                    mean=base.mean.copy(), cov_factor=base.cov_factor.copy(), evidence=base.evidence
-                )
+    learned = "mean", "cov_factor", "evidence"
+    workers = since_restart(base, workers, prior, start_anew, learned)
     states, n_events = [base, *workers], base.counters[_state.N_EVENTS]
     total = n_events + sum(worker.counters[_state.N_EVENTS] - n_events for worker in workers)
     pooled = pooled_moments(
@@ -596,16 +623,10 @@ def merged(
         prior.forgetting,
     )
     result = base.copy()
-    result.check[:] = 0.0
-    result.restarts[:] = max((state.restarts.tolist() for state in states), key=max)
     for array, of_moved in zip((result.mean, result.cov_factor), sums, strict=True):
         array[:, moved] = of_moved.swapaxes(0, 1)
-    for worker in workers:
-        result.evidence[:] += worker.evidence - base.evidence
     common = (quadratic - log_determinant).sum(axis=0) / 2
-    result.evidence[:] += shared_evidence(common, prior.forgetting)
-    if len(result.share) > 1:
-        renew_shares(result.evidence, result.share)
+    sum_evidence(result, base, workers, common, prior.forgetting)
     fresh, n_known = moved[base.n_updates[moved] == 0], base.counters[_state.N_LEARNED_ARMS]
     result.learned[n_known : n_known + len(fresh)] = fresh
     result.n_updates[:] += np.sum(n, axis=0)

@@ -43,11 +43,6 @@ def _never(t: int) -> bool:
 
 
 @inlined_exactly
-def _always(best: float) -> bool:
-    return True
-
-
-@inlined_exactly
 def _same(value: float) -> float:
     return value
 
@@ -61,19 +56,16 @@ def _no_draws(
 
 
 _score, _proposes = switch(FILES, "score", _mean), switch(FILES, "proposes", _never)
-_accepts, _scale = switch(FILES, "accepts", _always), switch(FILES, "alpha_scale", _same)
+_accepts, _scale = switch(FILES, "accepts", _never), switch(FILES, "alpha_scale", _same)
 _probability = switch(FILES, "probability", _same)
 _draw_probabilities = switch(FILES, "draw_probabilities", _no_draws)
 challenge = switch(FILES, "challenge", _mean)
 CHALLENGES = tuple(hasattr(file, "challenge") for file in FILES)
 COMPARES = tuple(hasattr(file, "COMPARES") for file in FILES)
 DRAWS = tuple(hasattr(file, "draw_probabilities") for file in FILES)
-
-
-@inlined_exactly
-def draws_scores(rule: ChoiceRule) -> bool:
-    """Return whether scores of exploring choices are random draws."""
-    return DRAWS[rule.exploration]
+"""Of each rule: whether the proposed arm has the largest `challenge` of those that are not best;
+whether it is compared with the best one, rather than played at once; whether scores of exploring
+choices are random draws."""
 
 
 def explores_by_score(rule: ChoiceRule) -> bool:
@@ -112,18 +104,6 @@ def proposes(t: int, rule: ChoiceRule) -> bool:
     return t >= 0 and _proposes(rule.exploration, t, rule)
 
 
-@inlined_exactly
-def compares_proposal(rule: ChoiceRule) -> bool:
-    """Return whether a proposed arm is compared with the best one, rather than played at once."""
-    return COMPARES[rule.exploration]
-
-
-@inlined_exactly
-def challenges_best(rule: ChoiceRule) -> bool:
-    """Return whether the proposed arm has the largest `challenge` of those that are not best."""
-    return CHALLENGES[rule.exploration]
-
-
 @called_exactly
 def accepts_proposal(
     best: float, proposed: float, n_arms: int, n_events: int, alpha: float, t: int, rule: ChoiceRule
@@ -143,7 +123,7 @@ def probabilities(
     by; `n_events` is the number of events learned. Scores that are not draws are in buffer[0], and
     the largest of them is `best`; only draws need `m` and `v`.
     """
-    if draws_scores(rule):
+    if DRAWS[rule.exploration]:
         _draw_probabilities(rule.exploration, pool, m, v, alpha, buffer, out)
         return
     scores = buffer[0]

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skbandit.bandit._merge import combine, pooled_moments, pooled_sums, shared_evidence
-from skbandit.bandit._posterior import WELL_KNOWN, renew_shares
+from skbandit.bandit._merge import combine, pooled_moments, pooled_sums
+from skbandit.bandit._posterior import WELL_KNOWN, since_restart, sum_evidence
 from skbandit.bandit._state import N_EVENTS, NO_CHECK, with_arms_of, with_room
 from skbandit.bandit._units import FIRST_RENEWAL, renew, renew_late
 from skbandit.bandit.shared._bilinear import BLOCK, change_units, noise_scale
-from skbandit.utils._changes import N_RESTARTS, begin_anew
+from skbandit.utils._changes import begin_anew
 from skbandit.utils._compiled import called_exactly, compiled_exactly
 
 WIDE = 1e4
@@ -78,10 +78,7 @@ class SharedPosterior(NamedTuple):
 
     def copy(self) -> SharedPosterior:
         """Return copy that may be learned in place."""
-        changing = (
-            "mean", "cov_factor", "own_mean", "own_variance", "n_updates", "tie_order",
-            "counters", "noise", "evidence", "share", "reward", "check", "restarts",
-        )  # fmt: skip
+        changing = set(self._fields) - {"units", "Z", "rng_key"}
         copies: dict[str, Any] = {name: getattr(self, name).copy() for name in changing}
         return self._replace(units=Units(*(array.copy() for array in self.units)), **copies)
 
@@ -309,15 +306,8 @@ def merged(
     tuple of SharedPosterior and ndarray of shape (n_workers, n_arms)
         And whether a worker knows less than the base did.
     """
-    latest = max(state.restarts[N_RESTARTS] for state in workers)
-    if latest > base.restarts[N_RESTARTS]:  # what was learned before rewards changed is left out
-        start_anew(base, prior)
-        workers = [
-            state
-            if state.restarts[N_RESTARTS] == latest
-            else base.copy()._replace(counters=state.counters, n_updates=state.n_updates)
-            for state in workers
-        ]
+    learned = "mean", "cov_factor", "own_mean", "own_variance", "noise", "evidence"
+    workers = since_restart(base, workers, prior, start_anew, learned)
     (_, n_scales, dx, dz), n_before = base.mean.shape, base.counters[N_EVENTS]
     p, full, states = dx * dz, base.cov_factor.ndim == 4, [base, *workers]
     runs = bool(np.isfinite(base.units.seen[1]))
@@ -347,8 +337,6 @@ def merged(
         first, others, (np.zeros_like(variance), start), n_events, forgetting
     )
     result = base.copy()
-    result.check[:] = 0.0
-    result.restarts[:] = max((state.restarts.tolist() for state in states), key=max)
     result.mean[:] = mean.reshape(base.mean.shape)
     result.cov_factor[:] = cov_factor.reshape(base.cov_factor.shape)
     quadratic, log_determinant = quadratic[0], log_determinant[0]
@@ -378,13 +366,9 @@ def merged(
         result.noise[:] = pooled_sums(
             base.noise, of_workers, [n.ravel() for n in n_events], forgetting[0]
         )
-    for worker in workers:
-        result.evidence[:] += worker.evidence - base.evidence
     sigma = noise_scale(result.noise) or 1.0
     common = (quadratic / sigma**2 - log_determinant) / 2
-    result.evidence[:] += shared_evidence(common, forgetting)
-    if n_scales > 1:
-        renew_shares(result.evidence, result.share)
+    sum_evidence(result, base, workers, common, forgetting)
     surplus = result.share @ quadratic
     if prior.estimates_noise and forgetting[0] == 1.0 and result.noise[0] > surplus:
         result.noise[0] -= surplus

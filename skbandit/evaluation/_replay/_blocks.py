@@ -152,10 +152,9 @@ def replay_blocks(
             latest = _check_later(log, latest)
             if not kept.parts:
                 _result.check_past(last, X, log, options.learns(last))
-            schedule = _engine.draw_schedule(log.probability, acceptance, streams, options)
             left = None if max_accepted is None else max_accepted - kept.n_learning
-            trajectory = _engine.replay_block(replayed, X, log, schedule, options, left)
-            kept.add(trajectory, log, float(acceptance))
+            request = _engine.draw_request(X, log, acceptance, streams, options, left)
+            kept.add(_engine.replay_request(replayed, request), log, float(acceptance))
         if max_accepted is not None and kept.n_learning >= max_accepted:
             break
     if replayed is None or kept.totals is None:

@@ -92,15 +92,6 @@ class ReplayOptions:
 
 
 @dataclass(frozen=True)
-class ReplaySchedule:
-    """The events of one run in order, which matches are kept, and their bucket."""
-
-    rows: np.ndarray  # (n_rows,), positions in the log, in the order of the replay
-    keep: np.ndarray  # (n_rows,), whether the event is kept if the policy chooses its action
-    deployment: np.ndarray  # (n_rows,), whether it is in the deployment bucket
-
-
-@dataclass(frozen=True)
 class Streams:
     """Independent random streams of one run, so that a log can be replayed in blocks."""
 
@@ -117,19 +108,18 @@ class Streams:
         return cls(events, buckets, int(policy.integers(2**31)))
 
 
-def draw_schedule(
-    probability: np.ndarray, c: float, streams: Streams, options: ReplayOptions
-) -> ReplaySchedule:
+def draw_request(
+    X: Any, log: logs.Log, c: float, streams: Streams, options: ReplayOptions, most: int | None
+) -> logs.ReplayRequest:
     """Draw the order, subsample and buckets of the events, and which matches are kept.
 
     A match logged with probability p is kept with probability min(1, c/p): if c is at most every
     p, matches are kept with probability c whatever their context and arm.
 
-    Without `shuffle` and `subsample`, the schedules of consecutive blocks are the schedule of the
-    whole log.
+    Without `shuffle` and `subsample`, the requests of consecutive blocks are that of the whole log.
+    At most `most` events are kept for learning.
     """
-    rng = streams.events
-    n_events = len(probability)
+    rng, probability, n_events = streams.events, log.probability, len(log)
     rows = np.arange(n_events)
     if options.subsample is not None:
         chosen = np.zeros(n_events, dtype=bool)
@@ -143,7 +133,14 @@ def draw_schedule(
     deployment = np.zeros(len(rows), dtype=bool)
     if options.deployment_share:
         deployment = streams.buckets.random(len(rows)) < options.deployment_share
-    return ReplaySchedule(rows, keep, deployment)
+    if options.shuffle and log.timestamp is not None:  # time runs forward in any order of events
+        timestamp = log.timestamp.copy()
+        timestamp[rows] = log.timestamp[np.sort(rows)]
+        log = replace(log, timestamp=timestamp)
+    most = None if most is None else min(most, len(rows))  # compiled code has fixed-width integers
+    return logs.ReplayRequest(
+        X, log, rows, keep, deployment, rule=options.rule, learn=options.learn, max_accepted=most
+    )
 
 
 @dataclass(frozen=True)
@@ -597,22 +594,13 @@ def seeds_of_runs(random_state: Any, n_repeats: int) -> list[np.random.SeedSeque
 
 
 def _run(
-    policy: Any,
-    X: Any,
-    log: logs.Log,
-    c: float,
-    options: ReplayOptions,
-    number: int,
+    policy: Any, X: Any, log: logs.Log, c: float, options: ReplayOptions, number: int,
     seed: np.random.SeedSequence,
-) -> _result.Trajectory:
+) -> _result.Trajectory:  # fmt: skip
     """Replay the log once, with a copy of the policy and a schedule of its own."""
     began = time.perf_counter()
     streams = Streams.of(seed)
-    schedule = draw_schedule(log.probability, c, streams, options)
-    if options.shuffle and log.timestamp is not None:  # time runs forward in any order of events
-        timestamp = log.timestamp.copy()
-        timestamp[schedule.rows] = log.timestamp[np.sort(schedule.rows)]
-        log = replace(log, timestamp=timestamp)
+    request = draw_request(X, log, c, streams, options, options.max_accepted)
     policy = prepared_copy(policy, streams, keep_seed=number == 0)
 
     def report(message: str) -> None:
@@ -620,11 +608,7 @@ def _run(
             run = f"run {number + 1} of {options.n_repeats}"
             report_progress(f"[replay] {run}: {message}, {time.perf_counter() - began:.1f} s")
 
-    def report_share(share: float) -> None:
-        report(f"{share:.0%} of the log")
-
-    most = options.max_accepted
-    trajectory = replay_block(policy, X, log, schedule, options, most, report_share)
+    trajectory = replay_request(policy, request, lambda share: report(f"{share:.0%} of the log"))
     report(f"kept {len(trajectory.event):,} of {trajectory.n_events:,} events")
     return trajectory
 
@@ -646,37 +630,20 @@ def prepared_copy(policy: Any, streams: Streams, keep_seed: bool) -> Any:
     return policy
 
 
-def replay_block(
-    policy: Any,
-    X: Any,
-    log: logs.Log,
-    schedule: ReplaySchedule,
-    options: ReplayOptions,
-    max_accepted: int | None,
+def replay_request(
+    policy: Any, request: logs.ReplayRequest,
     report: Callable[[float], None] = lambda share: None,
-) -> _result.Trajectory:
+) -> _result.Trajectory:  # fmt: skip
     """Replay a log, or the next block of one; `policy` is modified as it learns."""
-    if max_accepted is not None:
-        max_accepted = min(max_accepted, len(schedule.rows))  # compiled code has fixed-width ints
-    request = logs.ReplayRequest(
-        X,
-        log,
-        schedule.rows,
-        schedule.keep,
-        schedule.deployment,
-        rule=options.rule,
-        learn=options.learn,
-        max_accepted=max_accepted,
-    )
     own_replay = getattr(policy, "_replay_log", lambda request: None)
     with logs.times_already_read():
         accepted, n_seen = own_replay(request) or replay_pass(policy, request, report)
-    event = schedule.rows[accepted]
+    event, log = request.rows[accepted], request.log
     return _result.Trajectory(
         event=event,
         action=log.action[event],
         reward=log.reward[event],
-        deployment=schedule.deployment[accepted],
+        deployment=request.deployment[accepted],
         n_seen=accepted + 1,
         n_events=n_seen,
     )

@@ -118,7 +118,7 @@ def test_any_cut_and_any_start(places, every, learned):
 )
 def test_the_compiled_pass_leaves_what_was_learned(told, monkeypatch):
     """The copy that was replayed is as if it had chosen and learned event by event."""
-    from skbandit.evaluation._replay import _blocks as module
+    from skbandit.evaluation._replay import _engine as module
 
     X, y = changing_log()
     begun = []
