@@ -23,6 +23,7 @@ import time
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -283,7 +284,7 @@ class Trials:
         """Write the verdict; a time-out is a kill, as of an endless loop."""
         mutant.verdict = "lives" if items else "no test"
         while items:
-            outcome = in_a_fork(lambda: self.first_failure(mutant.code, items), 300)
+            outcome = in_a_fork(partial(self.first_failure, mutant.code, items), 300)
             failures = ["no end"] if outcome is None else outcome
             if not failures:
                 return
@@ -291,7 +292,7 @@ class Trials:
             if mutant.test == "no end":
                 return
             killer = self.items[mutant.test]
-            if not in_a_fork(lambda killer=killer: self.first_failure(None, [killer]), 300):
+            if not in_a_fork(partial(self.first_failure, None, [killer]), 300):
                 return
             items = [item for item in items if item is not killer]  # it fails alone, too
             mutant.verdict, mutant.test = "lives", ""

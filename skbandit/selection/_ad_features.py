@@ -106,7 +106,7 @@ def read_ad_features(ad_features: Any) -> AdFeatures:
     table = ad_features[0] if isinstance(ad_features, tuple) else ad_features
     if sp.issparse(table):
         raise TypeError("ad_features must not be sparse: pass ad_features.toarray().")
-    names = feature_names(table)
+    names = feature_names(pd.DataFrame(columns=getattr(table, "columns", [])))
     if not hasattr(table, "ndim"):
         table = check_array(table, dtype=None, input_name="ad_features")
     if np.ndim(table) != 2:

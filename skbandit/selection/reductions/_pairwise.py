@@ -132,9 +132,9 @@ def learn_pairwise(
         learner = LogisticRegression(C=C, fit_intercept=False, max_iter=1000)
     linear = isinstance(learner, LinearClassifierMixin)
     pairs = (crossed if linear else append_columns)(X[row], difference)
+    check_learns(learner, "labels of each round")
     fitted = clone(learner).fit(pairs, label, **weight_params(learner, s))
     check_n_classes(fitted, 2)
-    check_learns(learner, "labels of each round")
     if linear:
         return partial(_lowest_score, np.asarray(fitted.coef_).reshape(n + 1, q))
     return partial(PlayedPairs, (), fitted)

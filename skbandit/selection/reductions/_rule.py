@@ -147,9 +147,9 @@ def fit_binary(learner: Any, X: Any, label: np.ndarray, weight: np.ndarray) -> A
         return constant(float(label[0]))
     if isinstance(learner, SharedPenalty):
         return learner.fit(X, label, weight)
+    check_learns(learner, "labels of each round")
     fitted = clone(learner).fit(X, label, **weight_params(learner, weight))
     check_n_classes(fitted, 2)
-    check_learns(learner, "labels of each round")
     return fitted
 
 
