@@ -266,7 +266,7 @@ def fit_to_costs(estimator: Any, X: Any, costs: np.ndarray, weight: np.ndarray |
         return clone(estimator).fit(X, costs if takes_1d else costs[:, None], **fit_params)
     values, label = np.unique(costs, return_inverse=True)
     if len(values) == 1:
-        return DummyRegressor(strategy="constant", constant=values[0]).fit(X, costs)
+        return constant(values[0])
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(
             f"{type(estimator).__name__} has no predict_proba, which is needed to compute expected "
@@ -280,6 +280,11 @@ def fit_to_costs(estimator: Any, X: Any, costs: np.ndarray, weight: np.ndarray |
     fitted = clone(estimator).fit(X, label, **fit_params)
     check_n_classes(fitted, len(values))
     return ExpectedCost(fitted, values)
+
+
+def constant(values: Any) -> DummyRegressor:
+    """Predict one value, or a value per ad, for all rows: there is nothing to learn."""
+    return DummyRegressor(strategy="constant", constant=values).fit([[0.0]], [values])
 
 
 def check_n_outputs(fitted: Any, X: Any, n_outputs: int) -> None:

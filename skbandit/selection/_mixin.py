@@ -365,7 +365,8 @@ class SetSelectorMixin:
         if available is not None:
             n_rows = count_rows(X)
             allowed = available = align_rows(available, X)
-            if not _is_mask(available, (n_rows, len(self.ads_))):
+            is_mask = type(available) is np.ndarray and available.dtype == bool  # no table to read
+            if not (is_mask and available.shape == (n_rows, len(self.ads_))):
                 allowed = read_mask(available, self.ads_, n_rows, self.unknown_ads)
             if not allow_short:
                 check_enough_available(allowed, m)
@@ -456,11 +457,6 @@ def labeled_costs(
     table = pd.DataFrame(costs, X.index if isinstance(X, pd.DataFrame) else None, ads)
     table.attrs["n_select"] = n_select
     return table
-
-
-def _is_mask(available: Any, shape: tuple[int, int]) -> bool:
-    """Return whether `available` is a mask already, for which no table need be read."""
-    return type(available) is np.ndarray and available.dtype == bool and available.shape == shape
 
 
 def warn_of_scales(X: Any) -> None:

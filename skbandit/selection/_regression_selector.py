@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -20,7 +19,8 @@ from skbandit.selection._ad_features import (
     read_ad_features,
 )
 from skbandit.selection._cost_models import (
-    PredictsFromRows,
+    MultiOutputModel,
+    constant,
     learn_costs,
     ridge_of,
     warn_of_separate_fits,
@@ -30,7 +30,7 @@ from skbandit.selection._mixin import PREDICTS, CostModelMixin
 from skbandit.selection._ridge import MAX_GRAM, Linear, NormalEquations, choose_penalty
 from skbandit.selection._stack import fit_stack, warn_of_better_trees
 from skbandit.utils._fitting import atomic_fit
-from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, count_rows, fit_context
+from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
 from skbandit.utils._validation import (
     check_squares,
     explained_entries,
@@ -353,17 +353,6 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         return other
 
 
-@dataclass(frozen=True)
-class ConstantCosts(PredictsFromRows):
-    """Equal costs in every row."""
-
-    mean: np.ndarray
-
-    def costs(self, X: Any) -> np.ndarray:
-        """Costs of shape (n_rows, n_ads)."""
-        return np.tile(self.mean, (count_rows(X), 1))
-
-
 class PopularitySetSelector(CostModelMixin, BaseEstimator):
     """Choose the m available ads of lowest mean cost for every row: the baseline.
 
@@ -460,19 +449,12 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
             _, costs, _, weight = draft._read_training(X, y, available, sample_weight)
             check_every_ad_observed(costs)
             weight = np.ones(costs.shape[0]) if weight is None else weight
-            draft.mean_costs_ = _means(costs, weight)
-            draft._model = ConstantCosts(draft.mean_costs_)
+            observed = map(costs.of_ad, range(costs.shape[1]))
+            means = [np.average(paid, weights=weight[rows]) for rows, paid in observed]
+            draft.mean_costs_ = np.array(means)
+            draft._model = MultiOutputModel(constant(draft.mean_costs_))
         return self
 
     def _read_X(self, X: Any, reset: bool) -> Any:
         validate_data(self, X, skip_check_array=True, reset=reset)
         return indexable(X)[0]
-
-
-def _means(costs: CostMatrix, weight: np.ndarray) -> np.ndarray:
-    """Weighted mean of the observed costs per ad."""
-    means = np.empty(costs.shape[1])
-    for j in range(costs.shape[1]):
-        rows, paid = costs.of_ad(j)
-        means[j] = np.average(paid, weights=weight[rows])
-    return means

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,13 +20,14 @@ from scipy.linalg import eigh
 from scipy.optimize import nnls
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler
 
 from skbandit.selection._cost_models import PredictsFromRows, learn_costs
 from skbandit.selection._costs import CostMatrix, ad_means, fill_costs
 from skbandit.selection._ridge import Linear
 from skbandit.utils._fitting import report_progress
 from skbandit.utils._folds import splits_of_all_rows
-from skbandit.utils._validation import warn
+from skbandit.utils._validation import called_by, warn
 
 NEGLIGIBLE = 1e-12
 """Share of the first covariance below which no component is left."""
@@ -115,89 +117,41 @@ def _strongest(cross: np.ndarray) -> tuple[np.ndarray, float]:
     return (direction / size if size > 0.0 else direction), float(np.sqrt(max(value[0], 0.0)))
 
 
-class StackMember(Protocol):
-    """A fitted member."""
-
-    def predict(self, X: Any) -> list[np.ndarray]:
-        """Costs less the ad means, (n, K) for each size."""
-        ...
+Member = Callable[[Any], list[np.ndarray]]
+"""A fitted member: maps rows to costs less the ad means, (n, K) for each size."""
 
 
-@dataclass(frozen=True)
-class CostsMember:
-    """Self-tuning ridge or extremely randomized trees, which have one size.
-
-    Parameters
-    ----------
-    costs : callable
-        Predicts costs from rows.
-    means : ndarray of shape (K,)
-        Mean cost of each ad.
-    """
-
-    costs: Callable[[Any], np.ndarray]
-    means: np.ndarray
-
-    def predict(self, X: Any) -> list[np.ndarray]:
-        """Costs less the ad means, in the only size."""
-        return [self.costs(X).reshape(X.shape[0], -1) - self.means]
+def _less_means(costs: Callable[[Any], np.ndarray], means: np.ndarray, X: Any) -> list[np.ndarray]:
+    """Costs less the ad means, in the only size of self-tuning ridge and of trees."""
+    return [costs(X).reshape(X.shape[0], -1) - means]
 
 
-@dataclass(frozen=True)
-class NeighborsMember:
-    """Weighted means over the nearest rows.
-
-    Parameters
-    ----------
-    index : NearestNeighbors
-        Fitted to the rows.
-    values, s : ndarray of shape (n, K) and (n,)
-        Costs of the rows less the ad means, and their weights.
-    """
-
-    index: Any
-    values: np.ndarray
-    s: np.ndarray
-
-    def predict(self, X: Any) -> list[np.ndarray]:
-        """Means over the neighborhoods of each size."""
-        n = len(self.values)
-        nearest = self.index.kneighbors(X, min(NEIGHBORS[-1], n), return_distance=False)
-        predictions, start = [], 0
-        total = np.zeros((X.shape[0], self.values.shape[1]))
-        weight = np.zeros(X.shape[0])
-        for size in NEIGHBORS:
-            for column in nearest[:, start:size].T:
-                total += self.s[column, None] * self.values[column]
-                weight += self.s[column]
-            predictions.append(total / weight[:, None])
-            start = size
-        return predictions
+def _means_of_neighbors(
+    index: NearestNeighbors, values: np.ndarray, s: np.ndarray, X: Any
+) -> list[np.ndarray]:
+    """Means of `values` (n, K), with weights s, over the neighborhoods of each size."""
+    n = len(values)
+    nearest = index.kneighbors(X, min(NEIGHBORS[-1], n), return_distance=False)
+    predictions, start = [], 0
+    total, weight = np.zeros((X.shape[0], values.shape[1])), np.zeros(X.shape[0])
+    for size in NEIGHBORS:
+        for column in nearest[:, start:size].T:
+            total += s[column, None] * values[column]
+            weight += s[column]
+        predictions.append(total / weight[:, None])
+        start = size
+    return predictions
 
 
-@dataclass(frozen=True)
-class PlsMember:
-    """Partial least squares.
-
-    Parameters
-    ----------
-    center, R, Q : ndarray of shape (p,), (p, k) and (K, k)
-        The score of a row on component j, its j-th factor, is ``(x - center) @ R[:, j]``.
-    """
-
-    center: np.ndarray
-    R: np.ndarray
-    Q: np.ndarray
-
-    def predict(self, X: Any) -> list[np.ndarray]:
-        """Costs less the ad means, with each number of components."""
-        scores = X @ self.R - self.center @ self.R
-        return [scores[:, :k] @ self.Q[:, :k].T for k in COMPONENTS]
+def _by_components(center: np.ndarray, R: np.ndarray, Q: np.ndarray, X: Any) -> list[np.ndarray]:
+    """Predictions of `partial_least_squares` with each number of components."""
+    scores = X @ R - center @ R
+    return [scores[:, :k] @ Q[:, :k].T for k in COMPONENTS]
 
 
 def fit_members(
     X: Any, costs: np.ndarray, s: np.ndarray, n_jobs: int | None, which: tuple[str, ...] = MEMBERS
-) -> list[StackMember]:
+) -> list[Member]:
     """Fit the named members.
 
     Parameters
@@ -223,46 +177,30 @@ def fit_members(
     ridge = learn_costs(None, X, CostMatrix(targets, None, np.arange(len(means))), s, None)
     assert isinstance(ridge, Linear)
     complete = fill_costs(targets, ridge.costs(X)) if np.isnan(targets).any() else targets
-    members: list[StackMember] = []
+    members: list[Member] = []
     for name in which:
         if name == "ridge":
-            members.append(CostsMember(ridge.costs, means))
+            members.append(partial(_less_means, ridge.costs, means))
         elif name == "extra_trees":
             forest = ExtraTreesRegressor(
                 N_TREES, min_samples_leaf=MIN_LEAF, random_state=SEED, n_jobs=n_jobs
             )
             target = complete if complete.shape[1] > 1 else complete.ravel()
-            members.append(CostsMember(forest.fit(X, target, s).predict, means))
+            members.append(partial(_less_means, forest.fit(X, target, s).predict, means))
         elif name == "neighbors":
-            members.append(NeighborsMember(NearestNeighbors().fit(X), complete - means, s))
+            index = NearestNeighbors().fit(X)
+            members.append(partial(_means_of_neighbors, index, complete - means, s))
         else:
             R, Q = partial_least_squares(X, complete, s, COMPONENTS[-1])
-            members.append(PlsMember(np.asarray(X.T @ s) / s.sum(), R, Q))
+            members.append(partial(_by_components, np.asarray(X.T @ s) / s.sum(), R, Q))
     return members
 
 
-@dataclass(frozen=True)
-class Scaling:
-    """Columns in units of their standard deviation; dense ones are centered, too."""
-
-    center: np.ndarray
-    scale: np.ndarray
-
-    @classmethod
-    def of(cls, X: Any, s: np.ndarray) -> Scaling:
-        """Return the scaling of rows with weights s; sparse rows keep their units."""
-        if sp.issparse(X):
-            return cls(np.zeros(X.shape[1]), np.ones(X.shape[1]))
-        center = s @ X / s.sum()
-        deviation = np.sqrt(s @ (X - center) ** 2 / s.sum())
-        constant = deviation <= np.finfo(X.dtype).eps * np.abs(center)
-        return cls(center, np.where(constant, 1.0, deviation))
-
-    def of_rows(self, X: Any) -> Any:
-        """Scaled rows, as float64."""
-        if sp.issparse(X):
-            return sp.csr_array(X, dtype=np.float64)
-        return (X - self.center) / self.scale
+def _scaled(X: Any, scaling: StandardScaler | None) -> Any:
+    """Rows as float64: sparse ones keep their units."""
+    if scaling is None:
+        return sp.csr_array(X, dtype=np.float64)
+    return scaling.transform(X.astype(float))
 
 
 @dataclass(frozen=True)
@@ -271,8 +209,8 @@ class StackedCosts(PredictsFromRows):
 
     Parameters
     ----------
-    scaling : Scaling
-        Applied to rows.
+    scaling : StandardScaler or None
+        Applied to dense rows.
     members : dict of str to Member
         Those of positive weight, by name.
     sizes : dict of str to int
@@ -283,18 +221,18 @@ class StackedCosts(PredictsFromRows):
         Mean cost of each ad.
     """
 
-    scaling: Scaling
-    members: dict[str, StackMember]
+    scaling: StandardScaler | None
+    members: dict[str, Member]
     sizes: dict[str, int]
     weights: dict[str, float]
     means: np.ndarray
 
     def costs(self, X: Any) -> np.ndarray:
         """Costs of shape (n_rows, n_ads)."""
-        rows = self.scaling.of_rows(X)
+        rows = _scaled(X, self.scaling)
         total = np.tile(self.means, (rows.shape[0], 1))
         for name, member in self.members.items():
-            total += self.weights[name] * member.predict(rows)[self.sizes[name]]
+            total += self.weights[name] * member(rows)[self.sizes[name]]
         return total
 
 
@@ -322,8 +260,8 @@ def fit_stack(
     """
     s = np.ones(costs.shape[0]) if weight is None else weight
     F = costs.dense().astype(float)
-    scaling = Scaling.of(X, s)
-    rows = scaling.of_rows(X)
+    scaling = None if sp.issparse(X) else StandardScaler().fit(X.astype(float), sample_weight=s)
+    rows = _scaled(X, scaling)
     sizes, weights = _weigh(rows, F, s, n_jobs, verbose)
     used = tuple(name for name in MEMBERS if weights[name] > 0.0)
     members = dict(zip(used, fit_members(rows, F, s, n_jobs, used), strict=True))
@@ -334,21 +272,21 @@ def warn_of_better_trees(X: Any, costs: CostMatrix, weight: np.ndarray | None) -
     """Warn if trees predict the costs of rows left out clearly better than ridge does.
 
     Both learn from half of at most `COMPARED_ROWS` rows, and predict the other half. Equal rows are
-    in the same half.
+    in the same half. Nothing is said within the fits of other estimators of this package, which are
+    many and of some of the rows only.
     """
     n = min(costs.shape[0], COMPARED_ROWS)
-    if sp.issparse(X) or n < MIN_COMPARED_ROWS:
+    if sp.issparse(X) or n < MIN_COMPARED_ROWS or called_by("constrained", "logged"):
         return
     sample = np.random.default_rng(SEED).permutation(costs.shape[0])[:n]
     rows, F = X[sample], costs.of_rows(sample).dense().astype(float)
     s = np.ones(n) if weight is None else weight[sample]
     train, test = splits_of_all_rows(2, rows, F, SEED)[0]
-    rows = Scaling.of(rows[train], s[train]).of_rows(rows)
+    scaling = StandardScaler().fit(rows[train].astype(float), sample_weight=s[train])
+    rows = _scaled(rows, scaling)
     members = fit_members(rows[train], F[train], s[train], None, ("ridge", "extra_trees"))
     left = F[test] - ad_means(F[train], s[train])
-    ridge, trees = (
-        np.nansum((left - member.predict(rows[test])[0]) ** 2, axis=1) for member in members
-    )
+    ridge, trees = (np.nansum((left - member(rows[test])[0]) ** 2, axis=1) for member in members)
     gain = ridge - trees
     clear = gain.mean() > 3.0 * gain.std() / np.sqrt(len(test))
     if clear and gain.mean() > WORTH_TELLING * ridge.mean():
@@ -400,7 +338,7 @@ def _weigh(
         for sizes, member in zip(
             unseen, fit_members(rows[train], F[train], s[train], n_jobs), strict=True
         ):
-            predictions = member.predict(rows[test])
+            predictions = member(rows[test])
             sizes.extend(np.empty_like(F) for _ in predictions[len(sizes) :])
             for whole, part in zip(sizes, predictions, strict=True):
                 whole[test] = part

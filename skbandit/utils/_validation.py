@@ -83,6 +83,15 @@ def _line_of_user(frame: FrameType | None) -> FrameType | None:
     return None
 
 
+def called_by(*rooms: str) -> bool:
+    """Return whether code of some rooms of this package is on the stack, such as a fit of folds."""
+    frame: FrameType | None = sys._getframe(1)
+    names = tuple(f"skbandit.{room}" for room in rooms)
+    while frame is not None and not str(frame.f_globals.get("__name__")).startswith(names):
+        frame = frame.f_back
+    return frame is not None
+
+
 @contextmanager
 def told_once() -> Iterator[None]:
     """Give each warning of this package once, however often a loop repeats what causes it."""

@@ -537,7 +537,7 @@ def test_levels_are_kept_on_new_rows():
 
 
 @pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:Trees predict the costs:UserWarning")
+@pytest.mark.filterwarnings("error:Trees predict the costs:UserWarning")
 def test_selectors_estimate_groups_that_are_unknown():
     goal = difference(positive_rate, by="sex", of="classes") <= 0.12
     clf = ConstrainedReduction(RegressionSetSelector(), None, goal)
@@ -759,7 +759,7 @@ def test_the_reduction_with_a_review():
 
 
 @pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:Trees predict the costs:UserWarning")
+@pytest.mark.filterwarnings("error:Trees predict the costs:UserWarning")
 @pytest.mark.parametrize("selector", [RegressionSetSelector(), SetSelectClassifier()])
 def test_selectors_are_learners_of_costs(selector):
     """The reductions of the third paper are cost-sensitive learners of the first."""

@@ -94,12 +94,11 @@ def test_weights_solve_the_least_squares_problem():
 def test_sizes_have_the_least_error(monkeypatch):
     """Of predictions opposite to the costs, half of them and nearly equal, the last are best."""
 
-    class Known:
-        def predict(self, X):
-            return [-X, 0.5 * X, 0.9 * X, 3.0 * X]
+    def known(X):
+        return [-X, 0.5 * X, 0.9 * X, 3.0 * X]
 
     F = np.random.default_rng(0).normal(size=(60, 3))
-    monkeypatch.setattr(_stack, "fit_members", lambda *_: [Known()] * len(_stack.MEMBERS))
+    monkeypatch.setattr(_stack, "fit_members", lambda *_: [known] * len(_stack.MEMBERS))
     sizes, weights = _stack._weigh(F, F, np.ones(60), None)
     assert set(sizes.values()) == {2}
     assert 0.9 * sum(weights.values()) == pytest.approx(1.0, abs=0.02)
@@ -110,31 +109,31 @@ def test_members_agree_with_scikit_learn():
     ridge, trees, neighbors, pls = fit_members(X, F, s, None)
     means = F.mean(axis=0)
     alpha = RegressionSetSelector().fit(X, F).alpha_
-    np.testing.assert_allclose(ridge.predict(X)[0] + means, Ridge(alpha).fit(X, F).predict(X))
+    np.testing.assert_allclose(ridge(X)[0] + means, Ridge(alpha).fit(X, F).predict(X))
     forest = ExtraTreesRegressor(100, min_samples_leaf=3, random_state=0).fit(X, F)
-    np.testing.assert_allclose(trees.predict(X)[0] + means, forest.predict(X))
-    for size, found in zip(NEIGHBORS, neighbors.predict(X), strict=True):
+    np.testing.assert_allclose(trees(X)[0] + means, forest.predict(X))
+    for size, found in zip(NEIGHBORS, neighbors(X), strict=True):
         nearest = KNeighborsRegressor(min(size, 60)).fit(X, F).predict(X)
         np.testing.assert_allclose(found + means, nearest)
-    assert len(pls.predict(X)) == len(COMPONENTS)
-    np.testing.assert_allclose(pls.predict(X)[-1] + means, Ridge(0.0).fit(X, F).predict(X))
+    assert len(pls(X)) == len(COMPONENTS)
+    np.testing.assert_allclose(pls(X)[-1] + means, Ridge(0.0).fit(X, F).predict(X))
 
 
 def test_pls_predicts_by_more_components_where_there_are_more_features():
     wide = np.random.default_rng(0).normal(size=(60, 30))
     (pls,) = fit_members(wide, F, np.ones(60), None, ("pls",))
-    few, *_, many = (((found + F.mean(axis=0) - F) ** 2).sum() for found in pls.predict(wide)[1:])
+    few, *_, many = (((found + F.mean(axis=0) - F) ** 2).sum() for found in pls(wide)[1:])
     assert many < few
 
 
 def test_a_weight_of_two_is_the_row_twice_for_joint_members():
     s = np.repeat([1.0, 2.0], 30)
     twice = np.repeat(np.arange(60), s.astype(int))
-    weighted = fit_members(X, F, s, None, ("pls",))[0].predict(X)
-    repeated = fit_members(X[twice], F[twice], np.ones(90), None, ("pls",))[0].predict(X)
+    weighted = fit_members(X, F, s, None, ("pls",))[0](X)
+    repeated = fit_members(X[twice], F[twice], np.ones(90), None, ("pls",))[0](X)
     np.testing.assert_allclose(weighted, repeated, atol=1e-8)
     # a neighborhood of all rows
-    weighted = fit_members(X, F, s, None, ("neighbors",))[0].predict(X)[-1]
+    weighted = fit_members(X, F, s, None, ("neighbors",))[0](X)[-1]
     np.testing.assert_allclose(weighted, np.zeros_like(F), atol=1e-10)
 
 
@@ -244,6 +243,14 @@ def test_default_ridge_is_silent_for_few_rows_or_linear_costs(n, slope):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         RegressionSetSelector().fit(X, costs + slope * X[:, :4])
+
+
+def test_trees_are_not_compared_within_the_fits_of_other_estimators():
+    X, costs = curved_costs(400)
+    caller = {"__name__": "skbandit.constrained.fits", "fit": RegressionSetSelector().fit}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec("fit(X, costs)", caller, {"X": X, "costs": costs})
 
 
 def test_stack_reports_each_fold_if_verbose(capsys):

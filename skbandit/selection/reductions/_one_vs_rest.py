@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.selection._cost_models import ExpectedCost, PerAdModels
-from skbandit.selection.reductions._rule import Examples, LowestCost, constant, fit_binary
+from skbandit.selection._cost_models import ExpectedCost, PerAdModels, constant
+from skbandit.selection.reductions._rule import Examples, LowestCost, fit_binary
 from skbandit.utils._fitting import in_parallel
 
 

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LogisticRegression
 
 from skbandit.selection._cost_models import (
     check_learns,
     check_n_classes,
+    constant,
     learn_costs,
     weight_params,
 )
@@ -100,11 +100,6 @@ class LowestCost:
         """Return the allowed ad of lowest cost."""
         lowest = np.where(allowed, responses, np.inf).argmin(axis=1)
         return np.where(allowed.any(axis=1), lowest, NO_AD)
-
-
-def constant(value: float) -> DummyRegressor:
-    """Predict one value for all rows, where a learner had nothing to learn."""
-    return DummyRegressor(strategy="constant", constant=value).fit([[0.0]], [value])
 
 
 @dataclass(frozen=True)
