@@ -30,9 +30,7 @@ from skbandit.constrained.fits._weighted_fits import (
     stacked,
     warn_of_saturated,
 )
-from skbandit.constrained.rounds._rounds import Criterion
-from skbandit.constrained.rules._cost_tables import CostCriterion
-from skbandit.constrained.rules._limits import settle_margins
+from skbandit.constrained.rules._choose import Chosen
 from skbandit.measure import Data
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import report_progress
@@ -375,34 +373,24 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         if isinstance(fits, OutOfFold):
             scores = self._find_unknown_groups(fits, goals, data, scores)
         signed, scored = self._classes.orientation * scores, perf_counter()
-        working: Goals | None = goals
-        criterion: Criterion | CostCriterion
-        while working is not None:
-            goals = working
-            plain = self._usual(scores)
-            if self._classes.of_two:
-                usual, n_groups = USUAL[fits.method], self._n_groups
-                settings = goals, self.confidence_level, usual, group, n_groups
-                criterion = Criterion.of(*settings, prefit=prefit, decided=plain)
-                criterion, choice = settle_margins(criterion, signed[goals.measured.rows], goals)
-            else:
-                fold = fits.fold_of_rows(len(goals.data))
-                criterion = self._cost_criterion(goals, group, fold, plain)
-                choice = criterion.best_rule(signed[goals.measured.rows])
-            predicted = goals.predicted(choice.rule.decided)
-            working = goals.widened(predicted) if choice.feasible else None
-        prices = criterion.shadow_prices(signed[goals.measured.rows], choice)
+
+        def choose(goals: Goals) -> Chosen:
+            rows = signed[goals.measured.rows]
+            chooser = self._chooser(fits, goals, group, scores)
+            chooser, choice = chooser.settled(rows, goals)
+            return Chosen(chooser, choice, partial(chooser.shadow_prices, rows, choice))
+
+        goals, chosen = goals.until_pairs_stay(choose)
+        choice = chosen.choice
         if self.verbose:
             report_progress(
                 f"[ConstrainedThreshold] {len(scores)} rows scored in {scored - start:.1f} s, "
                 f"searched in {perf_counter() - scored:.1f} s: objective "
-                f"{abs(choice.rule.objective):.4g} at level {choice.level:.2g}"
+                f"{abs(choice.objective):.4g} at level {choice.level:.2g}"
             )
         self.duality_gap_ = getattr(choice.rule, "gap", np.nan)
         train_scores = None if prefit else self._scores(fits.X)
-        self._conclude(
-            choice, (scores, scores), train_scores, goals, data, group, criterion, prices
-        )
+        self._conclude(chosen, (scores, scores), train_scores, goals, data, group)
 
     @available_if(_estimator_has("predict_proba"))
     def predict_proba(self, X: Any, *, attributes: Any = None) -> np.ndarray:

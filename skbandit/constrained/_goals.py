@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,6 +18,8 @@ from skbandit.exceptions import EmptyRateError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._expression import AbsoluteRate
 from skbandit.utils._validation import silenced
+
+C = TypeVar("C", bound=Any)
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,16 @@ class Goals:
             constraints = measure.bind_constraints([self.every[k] for k in working], self.data)
         return replace(self, constraints=constraints, working=working)
 
+    def until_pairs_stay(self, choose: Callable[[Goals], C]) -> tuple[Goals, C]:
+        """Choose, again if other pairs of groups are worse at the choice.
+
+        `choose` returns something with a `choice`, whose rule decides the rows that count.
+        """
+        chosen = choose(self)
+        predicted = self.predicted(chosen.choice.rule.decided)
+        wider = self.widened(predicted) if chosen.choice.feasible else None
+        return (self, chosen) if wider is None else wider.until_pairs_stay(choose)
+
     def on_rows(self, kept: np.ndarray) -> Goals:
         """Return the goals on some of the n rows; constraints without rows there are skipped."""
         train, extra, n = self.data.train, self.data.extra, len(self.data.train)
@@ -168,6 +180,12 @@ class Goals:
             bound = measure.bind_constraints(self.constraints.constraints, data, allow_empty=True)
         settings = self.declared, forms, self.maximize, bound, data, self.factors
         return Goals(*settings, rates=rates, adds=self.adds)
+
+    def over(self, data: measure.Data) -> MeasuredGoals:
+        """Return the goals of the tested rows, without skipped constraints, on all rows of data."""
+        whole = self.bound_to(data)
+        measured = whole.constraints.subset(self.is_measured)
+        return MeasuredGoals(whole.lower_is_better, measured, np.arange(len(data)), whole.adds)
 
     def sample(self, n_rows: int) -> Goals:
         """Return the goals on a random sample of the relevant rows, with a fixed seed."""

@@ -315,7 +315,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         """Decisions with and without constraints; None without such a classifier."""
         both, data = self._read(X, None, None, attributes, None, self._both_scores)
         decided, plain, _ = self._both_decided(both, data)
-        labels = np.array(data.decisions, dtype=self._classes.decisions.dtype)
+        labels = self._classes.by_code
         return labels[decided.astype(int)], None if plain is None else labels[plain.astype(int)]
 
     def _read(

@@ -20,7 +20,6 @@ from skbandit.constrained._mixins import ConstrainedClassifierMixin
 from skbandit.constrained._report import check_final_rule, unstable_fit
 from skbandit.constrained._unknown_groups import UnknownGroups
 from skbandit.constrained.fits._fit_rows import (
-    UNKNOWN,
     FitRows,
     Grouping,
     labels_of,
@@ -41,12 +40,17 @@ from skbandit.constrained.fits._weighted_fits import (
 )
 from skbandit.constrained.rounds._rounds import Criterion
 from skbandit.constrained.rules._advice import explain, warn_of_costly_level
-from skbandit.constrained.rules._choose import Choice
+from skbandit.constrained.rules._choose import Choice, Chosen
 from skbandit.constrained.rules._cost_tables import CostCriterion
+from skbandit.constrained.rules._decide import (
+    CostTables,
+    DecisionRule,
+    Thresholds,
+    scaled_costs,
+)
 from skbandit.constrained.rules._recalibrate import NamedRecalibration, Recalibration
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.measure import Columns, Data
-from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Rate
 from skbandit.utils._fitted_rows import fitted_rows
 from skbandit.utils._fitting import atomic_fit
@@ -81,16 +85,6 @@ def _has_scores(self: MovedDecisionsMixin) -> bool:
         what = f"{type(self).__name__} with other_decisions has no decision_function"
         raise AttributeError(f"{what}: use expected_costs.")
     return True
-
-
-def scaled_costs(costs: np.ndarray) -> np.ndarray:
-    """Costs (groups, D, D) of which the least of each label is 0 and the largest of all 1.
-
-    Neither changes which decision has the least expected cost.
-    """
-    costs = costs - costs.min(axis=2, keepdims=True)
-    largest = costs.max(initial=0.0)
-    return costs / largest if largest > 0 else costs
 
 
 class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
@@ -286,20 +280,18 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
 
     def _conclude(
         self,
-        choice: Choice,
+        chosen: Chosen,
         scores: tuple[np.ndarray, np.ndarray],
         final: np.ndarray | None,
         goals: Goals,
         data: Data,
         group: np.ndarray | None,
-        criterion: Criterion | CostCriterion,
-        prices: ShadowPrices,
     ) -> None:
         """Set what follows from the choice; raise if it is not feasible, warn if it is weak.
 
         Parameters
         ----------
-        choice : Choice
+        chosen : Chosen
         scores : tuple of two ndarray of shape (N, ...)
             What everything was chosen by, and the same of the fit without constraints.
         final : ndarray of shape (N, ...) or None
@@ -308,17 +300,15 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         data : Data
             Of all rows, tested or not.
         group : ndarray of int, shape (N,), or None
-        criterion : Criterion or CostCriterion
-        prices : ShadowPrices
-            Of the constraints that were measured.
         """
+        criterion, choice = chosen.chooser, chosen.choice
         rows, margins = goals.measured.rows, None
         signed = self._classes.orientation * scores[0][rows]
         self._set_rules(choice, criterion, signed)
         self.confidence_level_ = choice.level
         self._take_constraints(goals)
-        self._set_prices(goals, prices)
-        limits, decided = criterion.promised, np.nan_to_num(self._decided(scores[0], group))
+        self._set_prices(goals, chosen.prices())
+        limits, decided = criterion.promised, np.nan_to_num(self._rule.decide(scores[0], group))
         if self._recalibration is not None:  # measured with recalibrations by other folds
             decided[rows] = choice.rule.decided
         plain = self._usual(scores[1])
@@ -328,7 +318,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
                 margins = np.zeros(len(margins))
         of_final = None
         if final is not None:
-            of_final = self._decided(final, group)
+            of_final = self._rule.decide(final, group)
             data = with_weights(data, (~np.isnan(of_final[: len(data.train)])).astype(float))
             of_final = np.nan_to_num(of_final)  # no weight where the group is unknown
         report = self._set_reports(goals, decided, plain, margins, of_final, data)
@@ -399,10 +389,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             that of the class that `predict` returns.
         """
         check_is_fitted(self)
-        scores, codes = self._scores(X), self._codes_of(X, attributes)
-        if self._classes.of_two:
-            return scores + self._shifts(codes)
-        return -self._expected_costs(scores, codes)
+        return self._rule.signed(self._scores(X), self._codes_of(X, attributes))
 
     @property
     def decisions_(self) -> np.ndarray:
@@ -418,7 +405,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             raise AttributeError(f"{type(self).__name__} has no costs_ before it is fitted.")
         columns = pd.Index(self.decisions_, name="decision")
         labels = self.decisions_[: self._n_labels]
-        costs = self._tables_of_costs()[:, : len(labels)].reshape(-1, len(columns))
+        costs = self._tables_of_costs()[:-1, : len(labels)].reshape(-1, len(columns))
         index = pd.Index(labels, name="label")
         unknown = self._unknown_groups
         grouping = self._grouping if unknown is None else unknown.grouping
@@ -447,12 +434,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             capacities that must hold exactly in one batch.
         """
         check_is_fitted(self)
-        scores, codes = self._scores(X), self._codes_of(X, attributes)
-        if self._classes.of_two:
-            positive = self._classes.orientation * scores
-            pair = np.column_stack([1 - positive, positive])
-            scores = pair if self._classes.orientation > 0 else pair[:, ::-1]
-        costs = self._expected_costs(scores, codes)
+        self._tables_of_costs()  # or an error
+        costs = self._rule.expected(self._scores(X), self._codes_of(X, attributes))
         return pd.DataFrame(costs, index=getattr(X, "index", None), columns=self.decisions_)
 
     def predict(self, X: Any, *, attributes: Any = None) -> np.ndarray:
@@ -471,10 +454,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             Of `decisions_`.
         """
         check_is_fitted(self)
-        scores, codes = self._scores(X), self._codes_of(X, attributes)
-        if self._classes.of_two:
-            return self.classes_[(scores + self._shifts(codes) > 0).astype(int)]
-        return self.decisions_[self._expected_costs(scores, codes).argmin(axis=1)]
+        decided = self._rule.decide(self._scores(X), self._codes_of(X, attributes))
+        return self._classes.by_code[np.nan_to_num(decided).astype(int)]
 
     def score(
         self,
@@ -582,58 +563,34 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         constants = pd.Series(values, self.costs_.index, name="constant")
         return NamedRecalibration(temperature, constants)
 
-    def _decided(self, scores: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
-        """Codes of decisions, as `Data` has them, by scores and groups; nan where unknown."""
-        if self._classes.of_two:
-            shifted = scores + self._shifts(codes)
-            return np.where(np.isnan(shifted), np.nan, self._positive_where(shifted > 0))
-        unknown = np.isnan(scores[:, 0])
-        if codes is not None and self.unseen == "error":
-            unknown |= codes == UNKNOWN
-        costs = self._expected_costs(np.where(unknown[:, None], 0.0, scores), codes)
-        return np.where(unknown, np.nan, costs.argmin(axis=1))
-
     def _usual(self, scores: np.ndarray) -> np.ndarray:
         """Codes of the decisions by scores without constraints."""
         if self._classes.of_two:
-            return self._positive_where(self._usual_decisions(scores) > 0)
+            usual = np.array([USUAL[self.response_method_]])
+            return Thresholds(usual, self._classes.orientation).decide(scores, None)
         by_group = np.nan_to_num(scores).reshape(len(scores), -1, len(self.decisions_))
         return by_group.sum(axis=1).argmax(axis=1).astype(float)
 
-    def _expected_costs(self, probability: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
-        """Return expected cost of each decision, shape (n, D), by probabilities and groups."""
-        if self._recalibration is not None:
-            probability = self._recalibration(probability, codes)
-        if codes is None:
-            costs = self._tables_of_costs()
-            return probability @ costs.reshape(-1, costs.shape[2])
-        tables = np.concatenate([self._tables_of_costs(), self._tables_of_unseen()])  # UNKNOWN: -1
-        costs = np.empty((len(codes), tables.shape[2]))
-        for code in np.unique(codes):
-            costs[codes == code] = probability[codes == code] @ tables[code]
-        return costs
+    @property
+    def _rule(self) -> DecisionRule:
+        """What decides rows, by the fitted attributes."""
+        overall = vars(self).get("threshold_", np.nan)
+        if not self._classes.of_two:
+            unseen = vars(self).get("_overall_costs", np.full_like(self._costs[:1], np.nan))
+            return CostTables(np.concatenate([self._costs, unseen]), self._recalibration)
+        if self._grouping is None:
+            return Thresholds(np.array([overall, np.nan]), self._classes.orientation)
+        thresholds = np.append(self._group_thresholds, overall)
+        return Thresholds(thresholds, self._classes.orientation)
 
     def _tables_of_costs(self) -> np.ndarray:
-        """Costs, shape (groups, D, D); a threshold t on the probability is a table, too."""
-        if not self._classes.of_two:
-            return self._costs
-        if self.response_method_ != "predict_proba":
+        """Costs, shape (groups + 1, D, D); a threshold t on the probability is a table, too."""
+        if self._classes.of_two and self.response_method_ != "predict_proba":
             raise AttributeError(
                 f"{type(self).__name__} has costs if its threshold is one on predict_proba, and "
                 f"response_method_ is {self.response_method_!r}."
             )
-        thresholds = [self.threshold_] if self._grouping is None else self._group_thresholds
-        return np.array([self._costs_of_threshold(t) for t in thresholds])
-
-    def _tables_of_unseen(self) -> np.ndarray:
-        if self._classes.of_two:
-            return self._costs_of_threshold(vars(self).get("threshold_", np.nan))[None]
-        return vars(self).get("_overall_costs", np.full_like(self._costs[:1], np.nan))
-
-    def _costs_of_threshold(self, threshold: float) -> np.ndarray:
-        """Costs at which a positive prediction is the cheaper one above a threshold."""
-        costs = np.array([[0.0, threshold], [1.0 - threshold, 0.0]])  # negative first
-        return costs if self._classes.orientation > 0 else costs[::-1, ::-1]
+        return self._rule.tables()
 
     def _codes_of(self, X: Any, attributes: Any) -> np.ndarray | None:
         """Index of the group of each row of X, UNKNOWN or an error if unseen; None without `by`."""
@@ -649,17 +606,6 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             return self._grouping.known_codes(columns)
         return self._grouping.codes_or_overall(columns)
 
-    def _shifts(self, codes: np.ndarray | None) -> Any:
-        """Return what turns scores into decisions: nan for rows of an unknown group in training."""
-        thresholds: Any = vars(self).get("threshold_", np.nan)
-        if codes is not None:
-            thresholds = np.append(self._group_thresholds, thresholds)[codes]  # UNKNOWN: -1
-        return -self._classes.orientation * thresholds
-
-    @property
-    def _shift(self) -> float:
-        return 0.0  # thresholds are those of rows' groups
-
     def _both_scores(self, X: Any) -> np.ndarray:
         return np.column_stack([self._scores(X), self._usual(self._plain_scores(X))])
 
@@ -670,7 +616,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         if self._grouping is not None:
             codes = np.concatenate([self._codes(rows.columns) for rows, _ in data.parts("all")])
         scores = both[:, 0] if self._classes.of_two else both[:, :-1]
-        return self._decided(scores, codes), both[:, -1], None
+        return self._rule.decide(scores, codes), both[:, -1], None
 
     def _plain_scores(self, X: Any) -> np.ndarray:
         """Responses of the classifier without constraints."""
@@ -694,16 +640,22 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         self._unknown_groups, self.group_estimator_ = unknown, of_strata.fitted(task)
         return joint
 
-    def _cost_criterion(
-        self, goals: Goals, group: np.ndarray | None, fold: np.ndarray, plain: np.ndarray
-    ) -> CostCriterion:
-        """Return what tables of costs are chosen by; `plain` are decisions without."""
-        settings = goals, self.confidence_level
-        rows: dict[str, Any] = {"fold": fold, "decided": plain}
+    def _chooser(
+        self, fits: OutOfFold | Prefit, goals: Goals, group: np.ndarray | None, scores: np.ndarray
+    ) -> Criterion | CostCriterion:
+        """Return what rules are chosen by; `scores` are those of the fit without constraints."""
+        settings, plain, n_groups = (
+            (goals, self.confidence_level),
+            self._usual(scores),
+            self._n_groups,
+        )
+        if self._classes.of_two:
+            usual, prefit = USUAL[fits.method], isinstance(fits, Prefit)
+            return Criterion.of(*settings, usual, group, n_groups, prefit=prefit, decided=plain)
         if (unknown := self._unknown_groups) is not None:
-            groups = unknown.group, unknown.n_groups
-            return CostCriterion.of(*settings, *groups, knows_group=False, **rows)
-        return CostCriterion.of(*settings, group, self._n_groups, **rows)
+            group, n_groups = unknown.group, unknown.n_groups
+        rows: dict[str, Any] = {"fold": fits.fold_of_rows(len(goals.data)), "decided": plain}
+        return CostCriterion.of(*settings, group, n_groups, knows_group=unknown is None, **rows)
 
     def _of_groups(self, X: Any, probability: np.ndarray) -> np.ndarray:
         """Probabilities of groups and labels, from those of labels, if groups are unknown."""
@@ -717,7 +669,3 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         wanted = getattr(self, "response_method", "auto")
         self.response_method_ = response_of(fitted, wanted, self._classes)
         return self.response_method_
-
-    def _usual_decisions(self, scores: np.ndarray) -> np.ndarray:
-        """Decisions by scores and a classifier's own threshold."""
-        return scores - self._classes.orientation * USUAL[self.response_method_]

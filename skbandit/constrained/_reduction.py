@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,7 +14,6 @@ from sklearn.base import BaseEstimator
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._moved_decisions import MovedDecisionsMixin
 from skbandit.constrained.fits._weighted_fits import (
-    USUAL,
     OutOfFold,
     Prefit,
     WeightedTask,
@@ -25,12 +25,11 @@ from skbandit.constrained.rounds._multipliers import Multipliers
 from skbandit.constrained.rounds._rounds import (
     Costs,
     Criterion,
-    Round,
     best_round,
     rounds,
 )
-from skbandit.constrained.rules._choose import Choice
-from skbandit.constrained.rules._limits import settle_margins
+from skbandit.constrained.rules._choose import Chosen
+from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.measure import Data
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import report_progress, seed_for, seeded
@@ -44,6 +43,8 @@ from skbandit.utils._sklearn_compat import (
 
 ROWS_FOR_FEW_FOLDS = 5_000
 """Rows from which on the default is `FEW_FOLDS`: each round fits once per fold."""
+
+R = TypeVar("R")
 
 
 class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
@@ -271,98 +272,81 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
     def _choose(
         self, fits: OutOfFold | Prefit, goals: Goals, data: Data, group: np.ndarray | None
     ) -> None:
-        """Run the rounds, again if other pairs of groups are worse at the choice."""
+        """Run the rounds, and choose thresholds or tables of costs on what they fitted."""
         assert isinstance(fits, OutOfFold)
-        if not self._classes.of_two:
-            self._choose_costs(fits, goals, data, group)
-            return
-        orientation = self._classes.orientation
-        working: Goals | None = goals
-        while working is not None:
-            goals, costs = working, Costs.of(working, data)
-            plain, usual = self._usual(fits.scores()[0]), USUAL[fits.method]
-            bound = goals, self.confidence_level, usual, group, self._n_groups
-            criterion = Criterion.of(*bound, decided=plain)
-            known_rules, done = criterion.no_rules(), list[Round]()
-
-            def score(
-                task: WeightedTask | None, rows: np.ndarray = goals.measured.rows
-            ) -> tuple[np.ndarray, tuple[np.ndarray, Any]]:
-                scores, fit = fits.scores(task)
-                return orientation * scores[rows], (scores, fit)
-
-            def task_of(multipliers: Multipliers, costs: Costs = costs) -> WeightedTask | None:
-                task = costs.task(multipliers)
-                return task if fits.folds.supports(task) else None
-
-            settings = criterion, known_rules, costs.plain, score, task_of
-            for round_ in rounds(*settings, max_iter=self.max_iter, tol=self.tol):
-                if self.verbose:
-                    report_progress(f"[ConstrainedReduction] round {len(done)}: {round_}")
-                done.append(round_)
-            choice = best_round(done, criterion, known_rules)
-            criterion, choice = self._settled(choice, done, criterion, goals)
-            predicted = goals.predicted(choice.rule.decided)
-            working = goals.widened(predicted) if choice.feasible else None
-        self.best_rounds_, self.n_iter_ = choice.name, len(done)
-        chosen = [done[k] for k in choice.name]
-        self.estimators_ = [
-            fits.fitted(round_.task) if round_.output[1] is None else round_.output[1]
-            for round_ in chosen
-        ]
-        self._plain = fits.fitted()
-        self._take_features(self.estimators_[0])
-        scores = np.mean([round_.output[0] for round_ in chosen], axis=0), done[0].output[0]
-        train_scores = self._scores(fits.X)
-        prices = criterion.shadow_prices_of(known_rules, choice)
-        self._conclude(choice, scores, train_scores, goals, data, group, criterion, prices)
-
-    def _settled(
-        self, choice: Choice, done: list[Round], criterion: Criterion, goals: Goals
-    ) -> tuple[Criterion, Choice]:
-        """Choose thresholds on the scores of the chosen rounds, by margins at these thresholds."""
-        if goals.data.dependent is None:
-            return criterion, choice
-        scores = np.mean([done[k].output[0] for k in choice.name], axis=0)
-        scores = self._classes.orientation * scores[goals.measured.rows]
-        criterion, rule = settle_margins(criterion, scores, goals)
-        return criterion, replace(rule, name=choice.name)
-
-    def _choose_costs(
-        self, fits: OutOfFold, goals: Goals, data: Data, group: np.ndarray | None
-    ) -> None:
-        """Choose among rounds by tables of costs."""
-        working: Goals | None = goals
-        while working is not None:
-            goals, costs = working, DecisionCosts.of(working, data)
-            first = costs.of_labels() if learns_costs(self.estimator) else None
-            scores, fit = fits.scores(first)
-            scores = self._find_unknown_groups(fits, goals, data, scores)
-            fold = fits.fold_of_rows(len(goals.data))
-            criterion = self._cost_criterion(goals, group, fold, self._usual(scores))
-            settings = criterion, costs, goals.measured.rows, fits.scores, fits.folds.supports
-            first_round = CostRound.of(criterion, goals.measured.rows, first, scores, fit)
-            done = list[CostRound]()
-            for round_ in cost_rounds(*settings, first_round, max_iter=self.max_iter, tol=self.tol):
-                if self.verbose:
-                    report_progress(f"[ConstrainedReduction] round {len(done)}: {round_}")
-                done.append(round_)
-            best = 0
-            for k, round_ in enumerate(done):
-                best = k if round_.better_than(done[best]) else best
-            choice = done[best].choice
-            predicted = goals.predicted(choice.rule.decided)
-            working = goals.widened(predicted) if choice.feasible else None
-        self.best_rounds_, self.n_iter_ = (best,), len(done)
-        if best > 0:
+        choose = self._by_thresholds if self._classes.of_two else self._by_costs
+        goals, chosen = goals.until_pairs_stay(partial(choose, fits, data, group))
+        names, done = chosen.choice.name, chosen.rounds
+        self.best_rounds_, self.n_iter_ = names, len(done)
+        if names != (0,):
             self._unknown_groups = None
         self._plain = fits.fitted(done[0].task)
-        self.estimators_ = [self._plain if best == 0 else fits.fitted(done[best].task)]
+        fitted = {k: done[k].output[1] for k in names} | {0: self._plain}
+        self.estimators_ = [
+            fits.fitted(done[k].task) if fitted[k] is None else fitted[k] for k in names
+        ]
         self._take_features(self.estimators_[0])
-        chosen, plain = done[best], done[0].scores
-        train_scores, prices = self._scores(fits.X), chosen.shadow_prices(goals.measured.rows)
-        both = chosen.scores, plain
-        self._conclude(choice, both, train_scores, goals, data, group, chosen.criterion, prices)
+        scores = np.mean([done[k].output[0] for k in names], axis=0), done[0].output[0]
+        self._conclude(chosen, scores, self._scores(fits.X), goals, data, group)
+
+    def _by_thresholds(
+        self, fits: OutOfFold, data: Data, group: np.ndarray | None, goals: Goals
+    ) -> Chosen:
+        """Choose among the fits to weights, and means of two, by thresholds."""
+        costs, orientation, rows = (
+            Costs.of(goals, data),
+            self._classes.orientation,
+            goals.measured.rows,
+        )
+        criterion = self._chooser(fits, goals, group, fits.scores()[0])
+        assert isinstance(criterion, Criterion)
+        known_rules = criterion.no_rules()
+
+        def score(task: WeightedTask | None) -> tuple[np.ndarray, tuple[np.ndarray, Any]]:
+            output = fits.scores(task)
+            return orientation * output[0][rows], output
+
+        def task_of(multipliers: Multipliers) -> WeightedTask | None:
+            task = costs.task(multipliers)
+            return task if fits.folds.supports(task) else None
+
+        settings = criterion, known_rules, costs.plain, score, task_of
+        done = self._run(rounds(*settings, max_iter=self.max_iter, tol=self.tol))
+        choice = best_round(done, criterion, known_rules)
+        if goals.data.dependent is not None:
+            scores = np.mean([done[k].output[0] for k in choice.name], axis=0)
+            criterion, rule = criterion.settled(orientation * scores[rows], goals)
+            choice = replace(rule, name=choice.name)
+        prices = partial(criterion.shadow_prices_of, known_rules, choice)
+        return Chosen(criterion, choice, prices, tuple(done))
+
+    def _by_costs(
+        self, fits: OutOfFold, data: Data, group: np.ndarray | None, goals: Goals
+    ) -> Chosen:
+        """Choose among the fits to costs of decisions by tables of costs."""
+        costs, rows = DecisionCosts.of(goals, data), goals.measured.rows
+        first = costs.of_labels() if learns_costs(self.estimator) else None
+        scores, fit = fits.scores(first)
+        scores = self._find_unknown_groups(fits, goals, data, scores)
+        criterion = self._chooser(fits, goals, group, scores)
+        assert isinstance(criterion, CostCriterion)
+        settings = criterion, costs, rows, fits.scores, fits.folds.supports
+        begun = CostRound.of(criterion, rows, first, (scores, fit))
+        done = self._run(cost_rounds(*settings, begun, max_iter=self.max_iter, tol=self.tol))
+        best = 0
+        for k, round_ in enumerate(done):
+            best = k if round_.better_than(done[best]) else best
+        choice, prices = done[best].choice, partial(done[best].shadow_prices, rows)
+        return Chosen(done[best].criterion, replace(choice, name=(best,)), prices, tuple(done))
+
+    def _run(self, rounds: Iterator[R]) -> list[R]:
+        """Fit all rounds, and report on them."""
+        done = list[R]()
+        for round_ in rounds:
+            if self.verbose:
+                report_progress(f"[ConstrainedReduction] round {len(done)}: {round_}")
+            done.append(round_)
+        return done
 
     @property
     def _of_fits(self) -> str:  # type: ignore[override]

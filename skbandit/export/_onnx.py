@@ -285,12 +285,10 @@ class RuleGraph(Graph):
         keeps_unseen = rule._grouping is not None and rule.unseen != "error"
         if rule._classes.of_two:
             sign = rule._classes.orientation
-            fallback = vars(rule).get("threshold_", np.nan)
+            thresholds = sign * np.asarray(rule._rule.thresholds, dtype=float)
             if index is None:
-                return self._above(score, np.array(float(sign * fallback)))
-            thresholds = sign * np.asarray(rule._group_thresholds, dtype=float)
-            if keeps_unseen:
-                thresholds = np.append(thresholds, sign * fallback)
+                return self._above(score, thresholds[0])
+            thresholds = thresholds if keeps_unseen else thresholds[:-1]
             return self._above(score, self.add("Gather", thresholds, index, axis=0))
         if rule._unknown_groups is not None:
             score = self._joint(score)
@@ -302,11 +300,10 @@ class RuleGraph(Graph):
             logits = self.add("Div", self.add("Log", clipped), np.array(recalibration.temperature))
             score = self.add("Softmax", self.add("Add", logits, constants), axis=1)
         tables = rule._tables_of_costs()
+        tables = tables if keeps_unseen else tables[:-1]
         if index is None:
             costs = self.add("MatMul", score, tables.reshape(-1, tables.shape[2]))
         else:
-            if keeps_unseen:
-                tables = np.concatenate([tables, rule._tables_of_unseen()])
             of_row = self.add("Gather", tables, index, axis=0)
             row = self.add("Unsqueeze", score, np.array([1]))
             costs = self.add("Squeeze", self.add("MatMul", row, of_row), np.array([1]))

@@ -146,6 +146,11 @@ class Classes:
         return np.array([*self.labels.tolist(), *self.others], dtype=self._dtype)
 
     @property
+    def by_code(self) -> np.ndarray:
+        """The decisions as they are coded in `Data`: of two classes the positive one last."""
+        return self.decisions[:: int(self.orientation)]
+
+    @property
     def _dtype(self) -> Any:
         if not self.others or self.labels.dtype.kind not in "US":
             return self.labels.dtype

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
+
+from skbandit.utils._sklearn_compat import available_if
 
 SUM_TOLERANCE = 1e-3
 """By how much the probabilities of a row may differ from a sum of 1."""
@@ -47,16 +50,20 @@ def given_scores(X: Any, y: np.ndarray, method: str, pos_label: Any) -> GivenSco
     if method == "auto":
         inside = named or ((values >= 0) & (values <= 1)).all()
         method = "predict_proba" if inside else "decision_function"
-    kind = GivenProbabilities if method == "predict_proba" else GivenMargins
-    given = kind(labels, labels[-1] if pos_label is None else pos_label, named)
+    positive = labels[-1] if pos_label is None else pos_label
+    given = GivenScores(labels, positive, named, method)
     given.scores(X)
     if len(values) > 1 and np.ptp(values, axis=0).max(initial=0.0) == 0:
         raise ValueError(f"X is constant: all scores are {values[0].tolist()}. {NEEDED}.")
     return given
 
 
+def _responds_by(method: str) -> Callable[[GivenScores], bool]:
+    return lambda given: given.method == method
+
+
 class GivenScores(ClassifierMixin, BaseEstimator):
-    """Base of fitted classifiers whose features are their responses.
+    """A fitted classifier whose features are its responses.
 
     Parameters
     ----------
@@ -66,12 +73,15 @@ class GivenScores(ClassifierMixin, BaseEstimator):
         The class that a single column favors.
     named : bool
         Whether there is a column per class.
+    method : {"predict_proba", "decision_function"}
+        What the scores are.
     """
 
-    def __init__(self, labels: np.ndarray, positive: Any, named: bool) -> None:
+    def __init__(self, labels: np.ndarray, positive: Any, named: bool, method: str) -> None:
         self.labels = labels
         self.positive = positive
         self.named = named
+        self.method = method
         self.classes_ = labels
         self.n_features_in_ = len(labels) if named else 1
 
@@ -87,15 +97,8 @@ class GivenScores(ClassifierMixin, BaseEstimator):
         values = _numbers(X[labels] if self.named else X)
         if values is None or values.shape[1] != self.n_features_in_:
             raise ValueError(f"{NEEDED}.")
-        return values
-
-
-class GivenProbabilities(GivenScores):
-    """Responds by probabilities."""
-
-    def scores(self, X: Any) -> np.ndarray:
-        """Return the probabilities in X, of shape (n, 1) or (n, n_classes)."""
-        values = super().scores(X)
+        if self.method == "decision_function":
+            return values
         outside = (values < 0) | (values > 1)
         if outside.any():
             raise ValueError(
@@ -110,6 +113,7 @@ class GivenProbabilities(GivenScores):
             )
         return values
 
+    @available_if(_responds_by("predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities by class, of shape (n, n_classes)."""
         values = self.scores(X)
@@ -118,10 +122,7 @@ class GivenProbabilities(GivenScores):
             values = values if self.positive == self.labels[-1] else values[:, ::-1]
         return values
 
-
-class GivenMargins(GivenScores):
-    """Responds by scores of any unit."""
-
+    @available_if(_responds_by("decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
         """Return scores that favor the last class, of shape (n,)."""
         values = self.scores(X)

@@ -45,14 +45,8 @@ class DecisionCosts:
     @classmethod
     def of(cls, goals: Goals, data: Data) -> DecisionCosts:
         """Bind the goals of the tested rows to all rows."""
-        whole = goals.bound_to(data)
-        measured = whole.constraints.subset(goals.is_measured)
-        return cls(
-            MeasuredGoals(whole.lower_is_better, measured, np.arange(len(data)), whole.adds),
-            without_unit(data.weight),
-            data.label,
-            len(data.decisions),
-        )
+        weight = without_unit(data.weight)
+        return cls(goals.over(data), weight, data.label, len(data.decisions))
 
     def of_labels(self) -> GainTask:
         """Return the task whose gains are 1 for the label of a row."""
@@ -84,17 +78,14 @@ class CostRound:
     ----------
     task : GainTask or None
         The fitted task; None for the labels as they are.
-    scores : ndarray of shape (N, D)
-        Out-of-fold shares of all rows.
-    fit : object
-        The fit to all rows, if there is one already.
+    output : tuple
+        Out-of-fold shares of all rows, (N, D), and the fit to all rows, if there is one already.
     criterion : CostCriterion
     choice : Choice
     """
 
     task: GainTask | None
-    scores: np.ndarray
-    fit: Any
+    output: tuple[np.ndarray, Any]
     criterion: CostCriterion
     choice: Choice
 
@@ -104,17 +95,16 @@ class CostRound:
         criterion: CostCriterion,
         rows: np.ndarray,
         task: GainTask | None,
-        scores: np.ndarray,
-        fit: Any,
+        output: tuple[np.ndarray, Any],
     ) -> CostRound:
         """Choose tables of costs on the shares of a fit; `rows` are those that count."""
         gain = None if task is None else task.gain[rows]
-        return cls(task, scores, fit, criterion, criterion.best_rule(scores[rows], gain))
+        return cls(task, output, criterion, criterion.best_rule(output[0][rows], gain))
 
     def shadow_prices(self, rows: np.ndarray) -> ShadowPrices:
         """See `CostCriterion.shadow_prices`."""
         gain = None if self.task is None else self.task.gain[rows]
-        return self.criterion.shadow_prices(self.scores[rows], self.choice, gain)
+        return self.criterion.shadow_prices(self.output[0][rows], self.choice, gain)
 
     @property
     def loss(self) -> float:
@@ -154,7 +144,7 @@ def cost_rounds(
     rows : ndarray of int, shape (n,)
         The rows that count.
     score : callable
-        Fits a task; returns the shares of all rows, and what `CostRound.fit` will be.
+        Fits a task; returns the shares of all rows, and a fit: see `CostRound.output`.
     supports : callable
         Whether each fold has examples of two decisions.
     first : CostRound
@@ -174,13 +164,13 @@ def cost_rounds(
     if not criterion.knows_group:  # fits to costs learn what groups are for
         criterion = replace(criterion, group=None, n_groups=1, knows_group=True)
     for _ in range(1, max_iter):
-        decided = np.zeros(len(best.scores))
+        decided = np.zeros(len(best.output[0]))
         decided[rows] = best.choice.rule.decided
         task = costs.task(best.choice.rule, decided)
         if not supports(task) or any(task.is_near(previous) for previous in tried):
             return
         tried.append(task)
-        round_ = CostRound.of(criterion, rows, task, *score(task))
+        round_ = CostRound.of(criterion, rows, task, score(task))
         yield round_
         if not round_.better_than(best):
             return

@@ -37,9 +37,11 @@ from skbandit.constrained.rules._choose import (
 from skbandit.constrained.rules._curve import Curve
 from skbandit.constrained.rules._groups import RuleSearch, best_model
 from skbandit.constrained.rules._limits import (
+    SETTLING,
     Limits,
     limits_at,
     limits_at_quantile,
+    wider_factors,
 )
 from skbandit.measure import Data, ScoreLimits, numbers_of_goals
 from skbandit.prices._dual import ShadowPrices, gains_without
@@ -72,13 +74,10 @@ class Costs:
     @classmethod
     def of(cls, goals: Goals, data: Data) -> Costs:
         """Bind the goals of the tested rows to all rows."""
-        whole, train = goals.bound_to(data), data.train
-        measured = whole.constraints.subset(goals.is_measured)
-        added = np.zeros(len(data) - len(train))
+        train, added = data.train, np.zeros(len(data) - len(data.train))
         weight = np.append(without_unit(train.weight), added)
         plain = WeightedTask(np.append(train.label == 1, added > 0), weight)
-        rows = MeasuredGoals(whole.lower_is_better, measured, np.arange(len(data)))
-        return cls(rows, without_unit(data.weight), plain)
+        return cls(goals.over(data), without_unit(data.weight), plain)
 
     def task(self, multipliers: Multipliers) -> WeightedTask:
         """Return the weighted classification problem at given multipliers."""
@@ -213,6 +212,21 @@ class Criterion:
 
         by_gap, scale = None if self.group is None else lowest, objective_scale(self.goals)
         return Choice(None, *at_best_level(rule_at, self.levels, scale, by_gap))
+
+    def settled(self, scores: np.ndarray, goals: Goals) -> tuple[Criterion, Choice]:
+        """Return the best thresholds, by margins as wide as dependent rows make them there.
+
+        Factors of standard errors are found at the decisions of a rule, and the next rule is chosen
+        by them, until they stay. From the second time on they only grow, so that this ends.
+        """
+        criterion, choice = self, self.best_rule(scores)
+        for count in range(SETTLING):
+            factors = wider_factors(criterion.limits, goals, choice.rule.decided, count)
+            if factors is None:
+                break
+            criterion = criterion.widened(factors)
+            choice = criterion.best_rule(scores)
+        return criterion, choice
 
     def shadow_prices(self, scores: np.ndarray, chosen: Choice) -> ShadowPrices:
         """Shadow prices of the measured constraints in the best mixture of thresholds."""

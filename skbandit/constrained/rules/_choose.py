@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from skbandit.constrained.rules._candidates import Rule, ThresholdSearch
 from skbandit.constrained.rules._curve import Curve
 from skbandit.constrained.rules._limits import Limits, limits_at_quantile
 from skbandit.measure import RATE_TOL, ScoreLimits
+from skbandit.prices._dual import ShadowPrices
 from skbandit.prices._levels import LEVELS, at_best_level, level_of
 
 NOISE = 0.5
@@ -59,6 +60,26 @@ class Choice:
     def level(self) -> float:
         """The confidence level of `quantile`; nan if the thresholds are not inside."""
         return level_of(self.quantile) if self.feasible else np.nan
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A choice, and what it was chosen by and from.
+
+    Attributes
+    ----------
+    chooser : Criterion or CostCriterion
+    choice : Choice
+    prices : callable
+        Returns the shadow prices of the measured constraints.
+    rounds : tuple
+        Of a reduction.
+    """
+
+    chooser: Any
+    choice: Choice
+    prices: Callable[[], ShadowPrices]
+    rounds: tuple[Any, ...] = ()
 
 
 def choose(

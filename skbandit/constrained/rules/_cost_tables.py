@@ -234,6 +234,10 @@ class CostCriterion:
             return probability
         return strata_of(probability, self.group, self.n_groups)
 
+    def settled(self, probability: np.ndarray, goals: Goals) -> tuple[CostCriterion, Choice]:
+        """Return the best tables: margins are measured at each rule that is tried."""
+        return self, self.best_rule(probability)
+
     def best_rule(self, probability: np.ndarray, gain: np.ndarray | None = None) -> Choice:
         """Return the best tables at the best level, whatever decisions are called.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,8 +17,6 @@ from skbandit.measure import (
     score_limits,
 )
 from skbandit.prices._levels import quantile_of
-
-C = TypeVar("C", bound=Any)
 
 SETTLING, SETTLED = 4, 1e-3
 """Times that margins are found anew at the rule that was chosen by the last ones, and by what part
@@ -48,34 +45,6 @@ def limits_at(
     measured = goals.columns_of(goals.measured.rows)
     limits = score_limits(goals.constraints, goals.data, decided).columns(measured)
     return limits if level is None else limits.promised(level, choices)
-
-
-def settle_margins(criterion: C, scores: np.ndarray, goals: Goals) -> tuple[C, Any]:
-    """Choose the best rule by margins as wide as dependent rows make them at this very rule.
-
-    Factors of standard errors are found at the decisions of a rule, and the next rule is chosen by
-    them, until they stay. From the second time on they only grow, so that this ends.
-
-    Parameters
-    ----------
-    criterion : Criterion
-        With factors found at other decisions.
-    scores : ndarray of shape (n,)
-        Of the rows that count.
-    goals : Goals
-
-    Returns
-    -------
-    tuple of (Criterion, Choice)
-    """
-    choice = criterion.best_rule(scores)
-    for count in range(SETTLING):
-        factors = wider_factors(criterion.limits, goals, choice.rule.decided, count)
-        if factors is None:
-            break
-        criterion = criterion.widened(factors)
-        choice = criterion.best_rule(scores)
-    return criterion, choice
 
 
 def wider_factors(

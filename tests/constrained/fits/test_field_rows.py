@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
@@ -75,22 +74,6 @@ def rare(n, rng, d=10):
     X = rng.normal(size=(n, d))
     score = X[:, 0] + 0.7 * X[:, 1] - 0.5 * X[:, 2] - 2.5
     return X, (rng.random(n) < 1 / (1 + np.exp(-1.5 * score))).astype(int)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("estimator", first(1, [ConstrainedThreshold, ConstrainedReduction]))
-def test_an_oversampled_minority_is_not_evaluated_on_its_copies(estimator):
-    """Once .999 out of fold and .000 on new rows."""
-    rng = np.random.default_rng(2)
-    X, y = rare(600, rng)
-    X_new, y_new = rare(20_000, rng)
-    more = rng.choice(np.flatnonzero(y == 1), (y == 0).sum() - (y == 1).sum())
-    forest = RandomForestClassifier(20, random_state=0)
-    clf = estimator(forest, **GOAL)
-    with pytest.warns(UserWarning, match=r"\d+ of \d+ rows of X occur more than once"):
-        clf.fit(np.vstack([X, X[more]]), np.append(y, y[more]))
-    reported = clf.constraint_report_["cross_fitted"][0]
-    assert recall().value(y_new, clf.predict(X_new)) == pytest.approx(reported, abs=0.1)
 
 
 def people(n, rng):
@@ -216,27 +199,6 @@ def test_a_row_far_from_all_others_does_not_set_the_scale(n):
 
 
 @pytest.mark.thorough
-def test_a_level_is_kept_with_a_typing_error_in_a_column():
-    """By .65 of fits when it set the scale; by fewer than 30 of 40 with p = .005 at .9."""
-    rng = np.random.default_rng(5)
-
-    def make(n):
-        X = rng.normal(size=(n, 7))
-        return X, (X[:, 0] + 0.7 * X[:, 1] + rng.normal(size=n) > 0.8).astype(int)
-
-    (X_new, y_new), kept = make(20_000), 0
-    learner = make_pipeline(StandardScaler(), LogisticRegression())
-    for _ in range(40):
-        X, y = make(400)
-        X[0, 6] = 1e4
-        clf = ConstrainedThreshold(
-            learner, 1 - recall(), false_positive_rate() <= 0.1, confidence_level=0.9
-        )
-        kept += false_positive_rate().value(y_new, clf.fit(X, y).predict(X_new)) <= 0.1
-    assert kept >= 30
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("learner", "estimator"),
     [
@@ -282,22 +244,6 @@ def test_the_origin_of_a_column_does_not_matter(offset):
 
 
 # --- Pipelines under metadata routing ------------------------------------------------------
-
-
-@pytest.mark.thorough
-def test_a_pipeline_in_a_reduction_gets_weights_with_and_without_routing():
-    X, y, site = sites(600, 0)
-    table, weight = pd.DataFrame({"site": site % 2}), RNG.uniform(0.5, 2, 600)
-    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
-    goal = difference(recall, by="site") <= 0.1
-    clf = ConstrainedReduction(pipeline, None, goal, max_iter=3)
-    scores = []
-    for routing in (False, True):
-        with sklearn.config_context(enable_metadata_routing=routing):
-            clf.fit(X, y, attributes=table, sample_weight=weight)
-        scores.append(clf.decision_function(X))
-    assert clf.n_iter_ > 1
-    np.testing.assert_array_equal(scores[0], scores[1])
 
 
 @pytest.mark.thorough

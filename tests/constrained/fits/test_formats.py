@@ -97,16 +97,6 @@ def test_log_probabilities(fitted):
         assert np.isneginf(fitted.predict_log_proba(X * scale)).any()
 
 
-@pytest.mark.thorough
-def test_a_pyarrow_table_as_attributes():
-    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    table = pa.Table.from_pandas(TABLE)
-    plain = RAMP.fit(X, Y, attributes=TABLE).constraint_report_
-    pd.testing.assert_frame_equal(RAMP.fit(X, Y, attributes=table).constraint_report_, plain)
-    with pytest.raises(ValueError, match="unknown column 'nonesuch'; known columns are 'g'"):
-        recall({"nonesuch": 1}).value(Y, Y, attributes=table, pos_label="yes")
-
-
 # --- Pipelines -----------------------------------------------------------------------------
 
 

@@ -146,10 +146,3 @@ def test_rows_of_all_formats_are_stacked():
     found = stacked(frame, pd.DataFrame(more, columns=["a", "b"])[["b", "a"]])
     np.testing.assert_array_equal(found, expected)
     assert found.columns.tolist() == ["a", "b"]
-
-
-def test_polars_rows_are_stacked():
-    polars = pytest.importorskip("polars", reason="polars is not installed")
-    X = polars.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
-    found = stacked(X, polars.DataFrame({"b": [6.0], "a": [5.0]}))
-    assert found.rows() == [(1.0, 3.0), (2.0, 4.0), (5.0, 6.0)]

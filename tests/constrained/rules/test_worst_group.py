@@ -7,7 +7,6 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, RampClassifier
-from skbandit.evaluation import RateScorer
 from skbandit.rates import each, error_rate, positive_rate, recall, worst
 from tests.tiers import first
 
@@ -73,16 +72,6 @@ def test_the_worst_group_gains_on_new_rows(model):
     assert worst_error(model.fit(X, Y, attributes=REGION)) < worst_error(mean) - 0.03
 
 
-@pytest.mark.thorough
-def test_one_group_is_the_whole():
-    everywhere = pd.DataFrame({"region": np.repeat("north", len(Y))})
-    plain = ConstrainedRampClassifier(error_rate(), positive_rate() <= 0.4).fit(X, Y)
-    model = ConstrainedRampClassifier(WORST_ERROR, positive_rate() <= 0.4)
-    model.fit(X, Y, attributes=everywhere)
-    np.testing.assert_allclose(model.coef_, plain.coef_)
-    np.testing.assert_allclose(model.intercept_, plain.intercept_)
-
-
 def test_a_group_that_some_fold_lacks_is_no_obstacle():
     few = REGION.copy()
     few.loc[:1, "region"] = "west"
@@ -111,12 +100,6 @@ def test_in_a_constraint_it_is_each():
     assert eval(repr(WORST_ERROR), {"worst": worst, "error_rate": error_rate}).text == repr(
         WORST_ERROR
     )
-
-
-def test_a_scorer_takes_it():
-    model = LogisticRegression().fit(X, Y)
-    score = RateScorer(WORST_ERROR)(model, X_NEW, Y_NEW, attributes=REGION_NEW)
-    assert score == pytest.approx(-worst_error(model))
 
 
 def test_what_it_is_not_for_is_refused():
