@@ -567,7 +567,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         """Codes of the decisions by scores without constraints."""
         if self._classes.of_two:
             usual = np.array([USUAL[self.response_method_]])
-            return Thresholds(usual, self._classes.orientation).decide(scores, None)
+            signed = Thresholds(usual, self._classes.orientation).signed(scores, None)
+            return self._positive_where(signed > 0)
         by_group = np.nan_to_num(scores).reshape(len(scores), -1, len(self.decisions_))
         return by_group.sum(axis=1).argmax(axis=1).astype(float)
 

@@ -16,7 +16,7 @@ from skbandit.constrained._moved_decisions import MovedDecisionsMixin
 from skbandit.constrained.fits._weighted_fits import (
     OutOfFold,
     Prefit,
-    WeightedTask,
+    Task,
     learns_costs,
     responses,
 )
@@ -302,11 +302,11 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         assert isinstance(criterion, Criterion)
         known_rules = criterion.no_rules()
 
-        def score(task: WeightedTask | None) -> tuple[np.ndarray, tuple[np.ndarray, Any]]:
+        def score(task: Task | None) -> tuple[np.ndarray, tuple[np.ndarray, Any]]:
             output = fits.scores(task)
             return orientation * output[0][rows], output
 
-        def task_of(multipliers: Multipliers) -> WeightedTask | None:
+        def task_of(multipliers: Multipliers) -> Task | None:
             task = costs.task(multipliers)
             return task if fits.folds.supports(task) else None
 

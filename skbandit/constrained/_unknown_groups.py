@@ -10,9 +10,9 @@ import numpy as np
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.fits._fit_rows import UNKNOWN, Classes, Grouping
 from skbandit.constrained.fits._weighted_fits import (
-    GainTask,
     Learner,
     OutOfFold,
+    Task,
     learns_costs,
     responses,
 )
@@ -88,14 +88,14 @@ class UnknownGroups:
             of_labels.n_jobs,
         )
 
-    def task(self, of_labels: OutOfFold, label: np.ndarray) -> GainTask | None:
+    def task(self, of_labels: OutOfFold, label: np.ndarray) -> Task | None:
         """Return the strata as a task, for a learner of costs; None for a classifier."""
         if not learns_costs(of_labels.learner.estimator):
             return None
         of_row = self.group[: len(label)] * self.n_decisions + label
         gain = np.zeros((len(self.group), len(self.strata.labels)))
         gain[: len(label)] = of_row[:, None] == self.strata.labels
-        return GainTask(gain * of_labels.weight[:, None])
+        return Task(gain * of_labels.weight[:, None])
 
     def joint(self, of_label: np.ndarray, of_strata: np.ndarray) -> np.ndarray:
         """Probabilities of groups and labels, (n, F): P(label) P(group | label).

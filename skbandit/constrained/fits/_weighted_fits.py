@@ -147,59 +147,8 @@ def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarr
 
 
 @dataclass(frozen=True)
-class WeightedTask:
-    """A weighted classification problem over N rows.
-
-    Attributes
-    ----------
-    positive : ndarray of bool, shape (N,)
-        The label of each row.
-    weight : ndarray of shape (N,)
-        Rows of weight 0 are excluded.
-    """
-
-    positive: np.ndarray
-    weight: np.ndarray
-
-    @classmethod
-    def of_costs(cls, costs: np.ndarray, row_weight: np.ndarray) -> WeightedTask:
-        """Return the task whose weighted error is proportional to the cost of the predictions.
-
-        Parameters
-        ----------
-        costs : ndarray of shape (N,)
-            Cost of predicting a row positive rather than negative.
-        row_weight : ndarray of shape (N,)
-            Weights of the rows themselves. The total weight of the rows that cost anything is
-            as it was, so that a penalty of the learner means the same.
-        """
-        weight = np.abs(costs)
-        weight[weight <= CANCELLATION * weight.max(initial=0.0)] = 0.0
-        total = weight.sum()
-        factor = row_weight[weight > 0].sum() / total if total > 0 else 0.0
-        return cls(costs < 0, factor * weight)
-
-    def is_near(self, other: WeightedTask) -> bool:
-        """Return whether a fit to the other task would only be repeated."""
-        near = np.abs(self.weight - other.weight) <= SAME * self.weight.max(initial=0.0)
-        return bool((near & ((self.positive == other.positive) | (self.weight == 0))).all())
-
-    def has_both_labels(self, rows: np.ndarray) -> bool:
-        """Return whether rows of both labels are left among some."""
-        return len(np.unique(self.positive[rows][self.weight[rows] > 0])) == 2
-
-    def examples(
-        self, rows: np.ndarray, classes: Classes
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return some of the rows that count, their labels and their weights."""
-        rows = rows[self.weight[rows] > 0]
-        other = classes.labels[classes.labels != classes.positive][0]
-        return rows, np.where(self.positive[rows], classes.positive, other), self.weight[rows]
-
-
-@dataclass(frozen=True)
-class GainTask:
-    """A cost-sensitive classification problem over N rows and D decisions.
+class Task:
+    """A cost-sensitive classification problem over N rows and D decisions, as `Data` codes them.
 
     Attributes
     ----------
@@ -210,18 +159,30 @@ class GainTask:
     gain: np.ndarray
 
     @classmethod
-    def of_costs(cls, costs: np.ndarray, row_weight: np.ndarray) -> GainTask:
-        """Make the task of costs (N, D), with the total weight of rows that cost anything.
+    def of_labels(cls, label: np.ndarray, n_decisions: int, weight: np.ndarray) -> Task:
+        """Return the task of weighted rows as they are."""
+        return cls((label[:, None] == np.arange(n_decisions)) * weight[:, None])
 
-        With two decisions it is the `WeightedTask` of the same costs.
+    @classmethod
+    def of_costs(cls, costs: np.ndarray, row_weight: np.ndarray) -> Task:
+        """Return the task whose weighted error is proportional to the cost of the decisions.
+
+        Parameters
+        ----------
+        costs : ndarray of shape (N,) or (N, D)
+            Of deciding a row positive rather than negative, or of each decision.
+        row_weight : ndarray of shape (N,)
+            Weights of the rows themselves. The total weight of the rows that cost anything is
+            as it was, so that a penalty of the learner means the same.
         """
+        costs = np.column_stack([np.zeros(len(costs)), costs]) if costs.ndim == 1 else costs
         gain = costs.max(axis=1, keepdims=True) - costs
         gain[gain <= CANCELLATION * gain.max(initial=0.0)] = 0.0
-        total = gain.sum()
+        total = gain.sum(axis=1).sum()
         factor = row_weight[gain.any(axis=1)].sum() / total if total > 0 else 0.0
         return cls(factor * gain)
 
-    def is_near(self, other: GainTask) -> bool:
+    def is_near(self, other: Task) -> bool:
         """Return whether a fit to the other task would only be repeated."""
         return bool((np.abs(self.gain - other.gain) <= SAME * self.gain.max(initial=0.0)).all())
 
@@ -229,15 +190,10 @@ class GainTask:
         """Return whether two decisions, at least, gain something in some of the rows."""
         return int((self.gain[rows] > 0).any(axis=0).sum()) >= 2
 
-    def examples(
-        self, rows: np.ndarray, classes: Classes
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Examples of decisions for some of the rows: see `weighted_examples`."""
+    def examples(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, codes and weights of examples of decisions: see `weighted_examples`."""
         row, decision, weight = weighted_examples(self.gain[rows])
-        return rows[row], classes.decisions[decision], weight
-
-
-Task = WeightedTask | GainTask
+        return rows[row], decision, weight
 
 
 def learns_costs(estimator: Any) -> bool:
@@ -274,16 +230,17 @@ class Learner:
         if task is None:
             rows = rows[rows < len(y)]
             return self._fit(X, y[rows], rows, {}, len(y))
-        if isinstance(task, GainTask) and learns_costs(self.estimator):
+        if learns_costs(self.estimator):
             rows = rows[task.gain[rows].any(axis=1)]
             costs = pd.DataFrame(-task.gain[rows], columns=self.classes.decisions)
             return clone(self.estimator).fit(rows_of(X, rows), costs)
-        if isinstance(task, GainTask) and not self.params:
-            given = rows_of(X, rows), task.gain[rows], self.classes.decisions
+        if not self.params:
+            given = rows_of(X, rows), task.gain[rows], self.classes.by_code
             fitted = logistic_of_gains(self.estimator, *given, scaled_by_weight=False)
             if fitted is not None:
                 return fitted
-        rows, labels, weight = task.examples(rows, self.classes)
+        rows, code, weight = task.examples(rows)
+        labels = self.classes.by_code[code]
         return self._fit(X, labels, rows, {self.weight_name: weight}, len(y))
 
     def _fit(self, X: Any, y: np.ndarray, rows: np.ndarray, weights: dict[str, Any], n: int) -> Any:

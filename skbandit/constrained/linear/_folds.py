@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from skbandit.constrained._goals import Goals, MeasuredGoals
-from skbandit.constrained.fits._weighted_fits import WeightedTask
+from skbandit.constrained.fits._weighted_fits import Task
 from skbandit.constrained.linear._directions import (
     FEW_COLUMNS,
     Directions,
@@ -177,7 +177,7 @@ def train_folds(design: Any, goals: Goals, options: CrossFitOptions) -> TrainedF
     columns, place = _read_columns(design, used.astype(float), intercept)
     fold = assign_to_folds(goals.data, used, columns.design.shape[1], options)
     kept = [rows_to_fit(fold, used, k, columns.design.shape[1]) for k in range(fold.max() + 1)]
-    task = WeightedTask(train.label == 1, train.weight * goals.factors)
+    task = Task.of_labels(train.label == 1, 2, train.weight * goals.factors)
     plain = _fit_weighted(columns, task, kept, intercept, [None] * len(kept))
     fits, costs = _cost_sensitive_fits(columns, goals, fold, kept, plain, options)
     alpha = alpha_of(goals.measured, options)
@@ -327,7 +327,7 @@ def alpha_of(goals: MeasuredGoals, options: CrossFitOptions) -> float:
 
 def _fit_weighted(
     columns: _Columns,
-    task: WeightedTask,
+    task: Task,
     kept: list[np.ndarray],
     fit_intercept: bool,
     starts: Sequence[LinearFit | None],
@@ -340,11 +340,10 @@ def _fit_weighted(
     forgets = columns.design.shape[1] <= FEW_COLUMNS
     fits: list[LinearFit] = []
     for among, start in zip(kept, starts, strict=True):
-        rows = np.flatnonzero((task.weight > 0) & among[: len(task.weight)])
-        weight = task.weight[rows]
+        rows, positive, weight = task.examples(np.flatnonzero(among[: len(task.gain)]))
         fit = fit_logistic(
             columns.rows(rows),
-            task.positive[rows],
+            positive,
             weight / weight.mean(),
             fit_intercept=fit_intercept,
             start=fits[0] if fits and forgets else start,
@@ -411,7 +410,7 @@ def _cost_sensitive_fits(
     criterion = Criterion.of(goals, options.level, 0.0)
     fits = [plain]
 
-    def score(task: WeightedTask | None) -> tuple[np.ndarray, None]:
+    def score(task: Task | None) -> tuple[np.ndarray, None]:
         if task is not None:
             fits.append(_fit_weighted(columns, task, kept, options.fit_intercept, fits[-1]))
         scores = np.empty(n)
@@ -420,7 +419,7 @@ def _cost_sensitive_fits(
             scores[tested] = np.asarray(columns.rows(tested) @ fit.coef).ravel() + fit.intercept
         return scores[judged], None
 
-    def task_of(multipliers: Multipliers) -> WeightedTask | None:
+    def task_of(multipliers: Multipliers) -> Task | None:
         task = costs.task(multipliers)
         return task if all(task.has_both_labels(np.flatnonzero(rows)) for rows in kept) else None
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from skbandit.constrained._goals import Goals, MeasuredGoals
-from skbandit.constrained.fits._weighted_fits import GainTask
+from skbandit.constrained.fits._weighted_fits import Task
 from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.measure import Data, indicators
@@ -48,12 +48,11 @@ class DecisionCosts:
         weight = without_unit(data.weight)
         return cls(goals.over(data), weight, data.label, len(data.decisions))
 
-    def of_labels(self) -> GainTask:
+    def of_labels(self) -> Task:
         """Return the task whose gains are 1 for the label of a row."""
-        gains = (self.label[:, None] == np.arange(self.n_decisions)).astype(float)
-        return GainTask(gains * self.row_weight[:, None])
+        return Task.of_labels(self.label, self.n_decisions, self.row_weight)
 
-    def task(self, rule: PricedRule, decided: np.ndarray) -> GainTask:
+    def task(self, rule: PricedRule, decided: np.ndarray) -> Task:
         """Return the task at a rule's prices; ratios are linear at its decisions of all rows."""
         prices = rule.prices
         forms = self.goals.objective
@@ -67,7 +66,7 @@ class DecisionCosts:
         divisors = self.goals.constraints.forms.denominator
         costs = costs + S.T @ lam + divisors.T @ (lam * moved)
         costs = costs.reshape(len(self.label), -1)
-        return GainTask.of_costs(np.insert(costs, 0, 0.0, axis=1), self.row_weight)
+        return Task.of_costs(np.insert(costs, 0, 0.0, axis=1), self.row_weight)
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class CostRound:
 
     Attributes
     ----------
-    task : GainTask or None
+    task : Task or None
         The fitted task; None for the labels as they are.
     output : tuple
         Out-of-fold shares of all rows, (N, D), and the fit to all rows, if there is one already.
@@ -84,7 +83,7 @@ class CostRound:
     choice : Choice
     """
 
-    task: GainTask | None
+    task: Task | None
     output: tuple[np.ndarray, Any]
     criterion: CostCriterion
     choice: Choice
@@ -94,7 +93,7 @@ class CostRound:
         cls,
         criterion: CostCriterion,
         rows: np.ndarray,
-        task: GainTask | None,
+        task: Task | None,
         output: tuple[np.ndarray, Any],
     ) -> CostRound:
         """Choose tables of costs on the shares of a fit; `rows` are those that count."""
@@ -128,8 +127,8 @@ def cost_rounds(
     criterion: CostCriterion,
     costs: DecisionCosts,
     rows: np.ndarray,
-    score: Callable[[GainTask | None], tuple[np.ndarray, Any]],
-    supports: Callable[[GainTask], bool],
+    score: Callable[[Task | None], tuple[np.ndarray, Any]],
+    supports: Callable[[Task], bool],
     first: CostRound,
     *,
     max_iter: int,

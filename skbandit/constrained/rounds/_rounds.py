@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skbandit.constrained._goals import Goals, MeasuredGoals
-from skbandit.constrained.fits._weighted_fits import WeightedTask
+from skbandit.constrained.fits._weighted_fits import Task
 from skbandit.constrained.rounds._multipliers import (
     FEW_THRESHOLDS,
     MAX_THRESHOLDS,
@@ -63,25 +63,25 @@ class Costs:
     goals : MeasuredGoals
         Objective and constraints over N stacked rows.
     row_weight : ndarray of shape (N,)
-    plain : WeightedTask
+    plain : Task
         The rows of X as they are.
     """
 
     goals: MeasuredGoals
     row_weight: np.ndarray
-    plain: WeightedTask
+    plain: Task
 
     @classmethod
     def of(cls, goals: Goals, data: Data) -> Costs:
         """Bind the goals of the tested rows to all rows."""
         train, added = data.train, np.zeros(len(data) - len(data.train))
         weight = np.append(without_unit(train.weight), added)
-        plain = WeightedTask(np.append(train.label == 1, added > 0), weight)
+        plain = Task.of_labels(np.append(train.label == 1, added > 0), 2, weight)
         return cls(goals.over(data), without_unit(data.weight), plain)
 
-    def task(self, multipliers: Multipliers) -> WeightedTask:
+    def task(self, multipliers: Multipliers) -> Task:
         """Return the weighted classification problem at given multipliers."""
-        return WeightedTask.of_costs(row_costs(self.goals, multipliers), self.row_weight)
+        return Task.of_costs(row_costs(self.goals, multipliers), self.row_weight)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Round:
 
     Attributes
     ----------
-    task : WeightedTask or None
+    task : Task or None
         The fitted task; None for the rows as they are.
     multipliers : Multipliers
         Those behind the task.
@@ -104,7 +104,7 @@ class Round:
         How much better another rule could be: see `NextMultipliers`.
     """
 
-    task: WeightedTask | None
+    task: Task | None
     multipliers: Multipliers
     scores: np.ndarray
     output: Any
@@ -365,9 +365,9 @@ class KnownGroupRules(KnownRules):
 def rounds(
     criterion: Criterion,
     known_rules: KnownRules,
-    plain: WeightedTask,
-    score: Callable[[WeightedTask | None], tuple[np.ndarray, Any]],
-    task_of: Callable[[Multipliers], WeightedTask | None],
+    plain: Task,
+    score: Callable[[Task | None], tuple[np.ndarray, Any]],
+    task_of: Callable[[Multipliers], Task | None],
     *,
     max_iter: int,
     tol: float,
@@ -379,7 +379,7 @@ def rounds(
     criterion : Criterion
     known_rules : KnownRules
         To which those of each round are added.
-    plain : WeightedTask
+    plain : Task
         The rows as they are.
     score : callable
         Fits a task, or None for the rows as they are, and returns the scores of the rows that

@@ -1,29 +1,15 @@
-"""What decides new rows: a threshold or a table of costs, one for all or one per group."""
+"""What decides new rows: a threshold or a table of costs, one for all or one per group.
+
+A rule decides rows by scores and codes of groups: -1 for none that was fitted, None without any.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from skbandit.constrained.rules._recalibrate import Recalibration
-
-
-class DecisionRule(Protocol):
-    """Decides rows by scores and codes of groups: -1 for none that was fitted, None without any."""
-
-    def signed(self, scores: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
-        """Return what `decision_function` does; nan for rows that no rule is for."""
-
-    def decide(self, scores: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
-        """Return the code of each decision, as `Data` has it; nan for rows that no rule is for."""
-
-    def tables(self) -> np.ndarray:
-        """Return the costs (G + 1, D, D) of each group, and of rows of no group."""
-
-    def expected(self, scores: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
-        """Return the expected cost of each decision, shape (n, D)."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +82,10 @@ class CostTables:
         if self.recalibration is not None:
             scores = self.recalibration(scores, codes)
         return _expected(scores, self.costs, codes)
+
+
+DecisionRule = Thresholds | CostTables
+"""What may decide: it has `signed`, `decide`, `tables` and `expected`."""
 
 
 def _expected(probability: np.ndarray, tables: np.ndarray, codes: np.ndarray | None) -> np.ndarray:

@@ -17,7 +17,7 @@ from skbandit.constrained.fits._fit_rows import Classes
 from skbandit.constrained.fits._weighted_fits import (
     Folds,
     Learner,
-    WeightedTask,
+    Task,
     stacked,
 )
 from skbandit.measure import Columns, Rows
@@ -28,8 +28,8 @@ RNG = np.random.default_rng(0)
 
 def test_the_weighted_error_is_the_cost_but_for_a_constant():
     costs, answers = RNG.normal(size=50), RNG.integers(0, 2, (50, 20))
-    task = WeightedTask.of_costs(costs, np.ones(50))
-    error = task.weight @ (answers != task.positive[:, None])
+    task = Task.of_costs(costs, np.ones(50))
+    error = task.gain.sum(axis=1) @ (answers != task.gain.argmax(axis=1)[:, None])
     cost = costs @ answers
     factor = np.ptp(error) / np.ptp(cost)
     np.testing.assert_allclose(error - error[0], factor * (cost - cost[0]), atol=1e-9)
@@ -37,20 +37,20 @@ def test_the_weighted_error_is_the_cost_but_for_a_constant():
 
 def test_the_total_weight_of_the_rows_that_cost_anything_is_kept():
     costs = np.array([0.3, -0.1, 0.0, 1e-17, -0.6])
-    task = WeightedTask.of_costs(costs, np.array([1.0, 2.0, 50.0, 70.0, 3.0]))
-    np.testing.assert_allclose(task.weight, [1.8, 0.6, 0, 0, 3.6])
-    assert task.positive[[0, 1, 4]].tolist() == [False, True, True]
-    assert not WeightedTask.of_costs(np.zeros(3), np.ones(3)).weight.any()
+    task = Task.of_costs(costs, np.array([1.0, 2.0, 50.0, 70.0, 3.0]))
+    expected = [[1.8, 0.0], [0.0, 0.6], [0.0, 0.0], [0.0, 0.0], [0.0, 3.6]]
+    np.testing.assert_allclose(task.gain, expected)
+    assert not Task.of_costs(np.zeros(3), np.ones(3)).gain.any()
 
 
 def test_near_tasks_would_repeat_a_fit():
     costs = RNG.normal(size=30)
-    task = WeightedTask.of_costs(costs, np.ones(30))
-    assert task.is_near(WeightedTask.of_costs(3.0 * costs, np.ones(30)))
+    task = Task.of_costs(costs, np.ones(30))
+    assert task.is_near(Task.of_costs(3.0 * costs, np.ones(30)))
     moved = costs.copy()
     moved[0] += 0.1
-    assert not task.is_near(WeightedTask.of_costs(moved, np.ones(30)))
-    assert not task.is_near(WeightedTask(~task.positive, task.weight))
+    assert not task.is_near(Task.of_costs(moved, np.ones(30)))
+    assert not task.is_near(Task(task.gain[:, ::-1]))
 
 
 def test_extra_rows_are_assigned_to_the_folds():
@@ -66,8 +66,8 @@ def test_extra_rows_are_assigned_to_the_folds():
 
 def test_a_task_of_one_label_in_some_fold_is_not_supported():
     folds = Folds([(np.array([0, 1]), np.array([2])), (np.array([1, 2]), np.array([0]))])
-    assert folds.supports(WeightedTask(np.array([True, False, True]), np.ones(3)))
-    assert not folds.supports(WeightedTask(np.array([True, False, True]), np.array([1.0, 1, 0])))
+    assert folds.supports(Task.of_labels(np.array([1, 0, 1]), 2, np.ones(3)))
+    assert not folds.supports(Task.of_labels(np.array([1, 0, 1]), 2, np.array([1.0, 1, 0])))
 
 
 class Spy(LogisticRegression):
@@ -88,9 +88,7 @@ def test_a_learner_slices_what_belongs_to_rows_and_replaces_their_weights():
     n, weight, amounts, whole = fitted.seen_
     assert (n, whole, amounts.tolist()) == (4, "whole", [0, 1, 3, 5])
     assert weight.tolist() == [1, 2, 4, 6]
-    task = WeightedTask(
-        np.array([True, False, True, True, True, True]), np.array([3.0, 2, 1, 0, 1, 5])
-    )
+    task = Task.of_labels(np.array([1, 0, 1, 1, 1, 1]), 2, np.array([3.0, 2, 1, 0, 1, 5]))
     fitted = learner.fitted(X, y, rows, task)
     n, weight, amounts, _ = fitted.seen_
     assert (n, amounts.tolist(), weight.tolist()) == (3, [0, 1, 5], [3, 2, 5])
@@ -102,7 +100,7 @@ def test_parameters_for_the_rows_of_X_do_not_reach_extra_rows_in_silence():
     learner = Learner(
         Spy(), Classes(np.array([0, 1]), 1), {"amounts": np.arange(4)}, "sample_weight"
     )
-    task = WeightedTask(np.arange(6) % 2 == 0, np.ones(6))
+    task = Task.of_labels(np.arange(6) % 2, 2, np.ones(6))
     with pytest.raises(ValueError, match="amounts has an entry for each of the 4 rows of X"):
         learner.fitted(X, y, np.arange(6), task)
 
