@@ -83,29 +83,29 @@ def report_table(
     merged, decided = _merged(goals, data, positive)
     for k in np.flatnonzero(measured):
         values[k], effective[k] = measure.value_and_rows(goals.constraints[k].rate, merged, decided)
-    groups = np.zeros(len(measured), dtype=int)
-    for k in np.flatnonzero(measured) if data.dependent is not None else ():
-        groups[k] = measure.groups_behind(goals.constraints[k].rate, merged, decided)
     slack = goals.slack(values)
-    table = pd.DataFrame(
-        {
-            "constraint": [constraint.label for constraint in goals.constraints],
-            "on": [
-                ", ".join(dict.fromkeys(atom.on for atom in constraint.rate.atoms))
-                for constraint in goals.constraints
-            ],
-            "n_rows": goals.n_rows,
-            "effective_n": effective,
-            "bound": goals.bound,
-            "value": values,
-            "slack": slack,
-            "satisfied": measure.satisfied(slack, measured),
-        }
-    )
+    columns: dict[str, Any] = {"constraint": [goal.label for goal in goals.constraints]}
+    if any(goal.of for goal in goals.constraints):
+        columns["of"] = [goal.of for goal in goals.constraints]
+    columns["on"] = [
+        ", ".join(dict.fromkeys(atom.on for atom in goal.rate.atoms)) for goal in goals.constraints
+    ]
+    columns |= {"n_rows": goals.n_rows, "effective_n": effective}
     if data.dependent is not None:
-        table.insert(table.columns.tolist().index("effective_n") + 1, "n_groups", groups)
-    if any(constraint.of for constraint in goals.constraints):
-        table.insert(1, "of", [constraint.of for constraint in goals.constraints])
+        columns["n_groups"] = [
+            measure.groups_behind(goal.rate, merged, decided) if counts else 0
+            for goal, counts in zip(goals.constraints, measured, strict=True)
+        ]
+    columns["bound"] = goals.bound
+    if expected is not None:
+        columns["expected"] = goals.values(expected)
+    columns["value"] = values
+    if unconstrained is not None:
+        columns["unconstrained"] = goals.values(unconstrained)
+    columns |= {"slack": slack, "satisfied": measure.satisfied(slack, measured)}
+    if prices is not None:
+        columns |= {"multiplier": prices.per_unit, "price": prices.dropped}
+    table = pd.DataFrame(columns)
     table.attrs["goals"] = measure.parts_of_goals(goals.constraints)
     # The classifier chooses how many rows these denominators hold.
     chosen = [
@@ -114,14 +114,7 @@ def report_table(
         if any(atom.fractional for atom in constraint.rate.atoms)
     ]
     measure.warn_of_few(table["constraint"].iloc[chosen].tolist(), effective[chosen])
-    if expected is not None:
-        table.insert(table.columns.tolist().index("value"), "expected", goals.values(expected))
-    if unconstrained is not None:
-        place = table.columns.tolist().index("value") + 1
-        table.insert(place, "unconstrained", goals.values(unconstrained))
-    if prices is None:
-        return table
-    return table.assign(multiplier=prices.per_unit, price=prices.dropped)
+    return table
 
 
 def add_intervals(
@@ -258,13 +251,10 @@ def cross_fitted_report(
     -------
     DataFrame
     """
-    kept = {name: held_out[name] for name in ("effective_n", "slack", "satisfied")}
-    table = training.assign(**kept)
+    table = training.assign(**held_out[["effective_n", "slack", "satisfied"]])
     place = table.columns.tolist().index("value") + 1
-    inserted = {"cross_fitted": "value", "ci_low": "ci_low", "ci_high": "ci_high"}
-    inserted |= {"unconstrained": "unconstrained"}
-    for offset, (name, of) in enumerate(inserted.items()):
-        table.insert(place + offset, name, held_out[of])
+    for name in ("unconstrained", "ci_high", "ci_low", "value"):
+        table.insert(place, "cross_fitted" if name == "value" else name, held_out[name])
     if margins is None:
         return table
     return with_margins(table, table["n_rows"].to_numpy() > 0, margins)

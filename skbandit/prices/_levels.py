@@ -32,7 +32,7 @@ def quantile_of(confidence_level: float) -> float:
 
 
 def level_of(quantile: float) -> float:
-    """Return the level of a normal quantile, rounded like `allowed_error`: never to 1."""
+    """Return the level of a normal quantile, rounded to 12 digits: never to 1."""
     level = float(ndtr(quantile))
     rounded = round(level, 12)
     return rounded if rounded < 1.0 else level

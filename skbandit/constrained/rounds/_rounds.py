@@ -35,7 +35,7 @@ from skbandit.constrained.rules._choose import (
     objective_scale,
 )
 from skbandit.constrained.rules._curve import Curve
-from skbandit.constrained.rules._groups import RuleSearch, best_model
+from skbandit.constrained.rules._groups import RuleSearch
 from skbandit.constrained.rules._limits import (
     SETTLING,
     Limits,
@@ -345,14 +345,9 @@ class KnownGroupRules(KnownRules):
         every = value(np.ones(len(declared), dtype=bool)) if binding.any() else objective
         return gains_without(value, declared, binding, every)
 
-    @property
-    def n_rounds(self) -> int:
-        """Number of rounds."""
-        return len(self._rounds)
-
     def best_value(self, z: float) -> float:
         """Return the lowest objective of thresholds on the scores of one round."""
-        rules = [self.best(k, z) for k in range(self.n_rounds)]
+        rules = [self.best(k, z) for k in range(len(self._rounds))]
         return min((rule.objective for rule in rules if rule.feasible), default=np.inf)
 
     def best(self, k: int, z: float) -> Rule:
@@ -448,7 +443,7 @@ def best_round(done: Sequence[Round], criterion: Criterion, known_rules: KnownRu
         for i, j in combinations(range(len(done)), 2)
     }
     if isinstance(known_rules, KnownGroupRules):
-        return _per_group(pairs, criterion, known_rules)
+        return _per_group(len(done), pairs, criterion, known_rules)
     judged = criterion.goals, criterion.limits
     choice = choose(singles | pairs, *judged, levels=criterion.levels, preferred=criterion.usual)
     if choice.feasible:
@@ -458,17 +453,19 @@ def best_round(done: Sequence[Round], criterion: Criterion, known_rules: KnownRu
     return choice
 
 
-def _per_group(pairs: _Scores, criterion: Criterion, known_rules: KnownGroupRules) -> Choice:
+def _per_group(
+    n_rounds: int, pairs: _Scores, criterion: Criterion, known_rules: KnownGroupRules
+) -> Choice:
     """Choose a threshold for each group."""
     z, _ = criterion.attained(known_rules)
-    single = [known_rules.best(k, z) for k in range(known_rules.n_rounds)]
-    first = best_model(single)
-    rules: dict[tuple[int, ...], Rule] = {(first,): single[first]}
+    single = {(k,): known_rules.best(k, z) for k in range(n_rounds)}
+    first = min(single, key=lambda name: single[name].rank)
+    rules: dict[tuple[int, ...], Rule] = {first: single[first]}
     rules |= {
         name: criterion.rule(criterion.search(pairs[name]), z)
         for name in _promising(pairs, criterion, known_rules, z)
     }
-    name = list(rules)[best_model(list(rules.values()))]
+    name = min(rules, key=lambda name: rules[name].rank)
     return Choice(name, rules[name], z)
 
 

@@ -61,6 +61,11 @@ class Rule:
         """True if every constraint holds, with its limit if there are limits."""
         return self.slack >= -RATE_TOL
 
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """The lowest is the best or, where none is feasible, misses by least."""
+        return not self.feasible, self.objective if self.feasible else -self.slack
+
 
 def slacks(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
     """Return the slack of K values in each of C columns, -inf where undefined; shape (K, C)."""

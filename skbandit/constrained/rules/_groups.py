@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -310,14 +309,3 @@ class RuleSearch:
         present, codes = np.unique(np.asarray(self.group), return_inverse=True)
         forms = self.goals.objective, self.goals.constraints
         return present, GroupSearch.of(self.scores, codes, *forms, self.preferred)
-
-
-def best_model(rules: Sequence[Rule]) -> int:
-    """Index of the first rule with the lowest objective among those that meet the constraints.
-
-    If none does, that of the one that misses by least.
-    """
-    inside = [place for place, rule in enumerate(rules) if rule.feasible]
-    if not inside:
-        return max(range(len(rules)), key=lambda place: rules[place].slack)
-    return min(inside, key=lambda place: rules[place].objective)

@@ -23,15 +23,6 @@ SETTLING, SETTLED = 4, 1e-3
 they may be larger there."""
 
 
-def allowed_error(confidence_level: float) -> float:
-    """Return the error probability 1 - level.
-
-    Rounded to 12 digits, as 1 - 0.9 is 0.09999999999999998 in binary and 0.1 is meant; a level
-    closer to 1 than that is left as it is.
-    """
-    return round(1.0 - confidence_level, 12) or 1.0 - confidence_level
-
-
 def limits_at(
     goals: Goals,
     level: float | None,
@@ -110,7 +101,9 @@ class Limits:
     def quantile(self) -> float:
         """Normal quantile at which limits are evaluated."""
         if self.separate:
-            return -float(ndtri(allowed_error(self.level) / max(len(self.limits.offset), 1)))
+            # to 12 digits, as 1 - 0.9 is 0.09999999999999998 in binary and 0.1 is meant
+            error = round(1.0 - self.level, 12) or 1.0 - self.level
+            return -float(ndtri(error / max(len(self.limits.offset), 1)))
         return quantile_of(self.level)
 
     def widened(self, clustered: np.ndarray) -> Limits:
