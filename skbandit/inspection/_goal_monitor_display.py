@@ -132,6 +132,6 @@ class GoalMonitorDisplay:
         title = table.attrs.get("goal", "") + ("" if on == "all" else f", {on}")
         axes.set_ylabel(_style.wrap(title))
         axes.figure.autofmt_xdate()
-        _style.place_legend(axes)
+        axes.legend(**_style.ABOVE)
         self.ax_, self.figure_ = axes, axes.figure
         return self

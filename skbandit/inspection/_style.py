@@ -16,6 +16,8 @@ GRAY, DARK = "#BBBBBB", "#444444"
 # Options of all lines and of all legends.
 LINE = {"linewidth": 1.3, "markersize": 4.5}
 LEGEND = {"frameon": False, "fontsize": "small"}
+# Above the axes, so that it hides no interval.
+ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 2, **LEGEND}
 
 
 def check_axes(ax: Any, caller: str) -> Any:
@@ -43,11 +45,6 @@ def full_names(line_kw: dict[str, Any] | None) -> dict[str, Any]:
     from matplotlib.lines import Line2D
 
     return dict(normalize_kwargs(line_kw or {}, Line2D))
-
-
-def place_legend(axes: Any) -> None:
-    """Add a legend above the axes, so that it hides no interval."""
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, **LEGEND)
 
 
 def wrap(text: Any, width: int = 48) -> str:

@@ -272,7 +272,7 @@ class TradeoffDisplay:
                 self.missed_[name].set_label(f"{style['label']}, bound missed in training")
         axes.set(xlabel=self._x_label(x), ylabel=_style.wrap(self.objective_label, 36))
         if len(axes.get_legend_handles_labels()[0]) > 1:
-            _style.place_legend(axes)
+            axes.legend(**_style.ABOVE)
         self.ax_, self.figure_ = axes, axes.figure
         return self
 
@@ -288,7 +288,7 @@ class TradeoffDisplay:
                 style = _style.LINE | style | line_kw
                 (self.values_[name],) = axes.plot(bound, curves[table][column], **style)
         axes.set(xlabel=self._x_label("bound"), ylabel=_style.wrap(self.label, 36))
-        _style.place_legend(axes)
+        axes.legend(**_style.ABOVE)
         self.value_ax_ = axes
         return right
 

@@ -24,7 +24,6 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 from skbandit.exceptions import InfeasibleConstraintsError
-from skbandit.utils._sklearn_compat import begin_callbacks
 from skbandit.utils._validation import told_once, warn
 
 T = TypeVar("T")
@@ -141,10 +140,10 @@ def fit_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Cal
     The number of steps is not known in advance. `fit_context` sets callbacks up and tears them
     down on `estimator` itself, so pass the estimator, not the copy that `atomic_fit` yields.
     """
-    task = begin_callbacks(estimator)
-    if task is None:
+    if not hasattr(estimator, "_init_callback_context"):  # before scikit-learn 1.9
         yield lambda name: None
         return
+    task = estimator._init_callback_context(max_subtasks=None)
     metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
     fit = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
     task.call_on_fit_task_begin(**fit)

@@ -36,7 +36,6 @@ __all__ = [
     "LinearClassifierMixin",
     "StrOptions",
     "available_if",
-    "begin_callbacks",
     "count_rows",
     "feature_names",
     "fit_context",
@@ -57,13 +56,6 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
 def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
     """scikit-learn's decorator of optional methods, which keeps the signature as well."""
     return _available_if(check)
-
-
-def begin_callbacks(estimator: Any) -> Any:
-    """Return the callback context of a fit (experimental in scikit-learn 1.9), None before 1.9."""
-    if not hasattr(estimator, "_init_callback_context"):
-        return None
-    return estimator._init_callback_context(max_subtasks=None)
 
 
 def routes_weights(estimator: Any) -> bool:

@@ -24,30 +24,23 @@ def switch(files: Sequence[Any], name: str, default: Any = None) -> Any:
     call = None
     for code in reversed(range(len(files))):
         function = getattr(files[code], name, default)
-        n_values = len(signature(function).parameters)
-        call = (
-            _last(name, function, n_values)
-            if call is None
-            else (_either(f"{name}_{code}", code, function, n_values, call))
-        )
+        call = _either(name, code, function, len(signature(function).parameters), call)
     return call
 
 
-def _last(name: str, function: Any, n_values: int) -> Any:
-    def call(code: int, *values: Any) -> Any:
+def _either(name: str, position: int, function: Any, n_values: int, otherwise: Any) -> Any:
+    """Return the function of a position, or another switch; the last one asks for no code."""
+
+    def last(code: int, *values: Any) -> Any:
         return function(*values[:n_values])
 
-    call.__qualname__ = name
-    return inlined_exactly(call)
-
-
-def _either(name: str, position: int, function: Any, n_values: int, otherwise: Any) -> Any:
-    def call(code: int, *values: Any) -> Any:
+    def either(code: int, *values: Any) -> Any:
         if code == position:
             result = function(*values[:n_values])
         else:
             result = otherwise(code, *values)
         return result
 
-    call.__qualname__ = name
+    call = last if otherwise is None else either
+    call.__qualname__ = name if otherwise is None else f"{name}_{position}"
     return inlined_exactly(call)

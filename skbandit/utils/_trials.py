@@ -119,7 +119,7 @@ def dependence(
     square = weight**2 if squares is None else squares
     size = float(square.sum())
     part = np.divide(square, weight**2, out=np.ones(len(weight)), where=weight > 0)
-    rows = total**2 / size
+    rows = float(total**2 / size)
     of_rows = float((influence**2 * part).sum())
     varies = of_rows > TINY * size
     spread = 1.0
@@ -127,19 +127,15 @@ def dependence(
         spread = of_rows / (share * (1.0 - share) * size)
         spread = 1.0 if abs(spread - 1.0) < EQUAL else spread
     if group is None:
-        return Dependence(float(rows), float(rows), 1.0, spread)
-    sizes = np.bincount(group, weight)
-    groups = total**2 / (sizes**2).sum()
+        return Dependence(rows, rows, 1.0, spread)
+    groups = float(total**2 / (np.bincount(group, weight) ** 2).sum())
     if groups >= rows * (1.0 - TINY):
-        return Dependence(float(rows), float(rows), 1.0, spread)
+        return Dependence(rows, rows, 1.0, spread)
     if groups <= 1.0 + TINY:
-        return Dependence(float(rows), 1.0, float(rows), spread)
-    if not varies:
-        return Dependence(float(rows), float(groups), float(rows / groups), spread)
+        return Dependence(rows, 1.0, rows, spread)
     of_group = (np.bincount(group, influence) ** 2).sum()
-    return Dependence(
-        float(rows), float(groups), design_effect(of_group, of_rows, groups, rows), spread
-    )
+    deff = design_effect(of_group, of_rows, groups, rows) if varies else rows / groups
+    return Dependence(rows, groups, deff, spread)
 
 
 def design_effect(of_group: float, of_rows: float, groups: float, rows: float) -> float:
