@@ -180,16 +180,6 @@ def test_replay_of_groups_of_one_event_changes_nothing(runs):
     refuses("the groups of these differ", lambda: by_person[0] - plain[1])
 
 
-def test_replay_on_half_of_the_events_agrees_with_all():
-    """The variance of the log is the same, however few events of it a run takes."""
-    chosen = np.ones(N, dtype=int)
-    whole = replay(chosen, X, LOG, groups=PERSON, random_state=0)
-    runs = {"subsample": 0.5, "n_repeats": 40, "groups": PERSON, "random_state": 0}
-    assert replay(chosen, X, LOG, **runs).standard_error == pytest.approx(
-        whole.standard_error, rel=0.1
-    )
-
-
 @pytest.mark.thorough
 def test_slates_by_the_formula():
     rng = np.random.default_rng(0)

@@ -66,19 +66,6 @@ def test_summaries_add_up_and_are_conservative(seed):
     )
 
 
-def test_limits_move_as_they_should():
-    rng = np.random.default_rng(0)
-    s, w = rng.random(400), rng.choice([0.0, 2.0], 400)
-    found = [betting_limit(WeightedShares.of(w, s), 2.0, error) for error in (0.1, 0.01, 1e-6)]
-    assert found[0] > found[1] > found[2] >= 0  # by the error
-    better = betting_limit(WeightedShares.of(w, np.sqrt(s)), 2.0, 0.1)
-    assert found[0] < better < 1  # by the shares
-    more = betting_limit(WeightedShares.of(np.tile(w, 10), np.tile(s, 10)), 2.0, 0.1)
-    assert found[0] < more < (w * s).mean() + 0.1  # by the number of events
-    assert betting_limit(WeightedShares.of(np.zeros(9), s[:9]), 2.0, 0.1) == 0  # no weight
-    assert betting_limit(WeightedShares.of(w, np.zeros(400)), 2.0, 0.1) == 0  # no reward
-
-
 # --- coverage ----------------------------------------------------------------------------
 
 MEANS = first(1, [0.001, 0.5, 0.999])
@@ -181,13 +168,6 @@ def test_intervals_move_with_the_rewards():
     assert (high_2 - 1e6) / 10 == pytest.approx(high, abs=1e-6)
     low_3, high_3 = interval(-Y["reward"], (-1, 0))
     assert (-high_3, -low_3) == pytest.approx((low, high), abs=1e-9)
-
-
-def test_a_wider_range_costs():
-    pi = np.full((400, 3), 1 / 3)
-    low, high = ips(pi, X, Y, reward_range=(0, 1)).interval(kind="sequence")
-    wide_low, wide_high = ips(pi, X, Y, reward_range=(-1, 2)).interval(kind="sequence")
-    assert wide_low < low < high < wide_high
 
 
 def test_what_intervals_refuse():

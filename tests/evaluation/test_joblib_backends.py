@@ -1,16 +1,12 @@
 """Replays and searches on any joblib backend, a cluster of processes among them, as in series."""
 
 import joblib
-import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import GridSearchCV
 
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import (
-    ReplayScorer,
-    ReplaySplit,
     off_policy_blocks,
     off_policy_value,
     replay,
@@ -79,24 +75,6 @@ def test_replay(backend, policy, log):
     assert serial.n_accepted > 200
     pd.testing.assert_frame_equal(serial.history, parallel.history)
     assert serial.interval() == parallel.interval()
-
-
-@pytest.mark.thorough
-def test_grid_search(backend, log):
-    def run():
-        search = GridSearchCV(
-            GLMUCBPolicy(random_state=0),
-            {"alpha": [0.1, 1.0, 10.0], "link": ["linear", "logistic"]},
-            scoring=ReplayScorer(random_state=0, n_repeats=2),
-            cv=ReplaySplit(2),
-        )
-        return search.fit(log.X, log.y)
-
-    serial, parallel = in_series(run), run()
-    assert serial.best_params_ == parallel.best_params_
-    for name in ("split0_test_score", "split1_test_score"):
-        np.testing.assert_array_equal(serial.cv_results_[name], parallel.cv_results_[name])
-    np.testing.assert_array_equal(serial.best_estimator_.coef_, parallel.best_estimator_.coef_)
 
 
 @pytest.mark.thorough

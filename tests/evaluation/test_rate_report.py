@@ -9,8 +9,6 @@ from scipy.stats import binomtest
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier, rates
 from skbandit.constrained import ConstrainedThreshold, RampClassifier
@@ -126,14 +124,6 @@ def test_scores_are_not_labels():
             recall().value(Y, y_pred)
 
 
-def test_only_combinations_that_occur():
-    few = TABLE.assign(race=np.where(TABLE["sex"] == "F", "a", TABLE["race"]))
-    found = rate_report(Y, P, recall(), by=["sex", "race"], attributes=few)
-    assert found[["sex", "race"]].iloc[1:].to_numpy().tolist() == [
-        ["F", "a"], ["M", "a"], ["M", "b"], ["M", "c"]
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("rate", "rows", "hits", "trials"),
     [
@@ -233,23 +223,6 @@ def test_it_agrees_with_the_report_of_a_classifier():
     pd.testing.assert_frame_equal(found[same], expected[same])
 
 
-def test_any_labels_pipelines_and_weights():
-    X = RNG.normal(size=(N, 2)) + Y[:, None]
-    names = np.where(Y == 1, "yes", "no")
-    pipe = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, names)
-    weight = TABLE["amount"].to_numpy()
-    (row,) = rate_report(
-        names, pipe.predict(X), recall(), sample_weight=weight, pos_label="yes"
-    ).to_dict("records")
-    positives = Y == 1
-    expected = weight[positives & (pipe.predict(X) == "yes")].sum() / weight[positives].sum()
-    assert row["value"] == pytest.approx(expected)
-    hit = (pipe.predict(X) == "yes")[positives]
-    linearized = (weight[positives] ** 2 * (hit - expected) ** 2).sum()
-    effective = expected * (1 - expected) * weight[positives].sum() ** 2 / linearized
-    assert row["n_rows"] == positives.sum() and row["effective_n"] == pytest.approx(effective)
-
-
 def test_groups_without_rows_are_reported_as_such():
     y = np.where((TABLE["race"] == "c") & (Y == 1), 0, Y)
     with pytest.warns(UndefinedMetricWarning, match=r"recall\(\) >= 0.5 in c is not measured"):
@@ -273,16 +246,6 @@ def test_small_denominators_are_named():
     assert len(caught) == 1
     assert found["n_rows"].tolist() == [(Y == 1).sum(), N]
     assert found["effective_n"].tolist() == [(Y == 1).sum(), 7]
-
-
-def test_a_classifier_whose_precision_rests_on_few_rows_warns():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 2))
-    y = (rng.random(400) < 1 / (1 + np.exp(-X[:, 0]))).astype(int)
-    clf = ConstrainedRampClassifier(error_rate(), precision() >= 0.1).fit(X, y)
-    clf.intercept_ -= np.sort(clf.decision_function(X))[-6] + 1e-9
-    assert clf.predict(X).sum() == 5
-    warns(r"denominator of precision\(\) >= 0.1 \(5\)", clf.constraint_report, X, y)
 
 
 @pytest.mark.parametrize(
@@ -425,12 +388,6 @@ def test_goals_of_a_classifier_are_counted_as_declared():
         assert summary(one.constraint_report(X, Y, attributes=TABLE)) == "All 3 goals are met."
 
 
-def test_one_row_is_measured():
-    with pytest.warns(UserWarning, match="Fewer than 20"):
-        found = rate_report([1, 0, 0], [1, 0, 0], recall() >= 0.5)
-    assert found["n_rows"].tolist() == [1] and found["satisfied"].tolist() == [True]
-
-
 HOSTILE = [
     "a|b", r"a\|b", "a\\", "<script>alert(1)</script>", "[x](javascript:alert(1))", "![](http://a.b/c)",
     "`", "```", "*x*", "_x_", "__x__", "~~x~~", "&lt;", "&#124;", "<http://a.b>", "http://a.b",
@@ -513,26 +470,6 @@ def test_a_card_says_what_goals_cost():
     assert sentence in to_model_card(model.constraint_report_)
     assert sentence in to_model_card(model.constraint_report(X, y))
     assert "costs" not in to_model_card(rate_report(y, model.predict(X), recall() >= 0.9))
-
-
-def test_a_report_counts_each_row_of_a_group_once(monkeypatch):
-    """Equal rows are one, and a group's rates are counted on its rows: not rows times groups."""
-    from skbandit.measure import _atoms
-
-    lengths, count = [], _atoms._rows_of_atom
-
-    def counted(atom, data):
-        lengths.append(len(data))
-        return count(atom, data)
-
-    monkeypatch.setattr(_atoms, "_rows_of_atom", counted)
-    rng = np.random.default_rng(0)
-    y_true, y_pred = rng.integers(0, 2, (2, 5000))
-    by = pd.Series(rng.integers(0, 60, 5000), name="g")
-    report = rate_report(y_true, y_pred, recall(), by=by)
-    assert len(report) == 61
-    # in all rows and in those of a group; labels x predictions x groups
-    assert sum(lengths) <= 2 * (2 * 2 * 60)
 
 
 # --- intervals of sizes ----------------------------------------------------------------------

@@ -440,38 +440,6 @@ def test_dependent_rows_that_are_merged_leave_intervals_as_they_are(goal):
 # --- memory ----------------------------------------------------------------------------------
 
 
-def kept_rows(blocks, goals, **options):
-    """Numbers of rows that are kept after each block."""
-    from skbandit.measure import _merged
-
-    found, merged = [], _merged.MergedRows.merged
-
-    def recorded(self):
-        result = merged(self)
-        found.append(len(result.values))
-        return result
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_merged.MergedRows, "merged", recorded)
-        rate_report_blocks(blocks, goals, y_true="y", y_pred="p", **options)
-    return found
-
-
-@pytest.mark.thorough
-def test_kept_rows_do_not_grow():
-    """Conditions, amounts and weights may be on columns of any number of values."""
-    goals = [
-        recall("age > 30", weight="amount"),
-        cost({0: 0, 1: "price"}),
-        each(recall, by="h") >= 0.5,
-    ]
-    blocks = (make_table(np.random.default_rng(k), 300) for k in range(40))
-    found = kept_rows(blocks, goals, by="g", weight="w")
-    # labels x predictions x g x h x age > 30 x whether both weights are positive
-    assert max(found) <= 2 * 2 * 3 * 3 * 2 * 4
-    assert found[-1] == max(found)
-
-
 def test_blocks_are_read_one_at_a_time():
     alive = []
 

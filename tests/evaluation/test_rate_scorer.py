@@ -290,10 +290,6 @@ def test_not_a_classifier():
     refuses("encode both alike", score, RateScorer(), [0, 1, 2, 0, 1, 2, 0, 1])
 
 
-def test_attributes_of_another_length():
-    refuses("has 3 rows for 8", score, RateScorer(), Y, attributes=pd.DataFrame({"g": [1, 2, 3]}))
-
-
 # --- an estimator-like object --------------------------------------------------------------
 
 
@@ -305,18 +301,6 @@ def test_clone_pickle_params():
     assert set(scorer.get_params()) == {"objective", "constraints", "pos_label"}
     scorer.set_params(objective=None, constraints=recall() >= 0.9)
     assert score(scorer, ONE_MISS) == pytest.approx(-1.15)
-
-
-def test_repr():
-    assert repr(RateScorer()) == "RateScorer()"
-    scorer = RateScorer(recall(), [precision() >= 0.5])
-    assert repr(scorer) == "RateScorer(constraints=[precision() >= 0.5], objective=recall())"
-    assert "RateScorer" in scorer._repr_html_()
-
-
-def test_requests():
-    requests = RateScorer().get_metadata_routing().score.requests
-    assert requests == {"attributes": True, "groups": True, "sample_weight": True}
 
 
 # --- in scikit-learn's model selection -----------------------------------------------------

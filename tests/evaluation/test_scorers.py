@@ -97,13 +97,6 @@ def test_repeats(log):
         assert expected.runs["mean_reward"].nunique() > 1
 
 
-def test_lift(log):
-    model = GLMUCBPolicy(random_state=0)
-    mean = ReplayScorer(random_state=0)(model, log.X, log.y)
-    lift = ReplayScorer(metric="lift", random_state=0)(model, log.X, log.y)
-    assert lift == pytest.approx(mean / log.y["reward"].mean())
-
-
 def test_start():
     rng = np.random.default_rng(0)
     y = pd.DataFrame({"action": rng.integers(3, size=600)})
@@ -307,12 +300,6 @@ def test_clone_pickle_params(log):
     assert "ReplayScorer" in scorer._repr_html_()
     with pytest.raises(TypeError):
         ReplayScorer("lift")
-
-
-def test_requests():
-    requests = ReplayScorer().get_metadata_routing().score.requests
-    names = ["reward", "propensity", "available", "timestamp", "sample_weight"]
-    assert requests == dict.fromkeys(names, True)
 
 
 # === OffPolicyScorer: what it scores, and that searches find what is good on other events =======

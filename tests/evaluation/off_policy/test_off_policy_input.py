@@ -265,15 +265,6 @@ def test_labels_of_the_chosen_arms(form):
     assert abs(as_table.mean_reward - 0.5) < 5 * as_table.standard_error
 
 
-def test_labels_are_a_policy_for_every_estimator():
-    table = np.c_[1 - BEST, BEST]
-    assert snips(BEST, None, Y_LABELS) == snips(table, None, Y_LABELS)
-    options = {"random_state": 0}
-    assert doubly_robust(BEST, X_LABELS, Y_LABELS, **options) == doubly_robust(
-        table, X_LABELS, Y_LABELS, **options
-    )
-
-
 def test_floats_are_probabilities_of_the_logged_actions():
     pi = 0.1 + 0.8 * BEST
     of_logged = np.where(Y_LABELS["action"] == 1, pi, 1 - pi)

@@ -105,15 +105,6 @@ def test_skewed_logs_need_propensities():
     assert abs(wrong.mean_reward - TRUTH) > 4.4 * wrong.standard_error
 
 
-def test_the_log_itself_is_estimated_by_its_mean():
-    slates, clicks = uniform_log(500, 0)
-    even = pd.DataFrame(np.full((500, N_ARMS), M / N_ARMS), columns=range(N_ARMS))
-    found = slate_ips(even, None, slates, reward=clicks)
-    assert found.mean_reward == pytest.approx(clicks.sum(axis=1).mean())
-    assert found.effective_sample_size == pytest.approx(500)
-    assert found.lift == pytest.approx(1)
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("rule", ["select", "predict"])
 def test_policies_are_evaluated(rule):
