@@ -96,12 +96,9 @@ class Counts:
             elif counted:
                 _add(self.rows.setdefault(key, {}), period, [float(x.sum()), float(len(x))])
             else:
-                self._add_amounts(key, period, x, w)
-
-    def _add_amounts(self, key: Key, period: int, x: np.ndarray, w: np.ndarray) -> None:
-        shares = WeightedShares.of(w, np.round(x / FINEST) * FINEST)
-        table = self.amounts.setdefault(key, {})
-        table[period] = table[period] + shares if period in table else shares
+                shares = WeightedShares.of(w, np.round(x / FINEST) * FINEST)
+                amounts = self.amounts.setdefault(key, {})
+                amounts[period] = amounts[period] + shares if period in amounts else shares
 
     def begin(self, unit: int, of: Any) -> None:
         """Count the rows so far for a class that comes now."""
@@ -158,7 +155,12 @@ class Counts:
         for name in names:
             for (unit, of, *groups), table in getattr(self, name).items():
                 places = [
-                    [list(place) if isinstance(place, tuple) else place, _plain_numbers(numbers)]
+                    [
+                        list(place) if isinstance(place, tuple) else place,
+                        numbers
+                        if isinstance(numbers, list)
+                        else [np.asarray(part).tolist() for part in vars(numbers).values()],
+                    ]
                     for place, numbers in table.items()
                 ]
                 if places:
@@ -171,7 +173,10 @@ class Counts:
         counts = cls()
         for name, key, places in entries:
             _require(name in vars(counts), name)
-            table = getattr(counts, name).setdefault(_key(key), {})
+            unit, of, *groups = key
+            _require(isinstance(unit, int) and len(groups) == 2, key)
+            _require(all(isinstance(x, list) and None not in x for x in groups), key)
+            table = getattr(counts, name).setdefault((unit, of, *map(tuple, groups)), {})
             for place, numbers in places:
                 if name in ("rows", "amounts"):
                     place = as_period(place)
@@ -182,12 +187,6 @@ class Counts:
         return counts
 
 
-def _plain_numbers(numbers: Any) -> list[Any]:
-    if isinstance(numbers, list):
-        return numbers
-    return [np.asarray(part).tolist() for part in vars(numbers).values()]
-
-
 def _add(table: dict[Any, list[float]], place: Hashable, numbers: list[float]) -> None:
     before = table.get(place, [0.0, 0.0])
     table[place] = [before[0] + numbers[0], before[1] + numbers[1]]
@@ -196,13 +195,6 @@ def _add(table: dict[Any, list[float]], place: Hashable, numbers: list[float]) -
 def _require(condition: bool, value: Any) -> None:
     if not condition:
         raise ValueError(f"{value!r:.80} is not what a monitor saves.")
-
-
-def _key(entry: Any) -> Key:
-    unit, of, group, by = entry
-    _require(isinstance(unit, int) and isinstance(group, list) and isinstance(by, list), entry)
-    _require(None not in [*group, *by], entry)
-    return unit, of, tuple(group), tuple(by)
 
 
 def as_period(value: Any) -> int:

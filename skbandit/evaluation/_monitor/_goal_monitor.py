@@ -24,7 +24,7 @@ from skbandit.evaluation._monitor._calendar import (
     read_when,
 )
 from skbandit.evaluation._monitor._counts import Counts, plain
-from skbandit.evaluation._monitor._evidence import Window, needed
+from skbandit.evaluation._monitor._evidence import needed
 from skbandit.evaluation._monitor._lines import GoalLine, Watched, log_thresholds
 from skbandit.evaluation._monitor._rows import (
     as_records,
@@ -57,6 +57,9 @@ TYPES = {"n_rows": "int64", "n_labeled": "Int64", "since": "datetime64[ns]"} | d
     ("value", "ci_low", "ci_high", "bound", "value_since"), "float64"
 )
 """Of columns that are not text."""
+
+SETTINGS = "false_alarms", "by", "pos_label", "labels", "within", "period", "ranges", "tz"
+"""Others than goals."""
 
 BEFORE_ALL = -(2**62)
 """A period before all others."""
@@ -520,17 +523,8 @@ class GoalMonitor:
         self._instance = ""
 
     def _settings(self) -> dict[str, Any]:
-        return {
-            "goals": [[goal.text, goal.name] for goal in self.goals],
-            "false_alarms": self.false_alarms,
-            "by": list(self.by),
-            "pos_label": self.pos_label,
-            "labels": None if self.labels is None else list(self.labels),
-            "within": self.within,
-            "period": self.period,
-            "ranges": {name: list(pair) for name, pair in self.ranges.items()},
-            "tz": self.tz,
-        }
+        goals = [[goal.text, goal.name] for goal in self.goals]
+        return {"goals": goals} | {name: getattr(self, name) for name in SETTINGS}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON.
@@ -656,7 +650,8 @@ class GoalMonitor:
     def _row(self, line: GoalLine) -> dict[str, Any]:
         claim, windows = line.claim, line.sum.windows(0)
         bound, sign = claim.constraint.bound, claim.sign
-        value, (low, high) = line.sum.value(windows), self._interval(line, windows)
+        value, n_periods = line.sum.value(windows), len(self._counts.periods)
+        low, high = line.sum.interval(self.false_alarms, windows, n_periods)
         since: Any = pd.NaT
         since_value, note, verdict = np.nan, line.unknown, "undecided"
         if (alarm := self._alarms.get(line.key)) is not None:
@@ -683,11 +678,6 @@ class GoalMonitor:
             "value_since": since_value,
             "note": note,
         }
-
-    def _interval(
-        self, line: GoalLine, windows: Sequence[Window], end: int | None = None
-    ) -> tuple[float, float]:
-        return line.sum.interval(self.false_alarms, windows, end or len(self._counts.periods))
 
     def history(self, goal: str | int | None = None, on: str | None = None) -> pd.DataFrame:
         """Report a goal at the end of each period, on all rows until then.
@@ -717,7 +707,8 @@ class GoalMonitor:
         bound, alarm = line.claim.constraint.bound, self._alarms.get(line.key)
         for number, period in enumerate(self._counts.periods):
             windows = line.sum.windows(0, number + 1)
-            value, interval = line.sum.value(windows), self._interval(line, windows, number + 1)
+            value = line.sum.value(windows)
+            interval = line.sum.interval(self.false_alarms, windows, number + 1)
             raised = alarm is not None and alarm[0] <= period
             rows.append((self._calendar.beginning(period), value, *interval, bound, raised))
         table = pd.DataFrame(rows, columns=["time", "value", "ci_low", "ci_high", "bound", "alarm"])

@@ -86,41 +86,33 @@ class Watched:
         return sorted(parts, key=lambda line: (line.claim.goal, bool(line.by)))
 
     def _lines(self, number: int, claim: Claim) -> Iterator[GoalLine]:
+        """Yield the lines of a claim, of each group of `by`, class and group of a form."""
         rate, pieces = claim.rate, claim.pieces
-        keys: dict[Key, None] = {}
-        for piece in pieces:
-            keys |= dict.fromkeys(key for key in self.counts.seen if key[0] == piece.unit)
+        of_pieces = [self.units[piece.unit].classes(self.data) for piece in pieces]
+        labels = next((labels[1:] for labels in of_pieces if len(labels) > 1), [])
+        classes = _ordered(rate.over_classes, labels)
+        keys = [key for key in self.counts.seen if key[0] in {piece.unit for piece in pieces}]
         for by in sorted({key[3] for key in keys}, key=_order):
-            groups: list[tuple[Any, ...]] = [()]
-            if (grouped := rate.grouped_by) is not None:
-                members = sorted({k[2] for k in keys if k[3] == by and k[2]}, key=_order)
-                groups = list(permutations(members, grouped[1]))
-            classes: list[tuple[Any, ...]] = [()]
-            if (several := rate.over_classes) is not None:
-                classes = list(permutations(self._classes(pieces), several[1]))
-            cells = [cell for cell in product(classes, groups) if self._has_rows(pieces, cell, by)]
+            members = sorted({k[2] for k in keys if k[3] == by and k[2]}, key=_order)
+            cells = [
+                cell
+                for cell in product(classes, _ordered(rate.grouped_by, members))
+                if all(self._covered(self._key(piece, *cell, by)) for piece in pieces)
+            ]
             if rate.summary == "mean" and cells:
-                spread = [(_scaled(piece, len(cells)), *cell) for cell in cells for piece in pieces]
+                n = len(cells)
+                parts = [replace(x, above=x.above / n, below=x.below / n) for x in pieces]
+                spread = [(piece, *cell) for cell in cells for piece in parts]
                 yield self._line(number, claim, spread, ((), (), by))
                 continue
             for of, group in cells:
-                filled = [(piece, of, group) for piece in pieces]
-                yield self._line(number, claim, filled, (of, group, by))
-
-    def _classes(self, pieces: Sequence[Piece]) -> list[Any]:
-        """Return the classes of a form."""
-        of = [self.units[piece.unit].classes(self.data) for piece in pieces]
-        return next((labels[1:] for labels in of if len(labels) > 1), [])
+                yield self._line(number, claim, [(x, of, group) for x in pieces], (of, group, by))
 
     def _key(self, piece: Piece, of: Any, group: Any, by: tuple[Any, ...]) -> Key:
         atom = self.units[piece.unit].atom
         label = of[piece.of] if isinstance(atom.of, ClassSlot) else None
         member = group[piece.group] if isinstance(atom.group, Slot) else ()
         return piece.unit, label, member, by
-
-    def _has_rows(self, pieces: Sequence[Piece], cell: Any, by: tuple[Any, ...]) -> bool:
-        of, group = cell
-        return all(self._covered(self._key(piece, of, group, by)) for piece in pieces)
 
     def _covered(self, key: Key) -> dict[tuple[int, Any], list[float]]:
         """Return rows seen, by period and decision, of decisions that can count."""
@@ -140,9 +132,8 @@ class Watched:
         keys = [self._key(piece, of, group, place[2]) for piece, of, group in filled]
         terms = []
         for key in keys:
-            unit = self.units[key[0]]
-            of_f1 = unit.atom.kind.name == "f1"
-            terms.append(Term(self.counts.tally(key, periods), unit.low, unit.high, of_f1))
+            unit, tally = self.units[key[0]], self.counts.tally(key, periods)
+            terms.append(Term(tally, unit.low, unit.high, unit.atom.kind.name == "f1"))
         apart = all(self._apart(a, b) for k, a in enumerate(keys) for b in keys[:k])
         total = Sum(
             tuple(terms),
@@ -243,8 +234,9 @@ def _in_groups(parts: Sequence[tuple[Key, dict[Any, list[float]]]], column: int)
     return totals.get((), sum(totals.values()))
 
 
-def _scaled(piece: Piece, n: int) -> Piece:
-    return Piece(piece.unit, piece.above / n, piece.below / n, piece.group, piece.of)
+def _ordered(several: tuple[Any, int] | None, members: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return what a form is of: groups or classes, or ordered pairs of them; () is no form."""
+    return [()] if several is None else list(permutations(members, several[1]))
 
 
 def _order(values: tuple[Any, ...]) -> list[tuple[bool, Any]]:

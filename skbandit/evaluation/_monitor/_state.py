@@ -20,7 +20,7 @@ def write_state(monitor: Any) -> dict[str, Any]:
     """Return the state as JSON."""
     return {
         "skbandit.GoalMonitor": VERSION,
-        "settings": monitor._settings(),
+        "settings": _as_lists(monitor._settings()),
         "classes": list(monitor._labels.classes),
         "decisions": list(monitor._labels.decisions),
         "now": None if monitor._now < 0 else monitor._now,
@@ -100,6 +100,8 @@ def _read_displayed(monitor: Any, alarms: Any) -> None:
 
 
 def _as_lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _as_lists(part) for name, part in value.items()}
     return [_as_lists(part) for part in value] if isinstance(value, tuple) else value
 
 

@@ -207,7 +207,7 @@ def read_claims(
                 terms = [(1.0, atom)]
             else:
                 c = 1.0
-            unit = _unit([(k, _first(atom)) for k, atom in terms], ranges)
+            unit = _unit([(k, _first(part)) for k, part in terms], ranges)
             key = tuple((k, atom.key) for k, atom in unit.terms), unit.columns
             number = list(units).index(key) if key in units else len(units)
             units.setdefault(key, unit)
