@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
-from scipy.stats import t as student
 
+from skbandit.evaluation._guaranteed import quantile_of
 from skbandit.evaluation._score import Range, Sides, sides_of
 from skbandit.logs import Log
 from skbandit.utils._trials import dependence
-from skbandit.utils._validation import check_level
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,10 +77,9 @@ class PolicyDifference:
             By score limits and the quantiles of the normal or Student's distribution, which have
             width and cover even if rewards are rare.
         """
-        check_level(confidence_level)
-        if self.freedom <= 0:
+        quantile = quantile_of(confidence_level, self.freedom)
+        if np.isnan(quantile):
             return np.nan, np.nan
-        quantile = float(student.ppf((1 + confidence_level) / 2, self.freedom))
         below = above = quantile * self.standard_error
         if self.sides is not None:
             below, above = self.sides.distances(quantile)

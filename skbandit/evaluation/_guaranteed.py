@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import logsumexp
-from scipy.stats import norm
+from scipy.stats import t as student
 
 from skbandit.evaluation._score import Moments, Range, Spread
 from skbandit.exceptions import ReplayCoverageWarning
@@ -228,17 +228,6 @@ def check_range(reward: np.ndarray, bounds: Range) -> None:
         )
 
 
-def known_range(bounds: Range | None) -> Range:
-    """Bounds that were given, as a confidence sequence requires."""
-    if bounds is None:
-        raise ValueError(
-            "an interval of kind='sequence' requires the range of all possible rewards, which the "
-            "observed ones do not show: pass reward_range=(smallest, largest) where the log is "
-            "read, as in reward_range=(0, 1) for clicks."
-        )
-    return bounds
-
-
 def natural_range(reward: np.ndarray) -> Range:
     """[0, 1] if all rewards lie within, else their smallest and largest value."""
     least, greatest = float(reward.min()), float(reward.max())
@@ -251,10 +240,10 @@ def clipped_interval(low: float, high: float, bounds: Range) -> Range:
     return low, high
 
 
-def normal_quantile(confidence_level: float) -> float:
-    """Half the width of a normal interval, in standard errors."""
+def quantile_of(confidence_level: float, freedom: float = np.inf) -> float:
+    """Return half the width of an interval in standard errors, nan without any freedom."""
     check_level(confidence_level)
-    return float(norm.ppf((1 + confidence_level) / 2))
+    return float(student.ppf((1 + confidence_level) / 2, freedom)) if freedom > 0 else np.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,7 +320,13 @@ class RewardEvidence:
         the point between them. At 95% this is due to wrong weights.
         """
         check_level(confidence_level)
-        low, high = known_range(self.bounds)
+        if self.bounds is None:
+            raise ValueError(
+                "an interval of kind='sequence' requires the range of all possible rewards, which "
+                "the observed ones do not show: pass reward_range=(smallest, largest) where the "
+                "log is read, as in reward_range=(0, 1) for clicks."
+            )
+        low, high = self.bounds
         error = (1 - confidence_level) / 2
         from_below, from_above = self._limits(error)
         if from_below + from_above < 1:

@@ -251,17 +251,18 @@ def _lines(name: str, goal: Goal, data: measure.Data) -> Iterator[_Line]:
     rate = rate_of(goal)
     constraint: Constraint = rate <= 0.0 if rate.denominator is None else rate >= 0.0
     constraint = goal if isinstance(goal, Constraint) else constraint
-    here = replace(
-        constraint,
-        lhs=measure.on_given_rows(constraint.lhs),
-        rhs=measure.on_given_rows(constraint.rhs),
-    )
-    for side in measure.expand([here.named(name)], data):
+    for side in measure.expand([on_given_rows(constraint).named(name)], data):
         assert side.part is not None  # it is expanded
         sign, bound = (1.0 if side.sense == "<=" else -1.0), side.bound
         sign, bound = (sign, bound) if bounded else (1.0, np.nan)
         goal_part = side.part, side.of
         yield _Line(side.label, side.rate, absolute, bound, sign, (), data, np.zeros(0), *goal_part)
+
+
+def on_given_rows(constraint: Constraint) -> Constraint:
+    """Return a constraint on the rows at hand, whatever rows it names."""
+    lhs, rhs = map(measure.on_given_rows, (constraint.lhs, constraint.rhs))
+    return replace(constraint, lhs=lhs, rhs=rhs)
 
 
 def _is_split_by(goal: Goal, columns: Sequence[str]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import UNUSED
 
 from skbandit import measure
+from skbandit.evaluation._rate_report import on_given_rows
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._expression import AbsoluteRate, as_rate, smallest_value
 from skbandit.utils._folds import behind_transformers
@@ -245,15 +245,7 @@ def _measure_slack(
     constraints: list[Constraint], data: measure.Data, positive: np.ndarray
 ) -> tuple[np.ndarray, bool]:
     """Slack of the constraints that can be measured, and whether any is undefined."""
-    here = [
-        replace(
-            constraint,
-            lhs=measure.on_given_rows(constraint.lhs),
-            rhs=measure.on_given_rows(constraint.rhs),
-        )
-        for constraint in constraints
-    ]
-    sides = measure.expand(here, data)
+    sides = measure.expand([on_given_rows(constraint) for constraint in constraints], data)
     measured = measure.count_rows_of_constraints(sides, data) > 0
     slack = np.full(len(sides), np.nan)
     for k in np.flatnonzero(measured):

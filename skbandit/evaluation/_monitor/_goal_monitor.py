@@ -13,7 +13,14 @@ import pandas as pd
 from sklearn.exceptions import NotFittedError
 
 from skbandit.evaluation._guaranteed import read_range
-from skbandit.evaluation._monitor._batch import Batch, Labels
+from skbandit.evaluation._monitor._batch import (
+    Batch,
+    Labels,
+    as_records,
+    as_rows,
+    listed,
+    read_rows,
+)
 from skbandit.evaluation._monitor._calendar import (
     CLOCK_ERROR,
     FIRST_SHARE,
@@ -26,12 +33,6 @@ from skbandit.evaluation._monitor._calendar import (
 from skbandit.evaluation._monitor._counts import Counts, plain
 from skbandit.evaluation._monitor._evidence import needed
 from skbandit.evaluation._monitor._lines import GoalLine, Watched, log_thresholds
-from skbandit.evaluation._monitor._rows import (
-    as_records,
-    as_rows,
-    listed,
-    read_rows,
-)
 from skbandit.evaluation._monitor._state import read_state, write_state
 from skbandit.evaluation._monitor._units import read_claims
 from skbandit.evaluation._rate_report import ALL

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
+from skbandit.evaluation._monitor._batch import read_records
 from skbandit.evaluation._monitor._counts import Counts, as_period
-from skbandit.evaluation._monitor._rows import read_records
 from skbandit.evaluation._monitor._units import read_goal
 from skbandit.utils._validation import as_labels, finite
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
 
 from skbandit.evaluation._difference import (
     EventParts,
@@ -23,7 +22,7 @@ from skbandit.evaluation._guaranteed import (
     check_kind,
     check_range,
     clipped_interval,
-    normal_quantile,
+    quantile_of,
 )
 from skbandit.evaluation._off_policy._sums import (
     METHODS,
@@ -160,12 +159,8 @@ class OffPolicyEstimate:
         It takes the log's smallest propensity for the smallest possible one.
         """
         check_kind(kind)
-        quantile = normal_quantile(confidence_level)
+        quantile = quantile_of(confidence_level, self.freedom)
         if kind == "normal":
-            if np.isfinite(self.freedom):
-                if self.freedom <= 0:
-                    return np.nan, np.nan
-                quantile = float(student.ppf((1 + confidence_level) / 2, self.freedom))
             bounds = (-np.inf, np.inf) if self.evidence is None else self.evidence.clipping
             mean, error = self.unbiased or (self.mean_reward, self.standard_error)
             low, high = mean - quantile * error, mean + quantile * error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -393,7 +394,8 @@ def off_policy_blocks(
     arms = None if arms is None else as_labels(arms, "arms")
     columns = name_block_columns(policy, columns, reward)
     bounds = read_range(reward_range)
-    task = _Task(policy, features, arms, reward_model, rule, columns, bounds, groups)
+    parameters = policy, features, arms, reward_model, rule, columns, bounds, groups
+    task = partial(_of_block, *parameters)
     of_blocks = logs.sum_over_blocks(task, blocks, "off_policy_blocks")
     if of_blocks is None:
         raise ValueError("blocks contains no event.")
@@ -418,56 +420,52 @@ class _OfBlocks:
         return _OfBlocks(self.sums + other.sums, self.arms + other.arms, self.ids + other.ids)
 
 
-@dataclass(frozen=True)
-class _Task:
-    """The work per block; picklable, so that it can be sent to workers."""
-
-    policy: Any
-    features: Sequence[str] | None
-    arms: list[Any] | None
-    reward_model: Any
-    rule: str
-    columns: Mapping[str, Any] | None
-    reward_range: Range | None
-    groups: str | None
-
-    def __call__(self, block: Any) -> _OfBlocks | None:
-        """Return sums over the events of a block, and their ids; None if it has none."""
-        X, y = logs.read_block(block, self.features, self.columns)
-        return _OfBlocks(*self._sums(X, y), logs.SeenIds.of(y)) if len(y) else None
-
-    def _sums(self, X: Any, y: Any) -> tuple[LogSums, ArmUse]:
-        given, named = self.policy, isinstance(self.policy, str)
-        names, group = logs.column_names(y) or [], None
-        if self.groups is not None:
-            if self.groups not in names:
-                raise ValueError(f"groups={self.groups!r} is not a column of the log, {names}.")
-            group = labels_of_groups(pd.Series(y[self.groups]), len(y))
-        if named:
-            if given not in names:
-                raise ValueError(
-                    f"policy={given!r} is not a column of the log, {names}: name the column with "
-                    "the probabilities of the logged actions, or pass a fitted policy."
-                )
-            values = pd.Series(y[given])
-            if not are_floats(values):
-                raise ValueError(
-                    f"column {given!r} holds {values.dtype} values such as {values.iloc[0]!r}, "
-                    "which look like labels of chosen arms: pass a column with the probabilities "
-                    "of the logged actions, as floats."
-                )
-            given = values
-        evaluated = read_evaluated(
-            given, X, y, rule=self.rule, columns=self.columns, arms=self.arms or (), of_logged=named
-        )
-        if evaluated.of_arms is not None:
-            logs.check_block_arms(evaluated.log, self.arms)
-        q = None if self.reward_model is None else _predict_rewards(self.reward_model, X, evaluated)
-        if q is not None and (self.reward_range is not None or len(y) >= SHOWS_RANGE):
-            low, high = self.reward_range or logs.range_of(evaluated.log.reward)
-            q = logs.within_range(q, (low, high), np.arange(len(q))) if low < high else q
-        sums = LogSums.of(evaluated.events(q), self.reward_range, group=group)
-        return sums, ArmUse.of(evaluated)
+def _of_block(
+    policy: Any,
+    features: Sequence[str] | None,
+    arms: list[Any] | None,
+    reward_model: Any,
+    rule: str,
+    columns: Mapping[str, Any] | None,
+    bounds: Range | None,
+    groups: str | None,
+    block: Any,
+) -> _OfBlocks | None:
+    """Return sums over the events of a block, and their ids; None if it has none."""
+    X, y = logs.read_block(block, features, columns)
+    if not len(y):
+        return None
+    given, named = policy, isinstance(policy, str)
+    names, group = logs.column_names(y) or [], None
+    if groups is not None:
+        if groups not in names:
+            raise ValueError(f"groups={groups!r} is not a column of the log, {names}.")
+        group = labels_of_groups(pd.Series(y[groups]), len(y))
+    if named:
+        if given not in names:
+            raise ValueError(
+                f"policy={given!r} is not a column of the log, {names}: name the column with "
+                "the probabilities of the logged actions, or pass a fitted policy."
+            )
+        values = pd.Series(y[given])
+        if not are_floats(values):
+            raise ValueError(
+                f"column {given!r} holds {values.dtype} values such as {values.iloc[0]!r}, "
+                "which look like labels of chosen arms: pass a column with the probabilities "
+                "of the logged actions, as floats."
+            )
+        given = values
+    evaluated = read_evaluated(
+        given, X, y, rule=rule, columns=columns, arms=arms or (), of_logged=named
+    )
+    if evaluated.of_arms is not None:
+        logs.check_block_arms(evaluated.log, arms)
+    q = None if reward_model is None else _predict_rewards(reward_model, X, evaluated)
+    if q is not None and (bounds is not None or len(y) >= SHOWS_RANGE):
+        low, high = bounds or logs.range_of(evaluated.log.reward)
+        q = logs.within_range(q, (low, high), np.arange(len(q))) if low < high else q
+    sums = LogSums.of(evaluated.events(q), bounds, group=group)
+    return _OfBlocks(sums, ArmUse.of(evaluated), logs.SeenIds.of(y))
 
 
 def _predict_rewards(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from skbandit.evaluation._difference import (
     PolicyDifference,
@@ -22,6 +21,7 @@ from skbandit.evaluation._guaranteed import (
     Range,
     clipped_interval,
     natural_range,
+    quantile_of,
 )
 from skbandit.evaluation._policy_protocol import check_not_learned
 from skbandit.evaluation._score import Moments, Sides, Spread, mean_sides, sides_of
@@ -329,9 +329,7 @@ class ReplayResult:
                 UserWarning,
             )
         error, freedom = self._error
-        if not freedom > 0:
-            return np.nan, np.nan
-        quantile = float(student.ppf((1 + confidence_level) / 2, freedom))
+        quantile = quantile_of(confidence_level, freedom)
         limits = self._spread.limits(self.mean_reward, error, quantile)
         return clipped_interval(*limits, self.metadata.range)
 
