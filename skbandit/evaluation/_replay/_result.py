@@ -330,6 +330,8 @@ class ReplayResult:
             )
         error, freedom = self._error
         quantile = quantile_of(confidence_level, freedom)
+        if np.isnan(quantile):  # no event, or one group of them
+            return np.nan, np.nan
         limits = self._spread.limits(self.mean_reward, error, quantile)
         return clipped_interval(*limits, self.metadata.range)
 
