@@ -152,24 +152,20 @@ def rates_of_groups(case: Case) -> Iterable[Section]:
         for limit in limits
         if not limit.absolute
     }
-    tables: list[tuple[pd.DataFrame, dict[str, Rate]]] = []
+    named: dict[tuple[str, ...], dict[str, Rate]] = {}
     if case.parts is not None:
-        named = {
+        named[tuple(case.parts.columns)] = {
             name: rate
             for name, rate in (rates | bounded).items()
             if not (rate.is_form or any(atom.kind == OUTCOME for atom in rate.atoms))
         }
-        tables.append((case.parts, named))
     for names, behind in _rates_behind([objective, *(limit.rate for limit in limits)]).items():
-        table = case.columns.several(list(names), f"by={list(names)}")
-        if tables and table.equals(tables[0][0]):
-            tables[0][1].update(behind)
-        else:
-            tables.append((table, behind))
+        named.setdefault(names, {}).update(behind)
     bars = ""
-    for by, named in tables:
-        if named:
-            report = rate_report(y_true, case.decided, named, by=by, **case.options)
+    for names, of_names in named.items():
+        if of_names:
+            by = case.columns.several(list(names), f"by={list(names)}")
+            report = rate_report(y_true, case.decided, of_names, by=by, **case.options)
             of_all = (report[by.columns] == ALL).all(axis=1) & report["goal"].isin(bounded)
             bars += _page.bars(_without(report, of_all))
     if bars:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -86,9 +86,8 @@ def mean_costs(case: Case) -> Iterable[Section]:
     if not case.is_table:
         return
     costs, labels = _costs_of_rows(case), case.labels
-    place = {label: k for k, label in enumerate(labels.tolist())}
-    rows = np.reshape(case.decided, (len(costs), -1)).tolist()
-    sets = np.array([[place[label] for label in row] for row in rows])
+    place = pd.Index(labels, tupleize_cols=False)
+    sets = place.get_indexer(pd.Index(np.ravel(case.decided))).reshape(len(costs), -1)
     if case.today is None:
         rule, action = "most popular", "by choosing the most popular"
         mean = pd.DataFrame(costs).mean().fillna(np.inf).to_numpy()
@@ -148,15 +147,17 @@ def _doubly_robust(case: Case, costs: np.ndarray) -> np.ndarray:
     return predicted + np.where(is_known, (costs - predicted) / share, 0.0)
 
 
-def _sets_of_today(case: Case, place: Mapping[Any, int], shape: tuple[int, ...]) -> np.ndarray:
+def _sets_of_today(case: Case, place: pd.Index, shape: tuple[int, ...]) -> np.ndarray:
     """Return numbers of the items that the rule of today chooses."""
     assert case.usual is not None  # as today is given
     usual = case.usual.reshape(shape[0], -1)
     if usual.shape != shape:
         raise ValueError(f"today chooses {usual.shape[1]} per row, and the model {shape[1]}.")
-    if strange := [label for label in pd.unique(usual.ravel()).tolist() if label not in place]:
+    sets = place.get_indexer(pd.Index(usual.ravel())).reshape(shape)
+    if (sets < 0).any():
+        strange = pd.unique(usual[sets < 0]).tolist()
         raise ValueError(f"today chooses {first_few(strange)}, which have no costs in y.")
-    return np.array([[place[label] for label in row] for row in usual.tolist()])
+    return sets
 
 
 def _spends(case: Case, objective: Rate | None) -> list[tuple[str, Rate]]:
