@@ -24,7 +24,6 @@ from skbandit.constrained._report import (
     rarely_predicted,
     report_of_columns,
     report_table,
-    text_of_shares,
     with_margins,
 )
 from skbandit.constrained.fits._fit_rows import (
@@ -49,7 +48,7 @@ from skbandit.prices._dual import ShadowPrices
 from skbandit.prices._levels import weak_level
 from skbandit.rates import Constraint
 from skbandit.utils._fitted_rows import FittedRows, share_fitted, warn_of_fitted_rows
-from skbandit.utils._validation import check_level, silenced, warn
+from skbandit.utils._validation import check_level, silenced, text_of_shares, warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

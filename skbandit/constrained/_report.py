@@ -309,15 +309,6 @@ def mostly_decided(decision: Any, share: float) -> str | None:
     )
 
 
-def text_of_shares(shares: list[Any]) -> str:
-    """Return the share of each decision, and that without constraints, as a sentence."""
-    parts = [
-        f"{label} {share:.1%}" + ("" if plain is None else f" (without constraints {plain:.1%})")
-        for label, share, plain in shares
-    ]
-    return f"decided: {', '.join(parts)}"
-
-
 def plain_columns(table: pd.DataFrame) -> dict[str, Any]:
     """Return the columns of a report as lists and arrays of numbers.
 

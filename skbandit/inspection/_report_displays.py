@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from skbandit.constrained import constraint_report
-from skbandit.constrained._report import text_of_shares
 from skbandit.evaluation import rate_report
 from skbandit.evaluation._rate_report import count_text, read_verdicts
 from skbandit.inspection import _report_lines as lines
 from skbandit.inspection import _report_panels as panels
 from skbandit.inspection import _style
+from skbandit.utils._validation import text_of_shares
 
 if TYPE_CHECKING:
     from typing import Self

@@ -63,6 +63,7 @@ from skbandit.utils._validation import (
     check_row_weights,
     first_few,
     refuse_lazy,
+    text_of_shares,
     warn,
     warn_if_reordered,
 )
@@ -343,6 +344,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             draft._fit(logged, traffic, log, y, codes)
         return self
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Show parameters and, if fitted, the share of each action in the traffic."""
+        text, shares = super().__repr__(N_CHAR_MAX), vars(self).get("_shares")
+        return f"{text}\n{text_of_shares(shares)}" if shares else text
+
     def __getstate__(self) -> dict[str, Any]:
         """State of a copy, without pandas types: skops refuses them."""
         return plain_state(super().__getstate__())
@@ -579,6 +585,11 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         self.prices_ = prices_by_selection(goals, self.multipliers_)
         report = measure.report(measure(rule.decided), z=None if level is None else z)
         self.constraint_report_ = report.assign(multiplier=prices.per_unit, price=prices.dropped)
+        tables = rule.decided, problem.unconstrained()
+        shares = [np.average(table, axis=0, weights=problem.weight) for table in tables]
+        pairs = zip(self._arms, np.transpose(shares).tolist(), strict=True)
+        self._shares = [[str(arm), *of_arm] for arm, of_arm in pairs]
+        self.constraint_report_.attrs["decisions"] = self._shares
         self._objective_row = measured.row(rule.prices, rule.moved)
         self.confidence_level_ = level_of(z) if rule.feasible else np.nan
         self.feasible_ = rule.feasible

@@ -488,3 +488,19 @@ def shortened(text: str, most: int = 400) -> str:
     """
     half = (most - 5) // 2
     return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
+
+
+def text_of_shares(shares: list[Any], most: int = 12) -> str:
+    """Return the share of each decision, and that without constraints, as a sentence.
+
+    Examples
+    --------
+    >>> text_of_shares([["call", 0.2, 0.5], ["none", 0.8, 0.5]], most=1)
+    'decided: none 80.0% (without constraints 50.0%), ...'
+    """
+    frequent = sorted(shares, key=lambda share: -share[1]) if len(shares) > most else shares
+    parts = [
+        f"{label} {share:.1%}" + ("" if plain is None else f" (without constraints {plain:.1%})")
+        for label, share, plain in frequent[:most]
+    ]
+    return f"decided: {', '.join(parts)}{', ...' * (len(shares) > most)}"

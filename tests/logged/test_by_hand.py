@@ -61,6 +61,19 @@ def test_a_report_counts_weights(weight):
     assert row["effective_n"] == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
 
 
+def test_the_shares_of_actions_stand_beside_those_without_goals():
+    """In `repr` and below a report, for the traffic of the fit or of the last `reprice`."""
+    best = POLICY.expected_costs(X).idxmin(axis=1)
+    text = ", ".join(
+        f"{arm} {(POLICY.predict(X) == arm).mean():.1%} (without constraints "
+        f"{(best == arm).mean():.1%})"
+        for arm in "abc"
+    )
+    assert repr(POLICY).endswith(f"\ndecided: {text}")
+    assert [share[0] for share in POLICY.constraint_report_.attrs["decisions"]] == [*"abc"]
+    assert "decided" not in repr(clone(POLICY))
+
+
 def test_a_share_of_0_may_be_one_row():
     """Without variation, the error is the step of one row."""
     costs = COSTS.assign(a=9.0)
