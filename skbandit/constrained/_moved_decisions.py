@@ -521,7 +521,11 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         """Set the chosen rules, and one for groups unseen in `fit` if that is wanted."""
         overall = choice
         if self.by is not None and self.unseen != "error":
-            overall = self._overall(choice, criterion, scores)
+            apart = replace(criterion, group=None, n_groups=1)
+            if isinstance(apart, CostCriterion):
+                apart, recalibration = replace(apart, fold=None), choice.rule.recalibration
+                scores = scores if recalibration is None else recalibration(scores)
+            overall = apart.best_rule(scores)
         self._recalibration = getattr(choice.rule, "recalibration", None)
         if not self._classes.of_two:
             shape = -1, len(self.decisions_), len(self.decisions_)
@@ -533,17 +537,6 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             self._group_thresholds = choice.rule.thresholds
         if self.by is None or self.unseen != "error":
             self.threshold_ = float(overall.rule.thresholds[0])
-
-    def _overall(
-        self, choice: Choice, criterion: Criterion | CostCriterion, scores: np.ndarray
-    ) -> Choice:
-        """Return the choice for rows of groups unseen in `fit`."""
-        criterion = replace(criterion, group=None, n_groups=1)
-        if isinstance(criterion, Criterion):
-            return criterion.best_rule(scores)
-        if choice.rule.recalibration is not None:
-            scores = choice.rule.recalibration(scores)
-        return replace(criterion, fold=None).best_rule(scores)
 
     @property
     def recalibration_(self) -> NamedRecalibration | None:

@@ -440,7 +440,7 @@ class Grouping:
     groups: tuple[tuple[Any, ...], ...]
 
     @classmethod
-    def find(cls, by: Any, data: measure.Data, *, missing: bool = True) -> Grouping:
+    def find(cls, by: Any, data: measure.Data) -> Grouping:
         """Find the groups on the rows of positive weight.
 
         Parameters
@@ -449,14 +449,12 @@ class Grouping:
             The parameter of the estimator.
         data : Data
             The rows of X, and of X_extra if passed.
-        missing : bool
-            Whether rows with a missing value share a threshold.
         """
         names = read_by(by)
         ons = {"train"} if data.extra is None else {"all"}
         data_groups = data.groups(names, ons, f"by={by!r}")  # type: ignore[arg-type]
         groups = tuple(group.values for group in data_groups)
-        if missing and data.without_group(names, ons, f"by={by!r}"):  # type: ignore[arg-type]
+        if data.without_group(names, ons, f"by={by!r}"):  # type: ignore[arg-type]
             groups += ((None,) * len(names),)
         return cls(names, groups)
 

@@ -386,7 +386,7 @@ def _to_gain(criterion: Criterion, done: Sequence[Round]) -> float:
 
     `Round.gap` is less where constraints hold as N - tD <= 0 for rates of 0/0.
     """
-    rules = [criterion.search(round_.scores).best() for round_ in done]
+    rules = [criterion.search(round_.scores)(None) for round_ in done]
     value = min((rule.objective for rule in rules if rule.feasible), default=np.inf)
     return value - (done[-1].value - done[-1].gap)
 

@@ -35,7 +35,7 @@ from skbandit.constrained.rules._choose import (
     objective_scale,
 )
 from skbandit.constrained.rules._curve import Curve
-from skbandit.constrained.rules._groups import RuleSearch
+from skbandit.constrained.rules._groups import rules_on
 from skbandit.constrained.rules._limits import (
     SETTLING,
     Limits,
@@ -52,6 +52,9 @@ SEARCHED = 3
 """Number of means of two rounds, those that may gain most, whose thresholds are searched."""
 
 _Scores = dict[tuple[int, ...], np.ndarray]
+
+Search = Callable[[Limits | None], Rule]
+"""Returns the best rule on scores, with limits inside if they are passed."""
 
 
 @dataclass(frozen=True)
@@ -190,13 +193,14 @@ class Criterion:
         z = best_quantile(attempt, self.levels, objective_scale(self.goals))
         return z, known_rules.best_value(z)
 
-    def search(self, scores: np.ndarray) -> RuleSearch:
+    def search(self, scores: np.ndarray) -> Search:
         """Return the rules on scores, one threshold per group."""
-        return RuleSearch(scores, self.goals, self.usual, self.group, self.n_groups)
+        rows = self.limits.rows
+        return rules_on(scores, self.goals, rows, self.usual, self.group, self.n_groups)
 
-    def rule(self, search: RuleSearch, z: float) -> Rule:
+    def rule(self, search: Search, z: float) -> Rule:
         """Return the best of them at a normal quantile."""
-        return search.best(limits_at_quantile(self.limits, z))
+        return search(limits_at_quantile(self.limits, z))
 
     def best_rule(self, scores: np.ndarray) -> Choice:
         """Return the best thresholds on scores at the best level."""
@@ -204,7 +208,7 @@ class Criterion:
 
         def rule_at(z: float) -> Rule:
             if z > 0 and self.promised is not None:
-                return search.best(self.promised)
+                return search(self.promised)
             return self.rule(search, z)
 
         def lowest(rule: Rule) -> float:  # the gap spares another long search
@@ -310,7 +314,7 @@ class KnownGroupRules(KnownRules):
         super().__init__(criterion)
         self.group = group
         self._curves: list[GroupCurves] = []
-        self._searches: list[RuleSearch] = []
+        self._searches: list[Search] = []
         self._best: dict[tuple[int, float], Rule] = {}
 
     def add(self, scores: np.ndarray) -> None:

@@ -144,7 +144,7 @@ def explain(
         sure = proven
     else:
         what, meet = ("threshold", "meets") if by is None else (f"thresholds by {by!r}", "meet")
-        is_missed = not criterion.search(scores).best().feasible  # else the level is out of reach
+        is_missed = not criterion.search(scores)(None).feasible  # else the level is out of reach
         if is_missed:
             constraints = goals.measured.constraints
             slack = slacks(constraints, Curve.of(scores).values(constraints.forms))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -267,9 +268,15 @@ def _polished(search: GroupSearch, options: np.ndarray, limits: Limits) -> np.nd
     return options
 
 
-@dataclass(frozen=True)
-class RuleSearch:
-    """The rules on one model's scores.
+def rules_on(
+    scores: np.ndarray,
+    goals: MeasuredGoals,
+    counted: csr_array,
+    preferred: float,
+    group: np.ndarray | None = None,
+    n_groups: int = 1,
+) -> Callable[[Limits | None], Rule]:
+    """Return what finds the best rule on scores; limits, if passed to it, must be inside.
 
     Parameters
     ----------
@@ -277,6 +284,8 @@ class RuleSearch:
         Scores of the rows measured, higher for the positive class.
     goals : MeasuredGoals
         Objective and constraints over these rows.
+    counted : csr_array
+        The rows of the limits.
     preferred : float
         Threshold to which ties go; that of groups without rows here.
     group : ndarray of int, shape (n,), or None
@@ -284,28 +293,14 @@ class RuleSearch:
     n_groups : int
         Number of groups.
     """
+    if group is None:
+        return partial(ThresholdSearch.of(scores, goals, counted).best, preferred=preferred)
+    present, codes = np.unique(group, return_inverse=True)
+    search = GroupSearch.of(scores, codes, goals.objective, goals.constraints, preferred)
 
-    scores: np.ndarray
-    goals: MeasuredGoals
-    preferred: float
-    group: np.ndarray | None = None
-    n_groups: int = 1
-
-    def best(self, limits: Limits | None = None) -> Rule:
-        """Find the best rule; with `limits`, these must be inside."""
-        if self.group is None:
-            counted = None if limits is None else limits.rows
-            search = ThresholdSearch.of(self.scores, self.goals, counted)
-            return search.best(limits, self.preferred)
-        present, search_by_group = self._by_group
-        rule = search_by_group.best(limits)
-        thresholds = np.full(self.n_groups, self.preferred)
+    def best(limits: Limits | None) -> Rule:
+        rule, thresholds = search.best(limits), np.full(n_groups, preferred)
         thresholds[present] = rule.thresholds
         return replace(rule, thresholds=thresholds)
 
-    @cached_property
-    def _by_group(self) -> tuple[np.ndarray, GroupSearch]:
-        """The groups with rows, and the search of their thresholds."""
-        present, codes = np.unique(np.asarray(self.group), return_inverse=True)
-        forms = self.goals.objective, self.goals.constraints
-        return present, GroupSearch.of(self.scores, codes, *forms, self.preferred)
+    return best
