@@ -5,3 +5,5 @@
 - `_promised`: bounds moved for a level; `_levels`: which level is best.
 - `_calibrate`: what rules are, and the choice of one at a level.
 """
+
+__all__: list[str] = []

@@ -1,1 +1,3 @@
 """Reductions of cost-sensitive classification (which of n ads costs least), one file each."""
+
+__all__: list[str] = []
