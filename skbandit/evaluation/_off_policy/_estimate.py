@@ -211,10 +211,11 @@ def make_estimate(
         near = np.flatnonzero(np.abs(values - values[0]) <= errors[0])
         k = int(near[near <= slope(values, errors)].max(initial=0))
     sums, setting, size = candidates[k], estimator.settings[k], candidates[k].effective_sample_size
+    error = float(errors[k] or spread.error(sums.value))
     return OffPolicyEstimate(
         estimator=name,
         mean_reward=sums.value if size > 0 else np.nan,
-        standard_error=(errors[k] or spread.error(sums.value)) if size > 0 < freedom else np.nan,
+        standard_error=error if size > 0 < freedom else np.nan,
         effective_sample_size=size,
         n_events=sums.moments.n,
         logged_mean=float(sums.moments.mean[4]),
