@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from hashlib import blake2b
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -53,9 +53,6 @@ VARIES, EQUAL = 1e-12, 1e-9
 
 USUAL_TAIL = 0.1
 """Tail of the limits whose widening by few groups stands for that of other levels."""
-
-NO_ROWS = csr_array((0, 0))
-"""Of limits at given decisions, whose sums are numbers."""
 
 LARGEST = 1e12
 """Search for the end of an interval of a ratio stops here; beyond it, the end is infinite."""
@@ -384,91 +381,22 @@ def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> tupl
     if any(atom.amount is not None for atom in rate.atoms):  # no shares of trials
         return np.nan, np.nan
     tail = (1.0 - level) / 2.0
-    atoms = {atom.key: atom for atom in rate.atoms}
-    exact_below = np.inf if len(atoms) == 1 else FEW_TRIALS
-    parts = [_AtDecisions.of(atom, data, positive, tail, exact_below) for atom in atoms.values()]
-    if any(part.effect.groups <= 1.0 < part.effect.rows for part in parts):
+    at = {atom.key: trials_at(atom, data, positive) for atom in rate.atoms}
+    effects = [effect for _, effect in at.values()]
+    if any(effect.groups <= 1.0 < effect.rows for effect in effects):
         return np.nan, np.nan  # nothing is known of how much groups differ
-    place = {key: index for index, key in enumerate(atoms)}
-    pairs, correlations = [], []
-    for a, b in _together([rate], place):
-        correlation = parts[a].correlation(parts[b], data)
-        if correlation is not None:
-            pairs.append(_Pair(a, b, (0, 0, 0, 0)))
-            correlations.append(correlation)
-    value, below, above = (
-        np.concatenate([getattr(part.measured, name) for part in parts] or [np.zeros((0, 1))])
-        for name in ("value", "below", "above")
+    ends = [rate, rate], np.array([1.0, -1.0]), np.zeros(2)
+    limits = replace(
+        _limits_of(*ends, data, lambda atom: at[atom.key][0], data.dependent is not None),
+        clustered=_cluster_factors(effects, tail),
+        exact_below=np.inf if len(at) == 1 else FEW_TRIALS,
     )
-    measured = MeasuredShares(value, below, above, np.array(correlations).reshape(-1, 1))
-    signs, bounds = np.array([1.0, -1.0]), np.zeros(2)
-    expressions = _expressions([rate, rate], signs, bounds, place)
-    limits = ScoreLimits(NO_ROWS, np.zeros(0), (), tuple(pairs), *expressions)
+    measured = limits.measure(np.zeros((len(limits.constant), 1)), -float(ndtri(tail)))
     if rate.denominator is None:
         high, low = -limits.slack_of(measured)[:, 0]
     else:
         high, low = (_bound_without_slack(limits, measured, k) for k in range(2))
     return float(-low + 0.0), float(high + 0.0)  # -0.0 prints badly
-
-
-@dataclass(frozen=True)
-class _AtDecisions:
-    """An atom at given decisions, with limits at one level.
-
-    Attributes
-    ----------
-    atom : Atom
-    trials : Trials
-    effect : Dependence
-    share : _Share
-    sums : ndarray of shape (S, 1)
-        Those of the share, without cancellation.
-    measured : MeasuredShares
-        Of shape (1, 1).
-    """
-
-    atom: Atom
-    trials: Trials
-    effect: Dependence
-    share: _Share
-    sums: np.ndarray
-    measured: MeasuredShares
-
-    @classmethod
-    def of(
-        cls, atom: Atom, data: Data, positive: np.ndarray, tail: float, exact_below: float
-    ) -> _AtDecisions:
-        """Of merged rows, the same object each time: pairs of groups share their atoms."""
-        key = "limits", atom.key, id(positive), tail, exact_below
-        if key in data.counted:
-            counted: _AtDecisions = data.counted[key]
-            return counted
-        trials, effect = trials_at(atom, data, positive)
-        table, wide = _Sums(len(data)), min(effect.cluster_factor(tail), MOST_WIDENING)
-        share = _share_in(table, atom, trials, data)
-        sums = np.array(table.constants)
-        none = np.zeros((0, 1)), np.zeros(0)
-        limits = ScoreLimits(NO_ROWS, sums, (share,), (), *none, *none, exact_below)
-        limits = replace(limits, clustered=np.array([wide]))
-        sums = sums[:, None]
-        measured = limits.measure(np.zeros_like(sums), -float(ndtri(tail)))
-        part = cls(atom, trials, effect, share, sums, measured)
-        if data.train.merged is not None:
-            data.counted[key] = part
-        return part
-
-    def correlation(self, other: _AtDecisions, data: Data) -> float | None:
-        """With another atom, by the rows that both count; None without any."""
-        two = self.trials, other.trials
-        table, atoms = _Sums(len(data)), (self.atom, other.atom)
-        if data.dependent is not None:
-            of_both = _sums_by_group(table, two, atoms, data)
-        else:
-            of_both = _sums_of_both(table, *two, partial(data.effective, *atoms))
-        if of_both is None:
-            return None
-        parts = (self.share, self.sums), (other.share, other.sums)
-        return float(_correlation(*parts, [table.constants[index] for index in of_both])[0])
 
 
 def _bound_without_slack(limits: ScoreLimits, measured: MeasuredShares, k: int) -> float:
@@ -533,28 +461,42 @@ def score_limits(
     """
     measured = np.flatnonzero(goals.n_rows > 0)
     rates = [goals.constraints[k].rate for k in measured]
-    sign, bound = goals.sign[measured], goals.bound[measured]
-    atoms: dict[tuple[object, ...], Atom] = {}
-    for rate in rates:
-        atoms |= {atom.key: atom for atom in rate.atoms}
-    place, numbered = {key: index for index, key in enumerate(atoms)}, list(atoms.values())
+    limits = _limits_of(rates, goals.sign[measured], goals.bound[measured], data)
     clustered = None if decided is None else cluster_factors(goals, data, decided)
-    together = _together(rates, place)
+    return replace(limits, clustered=clustered)
+
+
+def _limits_of(
+    rates: Sequence[Rate],
+    sign: np.ndarray,
+    bound: np.ndarray,
+    data: Data,
+    trials_of_atom: Callable[[Atom], Trials] | None = None,
+    by_group: bool = False,
+) -> ScoreLimits:
+    """Limits of sign * (N - bound D) of some rates.
+
+    With the trials of each atom at given decisions, all sums are numbers. Rates are then correlated
+    by their groups of dependent rows, if `by_group`.
+    """
+    atoms = {atom.key: atom for rate in rates for atom in rate.atoms}
+    place, numbered = {key: index for index, key in enumerate(atoms)}, list(atoms.values())
+    used = (sorted({place[atom.key] for atom in rate.atoms}) for rate in rates)
+    together = sorted({pair for numbers in used for pair in combinations(numbers, 2)})
     paired = {number for pair in together for number in pair}
     table, shares, kept = _Sums(data.n_indicators), [], dict[int, Trials]()
     for a, atom in enumerate(numbered):
-        trials = trials_of(atom, data)
+        trials = trials_of(atom, data) if trials_of_atom is None else trials_of_atom(atom)
         shares.append(_share_in(table, atom, trials, data))
         if a in paired:
             kept[a] = trials
+    add = _sums_by_group if by_group else _sums_of_both
     pairs = []
     for a, b in together:
-        effective = partial(data.effective, numbered[a], numbered[b])
-        sums = _sums_of_both(table, kept[a], kept[b], effective)
+        sums = add(table, (kept[a], kept[b]), (numbered[a], numbered[b]), data)
         pairs += [] if sums is None else [_Pair(a, b, sums)]
     expressions = _expressions(rates, sign, bound, place)
-    limits = ScoreLimits(*table.stacked(), tuple(shares), tuple(pairs), *expressions)
-    return replace(limits, clustered=clustered)
+    return ScoreLimits(*table.stacked(), tuple(shares), tuple(pairs), *expressions)
 
 
 def cluster_factors(goals: BoundConstraints, data: Data, decided: np.ndarray) -> np.ndarray | None:
@@ -563,8 +505,11 @@ def cluster_factors(goals: BoundConstraints, data: Data, decided: np.ndarray) ->
         return None
     measured = np.flatnonzero(goals.n_rows > 0)
     atoms = {atom.key: atom for k in measured for atom in goals.constraints[k].rate.atoms}
-    effects = [trials_at(atom, data, decided)[1] for atom in atoms.values()]
-    return np.array([min(effect.cluster_factor(USUAL_TAIL), MOST_WIDENING) for effect in effects])
+    return _cluster_factors([trials_at(atom, data, decided)[1] for atom in atoms.values()])
+
+
+def _cluster_factors(effects: Sequence[Dependence], tail: float = USUAL_TAIL) -> np.ndarray:
+    return np.array([min(effect.cluster_factor(tail), MOST_WIDENING) for effect in effects])
 
 
 def _expressions(
@@ -597,28 +542,17 @@ def _share_in(table: _Sums, atom: Atom, trials: Trials, data: Data) -> _Share:
     return _Share(atom.kind, *numbers)
 
 
-def _together(rates: Sequence[Rate], place: dict[tuple[object, ...], int]) -> list[tuple[int, int]]:
-    """Pairs of different atoms that some expression combines."""
-    pairs = set()
-    for rate in rates:
-        used = sorted({place[atom.key] for atom in rate.atoms})
-        pairs |= {(a, b) for i, a in enumerate(used) for b in used[i + 1 :]}
-    return sorted(pairs)
-
-
 def _sums_of_both(
-    table: _Sums,
-    first: Trials,
-    second: Trials,
-    effective: Callable[[np.ndarray], np.ndarray],
+    table: _Sums, trials: tuple[Trials, Trials], atoms: tuple[Atom, Atom], data: Data
 ) -> tuple[int, int, int, int] | None:
     """Return sums of products of weights over two atoms' common rows; None without any."""
+    first, second = trials
     rows, at, other_at = np.intersect1d(
         first.rows, second.rows, assume_unique=True, return_indices=True
     )
     if not len(rows):
         return None
-    weight = first.weight[at] * second.weight[other_at] / effective(rows)
+    weight = first.weight[at] * second.weight[other_at] / data.effective(*atoms, rows)
     pairs, code = np.unique(
         first.code[at] * len(second.size) + second.code[other_at], return_inverse=True
     )
@@ -633,10 +567,7 @@ def _sums_of_both(
 
 
 def _sums_by_group(
-    table: _Sums,
-    trials: tuple[Trials, Trials],
-    atoms: tuple[Atom, Atom],
-    data: Data,
+    table: _Sums, trials: tuple[Trials, Trials], atoms: tuple[Atom, Atom], data: Data
 ) -> tuple[int, int, int, int] | None:
     """Add sums of which only the first is not 0: a covariance by groups."""
     assert data.dependent is not None
