@@ -65,12 +65,6 @@ def contains(path: Path, earlier: Path) -> bool:
     return dict(path).get(name, 0) >= n
 
 
-def meet_after(base: Path, path: Path, other: Path) -> bool:
-    """Return whether two paths from a base agree beyond it."""
-    before, of_other = dict(base), dict(other)
-    return any(min(n, of_other.get(name, 0)) > before.get(name, 0) for name, n in path)
-
-
 def merged_policy(policy: Any, policies: Sequence[Any], base: Any) -> Any:
     """Return a policy that knows what `policy` and others learned since a base."""
     base = copy.copy(base)
@@ -121,8 +115,13 @@ def learned_apart(base: Any, workers: dict[str, Any]) -> dict[str, Any]:
             continue
         earlier = [k for k, other in apart.items() if other._path and contains(path, other._path)]
         apart = {k: other for k, other in apart.items() if k not in earlier} | {name: worker}
+    before = dict(base._path)
     for (name, worker), (other_name, other) in combinations(apart.items(), 2):
-        if meet_after(base._path, worker._path, other._path):
+        of_other = dict(other._path)  # beyond the base, paths must not agree
+        shared = [
+            min(n, of_other.get(stretch, 0)) > before.get(stretch, 0) for stretch, n in worker._path
+        ]
+        if any(shared):
             raise ValueError(
                 f"{name} and {other_name} have learned some of the same events since base: pass as "
                 "base the state that they have in common."

@@ -457,28 +457,28 @@ def learn_events(
     `partial_fit`, and those without events are kept.
     """
     X, reward, weight, copies = events
-    replicates = []
+    replicates, weighted = [], bool((weight != 1).any())
+    if weighted and not has_fit_parameter(estimator, "sample_weight"):
+        raise ValueError(
+            f"sample_weight was given, but {type(estimator).__name__} does not take it: leave it "
+            "out, or repeat events."
+        )
     for b in range(copies.shape[1]):
         rows = np.repeat(np.arange(len(X)), copies[:, b])
         replicate, r = None if model is None or not further else model[b], reward[rows]
         if not len(rows) or (not further and (r == r[0]).all()):
             replicates.append(float(r[0]) if len(rows) else replicate)
             continue
-        classes: dict[str, Any] = {}
+        given: dict[str, Any] = {"sample_weight": weight[rows]} if weighted else {}
         if replicate is None:
             replicate = seeded(estimator, int(seeds[b]))
-            classes = {"classes": np.array([0, 1])} if further and is_classifier(replicate) else {}
+            given |= {"classes": np.array([0, 1])} if further and is_classifier(replicate) else {}
         else:
             replicate = copy.deepcopy(replicate)
         target = r.astype(np.int64) if is_classifier(replicate) else r
         with noting(f"while fitting the reward model of arm {label!r} to {len(X)} events"):
             learn = replicate.partial_fit if further else replicate.fit
-            learn(
-                _contexts_or_constant(X[rows]),
-                target,
-                **classes,
-                **_weights(replicate, weight[rows]),
-            )
+            learn(_contexts_or_constant(X[rows]), target, **given)
         replicates.append(replicate)
     return tuple(replicates)
 
@@ -530,15 +530,3 @@ def shrunk(
     Without it an arm with a few bad events would be given up, and one with a few good ones trusted.
     """
     return (weight * predicted + prior_events * center) / (weight + prior_events)
-
-
-def _weights(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
-    """Return keyword of weights, if there are any."""
-    if (weight == 1).all():
-        return {}
-    if not has_fit_parameter(estimator, "sample_weight"):
-        raise ValueError(
-            f"sample_weight was given, but {type(estimator).__name__} does not take it: leave it "
-            "out, or repeat events."
-        )
-    return {"sample_weight": weight}

@@ -27,7 +27,7 @@ from skbandit.bandit._state import (
     Prior,
     workspace_for,
 )
-from skbandit.bandit._units import GROWN, is_due, until_renewal
+from skbandit.bandit._units import FIRST_RENEWAL, GROWN, is_due
 from skbandit.bandit.exploration import explores_by_score
 from skbandit.bandit.shared._state import settle as settle_shared
 from skbandit.logs import ReplayRequest
@@ -141,12 +141,17 @@ def learn_rows(
             kernels.learn_rows(*events, posterior.mean, model, prior)
             continue
         arms, features = np.unique(action[rows]), of_features(weights, posterior)
-        if _may_renew(x[:, : len(features)], weight[rows], features, posterior, prior):
+        squares = posterior.seen_squares[features] + weight[rows] @ x[:, : len(features)] ** 2
+        rate = posterior.rate[features]
+        grown = squares * rate**2 > GROWN**2 * posterior.seen_weight
+        if grown.any() or (prior.mean.any() and not rate.all()):  # a unit, and so all weights of it
             arms = np.union1d(arms, np.flatnonzero(posterior.n_updates))
         at = np.ix_(np.arange(len(posterior.share)), arms, weights)
         for row in new[(new >= rows.start) & (new < rows.stop)]:  # all weights, not only these
             begin(action[row], posterior, prior, rule.link)
-        part, n_before = _empty(posterior, weights), posterior.counters[N_EVENTS]
+        shape, n_before = (*posterior.mean.shape[:2], len(weights)), posterior.counters[N_EVENTS]
+        part = _in_their_units(posterior, weights)
+        part = part._replace(mean=np.empty(shape), cov_factor=np.empty(shape))
         part.mean[:, arms], part.cov_factor[:, arms] = posterior.mean[at], posterior.cov_factor[at]
         as_begun = prior._replace(averages=False, renews=False)
         n_restarts = posterior.restarts[N_RESTARTS]
@@ -159,15 +164,6 @@ def learn_rows(
             buffer = workspace_for(posterior.mean.shape[2])
             change_units(posterior, prior, prior.adaptive_mean, buffer)
     _settle(posterior, prior)
-
-
-def _may_renew(
-    x: np.ndarray, weight: np.ndarray, features: np.ndarray, posterior: Posterior, prior: Prior
-) -> bool:
-    """Return whether the unit of a feature may change, and with it the weights of each arm."""
-    rate, squares = posterior.rate[features], posterior.seen_squares[features] + weight @ x**2
-    grown = squares * rate**2 > GROWN**2 * posterior.seen_weight
-    return bool(grown.any() or (prior.mean.any() and not rate.all()))
 
 
 def _settle(posterior: Any, prior: Any) -> None:
@@ -295,8 +291,9 @@ def _parts(
     while first < n_rows:
         full = np.searchsorted(X.indptr, X.indptr[first] + _NONZEROS, side="right") - 1
         last = min(max(int(full), first + 1), n_rows)
-        if prior is not None and len(posterior.rate):
-            last = min(last, first + until_renewal(posterior))
+        if prior is not None and len(posterior.rate):  # up to the next renewal of units
+            n = int(posterior.counters[N_EVENTS])
+            last = min(last, first + max(FIRST_RENEWAL, 1 << n.bit_length()) - n)
         for row in new[np.searchsorted(new, first, side="right") :][:1]:
             last = min(last, int(row))
         rows = slice(first, last)
@@ -343,13 +340,6 @@ def _in_their_units(posterior: Posterior, weights: np.ndarray) -> Posterior:
     return posterior._replace(
         rate=posterior.rate[features], seen_squares=posterior.seen_squares[features]
     )
-
-
-def _empty(posterior: Posterior, weights: np.ndarray) -> Posterior:
-    """Posterior with room for these weights of each arm, not filled in, and with their units."""
-    shape = *posterior.mean.shape[:2], len(weights)
-    part = _in_their_units(posterior, weights)
-    return part._replace(mean=np.empty(shape), cov_factor=np.empty(shape))
 
 
 def first_choice(t: int, rows: slice) -> int:

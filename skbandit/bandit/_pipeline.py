@@ -13,7 +13,6 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.logs import align_rows
@@ -425,8 +424,6 @@ def _skips(step: Any) -> bool:
 
 def _is_fitted(transformer: Any) -> bool:
     """Return whether a transformer can be applied; one without a state always can."""
-    if not get_tags(transformer).requires_fit:
-        return True
     with suppress(NotFittedError):
         check_is_fitted(transformer)
         return True

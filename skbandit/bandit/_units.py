@@ -184,14 +184,6 @@ def is_due(posterior: Posterior) -> bool:
     return len(posterior.rate) > 0 and n >= FIRST_RENEWAL and n & (n - 1) == 0
 
 
-def until_renewal(posterior: Posterior) -> int:
-    """Return number of further events after which the units are due to be renewed."""
-    n, due = int(posterior.counters[_state.N_EVENTS]), FIRST_RENEWAL
-    while due <= n:
-        due *= 2
-    return due - n
-
-
 @called_exactly
 def renew(
     center: np.ndarray, rate: np.ndarray, mean: np.ndarray, squares: np.ndarray, weight: float,

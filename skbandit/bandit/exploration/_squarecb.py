@@ -83,12 +83,6 @@ def probability(
     return share * (1.0 - total / len(pool))
 
 
-def gammas(alpha: float, n_events: int, n_arms: np.ndarray, m: int) -> np.ndarray:
-    """Return γ = √(K n/m)/α² of each row; infinity for α = 0."""
-    scale = np.sqrt(n_arms * n_events / m)
-    return scale / alpha**2 if alpha else np.full(len(n_arms), np.inf)
-
-
 def inverse_gap(rewards: np.ndarray, gamma: np.ndarray) -> np.ndarray:
     """Return p_a of all arms, of shape (n_rows, n_arms), with one γ per row; infinity is greedy.
 
@@ -188,7 +182,10 @@ def systematic_sample(inclusion: np.ndarray, m: int, u: np.ndarray) -> np.ndarra
 
 
 def _gammas(models: Any, m: int) -> np.ndarray:
-    return gammas(models.alpha, models.n_events, models.available.sum(axis=1), m)
+    """Return γ = √(K n/m)/α² of each row; infinity for α = 0."""
+    n_arms = models.available.sum(axis=1)
+    scale = np.sqrt(n_arms * models.n_events / m)
+    return scale / models.alpha**2 if models.alpha else np.full(len(n_arms), np.inf)
 
 
 def _choose(models: Any, m: int, seed: int, t: int) -> np.ndarray:

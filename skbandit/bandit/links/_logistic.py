@@ -112,7 +112,10 @@ def upper(m: float, v: float, alpha: float, ucb: int, mean: int) -> float:
 def _other_upper(m: float, v: float, alpha: float, ucb: int, mean: int) -> float:
     """Return upper bounds other than U0."""
     if ucb == U1:
-        deviation = math.sqrt(max(0.0, _variance(m, v)))
+        # the variance of σ(θ) is accurate to ±.004 only: it may be negative for small v
+        z = (math.pi * m / math.sqrt(8.0) - 1.0) / math.sqrt(math.pi - 1.0 + math.pi**2 * v / 8.0)
+        variance = 0.5 * math.erfc(-z / math.sqrt(2.0)) - sigmoid(_shrunk(m, v)) ** 2
+        deviation = math.sqrt(max(0.0, variance))
         return sigmoid(m + alpha * math.sqrt(v)) + alpha * deviation
     if ucb == U2:
         predictor = index(m, v, mean)
@@ -123,13 +126,6 @@ def _other_upper(m: float, v: float, alpha: float, ucb: int, mean: int) -> float
         log_spread = math.log(alpha) + 0.5 * (v + math.log(-math.expm1(-v)))
         return log_mean + max(log_spread, 0.0) + math.log1p(math.exp(-abs(log_spread)))
     return sigmoid(m) + alpha * math.sqrt(v)
-
-
-@called_exactly
-def _variance(m: float, v: float) -> float:
-    """Var σ(θ) as U1 approximates it, accurate to ±.004 only: it may be negative for small v."""
-    z = (math.pi * m / math.sqrt(8.0) - 1.0) / math.sqrt(math.pi - 1.0 + math.pi**2 * v / 8.0)
-    return 0.5 * math.erfc(-z / math.sqrt(2.0)) - sigmoid(_shrunk(m, v)) ** 2
 
 
 @called_exactly

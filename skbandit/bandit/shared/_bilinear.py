@@ -159,14 +159,6 @@ def absorb(
 
 
 @called_exactly
-def events_per_discount(gamma: float, full: bool) -> int:
-    """Return the number of events after which evidence about B is discounted."""
-    if not full or gamma <= LEAST_KEPT:
-        return 1
-    return int(math.log(LEAST_KEPT) / math.log(gamma))
-
-
-@called_exactly
 def forget_own(
     k: int, gamma: float, own_mean: np.ndarray, own_variance: np.ndarray, prior_variance: float
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from skbandit.bandit._posterior import mixed, of_mixture, rank_new_arm, renew_shares
@@ -145,7 +147,9 @@ def _discount(
     if e == 0:
         posterior.noise[0] *= gamma
         posterior.noise[1] *= gamma
-    n = _bilinear.events_per_discount(gamma, posterior.cov_factor.ndim == 4)
+    n = 1  # events after which evidence about B is discounted
+    if posterior.cov_factor.ndim == 4 and gamma > _bilinear.LEAST_KEPT:
+        n = int(math.log(_bilinear.LEAST_KEPT) / math.log(gamma))
     if posterior.counters[N_EVENTS] % n:
         return False
     _bilinear.forget(

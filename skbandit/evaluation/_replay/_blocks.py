@@ -146,7 +146,12 @@ def replay_blocks(
                 options.check_policy(last)
                 replayed = _engine.prepared_copy(last, streams, keep_seed=True)
             seen += logs.SeenIds.of(y)
-            X, log = _read_block(replayed, X, y, arms, columns)
+            if X is None:
+                raise ValueError("a policy needs contexts: name their columns, features=[...].")
+            X, log = _engine.read_replayed(
+                replayed, X, y, arms=() if arms is None else arms, columns=columns
+            )
+            logs.check_block_arms(log, arms)
             if bounds is not None:
                 check_range(log.reward, bounds)
             latest = _check_later(log, latest)
@@ -173,17 +178,6 @@ def replay_blocks(
     if _result.keeps_too_few(result):
         warn(f"replay_blocks: {_result.too_few(result)}.", ReplayCoverageWarning)
     return result
-
-
-def _read_block(
-    policy: Any, X: Any, y: Any, arms: Sequence[Any] | None, columns: Mapping[str, Any] | None
-) -> tuple[Any, logs.Log]:
-    """Return indexable contexts and the log of a block, its arms sorted."""
-    if X is None:
-        raise ValueError("a policy needs contexts: name their columns, features=[...].")
-    X, log = _engine.read_replayed(policy, X, y, arms=() if arms is None else arms, columns=columns)
-    logs.check_block_arms(log, arms)
-    return X, log
 
 
 def _check_later(log: logs.Log, latest: float) -> float:

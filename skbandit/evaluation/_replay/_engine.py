@@ -230,7 +230,14 @@ def replay_pass(
         accepted.append(kept)
         replayed.learn(valid)  # line 7
         n_valid += len(valid)  # line 9
-    replayed.warn_of_unavailable_choices()
+    if replayed.n_unavailable:
+        warn(
+            f"{type(policy).__name__} chose arms that were not available on "
+            f"{replayed.n_unavailable:,} events, first {replayed.first_unavailable}. Such events "
+            "can never be kept, so the estimate is for the other contexts only: let the policy "
+            "choose among `available`.",
+            UserWarning,
+        )
     return np.concatenate(accepted), n_seen
 
 
@@ -250,7 +257,11 @@ class _ReplayedPolicy:
             if hasattr(policy, name)
         }
         learns = request.learn and hasattr(policy, "partial_fit")
-        self.feedback = _feedback(log) if learns else None
+        self.feedback: pd.DataFrame | None = None  # the log as the `y` of `partial_fit`
+        if learns:
+            self.feedback = pd.DataFrame({"action": log.arms[log.action], "reward": log.reward})
+            if log.timestamp is not None:
+                self.feedback["timestamp"] = log.timestamp
         self.times = log.timestamp if hasattr(policy, "advance") else None
         self.n_unavailable = 0
         self.first_unavailable = ""
@@ -291,25 +302,6 @@ class _ReplayedPolicy:
         if self.feedback is not None and len(events):
             rows = self.request.rows[events]
             self.policy.partial_fit(self.contexts(rows), self.feedback.iloc[rows])
-
-    def warn_of_unavailable_choices(self) -> None:
-        """Warn if the policy chose arms that were not available."""
-        if self.n_unavailable:
-            warn(
-                f"{type(self.policy).__name__} chose arms that were not available on "
-                f"{self.n_unavailable:,} events, first {self.first_unavailable}. Such events can "
-                "never be kept, so the estimate is for the other contexts only: let the policy "
-                "choose among `available`.",
-                UserWarning,
-            )
-
-
-def _feedback(log: logs.Log) -> pd.DataFrame:
-    """Return the log as the `y` of `partial_fit`, one row per event."""
-    columns = {"action": log.arms[log.action], "reward": log.reward}
-    if log.timestamp is not None:
-        columns["timestamp"] = log.timestamp
-    return pd.DataFrame(columns)
 
 
 def replay(
@@ -509,7 +501,12 @@ def replay(
     tables = X, y
     policy, X = behind_transformers(policy, X)
     if arm_features is not None:
-        policy = _describe_arms(policy, arm_features)
+        if not hasattr(policy, "describe_arms"):
+            raise TypeError(
+                f"arm_features was given, but {type(policy).__name__} takes none: it has no "
+                "describe_arms, as SharedGLMPolicy does."
+            )
+        policy = copy.deepcopy(policy).describe_arms(arm_features)
     options.check_policy(policy)
     bounds = read_range(reward_range)
     named = logs.column_names(y) is not None
@@ -534,16 +531,6 @@ def replay(
     if _result.keeps_too_few(result):
         warn(f"replay: {_result.too_few(result)}.", ReplayCoverageWarning)
     return result
-
-
-def _describe_arms(policy: Any, arm_features: Any) -> Any:
-    """Return a copy of a policy that knows these arms."""
-    if not hasattr(policy, "describe_arms"):
-        raise TypeError(
-            f"arm_features was given, but {type(policy).__name__} takes none: it has no "
-            "describe_arms, as SharedGLMPolicy does."
-        )
-    return copy.deepcopy(policy).describe_arms(arm_features)
 
 
 def read_replayed(
