@@ -437,6 +437,9 @@ def test_a_context_that_would_hide_all_others_is_refused(policy, value):
         (OraclePolicy(GaussianNB(), refit="partial_fit"), "refit", 5),
         (OraclePolicy(GaussianNB(), refit=5), "refit", "partial_fit"),
         (GLMUCBPolicy(), "link", "probit"),
+        (GLMUCBPolicy(), "fit_intercept", False),
+        (GLMUCBPolicy(), "covariance", "full"),
+        (GLMUCBPolicy(), "standardize", "scale"),
         (SharedGLMPolicy(), "link", "probit"),
     ],
 )

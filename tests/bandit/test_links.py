@@ -84,30 +84,6 @@ def test_the_probit_step_matches_moments(r):
         assert close(h, rho * (rho + z) / scale**2, 11), (m, v)
 
 
-def exact_moments(likelihood, m, v):
-    """Mean and variance of the posterior of θ ~ N(m, v), by quadrature."""
-
-    def density(theta):
-        return likelihood(theta) * mp.npdf(theta, m, mp.sqrt(v))
-
-    with mp.workdps(20):
-        places = [m - 12 * v**0.5, m, m + 12 * v**0.5]
-        total, first, second = (
-            mp.quad(lambda theta, k=k: theta**k * density(theta), places) for k in range(3)
-        )
-        return float(first / total), float(second / total - (first / total) ** 2)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("sign", first(1, [-1, 1]))
-def test_the_probit_moments_are_those_of_the_posterior(sign):
-    for m, v in itertools.product([-2.0, 0.3, 1.5], [0.2, 3.0]):
-        mean, variance = exact_moments(lambda theta: mp.ncdf(sign * theta), m, v)
-        g, h = probit.step(m, v, float(sign > 0))
-        assert m + v * g == pytest.approx(mean, abs=1e-10)
-        assert v - v * v * h == pytest.approx(variance, abs=1e-10)
-
-
 def test_the_linear_step_is_bayes_rule():
     m, v, r, s2 = 0.4, 2.0, 1.7, 0.5
     g, h = linear.step(m, v, r, s2)

@@ -318,14 +318,6 @@ def test_cross_validation():
     assert (scores > -COSTS.to_numpy().mean() * 2).all()
 
 
-def test_rows_of_selectors_are_matched_before_the_transformers():
-    selector = selector_pipeline()
-    with pytest.warns(UserWarning, match="y and X have the same row labels in different orders"):
-        selector.fit(X_SELECTOR, COSTS[::-1])
-    with pytest.warns(UserWarning, match="y and X have the same row labels in different orders"):
-        selector.score(X_SELECTOR, COSTS[::-1])
-
-
 @pytest.mark.thorough
 def test_prices_behind_transformers():
     """As without a pipeline, on transformed rows; `reprice` transforms its rows."""

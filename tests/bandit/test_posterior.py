@@ -263,21 +263,6 @@ def test_it_is_bayesian_model_averaging():
     )
 
 
-@pytest.mark.parametrize("link", ["linear", "logistic", "probit"])
-@pytest.mark.parametrize("covariance", first(1, ["diagonal", "full"]))
-def test_every_scale_learns_as_if_alone(link, covariance):
-    X, action, reward = mixture_events(100)
-    reward = np.clip(reward, 0, 1)
-    settings = {"link": link, "covariance": covariance, "forgetting": 0.98}
-    mixed = GLMUCBPolicy(prior_scale=SCALES, **settings).fit(X, action, reward=reward)
-    for e, scale in enumerate(SCALES):
-        alone = GLMUCBPolicy(prior_scale=scale, **settings).fit(X, action, reward=reward)
-        np.testing.assert_array_equal(mixed._posterior.mean[e], alone._posterior.mean[0])
-        np.testing.assert_array_equal(
-            mixed._posterior.cov_factor[e], alone._posterior.cov_factor[0]
-        )
-
-
 @pytest.mark.parametrize("link", ["logistic", "probit"])
 def test_auto_adds_one_model_that_forgets(link):
     """The last one learns as the middle scale would alone; the others forget nothing."""
@@ -361,18 +346,6 @@ def test_a_weight_is_a_number_of_events():
     shares = policy.scale_weights_
     policy.fit(X_each, action_each, reward=reward_each)
     np.testing.assert_allclose(shares, policy.scale_weights_, rtol=1e-9)
-
-
-@pytest.mark.parametrize("link", ["logistic", "probit"])
-def test_a_weight_of_two_is_nearly_the_event_twice(link):
-    rng = np.random.default_rng(1)
-    X, action = rng.normal(size=(40, 2)), rng.integers(2, size=40)
-    reward = (rng.random(40) < expit(2 * X[:, 0])).astype(float)
-    policy = GLMUCBPolicy(link, prior_scale=(0.1, 1, 10), standardize=False, forgetting=1)
-    policy.fit(X, action, reward=reward, sample_weight=np.full(40, 2))
-    shares = policy.scale_weights_
-    policy.fit(*(np.repeat(part, 2, axis=0) for part in (X, action)), reward=np.repeat(reward, 2))
-    np.testing.assert_allclose(shares, policy.scale_weights_, atol=0.05)
 
 
 def test_another_number_of_scales_starts_afresh():

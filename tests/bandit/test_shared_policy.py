@@ -392,16 +392,6 @@ def test_moments_are_those_of_the_products(full):
     np.testing.assert_allclose(v, of_products + posterior.own_variance[:, 0] @ x**2, rtol=1e-11)
 
 
-def test_moments_do_not_depend_on_the_other_arms():
-    rng = np.random.default_rng(1)
-    posterior, x = random_posterior(rng, True), rng.normal(size=DX)
-    m, v, _ = moments(posterior, x, np.arange(N_ARMS))
-    some = rng.permutation(N_ARMS)[:67]
-    of_some = moments(posterior, x, some)
-    np.testing.assert_array_equal(of_some[0], m[some])
-    np.testing.assert_array_equal(of_some[1], v[some])
-
-
 @pytest.mark.thorough
 def test_a_step_is_conditioning_without_the_covariances_of_own_weights():
     """The joint Gaussian of (vec B, w), conditioned on θ + noise; its blocks are what is kept."""

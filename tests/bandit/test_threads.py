@@ -9,7 +9,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from skbandit import GLMUCBPolicy
@@ -125,28 +124,6 @@ def test_readers_see_whole_states(covariance):
 
     _, seen, more = in_threads(learn, read, read)
     assert seen and more and set(seen) | set(more) <= answers
-
-
-@pytest.mark.thorough
-def test_refitting_while_others_choose():
-    """Numbers of arms, and posterior about them, change together."""
-    X, Y = make_log()
-    many = pd.DataFrame({"action": np.arange(300) % 100, "reward": Y["reward"]})
-    policy = GLMUCBPolicy(random_state=0).fit(X, many)
-    done = threading.Event()
-
-    def refit():
-        for k in range(30):
-            policy.fit(X[:3], {"action": [0, 1, 0], "reward": [1, 0, 1]} if k % 2 else many[:3])
-            policy.fit(X, many)
-        done.set()
-
-    def choose():
-        while not done.is_set():
-            assert set(policy.select(X[:20]).tolist()) <= set(range(100))
-            assert policy.select_proba(X[:2]).shape[1] in (2, 3, 100)
-
-    in_threads(refit, choose)
 
 
 def test_readers_do_not_wait_for_a_long_fit():

@@ -5,7 +5,6 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
@@ -17,7 +16,6 @@ from skbandit.bandit.shared._state import in_new_units
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
 from tests.tiers import first
-from tests.worlds import generic
 
 # === Running standardization: units by learned contexts, and a posterior that follows them ======
 
@@ -266,26 +264,6 @@ def test_unit_and_origin_of_rewards_decide_no_choice(exploration, settings):
             np.testing.assert_allclose(variance / a**2, covariance, rtol=1e-6)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("exploration", "sparse"),
-    first(1, [("thompson", True), ("ucb", False), ("squarecb", False)]),
-)
-def test_nor_in_a_replay(exploration, sparse):
-    X, arm, r = log(n=300)
-    settings = {"standardize": "scale"} if sparse else {}
-    policy = GLMUCBPolicy("linear", exploration=exploration, random_state=0, **settings)
-    X = csr_array(np.where(X > 0.5, X, 0)) if sparse else X
-    compiled = replay(policy, X, {"action": arm, "reward": r})
-
-    plain = generic(policy)
-    for a, b in UNITS:
-        y = {"action": arm, "reward": a * r + b}
-        for result in [replay(policy, X, y)] + [replay(plain, X, y)] * (b == 0):
-            assert result.history["event"].tolist() == compiled.history["event"].tolist()
-            assert (result.mean_reward - b) / a == pytest.approx(compiled.mean_reward)
-
-
 @pytest.mark.parametrize(
     "policy",
     [SharedGLMPolicy(link="linear", random_state=0), OraclePolicy(Ridge(), random_state=0)],
@@ -432,13 +410,6 @@ def test_partial_fit_heeds_a_column_that_varies_late(name, unit):
     policy = clone(LATE[name]).fit(X[:1200], arm[:1200], reward=reward[:1200])
     policy = pickle.loads(pickle.dumps(policy))
     assert np.mean(policy.predict(X[1200:]) == best[1200:]) > 0.9
-
-
-def test_replay_heeds_a_column_that_varies_late():
-    X, arm, reward, _ = launched(1500, 1500)
-    log = pd.DataFrame({"action": arm, "reward": reward})
-    history = replay(GLMUCBPolicy(exploration="squarecb", random_state=0), X, log).history
-    assert history["reward"][history["event"] > 2000].mean() > 0.7
 
 
 def test_describe_arms_heeds_a_feature_of_arms_that_varies_late():

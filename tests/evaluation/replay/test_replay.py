@@ -8,13 +8,11 @@ import pandas as pd
 import pytest
 
 from skbandit import GLMUCBPolicy, off_policy_value
-from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
 from skbandit.evaluation._replay._engine import Streams, prepared_copy, seeds_of_runs
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.policies import Always, EpsilonGreedy, QuickEpsilonGreedy, Recorder
-from tests.tiers import first
-from tests.worlds import NOTHING, Y, generic, refuses, uneven_log, uniform_log, warns
+from tests.worlds import NOTHING, Y, refuses, uneven_log, uniform_log, warns
 
 # === replay: which events it keeps, and what a policy gets to see ===============================
 
@@ -309,49 +307,6 @@ def test_random_state_of_the_policy():
 
 
 # --- a compiled pass ---------------------------------------------------------------------
-
-TIMED = {"update_every": 3000.0}
-
-
-def mostly_the_first(X, available):
-    """Every available arm, the first of them twice as often."""
-    p = np.zeros((len(X), 5))
-    for row in range(len(X)):
-        arms = [0, 1, 2, 3, 4] if available is None else list(available[row])
-        p[row, arms] = 1 / (len(arms) + 1)
-        p[row, arms[0]] *= 2
-    return p
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("settings", "options"),
-    [
-        ({}, {}),
-        ({"exploration": "thompson"}, {"deployment_share": 0.3}),
-        ({"exploration": "epsilon_greedy", "epsilon": 0.3}, {"subsample": 0.6}),
-        ({"link": "probit"}, {"shuffle": True, "n_repeats": 2}),
-        ({"link": "linear", "covariance": "full"}, {"max_accepted": 40}),
-        ({}, {"learn": False}),
-        ({}, {"rule": "predict", "acceptance": 0.1}),
-        (TIMED, {"deployment_share": 0.2}),
-        (TIMED, {"shuffle": True}),
-    ],
-    ids=repr,
-)
-@pytest.mark.parametrize("n_available", first(1, [3, None]))
-def test_compiled_pass_decides_identically(settings, options, n_available):
-    log = make_bandit_log(
-        600, 5, 3, n_available=n_available, base_rate=0.3, logging=mostly_the_first, random_state=0
-    )
-    X = log.X.to_numpy()
-    policy = GLMUCBPolicy(random_state=0, **settings)
-    results = [
-        replay(one, X, log.y, random_state=1, **options) for one in (policy, generic(policy))
-    ]
-    pd.testing.assert_frame_equal(results[0].history, results[1].history)
-    pd.testing.assert_frame_equal(results[0].runs, results[1].runs)
-    assert results[0].n_accepted > 10
 
 
 @pytest.mark.parametrize("options", [{}, {"deployment_share": 0.3}, {"max_accepted": 40}], ids=repr)
