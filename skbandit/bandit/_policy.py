@@ -192,8 +192,8 @@ class PosteriorPolicy(SequentialPolicy):
         action, n_restarts = self._number(events.arms), self.n_restarts_
         self._posterior = self._posterior.copy()
         self._alphas(len(events))  # raise errors now, not in the next choice
-        learned, rule = (events.X, action, events.reward, events.weight), _state.read_rule(self)
-        learn_rows(*learned, self._posterior, self._prior(), rule)
+        learned = events.X, action, events.reward, events.weight
+        learn_rows(*learned, self._posterior, self._prior(), _state.read_rule(self))
         if self.n_restarts_ > n_restarts:
             warn(
                 "rewards have changed: those of an arm are no longer what the policy predicted for "
