@@ -190,7 +190,10 @@ class RateReportDisplay:
         layouts = [panels.Layout.of(goals) for goals in of_scale.values()]
         depths = [layout.depth for layout in layouts]
         height = max(1.0, sum(depths) + panels.PANEL_GAP * (len(depths) - 1))
-        self.ax_ = _style.get_axes(ax, f"{type(self).__name__}.plot", (7.6, 1.0 + 0.21 * height))
+        shares = self.report.attrs.get("decisions")
+        below = _style.wrap(text_of_shares(shares), 72) if shares else ""
+        size = 7.6, 1.0 + 0.21 * height + 0.18 * len(below.splitlines())
+        self.ax_ = _style.get_axes(ax, f"{type(self).__name__}.plot", size)
         self.ax_.set_axis_off()
         verdict = read_verdicts(report)
         columns = {"value [interval]": [lines.figures_of(row) for _, row in report.iterrows()]}
@@ -225,11 +228,10 @@ class RateReportDisplay:
             [marks[k] for marks, _ in drawn] for k in range(len(panels.MARKS))
         )
         self.intervals_ = [intervals for _, intervals in drawn]
-        if shares := self.report.attrs.get("decisions"):
+        if below:
             self.ax_.annotate(
-                _style.wrap(text_of_shares(shares), 52), (0.0, 0.0), xytext=(0, -34),
-                xycoords="axes fraction", textcoords="offset points", va="top", fontsize="small",
-                annotation_clip=False,
+                below, (0.0, 0.0), xytext=(0, -34), xycoords="axes fraction", va="top",
+                textcoords="offset points", fontsize="small", annotation_clip=False,
             )  # fmt: skip
         self.drawn_ = self.report.iloc[shown].reset_index(drop=True)
         self.figure_ = self.ax_.figure
