@@ -316,23 +316,12 @@ def test_shares_that_cannot_be_drawn_are_explained():
     with pytest.raises(ValueError, match="y has no column 'action'; its columns are"):
         ArmSharesDisplay.from_log(LOG_SHARES.y[["reward"]])
     refuses("y has no events", ArmSharesDisplay.from_log, LOG_SHARES.y[:0])
-    refuses("action is missing on row 1", ArmSharesDisplay.from_log, ["a", None])
-    with pytest.raises(ValueError, match="timestamp has 3 entries for 2 events"):
-        ArmSharesDisplay.from_log(["a", "b"], timestamp=[1, 2, 3])
+    with pytest.raises(TypeError, match="arms must be a list of labels, got 'ab'"):
+        ArmSharesDisplay.from_log(["a", "b"], arms="ab")
     pools = [("a", "b", "none")] * 20
     log = pd.DataFrame({"action": ["a", "b"] * 10, "reward": 1.0})
     nothing = replay(Always("none"), np.zeros((20, 1)), log, available=pools)
     with pytest.raises(TypeError, match=r"result must be a ReplayResult, .* got {}"):
         ArmSharesDisplay.from_result({})
     refuses("the replay kept no event", ArmSharesDisplay.from_result, nothing)
-    assert not plt.get_fignums()
-
-
-def test_arm_shares_display_refuses_other_arms_and_times():
-    shares = ArmSharesDisplay.from_log(["a", "b"] * 30).shares
-    plt.close("all")
-    with pytest.raises(TypeError, match="arms must be a list of labels, got 'ab'"):
-        ArmSharesDisplay(shares).plot(arms="ab")
-    with pytest.raises(ValueError, match="timestamp must be 1D with one time per event"):
-        ArmSharesDisplay.from_log(["a", "b"], timestamp=np.zeros((2, 2)))
     assert not plt.get_fignums()

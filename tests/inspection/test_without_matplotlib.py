@@ -1,4 +1,4 @@
-"""All displays: where they draw, and what they say if matplotlib is not installed."""
+"""All displays: what they say if matplotlib is not installed."""
 
 import pandas as pd
 import pytest
@@ -15,19 +15,14 @@ REPORT = pd.DataFrame(
     {"constraint": ["recall() >= 0.5"], "n_rows": [9], "bound": [0.5], "value": [0.6],
      "slack": [0.1], "satisfied": pd.array([True], dtype="boolean")}
 )  # fmt: skip
-PATH = pd.DataFrame({"bound": [0.5], "value": [0.6], "objective": [0.1], "feasible": [True]})
-CURVES = pd.DataFrame(
-    {"policy": ["p"], "bucket": ["learning"], "horizon": [9], "mean_reward": [0.5], "low": [0.4],
-     "high": [0.6], "logged_mean": [0.3]}
-)  # fmt: skip
 RATES = pd.DataFrame(
     {"goal": ["recall()"], "n_rows": [9], "effective_n": [9.0], "value": [0.6], "ci_low": [0.3],
      "ci_high": [0.8]}
 )  # fmt: skip
 SHARES = pd.DataFrame({"a": [1.0]}, index=pd.IntervalIndex.from_breaks([1, 9], closed="left"))
 DISPLAYS = [
-    ArmSharesDisplay(SHARES), ConstraintReportDisplay(REPORT), ReplayDisplay(CURVES),
-    TradeoffDisplay(PATH), RateReportDisplay(RATES),
+    ArmSharesDisplay(SHARES), ConstraintReportDisplay(REPORT), ReplayDisplay(None),
+    TradeoffDisplay(None), RateReportDisplay(RATES),
 ]  # fmt: skip
 
 
