@@ -23,10 +23,10 @@ from skbandit.constrained.rules._cost_tables import (
     FEWEST_AT_CUTOFFS,
     CostCriterion,
     CostSearch,
-    kinds_of,
 )
 from skbandit.constrained.rules._curve import Curve
 from skbandit.constrained.rules._limits import Limits
+from skbandit.constrained.rules._table_sums import kinds_of
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.measure import RATE_TOL
 from skbandit.prices._dual import told_apart
