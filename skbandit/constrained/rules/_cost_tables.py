@@ -43,8 +43,10 @@ from skbandit.prices._calibrate import (
     representative,
 )
 from skbandit.prices._dual import (
+    SMOOTHING,
     ShadowPrices,
     at_ceiling,
+    best_prices,
     gains_without,
     prices_under,
 )
@@ -96,6 +98,10 @@ decisions apart."""
 
 MOST_ENTRIES = 100
 """Entries of a table of costs up to which each is moved alone, if no prices meet the goals."""
+
+BEHIND, WORTH_ALL = 0.02, 0.005
+"""Parts of the objective's unit: all tables are searched if prices end so far behind the dual, and
+one of them is taken if it gains so much."""
 
 STARTS = (0.3, 3.0, 30.0)
 """Multipliers of all goals at which searches begin, in units of the objective's costs."""
@@ -593,7 +599,20 @@ class CostSearch:
                     family, met = every, other
             if met.missed < point.missed:
                 point, multipliers = best_rule(family, outcomes, [met.theta], cost)
+        is_small = len(family.tables) == P and family.tables[0].size <= MOST_ENTRIES
+        if point.missed == 0 and is_small and self._is_behind(point):
+            every = every_table(family)
+            start = np.r_[np.zeros(len(every.tables) - P), point.theta]
+            other, others = best_rule(every, outcomes, [start], cost)
+            if other.missed == 0 and other.objective < point.objective - WORTH_ALL * self.unit:
+                family, point, multipliers = every, other, others
         return self._rule_of(family.costs(point.theta), point.theta[-P:], multipliers / unit)
+
+    def _is_behind(self, point: Trial) -> bool:
+        """Return whether a rule is behind what the dual expects of randomized ones."""
+        tightened = self.expected[1]
+        _, bound = best_prices(representative(tightened), self.expected[0][-1], SMOOTHING[-1:])
+        return bool(point.objective > bound + BEHIND * self.unit)
 
     def starts(self) -> list[np.ndarray]:
         """Coefficients to begin at: no prices, the plain rule, the duals', the goals' alone."""
