@@ -329,8 +329,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             settings = goals, criterion, choice, signed, report, self.by
             why, proven = explain(*settings, self._of_fits)
             self._refuse(why, report, goals, proven=proven)
+        warn_of_costly_level(goals, criterion, signed, choice)
         if isinstance(criterion, CostCriterion):
-            warn_of_costly_level(goals, criterion, signed, choice)
             check_final_rule(self, goals)
         elif final is not None and (why := unstable_fit(report, goals.constraints)):
             warn(why, ConstrainedFitWarning)

@@ -124,6 +124,24 @@ def test_a_high_cost_is_told_with_both_figures(estimator):
     assert 0.1 < float(without) < 0.25 < float(within) < 0.5
 
 
+@pytest.mark.parametrize(("n_positive", "is_told"), [(24, True), (2400, False)])
+def test_a_level_that_costs_much_is_named_with_both_figures(n_positive, is_told):
+    """Two of 24 scores are low: 22 do not promise 0.85, and 24 flag 94 % of the others."""
+    n_low = n_positive // 12
+    scores = np.repeat([0.9, 0.1, 0.2, 0.05], [n_positive - n_low, n_low, 150, 10])
+    y = np.repeat([1, 0], [n_positive, 160])
+    clf = ConstrainedThreshold(None, positive_rate("low == 0"), recall() >= 0.85)
+    clf.set_params(confidence_level=0.9)
+    low = pd.DataFrame({"low": y})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clf.fit(scores[:, None], y, attributes=low)
+    told = [
+        str(w.message) for w in caught if "confidence_level=0.9, and 0 at 0.5" in str(w.message)
+    ]
+    assert len(told) == is_told
+
+
 def test_a_cost_by_group_is_told():
     """Levelling down: the error goes up by half and more."""
     rng = np.random.default_rng(0)

@@ -31,7 +31,7 @@ from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.measure import RATE_TOL
 from skbandit.prices._dual import told_apart
 from skbandit.prices._levels import costly_level
-from skbandit.prices._promised import without_margins
+from skbandit.prices._promised import is_costly, without_margins
 from skbandit.prices._search import best_rule, minimizing, prove_conflict
 from skbandit.rates import Constraint, positive_rate
 from skbandit.rates._expression import value_range
@@ -286,13 +286,20 @@ def why_no_costs(
 
 
 def warn_of_costly_level(
-    goals: Goals, criterion: CostCriterion, scores: np.ndarray, choice: Choice
+    goals: Goals, criterion: Criterion | CostCriterion, scores: np.ndarray, choice: Choice
 ) -> None:
     """Warn if the margins of a level that was asked for take a large part of what is earned."""
     if criterion.promised is None or criterion.promised.quantile == 0:
         return
-    search = CostSearch(criterion, criterion.strata(scores))
-    other = without_margins(search.problem, choice.rule, search.best_rule)
+    other: Any
+    if isinstance(criterion, CostCriterion):
+        search = CostSearch(criterion, criterion.strata(scores))
+        other = without_margins(search.problem, choice.rule, search.best_rule)
+    else:
+        other = criterion.search(scores).best()
+        at_random = criterion.goals.objective_value(np.full(len(scores), 0.5))
+        if not is_costly(at_random, choice.rule, other):
+            return
     if other is not None:
         sign = -1.0 if goals.maximize else 1.0
         value, without = sign * choice.rule.objective, sign * other.objective
