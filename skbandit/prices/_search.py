@@ -257,7 +257,12 @@ def _best(objective: np.ndarray, excess: np.ndarray) -> int:
     """Find the point that misses goals by least, of those alike the lowest objective."""
     missed = np.maximum(excess - TINY, 0.0).sum(axis=0)
     least = np.flatnonzero(missed <= missed.min() + TINY)
-    return int(least[objective[least].argmin()])
+    return int(least[_first_lowest(objective[least])])
+
+
+def _first_lowest(values: np.ndarray) -> int:
+    """Find the first of the lowest values; equal ones differ by rounding."""
+    return int(np.argmax(values <= values.min() + TINY))
 
 
 def with_objective(outcomes: Outcomes, objective: Callable[[np.ndarray], np.ndarray]) -> Outcomes:
@@ -349,7 +354,7 @@ class Search:
             return self._keep(moved, objective, excess, k)
 
         first = point(_best(objective, excess))
-        return first if merit is None else point(int(merit(objective, excess).argmin()))
+        return first if merit is None else point(_first_lowest(merit(objective, excess)))
 
     def _judged(self, part: Part, merit: Merit | None) -> list[Judged]:
         """All points; of a long line, evenly spaced points and those around the best of these."""
@@ -365,7 +370,7 @@ class Search:
         spread = np.unique(np.linspace(0, n - 1, SPREAD_POINTS).astype(int))
         (judged,) = self._judged_at(part, running, spread)
         best = {_best(*judged[1:])} | (
-            set() if merit is None else {int(merit(*judged[1:]).argmin())}
+            set() if merit is None else {_first_lowest(merit(*judged[1:]))}
         )
         near = [np.arange(spread[max(k - 1, 0)], spread[min(k + 1, len(spread) - 1)]) for k in best]
         return [
@@ -528,7 +533,9 @@ class Search:
             before = point
             least, cost = merit.of(point), self.family.row_costs(point.theta)
             toward = self.steepest(point.theta, merit, SOFTENED[r % len(SOFTENED)])
-            promising = np.argsort(-np.abs(toward / self.unit), kind="stable")
+            size = np.abs(toward / self.unit)
+            size /= size.max() or 1.0
+            promising = np.argsort(-np.round(size, 6), kind="stable")
             n_single = max(FEWEST_LINES, round(LINES * len(toward)))
             single = np.diag(self.unit)[promising[:n_single]]
             for delta in [toward, *single]:
@@ -613,7 +620,7 @@ def best_rule(
     first = Merit(np.zeros(m), PENALTY * max(cost, TINY), 0.5 / len(few.outcomes.kind))
 
     def rank(begun: tuple[Trial, Merit]) -> float:
-        return begun[0].missed * first.rho + min(begun[0].objective, HIGHEST)
+        return round(begun[0].missed * first.rho + min(begun[0].objective, HIGHEST), 9)
 
     begun = [few.descend(few.at(theta), first, FIRST_ROUNDS) for theta in starts]
     begun = sorted(begun, key=rank)
