@@ -142,6 +142,14 @@ def explain(
     if isinstance(criterion, CostCriterion):
         advice, proven = why_no_costs(goals, criterion, scores, rule.decided)
         sure = proven
+        columns = [
+            atom.reference for goal in goals.constraints.constraints for atom in goal.rate.atoms
+        ]
+        if by is None and (deployed := next(filter(None, columns), None)):
+            advice += (
+                f" If {deployed!r} is known at prediction too, by={deployed!r} gives each of its "
+                "decisions costs of its own."
+            )
     else:
         what, meet = ("threshold", "meets") if by is None else (f"thresholds by {by!r}", "meet")
         is_missed = not criterion.search(scores)(None).feasible  # else the level is out of reach
@@ -296,7 +304,7 @@ def warn_of_costly_level(
         search = CostSearch(criterion, criterion.strata(scores))
         other = without_margins(search.problem, choice.rule, search.best_rule)
     else:
-        other = criterion.search(scores).best()
+        other = criterion.search(scores)(None)
         at_random = criterion.goals.objective_value(np.full(len(scores), 0.5))
         if not is_costly(at_random, choice.rule, other):
             return
