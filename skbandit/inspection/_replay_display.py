@@ -147,8 +147,6 @@ class ReplayDisplay:
         ReplayDisplay
         """
         results = result if isinstance(result, Mapping) else {"policy": result}
-        if not results:
-            raise ValueError("result is empty: pass at least one ReplayResult.")
         curves = [_curve(str(name), result, confidence_level) for name, result in results.items()]
         return cls(pd.concat(curves, ignore_index=True)).plot(ax)
 

@@ -11,10 +11,11 @@ import pandas as pd
 from scipy.sparse import csr_array, issparse
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_random_state
 
 from skbandit.utils._exact import exact_table
 from skbandit.utils._sklearn_compat import count_rows, rows_of
+from skbandit.utils._trials import labels_of_groups
 from skbandit.utils._validation import warn
 
 # Training and test rows of each fold.
@@ -242,19 +243,12 @@ def read_units(cv: Any, X: Any, y: np.ndarray, weight: np.ndarray, groups: Any) 
     ndarray of int
     """
     n_rows, unit = len(y), units_of_rows(X, y, weight)
-    if groups is None:
+    labels = labels_of_groups(groups, n_rows)
+    if labels is None:
         if is_number(cv):
             _warn_of_copies(unit, np.flatnonzero(weight > 0))
         return unit
-    given = column_or_1d(groups)
-    if len(given) != n_rows:
-        raise ValueError(f"groups has {len(given)} entries for {n_rows} rows.")
-    group, _ = pd.factorize(given)
-    if (group < 0).any():
-        raise ValueError(
-            f"groups is missing in row {int(np.argmax(group < 0))}: give each row a group, one of "
-            "its own if it belongs to none."
-        )
+    group, _ = pd.factorize(labels)
     original = originals_of_extra(unit, n_rows)
     return np.append(group, np.where(original >= 0, group[original], n_rows + unit[n_rows:]))
 
