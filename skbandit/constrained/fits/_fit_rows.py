@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -48,8 +48,7 @@ def read_other_decisions(others: Any, labels: np.ndarray) -> tuple[Any, ...]:
             raise ValueError(
                 f"other_decisions has {decision!r}, which is one of the classes {labels.tolist()}."
             )
-        kinds = [_kind_of_label(label) for label in (decision, example)]
-        if kinds[0] != kinds[1] or not _fits(decision, labels.dtype):
+        if not _can_hold(labels, decision):
             kind = labels.dtype if labels.dtype.kind in "iufb" else type(example).__name__
             raise ValueError(
                 f"other_decisions has {decision!r}, of type {type(decision).__name__}, and the "
@@ -59,21 +58,17 @@ def read_other_decisions(others: Any, labels: np.ndarray) -> tuple[Any, ...]:
     return decisions
 
 
-def _fits(label: Any, dtype: Any) -> bool:
-    """Return whether an array of the labels can hold another one as it is."""
-    if dtype.kind not in "iuf":
-        return True
-    try:
-        return bool(np.array([label], dtype=dtype).tolist() == [label])
-    except (OverflowError, ValueError):
-        return False
-
-
-def _kind_of_label(label: Any) -> type:
-    """Return the type that labels share: numbers are of one."""
-    if isinstance(label, bool):
-        return bool
-    return float if isinstance(label, int | float) else type(label)
+def _can_hold(labels: np.ndarray, decision: Any) -> bool:
+    """Return whether an array of the labels can hold another decision as it is."""
+    both = decision, labels.tolist()[0]
+    types = [
+        bool if isinstance(x, bool) else float if isinstance(x, int) else type(x) for x in both
+    ]
+    if types[0] != types[1] or labels.dtype.kind not in "iuf":
+        return types[0] == types[1]
+    with suppress(OverflowError, ValueError):
+        return bool(np.array([decision], dtype=labels.dtype).tolist() == [decision])
+    return False
 
 
 @dataclass(frozen=True)
@@ -503,22 +498,19 @@ class Grouping:
         frame = columns.several(self.columns, self._context)
         missing = frame.isna().to_numpy()
         if missing.any():
-            self._blame_missing(missing)
+            row, column = map(int, np.argwhere(missing)[0])
+            raise ValueError(
+                f"{self._context}: column {self.columns[column]!r} is missing in "
+                f"{int(missing.any(axis=1).sum())} rows, row {row} first, and each row needs a "
+                "group: give missing values one of their own, such as 'unknown', before fit and "
+                "predict, or set unseen='overall'."
+            )
         row = int(np.flatnonzero(unknown)[0])
         _, distinct = _distinct_groups(frame.iloc[[row]])
         raise ValueError(
             f"{self._context}: row {row} is of group {_named(self.columns, distinct[0])}, which "
             f"has no threshold: fit saw only {self._listed()}. Fit with rows of that group, or "
             "give rare groups one value in common before fit and predict, or set unseen='overall'."
-        )
-
-    def _blame_missing(self, missing: np.ndarray) -> None:
-        row, column = map(int, np.argwhere(missing)[0])
-        raise ValueError(
-            f"{self._context}: column {self.columns[column]!r} is missing in "
-            f"{int(missing.any(axis=1).sum())} rows, row {row} first, and each row needs a group: "
-            "give missing values one of their own, such as 'unknown', before fit and predict, or "
-            "set unseen='overall'."
         )
 
     def _listed(self) -> str:

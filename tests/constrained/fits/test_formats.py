@@ -16,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, RampClassifier, constraint_report
-from skbandit.exceptions import EmptyRateError
 from skbandit.inspection import ConstraintReportDisplay
 from skbandit.rates import each, false_positive_rate, positive_rate, ratio, recall
 from tests.worlds import refuses, warns
@@ -162,9 +161,3 @@ def test_a_column_that_a_pipeline_drops_is_found_by_the_message():
 def test_numbers_beyond_any_float(name):
     with pytest.raises(ValueError, match=f"{name} must be finite and at most 1.8e308"):
         RampClassifier(pos_label="yes", **{name: 10**400}).fit(X, Y)
-
-
-def test_no_row_selected_stays_an_error_of_its_own():
-    goal = recall({"g": "w"}) >= 0.5
-    with pytest.raises(EmptyRateError):
-        ConstrainedRampClassifier(constraints=goal, pos_label="yes").fit(X, Y, attributes=TABLE)

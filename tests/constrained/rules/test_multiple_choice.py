@@ -82,15 +82,6 @@ def test_the_bound_of_a_search_cut_short_is_valid(quotient, monkeypatch):
     assert open_  # the case that this test is for
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_without_splitting_by_enumeration_the_optimum_is_the_same(seed, monkeypatch):
-    monkeypatch.setattr(_multiple_choice, "ENUMERATED", 0)
-    problem = drawn(seed, False)
-    best, _ = enumerated(problem)
-    found = minimize(problem, np.zeros(len(problem.sets), dtype=int))
-    assert math.isinf(best) or found.value == pytest.approx(best, abs=1e-8)
-
-
 def test_no_bounds_take_the_best_of_each_set():
     rng = np.random.default_rng(0)
     none = np.zeros(0, dtype=int)

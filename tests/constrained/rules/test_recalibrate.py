@@ -18,16 +18,6 @@ def normalized(p):
     return p / p.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
-def test_a_temperature_is_found(temperature):
-    """T of n = 6,000 rows has a standard error of about .03 T; ten of them never happen."""
-    p, label, _ = sample(0)
-    rule = Recalibration.fit(normalized(p**temperature), label, np.ones(len(p)), None, 1)
-    assert rule.temperature == pytest.approx(temperature, rel=0.1)
-    assert np.abs(rule.constants).max() < 0.15
-    np.testing.assert_allclose(rule(normalized(p**temperature)), p, atol=0.05)
-
-
 def test_constants_by_class_and_group_are_found():
     p, label, rng = sample(1)
     group = rng.integers(0, 2, len(p))
