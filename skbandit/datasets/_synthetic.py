@@ -123,9 +123,9 @@ def make_bandit_log(
     if n_available is not None and not 1 <= n_available <= n_arms:
         raise ValueError(f"n_available must be from 1 to n_arms={n_arms}, got {n_available}.")
     kinds = {"lifetime": (lifetime, ["equal", "random"]), "link": (link, [*_MEAN_REWARDS])}
-    for name, (kind, known) in kinds.items():
-        if kind not in known:
-            raise ValueError(f"{name} must be one of {first_few(known)}, got {kind!r}.")
+    for name, (kind, kinds_of) in kinds.items():
+        if kind not in kinds_of:
+            raise ValueError(f"{name} must be one of {first_few(kinds_of)}, got {kind!r}.")
     if link != "linear" and not 0 < base_rate < 1:
         raise ValueError(f"base_rate must be in (0, 1), as rewards are 0 or 1, got {base_rate}.")
     if not callable(logging) and logging not in ("uniform", "softmax"):
