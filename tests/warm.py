@@ -1,19 +1,28 @@
 """Compile the loops that most tests need, before workers start: each would compile its own.
 
-Machine code is cached on disk, so that this takes seconds unless a loop has changed.
+Machine code is cached on disk, so that this takes seconds unless a loop has changed, and one
+process that compiles nothing if no file of the package has.
 
 python -m tests.warm
 """
 
+import hashlib
 import subprocess
 import sys
 import warnings
+from contextlib import suppress
+from pathlib import Path
 
+import numba
+import numpy as np
 import pandas as pd
+import scipy
 
+import skbandit
 from skbandit import GLMUCBPolicy, RampClassifier, SharedGLMPolicy, SlatePolicy, replay
 from skbandit.datasets import make_bandit_log
 from skbandit.rates import error_rate, recall
+from skbandit.utils._compiled import user_cache
 
 KINDS = [
     {"link": link, "covariance": covariance}
@@ -56,11 +65,24 @@ def solvers():
 LOOPS = {function.__name__: function for function in (policies, shared, solvers)}
 
 
+def sources():
+    """Name the state of all that could shape machine code, and more."""
+    texts = [path.read_bytes() for path in sorted(Path(skbandit.__file__).parent.rglob("*.py"))]
+    versions = f"{sys.version} {numba.__version__} {np.__version__} {scipy.__version__}"
+    parts = [versions.encode(), Path(__file__).read_bytes(), *texts]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     if len(sys.argv) > 1:
         LOOPS[sys.argv[1]]()
-    else:
+        sys.exit()
+    folder, state = user_cache(), sources()
+    place = folder and folder / "skbandit" / f"warm-{sys.implementation.cache_tag}"
+    if place is None or not place.exists() or place.read_text() != state:
         commands = [[sys.executable, "-m", "tests.warm", name] for name in LOOPS]
-        for process in [subprocess.Popen(command) for command in commands]:
-            process.wait()
+        ended = [process.wait() for process in [subprocess.Popen(command) for command in commands]]
+        if place is not None and not any(ended):
+            with suppress(OSError):  # of a folder that cannot be written
+                place.write_text(state)

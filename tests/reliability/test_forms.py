@@ -7,12 +7,7 @@ import pytest
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from sklearn.linear_model import LogisticRegression
 
-from skbandit import GLMUCBPolicy, RegressionSetSelector
-from skbandit.constrained import ConstrainedThreshold
-from skbandit.rates import recall
-from skbandit.selection import PopularitySetSelector
 from tests.reliability import public_calls, wider_calls
 from tests.reliability.forms import COLUMNS, SPARSE, TABLES
 from tests.reliability.public_calls import LABEL, OWN_X
@@ -99,50 +94,6 @@ def test_weights_of_any_form(name, form):
     assert_same(call(sample_weight=COLUMNS[form](weight)), call(sample_weight=weight), form)
 
 
-@pytest.mark.parametrize("name", first(1, ["popularity", "threshold", "rate_scorer", "regression"]))
-@examples(5)
-@given(seed=random_seeds)
-def test_order_of_rows_does_not_matter(name, seed):
-    call = CALLS[name]
-    order = np.random.default_rng(seed).permutation(60)
-    moved = {
-        part: values.iloc[order].reset_index(drop=True)
-        if isinstance(values, pd.DataFrame)
-        else values[order]
-        for part, values in call.inputs.items()
-    }
-    if name == "threshold":  # its folds are taken in the order of the rows
-        moved_back = prefit_threshold(moved)[np.argsort(order)]
-        np.testing.assert_allclose(moved_back, prefit_threshold(call.inputs), atol=1e-9)
-        return
-    result, expected = call(**moved), call()
-    if result.ndim:
-        result = result[np.argsort(order)]
-    np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
-
-
-def prefit_threshold(inputs):
-    inner = LogisticRegression(solver="liblinear").fit(OWN_X, LABEL)
-    clf = ConstrainedThreshold(inner, constraints=recall() >= 0.6, cv="prefit")
-    return clf.fit(**inputs).decision_function(inputs["X"])
-
-
-@examples(20)
-@given(seed=random_seeds, labels=st.permutations(["a", 3, ("t", 1), 2.5, None]))
-def test_arms_may_have_any_name(seed, labels):
-    """Names of three kinds at least: the greedy policy learns and chooses the same."""
-    labels = [label for label in labels if label is not None][:3]
-    rng = np.random.default_rng(seed)
-    X, action = table(seed).to_numpy(dtype=float), rng.integers(3, size=60)
-    reward = rng.integers(2, size=60)
-    named = np.empty(60, dtype=object)
-    named[:] = [labels[k] for k in action]
-    one = GLMUCBPolicy(arms=[0, 1, 2]).fit(X, action, reward=reward)
-    other = GLMUCBPolicy(arms=labels).fit(X, named, reward=reward)
-    np.testing.assert_array_equal(other.coef_, one.coef_)
-    assert other.predict(X).tolist() == [labels[k] for k in one.predict(X)]
-
-
 LOG_FORMS = {
     "structured": lambda log: log.to_records(index=False),
     "nullable": lambda log: log.convert_dtypes(),
@@ -175,16 +126,3 @@ OF_LOG = [
 def test_logs_of_any_form(name, form):
     call = CALLS[name]
     assert_same(call(y=LOG_FORMS[form](call.inputs["y"])), call(), form)
-
-
-@examples(10)
-@given(seed=random_seeds, model=st.sampled_from([RegressionSetSelector, PopularitySetSelector]))
-def test_order_of_the_ads_does_not_matter(seed, model):
-    rng = np.random.default_rng(seed)
-    X, order = table(seed).to_numpy(dtype=float), rng.permutation(4)
-    costs = pd.DataFrame(rng.normal(size=(60, 4)), columns=list("wxyz"))
-    costs[rng.random((60, 4)) < 0.2] = np.nan
-    one = model(n_select=2).fit(X, costs)
-    other = model(n_select=2).fit(X, costs.iloc[:, order])
-    np.testing.assert_array_equal(other.predict(X), one.predict(X))
-    pd.testing.assert_frame_equal(other.predict_costs(X)[list("wxyz")], one.predict_costs(X))

@@ -55,25 +55,6 @@ def assert_read_or_named(path, whole):
     np.testing.assert_allclose(kept["propensity"], 1 / kept["available"].map(len))
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("kind", WHOLE)
-@fuzz
-@given(data=st.data())
-def test_truncated(tmp_path, kind, data):
-    """What comes before the cut is kept: of whole lines, all."""
-    whole = WHOLE[kind]
-    cut = data.draw(st.integers(0, len(whole) - 1))
-    path = tmp_path / "log"
-    path.write_bytes(whole[:cut])
-    assert_read_or_named(path, whole)
-    n_whole = whole[:cut].count(b"\n")
-    if n_whole:
-        kept = read(path, malformed="skip")
-        assert n_whole <= len(kept) <= n_whole + 1
-        path.write_bytes(whole)
-        pd.testing.assert_frame_equal(kept[:n_whole], read(path)[:n_whole])
-
-
 @pytest.mark.parametrize("kind", WHOLE)
 @fuzz
 @given(data=st.data(), interleaved=st.booleans())

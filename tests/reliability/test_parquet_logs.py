@@ -1,8 +1,5 @@
 """Parquet files as they arrive: cut short, damaged, of other columns, of other kinds."""
 
-import datetime
-import decimal
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -107,59 +104,7 @@ def test_a_damaged_file_among_others(tmp_path):
     assert isinstance(error, OSError)
 
 
-@pytest.mark.parametrize("nothing", ["folder", "gone", "none in a list"])
-def test_nothing_there(tmp_path, nothing):
-    source = {
-        "folder": tmp_path,
-        "gone": tmp_path / "gone.parquet",
-        "none in a list": [tmp_path / "gone.parquet"],
-    }[nothing]
-    with pytest.raises((ValueError, FileNotFoundError), match=r"without files|gone") as caught:
-        read_parquet_log(source, FEATURES)
-    assert blame(caught.value) == ""
-
-
 # --- columns -----------------------------------------------------------------------------------
-
-# Of 400 events; what pyarrow makes of them is what is in the file.
-COLUMNS = {
-    "nulls": pa.nulls(400),
-    "one null": pa.array([None] + [0.5] * 399),
-    "nan": pa.array([float("nan")] + [0.5] * 399),
-    "numbers as text": pa.array(["0.5"] * 400),
-    "booleans": pa.array([True, False] * 200),
-    "decimals": pa.array([decimal.Decimal("0.5")] * 400),
-    "dates": pa.array([datetime.date(2026, 1, 1)] * 400),
-    "datetimes of a zone": pa.array(
-        [datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)] * 400, pa.timestamp("us", "Asia/Tokyo")
-    ),
-    "lists": pa.array([[0, 1]] * 400),
-    "lists of all arms": pa.array([[0, 1, 2, 3]] * 400),
-    "empty lists": pa.array([[]] * 400, pa.list_(pa.int64())),
-    "lists of lists": pa.array([[[0], [1]]] * 400),
-    "structs": pa.array([{"a": 1}] * 400),
-    "dictionary with nulls": pa.array(["0", None] * 200).dictionary_encode(),
-    "unsigned": pa.array([2**64 - 1] * 400, pa.uint64()),
-    "no utf-8": pa.Array.from_buffers(
-        pa.string(), 400, [None, *pa.array([b"\xff"] * 400, pa.binary()).buffers()[1:]]
-    ),
-}
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("column", first(1, TABLE.column_names))
-def test_columns_of_any_kind(tmp_path, column):
-    """Also of a second file, which reads as the first one's, or the error says where it is."""
-    place, n_refused = TABLE.column_names.index(column), 0
-    for values in COLUMNS.values():
-        table = TABLE.set_column(place, column, values)
-        pq.write_table(table, tmp_path / "a.parquet")
-        n_refused += assert_judged_or_named(tmp_path / "a.parquet") is not None
-        pq.write_table(TABLE[:200], tmp_path / "a.parquet")
-        pq.write_table(table[200:], tmp_path / "b.parquet")
-        assert_judged_or_named(tmp_path)
-        (tmp_path / "b.parquet").unlink()
-    assert n_refused == 1 if column in FEATURES else n_refused > 5, "features are not looked at"
 
 
 @pytest.mark.parametrize("column", first(1, TABLE.column_names))

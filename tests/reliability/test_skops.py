@@ -1,6 +1,5 @@
 """skops saves and loads every estimator, and needs to trust this package's own types only."""
 
-import copy
 import pickle
 
 import numpy as np
@@ -33,20 +32,6 @@ def test_saved_and_loaded(name):
     again, expected = fit.asked(io.loads(saved, trusted=trusted)), fit.asked(estimator)
     for method in expected:
         np.testing.assert_array_equal(again[method], expected[method])
-
-
-@pytest.mark.parametrize("index", [["a", "b"], [3, 1], [("a", 1), ("b", 2)]], ids=str)
-def test_features_of_arms(index):
-    labels = pd.Index(index, tupleize_cols=False)
-    table = pd.DataFrame({"x": [1, 2], 7: [True, False], "z": [0.5, np.inf]}, index=labels)
-    policy = SharedGLMPolicy(table)
-    for again in (copy.copy(policy), pickle.loads(pickle.dumps(policy))):
-        pd.testing.assert_frame_equal(again.arm_features, table)
-    if not isinstance(index[0], tuple):  # which skops turns into lists
-        saved = io.dumps(policy)
-        again = io.loads(saved, trusted=io.get_untrusted_types(data=saved))
-        pd.testing.assert_frame_equal(again.arm_features, table)
-    pd.testing.assert_frame_equal(policy.arm_features, table)
 
 
 GOALS = {

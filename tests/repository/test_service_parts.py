@@ -294,16 +294,6 @@ def test_an_older_state_learns_again_what_it_lacks(parts, tmp_path):
     np.testing.assert_array_equal(parts.policy.decision_function(X), learned.decision_function(X))
 
 
-def test_a_state_from_before_databases_had_ids_goes_on(parts, tmp_path):
-    for _ in range(20):
-        parts.visit()
-    assert parts.learn(700) == 20
-    joblib.dump((parts.policy, parts.number), tmp_path / "policy.joblib")
-    parts.visit()
-    parts.open()
-    assert parts.learn(700) == 1
-
-
 def teach(parts, n):
     """Choices without a click."""
     parts.visits(n)

@@ -107,41 +107,6 @@ METAMORPHIC = ["false positives", "parity", "f1"]
 
 
 @pytest.mark.parametrize("name", METAMORPHIC)
-@pytest.mark.parametrize("seed", first(1, range(2)))
-def test_repeated_rows_are_weights(name, seed):
-    X, y, group = sample(seed, n=60)
-    times = np.random.default_rng(seed).integers(1, 4, 60)
-    rows = np.repeat(np.arange(60), times)
-    weighted = fit(compiled(X, y, group, *GOALS[name], weight=times.astype(float)))
-    assert_same(weighted, fit(compiled(X[rows], y[rows], group[rows], *GOALS[name])))
-
-
-@pytest.mark.parametrize("name", METAMORPHIC)
-@pytest.mark.parametrize("seed", first(1, range(3)))
-def test_rows_of_weight_zero_are_absent(name, seed):
-    X, y, group = sample(seed, n=80)
-    rng = np.random.default_rng(seed)
-    weight = rng.uniform(0.5, 2, 80) * (rng.random(80) < 0.7)
-    keep = weight > 0
-    given = fit(compiled(X, y, group, *GOALS[name], weight=weight))
-    kept = compiled(X[keep], y[keep], group[keep], *GOALS[name], weight=weight[keep])
-    assert_same(given, fit(kept))
-
-
-@pytest.mark.parametrize("name", METAMORPHIC)
-@pytest.mark.parametrize("seed", first(1, range(2)))
-def test_order_of_rows_and_scale_of_weights_do_not_matter(name, seed):
-    X, y, group = sample(seed, n=80)
-    rng = np.random.default_rng(seed)
-    weight, order = rng.uniform(0.5, 2, 80), rng.permutation(80)
-    first = fit(compiled(X, y, group, *GOALS[name], weight=weight))
-    permuted = (X[order], y[order], group[order], *GOALS[name])
-    assert_same(first, fit(compiled(*permuted, weight=weight[order])))
-    assert_same(first, fit(compiled(X, y, group, *GOALS[name], weight=8 * weight)))
-    assert_same(first, fit(compiled(X, y, group, *GOALS[name], weight=0.37 * weight)))
-
-
-@pytest.mark.parametrize("name", METAMORPHIC)
 def test_dense_and_sparse_rows_give_the_same_classifier(name):
     X, y, group = sample(5, "sparse", n=80)
     sparse = fit(compiled(X, y, group, *GOALS[name]))

@@ -1,18 +1,31 @@
 """Warnings: at the user's line, also from workers of joblib, and once where a loop repeats them."""
 
+import ast
+import inspect
 import threading
 import warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from joblib import parallel_config
+from joblib import Parallel, delayed, parallel_config
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from skbandit import RampClassifier, RegressionSetSelector, replay
+import skbandit
+from skbandit import (
+    GLMUCBPolicy,
+    RampClassifier,
+    RegressionSetSelector,
+    SetSelectClassifier,
+    replay,
+)
 from skbandit.constrained import constraint_path
+from skbandit.datasets import read_vw_dsjson
 from skbandit.rates import error_rate, recall
 from skbandit.utils._fitting import in_parallel
 from skbandit.utils._validation import silenced, told_once, warn
@@ -117,3 +130,56 @@ def test_errors_of_filters_are_raised_in_processes():
         warnings.simplefilter("error", UserWarning)
         with parallel_config("multiprocessing", n_jobs=2), pytest.raises(UserWarning, match="ours"):
             in_parallel(partial(of_third_parties, k) for k in (1, 1))
+
+
+def warn_in_rates(folder):
+    recall().value([0, 0], [0, 1])
+
+
+def warn_in_datasets(folder):
+    event = '{"_label_cost": -1, "_label_probability": 1, "_label_Action": 1, "a": [1], '
+    event += '"p": [1], "c": {"x": 1.0, "_multi": [{"id": "a"}]}}'
+    (folder / "log.json").write_text(f"{event}\nno event\n")
+    list(read_vw_dsjson(folder / "log.json", malformed="skip"))
+
+
+def warn_in_bandit(folder):
+    GLMUCBPolicy().fit(X, ["a", "b"] * 30)
+
+
+def warn_in_selection(folder):
+    SetSelectClassifier().fit(X, pd.DataFrame({"a": X[:, 0] > 9, "b": X[:, 0] > 1.5}))
+
+
+def warn_in_workers(folder):
+    """Through a pipeline and joblib."""
+    model = make_pipeline(StandardScaler(), GLMUCBPolicy())
+    Parallel(1)(delayed(model.fit)(X, (X[:, 0] > 0).astype(int)) for _ in range(2))
+
+
+@pytest.mark.parametrize(
+    "call", [warn_in_rates, warn_in_datasets, warn_in_bandit, warn_in_selection, warn_in_workers]
+)
+def test_a_warning_points_at_the_line_of_the_user(call, tmp_path):
+    with pytest.warns() as caught:
+        call(tmp_path)
+    lines, first = inspect.getsourcelines(call)
+    for one in caught:
+        assert one.filename == __file__
+        assert first < one.lineno < first + len(lines)
+
+
+@pytest.mark.thorough
+def test_nobody_counts_frames():
+    """`warn` of utils finds the line of the user."""
+    counted = []
+    for path in Path(skbandit.__file__).parent.rglob("*.py"):
+        if path.parts[-2:] == ("utils", "_validation.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and (
+                ast.unparse(node.func).startswith("warnings.warn")
+                or any(word.arg == "stacklevel" for word in node.keywords)
+            ):
+                counted.append(f"{path}:{node.lineno}")
+    assert not counted, "warn by skbandit.utils._validation.warn"
