@@ -520,19 +520,19 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         group: np.ndarray | None,
     ) -> np.ndarray:
         """Predicted rewards of all arms, by models that have not seen the event."""
+        classifier = self._classifier(X)
+        models = [None, RewardsByClassifier(classifier)]
+        if self.reward_model is not None:
+            models = [self.reward_model]
+        elif not hasattr(classifier, "predict_proba"):
+            models = [None]
+        elif np.isin(reward[weight > 0], (0.0, 1.0)).all():
+            models = [classifier]
+        options = {"cv": self.cv, "random_state": self.random_state, "group": group}
+        options["sample_weight"] = None if given is None else weight
         candidates = [
-            logs.cross_fitted_rewards(
-                model,
-                X,
-                action,
-                reward,
-                n_arms,
-                cv=self.cv,
-                random_state=self.random_state,
-                sample_weight=None if given is None else weight,
-                group=group,
-            )
-            for model in self._reward_models(X, reward[weight > 0])
+            logs.cross_fitted_rewards(model, X, action, reward, n_arms, **options)
+            for model in models
         ]
         q, away = candidates[0], candidates[-1] - candidates[0]
         logged = np.arange(len(action)), action
@@ -542,17 +542,6 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         # the mixture with the smallest mean squared error
         share = (weight * away[logged]) @ (reward - q[logged]) / squares
         return q + np.clip(share, 0.0, 1.0) * away
-
-    def _reward_models(self, X: Any, reward: np.ndarray) -> list[Any]:
-        """One or two models of rewards; None is ridge regression."""
-        classifier = self._classifier(X)
-        if self.reward_model is not None:
-            return [self.reward_model]
-        if not hasattr(classifier, "predict_proba"):
-            return [None]
-        if np.isin(reward, (0.0, 1.0)).all():
-            return [classifier]
-        return [None, RewardsByClassifier(classifier)]
 
     def _check_features(self, X: Any, reset: bool) -> Any:
         """Note or compare number and names of the features; values are the classifier's affair.

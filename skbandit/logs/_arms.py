@@ -138,13 +138,11 @@ def renumbered(numbers: np.ndarray, before: list[Any], codes: Codes) -> np.ndarr
 
 def plain_labels(labels: Iterable[Any]) -> list[Any]:
     """Labels as Python scalars; NumPy's times become pandas', which equal those of datetime."""
-    return [_plain_label(label) if isinstance(label, np.generic) else label for label in labels]
-
-
-def _plain_label(label: np.generic) -> Any:
-    if isinstance(label, np.datetime64):
-        return pd.Timestamp(label)
-    return pd.Timedelta(label) if isinstance(label, np.timedelta64) else label.item()
+    times = {np.datetime64: pd.Timestamp, np.timedelta64: pd.Timedelta}
+    return [
+        times.get(type(label), np.generic.item)(label) if isinstance(label, np.generic) else label
+        for label in labels
+    ]
 
 
 def _one_dimensional(labels: Any, name: str) -> np.ndarray:
@@ -519,7 +517,8 @@ def _from_table(flags: Any, columns: list[Any], n_rows: int, codes: Codes) -> Po
         raise ValueError(f"available: row {int(np.argmin(matrix.any(axis=1)))} has no arm at all.")
     numbers = np.array([codes.setdefault(label, len(codes)) for label in columns], dtype=np.int32)
     order = np.argsort(numbers, kind="stable")
-    of_event = _number_rows(np.packbits(matrix, axis=1))
+    packed = np.packbits(matrix, axis=1)
+    of_event = pd.factorize(packed.view(f"S{packed.shape[1]}").ravel())[0].astype(np.int32)
     sets = matrix[_first_of_each(of_event)][:, order]
     which = np.nonzero(sets)[1]
     start = np.concatenate([[0], np.cumsum(sets.sum(axis=1))])
@@ -625,18 +624,6 @@ def _number_objects(rows: list[Any]) -> np.ndarray:
         numbers: dict[int, int] = {}
         return np.array([numbers.setdefault(id(row), len(numbers)) for row in rows], dtype=np.int64)
     return pd.factorize(np.fromiter(map(id, rows), dtype=np.int64, count=len(rows)))[0]
-
-
-def _number_rows(packed: np.ndarray) -> np.ndarray:
-    """Return numbers of the distinct rows of a matrix of bytes in order of appearance."""
-    n_rows, n_bytes = packed.shape
-    padded = np.zeros((n_rows, -(-n_bytes // 8) * 8), dtype=np.uint8)
-    padded[:, :n_bytes] = packed
-    numbers = np.zeros(n_rows, dtype=np.int64)
-    for word in padded.view(np.uint64).T:
-        codes, distinct = pd.factorize(word)
-        numbers = pd.factorize(numbers * len(distinct) + codes)[0]
-    return numbers.astype(np.int32)
 
 
 def _first_of_each(numbers: np.ndarray) -> np.ndarray:

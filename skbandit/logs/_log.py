@@ -374,16 +374,27 @@ def read_log(
     propensities = read.get("propensity")
     if propensities is not None:
         propensities = _read_propensities(propensities, n)
-    pools = read.get("available")
+    read |= {"reward": rewards, "propensity": propensities}
+    return finished_log(read, action, codes, len(labels), available is None, table_arms)
+
+
+def finished_log(
+    read: Mapping[str, Any],
+    action: np.ndarray,
+    codes: Codes,
+    n_known: int,
+    per_row: bool,
+    table_arms: Sequence[Any] | None = None,
+) -> Log:
+    """Return a log of actions, of one place or several, with the arms available and the times."""
+    pools, times, n = read.get("available"), read.get("timestamp"), len(action)
     if pools is not None:
-        before, n_known = list(codes), len(labels)
-        pools = read_pools(pools, n, codes, table_arms, per_row=available is None, n_known=n_known)
+        before = list(codes)
+        pools = read_pools(pools, n, codes, table_arms, per_row=per_row, n_known=n_known)
         action = renumbered(action, before, codes)
-        _check_contains(pools, action, list(codes))
-    times = read.get("timestamp")
-    if times is not None:
-        times = read_times(times, n)
-    return Log(label_array(codes), action, rewards, propensities, pools, times)
+        check_shown(pools, action, list(codes))
+    times = None if times is None else read_times(times, n)
+    return Log(label_array(codes), action, read["reward"], read.get("propensity"), pools, times)
 
 
 def read_columns(
@@ -550,14 +561,15 @@ def _read_propensities(values: Any, n_rows: int) -> np.ndarray:
     return propensity
 
 
-def _check_contains(pools: Pools, action: np.ndarray, labels: list[Any]) -> None:
-    """Require that each event's action was available to it."""
-    outside = np.flatnonzero(~pools.contains(action))
+def check_shown(pools: Pools, action: np.ndarray, labels: list[Any]) -> None:
+    """Require that the actions of each event, -1 for none, were available to it."""
+    places = action.reshape(len(action), -1)
+    held = [pools.contains(place) for place in places.T]
+    outside = np.argwhere(~np.column_stack(held) & (places >= 0))
     if len(outside):
-        row = int(outside[0])
-        pool = pools.of_event[row]
-        pool_labels = [labels[k] for k in pools.arms[pools.start[pool] : pools.start[pool + 1]]]
-        label = labels[action[row]]
+        row, place = outside[0]
+        pool = set(pools.take(slice(row, row + 1)).mask(len(labels)).indices.tolist())
+        pool_labels, label = [labels[k] for k in sorted(pool)], labels[places[row, place]]
         slate = isinstance(label, tuple) and set(label) <= set(pool_labels)
         raise ValueError(
             f"row {row}: the action {label!r} is not among the available arms, {pool_labels}"

@@ -414,7 +414,7 @@ def _rewards_by_id(
     if unknown:
         warn(
             f"{len(unknown)} of {len(table)} rewards have no record, such as that of id "
-            f"{unknown[0]!r}: they are left out.{_types_of_ids(unknown[0], choices)}",
+            f"{unknown[0]!r}, and those of records are as {first_few(list(choices)[:1])}: they are left out.",
             UserWarning,
         )
     if early or (late and not settled):
@@ -459,14 +459,6 @@ def _reward(value: Any) -> Any:
         return None if pd.isna(value) else value
     parts: tuple[Any, ...] = tuple(math.nan if pd.isna(part) else part for part in value)
     return None if all(part is math.nan for part in parts) else parts
-
-
-def _types_of_ids(key: Any, choices: Mapping[Any, Any]) -> str:
-    """Return a sentence if ids of records are of another type than an id without record."""
-    types = [type(next(iter(choices), key)).__name__, type(key).__name__]
-    if types[0] == types[1]:
-        return ""
-    return f" Ids of records are of type {types[0]}, this one of {types[1]}: give both one type."
 
 
 def _label(value: Any) -> Any:

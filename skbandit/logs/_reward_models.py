@@ -139,13 +139,6 @@ class LoggedSlates:
         events = np.arange(n), log.action.astype(np.intp), -log.reward, log.probability
         return cls(*events, n, n_arms, available)
 
-    @property
-    def n_available(self) -> np.ndarray:
-        """Number of rows in which each ad could be shown."""
-        if self.available is None:
-            return np.full(self.n_ads, self.n_rows)
-        return self.available.sum(axis=0)
-
     def weight_available(self, row_weight: np.ndarray) -> np.ndarray:
         """Total weight of the rows in which each ad could be shown."""
         if self.available is None:
@@ -165,7 +158,7 @@ def check_weights(slates: LoggedSlates, labels: np.ndarray, noun: str) -> None:
     By Bernstein's inequality, for weights of finite variance, chance does this with probability
     below 1e-5 per ad. The message calls ads by `noun`.
     """
-    n = np.maximum(slates.n_available, 1)
+    n = np.maximum(slates.weight_available(np.ones(slates.n_rows)), 1)
     weight = 1 / np.maximum(slates.propensity, SMALLEST)
     total = np.bincount(slates.ad, weight, minlength=slates.n_ads)
     square = np.bincount(slates.ad, weight**2, minlength=slates.n_ads)
@@ -181,7 +174,7 @@ def check_weights(slates: LoggedSlates, labels: np.ndarray, noun: str) -> None:
             cause = "was available in other rows than available says"
         warn(
             f"the weights 1/propensity of {noun} {labels.tolist()[ad]!r} have the mean "
-            f"{mean[ad]:.3g} over {n[ad]:,} rows, where 1 is expected: the {noun} {cause}, or the "
+            f"{mean[ad]:.3g} over {n[ad]:,.0f} rows, where 1 is expected: the {noun} {cause}, or the "
             "propensities are wrong. What is estimated for it is biased.",
             UserWarning,
         )
@@ -208,12 +201,9 @@ def snips_costs(slates: LoggedSlates, row_weight: np.ndarray | None = None) -> n
     count for several, or a part, by `row_weight` (n_rows,).
     """
     weight = 1 / slates.propensity
-    if row_weight is None:
-        total, n = np.bincount(slates.ad, weight, minlength=slates.n_ads), slates.n_available
-    else:
-        weight_of_row = row_weight[slates.row]
-        total = np.bincount(slates.ad, weight * weight_of_row, minlength=slates.n_ads)
-        n = slates.weight_available(row_weight)
+    of_row = np.ones(slates.n_rows) if row_weight is None else row_weight
+    total = np.bincount(slates.ad, weight * of_row[slates.row], minlength=slates.n_ads)
+    n = slates.weight_available(of_row)
     mean = total / np.where(n > 0, n, 1.0)
     return slates.in_matrix(slates.cost * weight / np.where(mean > 0, mean, 1.0)[slates.ad])
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.logs._arms import Codes, Pools, code_labels, label_array, read_pools, renumbered
+from skbandit.logs._arms import Codes, code_labels
 from skbandit.logs._log import (
     Log,
     column_names,
     columns_of,
     entries_per_slate,
+    finished_log,
     is_log,
     read_columns,
-    read_times,
 )
 
 
@@ -65,15 +65,7 @@ def read_slates(
     n = len(action)
     if n_rows is not None and n != n_rows:
         raise ValueError(f"y has {n} slates for {n_rows} rows of X.")
-    pools = None
-    if read.get("available") is not None:
-        before, per_row = list(codes), available is None
-        pools = read_pools(read["available"], n, codes, per_row=per_row, n_known=n_known)
-        action = renumbered(action, before, codes)
-        check_shown(pools, action, list(codes))
-    times = read.get("timestamp")
-    times = None if times is None else read_times(times, n)
-    return Log(label_array(codes), action, read["reward"], read.get("propensity"), pools, times)
+    return finished_log(read, action, codes, n_known, per_row=available is None)
 
 
 def are_slates(y: Any) -> bool:
@@ -129,18 +121,6 @@ def _labels(row: Any, k: int, gaps: bool = False) -> list[Any]:
                 f"row {k} has an empty place before a filled one: move the arms up, {slate}."
             )
     return slate
-
-
-def check_shown(pools: Pools, action: np.ndarray, labels: list[Any]) -> None:
-    """Require that shown arms, of numbers up to those of the labels, were available."""
-    mask = pools.mask(len(labels)).toarray()
-    shown = action >= 0
-    wrong = shown & ~mask[np.arange(len(action))[:, None], np.where(shown, action, 0)]
-    if wrong.any():
-        row, place = np.argwhere(wrong)[0]
-        raise ValueError(
-            f"row {row}: {labels[action[row, place]]!r} is shown, but not among the available arms."
-        )
 
 
 def holds_slates(y: Any, columns: Mapping[str, Any] | None) -> bool:

@@ -49,16 +49,6 @@ def is_far(counts: Any, expected: Any, variance: Any, square: float = 25.0) -> A
     return gap**2 > square * (variance + gap / 3)
 
 
-class _Worst(NamedTuple):
-    """The count that is farthest from its expectation, which it is too far from if `far` > 1."""
-
-    far: float
-    group: int
-    arm: int
-    n_arm: float
-    expected: float
-
-
 class _Events(NamedTuple):
     """Events, their arms, and the probabilities ``rate @ share`` of these."""
 
@@ -66,14 +56,18 @@ class _Events(NamedTuple):
     rate: csr_array  # (n_events, n_sets)
     share: csr_array  # (n_sets, n_arms)
 
-    def worst(self, groups: csr_array, square: float) -> _Worst:
-        """Compare the counts of groups with their expectations."""
+    def worst(self, groups: csr_array, square: float) -> tuple[float, int, int, float, float]:
+        """Compare the counts of groups with their expectations.
+
+        Returns how far from it the farthest one is, at most 1 by chance, its group and arm, the
+        count, and its expectation.
+        """
         counts, expected = (groups @ self.arm).toarray(), groups @ self.rate @ self.share
         variance = expected - groups @ self.rate.power(2) @ self.share.power(2)
         expected, gap = expected.toarray(), np.abs(counts - expected.toarray())
         far = gap**2 / np.maximum(square * (variance.toarray() + gap / 3), 1e-300)
         group, arm = at = np.unravel_index(far.argmax(), far.shape)
-        return _Worst(far[at], int(group), int(arm), counts[at], expected[at])
+        return far[at], int(group), int(arm), counts[at], expected[at]
 
 
 def check_uniform(log: Log, X: Any = None, *, n_checks: int = 1) -> bool:
@@ -103,12 +97,12 @@ def check_uniform(log: Log, X: Any = None, *, n_checks: int = 1) -> bool:
     p = (action >= 0).sum(axis=1) / sets.sizes  # of m of K arms, each has m/K
     rate = csr_array((p, (np.arange(n), sets.of_event)), (n, len(sets.start) - 1))
     events = _Events(chosen, rate, sets.table(n_arms).astype(float))
-    worst = events.worst(csr_array(np.ones((1, n))), 25.0)
-    if worst.far > 1.0:
+    far, _, arm, count, expected = events.worst(csr_array(np.ones((1, n))), 25.0)
+    if far > 1.0:
         why = (
-            f"its actions were not chosen uniformly: {log.arms.tolist()[worst.arm]!r} on "
-            f"{worst.n_arm:,.0f} events, where {worst.expected:,.0f} are expected. The estimate is "
-            "biased: pass the propensities, or the arms available to each event."
+            f"its actions were not chosen uniformly: {log.arms.tolist()[arm]!r} on {count:,.0f} "
+            f"events, where {expected:,.0f} are expected. The estimate is biased: pass the "
+            "propensities, or the arms available to each event."
         )
     elif alarm := _find_dependence(log, X, events, n_checks, log.pools):
         why = (
@@ -157,12 +151,12 @@ def _find_dependence(
     square = 2 * np.log(2 * max(n_cells, 1) * n_checks / _ALARMS)
     alarm, farthest = None, 1.0
     for groups, describe in columns:
-        worst = sampled.worst(groups, square)
-        if worst.far > farthest:
-            farthest, n_events = worst.far, groups[[worst.group]].sum()
+        far, group, arm, count, expected = sampled.worst(groups, square)
+        if far > farthest:
+            farthest, n_events = far, groups[[group]].sum()
             alarm = (
-                f"{log.arms.tolist()[worst.arm]!r} on {worst.n_arm:,.0f} of {n_events:,.0f} events "
-                f"with {describe(worst.group)}, where {worst.expected:,.0f} are expected"
+                f"{log.arms.tolist()[arm]!r} on {count:,.0f} of {n_events:,.0f} events with "
+                f"{describe(group)}, where {expected:,.0f} are expected"
             )
     return alarm
 

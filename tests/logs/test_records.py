@@ -485,9 +485,3 @@ def test_join_rewards_takes_records_that_came_through_a_table():
 def test_join_rewards_names_what_a_record_lacks():
     with pytest.raises(ValueError, match="a record has no 'context', but 'id', 'arm'"):
         join_rewards([{"id": 7, "arm": "a"}], {7: 1})
-
-
-def test_join_rewards_names_the_types_of_ids_that_differ():
-    records = [{"id": 7, "context": [1.0], "arm": "a"}]
-    with pytest.warns(UserWarning, match="records are of type int, this one of str"):
-        join_rewards(records, {"7": 1})

@@ -190,7 +190,7 @@ def test_slates_in_any_form_keep_their_labels(arms, form):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([["a"]] * 200, "row 0: 'a' is shown, but not among the available arms"),
+        ([["a"]] * 200, "row 0: the action 'a' is not among the available arms"),
         ([["b", "b"]] * 200, "row 0 shows an arm twice"),
         ([["b"]] * 3, "there are 3 slates for 200 events"),
         (
