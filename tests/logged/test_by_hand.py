@@ -325,22 +325,12 @@ def test_features_that_are_outcomes_are_told(name):
         policy.fit(features, log)
 
 
-def test_features_that_are_costs_are_told():
-    with pytest.warns(UserWarning, match=r"X and y share the columns 'a'"):
-        clone(POLICY).set_params(estimator=None).fit(COSTS[["a"]], COSTS)
-
-
 def test_verbose_prints_what_is_shared_and_each_level(capsys):
     clone(POLICY).set_params(confidence_level=0.8, verbose=1).fit(X, COSTS)
     shared, level = capsys.readouterr().out.splitlines()
     assert shared == "[ConstrainedPolicy] cost: a model of each action"
     assert level.startswith("[ConstrainedPolicy] level 0.8: objective -0.")
     assert level.endswith(", the goals hold")
-
-
-def test_nothing_is_printed_by_default(capsys):
-    clone(POLICY).fit(X, COSTS)
-    assert capsys.readouterr().out == ""
 
 
 def test_select_proba_names_columns_that_are_not_in_label_order():

@@ -2,7 +2,6 @@
 
 import pickle
 import re
-from contextlib import nullcontext
 from functools import cache
 
 import numpy as np
@@ -10,17 +9,14 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from skbandit.bandit import ConstrainedPolicy, OffPolicyClassifier, make_policy_pipeline
 from skbandit.constrained import constraint_report
-from skbandit.datasets import load_open_bandit
 from skbandit.evaluation import OffPolicyScorer, off_policy_value, replay, to_model_card
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.logged._unknown_groups import EstimatedRows
@@ -34,7 +30,6 @@ from skbandit.rates import (
     negative_rate,
     outcome,
     positive_rate,
-    ratio,
     recall,
 )
 from skbandit.selection import RegressionSetSelector
@@ -177,23 +172,6 @@ def test_objectives():
 
 
 @pytest.mark.thorough
-def test_groups_and_selections():
-    goals = [
-        ratio(positive_rate, by="sex", of=["call"]) >= 0.8,
-        positive_rate("minutes > 6", of="call") <= 0.02,
-    ]
-    policy = fitted(goals, confidence_level=0.9)
-    share, women = shares(policy), (NEW_PEOPLE["sex"] == "F").to_numpy()
-    of_women, of_men = share[women, 0].mean(), share[~women, 0].mean()
-    assert min(of_women / of_men, of_men / of_women) >= 0.8
-    long = (NEW_PEOPLE["minutes"] > 6).to_numpy()
-    assert share[long, 0].mean() <= 0.02
-    first = policy.constraint_report_["value"].iloc[0]
-    assert first >= 0.8  # the ratio itself
-    refuses("unknown column 'sex'", policy.predict, NEW)
-
-
-@pytest.mark.thorough
 def test_a_table_of_costs_and_several_actions_per_row():
     costs = pd.DataFrame(
         -(world(2000, 5)[2]) + np.random.default_rng(0).normal(size=(2000, 4)), columns=ARMS
@@ -328,15 +306,6 @@ def test_ties_are_broken_by_contexts():
 
 
 @pytest.mark.thorough
-def test_evaluation():
-    policy, other = usual(capped=True), usual()
-    test = logged(3000, 50)
-    estimate = off_policy_value(policy, test[0], test[1])
-    assert abs(estimate.mean_reward - value(shares(policy))) < 0.25
-    assert (off_policy_value(other, test[0], test[1]) - estimate).mean_reward > 0
-
-
-@pytest.mark.thorough
 def test_units_and_order_do_not_matter():
     policy = usual(capped=True)
     scaled = ConstrainedPolicy(None, None, CAP).fit(X, LOG.assign(reward=1000 * LOG["reward"]))
@@ -344,16 +313,6 @@ def test_units_and_order_do_not_matter():
     order = np.random.default_rng(0).permutation(len(X))
     other = ConstrainedPolicy(None, None, CAP).fit(X.iloc[order], LOG.iloc[order])
     assert np.mean(other.predict(NEW) == policy.predict(NEW)) > 0.995
-
-
-@pytest.mark.thorough
-def test_a_refit_breaks_its_own_ties():
-    tree = DecisionTreeRegressor(max_leaf_nodes=3, random_state=0)
-    policy = ConstrainedPolicy(tree, None, CAP)
-    with pytest.warns(UserWarning, match="several actions"):
-        policy.fit(X, LOG.assign(reward=1000 * LOG["reward"])).fit(X, LOG)
-        fresh = ConstrainedPolicy(tree, None, CAP).fit(X, LOG)
-    np.testing.assert_array_equal(policy.predict(NEW), fresh.predict(NEW))
 
 
 @pytest.mark.thorough
@@ -572,49 +531,6 @@ def test_attributes_reach_the_policy_in_estimates_and_searches():
 
 
 @pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
-def test_actions_with_equal_predictions_share_the_rows():
-    rng = np.random.default_rng(0)
-    action = rng.integers(0, 10, 3000)
-    Z = rng.normal(size=(3000, 3))  # seven actions earn nothing, whatever the context
-    reward = np.where(action < 3, Z[:, 0] * (action == 0) - 0.5 + 0.1 * rng.normal(size=3000), 0.0)
-    log = pd.DataFrame({"action": action, "reward": reward, "propensity": 0.1})
-    policy = ConstrainedPolicy(None, None, each(positive_rate, of="decisions") <= 0.2)
-    chosen = policy.fit(Z, log).predict(rng.normal(size=(20_000, 3)))
-    assert np.bincount(chosen, minlength=10).max() <= 0.22 * 20_000
-
-
-@pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:For .* of the rows, several actions cost nearly the same")
-@pytest.mark.filterwarnings("ignore:the weights 1/propensity")
-@pytest.mark.filterwarnings("ignore:confidence_level_ is 0.5")
-def test_caps_per_item_on_the_open_bandit_log():
-    log = load_open_bandit()
-    old, new = slice(0, 5000), slice(5000, None)
-    cap = each(positive_rate, of="decisions") <= 0.12
-    policy = ConstrainedPolicy(None, None, cap, random_state=0).fit(log.X[old], log.y[old])
-    report = policy.constraint_report(log.X[new], log.y[new])
-    assert (report["value"] <= 0.14).all() and report["unconstrained"].max() > 0.3
-    value = off_policy_value(policy, log.X[new], log.y[new])
-    low, high = value.interval(0.99)  # 4.6 clicks per 1,000 events tell little
-    assert low < log.y["reward"].mean() < high
-    # the commonest context is 6 % of the events, and gets one action
-    tight = each(positive_rate, of="decisions") <= 0.05
-    with pytest.raises(InfeasibleConstraintsError, match=r"6\.0% of the rows are equal"):
-        ConstrainedPolicy(None, None, tight, random_state=0).fit(log.X[old], log.y[old])
-    # a number that the models drop tells rows apart
-    numbered = log.X.assign(event=np.arange(len(log.X)))
-    model = make_pipeline(
-        make_column_transformer(("drop", ["event"]), remainder="passthrough"), Ridge(100)
-    )
-    shares = each(positive_rate, of="decisions")
-    policy = ConstrainedPolicy(model, None, [shares <= 0.05, shares >= 0.01], random_state=0)
-    policy = policy.fit(numbered[old], log.y[old])
-    report = policy.constraint_report(numbered[new], log.y[new])
-    assert len(report) == 68 and report["slack"].min() > -0.006  # two standard errors
-
-
-@pytest.mark.thorough
 def test_groups_that_rows_lack_are_estimated_row_by_row():
     rng = np.random.default_rng(1)
 
@@ -648,17 +564,6 @@ def test_groups_that_rows_lack_are_estimated_row_by_row():
         ConstrainedPolicy(None, None, gap).fit(
             Z, log, attributes={"country": np.where(rng.random(6000) < 0.1, None, country)}
         )
-
-
-@pytest.mark.thorough
-def test_reports_behind_a_pipeline():
-    pipeline = make_policy_pipeline(StandardScaler(), ConstrainedPolicy(None, None, CAP))
-    pipeline.fit(X, LOG)
-    new, log, _ = logged(2000, seed=70)
-    report = pipeline.constraint_report(new, log)
-    assert report["value"][0] == pytest.approx((pipeline.predict(new) == "call").mean())
-    tight = difference(positive_rate, by="sex", of=["call"]) <= 0.003
-    warns(r"confidence_level_ is 0\.5", fitted, tight)
 
 
 @pytest.mark.thorough
@@ -715,21 +620,6 @@ def test_costs_of_nullable_columns_may_be_missing():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("goal", "column"),
-    [
-        (outcome("discount") <= 300, "discount"),
-        (cost({"none": 0, "letter": 0, "mail": 0, "call": "minutes"}) <= 300, "minutes"),
-    ],
-)
-def test_negated_unsigned_amounts_are_told(goal, column):
-    wrapped = np.negative(np.arange(len(LOG)).astype(np.uint8) % 7 + 1)
-    log, people = LOG.assign(discount=wrapped), PEOPLE.assign(minutes=wrapped)
-    with pytest.warns(UserWarning, match=f"{column}.* holds 2.. as uint8"):
-        ConstrainedPolicy(None, None, goal).fit(X, log, attributes=people)
-
-
-@pytest.mark.thorough
 def test_an_action_that_is_not_available_is_never_chosen():
     table = pd.DataFrame(-REWARD, columns=ARMS).assign(never=np.nan)
     with pytest.warns(UserWarning, match=r"\['never'\]: they are never taken"):
@@ -738,21 +628,6 @@ def test_an_action_that_is_not_available_is_never_chosen():
     for call in (policy.predict, policy.constraint_report):
         with pytest.raises(ValueError, match="row 0 has fewer actions with events in fit than n_s"):
             call(X[:2], available=[("none", "never")] * 2)
-
-
-@pytest.mark.thorough
-def test_the_objective_of_a_table_is_what_was_declared():
-    table = pd.DataFrame(-REWARD, columns=ARMS)
-    spend = {"none": 0, "letter": 1, "mail": 2, "call": 3}
-    goal = positive_rate(of="none") <= 0.3
-    with pytest.warns(UserWarning, match="a hash of the context decides"):
-        policy = ConstrainedPolicy(None, cost(spend), goal, confidence_level=0.5).fit(X, table)
-    chosen = pd.Series(policy.predict(X)).map(spend)
-    assert policy.objective_report_["value"].item() == pytest.approx(chosen.mean())
-    for wrong in ({"none": 0, "letter": 1}, {"none": 0, "letter": 1, "mail": 2, "Call": 3}):
-        with pytest.raises(ValueError, match="the table has no costs of the decision"):
-            with pytest.warns(UserWarning, match="Call") if "Call" in wrong else nullcontext():
-                ConstrainedPolicy(None, cost(wrong), goal).fit(X, table)
 
 
 @pytest.mark.parametrize(
@@ -805,17 +680,6 @@ def test_tight_parity_at_a_level_costs_little():
 
 
 @pytest.mark.thorough
-def test_a_share_between_equal_bounds_has_a_price():
-    share = positive_rate(of="mail")
-    policy = fitted(
-        [share <= 0.2, share >= 0.2, positive_rate(of="call") <= 0.2], confidence_level=0.5
-    )
-    report = policy.constraint_report_
-    assert report["multiplier"].iloc[:2].min() == 0 and report["multiplier"].max() < 10
-    assert report["price"].notna().all()
-
-
-@pytest.mark.thorough
 def test_the_unit_of_a_spend_does_not_matter():
     decided = []
     for unit in (1.0, 1e-6, 1e6):
@@ -837,18 +701,6 @@ def test_ties_are_broken_alike_whatever_the_types_of_the_columns():
     missing = whole.assign(a=whole["a"].astype(float).mask(np.arange(len(whole)) == 0))
     np.testing.assert_array_equal(policy.predict(missing)[1:], chosen[1:])
     np.testing.assert_array_equal(policy.predict(whole.astype({"a": "int32"})), chosen)
-
-
-@pytest.mark.thorough
-def test_an_outcome_less_another_is_maximized():
-    """As the same difference in a column of the log."""
-    profit = LOG.assign(profit=LOG["reward"] - 3 * LOG["complaint"])
-    one = ConstrainedPolicy(Ridge(), outcome("reward") - 3 * outcome("complaint"), CAP)
-    other = ConstrainedPolicy(Ridge(), outcome("profit"), CAP)
-    one, other = one.fit(X, LOG), other.fit(X, profit)
-    assert np.mean(one.predict(NEW) == other.predict(NEW)) > 0.999
-    values = [each.objective_report_["cross_fitted"].item() for each in (one, other)]
-    assert values[0] == pytest.approx(values[1], rel=0.02)
 
 
 @pytest.mark.thorough
@@ -877,55 +729,6 @@ def test_a_level_that_costs_little_is_not():
     ConstrainedPolicy(None, None, positive_rate(of="a") <= 0.5, confidence_level=0.9).fit(
         rng.normal(size=(3000, 2)), costs
     )
-
-
-@pytest.mark.thorough
-def test_a_large_common_part_is_learned_once():
-    """The usual uplift case: what a visitor brings anyway is much more than what an action adds."""
-
-    def uplift(n, rng):
-        X = rng.normal(size=(n, 6))
-        base = 1.2 * X[:, 0] - X[:, 1] + 1.5 * np.abs(X[:, 2])
-        effect = 0.3 + 0.6 * np.sign(X[:, 3]), 0.5 + 0.6 * np.sign(X[:, 4])
-        return X, base[:, None] + np.column_stack([np.zeros(n), *effect])
-
-    rng = np.random.default_rng(80)
-    (X, rewards), (X_new, of_new) = uplift(2500, rng), uplift(8000, rng)
-    action, arms = rng.integers(3, size=2500), np.array(["a0", "a1", "a2"])
-    reward = rewards[np.arange(2500), action] + rng.normal(size=2500)
-    log = pd.DataFrame({"action": arms[action], "propensity": 1 / 3, "reward": reward})
-    trees = HistGradientBoostingRegressor(max_iter=60, max_leaf_nodes=8, random_state=0)
-    goal = cost({"a0": 0.0, "a1": 0.4, "a2": 1.0}) <= 5
-    policy = ConstrainedPolicy(trees, None, goal, confidence_level=0.9, random_state=0).fit(X, log)
-    alone = [clone(trees).fit(X[action == k], reward[action == k]) for k in range(3)]
-    by_arm = np.column_stack([model.predict(X_new) for model in alone]).argmax(axis=1)
-
-    def gain(chosen):
-        return (of_new[np.arange(8000), chosen] - of_new[:, 0]).mean()
-
-    best = np.maximum(of_new.max(axis=1) - of_new[:, 0], 0).mean()
-    assert gain(np.searchsorted(arms, policy.predict(X_new))) > gain(by_arm) + 0.03 * best
-    assert len(policy.estimator_) == 3
-
-
-@pytest.mark.thorough
-def test_one_wild_context_does_not_decide():
-    """Rewards from 0 to 1 and a harm of 0 or 1, with one context in another unit."""
-    rng = np.random.default_rng(0)
-    X, action = rng.normal(size=(3000, 2)), rng.integers(2, size=3000)
-    log = pd.DataFrame({"action": np.array(["a", "b"])[action], "propensity": 0.5})
-    log["reward"] = (rng.random(3000) < 0.4 + 0.2 * action * np.tanh(X[:, 1])) * 1.0
-    log["harm"] = (rng.random(3000) < 0.05 + 0.2 * action) * 1.0
-    policy = ConstrainedPolicy(None, None, outcome("harm") <= 0.12, random_state=0)
-    usual = clone(policy).fit(X, log)
-    X[77, 0] = 1e9
-    with pytest.warns(UserWarning, match="row 77: a model predicts .* from 0 to 1, and is clipped"):
-        policy.fit(X, log)
-    for name in ("value", "cross_fitted"):
-        reported, expected = policy.objective_report_[name][0], usual.objective_report_[name][0]
-        assert reported == pytest.approx(expected, abs=0.02)
-    harm, expected = (one.constraint_report_["value"][0] for one in (policy, usual))
-    assert harm == pytest.approx(expected, abs=0.02)
 
 
 def with_pools(n, seed):

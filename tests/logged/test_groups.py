@@ -91,17 +91,6 @@ def test_groups_of_one_row_change_nothing(level):
 
 
 @pytest.mark.thorough
-def test_outcomes_count_groups():
-    """Harm goes with the site: so does its margin."""
-    rng = np.random.default_rng(5)
-    log = LOG.assign(harm=(rng.random(SITES) < 0.3)[SITE] * 1.0)
-    plain, grouped = (
-        fitted(outcome("harm") <= 0.8, log=log, level=0.9, groups=groups) for groups in (None, SITE)
-    )
-    assert grouped.constraint_report_["margin"][0] > 1.7 * plain.constraint_report_["margin"][0]
-
-
-@pytest.mark.thorough
 def test_groups_of_the_extra_rows():
     extra, _ = visits(7)
     plain = fitted(CAP, level=0.9, X_extra=extra, groups=SITE)
@@ -149,20 +138,6 @@ def test_few_groups_and_one():
         pytest.raises(InfeasibleConstraintsError, match="with a margin of inf"),
     ):
         fitted(CAP, level=0.9, groups=np.zeros(N))
-
-
-@pytest.mark.thorough
-def test_a_series_has_the_order_of_x():
-    rows = X.set_axis([f"r{k}" for k in range(N)])
-    log, site = LOG.set_axis(rows.index), pd.Series(SITE, index=rows.index)
-    moved = site.sample(frac=1, random_state=0)
-    with pytest.warns(UserWarning, match="groups has the row labels .* different order"):
-        given = fitted(CAP, rows, log, 0.9, moved)
-    wanted = fitted(CAP, level=0.9, groups=SITE).constraint_report_
-    pd.testing.assert_frame_equal(given.constraint_report_, wanted)
-    weight = pd.Series(1.0 + SITE, index=rows.index)
-    for passed in ({"y": log.iloc[::-1]}, {"y": log, "sample_weight": weight.iloc[::-1]}):
-        warns("same row labels in different orders", given.constraint_report, rows, **passed)
 
 
 @pytest.mark.thorough
@@ -218,16 +193,6 @@ def test_a_bound_of_0_bars(goal, level):
     # the last resort
     few = {"available": [["call"]] * 2, "attributes": {"minutes": minutes[:2]}}
     assert policy.predict(new[:2], **few).tolist() == ["call", "call"]
-
-
-@pytest.mark.thorough
-def test_a_bound_of_0_in_some_rows():
-    women = np.where(np.arange(N) % 2, "F", "M")
-    goal = positive_rate(of="call", where="sex == 'F'") <= 0
-    policy = fitted(goal, level=0.9, attributes={"sex": women})
-    chosen = policy.predict(X, attributes={"sex": women})
-    assert not (chosen[women == "F"] == "call").any()
-    assert (chosen[women == "M"] == "call").mean() > 0.3
 
 
 @pytest.mark.thorough

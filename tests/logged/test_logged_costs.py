@@ -6,11 +6,9 @@ That they are unbiased is in tests/theory/test_set_rounds.py.
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
 from sklearn.linear_model import Ridge
 
-from skbandit import RegressionSetSelector, SetSelectClassifier
-from skbandit.selection import PopularitySetSelector, logged_costs
+from skbandit.selection import logged_costs
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
@@ -28,11 +26,6 @@ def test_snips_columns_average_to_weighted_means_of_own_costs():
     weighted = [3.0, np.average([-1.0, 0.0], weights=[2, 5])]
     np.testing.assert_allclose(costs.mean(), weighted)
     assert (costs.to_numpy() != 0).tolist() == [[False, True], [True, False], [False, False]]
-
-
-def test_snips_of_a_constant_cost_is_that_cost():
-    costs = logged_costs(ACTION, [7.0] * 3, PROPENSITY, method="snips")
-    np.testing.assert_allclose(costs.mean(), 7.0)
 
 
 def test_offset():
@@ -123,39 +116,6 @@ def test_what_is_wrong_is_named(change, message):
     given = {"action": ACTION, "cost": COST, "propensity": PROPENSITY} | change
     with pytest.raises(ValueError, match=message):
         logged_costs(**given)
-
-
-def test_an_ad_twice_in_a_slate():
-    with pytest.raises(ValueError, match="row 1 shows an arm twice"):
-        logged_costs([["a", "b"], ["a", "a"]], np.zeros((2, 2)), np.ones((2, 2)))
-
-
-@pytest.mark.parametrize("method", ["ips", "snips", "dr", "offset"])
-def test_selectors_learn_from_logs(method):
-    """In a log of 6,000 uniform choices they find better sets than the most popular ones."""
-    rng = np.random.default_rng(0)
-    X, W = rng.normal(size=(6000, 3)), rng.normal(size=(3, 5))
-    X_test = rng.normal(size=(1000, 3))
-    action = rng.integers(5, size=6000)
-    cost = (X @ W)[np.arange(6000), action] + 0.3 * rng.normal(size=6000)
-    y = logged_costs(action, cost, np.full(6000, 0.2), method=method, X=X, random_state=0)
-    popular = PopularitySetSelector(n_select=2).fit(X, y).score(X_test, X_test @ W)
-    best = -np.sort(X_test @ W, axis=1)[:, :2].sum(axis=1).mean()
-    for selector in (
-        SetSelectClassifier(n_select=2, cross_fit=2, random_state=0),
-        RegressionSetSelector(n_select=2),
-    ):
-        score = selector.fit(X, y).score(X_test, X_test @ W)
-        assert (score - popular) / (best - popular) > 0.8
-
-
-def test_sparse_rows_for_dr():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(30, 2))
-    log = (rng.integers(2, size=30), rng.normal(size=30), np.full(30, 0.5))
-    dense = logged_costs(*log, method="dr", X=X, random_state=0)
-    sparse = logged_costs(*log, method="dr", X=csr_array(X), random_state=0)
-    np.testing.assert_allclose(sparse, dense, atol=1e-3)
 
 
 @pytest.mark.parametrize("slots", [1, 2])

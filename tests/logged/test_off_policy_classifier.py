@@ -1,25 +1,17 @@
 """OffPolicyClassifier: what it learns from logs, in which forms, and what it refuses."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier
 
-from skbandit.bandit import OffPolicyClassifier, make_policy_pipeline
+from skbandit.bandit import OffPolicyClassifier
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import off_policy_blocks, replay
-from skbandit.logged._off_policy_classifier import RewardsByClassifier, gains_of_rewards
+from skbandit.logged._off_policy_classifier import gains_of_rewards
 from tests.tiers import first
-from tests.worlds import doubly_robust, ips, snips
+from tests.worlds import ips
 
 LOG = make_bandit_log(3000, n_arms=3, n_features=3, base_rate=0.3, random_state=0)
 METHODS = ("dr", "ips", "snips")
@@ -102,18 +94,6 @@ def test_dr_of_constant_predictions_is_shifted_ips():
     assert one.predict_proba(LOG.X) == pytest.approx(other.predict_proba(LOG.X), abs=1e-6)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_weights_count_events(method):
-    options = {"estimator": DecisionTreeClassifier(max_depth=3, random_state=0), "method": method}
-    options |= {"shrinkage": 50.0}  # "auto" depends on the number of rows
-    options |= {"reward_model": DummyRegressor(strategy="constant", constant=0.3)}
-    times = np.random.default_rng(0).integers(0, 3, 3000)
-    rows = np.repeat(np.arange(3000), times)
-    one = OffPolicyClassifier(**options).fit(LOG.X, LOG.y, sample_weight=times)
-    other = OffPolicyClassifier(**options).fit(LOG.X.iloc[rows], LOG.y.iloc[rows])
-    assert one.predict_proba(LOG.X) == pytest.approx(other.predict_proba(LOG.X))
-
-
 @pytest.mark.parametrize("binary", [True, False])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("unit", [1e3, 1e-3, 1e6])
@@ -142,35 +122,7 @@ def test_whole_numbers_are_numbers_of_events():
     assert tens == pytest.approx(counted, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [RandomForestClassifier(10, random_state=0), RidgeClassifier(), DecisionTreeClassifier()],
-    ids=lambda estimator: type(estimator).__name__,
-)
-def test_any_classifier_with_weights(estimator):
-    policy = OffPolicyClassifier(estimator, random_state=0).fit(LOG.X, LOG.y)
-    assert value(policy, LOG) > LOG.y["reward"].mean() + 0.02
-    assert hasattr(policy, "predict_proba") == hasattr(estimator, "predict_proba")
-    assert set(policy.predict(LOG.X[:50], available=[1, 2])) <= {1, 2}
-
-
 # --- forms -------------------------------------------------------------------------------
-
-
-def test_works_with_every_estimator_and_replay():
-    policy = OffPolicyClassifier(method="ips").fit(LOG.X[:2000], LOG.y[:2000])
-    X, y = LOG.X[2000:], LOG.y[2000:]
-    for rule in ("select", "predict"):
-        assert snips(policy, X, y, rule=rule) == snips(policy.predict(X), None, y)
-        assert ips(policy, X, y, rule=rule) == ips(policy.predict(X), None, y)
-        replayed = replay(policy, X, y, rule=rule, random_state=0)
-        assert replayed.mean_reward == pytest.approx(snips(policy, X, y).mean_reward)
-    assert doubly_robust(policy, X, y, random_state=0).mean_reward > 0.3
-    # as probabilities, whose columns are the sorted arms
-    table = policy.predict_proba(X)
-    assert ips(table, None, y) == ips(pd.DataFrame(table, columns=policy.arms_), None, y)
-    blocks = off_policy_blocks(policy, [(X[:500], y[:500]), (X[500:], y[500:])], arms=range(3))
-    assert blocks["ips"].mean_reward == pytest.approx(ips(policy, X, y).mean_reward)
 
 
 def test_labels_rows_and_columns():
@@ -248,38 +200,6 @@ def test_pools_that_depend_on_the_context():
         assert caught[0].filename == __file__
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("seed", first(1, range(2)))
-def test_little_exploration_of_nonlinear_rewards(seed):
-    """A linear model of rewards sees no reason for arm 1, which pays at both ends."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(6000, 2))
-    mean = np.where(np.abs(X[:, [0]]) > 1, [[0.0, 10.0, 2.0]], [[1.0, -5.0, 2.0]])
-    usual = (X[:, 1] > 0) * 2
-    action = np.where(rng.random(6000) < 0.06, rng.integers(3, size=6000), usual)
-    rows = np.arange(6000)
-    y = pd.DataFrame({"action": action, "reward": mean[rows, action] + rng.normal(size=6000)})
-    y["propensity"] = 0.02 + 0.94 * (action == usual)
-    tree = DecisionTreeClassifier(min_samples_leaf=10, random_state=0)
-    policy = OffPolicyClassifier(tree, random_state=0).fit(X, y)
-    earned, best = mean[rows, policy.predict(X).astype(int)].mean(), mean.max(axis=1).mean()
-    assert earned > 0.9 * best
-    linear = OffPolicyClassifier(tree, reward_model=Ridge(), random_state=0).fit(X, y)
-    assert mean[rows, linear.predict(X).astype(int)].mean() < 0.8 * best
-
-
-def test_rewards_predicted_by_a_classifier():
-    """Means of rewards in any unit per leaf of a tree."""
-    rng = np.random.default_rng(0)
-    x = rng.integers(4, size=(500, 1))
-    reward, weight = rng.normal(size=500) - 7 * x[:, 0], rng.integers(0, 3, 500)
-    found = RewardsByClassifier(DecisionTreeClassifier()).fit(x, reward, weight).predict(x[:20])
-    means = [np.average(reward[x[:, 0] == k], weights=weight[x[:, 0] == k]) for k in range(4)]
-    assert found == pytest.approx(np.array(means)[x[:20, 0]])
-    constant = RewardsByClassifier(DecisionTreeClassifier()).fit(x, np.full(500, 3.5))
-    assert constant.predict(x[:3]).tolist() == [3.5] * 3
-
-
 def test_a_single_arm_worth_choosing():
     y = LOG.y.assign(reward=LOG.y["reward"] * (LOG.y["action"] == 1))
     policy = OffPolicyClassifier(method="ips").fit(LOG.X, y)
@@ -287,16 +207,6 @@ def test_a_single_arm_worth_choosing():
     assert (policy.predict(LOG.X) == 1).all()
     assert policy.predict_proba(LOG.X[:1]).tolist() == [[0.0, 1.0, 0.0]]
     assert policy.predict_proba(LOG.X[:1], available=[(0, 2)]).tolist() == [[0.5, 0.0, 0.5]]
-
-
-def test_pipelines_copies_and_clones():
-    policy = make_policy_pipeline(StandardScaler(), OffPolicyClassifier(random_state=0))
-    policy = policy.fit(LOG.X, LOG.y)
-    wanted = make_pipeline(StandardScaler(), OffPolicyClassifier(random_state=0)).fit(LOG.X, LOG.y)
-    assert (policy.select(LOG.X) == wanted.predict(LOG.X)).all()
-    again = pickle.loads(pickle.dumps(policy))
-    assert (again.predict(LOG.X) == policy.predict(LOG.X)).all()
-    assert not hasattr(clone(policy[-1]), "estimator_")
 
 
 # --- what it refuses ---------------------------------------------------------------------

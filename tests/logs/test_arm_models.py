@@ -123,17 +123,6 @@ def test_one_model_learns_what_the_halves_leave_with_a_column_per_arm():
         np.testing.assert_allclose(predicted[:, arm], expected)
 
 
-@pytest.mark.parametrize("form", ["frame", "frame of two types", "sparse"])
-def test_one_model_reads_columns_of_arms_in_every_form(form):
-    events, sharing = logged(300, 1.0), Sharing(np.arange(300) % 2, in_one=True)
-    X = events.X.copy()
-    X[:, 1] = X[:, 1].astype(int)  # as the form of two types has it
-    as_array = RewardsByArm.fitted(NEIGHBORS, replace(events, X=X), sharing).predicted(X[:9])
-    of_form = replace(events, X=FORMS[form](X))
-    predicted = RewardsByArm.fitted(NEIGHBORS, of_form, sharing).predicted(FORMS[form](X[:9]))
-    np.testing.assert_allclose(predicted, as_array)
-
-
 def test_one_model_has_no_reward_of_an_arm_without_events():
     events = logged(300, 1.0)
     few = events.take(events.arm > 0)
@@ -163,12 +152,6 @@ def test_sharing_leaves_out_one_model_if_transformers_drop_the_columns_of_arms()
     events = replace(logged(600, 2.0), X=FORMS["frame"](world(600, 2.0)[0]))
     model = make_pipeline(ColumnTransformer([("kept", "passthrough", list("abcdef"))]), TREES)
     assert not sharing_of(model, events).in_one
-
-
-def test_sharing_leaves_out_one_model_if_the_learner_refuses_more_columns():
-    events = logged(600, 2.0)
-    trees = clone(TREES).set_params(categorical_features=np.zeros(6, dtype=bool))
-    assert not sharing_of(trees, events).in_one
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -240,10 +223,3 @@ def test_a_wild_context_is_told():
     with pytest.warns(UserWarning, match="row 77: a model predicts .* all rewards are from 0 to 1"):
         q = cross_fitted_rewards(None, X, arm, reward, 2, random_state=0)
     assert q.min() > -1 and q.max() < 2
-
-
-def test_copies_of_one_row_have_no_other_half():
-    events = ArmEvents(
-        np.zeros((1, 2)), np.zeros(4, dtype=int), np.arange(4) % 2, np.ones(4), None, 2
-    )
-    assert sharing_of(TREES, events) is APART

@@ -33,26 +33,6 @@ SETS = [("a", "b"), ("b", "c"), ("a", "b"), ("a", "b", "c")]
 TABLE = pd.DataFrame({arm: [arm in pool for pool in SETS] for arm in "abc"})
 
 
-@pytest.mark.parametrize(
-    "available",
-    [SETS, [list(pool) for pool in SETS], [set(pool) for pool in SETS], TABLE, TABLE.to_numpy()],
-    ids=["tuples", "lists", "sets", "DataFrame", "array"],
-)
-def test_all_forms_mean_the_same(available):
-    log = read_log(Y, available=available, arms="abc")
-    sets, set_of_event = log.available_sets()
-    assert [set(sets[k]) for k in set_of_event] == [set(pool) for pool in SETS]
-    np.testing.assert_array_equal(log.available_mask(3), TABLE.to_numpy())
-    assert log.pools.sizes.tolist() == [2, 2, 2, 3]
-
-
-def test_without_it_every_arm_of_the_log_is_available():
-    log = read_log(Y)
-    sets, set_of_event = log.available_sets()
-    assert sets == [("a", "b", "c")]
-    assert set_of_event.tolist() == [0, 0, 0, 0]
-
-
 def test_arms_beyond_the_log_are_not_available():
     assert read_log(Y).available_mask(5).tolist() == [[True] * 3 + [False] * 2] * 4
     masked = read_log(Y, available=SETS, arms="abc").available_mask(4)
@@ -354,13 +334,6 @@ def test_unknown_ads_of_a_selector():
         refuses("unknown_ads=", read_mask, named, ads, 4)
     expected = [[0, 1, 0], [1, 0, 0]] * 2
     np.testing.assert_array_equal(read_mask(table, ads, 4, "ignore"), expected)
-
-
-def test_labels_unknown_to_a_policy_are_new_arms():
-    codes = {"a": 0}
-    pools = read_pools([("a", "b"), ("c",)], 2, codes)
-    assert codes == {"a": 0, "b": 1, "c": 2}
-    np.testing.assert_array_equal(pools.mask(3).toarray(), [[1, 1, 0], [0, 0, 1]])
 
 
 @pytest.mark.parametrize(

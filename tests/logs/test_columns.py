@@ -29,8 +29,6 @@ from skbandit.evaluation import (
 from skbandit.logs import read_log
 from tests.worlds import doubly_robust, generic, ips, refuses, snips
 
-pl = pytest.importorskip("polars", reason="polars is not installed")
-
 LOG = make_bandit_log(3000, n_arms=3, base_rate=0.3, random_state=0)
 Y = LOG.y[["action", "reward", "propensity"]].assign(timestamp=np.arange(3000.0))
 NAMES = {"action": "arm_id", "reward": "clicked", "propensity": "pscore", "timestamp": "ts"}
@@ -90,11 +88,6 @@ def test_columns_of_the_policy(call):
     np.testing.assert_array_equal(BY_POLICY[call](fitted(columns=NAMES), OTHER), expected)
 
 
-def test_columns_of_probabilities():
-    uniform = np.full((3000, 3), 1 / 3)
-    assert ips(uniform, None, OTHER, columns=NAMES) == ips(uniform, None, Y)
-
-
 def test_columns_of_other_policies():
     """Learning reads no propensities, arrays of actions have no names, and rewards give way."""
     oracle = OraclePolicy(Ridge(), columns=NAMES, random_state=0)
@@ -130,13 +123,6 @@ def test_the_name_of_another_reward():
             judge(model, blocks, arms=range(3), reward=["clicked"], **options)
 
 
-@pytest.mark.parametrize("form", [pl.from_pandas, lambda y: y.to_records(index=False)])
-def test_other_tables(form):
-    log = read_log(form(OTHER), columns=NAMES)
-    assert log.reward.tolist() == Y["reward"].tolist()
-    assert log.propensity.tolist() == Y["propensity"].tolist()
-
-
 def test_a_mapped_column_wins_over_one_of_the_usual_name():
     y = Y.assign(served=(Y["action"] + 1) % 3)
     assert read_log(y, columns={"action": "served"}).arms.tolist() == [
@@ -165,11 +151,6 @@ def test_a_search_needs_the_columns_of_the_policy_alone(behind):
         return [*results, *(one.mean_reward for one in judged)]
 
     np.testing.assert_equal(searched(OTHER, NAMES), searched(Y, None))
-
-
-def test_a_search_is_told_of_a_backward_time_of_another_name():
-    with pytest.raises(ValueError, match="timestamp goes back"):
-        ReplayScorer(random_state=0)(policy(columns=NAMES), LOG.X[::-1], OTHER[::-1])
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,15 @@
 """The order of rows: by position, not by label, and time that runs forwards."""
 
 import datetime
-from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from skbandit import GLMUCBPolicy, RegressionSetSelector, ReplayScorer, SetSelectClassifier
 from skbandit.bandit import SlatePolicy
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import ReplaySplit, replay, replay_blocks, replay_slates
+from skbandit.evaluation import replay, replay_blocks, replay_slates
 from skbandit.logs import read_times
 from skbandit.selection import PopularitySetSelector, logged_costs
 from tests.worlds import ips, refuses, snips, warns
@@ -140,11 +138,6 @@ def test_late_events_with_windows_are_refused_before_and_after_advance(advanced)
     learned.partial_fit(X_TIME[:1], Y_TIME.iloc[:1].assign(timestamp=2981.0))
 
 
-def test_without_timestamps_nothing_is_known():
-    learned = timed_policy().fit(X_TIME, BACK.drop(columns="timestamp"))
-    assert np.isnan(learned.last_timestamp_)
-
-
 NOON = 1_700_000_000  # in seconds
 
 
@@ -161,18 +154,6 @@ def test_other_units_than_seconds(unit, factor, dtype):
     )
     seconds = replay(daily, X_TIME, log.assign(timestamp=at / factor), random_state=0)
     assert right.mean_reward == seconds.mean_reward != wrong.mean_reward
-
-
-@pytest.mark.parametrize(
-    "numbers",
-    [
-        pd.Series([NOON, NOON + 0.5], dtype=object),
-        [Decimal(NOON), Decimal(NOON) + Decimal("0.5")],
-        np.array([NOON, NOON + 0.5], dtype=object),
-    ],
-)
-def test_numbers_as_objects(numbers):
-    assert read_times(numbers, 2).tolist() == [NOON, NOON + 0.5]
 
 
 @pytest.mark.parametrize(
@@ -205,11 +186,6 @@ def test_a_wrong_unit_is_told_of_once_per_call():
     assert str(caught[0].message) == str(caught[1].message)  # so that Python shows it once
 
 
-def test_late_dates_have_a_unit():
-    late = pd.Series(pd.date_range("9000-01-01", periods=N, unit="s"))
-    assert timed_policy().fit(X_TIME, Y_TIME.assign(timestamp=late)).last_timestamp_ > 2e11
-
-
 def test_replay():
     refuses(r"goes back on row 300, .*: replay needs", replay, timed_policy(), X_TIME, BACK)
     with pytest.raises(ValueError, match=r"replay needs events .* by successive halving shuffle"):
@@ -234,39 +210,3 @@ def test_a_policy_that_knows_the_future():
             arms=range(3),
         )
     replay(timed_policy().fit(X_TIME[:300], Y_TIME[:300]), X_TIME[300:], Y_TIME[300:])
-
-
-@pytest.mark.thorough
-def test_plain_folds_teach_a_fitted_policy_the_future():
-    options = {"scoring": ReplayScorer(start="fitted", random_state=0), "error_score": "raise"}
-    warns("it knows the future", cross_val_score, timed_policy(), X_TIME, Y_TIME, cv=3, **options)
-    fixed = options | {"scoring": ReplayScorer(start="fitted", learn=False, random_state=0)}
-    warns("it knows the future", cross_val_score, timed_policy(), X_TIME, Y_TIME, cv=3, **fixed)
-    assert np.isfinite(
-        cross_val_score(timed_policy(), X_TIME, Y_TIME, cv=ReplaySplit(2), **options)
-    ).all()
-    cold = ReplayScorer(random_state=0)  # learns nothing from the training folds
-    search = GridSearchCV(timed_policy(), {"alpha": [0.3]}, scoring=cold, cv=3, error_score="raise")
-    assert np.isfinite(search.fit(X_TIME, Y_TIME).best_score_)
-
-
-class Itself(GLMUCBPolicy):
-    """Replay changes this policy, not a copy."""
-
-    def __deepcopy__(self, memo):
-        return self
-
-
-class OneByOne(Itself):
-    """Not replayed in compiled code."""
-
-    def select(self, X, *, available=None):
-        return super().select(X, available=available)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("kind", [Itself, OneByOne])
-def test_replay_remembers_the_time_of_the_latest_event(kind):
-    learner = kind(random_state=0)
-    result = replay(learner, X_TIME, Y_TIME, random_state=0)
-    assert learner.last_timestamp_ == result.history["event"].max() * 10

@@ -6,7 +6,6 @@ from datetime import timedelta
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
 from sklearn.compose import make_column_transformer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
@@ -88,16 +87,6 @@ def test_contexts_survive_json(X):
     found, expected = pd.DataFrame(again).astype(object), pd.DataFrame(X).astype(object)
     assert found.isna().equals(expected.isna())
     assert found.fillna("missing").values.tolist() == expected.fillna("missing").values.tolist()
-
-
-def test_forms_of_one_row():
-    x = np.array([0.25, -1.0, 3.0])
-    policy = GLMUCBPolicy(arms=["a"])
-    frame = pd.DataFrame([x], columns=["u", "v", "w"])
-    for row in (x, x[None], x.tolist(), [x.tolist()], csr_array(x[None])):
-        assert policy.record(row, "a", 1.0)["context"] == x.tolist()
-    for row in (frame, frame.iloc[0]):
-        assert policy.record(row, "a", 1.0)["context"] == {"u": 0.25, "v": -1.0, "w": 3.0}
 
 
 @pytest.mark.parametrize(
@@ -209,13 +198,6 @@ def test_what_is_missing_is_no_reward(rewards):
     _, log = join_rewards(records_at(0.0, 1.0), rewards)
     assert log["id"].tolist() == ["0"]
     assert np.ravel(log["reward"].tolist())[0] == 1
-
-
-def test_missing_values_of_arrow_are_no_rewards():
-    pytest.importorskip("pyarrow")
-    dtype = pd.ArrowDtype(__import__("pyarrow").int64())
-    rewards = pd.DataFrame({"id": ["0", "1"], "reward": pd.array([None, 3], dtype=dtype)})
-    assert join_rewards(records_at(0.0, 1.0), rewards)[1]["id"].tolist() == ["1"]
 
 
 def test_two_choices_of_one_id_are_refused():
@@ -358,17 +340,6 @@ def test_times_that_cannot_be_are_told():
     assert len(join_rewards(records, skewed, within=30)[1]) == 1
 
 
-def test_nan_is_no_reward():
-    records = records_at(0.0, 1.0)
-    rewards = [
-        {"id": "0", "reward": np.nan, "time": 1.0},
-        {"id": "0", "reward": 1.0, "time": 2.0},
-        {"id": "1", "reward": np.nan, "time": 2.0},
-    ]
-    _, log = join_rewards(records, rewards, within=30, missing=0.0, now=100.0)
-    assert log[["id", "reward"]].values.tolist() == [["0", 1.0], ["1", 0.0]]
-
-
 def test_nothing_to_join():
     X, log = join_rewards(records_at(0.0), [])
     assert len(X) == len(log) == 0
@@ -464,22 +435,7 @@ def test_rewards_of_several_time_zones():
     assert log["timestamp"].tolist() == [1e9, 1e9 + 1]
 
 
-def test_negated_rewards_of_a_nullable_unsigned_type():
-    policy = GLMUCBPolicy(arms=["a", "b"], random_state=0)
-    records = [policy.record([[0.0]], "a", 0.5) for _ in range(2)]
-    clicks = pd.array(-np.array([1, 0], dtype=np.uint8), dtype="UInt8")
-    rewards = pd.DataFrame({"id": [one["id"] for one in records], "reward": clicks})
-    warns("reward holds 255 as uint8", join_rewards, records, rewards)
-
-
 # --- what is no record ----------------------------------------------------------------------
-
-
-def test_join_rewards_takes_records_that_came_through_a_table():
-    records = [{"id": 7, "context": [1.0], "arm": "a", "propensity": 0.5, "time": 0.0}]
-    X, log = join_rewards(pd.DataFrame(records), {7: 1})
-    assert X.tolist() == [[1.0]]
-    assert log["reward"].tolist() == [1]
 
 
 def test_join_rewards_names_what_a_record_lacks():
