@@ -143,32 +143,18 @@ def logged_costs(
     elif method == "offset":
         costs = logs.offset_costs(slates)
     elif method == "dr":
-        costs = logs.dr_costs(slates, _predict_costs(slates, X, reward_model, cv, random_state))
+        if X is None:
+            raise ValueError('method="dr" predicts costs from X: pass X=, or choose method="ips".')
+        if count_rows(X) != slates.n_rows:
+            raise ValueError(f"X has {count_rows(X)} rows, action has {slates.n_rows}.")
+        events, folds = (slates.ad, slates.cost, slates.n_ads), {"cv": cv, "row": slates.row}
+        folds["random_state"] = random_state
+        costs = logs.dr_costs(slates, logs.cross_fitted_rewards(reward_model, X, *events, **folds))
     else:
         raise ValueError(f'method={method!r} must be one of "ips", "snips", "dr", "offset".')
     if slates.available is not None:
         costs[~slates.available] = np.nan
     return pd.DataFrame(costs, columns=labels, index=index)
-
-
-def _predict_costs(
-    slates: logs.LoggedSlates, X: Any, reward_model: Any, cv: Any, random_state: Any
-) -> np.ndarray:
-    """Costs of all ads, predicted by models that have not seen the row."""
-    if X is None:
-        raise ValueError('method="dr" predicts costs from X: pass X=, or choose method="ips".')
-    if count_rows(X) != slates.n_rows:
-        raise ValueError(f"X has {count_rows(X)} rows, action has {slates.n_rows}.")
-    return logs.cross_fitted_rewards(
-        reward_model,
-        X,
-        slates.ad,
-        slates.cost,
-        slates.n_ads,
-        row=slates.row,
-        cv=cv,
-        random_state=random_state,
-    )
 
 
 def _read_slates(

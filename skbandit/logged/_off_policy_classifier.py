@@ -313,25 +313,6 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         self
             Fitted policy.
         """
-        with atomic_fit(self) as draft:
-            draft._fit(X, y, reward, propensity, available, sample_weight, groups)
-        return self
-
-    def _has_learned(self, X: Any, log: Any) -> bool:
-        """Tell whether it was fitted to rows of this log: see `skbandit.evaluation`."""
-        fitted = getattr(self, "_fitted_rows", None)
-        return share_fitted(fitted, X, *events_of_log(log)) >= SHARE_TOLD
-
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        reward: Any,
-        propensity: Any,
-        available: Any,
-        sample_weight: Any,
-        groups: Any,
-    ) -> None:
         tables = {"X": X, "y": y, "reward": reward, "sample_weight": sample_weight}
         refuse_lazy(
             {**tables, "propensity": propensity, "available": available},
@@ -339,54 +320,63 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         )
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         available = logs.align_rows(available, X)
-        (X,) = indexable(X)
-        contexts, X = X, self._check_features(X, reset=True)
-        labels_of_rows = labels_of_groups(groups, count_rows(X), contexts, y)
-        group = None if labels_of_rows is None else pd.factorize(labels_of_rows)[0]
-        labels_only = reward is None and logs.column_names(y) is None
-        if labels_only:
-            y, reward = logs.count_actions(y)
-        log = logs.read_log(
-            y,
-            count_rows(X),
-            reward=reward,
-            propensity=propensity,
-            available=available,
-            columns=None if logs.column_names(y) is None else self.columns,
-        ).with_sorted_arms()
-        self._fitted_rows = fitted_rows(contexts, *events_of_log(log))
-        if not labels_only:
-            logs.warn_of_shared_columns(X, y, self.columns)
-            logs.check_propensities(log, X)
-        weight = without_unit(check_row_weights(sample_weight, len(log), "sample_weight"))
-        labels, action = log.arms, log.action.astype(np.intp)
-        allowed = log.available_mask(len(labels))
-        self._has_pools = not allowed.all()
-        # equal rewards would all be predicted
-        method = "ips" if labels_only else self.method
-        depends = None if method == "dr" else logs.find_dependence_of_pools(log, X)
-        if depends is not None:
-            warn(
-                f"available depends on the context, with {depends}: method={method!r} compares "
-                "arms as if it did not, and may choose the wrong one. Use method='dr'.",
-                UserWarning,
-            )
-        slates = logs.LoggedSlates.of_log(log)
-        if method == "ips":
-            rewards = -logs.ips_costs(slates)
-        elif method == "snips":
-            rewards = -logs.snips_costs(slates, weight)
-        else:
-            q = self._predicted(X, log.reward, action, len(labels), weight, sample_weight, group)
-            # q knows the rewards of all arms, in or out of the pool
-            allowed = np.ones_like(allowed)
-            automatic = self.shrinkage == "auto"
-            shrinkage = np.sqrt(weight.sum()) if automatic else float(self.shrinkage)
-            rewards = -logs.dr_costs(slates, -q, shrinkage)
-        if method != "dr" and self.estimator is None:
-            logs.warn_of_wild_context(X)
-        self._labels = labels
-        self._learn(X, rewards, allowed, weight)
+        with atomic_fit(self) as draft:
+            (X,) = indexable(X)
+            contexts, X = X, draft._check_features(X, reset=True)
+            labels_of_rows = labels_of_groups(groups, count_rows(X), contexts, y)
+            group = None if labels_of_rows is None else pd.factorize(labels_of_rows)[0]
+            labels_only = reward is None and logs.column_names(y) is None
+            if labels_only:
+                y, reward = logs.count_actions(y)
+            log = logs.read_log(
+                y,
+                count_rows(X),
+                reward=reward,
+                propensity=propensity,
+                available=available,
+                columns=None if logs.column_names(y) is None else draft.columns,
+            ).with_sorted_arms()
+            draft._fitted_rows = fitted_rows(contexts, *events_of_log(log))
+            if not labels_only:
+                logs.warn_of_shared_columns(X, y, draft.columns)
+                logs.check_propensities(log, X)
+            weight = without_unit(check_row_weights(sample_weight, len(log), "sample_weight"))
+            labels, action = log.arms, log.action.astype(np.intp)
+            allowed = log.available_mask(len(labels))
+            draft._has_pools = not allowed.all()
+            # equal rewards would all be predicted
+            method = "ips" if labels_only else draft.method
+            depends = None if method == "dr" else logs.find_dependence_of_pools(log, X)
+            if depends is not None:
+                warn(
+                    f"available depends on the context, with {depends}: method={method!r} compares "
+                    "arms as if it did not, and may choose the wrong one. Use method='dr'.",
+                    UserWarning,
+                )
+            slates = logs.LoggedSlates.of_log(log)
+            if method == "ips":
+                rewards = -logs.ips_costs(slates)
+            elif method == "snips":
+                rewards = -logs.snips_costs(slates, weight)
+            else:
+                q = draft._predicted(
+                    X, log.reward, action, len(labels), weight, sample_weight, group
+                )
+                # q knows the rewards of all arms, in or out of the pool
+                allowed = np.ones_like(allowed)
+                automatic = draft.shrinkage == "auto"
+                shrinkage = np.sqrt(weight.sum()) if automatic else float(draft.shrinkage)
+                rewards = -logs.dr_costs(slates, -q, shrinkage)
+            if method != "dr" and draft.estimator is None:
+                logs.warn_of_wild_context(X)
+            draft._labels = labels
+            draft._learn(X, rewards, allowed, weight)
+        return self
+
+    def _has_learned(self, X: Any, log: Any) -> bool:
+        """Tell whether it was fitted to rows of this log: see `skbandit.evaluation`."""
+        fitted = getattr(self, "_fitted_rows", None)
+        return share_fitted(fitted, X, *events_of_log(log)) >= SHARE_TOLD
 
     def _learn(self, X: Any, rewards: np.ndarray, allowed: np.ndarray, weight: np.ndarray) -> None:
         """Fit the classifier to weighted examples."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pandas as pd
 
 from skbandit.logged._action_goals import ActionGoals, as_declared
 from skbandit.logged._action_measure import ActionMeasure
-from skbandit.logged._price_grid import GRID_GOALS, best_of_grid
-from skbandit.prices._action_search import searched
-from skbandit.prices._calibrate import TOLERANCE, PricedRule
+from skbandit.prices._action_search import SEARCHED_COSTS, SEARCHED_ROWS, searched
+from skbandit.prices._calibrate import TOLERANCE, PricedRule, priced_rule
 from skbandit.prices._dual import conflicting, enough_to_relax
 from skbandit.prices._levels import (
     at_best_level,
@@ -21,13 +21,29 @@ from skbandit.prices._levels import (
     levels_to_try,
     weak_level,
 )
-from skbandit.prices._problem import Prices, Problem
+from skbandit.prices._problem import Prices, Problem, without_prices
 from skbandit.prices._promised import promised, without_margins
 from skbandit.utils._fitting import report_progress
 from skbandit.utils._validation import warn
 
 MANY_TIES = 0.05
 """Share of the rows from which on `fit` warns that noise decides, or that rows are equal."""
+
+# A plain grid of prices for one or two goals, whose measured values are far from predicted ones:
+# bounds on outcomes that few rows had are measured with noise that no solver of the dual knows, and
+# moved by that noise, a bound may end far inside. A grid moves no bound: of all prices on it, the
+# rule with the best objective is taken of those that are inside by their margins as measured. The
+# prices are the same at all levels, and a higher level allows fewer of them: the objective is
+# monotone in it.
+
+GRID_GOALS = 2
+"""Goals up to which all prices of a grid are tried."""
+
+STEPS = np.append(0.0, np.geomspace(0.02, 20.0, 26))
+"""Prices in units of the objective's costs."""
+
+MEASURED_ROWS, FEWEST = 3_000_000, 30
+"""Rows of rules measured in all, and rules measured at least, those of the best objective first."""
 
 
 def rule_at_level(
@@ -68,6 +84,32 @@ def _rule_at(
     equal, measured = problem.reach == 0, measure(rule.decided)
     missed = float((measured.excess + measured.margin(z))[equal].max(initial=-np.inf))
     return rule if missed <= TOLERANCE else replace(rule, slack=min(rule.slack, -missed))
+
+
+def best_of_grid(problem: Problem, measure: ActionMeasure, z: float) -> PricedRule | None:
+    """Return the best rule of a grid whose goals hold by margins at a normal quantile, if any."""
+    N, D = problem.base.shape
+    kept = np.linspace(0, N - 1, min(N, max(SEARCHED_COSTS // D, SEARCHED_ROWS))).astype(int)
+    few, (added, constant) = problem.rows(kept), measure.sums(kept)
+    costs = few.decision_costs(without_prices(few))
+    costs = np.where(np.isfinite(costs), costs, np.nan)
+    sizes = [np.ptp(few.table(k), axis=1) @ few.weight for k in range(len(constant))]
+    unit = (np.nanmax(costs, axis=1) - np.nanmin(costs, axis=1)) @ few.weight
+    grid = np.array(list(product(STEPS, repeat=len(sizes)))) * unit / np.maximum(sizes, 1e-12)
+    objective, excess = np.empty(len(grid)), np.empty((len(grid), len(sizes)))
+    for k, goals in enumerate(grid):
+        decided = few.decide(Prices(np.ones(1), goals))
+        objective[k] = np.where(decided, few.base, 0.0).sum(axis=1) @ few.weight
+        excess[k] = constant + (added * decided).sum(axis=(1, 2))
+    near = (excess <= 0).all(axis=1) | (N > len(kept))  # as some rows have it
+    best_first = np.flatnonzero(near)[np.argsort(objective[near], kind="stable")]
+    for k in best_first[: max(MEASURED_ROWS // N, FEWEST)]:
+        prices = Prices(np.ones(1), grid[k])
+        rule, measured = priced_rule(problem, measure, prices, problem.decide(prices))
+        slack = -float((measured.excess + measured.margin(z)).max())
+        if slack >= 0:
+            return replace(rule, slack=slack)
+    return None
 
 
 def warn_of_rule(

@@ -117,7 +117,13 @@ def read_block(
     """
     block = read_table(block)
     if hasattr(block, "columns") and not isinstance(block, type):
-        X, y = _split_columns(block, list(features or ()))
+        names = list(features or ())
+        if missing := [name for name in names if name not in block.columns]:
+            raise ValueError(
+                f"features contains {missing[0]!r}, which is not a column: {list(block.columns)}."
+            )
+        y = block[[name for name in block.columns if name not in names]]
+        X = block[names] if names else None
     elif isinstance(block, tuple) and len(block) == 2:
         X, y = block
     elif hasattr(block, "X") and hasattr(block, "y"):
@@ -134,28 +140,12 @@ def read_block(
             "a block must be a table, a pair (X, y), or an object with X and y, got "
             f"{type(block).__name__}."
         )
-    _require_propensity(y, columns)
-    return X, y
-
-
-def _split_columns(table: Any, features: list[str]) -> tuple[Any, Any]:
-    """Contexts and log of a table; the contexts are None without features."""
-    missing = [name for name in features if name not in table.columns]
-    if missing:
-        raise ValueError(
-            f"features contains {missing[0]!r}, which is not a column: {list(table.columns)}."
-        )
-    y = table[[name for name in table.columns if name not in features]]
-    return (table[features] if features else None), y
-
-
-def _require_propensity(y: Any, columns: Mapping[str, Any] | None) -> None:
-    """Require a column propensity: one block does not show the log's number of arms."""
     if "propensity" not in (columns_of(y, columns) or ()):
         raise ValueError(
             "y needs a column 'propensity' when a log is read in blocks, as a block does not show "
             "how many arms the log has: for uniform actions, add 1 / (number of arms)."
         )
+    return X, y
 
 
 def check_block_arms(log: Log, arms: Collection[Any] | None) -> None:

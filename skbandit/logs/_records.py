@@ -414,7 +414,8 @@ def _rewards_by_id(
     if unknown:
         warn(
             f"{len(unknown)} of {len(table)} rewards have no record, such as that of id "
-            f"{unknown[0]!r}, and those of records are as {first_few(list(choices)[:1])}: they are left out.",
+            f"{unknown[0]!r}, and those of records are as {first_few(list(choices)[:1])}: they are "
+            "left out.",
             UserWarning,
         )
     if early or (late and not settled):

@@ -174,8 +174,8 @@ def check_weights(slates: LoggedSlates, labels: np.ndarray, noun: str) -> None:
             cause = "was available in other rows than available says"
         warn(
             f"the weights 1/propensity of {noun} {labels.tolist()[ad]!r} have the mean "
-            f"{mean[ad]:.3g} over {n[ad]:,.0f} rows, where 1 is expected: the {noun} {cause}, or the "
-            "propensities are wrong. What is estimated for it is biased.",
+            f"{mean[ad]:.3g} over {n[ad]:,.0f} rows, where 1 is expected: the {noun} {cause}, or "
+            "the propensities are wrong. What is estimated for it is biased.",
             UserWarning,
         )
 

@@ -15,7 +15,7 @@ N_CLASSES = 326
 
 MOST_FILES = 16
 MOST_LINES = 500
-LONGER = {Path("logged/_constrained_policy.py"): 560}
+LONGER: dict[Path, int] = {}
 """Files that are still too long: split them."""
 
 
