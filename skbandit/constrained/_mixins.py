@@ -16,12 +16,9 @@ from skbandit import measure
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._report import (
     add_intervals,
-    cost_of_constraints,
     cross_fitted_report,
-    mostly_decided,
     objective_row,
     plain_columns,
-    rarely_predicted,
     report_of_columns,
     report_table,
     with_margins,
@@ -43,9 +40,8 @@ from skbandit.constrained.fits._partitions import (
     known_or,
 )
 from skbandit.constrained.rules._advice import known_rows_advice
-from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
+from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.prices._dual import ShadowPrices
-from skbandit.prices._levels import weak_level
 from skbandit.rates import Constraint
 from skbandit.utils._fitted_rows import FittedRows, share_fitted, warn_of_fitted_rows
 from skbandit.utils._validation import check_level, silenced, text_of_shares, warn
@@ -454,49 +450,3 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     def _positive_where(self, second: np.ndarray) -> np.ndarray:
         """1.0 where the positive class is predicted, given where ``classes_[1]`` is."""
         return (second == (self._classes.orientation > 0)).astype(float)
-
-    def _warn_of_weak_fit(
-        self,
-        goals: Goals,
-        decided: np.ndarray,
-        plain: np.ndarray,
-        level: float | None,
-    ) -> None:
-        """Warn of an objective without a value, high costs, and a level below `WEAK_LEVEL`.
-
-        Parameters
-        ----------
-        goals : Goals
-            Bound to n rows.
-        decided, plain : ndarray of shape (n,)
-            Codes of decisions with and without constraints.
-        level : float or None
-            The level reached, if it was free to fall.
-        """
-        if not goals.constraints.constraints:
-            return
-        objective, forms, maximize = goals.declared.objective, goals.objective, goals.maximize
-        decisions = goals.data.decisions
-        pi, pi_plain = (measure.indicators(codes, len(decisions)) for codes in (decided, plain))
-        sentences = [cost_of_constraints(repr(objective), forms, maximize, pi, pi_plain)]
-        if np.isnan(forms.values(pi)).any():
-            sentences.append(
-                f"{objective!r} is 0/0 for the chosen rule: no rule was found that meets the "
-                "constraints and has a value of it. Relax the bounds, or choose another objective."
-            )
-        train, n = goals.data.train, len(goals.data.train)
-        for decision in self._classes.decisions.tolist():
-            code = decisions.index(decision)
-            shares = [
-                float(np.average(here == code, weights=train.weight))
-                for here in (train.label, decided[:n], plain[:n])
-            ]
-            if decision in goals.data.others:
-                sentences.append(mostly_decided(decision, shares[1]))
-            else:
-                of_two = goals.data.of_two
-                sentences.append(rarely_predicted(decision, *shares, of_two=of_two))
-        if level is not None:
-            sentences.append(weak_level(level))
-        if any(sentences):
-            warn(" ".join(filter(None, sentences)), ConstrainedFitWarning)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skbandit.constrained._goals import Declared, Goals
 from skbandit.constrained._mixins import ConstrainedClassifierMixin
-from skbandit.constrained._report import check_final_rule, unstable_fit
+from skbandit.constrained._report import check_final_rule, unstable_fit, warn_of_weak_fit
 from skbandit.constrained._unknown_groups import UnknownGroups
 from skbandit.constrained.fits._fit_rows import (
     FitRows,
@@ -334,7 +334,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             check_final_rule(self, goals)
         elif final is not None and (why := unstable_fit(report, goals.constraints)):
             warn(why, ConstrainedFitWarning)
-        self._warn_of_weak_fit(goals, decided, plain, choice.level if limits is None else None)
+        warn_of_weak_fit(goals, decided, plain, choice.level if limits is None else None)
 
     def _declared(self) -> Declared:
         return Declared.read(self.objective, self.constraints, self.by)

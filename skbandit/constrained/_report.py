@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from skbandit.constrained._goals import Goals
 from skbandit.constrained.fits._fit_rows import with_weights
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.prices._dual import ShadowPrices
-from skbandit.prices._levels import quantile_of
+from skbandit.prices._levels import quantile_of, weak_level
 from skbandit.rates import Rate
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import warn
@@ -260,53 +260,71 @@ def cross_fitted_report(
     return with_margins(table, table["n_rows"].to_numpy() > 0, margins)
 
 
-def cost_of_constraints(
-    objective: str,
-    forms: measure.LinearFractionalForms,
-    maximize: bool,
-    positive: np.ndarray,
-    plain: np.ndarray,
-) -> str | None:
-    """Return a sentence if the objective is much worse with the constraints than without them.
+def warn_of_weak_fit(
+    goals: Goals, decided: np.ndarray, plain: np.ndarray, level: float | None
+) -> None:
+    """Warn of an objective without a value, high costs, rare classes, and a level that is too low.
 
-    None too for an objective that is best if all predictions are the same: what it has without
+    Parameters
+    ----------
+    goals : Goals
+        Bound to n rows.
+    decided, plain : ndarray of shape (n,)
+        Codes of decisions with and without constraints.
+    level : float or None
+        The level reached, if it was free to fall.
+    """
+    sentences = _weaknesses(goals, decided, plain, level)
+    if goals.constraints.constraints and (why := " ".join(sentences)):
+        warn(why, ConstrainedFitWarning)
+
+
+def _weaknesses(
+    goals: Goals, decided: np.ndarray, plain: np.ndarray, level: float | None
+) -> Iterator[str]:
+    """Sentences of `warn_of_weak_fit`.
+
+    An objective that is best if all predictions are the same costs nothing: what it has without
     constraints tells nothing.
     """
+    objective, forms, decisions = goals.declared.objective, goals.objective, goals.data.decisions
+    pi, pi_plain = (measure.indicators(codes, len(decisions)) for codes in (decided, plain))
     costs = forms.numerator.data
-    if forms.denominator.nnz or not costs.min(initial=0.0) < 0 < costs.max(initial=0.0):
-        return None
-    without, within = (float(forms.values(rule)[0]) + 0.0 for rule in (plain, positive))
-    worse = (without - within if maximize else within - without) / np.abs(costs).sum()
-    share = worse / max(abs(without), measure.RATE_TOL)
-    if not (worse > COSTLY or (worse > AT_LEAST and share > RELATIVELY_COSTLY)):
-        return None
-    return (
-        f"{objective} is {without:.3f} without constraints and {within:.3f} with them: relax the "
-        "bounds, or see the column unconstrained of constraint_report_ for what they change."
-    )
-
-
-def rarely_predicted(
-    label: Any, share: float, predicted: float, plain: float, *, of_two: bool = True
-) -> str | None:
-    """Return a sentence if a class is almost never predicted, but is without the constraints."""
-    if predicted >= RARE * share or plain < RARE * share:
-        return None
-    constant = ": the rule is all but constant" if of_two else ""
-    return (
-        f"{label!r} is predicted for {predicted:.2%} of the rows, and for {plain:.2%} without "
-        f"constraints; {share:.2%} are{constant}."
-    )
-
-
-def mostly_decided(decision: Any, share: float) -> str | None:
-    """Return a sentence if another decision than the classes is taken for most rows."""
-    if share <= MOSTLY:
-        return None
-    return (
-        f"{decision!r} is decided for {share:.2%} of the rows: relax the bounds, or bound "
-        f"positive_rate(of={decision!r})."
-    )
+    if not forms.denominator.nnz and costs.min(initial=0.0) < 0 < costs.max(initial=0.0):
+        without, within = (float(forms.values(rule)[0]) + 0.0 for rule in (pi_plain, pi))
+        worse = (without - within if goals.maximize else within - without) / np.abs(costs).sum()
+        part = worse / max(abs(without), measure.RATE_TOL)
+        if worse > COSTLY or (worse > AT_LEAST and part > RELATIVELY_COSTLY):
+            yield (
+                f"{objective!r} is {without:.3f} without constraints and {within:.3f} with them: "
+                "relax the bounds, or see the column unconstrained of constraint_report_ for what "
+                "they change."
+            )
+    if np.isnan(forms.values(pi)).any():
+        yield (
+            f"{objective!r} is 0/0 for the chosen rule: no rule was found that meets the "
+            "constraints and has a value of it. Relax the bounds, or choose another objective."
+        )
+    train, n = goals.data.train, len(goals.data.train)
+    for code, decision in enumerate(decisions):
+        share, predicted, usual = (
+            float(np.average(here == code, weights=train.weight))
+            for here in (train.label, decided[:n], plain[:n])
+        )
+        if decision in goals.data.others:
+            if predicted > MOSTLY:
+                yield (
+                    f"{decision!r} is decided for {predicted:.2%} of the rows: relax the bounds, "
+                    f"or bound positive_rate(of={decision!r})."
+                )
+        elif predicted < RARE * share <= usual:
+            constant = ": the rule is all but constant" if goals.data.of_two else ""
+            yield (
+                f"{decision!r} is predicted for {predicted:.2%} of the rows, and for {usual:.2%} "
+                f"without constraints; {share:.2%} are{constant}."
+            )
+    if level is not None and (weak := weak_level(level)):
+        yield weak
 
 
 def plain_columns(table: pd.DataFrame) -> dict[str, Any]:

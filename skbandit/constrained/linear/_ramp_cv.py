@@ -11,7 +11,7 @@ import numpy as np
 
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._linear import BaseRampClassifier
-from skbandit.constrained._report import INTERVAL_LEVEL
+from skbandit.constrained._report import INTERVAL_LEVEL, warn_of_weak_fit
 from skbandit.constrained.fits._fit_rows import refuse_keywords
 from skbandit.constrained.linear._cross_fit import CrossFitted, choose_mixture
 from skbandit.constrained.linear._folds import CrossFitOptions, alpha_of, train_folds
@@ -370,7 +370,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
                 UserWarning,
             )
         level = choice.level if self.confidence_level is None else None
-        self._warn_of_weak_fit(goals, *decisions, level)
+        warn_of_weak_fit(goals, *decisions, level)
 
     def _why_infeasible(self, fitted: CrossFitted, report: pd.DataFrame, goals: Goals) -> str:
         """Name the constraints that no direction meets out of fold."""
