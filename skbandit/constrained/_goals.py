@@ -139,6 +139,10 @@ class Goals:
         decisions[self.measured.rows] = decided
         return decisions
 
+    def cluster_factors(self, decided: np.ndarray) -> np.ndarray | None:
+        """Factors of standard errors by dependent rows, at decisions of the rows that count."""
+        return measure.cluster_factors(self.constraints, self.data, self.predicted(decided))
+
     def widened(self, positive: np.ndarray) -> Goals | None:
         """Return the goals with the pairs of groups that are worst at predictions of all n rows.
 

@@ -16,10 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from skbandit.constrained._goals import Goals, MeasuredGoals
-from skbandit.constrained.rules._choose import (
-    Choice,
-    objective_scale,
-)
+from skbandit.constrained.rules._choose import Choice, objective_scale
 from skbandit.constrained.rules._cutoffs import bounded_precisions, cutoff_rules
 from skbandit.constrained.rules._limits import Limits, limits_at
 from skbandit.constrained.rules._recalibrate import Recalibration, recalibrate
@@ -30,12 +27,7 @@ from skbandit.constrained.rules._table_sums import (
     reordered_rows,
     strata_of,
 )
-from skbandit.measure import (
-    ScoreLimits,
-    cluster_factors,
-    indicators,
-    numbers_of_goals,
-)
+from skbandit.measure import ScoreLimits, indicators, numbers_of_goals
 from skbandit.prices._calibrate import (
     PricedRule,
     expected_rules,
@@ -176,7 +168,7 @@ class CostCriterion:
             n_groups,
             knows_group,
             None if fold is None else fold[rows],
-            None if goals.data.dependent is None else partial(_cluster_factors, goals),
+            None if goals.data.dependent is None else goals.cluster_factors,
         )
 
     def strata(self, probability: np.ndarray) -> np.ndarray | csr_array:
@@ -711,10 +703,6 @@ class CostSearch:
         prices = Prices(objectives, np.divide(multipliers, below, where=below > 0, out=0.0 * below))
         rule, _ = priced_rule(self.problem, self.measure, prices, chosen, costs)
         return replace(rule, decided=chosen.argmax(axis=1))
-
-
-def _cluster_factors(goals: Goals, decided: np.ndarray) -> np.ndarray | None:
-    return cluster_factors(goals.constraints, goals.data, goals.predicted(decided))
 
 
 def _quotients(above: np.ndarray, below: np.ndarray) -> np.ndarray:

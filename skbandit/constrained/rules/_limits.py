@@ -12,7 +12,6 @@ from skbandit.constrained._goals import Goals
 from skbandit.measure import (
     RATE_TOL,
     ScoreLimits,
-    cluster_factors,
     reached_quantiles,
     score_limits,
 )
@@ -55,7 +54,7 @@ def wider_factors(
     used = limits.clustered
     if used is None:
         return None
-    factors = cluster_factors(goals.constraints, goals.data, goals.predicted(decided))
+    factors = goals.cluster_factors(decided)
     assert factors is not None
     is_narrower = (factors <= used * (1.0 + SETTLED)).all()
     if is_narrower and (count > 0 or (factors >= used * (1.0 - SETTLED)).all()):
