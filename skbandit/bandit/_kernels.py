@@ -332,8 +332,8 @@ def _choice(
         proposed = _challenger(best, pool, t, alpha, model)
     if proposed >= 0 and proposed != best:
         n_events = _experience(model.posterior)
-        if not exploration.COMPARES[rule.exploration] or exploration.accepts_proposal(
-            best_score, proposed_score, len(pool), n_events, alpha, t, rule
+        if not exploration.COMPARES[rule.exploration] or exploration.accepts(
+            rule.exploration, best_score, proposed_score, len(pool), n_events, alpha, t, rule
         ):
             best = proposed
     return best, best_score

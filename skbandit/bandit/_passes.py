@@ -10,7 +10,7 @@ for all features between such parts. Where every weight counts, rows become dens
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -40,14 +40,6 @@ DENSE_ENTRIES = 2**20
 # Nonzero entries gathered at once. Fewer cost calls, about 30 µs each; of more, each row meets
 # the features of more other rows.
 _NONZEROS = 256
-
-
-class RowsPart(NamedTuple):
-    """Consecutive rows of contexts as a dense array."""
-
-    rows: slice
-    X: np.ndarray
-    weights: np.ndarray | None  # indices of the weights that the columns belong to; None is all
 
 
 def score_rows(X: Any, t: int, alpha: float, posterior: Any, rule: ChoiceRule) -> np.ndarray:
@@ -272,19 +264,20 @@ def _parts(
     rule: ChoiceRule,
     prior: Any = None,
     new: Any = (),
-) -> Iterator[RowsPart]:
-    """Split rows into dense parts; with a prior, for learning.
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray | None]]:
+    """Split rows into dense parts, with the indices of the columns' weights, or None for all.
 
-    A sparse one begins with each row in `new`, in which an arm begins with all its weights.
+    With a prior, it is for learning. Then a sparse part begins with each row in `new`, in which an
+    arm begins with all its weights.
     """
     n_rows, n_features = X.shape
     if not issparse(X):
         for rows in [slice(0, 1)] if n_rows == 1 else slices(n_rows):
-            yield RowsPart(rows, X[rows], None)
+            yield rows, X[rows], None
         return
     if every_weight_counts(posterior) or (prior is not None and every_weight_changes(prior)):
         for first, last in _spans(n_rows, X):
-            yield RowsPart(slice(first, last), X[first:last].toarray(), None)
+            yield slice(first, last), X[first:last].toarray(), None
         return
     constant = [n_features] if rule.intercept else []
     first = 0
@@ -302,7 +295,7 @@ def _parts(
         x = np.zeros((rows.stop - rows.start, len(features)))
         lengths = np.diff(X.indptr[rows.start : rows.stop + 1])
         x[np.repeat(np.arange(len(x)), lengths), place] = X.data[start:stop]
-        yield RowsPart(rows, x, np.concatenate([features, constant]).astype(np.int64))
+        yield rows, x, np.concatenate([features, constant]).astype(np.int64)
         first = rows.stop
 
 

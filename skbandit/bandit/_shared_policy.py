@@ -389,16 +389,10 @@ class SharedGLMPolicy(PosteriorPolicy):
     def _renew_arm_units(self, values: np.ndarray) -> None:
         """Standardize the features of arms anew, if there are twice as many arms."""
         from skbandit.bandit._units import GROWN, count_row
-        from skbandit.bandit.shared._state import (
-            Units,
-            in_new_units,
-            in_units,
-            prior_variances,
-            renew_if_due,
-        )
+        from skbandit.bandit.shared import _state as shared
 
         assert self._arm_units is not None and self._described is not None
-        units = Units(*(array.copy() for array in self._arm_units))
+        units = shared.Units(*(array.copy() for array in self._arm_units))
         for row in range(len(values)):
             count_row(values, row, 1.0, units.mean, units.squares, units.seen)
         self._arm_units = units
@@ -410,17 +404,17 @@ class SharedGLMPolicy(PosteriorPolicy):
         if self.standardize and (grown & two_alike).any():  # of features that vary since lately
             units.seen[1] = 0.0
         factor, shift = np.empty(values.shape[1]), np.empty(values.shape[1])
-        if not renew_if_due(units, factor, shift):
+        if not shared.renew_if_due(units, factor, shift):
             return
         posterior = self._posterior
         mean, cov_factor = posterior.mean.copy(), posterior.cov_factor.copy()
         _, _, dx, dz = mean.shape
-        variance = prior_variances(dx, dz, self._prior())
+        variance = shared.prior_variances(dx, dz, self._prior())
         for e in range(len(variance)):
-            mean[0, e], cov_factor[e] = in_new_units(
+            mean[0, e], cov_factor[e] = shared.in_new_units(
                 factor, shift, mean[0, e], cov_factor[e], variance[e]
             )
-        Z = in_units(self._described[: len(posterior.Z)], units)
+        Z = shared.in_units(self._described[: len(posterior.Z)], units)
         self._posterior = posterior._replace(mean=mean, cov_factor=cov_factor, Z=Z)
 
     def _append_arms(self, labels: list[Any], values: np.ndarray) -> SharedPosterior:

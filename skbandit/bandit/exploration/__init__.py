@@ -56,7 +56,7 @@ def _no_draws(
 
 
 _score, _proposes = switch(FILES, "score", _mean), switch(FILES, "proposes", _never)
-_accepts, _scale = switch(FILES, "accepts", _never), switch(FILES, "alpha_scale", _same)
+accepts, _scale = switch(FILES, "accepts", _never), switch(FILES, "alpha_scale", _same)
 _probability = switch(FILES, "probability", _same)
 _draw_probabilities = switch(FILES, "draw_probabilities", _no_draws)
 challenge = switch(FILES, "challenge", _mean)
@@ -105,14 +105,6 @@ def proposes(t: int, rule: ChoiceRule) -> bool:
 
 
 @called_exactly
-def accepts_proposal(
-    best: float, proposed: float, n_arms: int, n_events: int, alpha: float, t: int, rule: ChoiceRule
-) -> bool:
-    """Return whether choice t plays the proposed arm, given the scores of both."""
-    return _accepts(rule.exploration, best, proposed, n_arms, n_events, alpha, t, rule)
-
-
-@called_exactly
 def probabilities(
     best: float, pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float, n_events: int,
     rule: ChoiceRule, buffer: np.ndarray, out: np.ndarray,
@@ -133,15 +125,8 @@ def probabilities(
         if first >= 0 and scores[k] == best:
             out[k] = out[first]
         else:
-            out[k] = _of_scores(k, best, n_best, pool, scores, alpha, n_events, rule)
+            share = 1.0 / n_best if scores[k] == best else 0.0
+            out[k] = _probability(
+                rule.exploration, share, pool, rule, k, best, scores, alpha, n_events
+            )
             first = k if scores[k] == best else first
-
-
-@called_exactly
-def _of_scores(
-    k: int, best: float, n_best: int, pool: np.ndarray, scores: np.ndarray, alpha: float,
-    n_events: int, rule: ChoiceRule,
-) -> float:  # fmt: skip
-    """Probability of an arm where scores are not draws, the largest of them on `n_best` arms."""
-    share = 1.0 / n_best if scores[k] == best else 0.0
-    return _probability(rule.exploration, share, pool, rule, k, best, scores, alpha, n_events)
