@@ -1,10 +1,10 @@
-"""Labels of arms: keys of their random streams, and those to forget."""
+"""Labels of arms: keys of their random streams, and twins of another type."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -14,8 +14,6 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-
-from skbandit.utils._validation import as_labels, first_few
 
 REMEMBERED = 2**16
 """Labels that are remembered with their key: the same new arms are offered time and again."""
@@ -120,14 +118,3 @@ def _written_alike(label: Any) -> list[Any]:
         number = float(label)
         return [str(label), repr(number), *([str(int(label))] if number.is_integer() else [])]
     return [str(label)]
-
-
-def arms_to_drop(labels: Iterable[Any], arms: Collection[Any]) -> set[Any]:
-    """Return the labels, which must be of known arms, but not of all of them."""
-    dropped = set(as_labels(labels, "labels"))
-    unknown = [label for label in dropped if label not in arms]
-    if unknown:
-        raise ValueError(f"labels contains {unknown[0]!r}, which is not an arm: {first_few(arms)}.")
-    if len(dropped) == len(arms):
-        raise ValueError("labels names all arms: a policy needs at least one.")
-    return dropped

@@ -12,11 +12,10 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
-import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from skbandit.logs import Log, column_names, make_record, warn_if_equal
+from skbandit.logs import Log, column_names, make_record
 from skbandit.utils._fitting import atomic_fit, process_entropy, seed_for
 from skbandit.utils._sklearn_compat import rows_of
 
@@ -128,15 +127,6 @@ class GuardedPolicy(BaseEstimator):
             return None
         absent = {"propensity"} if self.columns.get("propensity") not in names else set()
         return {meaning: name for meaning, name in self.columns.items() if meaning not in absent}
-
-    def _note_rewards(self, reward: np.ndarray) -> None:
-        """Warn once if all rewards since the beginning are equal."""
-        if self._equal is not None and len(reward):
-            only, n = self._equal[0] if self._equal[1] else float(reward[0]), self._equal[1]
-            n += len(reward)
-            seen_others = not (reward == only).all()
-            done = seen_others or warn_if_equal(only, n)
-            self._equal = None if done else (only, n)
 
     def _has_learned(self, X: Any, log: Log) -> bool:
         """Return whether this very log, with these contexts, was the first to be learned."""

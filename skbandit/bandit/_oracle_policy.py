@@ -267,7 +267,13 @@ class OraclePolicy(SequentialPolicy):
         self._check_settings()
         self._alphas(len(events))  # raise errors now, not in the next choice
         arm = self._number(events.arms)
-        copies = self._copies(len(events))
+        copies = np.ones((len(events), 1), dtype=np.int8)  # of each event in each replicate
+        if self._resamples():  # the online Poisson bootstrap
+            draws = [
+                np.random.default_rng([self._model_seed, number]).poisson(1.0, self._replicates())
+                for number in range(self._n_events, self._n_events + len(events))
+            ]
+            copies = np.array(draws).astype(np.int8)
         self._n_events += len(events)
         low, high = self._range
         self._range = (min(low, events.reward.min()), max(high, events.reward.max()))
@@ -316,17 +322,6 @@ class OraclePolicy(SequentialPolicy):
                 f"{self.exploration!r} with n_replicates={self.n_replicates} has "
                 f"{self._replicates()}: fit it anew."
             )
-
-    def _copies(self, n: int) -> np.ndarray:
-        """Return how often each of n events is in each replicate: the online Poisson bootstrap."""
-        if not self._resamples():
-            return np.ones((n, 1), dtype=np.int8)
-        numbers = range(self._n_events, self._n_events + n)
-        draws = [
-            np.random.default_rng([self._model_seed, number]).poisson(1.0, self._replicates())
-            for number in numbers
-        ]
-        return np.array(draws).reshape(n, self._replicates()).astype(np.int8)
 
     def _learn_models(
         self, arms: np.ndarray, events: tuple[np.ndarray, ...], *, further: bool = False
@@ -424,24 +419,21 @@ class OraclePolicy(SequentialPolicy):
         weight, reward = self._totals.sum(axis=0).T  # 0 if the arms of all events were dropped
         return np.divide(reward, weight, out=np.zeros_like(reward), where=weight > 0)
 
-    def _spread(self) -> float:
-        """Return the unit of rewards of "squarecb": their standard deviation, or 1 of 0 and 1."""
-        weight, _, squares = self._moments
-        numeric = not is_classifier(self.estimator) and squares > 0
-        return float(np.sqrt(squares / weight)) if numeric else 1.0
-
     def _probabilities(self, X: np.ndarray, mask: np.ndarray, codes: Codes) -> np.ndarray:
         """Return probability of each arm, known and new."""
         from skbandit.bandit.exploration._sets import arm_probabilities
 
         rewards = np.where(mask, self._rewards(X, mask, codes), -np.inf)
+        weight, _, squares = self._moments
+        numeric = not is_classifier(self.estimator) and squares > 0
+        unit = float(np.sqrt(squares / weight)) if numeric else 1.0  # of "squarecb"
         models = SimpleNamespace(
             available=mask,
             n_events=self._n_events,
             alpha=float(self._alphas()[0]),
             epsilon=float(self.epsilon),
             scores=lambda seed, t: rewards[0],
-            rewards=lambda: rewards[0] / self._spread(),
+            rewards=lambda: rewards[0] / unit,
             replicates=lambda: rewards,
         )
         return arm_probabilities(self.exploration, models)

@@ -92,12 +92,14 @@ def _of_rows(name: str) -> Any:
         if "available" in params:
             params["available"] = align_rows(params["available"], X)
         y = args[0] if args else params.get("y")
-        warn_if_reordered({"X": X, "y": y, "attributes": params.get("attributes")})
+        others = {other: params.get(other) for other in ("sample_weight", "attributes")}
+        warn_if_reordered({"X": X, "y": y, **others})
         last = self.steps[-1][1]
         result = getattr(last, name)(self._transformed(X), *args, **params)
-        if name == "constraint_report":  # whose rows are constraints
-            return result
-        return self if result is last else _with_rows_of(X, result)
+        of_rows = isinstance(result, pd.DataFrame) and name != "constraint_report"
+        if of_rows and isinstance(X, pd.DataFrame):
+            return result.set_axis(X.index)
+        return self if result is last else result
 
     return _named(method, name, "of rows as the first transformer takes them")
 
@@ -408,13 +410,6 @@ def make_policy_pipeline(
 def _given(**values: Any) -> dict[str, Any]:
     """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _with_rows_of(X: Any, table: Any) -> Any:
-    """Return a DataFrame with the index of the rows that it was predicted from, if any."""
-    if isinstance(X, pd.DataFrame) and isinstance(table, pd.DataFrame):
-        return table.set_axis(X.index)
-    return table
 
 
 def _skips(step: Any) -> bool:

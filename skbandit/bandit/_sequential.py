@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit import logs
-from skbandit.bandit._arm_keys import arms_to_drop, lookalike_label
+from skbandit.bandit._arm_keys import lookalike_label
 from skbandit.bandit._events import Events, check_time, join, windows_of
 from skbandit.bandit._guard import ChoiceStream, GuardedPolicy, lock_of
 from skbandit.bandit._merge import Path, extended, merged_policy
@@ -277,7 +277,15 @@ class SequentialPolicy(GuardedPolicy):
         check_is_fitted(self)
         with lock_of(self), atomic_fit(self) as draft:
             waiting = [label for part in draft._waiting for label in part.arms.tolist()]
-            dropped = arms_to_drop(labels, dict.fromkeys([*draft._codes, *waiting]))
+            arms = dict.fromkeys([*draft._codes, *waiting])
+            dropped = set(_validation.as_labels(labels, "labels"))
+            unknown = [label for label in dropped if label not in arms]
+            if unknown:
+                raise ValueError(
+                    f"labels contains {unknown[0]!r}, which is not an arm: {first_few(arms)}."
+                )
+            if len(dropped) == len(arms):
+                raise ValueError("labels names all arms: a policy needs at least one.")
             kept = [label for label in draft._codes if label not in dropped]
             draft._keep_arms(np.array([draft._codes[label] for label in kept], dtype=np.int64))
             draft._know({label: k for k, label in enumerate(kept)})
@@ -462,11 +470,7 @@ class SequentialPolicy(GuardedPolicy):
         if issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        self._check_size(X)
-        return X
-
-    def _check_size(self, X: Any) -> None:
-        """Refuse contexts so large that a policy would see no difference between any others."""
+        # beyond, a policy would see no difference between any others
         large = abs(X) > LARGEST_CONTEXT
         if large.sum():
             row, column = (int(k[0]) for k in large.nonzero())
@@ -477,6 +481,7 @@ class SequentialPolicy(GuardedPolicy):
                 "between others. Correct it, or choose another unit or origin; in a pipeline, it "
                 "is the transformed value."
             )
+        return X
 
     def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
         """Check events, and learn those whose window has ended."""
@@ -488,7 +493,11 @@ class SequentialPolicy(GuardedPolicy):
         self._check_described(events.arms)
         if not len(events):
             return
-        self._note_rewards(events.reward)
+        if self._equal is not None:  # warn once if all rewards since the beginning are equal
+            only, n = self._equal if self._equal[1] else (float(events.reward[0]), 0)
+            n += len(events)
+            done = not (events.reward == only).all() or logs.warn_if_equal(only, n)
+            self._equal = None if done else (only, n)
         self._note_step()
         now, later = events, None
         if self.update_every is not None:

@@ -154,7 +154,14 @@ def replay_blocks(
             logs.check_block_arms(log, arms)
             if bounds is not None:
                 check_range(log.reward, bounds)
-            latest = _check_later(log, latest)
+            if log.timestamp is not None:
+                if log.timestamp[0] < latest:
+                    raise ValueError(
+                        f"timestamp of row 0, {log.timestamp[0]:.15g} s, is earlier than the end "
+                        f"of the block before, {latest:.15g} s: replay_blocks needs blocks in "
+                        "order of time."
+                    )
+                latest = float(log.timestamp[-1])
             if not kept.parts:
                 _result.check_past(last, X, log, options.learns(last))
             left = None if max_accepted is None else max_accepted - kept.n_learning
@@ -178,18 +185,6 @@ def replay_blocks(
     if _result.keeps_too_few(result):
         warn(f"replay_blocks: {_result.too_few(result)}.", ReplayCoverageWarning)
     return result
-
-
-def _check_later(log: logs.Log, latest: float) -> float:
-    """Require that a block begins no earlier than the one before ended; return its last time."""
-    if log.timestamp is None:
-        return latest
-    if log.timestamp[0] < latest:
-        raise ValueError(
-            f"timestamp of row 0, {log.timestamp[0]:.15g} s, is earlier than the end of the block "
-            f"before, {latest:.15g} s: replay_blocks needs blocks in order of time."
-        )
-    return float(log.timestamp[-1])
 
 
 @dataclass
