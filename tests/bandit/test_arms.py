@@ -438,8 +438,8 @@ def test_a_context_that_would_hide_all_others_is_refused(policy, value):
         (OraclePolicy(GaussianNB(), refit=5), "refit", "partial_fit"),
         (GLMUCBPolicy(), "link", "probit"),
         (GLMUCBPolicy(), "fit_intercept", False),
-        (GLMUCBPolicy(), "covariance", "full"),
-        (GLMUCBPolicy(), "standardize", "scale"),
+        (GLMUCBPolicy(prior_scale=1, forgetting=1), "covariance", "full"),
+        (GLMUCBPolicy(prior_scale=1, forgetting=1), "standardize", "scale"),
         (SharedGLMPolicy(), "link", "probit"),
     ],
 )
