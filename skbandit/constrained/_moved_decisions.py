@@ -39,7 +39,7 @@ from skbandit.constrained.fits._weighted_fits import (
     stacked,
 )
 from skbandit.constrained.rounds._rounds import Criterion
-from skbandit.constrained.rules._advice import explain, warn_of_costly_level
+from skbandit.constrained.rules._advice import cost_of_level, explain
 from skbandit.constrained.rules._choose import Choice, Chosen
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.constrained.rules._decide import (
@@ -329,12 +329,16 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             settings = goals, criterion, choice, signed, report, self.by
             why, proven = explain(*settings, self._of_fits)
             self._refuse(why, report, goals, proven=proven)
-        warn_of_costly_level(goals, criterion, signed, choice)
-        if isinstance(criterion, CostCriterion):
+        of_level = partial(cost_of_level, goals, criterion, signed, choice, plain[rows])
+        is_of_two = not isinstance(criterion, CostCriterion)
+        if not is_of_two:
+            if why := of_level():
+                warn(why, ConstrainedFitWarning)
             check_final_rule(self, goals)
         elif final is not None and (why := unstable_fit(report, goals.constraints)):
             warn(why, ConstrainedFitWarning)
-        warn_of_weak_fit(goals, decided, plain, choice.level if limits is None else None)
+        level = choice.level if limits is None else None
+        warn_of_weak_fit(goals, decided, plain, level, of_level if is_of_two else None)
 
     def _declared(self) -> Declared:
         return Declared.read(self.objective, self.constraints, self.by)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -261,7 +261,11 @@ def cross_fitted_report(
 
 
 def warn_of_weak_fit(
-    goals: Goals, decided: np.ndarray, plain: np.ndarray, level: float | None
+    goals: Goals,
+    decided: np.ndarray,
+    plain: np.ndarray,
+    level: float | None,
+    of_level: Callable[[], str] | None = None,
 ) -> None:
     """Warn of an objective without a value, high costs, rare classes, and a level that is too low.
 
@@ -273,14 +277,20 @@ def warn_of_weak_fit(
         Codes of decisions with and without constraints.
     level : float or None
         The level reached, if it was free to fall.
+    of_level : callable or None
+        Says what the level costs, in place of the constraints, if that is most; or "".
     """
-    sentences = _weaknesses(goals, decided, plain, level)
+    sentences = _weaknesses(goals, decided, plain, level, of_level)
     if goals.constraints.constraints and (why := " ".join(sentences)):
         warn(why, ConstrainedFitWarning)
 
 
 def _weaknesses(
-    goals: Goals, decided: np.ndarray, plain: np.ndarray, level: float | None
+    goals: Goals,
+    decided: np.ndarray,
+    plain: np.ndarray,
+    level: float | None,
+    of_level: Callable[[], str] | None,
 ) -> Iterator[str]:
     """Sentences of `warn_of_weak_fit`.
 
@@ -295,7 +305,7 @@ def _weaknesses(
         worse = (without - within if goals.maximize else within - without) / np.abs(costs).sum()
         part = worse / max(abs(without), measure.RATE_TOL)
         if worse > COSTLY or (worse > AT_LEAST and part > RELATIVELY_COSTLY):
-            yield (
+            yield (of_level() if of_level is not None else "") or (
                 f"{objective!r} is {without:.3f} without constraints and {within:.3f} with them: "
                 "relax the bounds, or see the column unconstrained of constraint_report_ for what "
                 "they change."

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -234,20 +233,12 @@ def without_margins(
     costs = problem.row_costs(without_prices(problem))
     allowed = np.isfinite(costs)
     at_random = np.where(allowed, costs, 0.0).sum(axis=1) / allowed.sum(axis=1)
-    random = float(problem.weight @ at_random) / problem.weight.sum()
+    earned = float(problem.weight @ at_random) / problem.weight.sum() - rule.objective
     gained = float(rule.prices.goals @ np.maximum(rule.moved, 0.0))
-    if not rule.feasible or not gained > LARGE_PART * (random - rule.objective + gained):
+    if not rule.feasible or not gained > LARGE_PART * (earned + gained):
         return None
     other = search()
-    return other if is_costly(random, rule, other) else None
-
-
-def is_costly(at_random: float, rule: Any, other: Any) -> bool:
-    """Return whether a rule without margins earns much more than the rule at a level.
-
-    `at_random` is the objective of decisions at random, beside which rules earn.
-    """
     gained = rule.objective - other.objective
-    return bool(
-        other.feasible and gained > max(TOLERANCE, LARGE_PART * (at_random - other.objective))
-    )
+    if not other.feasible or gained <= TOLERANCE:
+        return None
+    return other if gained > LARGE_PART * (earned + gained) else None

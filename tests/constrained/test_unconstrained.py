@@ -130,15 +130,11 @@ def test_a_level_that_costs_much_is_named_with_both_figures(n_positive, is_told)
     n_low = n_positive // 12
     scores = np.repeat([0.9, 0.1, 0.2, 0.05], [n_positive - n_low, n_low, 150, 10])
     y = np.repeat([1, 0], [n_positive, 160])
-    clf = ConstrainedThreshold(None, positive_rate("low == 0"), recall() >= 0.85)
-    clf.set_params(confidence_level=0.9)
-    low = pd.DataFrame({"low": y})
+    clf = ConstrainedThreshold(None, error_rate(), recall() >= 0.85, confidence_level=0.9)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        clf.fit(scores[:, None], y, attributes=low)
-    told = [
-        str(w.message) for w in caught if "confidence_level=0.9, and 0 at 0.5" in str(w.message)
-    ]
+        clf.fit(scores[:, None], y)
+    told = [w for w in caught if "0.8152 at confidence_level=0.9, and 0.01087" in str(w.message)]
     assert len(told) == is_told
 
 

@@ -27,16 +27,14 @@ from skbandit.constrained.rules._cost_tables import (
 from skbandit.constrained.rules._curve import Curve
 from skbandit.constrained.rules._limits import Limits
 from skbandit.constrained.rules._table_sums import kinds_of
-from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.measure import RATE_TOL
 from skbandit.prices._dual import told_apart
 from skbandit.prices._levels import costly_level
-from skbandit.prices._promised import is_costly, without_margins
+from skbandit.prices._promised import without_margins
 from skbandit.prices._search import best_rule, minimizing, prove_conflict
 from skbandit.rates import Constraint, positive_rate
 from skbandit.rates._expression import value_range
 from skbandit.rates._kinds import AnyOf
-from skbandit.utils._validation import warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +49,9 @@ MOST_BARRED = 2
 
 WITHOUT_MARGIN = 0.5
 """Confidence level at which proposals are tried."""
+
+LARGEST_PART = 0.5
+"""Part of what constraints cost from which on it is their level that costs."""
 
 DIGITS = 3
 """Significant digits of a proposed bound, rounded to the side on which it holds."""
@@ -293,25 +294,33 @@ def why_no_costs(
     return (advice if enough else "") + never_named(goals, criterion, scores, over), proven
 
 
-def warn_of_costly_level(
-    goals: Goals, criterion: Criterion | CostCriterion, scores: np.ndarray, choice: Choice
-) -> None:
-    """Warn if the margins of a level that was asked for take a large part of what is earned."""
+def cost_of_level(
+    goals: Goals,
+    criterion: Criterion | CostCriterion,
+    scores: np.ndarray,
+    choice: Choice,
+    plain: np.ndarray,
+) -> str:
+    """Return a sentence if the margins of a level that was asked for cost much, else "".
+
+    With tables of costs that is a large part of what is earned; with thresholds, most of what the
+    objective loses against the decisions `plain` (n,) without constraints.
+    """
     if criterion.promised is None or criterion.promised.quantile == 0:
-        return
+        return ""
     other: Any
     if isinstance(criterion, CostCriterion):
         search = CostSearch(criterion, criterion.strata(scores))
         other = without_margins(search.problem, choice.rule, search.best_rule)
     else:
         other = criterion.search(scores)(None)
-        at_random = criterion.goals.objective_value(np.full(len(scores), 0.5))
-        if not is_costly(at_random, choice.rule, other):
-            return
-    if other is not None:
-        sign = -1.0 if goals.maximize else 1.0
-        value, without = sign * choice.rule.objective, sign * other.objective
-        warn(costly_level(choice.level, value, without), ConstrainedFitWarning)
+        lost = choice.rule.objective - criterion.goals.objective_value(plain)
+        if not choice.rule.objective - other.objective > LARGEST_PART * lost:
+            return ""
+    if other is None:
+        return ""
+    sign = -1.0 if goals.maximize else 1.0
+    return costly_level(choice.level, sign * choice.rule.objective, sign * other.objective)
 
 
 def _relaxed(search: CostSearch, members: np.ndarray) -> tuple[str, list[Constraint]]:
