@@ -199,6 +199,16 @@ class PolicyPipeline(Pipeline):
 
     steps: list[tuple[str, Any]]
 
+    def __init__(
+        self,
+        steps: list[tuple[str, Any]],
+        *,
+        transform_input: list[str] | None = None,
+        memory: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(steps, transform_input=transform_input, memory=memory, verbose=verbose)
+
     @property
     def arms_(self) -> np.ndarray:
         """Labels of the policy's arms."""

@@ -73,11 +73,11 @@ def rows_of_new_arms(table: pd.DataFrame, codes: Codes, values: np.ndarray) -> n
     """Return rows of a table whose arms are new; known ones must keep their features, `values`."""
     labels = table.index.tolist()
     number = np.array([codes.get(label, -1) for label in labels])
-    known = np.flatnonzero(number >= 0)
-    before, now = values[number[known]], table.to_numpy()[known]
+    rows = np.flatnonzero(number >= 0)
+    before, now = values[number[rows]], table.to_numpy()[rows]
     for row, column in np.argwhere(before != now)[:1]:
         raise ValueError(
-            f"arm_features: {table.columns[column]!r} of arm {labels[known[row]]!r} was "
+            f"arm_features: {table.columns[column]!r} of arm {labels[rows[row]]!r} was "
             f"{before[row, column]:g} and is now {now[row, column]:g}, but an arm keeps the "
             "features that it was learned with: give the changed arm a new label, or put features "
             "that change into the context."
