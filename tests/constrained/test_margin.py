@@ -148,7 +148,8 @@ def test_a_final_rule_that_misses_is_said_to(monkeypatch):
     """A model that says yes to all, whatever its stand-ins do."""
 
     def yes_to_all(*args):
-        return replace(choose_mixture(*args), threshold=-1e3)
+        fitted = choose_mixture(*args)
+        return replace(fitted, point=replace(fitted.point, intercept=1e3))
 
     monkeypatch.setattr(_ramp_cv, "choose_mixture", yes_to_all)
     clf = ConstrainedRampClassifier(

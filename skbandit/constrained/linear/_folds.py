@@ -1,10 +1,14 @@
-"""Directions trained without each fold: logistic regressions and ramps of costs."""
+"""Linear fits without each fold: logistic regressions and ramps of costs, and their directions.
+
+Each direction is standardized: its scores have mean 0 and deviation 1 over all rows, which takes
+no labels. So the scores of different folds' models are on one scale, and one threshold suits all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -13,30 +17,19 @@ from skbandit.constrained._goals import Goals, MeasuredGoals
 from skbandit.constrained.fits._weighted_fits import Task
 from skbandit.constrained.linear._directions import (
     FEW_COLUMNS,
-    Directions,
+    SMALLEST_DEVIATION,
     LinearFit,
     column_scales,
     fit_logistic,
 )
 from skbandit.constrained.paper._interface import Solver
 from skbandit.constrained.paper._mm import Step, majorize_minimize
-from skbandit.constrained.paper._problem import (
-    MAX_ROWS,
-    Point,
-    RowSpan,
-    ramp_of_costs,
-    row_span,
-)
+from skbandit.constrained.paper._problem import Point, RowSpan, ramp_of_costs, row_span
 from skbandit.constrained.paper._starts import best_intercept, lowest_candidate
 from skbandit.constrained.paper._tolerances import DIRECTION_SCALES
 from skbandit.constrained.rounds._multipliers import Multipliers, row_costs
 from skbandit.constrained.rounds._rounds import Costs, Criterion, Round, rounds
 from skbandit.constrained.rules._choose import objective_scale
-from skbandit.measure import MISSING, Data
-from skbandit.utils._folds import FEW_FOLDS, FOLDS, folds_of_classes, folds_of_extra
-
-MANY_ROWS, ROWS_PER_COLUMN = 3000, 150
-"""FEW_FOLDS if there are MANY_ROWS rows and ROWS_PER_COLUMN per column, or more; else FOLDS."""
 
 FIT_ROWS, FIT_ROWS_PER_COLUMN = 8000, 50
 """Most rows to fit a direction: FIT_ROWS, or FIT_ROWS_PER_COLUMN per column if these are more."""
@@ -62,6 +55,12 @@ MUCH_TO_GAIN = 0.05
 MULTIPLIER_ROWS = 10_000
 """Sample that sets multipliers if there are more than twice as many rows."""
 
+SHARES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
+"""Shares of a direction in its mixtures with the logistic one."""
+
+OPPOSITE = 1e-12
+"""Variance of a mixture below which its parts cancel, but for rounding."""
+
 PLAIN, RAMP, COST_SENSITIVE = "logistic", "ramp", "cost-sensitive"
 """Names of directions."""
 
@@ -86,10 +85,8 @@ class CrossFitOptions:
         Whether there is a threshold to choose.
     level : float or None
         Probability that the constraints hold; None means the best of `LEVELS`.
-    unit : ndarray of int, shape (n,)
-        Unit of each row, extra ones included, which is on one side of every fold.
-    cv : int, ndarray of int of shape (n_samples,), or None
-        Number of folds, or the fold of each row of X; None is for `FOLDS` or `FEW_FOLDS`.
+    fold : ndarray of int, shape (n,)
+        Fold of each row, extra ones included; -1 of those that are not used.
     report : callable
         Called with each `Step`.
     tell : callable
@@ -100,63 +97,213 @@ class CrossFitOptions:
     alpha: float | None
     fit_intercept: bool
     level: float | None
-    unit: np.ndarray
-    cv: int | np.ndarray | None = None
+    fold: np.ndarray
     report: Callable[[Step], None] = lambda step: None
     tell: Callable[[str], None] = lambda line: None
 
 
 @dataclass(frozen=True)
-class TrainedFolds:
-    """Directions trained without each fold.
+class LinearFolds:
+    """Linear fits without each fold, and what they say of the rows that they leave out.
+
+    Rows are centered if dense, in units of their columns, and in their span if they are wide.
 
     Parameters
     ----------
-    columns : _Columns
-        The rows that they are for, in the span of the rows if there are more columns.
-    place : _DesignPlace
-        Where scores and weights of `columns` belong.
-    used : ndarray of bool, shape (n,)
-        The rows that matter.
+    span : RowSpan
+    center : ndarray of shape (d,) or None
+        Subtracted from the rows of the design.
+    scales : ndarray of shape (d,)
+        Units of its columns.
+    share : ndarray of shape (n,)
+        Weight of each row in means and deviations, the same for all that matter.
     fold : ndarray of int, shape (n,)
-    plain : list of LinearFit
-        Logistic regression without each fold, in units of the columns.
-    directions : Directions
-        All directions, standardized.
+    fit_intercept : bool
     """
 
-    columns: _Columns
-    place: _DesignPlace
-    used: np.ndarray
+    span: RowSpan
+    center: np.ndarray | None
+    scales: np.ndarray
+    share: np.ndarray
     fold: np.ndarray
+    fit_intercept: bool
+
+    @classmethod
+    def of(cls, design: Any, goals: Goals, options: CrossFitOptions) -> LinearFolds:
+        """Scale the rows; those of X and the extra ones that some rate depends on matter."""
+        train, centered = goals.data.train, options.fit_intercept
+        used = np.zeros(len(goals.data))
+        used[goals.measured.rows] = 1.0
+        used[: len(train)] = train.weight > 0
+        scales, share = column_scales(design, used, centered=centered), used / used.sum()
+        center = share @ design if centered and not issparse(design) else None
+        if issparse(design):
+            entries = design.data * (1.0 / scales)[design.indices]
+            X = csr_array((entries, design.indices, design.indptr), shape=design.shape)
+        else:
+            X = (design if center is None else design - center) / scales
+        fold = np.maximum(options.fold, 0)
+        return cls(row_span(X), center, scales, share, fold, options.fit_intercept)
+
+    @property
+    def X(self) -> Any:
+        """The rows that are fitted."""
+        return self.span.rows
+
+    @property
+    def n_folds(self) -> int:
+        """Their number."""
+        return int(self.fold.max()) + 1
+
+    def rows_to_fit(self, k: int) -> np.ndarray:
+        """List the rows outside of fold k, or a random part of them where they are very many."""
+        rows = np.flatnonzero((self.fold != k) & (self.share > 0))
+        most = max(FIT_ROWS, FIT_ROWS_PER_COLUMN * self.X.shape[1])
+        if len(rows) <= most:
+            return rows
+        return np.sort(np.random.default_rng(k).choice(rows, most, replace=False))
+
+    def logistic(self, task: Task, starts: Sequence[LinearFit] | None = None) -> list[LinearFit]:
+        """Fit logistic regressions without each fold; the mean weight does not count.
+
+        Newton steps forget where they began, so that other folds begin where the first one ended.
+        L-BFGS would remember a little of the rows that are left out.
+        """
+        forgets = self.X.shape[1] <= FEW_COLUMNS
+        fits: list[LinearFit] = []
+        for k in range(self.n_folds):
+            rows = self.rows_to_fit(k)
+            rows, positive, weight = task.examples(rows[rows < len(task.gain)])
+            own = None if starts is None else starts[k]
+            fit = fit_logistic(
+                self.X[rows],
+                positive,
+                weight / weight.mean(),
+                fit_intercept=self.fit_intercept,
+                start=fits[0] if fits and forgets else own,
+            )
+            fits.append(fit)
+        return fits
+
+    def ramps(
+        self,
+        costs: np.ndarray,
+        alpha: float,
+        starts: Sequence[list[LinearFit]],
+        options: CrossFitOptions,
+    ) -> list[LinearFit]:
+        """Minimize ramps of the rows' costs without each fold: Problem 2 without constraints.
+
+        Each starts from the best of some fits, at its best scale and intercept.
+        """
+        fits = []
+        for k in range(self.n_folds):
+            rows = self.rows_to_fit(k)
+            rows = rows[costs[rows] != 0]
+            problem = ramp_of_costs(self.X[rows], costs[rows], alpha, self.fit_intercept)
+            candidates = [
+                best_intercept(problem, of_folds[k].coef, DIRECTION_SCALES) for of_folds in starts
+            ]
+            mm = majorize_minimize(
+                problem,
+                lowest_candidate(problem, candidates),
+                options.solver,
+                max_iter=MM_STEPS,
+                tol=MM_TOL,
+                gap=ROUGH_GAP,
+                report=options.report,
+            )
+            point = problem.without_noise(mm.point)
+            fits.append(LinearFit(point.coef, point.intercept))
+        return fits
+
+    def scores(self, fits: Sequence[LinearFit], rows: np.ndarray) -> np.ndarray:
+        """Score some rows, each by the fit without its fold."""
+        scores, fold = np.empty(len(rows)), self.fold[rows]
+        for k, fit in enumerate(fits):
+            tested = self.X[rows[fold == k]]
+            scores[fold == k] = np.asarray(tested @ fit.coef).ravel() + fit.intercept
+        return scores
+
+    def moments(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean, 0 without intercept, and the deviation of each column of scores."""
+        mean = self.share @ scores if self.fit_intercept else np.zeros(scores.shape[1])
+        deviation = np.sqrt(self.share @ (scores - mean) ** 2)
+        flat = deviation <= SMALLEST_DEVIATION * np.abs(scores).max(axis=0, initial=0.0)
+        return mean, np.where(flat, np.inf, deviation)
+
+    def standardized(self, fits: Mapping[str, Sequence[LinearFit]]) -> Directions:
+        """Standardize directions; the first one stands in for those that tell no rows apart."""
+        size = len(fits)
+        scores = np.empty((len(self.fold), size))
+        mean_coef, correlation = np.zeros((self.X.shape[1], size)), np.zeros(size)
+        for k in range(self.n_folds):
+            coef = np.column_stack([of_folds[k].coef for of_folds in fits.values()])
+            raw = np.asarray(self.X @ coef)
+            mean, deviation = self.moments(raw)
+            place = np.where(np.isinf(deviation), 0, np.arange(size))
+            raw = (raw - mean)[:, place] / deviation[place]
+            scores[self.fold == k] = raw[self.fold == k]
+            mean_coef += coef[:, place] / deviation[place] / self.n_folds
+            correlation += self.share @ (raw * raw[:, [0]]) / self.n_folds
+        return Directions(tuple(fits), mean_coef, correlation, scores)
+
+    def rule(self, coef: np.ndarray, intercept: float) -> Point:
+        """Return the rule for the columns of the design."""
+        weights = self.span.weights(coef) / self.scales
+        moved = 0.0 if self.center is None else float(weights @ self.center)
+        return Point(weights, intercept - moved)
+
+
+@dataclass(frozen=True)
+class Directions:
+    """J standardized directions, of which the first is the plain one, and mixtures with it.
+
+    Parameters
+    ----------
+    names : tuple of J str
+    coef : ndarray of shape (d, J)
+        Their means over the folds.
+    correlation : ndarray of shape (J,)
+        Of their scores with those of the first, over all rows.
+    scores : ndarray of shape (n, J)
+        Scores of each row by the directions trained without its fold.
+    """
+
+    names: tuple[str, ...]
+    coef: np.ndarray
+    correlation: np.ndarray
+    scores: np.ndarray
+
+    def mixtures(self) -> dict[str, np.ndarray]:
+        """Return coefficients (J,) of the first direction, and of its mixtures with each other."""
+        plain, *others = np.eye(len(self.names))
+        mixtures = {self.names[0]: plain}
+        for name, other, rho in zip(self.names[1:], others, self.correlation[1:], strict=True):
+            for t in SHARES:
+                variance = t**2 + (1.0 - t) ** 2 + 2.0 * t * (1.0 - t) * rho
+                text = name if t == 1.0 else f"{1.0 - t:g} {self.names[0]} + {t:g} {name}"
+                mixed = (1.0 - t) * plain + t * other
+                mixtures[text] = mixed / np.sqrt(variance if variance > OPPOSITE else 1.0)
+        return mixtures
+
+
+class TrainedFolds(NamedTuple):
+    """Rows and folds, the logistic regressions without each, and all directions."""
+
+    folds: LinearFolds
     plain: list[LinearFit]
     directions: Directions
 
-    @property
-    def weight(self) -> np.ndarray:
-        """1.0 for the rows that matter."""
-        return self.used.astype(float)
-
     def plain_predictions(self) -> np.ndarray:
         """Predict all rows, 0 and 1, by the logistic regression without their fold."""
-        positive = np.zeros(len(self.fold))
-        for k, fit in enumerate(self.plain):
-            rows = np.flatnonzero(self.fold == k)
-            scores = self.columns.rows(rows) @ fit.coef + fit.intercept
-            positive[rows] = np.asarray(scores).ravel() > 0
-        return positive
+        every = np.arange(len(self.folds.fold))
+        return (self.folds.scores(self.plain, every) > 0).astype(float)
 
     def plain_rule(self) -> Point:
         """Return the mean of the folds' logistic regressions, for the design's columns."""
-        coefs, intercepts = [], []
-        for fit in self.plain:
-            coef = fit.coef / self.columns.scales
-            weights, larger = self.place.weights(coef)
-            if self.columns.center is not None:
-                larger += float(self.columns.center @ coef)
-            coefs.append(weights)
-            intercepts.append(fit.intercept - larger)
-        return Point(np.mean(coefs, axis=0), float(np.mean(intercepts)))
+        coef = np.mean([fit.coef for fit in self.plain], axis=0)
+        return self.folds.rule(coef, float(np.mean([fit.intercept for fit in self.plain])))
 
 
 def train_folds(design: Any, goals: Goals, options: CrossFitOptions) -> TrainedFolds:
@@ -173,212 +320,18 @@ def train_folds(design: Any, goals: Goals, options: CrossFitOptions) -> TrainedF
     -------
     TrainedFolds
     """
-    used, intercept, train = rows_used(goals), options.fit_intercept, goals.data.train
-    columns, place = _read_columns(design, used.astype(float), intercept)
-    fold = assign_to_folds(goals.data, used, columns.design.shape[1], options)
-    kept = [rows_to_fit(fold, used, k, columns.design.shape[1]) for k in range(fold.max() + 1)]
-    task = Task.of_labels(train.label == 1, 2, train.weight * goals.factors)
-    plain = _fit_weighted(columns, task, kept, intercept, [None] * len(kept))
-    fits, costs = _cost_sensitive_fits(columns, goals, fold, kept, plain, options)
-    alpha = alpha_of(goals.measured, options)
-    ramps = [
-        _train_ramp(columns, costs, alpha, rows, [start, *weighted[-1:]], options)
-        for rows, start, weighted in zip(kept, plain, fits, strict=True)
-    ]
-    by_fold: list[Mapping[str, np.ndarray]] = [
-        {name: fit.coef / columns.scales for name, fit in _by_name(*of_fold).items()}
-        for of_fold in zip(plain, ramps, fits, strict=True)
-    ]
-    directions = Directions.standardized(
-        columns.design, used.astype(float), fold, by_fold, centered=intercept
-    )
-    return TrainedFolds(columns, place, used, fold, plain, directions)
-
-
-def _by_name(
-    plain: LinearFit, ramp: LinearFit, cost_sensitive: Sequence[LinearFit]
-) -> dict[str, LinearFit]:
-    """Name the fits without one fold; the one that no constraint changes is the first."""
-    numbered = enumerate(cost_sensitive, start=1)
-    return {PLAIN: plain, RAMP: ramp} | {f"{COST_SENSITIVE} {k}": fit for k, fit in numbered}
-
-
-@dataclass(frozen=True)
-class _DesignPlace:
-    """From directions of `_Columns` to those of the design: the span of its rows, units, center."""
-
-    span: RowSpan | None
-    scales: np.ndarray
-    center: np.ndarray | None
-
-    def weights(self, coef: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return weights of the design's columns, and what their scores are larger by."""
-        if self.span is None:
-            return coef, 0.0
-        weights = self.span.weights(coef) / self.scales
-        return weights, 0.0 if self.center is None else float(weights @ self.center)
-
-
-def _read_columns(design: Any, weight: np.ndarray, centered: bool) -> tuple[_Columns, _DesignPlace]:
-    """Return columns in their units; of more columns than rows, the span of the rows instead."""
-    scales = column_scales(design, weight, centered=centered)
-    center = (weight / weight.sum()) @ design if centered and not issparse(design) else None
-    columns = _Columns(design, center, scales)
-    n, d = design.shape
-    if n >= d or n > MAX_ROWS:
-        return columns, _DesignPlace(None, scales, center)
-    span = row_span(columns.rows(np.arange(len(weight))))
-    return _Columns(span.rows, None, np.ones(span.rows.shape[1])), _DesignPlace(
-        span, scales, center
-    )
-
-
-def rows_used(goals: Goals) -> np.ndarray:
-    """Mark the relevant rows: those of X, and extra ones that some rate depends on.
-
-    Rows of weight 0 do not.
-    """
-    train = goals.data.train
-    used = np.zeros(len(goals.data), dtype=bool)
-    used[goals.measured.rows] = True
-    used[: len(train)] = train.weight > 0
-    return used
-
-
-def assign_to_folds(
-    data: Data, used: np.ndarray, n_columns: int, options: CrossFitOptions
-) -> np.ndarray:
-    """Assign rows to folds; those that are not used are in the first one.
-
-    Parameters
-    ----------
-    data : Data
-    used : ndarray of bool, shape (n,)
-        The rows that matter.
-    n_columns : int
-        On which the number of folds depends.
-    options : CrossFitOptions
-        Its `cv` and `unit`.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-
-    Raises
-    ------
-    ValueError
-        If a class has one row or unit only.
-    """
-    n, label, unit = len(data.train), data.train.label, options.unit
-    counted, fold = np.flatnonzero(used[:n]), np.full(n, -1)
-    if isinstance(options.cv, np.ndarray):
-        fold = options.cv
-    else:
-        counts = [len(np.unique(unit[counted[label[counted] == code]])) for code in (0, 1)]
-        if min(counts) < 2:
-            raise ValueError(
-                f"One class has {min(counts)} row of positive weight, and rows of both classes "
-                "are left out of training in turn: pass more rows, or use RampClassifier, which "
-                "leaves none out. (Equal rows, and rows of a group, count once.)"
-            )
-        many = used.sum() >= max(MANY_ROWS, ROWS_PER_COLUMN * n_columns)
-        default = min(FEW_FOLDS if many else FOLDS, *counts)
-        n_folds = default if options.cv is None else options.cv
-        fold[counted] = folds_of_classes(label[counted], n_folds, unit[counted])
-    if data.extra is not None:
-        stratum = data.extra.label - MISSING
-        fold = np.append(fold, folds_of_extra(fold, int(fold.max()) + 1, stratum, unit))
-    return np.maximum(fold, 0)
-
-
-def rows_to_fit(fold: np.ndarray, used: np.ndarray, k: int, n_columns: int) -> np.ndarray:
-    """Mark the rows outside of fold k, or of a random part where they are very many."""
-    kept = (fold != k) & used
-    most = max(FIT_ROWS, FIT_ROWS_PER_COLUMN * n_columns)
-    if kept.sum() <= most:
-        return kept
-    rows = np.random.default_rng(k).choice(np.flatnonzero(kept), most, replace=False)
-    kept = np.zeros(len(fold), dtype=bool)
-    kept[rows] = True
-    return kept
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Rows in units of their columns, computed on demand."""
-
-    design: Any
-    center: np.ndarray | None
-    scales: np.ndarray
-
-    def rows(self, which: np.ndarray) -> Any:
-        """Scale some rows: divide them by the units, and center dense ones."""
-        part = self.design[which]
-        if issparse(part):
-            scaled = part.data * (1.0 / self.scales)[part.indices]
-            return csr_array((scaled, part.indices, part.indptr), shape=part.shape)
-        return (part if self.center is None else part - self.center) / self.scales
+    folds, train = LinearFolds.of(design, goals, options), goals.data.train
+    plain = folds.logistic(Task.of_labels(train.label == 1, 2, train.weight * goals.factors))
+    weighted, costs = _cost_sensitive_fits(folds, goals, plain, options)
+    ramps = folds.ramps(costs, alpha_of(goals.measured, options), [plain, *weighted[-1:]], options)
+    fits = {PLAIN: plain, RAMP: ramps}
+    fits |= {f"{COST_SENSITIVE} {k}": of_folds for k, of_folds in enumerate(weighted, start=1)}
+    return TrainedFolds(folds, plain, folds.standardized(fits))
 
 
 def alpha_of(goals: MeasuredGoals, options: CrossFitOptions) -> float:
     """Return the ramp's alpha."""
     return ALPHA * objective_scale(goals) if options.alpha is None else options.alpha
-
-
-def _fit_weighted(
-    columns: _Columns,
-    task: Task,
-    kept: list[np.ndarray],
-    fit_intercept: bool,
-    starts: Sequence[LinearFit | None],
-) -> list[LinearFit]:
-    """Logistic regressions without each fold; the mean weight does not count.
-
-    Newton steps forget where they began, so that other folds begin where the first one ended.
-    L-BFGS would remember a little of the rows that are left out.
-    """
-    forgets = columns.design.shape[1] <= FEW_COLUMNS
-    fits: list[LinearFit] = []
-    for among, start in zip(kept, starts, strict=True):
-        rows, positive, weight = task.examples(np.flatnonzero(among[: len(task.gain)]))
-        fit = fit_logistic(
-            columns.rows(rows),
-            positive,
-            weight / weight.mean(),
-            fit_intercept=fit_intercept,
-            start=fits[0] if fits and forgets else start,
-        )
-        fits.append(fit)
-    return fits
-
-
-def _train_ramp(
-    columns: _Columns,
-    costs: np.ndarray,
-    alpha: float,
-    among: np.ndarray,
-    fits: Sequence[LinearFit],
-    options: CrossFitOptions,
-) -> LinearFit:
-    """Minimize the ramp of the rows' costs, without constraints (Problem 2 with these costs).
-
-    Starts from the best of some fits, at its best scale and intercept.
-    """
-    rows = np.flatnonzero(among & (costs != 0))
-    problem = ramp_of_costs(columns.rows(rows), costs[rows], alpha, options.fit_intercept)
-    mm = majorize_minimize(
-        problem,
-        lowest_candidate(
-            problem, [best_intercept(problem, fit.coef, DIRECTION_SCALES) for fit in fits]
-        ),
-        options.solver,
-        max_iter=MM_STEPS,
-        tol=MM_TOL,
-        gap=ROUGH_GAP,
-        report=options.report,
-    )
-    point = problem.without_noise(mm.point)
-    return LinearFit(point.coef, point.intercept)
 
 
 def _to_gain(criterion: Criterion, done: Sequence[Round]) -> float:
@@ -392,36 +345,27 @@ def _to_gain(criterion: Criterion, done: Sequence[Round]) -> float:
 
 
 def _cost_sensitive_fits(
-    columns: _Columns,
-    goals: Goals,
-    fold: np.ndarray,
-    kept: list[np.ndarray],
-    plain: list[LinearFit],
-    options: CrossFitOptions,
-) -> tuple[list[tuple[LinearFit, ...]], np.ndarray]:
-    """Logistic regressions of each fold at multipliers that all folds share: see `rounds`.
+    folds: LinearFolds, goals: Goals, plain: list[LinearFit], options: CrossFitOptions
+) -> tuple[list[list[LinearFit]], np.ndarray]:
+    """Fit logistic regressions at multipliers that all folds share: see `rounds`.
 
     Also returns the costs of all rows at the last of these multipliers.
     """
     costs = Costs.of(goals, goals.data)
     if len(goals.measured.rows) > 2 * MULTIPLIER_ROWS:
         goals = goals.sample(MULTIPLIER_ROWS)
-    judged, n = goals.measured.rows, len(fold)
     criterion = Criterion.of(goals, options.level, 0.0)
     fits = [plain]
 
     def score(task: Task | None) -> tuple[np.ndarray, None]:
         if task is not None:
-            fits.append(_fit_weighted(columns, task, kept, options.fit_intercept, fits[-1]))
-        scores = np.empty(n)
-        for k, fit in enumerate(fits[-1]):
-            tested = judged[fold[judged] == k]
-            scores[tested] = np.asarray(columns.rows(tested) @ fit.coef).ravel() + fit.intercept
-        return scores[judged], None
+            fits.append(folds.logistic(task, fits[-1]))
+        return folds.scores(fits[-1], goals.measured.rows), None
 
     def task_of(multipliers: Multipliers) -> Task | None:
         task = costs.task(multipliers)
-        return task if all(task.has_both_labels(np.flatnonzero(rows)) for rows in kept) else None
+        fitted = map(folds.rows_to_fit, range(folds.n_folds))
+        return task if all(map(task.has_both_labels, fitted)) else None
 
     known_rules, limit = criterion.no_rules(), 1 + MOST_COST_SENSITIVE_FITS
     much = MUCH_TO_GAIN * objective_scale(goals.measured)
@@ -433,5 +377,4 @@ def _cost_sensitive_fits(
         done.append(round_)
         if len(done) > COST_SENSITIVE_FITS and not _to_gain(criterion, done) > much:
             break
-    last = row_costs(costs.goals, done[-1].multipliers)
-    return list(zip(*fits[1:], strict=True)) or [()] * len(plain), last
+    return fits[1:], row_costs(costs.goals, done[-1].multipliers)

@@ -18,12 +18,20 @@ from skbandit.constrained.linear._folds import CrossFitOptions, alpha_of, train_
 from skbandit.constrained.paper._interface import Solver
 from skbandit.constrained.paper._problem import Point
 from skbandit.constrained.paper._registry import NAMES, choose_solver
-from skbandit.constrained.rules._advice import level_reached, missed
-from skbandit.constrained.rules._limits import Limits
-from skbandit.measure import RATE_TOL, Data, interval
+from skbandit.constrained.rules._advice import explain
+from skbandit.measure import MISSING, RATE_TOL, Data, interval
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread
-from skbandit.utils._folds import is_number, read_units, rows_tested, splits_of_classes
+from skbandit.utils._folds import (
+    FEW_FOLDS,
+    FOLDS,
+    default_folds,
+    folds_of_extra,
+    is_number,
+    read_units,
+    rows_tested,
+    splits_of_classes,
+)
 from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,
@@ -37,8 +45,11 @@ from skbandit.utils._validation import finite, warn
 if TYPE_CHECKING:
     from typing import Self
 
-    import pandas as pd
     from numpy.typing import ArrayLike
+
+
+MANY_ROWS, ROWS_PER_COLUMN = 3000, 150
+"""FEW_FOLDS if there are MANY_ROWS rows and ROWS_PER_COLUMN per column, or more; else FOLDS."""
 
 
 class ConstrainedRampClassifier(BaseRampClassifier):
@@ -297,47 +308,46 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         self, design: Any, goals: Goals, groups: Any, step_done: Callable[[str], None]
     ) -> CrossFitOptions:
         """Collect the options of training and choosing."""
-        n, d = design.shape
         # of "auto": fits are rough and many
         name = "newton" if self.solver == "auto" and not self.solver_options else self.solver
         return CrossFitOptions(
-            choose_solver(name, self.solver_options or {}, n, d),
+            choose_solver(name, self.solver_options or {}, *design.shape),
             None if isinstance(self.alpha, str) else finite(self.alpha, "alpha"),
             self.fit_intercept,
             self.confidence_level,
-            *self._read_folds(design, goals.data, groups),
+            self._folds(design, goals.data, groups),
             report=self._reporter(step_done),
             tell=self._tell,
         )
 
-    def _read_folds(
-        self, design: Any, data: Data, groups: Any
-    ) -> tuple[np.ndarray, int | np.ndarray | None]:
-        """Return `unit` and `cv` of `CrossFitOptions`."""
-        n, label = len(data.train), data.train.label
-        unit = read_units(self.cv, design, label, data.train.weight, groups)
-        if is_number(self.cv):
-            return unit, self.cv
-        params = {} if groups is None else {"groups": groups}
-        splits = splits_of_classes(self.cv, design[:n], label, unit, params)
-        tested = rows_tested(splits, n)
+    def _folds(self, design: Any, data: Data, groups: Any) -> np.ndarray:
+        """Return the fold of each row, extra ones included; -1 for rows of weight 0."""
+        train, n = data.train, len(data.train)
+        unit = read_units(self.cv, design, train.label, train.weight, groups)
+        rows, cv, params = np.arange(n), self.cv, {} if groups is None else {"groups": groups}
+        if is_number(cv):
+            rows, params = np.flatnonzero(train.weight > 0), {}
+            many = len(data) >= max(MANY_ROWS, ROWS_PER_COLUMN * min(design.shape))
+            cv = default_folds(FEW_FOLDS if many else FOLDS, unit[rows]) if cv is None else cv
+        splits = splits_of_classes(cv, design[rows], train.label[rows], unit[rows], params)
+        tested = rows_tested(splits, len(rows))
         if not tested.all():
             row = int(np.flatnonzero(~tested)[0])
             raise ValueError(
                 f"cv does not test row {row}, but each row needs one score by a model that was "
                 "fitted without it: choose a cv that tests each row once, such as StratifiedKFold."
             )
-        fold = np.empty(n, dtype=int)
+        fold, label = np.full(n, -1), np.empty(0, int) if data.extra is None else data.extra.label
         for k, (_, test) in enumerate(splits):
-            fold[test] = k
-        return unit, fold
+            fold[rows[test]] = k
+        return np.append(fold, folds_of_extra(fold, len(splits), label - MISSING, unit))
 
     def _set_model(self, fitted: CrossFitted, plain: Point) -> None:
         """Set the fitted attributes of the rule, signed for ``classes_[1]``."""
         sign = self._classes.orientation
-        self.coef_ = sign * fitted.coef[None, :]
-        self.intercept_ = np.array([-sign * fitted.threshold])
-        self.direction_ = re.sub(r"(?<=cost-sensitive) \d+", "", str(fitted.direction))
+        self.coef_ = sign * fitted.point.coef[None, :]
+        self.intercept_ = np.array([sign * fitted.point.intercept])
+        self.direction_ = re.sub(r"(?<=cost-sensitive) \d+", "", fitted.choice.name)
         self.confidence_level_ = fitted.choice.level
         self._plain = sign * plain.coef, sign * plain.intercept
 
@@ -345,21 +355,20 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         self, design: Any, goals: Goals, fitted: CrossFitted, unconstrained: np.ndarray
     ) -> None:
         """Report on the rule, out of fold and on its training rows; raise or warn if it fails."""
-        choice, margins = fitted.choice, None
+        choice, criterion, margins = fitted.choice, fitted.criterion, None
         positive = self._predicted_positive(self._linear(design))
-        if self.confidence_level is not None:
-            at, decided = fitted.limits.at, choice.rule.decided
-            margins = at(decided, 0.0) - at(decided, choice.quantile)
+        if criterion.promised is not None:
+            margins = criterion.promised.margins(goals.measured_indicators(choice.rule.decided))
         self._take_constraints(goals)
         self._set_prices(goals, fitted.prices)
         decisions = fitted.predictions, unconstrained
         report = self._set_reports(goals, *decisions, margins, positive, goals.data)
         self.feasible_ = bool(report["satisfied"].fillna(True).all()) and choice.feasible
         if not self.feasible_:
-            advice = ""
-            if fitted.relaxations is not None:
-                advice = fitted.relaxations.in_words(goals, "Out of fold")
-            self._refuse(f"{self._why_infeasible(fitted, report, goals)}{advice}", report, goals)
+            scores = fitted.scores if self.fit_intercept else choice.rule.decided
+            settings = goals, criterion, choice, scores, report, None
+            why, proven = explain(*settings, " on any of the directions")
+            self._refuse(why, report, goals, proven=proven)
         violated = _surely_violated(goals, positive)
         if violated:
             self.feasible_ = False
@@ -371,18 +380,6 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             )
         level = choice.level if self.confidence_level is None else None
         warn_of_weak_fit(goals, *decisions, level)
-
-    def _why_infeasible(self, fitted: CrossFitted, report: pd.DataFrame, goals: Goals) -> str:
-        """Name the constraints that no direction meets out of fold."""
-        faults = missed(report, goals.constraints)
-        if self.confidence_level is None:
-            return f"No rule was found that meets the constraints together out of fold: {faults}."
-        goal = f": {faults}" if faults else f", of {'; '.join(report['constraint'])}"
-        risk = Limits(fitted.limits, self.confidence_level)
-        return (
-            f"{len(goals.data)} rows do not support confidence_level={self.confidence_level} of "
-            f"the constraints together{goal}{level_reached(risk, fitted.choice.rule.decided)}."
-        )
 
 
 def _surely_violated(goals: Goals, positive: np.ndarray) -> list[str]:

@@ -433,9 +433,9 @@ def test_what_is_infeasible_out_of_fold_comes_with_advice():
     """
     goals = {"positive_rate() <= 0.3": positive_rate, "recall() >= 0.95": recall}
     share, floor = positive_rate() <= 0.3, recall() >= 0.95
-    with pytest.raises(InfeasibleConstraintsError, match="Out of fold it is about") as caught:
+    with pytest.raises(InfeasibleConstraintsError, match="On these rows it is about") as caught:
         ConstrainedRampClassifier(constraints=[share, floor]).fit(X, Y)
-    said = str(caught.value).split("Out of fold it is about enough to relax ")[1]
+    said = str(caught.value).split("On these rows it is about enough to relax ")[1]
     alone = dict(re.findall(r"(\w+\(\) [<>]= \S+) to (\d\.\d+)", said.split(". Relaxing")[0]))
     assert set(alone) == set(goals)
     wider = positive_rate() <= float(alone["positive_rate() <= 0.3"]) + 0.03

@@ -10,11 +10,11 @@ from sklearn.model_selection import GroupKFold, ShuffleSplit, TimeSeriesSplit
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
-from skbandit.constrained.linear import _cross_fit, _folds
+from skbandit.constrained.linear import _cross_fit, _folds, _ramp_cv
 from skbandit.constrained.linear._directions import FEW_COLUMNS, fit_logistic
-from skbandit.constrained.linear._folds import assign_to_folds, rows_to_fit
+from skbandit.constrained.linear._folds import LinearFolds
+from skbandit.constrained.paper._problem import RowSpan
 from skbandit.constrained.solvers import AugmentedLagrangianSolver
-from skbandit.measure import Columns, Data, Rows
 from skbandit.rates import difference, false_positive_rate, positive_rate, ratio, recall
 from skbandit.utils._folds import folds_of_classes
 from tests.tiers import first
@@ -101,7 +101,7 @@ def test_never_worse_than_a_moved_threshold_beyond_noise():
 def test_a_class_of_one_row_cannot_be_left_out():
     y = np.zeros(30, dtype=int)
     y[3] = 1
-    with pytest.raises(ValueError, match=r"One class has 1 row .* use RampClassifier"):
+    with pytest.raises(ValueError, match="class of 1 row"):
         ConstrainedRampClassifier().fit(X[:30], y)
 
 
@@ -163,32 +163,31 @@ def test_only_newton_steps_begin_where_another_fold_ended(monkeypatch, d):
     monkeypatch.setattr(_folds, "fit_logistic", noted)
     wide = np.hstack([X, RNG.normal(size=(N, d - X.shape[1]))])
     ConstrainedRampClassifier().fit(wide, Y)
-    assert len(starts) == _folds.FOLDS
-    assert sum(start is None for start in starts) == (1 if d <= FEW_COLUMNS else _folds.FOLDS)
+    assert len(starts) == _ramp_cv.FOLDS
+    assert sum(start is None for start in starts) == (1 if d <= FEW_COLUMNS else _ramp_cv.FOLDS)
 
 
-def assigned(used, unit=None, cv=None):
-    rows = Rows(Columns.read(TABLE, None, N, "attributes"), Y.astype(np.int8), used.astype(float))
-    unit = np.arange(N) if unit is None else unit
-    options = _folds.CrossFitOptions(None, None, True, None, unit, cv)
-    return assign_to_folds(Data(rows, None, 1, [0, 1]), used, 5, options)
+def folds_of(weight, **settings):
+    """Fold of each row that the classifier is trained by."""
+    clf = ConstrainedRampClassifier(**settings)
+    design, goals = clf._read_training(X, Y, weight)
+    return clf._folds(design, goals.data, None)
 
 
 def test_folds_share_the_labels_and_skip_unused_rows():
     used = RNG.random(N) < 0.8
-    fold = assigned(used)
+    fold = folds_of(used.astype(float))
     for label in (0, 1):
         counts = np.bincount(fold[used & (label == Y)], minlength=5)
         assert np.ptp(counts) <= 1
+    assert (fold[~used] == -1).all()
     np.testing.assert_array_equal(fold[used], folds_of_classes(Y[used], 5, np.arange(used.sum())))
 
 
 @pytest.mark.thorough
 def test_rows_of_one_group_are_in_one_fold():
     group = np.arange(N) // 3
-    fold = assigned(np.ones(N, dtype=bool), unit=group, cv=4)
-    assert (fold == fold[np.unique(group, return_index=True)[1]][group]).all()
-    assert np.unique(fold).size == 4
+    fold = folds_of_classes(Y, 4, group)
     by_cv = fit(cv=4, groups=group)
     by_hand = fit(cv=[(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(4)])
     np.testing.assert_array_equal(by_cv.coef_, by_hand.coef_)
@@ -205,14 +204,10 @@ def test_groups_reach_the_splitter(routes):
         refuses(r"GroupKFold needs groups .*: pass groups=\.\.\. to fit", fit, cv=GroupKFold(4))
 
 
-@pytest.mark.thorough
 def test_the_folds_of_cv_are_left_out_in_turn():
     of_X = np.arange(N) // 7 % 4
     splits = [(np.flatnonzero(of_X != k), np.flatnonzero(of_X == k)) for k in range(4)]
-    fold = assigned(np.ones(N, dtype=bool), cv=of_X)
-    np.testing.assert_array_equal(fold, of_X)
-    clf = fit(cv=splits)
-    assert clf.feasible_ and not np.array_equal(clf.coef_, fit().coef_)
+    np.testing.assert_array_equal(folds_of(None, cv=splits), of_X)
 
 
 @pytest.mark.parametrize(
@@ -225,9 +220,9 @@ def test_each_row_is_tested_once(cv, message):
 
 
 def test_very_many_rows_are_sampled():
-    fold, used = np.arange(60_000) % 3, np.ones(60_000, dtype=bool)
-    used[::7] = False
-    kept = rows_to_fit(fold, used, 1, 10)
-    assert kept.sum() == 8000
-    assert not (kept & ((fold == 1) | ~used)).any()
-    assert rows_to_fit(fold[:6000], used[:6000], 1, 10).sum() == (used & (fold != 1))[:6000].sum()
+    fold, share = np.arange(60_000) % 3, np.ones(60_000)
+    share[::7] = 0.0
+    rows = np.zeros((60_000, 10))
+    kept = LinearFolds(RowSpan(rows, rows), None, np.ones(10), share, fold, True).rows_to_fit(1)
+    assert len(kept) == len(set(kept)) == 8000
+    assert (fold[kept] != 1).all() and share[kept].all()

@@ -1,87 +1,87 @@
-"""Standardized directions of folds: scales, pooling, mixtures, units of columns."""
+"""Standardized directions of folds: scales, mixtures, units of columns."""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from skbandit.constrained.linear._directions import Directions, Mixture, column_scales, standardize
+from skbandit.constrained.linear._directions import LinearFit, column_scales
+from skbandit.constrained.linear._folds import LinearFolds
+from skbandit.constrained.paper._problem import RowSpan
 
 RNG = np.random.default_rng(6)
 N = 90
 X = RNG.normal([0.0, 5.0, -1.0], size=(N, 3))
 FOLD = np.arange(N) % 3
 USED = np.ones(N)
-FOUND = [{"plain": RNG.normal(size=3), "other": RNG.normal(size=3)} for _ in range(3)]
+COEF = {name: RNG.normal(size=(3, 3)) for name in ("plain", "other")}
 
 
-def made(found=FOUND, centered=True):
-    return Directions.standardized(X, USED, FOLD, found, centered=centered)
+def made(coef=COEF, rows=X, weight=USED, centered=True):
+    folds = LinearFolds(
+        RowSpan(rows, rows), None, np.ones(3), weight / weight.sum(), FOLD, centered
+    )
+    fits = {name: [LinearFit(one, 0.0) for one in of_folds] for name, of_folds in coef.items()}
+    return folds.standardized(fits)
 
 
-MIXTURES = [Mixture("plain", "plain"), Mixture("plain", "other"), Mixture("plain", "other", 0.25)]
-MIXTURES += [Mixture("plain", "other", 1.5)]
-
-
-@pytest.mark.parametrize("mixture", MIXTURES, ids=str)
-def test_every_score_is_by_the_model_of_its_fold(mixture):
-    scores = made().out_of_fold(mixture)
+def test_every_score_is_by_the_model_of_its_fold():
+    scores = made().scores
     for k in range(3):
-        parts = [X @ FOUND[k][name] for name in ("plain", "other")]
-        plain, other = ((one - one.mean()) / one.std() for one in parts)
-        if mixture.other == "plain":
-            other = plain
-        mixed = (1 - mixture.share) * plain + mixture.share * other
-        np.testing.assert_allclose(scores[FOLD == k], (mixed / mixed.std())[FOLD == k])
+        for j, of_folds in enumerate(COEF.values()):
+            raw = X @ of_folds[k]
+            standard = (raw - raw.mean()) / raw.std()
+            np.testing.assert_allclose(scores[FOLD == k, j], standard[FOLD == k])
 
 
-@pytest.mark.parametrize("mixture", MIXTURES, ids=str)
-def test_the_mean_direction_scores_the_mean_of_the_folds_scores(mixture):
+def test_mixtures_are_of_deviation_one_and_named_by_their_shares():
+    same = {name: np.repeat(of_folds[:1], 3, axis=0) for name, of_folds in COEF.items()}
+    directions = made(same)
+    mixtures = directions.mixtures()
+    shares = [0.25, 0.5, 0.75, 1.25, 1.5]
+    names = [f"{1 - t:g} plain + {t:g} other" for t in shares]
+    assert list(mixtures) == ["plain", *names[:3], "other", *names[3:]]
+    plain, other = directions.scores.T
+    for t, name in zip(shares, names, strict=True):
+        mixed = (1 - t) * plain + t * other
+        np.testing.assert_allclose(directions.scores @ mixtures[name], mixed / mixed.std())
+    opposite = made({"plain": same["plain"], "other": -same["plain"]})
+    assert np.abs(opposite.scores @ opposite.mixtures()[names[1]]).max() < 1e-9
+
+
+def test_the_mean_direction_scores_the_mean_of_the_folds_scores():
     directions = made()
-    coef, mean = standardize(X, USED, directions.mean_direction(mixture), centered=True)
-    scores = X @ coef - mean
-    assert scores.mean() == pytest.approx(0.0, abs=1e-9)
-    assert scores.std() == pytest.approx(1.0)
-    of_folds = []
-    for found in FOUND:
-        alone = Directions.standardized(X, USED, np.zeros(N, int), [found], centered=True)
-        of_folds.append(alone.out_of_fold(mixture))
-    mean_score = np.mean(of_folds, axis=0)
-    np.testing.assert_allclose(scores, mean_score / mean_score.std(), atol=1e-9)
+    for j, of_folds in enumerate(COEF.values()):
+        standard = [one / (X @ one).std() for one in of_folds]
+        np.testing.assert_allclose(directions.coef[:, j], np.mean(standard, axis=0))
 
 
 def test_scales_of_the_models_do_not_matter():
-    scaled = [
-        {name: (k + 1.0) * (10.0 if name == "other" else 1.0) * coef for name, coef in one.items()}
-        for k, one in enumerate(FOUND)
-    ]
-    for mixture in MIXTURES:
-        one, other = made().out_of_fold(mixture), made(scaled).out_of_fold(mixture)
-        np.testing.assert_allclose(one, other)
+    factor = np.array([[1.0], [20.0], [0.3]])
+    scaled = {name: factor * of_folds for name, of_folds in COEF.items()}
+    np.testing.assert_allclose(made(scaled).scores, made().scores)
 
 
-def test_a_missing_or_empty_direction_is_the_plain_one():
-    holes = [{"plain": FOUND[0]["plain"]}, {**FOUND[1], "other": np.zeros(3)}, FOUND[2]]
-    directions = made(holes)
-    plain, other = (directions.out_of_fold(Mixture("plain", one)) for one in ("plain", "other"))
-    np.testing.assert_allclose(plain[FOLD < 2], other[FOLD < 2])
-    assert not np.allclose(plain[FOLD == 2], other[FOLD == 2])
+def test_an_empty_direction_is_the_plain_one():
+    other = COEF["other"].copy()
+    other[:2] = 0.0
+    plain, replaced = made({"plain": COEF["plain"], "other": other}).scores.T
+    np.testing.assert_allclose(plain[FOLD < 2], replaced[FOLD < 2])
+    assert not np.allclose(plain[FOLD == 2], replaced[FOLD == 2])
+    empty = made({"plain": np.zeros((3, 3)), "other": COEF["other"]})
+    assert not empty.scores[:, 0].any() and not empty.coef[:, 0].any()
 
 
 def test_without_an_intercept_scores_keep_their_zero():
-    directions = made(centered=False)
-    scores = directions.out_of_fold(MIXTURES[0])
+    scores = made(centered=False).scores[:, 0]
     for k in range(3):
-        raw = X @ FOUND[k]["plain"]
-        np.testing.assert_allclose(np.sign(scores[FOLD == k]), np.sign(raw[FOLD == k]))
+        raw = X @ COEF["plain"][k]
+        np.testing.assert_allclose(scores[FOLD == k], (raw / np.sqrt(np.mean(raw**2)))[FOLD == k])
 
 
 def test_rows_of_no_weight_do_not_scale():
-    weight = USED.copy()
-    weight[:30] = 0.0
-    far = X.copy()
+    weight, far = np.where(np.arange(N) < 30, 0.0, 1.0), X.copy()
     far[:30] *= 100.0
-    one = Directions.standardized(X, weight, FOLD, FOUND, centered=True)
-    other = Directions.standardized(far, weight, FOLD, FOUND, centered=True)
+    one, other = made(weight=weight), made(rows=far, weight=weight)
     np.testing.assert_allclose(one.scores[30:], other.scores[30:])
 
 

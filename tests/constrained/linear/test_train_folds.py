@@ -41,14 +41,13 @@ def test_constraints_that_hold_anyway_change_no_fit():
     np.testing.assert_array_equal(bounded.coef, free.coef)
 
 
-def test_all_folds_turn_away_from_the_feature_that_tells_the_groups_apart():
-    """In every fold, as their multipliers are the same."""
+def test_folds_turn_away_from_the_feature_that_tells_the_groups_apart():
     directions = trained(PARITY).directions
     names = ("logistic", "cost-sensitive 3", "ramp")
     plain, last, ramp = (directions.names.index(name) for name in names)
-    share = np.abs(directions.coef[:, 1]) / np.abs(directions.coef[:, 0])
-    assert (share[:, last] < 0.6 * share[:, plain]).all()
-    assert (share[:, ramp] < 0.6 * share[:, plain]).all()
+    share = np.abs(directions.coef[1]) / np.abs(directions.coef[0])
+    assert share[last] < 0.6 * share[plain]
+    assert share[ramp] < 0.6 * share[plain]
 
 
 @pytest.mark.thorough
@@ -61,7 +60,7 @@ def test_the_ramp_is_the_same_by_cvxpy_and_by_newton(goal):
     assert np.corrcoef(one, other)[0, 1] > 0.995
 
 
-@pytest.mark.parametrize("solver", ["cvxpy", "newton", "augmented_lagrangian", "cutting_plane"])
+@pytest.mark.parametrize("solver", ["cvxpy", "newton", "cutting_plane"])
 def test_majorization_minimization_lowers_the_ramp_of_the_costs(solver):
     costs = np.where(Y == 1, -1.0, 0.7) / N
     problem = ramp_of_costs(X, costs, 0.1, fit_intercept=True)
