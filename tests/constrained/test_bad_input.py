@@ -329,11 +329,11 @@ QUICK = RampClassifier(solver="newton", alpha=0.05, init="zeros")
 
 @pytest.mark.thorough
 def test_impossible_demands_leave_what_was_fitted():
-    refused(InfeasibleConstraintsError, "No rule was found", constraints=IMPOSSIBLE, alpha=0.1)
+    refused(InfeasibleConstraintsError, "No threshold", constraints=IMPOSSIBLE, alpha=0.1)
 
 
 def test_impossible_demands_name_what_is_missed_and_keep_the_closest_model():
-    with pytest.raises(InfeasibleConstraintsError, match="No rule was found") as caught:
+    with pytest.raises(InfeasibleConstraintsError, match="No threshold on any") as caught:
         ConstrainedRampClassifier(constraints=IMPOSSIBLE, alpha=0.1).fit(X, Y)
     error = caught.value
     assert isinstance(error, ValueError)
