@@ -246,7 +246,8 @@ def _measure_slack(
 ) -> tuple[np.ndarray, bool]:
     """Slack of the constraints that can be measured, and whether any is undefined."""
     sides = measure.expand([on_given_rows(constraint) for constraint in constraints], data)
-    measured = measure.count_rows_of_constraints(sides, data) > 0
+    declared = [(side.label, side.rate, data, bool(side.of)) for side in sides]
+    measured = measure.count_rows_of_rates(declared) > 0
     slack = np.full(len(sides), np.nan)
     for k in np.flatnonzero(measured):
         value = measure.count(sides[k].rate, data, positive)

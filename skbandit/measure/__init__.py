@@ -15,7 +15,6 @@ from skbandit.measure._bind import bind_atom as bind_atom
 from skbandit.measure._bind import bind_constraints as bind_constraints
 from skbandit.measure._bind import bind_objective as bind_objective
 from skbandit.measure._bind import bind_rate as bind_rate
-from skbandit.measure._bind import count_rows_of_constraints as count_rows_of_constraints
 from skbandit.measure._bind import count_rows_of_rates as count_rows_of_rates
 from skbandit.measure._bind import expand as expand
 from skbandit.measure._bind import flatten_constraints as flatten_constraints
@@ -34,7 +33,6 @@ from skbandit.measure._columns import columns_of_condition as columns_of_conditi
 from skbandit.measure._columns import refuse_alike as refuse_alike
 from skbandit.measure._confidence import groups_behind as groups_behind
 from skbandit.measure._confidence import trials_of as trials_of
-from skbandit.measure._forms import RATE_TOL as RATE_TOL
 from skbandit.measure._forms import BoundConstraints as BoundConstraints
 from skbandit.measure._forms import LinearFractionalForms as LinearFractionalForms
 from skbandit.measure._forms import indicators as indicators
@@ -70,5 +68,6 @@ from skbandit.measure._values import measure as measure
 from skbandit.measure._values import on_given_rows as on_given_rows
 from skbandit.measure._values import read_measured as read_measured
 from skbandit.measure._values import warn_of_unnamed as warn_of_unnamed
+from skbandit.rates._expression import RATE_TOL as RATE_TOL
 
 __all__: list[str] = []

@@ -99,7 +99,8 @@ def _rows_of_atom(atom: Atom, data: Data) -> AtomRows:
         if kind.compares_with == "label":
             actual[place] = rows.label
         elif kind.compares_with == "reference":
-            actual[place] = _reference(atom, rows, data)
+            column = rows.columns.get(str(atom.reference), context)
+            actual[place] = data.encode(column, f"{context}: column {atom.reference!r}")
     any_selected = bool((weight > 0).any())
     if any_selected and (actual == MISSING).all() and _is_unlabeled(atom, data.whole):
         raise UnlabeledRateError(_why_unlabeled(atom))
@@ -280,12 +281,6 @@ def atom_amounts(atom: Atom, rows: Rows, weight: np.ndarray) -> np.ndarray:
         row = int(np.flatnonzero(unknown)[0])
         raise ValueError(f"{atom!r}: {atom.amount!r} is {values[row]} in row {row}.")
     return np.where(weight > 0, values, 0.0)
-
-
-def _reference(atom: Atom, rows: Rows, data: Data) -> np.ndarray:
-    assert atom.reference is not None  # checked by Atom
-    column = rows.columns.get(atom.reference, repr(atom))
-    return data.encode(column, f"{atom!r}: column {atom.reference!r}")
 
 
 def _why_unlabeled(atom: Atom) -> str:

@@ -338,16 +338,6 @@ def bind_constraints(
     )
 
 
-def count_rows_of_constraints(constraints: Iterable[Constraint], data: Data) -> np.ndarray:
-    """Return the number of rows that each expanded constraint depends on; 0 if it is skipped."""
-    return count_rows_of_rates(
-        [
-            (constraint.label, constraint.rate, data, bool(constraint.of))
-            for constraint in constraints
-        ]
-    )
-
-
 def count_rows_of_rates(measured: Iterable[tuple[str, Rate, Data, bool]]) -> np.ndarray:
     """Count the rows that labeled rates depend on; 0, and one warning, for those without rows.
 

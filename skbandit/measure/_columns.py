@@ -183,13 +183,6 @@ class Columns:
         return {name: time for name, time in times.items() if isinstance(time, datetime)}
 
 
-def _known_values(column: pd.Series) -> list[Any]:
-    """Return the values that a column has, or could have as a category."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return list(column.cat.categories)
-    return pd.unique(column.dropna()).tolist()
-
-
 def _order_of(columns: Sequence[pd.Series]) -> dict[Any, int]:
     """Places of the values of ordered categories; empty if they have no order, or several."""
     dtype: Any = columns[0].dtype
@@ -352,7 +345,10 @@ class Rows:
     def known_values(self, atom: Atom, name: str) -> list[Any]:
         """All values of a column that the condition of an atom names; none if they are too many."""
         if self.merged is None:
-            return _known_values(self.columns.get(name, repr(atom)))
+            column = self.columns.get(name, repr(atom))
+            if isinstance(column.dtype, pd.CategoricalDtype):  # or could have
+                return list(column.cat.categories)
+            return pd.unique(column.dropna()).tolist()
         values = self.values_in(atom).get(name, [])
         return values if len(values) <= MOST_SHOWN else []
 

@@ -10,9 +10,6 @@ from scipy.sparse import csr_array
 
 from skbandit.rates._expression import Constraint
 
-RATE_TOL = 1e-9
-"""Rounding error allowed in a rate: a bound missed by more than this is violated."""
-
 
 def indicators(decided: np.ndarray, n_decisions: int) -> np.ndarray:
     """Return whether each of n rows gets each decision but the first, row by row.

@@ -10,9 +10,8 @@ import pandas as pd
 from skbandit.exceptions import EmptyRateError
 from skbandit.measure._columns import Data
 from skbandit.measure._confidence import effective_rows
-from skbandit.measure._forms import RATE_TOL
 from skbandit.measure._values import count
-from skbandit.rates._expression import Constraint, Rate, value_range
+from skbandit.rates._expression import RATE_TOL, Constraint, Rate, value_range
 from skbandit.utils._validation import warn
 
 SMALL_DENOMINATOR = 20

@@ -35,10 +35,10 @@ from skbandit.measure._confidence import (
     trials_of,
     wilson_score,
 )
-from skbandit.measure._forms import RATE_TOL, BoundConstraints, Form, stacked
-from skbandit.rates._expression import Rate
+from skbandit.measure._forms import BoundConstraints, Form, stacked
+from skbandit.rates._expression import RATE_TOL, Rate
 from skbandit.rates._kinds import Atom, Kind
-from skbandit.utils._trials import Dependence, correlation
+from skbandit.utils._trials import EQUAL, TINY, Dependence, correlation
 
 MOST_WIDENING = 1e4
 """Factor of standard errors beyond which nothing is known, as of one group; inf times 0 is nan."""
@@ -47,9 +47,6 @@ FEW_TRIALS = 10.0
 """Trials below which a limit is exact if a level is promised: Wilson's cover well on average over
 all rates, but far too rarely at some (.53 instead of .8 of the times, of two trials).
 """
-
-VARIES, EQUAL = 1e-12, 1e-9
-"""Variance of a share that is not 0 by rounding, and difference of two quotients that is."""
 
 USUAL_TAIL = 0.1
 """Tail of the limits whose widening by few groups stands for that of other levels."""
@@ -332,7 +329,7 @@ def _share_of(share: _Share, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     )
     q = np.clip(q, 0.0, 1.0)
     usual = q * (1.0 - q) * squared
-    varies = usual > VARIES * squared
+    varies = usual > TINY * squared
     spread = np.divide(_squares(share, sums, q), usual, out=np.ones_like(q), where=varies)
     spread[np.abs(spread - 1.0) < EQUAL] = 1.0
     return q, np.divide(trials, spread, out=trials, where=spread > 0)

@@ -23,8 +23,8 @@ Sense = Literal["<=", ">="]
 _SUM, _PRODUCT, _CALL = 1, 2, 3
 """Precedence of the last operation in the text of an expression."""
 
-BOUND_ROUNDING = 1e-9
-"""Distance, in units of the rate, by which a bound may exceed the range: it may be computed."""
+RATE_TOL = 1e-9
+"""Rounding error allowed in a rate: a bound missed by more than this is violated."""
 
 SMALLEST_PERCENTAGE = 0.05
 """Smallest share for which a bound of 100 times as much is taken for a percentage."""
@@ -631,7 +631,7 @@ def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Co
             f"{made.text} would have to hold for both orders of every pair of groups: "
             f"bound {made.rate} from {side}."
         )
-    if absolute and value_range(rhs)[1] < -BOUND_ROUNDING:
+    if absolute and value_range(rhs)[1] < -RATE_TOL:
         raise ValueError(f"{made.text} can never hold: an absolute value is at least 0.")
     for constraint in made.one_sided():
         _check_possible(constraint, made.text)
@@ -645,7 +645,7 @@ def _check_possible(side: Constraint, text: str) -> None:
     """Raise an error if no data and no classifier meet a one-sided constraint."""
     low, high = value_range(side.rate)
     is_upper = side.sense == "<="
-    if low - BOUND_ROUNDING <= side.bound if is_upper else side.bound <= high + BOUND_ROUNDING:
+    if low - RATE_TOL <= side.bound if is_upper else side.bound <= high + RATE_TOL:
         return
     shift = -side.rhs.constant if side.rhs.terms else 0.0
     shown_rate = f"{side.lhs} - ({side.rhs})" if side.rhs.terms else f"{side.lhs}"
@@ -666,7 +666,7 @@ def _check_possible(side: Constraint, text: str) -> None:
 def _warn_of_percentage(side: Constraint, text: str) -> None:
     """Warn of an upper bound that always holds, and reads like a percentage."""
     of_rates = side.rhs.is_number and side.lhs.constant == 0.0
-    if not of_rates or abs(value_range(side.lhs)[1] - 1.0) > BOUND_ROUNDING:
+    if not of_rates or abs(value_range(side.lhs)[1] - 1.0) > RATE_TOL:
         return  # neither a rate nor a difference of two
     if side.sense == "<=" and 2 <= side.bound <= 100:
         warn(
@@ -731,19 +731,18 @@ def smallest_value(rate: Rate) -> float:
         for coefficient, atom in () if part is None else part.terms:
             pair = coefficients.setdefault(atom.key, [0.0, 0.0])
             pair[place] += coefficient
+
+    def rise(pair: list[float]) -> float:
+        return pair[0] / pair[1] if pair[1] else math.copysign(math.inf, pair[0])
+
     smallest = math.inf
-    for n, d in [(0.0, 0.0), *sorted(coefficients.values(), key=_rise)]:
+    for n, d in [(0.0, 0.0), *sorted(coefficients.values(), key=rise)]:
         numerator, denominator = numerator + n, denominator + d
         if denominator > 0:
             smallest = min(smallest, numerator / denominator)
         elif numerator < 0:
             return -math.inf
     return smallest
-
-
-def _rise(pair: list[float]) -> float:
-    n, d = pair
-    return n / d if d else math.copysign(math.inf, n)
 
 
 def _evaluate(expression: Rate | AbsoluteRate, *given: Any) -> float:

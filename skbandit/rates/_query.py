@@ -226,18 +226,14 @@ def _check(tree: ast.expr) -> None:
                 if not isinstance(node.value, str | int | float | None):
                     raise QueryError(f"{node.value!r} is refused: write a text or a number")
                 if isinstance(node.value, int | float):
-                    _check_size(node.value)
+                    if not abs(node.value) <= sys.float_info.max:
+                        raise QueryError("a number is beyond the range of floats")
             if isinstance(node, ast.List | ast.Tuple) and not all(map(_is_literal, node.elts)):
                 raise QueryError("lists must hold literals")
         level = [child for node in level for child in ast.iter_child_nodes(node)]
         if not level:
             return
     raise QueryError(f"it is nested more than {MAX_DEPTH} levels deep")
-
-
-def _check_size(value: float) -> None:
-    if not abs(value) <= sys.float_info.max:
-        raise QueryError("a number is beyond the range of floats")
 
 
 def _is_literal(node: ast.AST) -> bool:
