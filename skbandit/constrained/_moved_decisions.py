@@ -600,7 +600,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     def _codes(self, columns: Columns) -> np.ndarray:
         """Index of the group of each row; if it is unseen, UNKNOWN or an error."""
         assert self._grouping is not None
-        if self.unseen == "error":
+        has_overall = not {"threshold_", "_overall_costs"}.isdisjoint(vars(self))
+        if self.unseen == "error" or not has_overall:  # unseen may have been set after fit
             return self._grouping.known_codes(columns)
         return self._grouping.codes_or_overall(columns)
 

@@ -65,6 +65,12 @@ def test_equals_brute_force_on_out_of_fold_scores():
 # --- prediction ----------------------------------------------------------------------------
 
 
+def test_unseen_set_after_fit_does_not_decide_groups_without_a_rule():
+    clf = fit(recall() >= 0.5, by="sex").set_params(unseen="overall")
+    with pytest.raises(ValueError, match=r"has no threshold: .*before fit"):
+        clf.predict(X[:1], attributes={"sex": ["other"]})
+
+
 @pytest.mark.thorough
 def test_a_group_unseen_in_fit_has_the_common_threshold_if_wanted():
     one, each_group = fit(by=None), fit(unseen="overall")

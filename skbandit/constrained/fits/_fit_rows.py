@@ -503,14 +503,15 @@ class Grouping:
                 f"{self._context}: column {self.columns[column]!r} is missing in "
                 f"{int(missing.any(axis=1).sum())} rows, row {row} first, and each row needs a "
                 "group: give missing values one of their own, such as 'unknown', before fit and "
-                "predict, or set unseen='overall'."
+                "predict, or set unseen='overall' before fit."
             )
         row = int(np.flatnonzero(unknown)[0])
         _, distinct = _distinct_groups(frame.iloc[[row]])
         raise ValueError(
             f"{self._context}: row {row} is of group {_named(self.columns, distinct[0])}, which "
             f"has no threshold: fit saw only {self._listed()}. Fit with rows of that group, or "
-            "give rare groups one value in common before fit and predict, or set unseen='overall'."
+            "give rare groups one value in common before fit and predict, or set unseen='overall' "
+            "before fit."
         )
 
     def _listed(self) -> str:
