@@ -94,7 +94,7 @@ def lookalike_label(labels: Sequence[Any], codes: Mapping[Any, Any]) -> tuple[An
     for label in labels:
         for other in _written_alike(label):
             if other in codes and other != label:
-                return label, next(known for known in codes if known == other)
+                return label, next(arm for arm in codes if arm == other)
     return None
 
 

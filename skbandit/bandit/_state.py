@@ -357,8 +357,10 @@ def read_prior(policy: Any, n_features: int) -> Prior:
 
 @lru_cache
 def _prior(policy: _PriorSettings, n_features: int) -> Prior:
-    adaptive_mean = _is_adaptive(policy.prior_mean)
-    adaptive_variance = _is_adaptive(policy.prior_variance)
+    adaptive_mean, adaptive_variance = (
+        isinstance(value, str) and value == "adaptive"
+        for value in (policy.prior_mean, policy.prior_variance)
+    )
     noise_variance = 1.0 if isinstance(policy.noise_variance, str) else policy.noise_variance
     n_weights = n_features + bool(policy.fit_intercept)
     mean = _per_weight(policy.prior_mean, 0.0, "prior_mean", n_features, n_weights)
@@ -474,10 +476,6 @@ def read_interval(update_every: Any) -> float | None:
     if not seconds > 0:
         raise ValueError(f"update_every must be positive, got {update_every!r}.")
     return seconds
-
-
-def _is_adaptive(value: Any) -> bool:
-    return isinstance(value, str) and value == "adaptive"
 
 
 def _per_weight(

@@ -284,10 +284,26 @@ class ReplayResult:
         Columns: `run`, `event` (row of X), `bucket`, `step` (1, 2, ... per run and bucket),
         `action`, `reward` and the running `mean_reward`.
         """
-        return pd.concat(
-            [self._history_of(run, trajectory) for run, trajectory in enumerate(self.trajectories)],
-            ignore_index=True,
-        )
+        frames = []
+        for run, kept in enumerate(self.trajectories):
+            step, mean = np.empty(len(kept.event), dtype=np.int64), np.empty(len(kept.event))
+            for bucket in _BUCKETS:
+                positions = kept.take(bucket)
+                step[positions] = np.arange(1, len(positions) + 1)
+                mean[positions] = np.cumsum(kept.reward[positions]) / step[positions]
+            columns = {
+                "run": run,
+                "event": kept.event,
+                "bucket": pd.Categorical.from_codes(
+                    kept.deployment.astype(np.int8), pd.Index(_BUCKETS)
+                ),
+                "step": step,
+                "action": self.metadata.arms[kept.action],
+                "reward": kept.reward,
+                "mean_reward": mean,
+            }
+            frames.append(pd.DataFrame(columns))
+        return pd.concat(frames, ignore_index=True)
 
     def interval(
         self, confidence_level: float = 0.95, *, kind: str = "normal"
@@ -436,28 +452,6 @@ class ReplayResult:
         if self.metadata.shuffle:
             return self.n_events / len(self.trajectories) / self.metadata.totals.rewards.n
         return self.metadata.subsample or 1.0
-
-    def _history_of(self, run: int, trajectory: Trajectory) -> pd.DataFrame:
-        """Return the rows of `history` for one run."""
-        step = np.empty(len(trajectory.event), dtype=np.int64)
-        mean = np.empty(len(trajectory.event))
-        for bucket in _BUCKETS:
-            positions = trajectory.take(bucket)
-            step[positions] = np.arange(1, len(positions) + 1)
-            mean[positions] = np.cumsum(trajectory.reward[positions]) / step[positions]
-        return pd.DataFrame(
-            {
-                "run": run,
-                "event": trajectory.event,
-                "bucket": pd.Categorical.from_codes(
-                    trajectory.deployment.astype(np.int8), pd.Index(_BUCKETS)
-                ),
-                "step": step,
-                "action": self.metadata.arms[trajectory.action],
-                "reward": trajectory.reward,
-                "mean_reward": mean,
-            }
-        )
 
     def __repr__(self) -> str:
         if keeps_too_few(self):
