@@ -273,10 +273,17 @@ class Log:
         Each event has a number per place or, for slates of one arm, a single number.
         """
         check_not_masked(values, name)
-        rows = [np.ravel(row) for row in entries_per_slate(values, name)]
+        dtype, rows = getattr(values, "dtype", None), None  # type: Any, Any
+        if isinstance(dtype, np.dtype) and dtype.kind in "biuf" and np.ndim(values):
+            rows = np.asarray(values)  # numbers need no look at each row
+        else:
+            rows = [np.ravel(row) for row in entries_per_slate(values, name)]
         if len(rows) != len(self):
             raise ValueError(f"{name} has {len(rows)} entries for {len(self)} slates.")
-        sizes = np.array([len(row) for row in rows])
+        if isinstance(rows, list):
+            sizes, flat = np.array([len(row) for row in rows]), np.concatenate(rows)
+        else:
+            sizes, flat = np.full(len(rows), rows[0].size), rows.ravel()
         wrong = np.flatnonzero((sizes != self.sizes) & (sizes != self.action.shape[1]))
         if len(wrong):
             k = wrong[0]
@@ -286,7 +293,7 @@ class Log:
             )
         out = np.full(self.action.shape, np.nan)
         try:
-            numbers = pd.to_numeric(pd.Series(np.concatenate(rows)))
+            numbers = pd.to_numeric(pd.Series(flat))
             filled = np.arange(self.action.shape[1]) < sizes[:, None]
             out[filled] = numbers.to_numpy(np.float64, na_value=np.nan)
         except (TypeError, ValueError) as error:
@@ -294,7 +301,7 @@ class Log:
         out[~self.shown] = np.nan
         of_rows = str(getattr(values, "dtype", "object")) == "object"
         of_rows = of_rows and not hasattr(values, "columns")
-        warn_if_wrapped(np.concatenate(rows) if of_rows else values, out, name)
+        warn_if_wrapped(flat if of_rows else values, out, name)
         _refuse_large(out, name)
         return out
 
