@@ -131,9 +131,9 @@ def _outcomes(problem: Problem, added: np.ndarray, constant: np.ndarray) -> Outc
     """Return what decisions add to the objective and the excesses, each row of its own kind."""
     base = np.where(np.isfinite(problem.base), problem.base, 0.0) * problem.weight[:, None]
 
-    def judge(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def evaluate(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return sums[0], sums[1:]
 
     table = np.concatenate([base[None], np.where(np.isfinite(problem.base), added, 0.0)])
     every = np.arange(len(base))
-    return Outcomes(every, table, np.ones(len(base)), np.append(0.0, constant), judge)
+    return Outcomes(every, table, np.ones(len(base)), np.append(0.0, constant), evaluate)

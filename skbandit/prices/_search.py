@@ -22,8 +22,8 @@ augmented Lagrangian of what is measured (Hestenes 1969; Powell 1969),
 
 one coefficient after the other, and once per round along minus its gradient, for which decisions
 are softened; then mu_k becomes max(0, mu_k + rho e_k). Sums of decisions are not convex in theta,
-so rounds begin at several rules, and the best one is kicked: it climbs again from random changes.
-Every line also reports its best point by goals, then objective.
+so rounds begin at several rules, and from random changes of the best one its coefficients are
+searched again. Every line also reports its best point by goals, then objective.
 
 **All tables.** Where probabilities mislead, no prices may meet the goals, and other tables of costs
 do. `every_table` gives each entry a coefficient of its own: more rules than prices have, so more
@@ -44,10 +44,10 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-Judge = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+Evaluate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Takes sums (S, C) of C rules; returns their objectives (C,) and excesses (m, C)."""
 
-Judged = tuple[np.ndarray, np.ndarray, np.ndarray]
+Evaluated = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Steps of points of a line, their objectives and their excesses."""
 
 SOFTENED = (0.3, 0.1, 0.03)
@@ -63,14 +63,14 @@ FIRST_ROUNDS, MORE_ROUNDS, LAST_ROUNDS, LAST_STARTS = 2, 4, 3, 2
 EXTRA_TURNS = 3
 """Turns of as many rounds on all rows while goals are missed."""
 
-FAR = 0.1
-"""Sum of excesses on few rows above which the rule is not moved on all rows, but for one sweep."""
+MUCH_MISSED = 0.1
+"""Sum of excesses on few rows above which the rule is searched no further on all rows."""
 
-KICKED, KICK_SIZES, KICKS, KICK_WORK = 0.4, (0.3, 1.0), (3, 18), 3e5
+PERTURBED, SPREADS, FEWEST_MOST_RESTARTS, RESTART_WORK = 0.4, (0.3, 1.0), (3, 18), 3e5
 """Share of the best rule's coefficients that are changed at random, and by how much, before each is
-swept again; how often at least and at most, and coefficients of rows for which this is."""
+searched again; how often at least and at most, and coefficients of rows for which this is."""
 
-KICK_TURNS, WORTH = 3, 1e-3
+RESTART_TURNS, WORTHWHILE = 3, 1e-3
 """How many times as often while changes gain this part of a row's cost, or of what is missed."""
 
 LINES, FEWEST_LINES = 0.34, 4
@@ -85,10 +85,10 @@ MOST_SUMS = 3e7
 LARGE_TABLE = 200_000
 """Numbers that rows add to sums from which on the best rule alone is moved on all rows."""
 
-JUDGED_AT_ONCE = 2048
-"""Points of a line that are judged at once: their sums stay in the processor's cache."""
+EVALUATED_AT_ONCE = 2048
+"""Points of a line that are evaluated at once: their sums stay in the processor's cache."""
 
-MOST_JUDGED, SPREAD_POINTS = 200_000, 256
+MOST_EVALUATED, SPREAD_POINTS = 200_000, 256
 """Number of sums at all points of a line above which it is evaluated in two passes, and number of
 points of the first pass, which are evenly spaced."""
 
@@ -117,14 +117,14 @@ class Outcomes:
         A: per unit of weight of rows of each kind.
     weight : ndarray of shape (N,)
     constant : ndarray of shape (S,)
-    judge : Judge
+    evaluate : Evaluate
     """
 
     kind: np.ndarray
     table: np.ndarray
     weight: np.ndarray
     constant: np.ndarray
-    judge: Judge
+    evaluate: Evaluate
 
     def sums(self, decided: np.ndarray) -> np.ndarray:
         """S of decisions (N,), or of several per row (N, n_select)."""
@@ -180,7 +180,7 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Trial:
+class Candidate:
     """A rule by its coefficients, and what it attains.
 
     Attributes
@@ -197,7 +197,7 @@ class Trial:
     excess: np.ndarray
     missed: float
 
-    def better_than(self, other: Trial | None) -> bool:
+    def better_than(self, other: Candidate | None) -> bool:
         """Return whether goals are missed by less, or by the same at a lower objective."""
         if other is None or self.missed < other.missed - TINY:
             return True
@@ -205,7 +205,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Part:
+class Segment:
     """Points of a line, between which decisions change.
 
     Attributes
@@ -242,11 +242,11 @@ class Merit:
         over = np.clip(over, 0.0, 100.0)
         return np.minimum(objective, HIGHEST) + 0.5 * self.rho * (over**2).sum(axis=0)
 
-    def of(self, point: Trial) -> float:
+    def of(self, point: Candidate) -> float:
         """Return the merit of one rule."""
         return float(self(np.array([point.objective]), point.excess[:, None])[0])
 
-    def raised(self, point: Trial) -> Merit:
+    def raised(self, point: Candidate) -> Merit:
         """Return the merit of the next round."""
         step = self.rho * np.clip(point.excess + self.inside, -1.0, 1.0)
         rho = self.rho * (PENALTY_GROWTH if point.missed > 0 else 1.0)
@@ -268,21 +268,21 @@ def _first_lowest(values: np.ndarray) -> int:
 def with_objective(outcomes: Outcomes, objective: Callable[[np.ndarray], np.ndarray]) -> Outcomes:
     """Put the goals under another objective, a function of the sums (S, C)."""
 
-    def judge(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return objective(sums), outcomes.judge(sums)[1]
+    def evaluate(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return objective(sums), outcomes.evaluate(sums)[1]
 
-    return replace(outcomes, judge=judge)
+    return replace(outcomes, evaluate=evaluate)
 
 
 def minimizing(outcomes: Outcomes, members: np.ndarray, unit: np.ndarray) -> Outcomes:
     """Minimize the largest excess of some goals, in their units, under the others."""
 
-    def judge(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        excess = outcomes.judge(sums)[1]
+    def evaluate(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        excess = outcomes.evaluate(sums)[1]
         largest = (excess[members] * unit[:, None]).max(axis=0)
         return largest, np.delete(excess, members, axis=0)
 
-    return replace(outcomes, judge=judge)
+    return replace(outcomes, evaluate=evaluate)
 
 
 class Search:
@@ -290,7 +290,7 @@ class Search:
 
     def __init__(self, family: Family, outcomes: Outcomes) -> None:
         self.family, self.outcomes = family, outcomes
-        self.best: Trial | None = None
+        self.best: Candidate | None = None
         spread = np.ptp(family.tables, axis=2)
         size = np.asarray(family.strata @ spread.T).T @ outcomes.weight
         self.unit = 1.0 / np.where(size > 0, size, 1.0)  # a coefficient as large as B_p is 1
@@ -299,21 +299,23 @@ class Search:
         self._changing = self._changing.reshape(len(self._live), -1)
         self._ranked: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
-    def at(self, theta: np.ndarray) -> Trial:
+    def at(self, theta: np.ndarray) -> Candidate:
         """Return the rule of some coefficients."""
         decided = self.family.decide(self.family.row_costs(theta))
-        return self._keep(theta, *self.outcomes.judge(self.outcomes.sums(decided)[:, None]), 0)
+        return self._keep(theta, *self.outcomes.evaluate(self.outcomes.sums(decided)[:, None]), 0)
 
-    def _keep(self, theta: np.ndarray, objective: np.ndarray, excess: np.ndarray, k: int) -> Trial:
+    def _keep(
+        self, theta: np.ndarray, objective: np.ndarray, excess: np.ndarray, k: int
+    ) -> Candidate:
         missed = float(np.maximum(excess[:, k] - TINY, 0.0).sum())
-        point = Trial(theta, float(objective[k]), excess[:, k], missed)
+        point = Candidate(theta, float(objective[k]), excess[:, k], missed)
         if point.better_than(self.best):
             self.best = point
         return point
 
     def line(
         self, theta: np.ndarray, delta: np.ndarray, cost: np.ndarray, merit: Merit | None = None
-    ) -> Trial | None:
+    ) -> Candidate | None:
         """Return the best rule along a direction, by a merit, or else by goals, then objective.
 
         Parameters
@@ -325,7 +327,7 @@ class Search:
 
         Returns
         -------
-        Trial or None
+        Candidate or None
             None if no decision changes along the line.
         """
         family, bounded = self.family, ~self.family.free
@@ -344,11 +346,11 @@ class Search:
             parts = self._all_decisions(cost, slope, -ends[0], ends[1])
         if not parts:
             return None
-        seen = [points for part in parts for points in self._judged(part, merit)]
+        seen = [points for part in parts for points in self._evaluated(part, merit)]
         steps, objective = (np.concatenate([points[k] for points in seen]) for k in (0, 1))
         excess = np.hstack([points[2] for points in seen])
 
-        def point(k: int) -> Trial:
+        def point(k: int) -> Candidate:
             moved = theta + steps[k] * delta
             moved[bounded] = np.maximum(moved[bounded], 0.0)
             return self._keep(moved, objective, excess, k)
@@ -356,7 +358,7 @@ class Search:
         first = point(_best(objective, excess))
         return first if merit is None else point(_first_lowest(merit(objective, excess)))
 
-    def _judged(self, part: Part, merit: Merit | None) -> list[Judged]:
+    def _evaluated(self, part: Segment, merit: Merit | None) -> list[Evaluated]:
         """All points; of a long line, evenly spaced points and those around the best of these."""
         n = len(part.steps)
         running = np.zeros((len(self._live), len(part.to) + 1))
@@ -365,30 +367,32 @@ class Search:
         moved -= self._changing.take(part.was, axis=1)
         moved *= part.weight
         np.cumsum(moved, axis=1, out=moved)
-        if n * len(self._live) <= MOST_JUDGED:
-            return self._judged_at(part, running, np.arange(n))
+        if n * len(self._live) <= MOST_EVALUATED:
+            return self._evaluated_at(part, running, np.arange(n))
         spread = np.unique(np.linspace(0, n - 1, SPREAD_POINTS).astype(int))
-        (judged,) = self._judged_at(part, running, spread)
-        best = {_best(*judged[1:])} | (
-            set() if merit is None else {_first_lowest(merit(*judged[1:]))}
+        (evaluated,) = self._evaluated_at(part, running, spread)
+        best = {_best(*evaluated[1:])} | (
+            set() if merit is None else {_first_lowest(merit(*evaluated[1:]))}
         )
         near = [np.arange(spread[max(k - 1, 0)], spread[min(k + 1, len(spread) - 1)]) for k in best]
         return [
-            judged,
-            *(seen for points in near for seen in self._judged_at(part, running, points)),
+            evaluated,
+            *(seen for points in near for seen in self._evaluated_at(part, running, points)),
         ]
 
-    def _judged_at(self, part: Part, running: np.ndarray, points: np.ndarray) -> list[Judged]:
-        """Judge some points, by what live sums have changed by after each change."""
+    def _evaluated_at(
+        self, part: Segment, running: np.ndarray, points: np.ndarray
+    ) -> list[Evaluated]:
+        """Evaluate some points, by what live sums have changed by after each change."""
         seen = []
-        for first in range(0, len(points), JUDGED_AT_ONCE):
-            few = points[first : first + JUDGED_AT_ONCE]
+        for first in range(0, len(points), EVALUATED_AT_ONCE):
+            few = points[first : first + EVALUATED_AT_ONCE]
             sums = np.repeat(part.start[:, None], len(few), axis=1)
             sums[self._live] += running[:, part.made[few]]
-            seen.append((part.steps[few], *self.outcomes.judge(sums)))
+            seen.append((part.steps[few], *self.outcomes.evaluate(sums)))
         return seen
 
-    def _part(
+    def _segment(
         self,
         start: np.ndarray,
         s: np.ndarray,
@@ -396,7 +400,7 @@ class Search:
         was: np.ndarray,
         to: np.ndarray,
         end: float,
-    ) -> Part:
+    ) -> Segment:
         """Points between breakpoints s of rows."""
         outcomes, D = self.outcomes, self.outcomes.table.shape[2]
         order = np.argsort(s, kind="stable")
@@ -407,7 +411,7 @@ class Search:
         s = s[last]
         after = np.append(s[1:], min(end, s[-1] + abs(s[-1]) + 1.0))
         steps, weight = 0.5 * (s + after), outcomes.weight[rows]
-        return Part(steps, start, made, base + was[order], base + to[order], weight)
+        return Segment(steps, start, made, base + was[order], base + to[order], weight)
 
     def _others(self, cost: np.ndarray, j: int) -> np.ndarray:
         """Return the decision of least cost besides j, of each row."""
@@ -422,7 +426,7 @@ class Search:
 
     def _one_decision(
         self, cost: np.ndarray, j: int, slope: np.ndarray, low: float, high: float
-    ) -> list[Part]:
+    ) -> list[Segment]:
         """Points in (low, high), where the cost of decision j alone moves."""
         other = self._others(cost, j)
         gap = cost[np.arange(len(cost)), other] - cost[:, j]
@@ -436,7 +440,7 @@ class Search:
             return []
         place, falls = place[rows], slope[rows] < 0
         was, to = np.where(falls, other[rows], j), np.where(falls, j, other[rows])
-        part = self._part(self.outcomes.sums(decided), place, rows, was, to, high)
+        part = self._segment(self.outcomes.sums(decided), place, rows, was, to, high)
         first = float(place.min())
         before_first = 0.5 * (first + max(low, first - abs(first) - 1.0))
         steps, made = np.append(before_first, part.steps), np.append(0, part.made)
@@ -444,7 +448,7 @@ class Search:
 
     def _all_decisions(
         self, cost: np.ndarray, slope: np.ndarray, low: float, high: float
-    ) -> list[Part]:
+    ) -> list[Segment]:
         """Points in (low, high): the lower envelopes, forward and backward."""
         start = self.outcomes.sums(self.family.decide(cost))
         rays = []
@@ -455,7 +459,7 @@ class Search:
 
     def _ray(
         self, start: np.ndarray, cost: np.ndarray, slope: np.ndarray, end: float
-    ) -> Part | None:
+    ) -> Segment | None:
         """Points in (0, end), None if nothing changes there.
 
         The next change of a row is where a decision that is not taken becomes as cheap as one that
@@ -477,7 +481,7 @@ class Search:
         if not sum(len(s) for s, *_ in parts):
             return None
         s, rows, was, to = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return self._part(start, s, rows, was, to, end)
+        return self._segment(start, s, rows, was, to, end)
 
     def steepest(self, theta: np.ndarray, merit: Merit, share: float) -> np.ndarray:
         """Minus the merit's gradient in units of the coefficients, with softened decisions.
@@ -494,7 +498,7 @@ class Search:
         sums = outcomes.sums(cost.argmin(axis=1))
         # how the merit changes with each sum, by differences
         scale = 1e-6 * np.maximum(np.abs(sums), np.abs(outcomes.constant) + 1e-2)
-        merits = merit(*outcomes.judge(np.column_stack([sums, sums[:, None] + np.diag(scale)])))
+        merits = merit(*outcomes.evaluate(np.column_stack([sums, sums[:, None] + np.diag(scale)])))
         per_sum = (merits[1:] - merits[0]) / scale
         value = np.tensordot(per_sum, outcomes.table, 1)  # (K, D)
         cost = cost - cost.min(axis=1, keepdims=True)
@@ -527,7 +531,7 @@ class Search:
         from_margin = np.abs(cost - 0.5 * (ends[:, [n - 1]] + ends[:, [n]]))
         return 1.0 / (2.0 + 2.0 * np.cosh(np.minimum(from_margin / tau, 500.0)))
 
-    def descend(self, point: Trial, merit: Merit, rounds: int) -> tuple[Trial, Merit]:
+    def descend(self, point: Candidate, merit: Merit, rounds: int) -> tuple[Candidate, Merit]:
         """Minimize the merit for some rounds; its multipliers follow what is missed."""
         for r in range(rounds):
             before = point
@@ -549,7 +553,7 @@ class Search:
                 break
         return point, merit
 
-    def climb(self, point: Trial) -> None:
+    def search_coordinates(self, point: Candidate) -> None:
         """Move each coefficient of a rule alone to the best point of its line."""
         cost = self.family.row_costs(point.theta)
         for delta in np.diag(self.unit):
@@ -557,13 +561,13 @@ class Search:
             if moved is not None and moved.better_than(point):
                 point, cost = moved, self.family.row_costs(moved.theta)
 
-    def sweep(self) -> None:
-        """Climb from the best rule."""
+    def improve(self) -> None:
+        """Search the coordinates of the best rule."""
         assert self.best is not None
-        self.climb(self.best)
+        self.search_coordinates(self.best)
 
-    def kick(self, worth: float) -> None:
-        """Climb from random changes of the best rule: lines end where single moves gain nothing.
+    def restart(self, worth: float) -> None:
+        """Search from random changes of the best rule: lines end where single moves gain nothing.
 
         Parameters
         ----------
@@ -572,25 +576,27 @@ class Search:
         """
         assert self.best is not None
         random, free, unit = np.random.default_rng(0), self.family.free, self.unit
-        fewest, most = KICKS
-        count = int(KICK_WORK / (len(self.outcomes.kind) * len(unit)))
+        fewest, most = FEWEST_MOST_RESTARTS
+        count = int(RESTART_WORK / (len(self.outcomes.kind) * len(unit)))
         count = min(max(count, fewest), most)
         k, last = 0, count
-        while k < min(last, KICK_TURNS * count):
+        while k < min(last, RESTART_TURNS * count):
             before = self.best
-            size = KICK_SIZES[k % len(KICK_SIZES)]
-            noise = size * random.normal(size=len(unit)) * (random.random(len(unit)) < KICKED)
+            size = SPREADS[k % len(SPREADS)]
+            noise = size * random.normal(size=len(unit)) * (random.random(len(unit)) < PERTURBED)
             scaled = np.maximum(before.theta, 0.02 * unit * (noise != 0)) * np.exp(noise)
-            self.climb(self.at(np.where(free, before.theta + 0.1 * noise * unit, scaled)))
+            self.search_coordinates(
+                self.at(np.where(free, before.theta + 0.1 * noise * unit, scaled))
+            )
             less_missed = before.missed - self.best.missed
-            if less_missed > WORTH or before.objective - self.best.objective > worth:
+            if less_missed > WORTHWHILE or before.objective - self.best.objective > worth:
                 last = k + 1 + count
             k += 1
 
 
 def best_rule(
     family: Family, outcomes: Outcomes, starts: Sequence[np.ndarray], cost: float
-) -> tuple[Trial, np.ndarray]:
+) -> tuple[Candidate, np.ndarray]:
     """Find the best rule on the rows: the lowest objective among those that meet the goals.
 
     Parameters
@@ -604,7 +610,7 @@ def best_rule(
 
     Returns
     -------
-    tuple of (Trial, ndarray of shape (m,))
+    tuple of (Candidate, ndarray of shape (m,))
         The rule, and the multipliers of the measured goals; where none meets them, the rule that
         misses them by least.
     """
@@ -616,10 +622,10 @@ def best_rule(
     if N > most:
         kept, weight = representatives(outcomes.kind, outcomes.weight, most)
         few = Search(family.rows(kept), outcomes.rows(kept, weight))
-    m = len(outcomes.judge(outcomes.constant[:, None])[1])
+    m = len(outcomes.evaluate(outcomes.constant[:, None])[1])
     first = Merit(np.zeros(m), PENALTY * max(cost, TINY), 0.5 / len(few.outcomes.kind))
 
-    def rank(begun: tuple[Trial, Merit]) -> float:
+    def rank(begun: tuple[Candidate, Merit]) -> float:
         return round(begun[0].missed * first.rho + min(begun[0].objective, HIGHEST), 9)
 
     begun = [few.descend(few.at(theta), first, FIRST_ROUNDS) for theta in starts]
@@ -632,26 +638,26 @@ def best_rule(
         before = few.best
         assert before is not None
         merit = few.descend(before, replace(merit, rho=factor * first.rho), MORE_ROUNDS)[1]
-        few.sweep()
+        few.improve()
         if few.best is before:
             break
-    few.kick(WORTH * cost)
+    few.restart(WORTHWHILE * cost)
     assert few.best is not None
     if few is not every:
-        is_far = few.best.missed > FAR
+        is_far = few.best.missed > MUCH_MISSED
         merit = replace(merit, inside=0.5 / N)
         points = [every.at(theta) for theta in (few.best.theta, *starts)]
         if N * len(outcomes.table) <= MOST_SUMS:
             n_starts = LAST_STARTS if outcomes.table.size < LARGE_TABLE else 1
             for point in sorted(points, key=merit.of)[: 0 if is_far else n_starts]:
                 merit = every.descend(point, merit, LAST_ROUNDS)[1]
-            every.sweep()
+            every.improve()
             for _ in range(0 if is_far else EXTRA_TURNS):
                 assert every.best is not None
                 if every.best.missed == 0:
                     break
                 merit = every.descend(every.best, merit, LAST_ROUNDS)[1]
-                every.sweep()
+                every.improve()
     for theta in constant_rules(family):
         every.at(theta)
     assert every.best is not None

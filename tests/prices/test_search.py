@@ -34,13 +34,13 @@ def random_problem(seed, n=60, n_classes=3, n_goals=2, bounds=None):
     share = np.bincount(label, minlength=D) / n
     bounds = np.full(n_goals, 0.8) if bounds is None else bounds
 
-    def judge(sums):
+    def evaluate(sums):
         excess = bounds[:, None] - sums[1:] / share[:n_goals, None]
         return sums[0], excess
 
     tables = np.concatenate([[errors], floors])
     weight = np.full(n, 1.0 / n)
-    outcomes = Outcomes(label, tables, weight, np.zeros(1 + n_goals), judge)
+    outcomes = Outcomes(label, tables, weight, np.zeros(1 + n_goals), evaluate)
     constants = np.zeros((D, D, D))
     constants[np.arange(D), :, np.arange(D)] = 1.0
     B = np.concatenate([[errors], -floors, constants])
@@ -89,7 +89,7 @@ def test_of_many_points_those_beside_the_best_are_judged(k, monkeypatch):
     theta = np.where(family.free, 0.0, Search(family, outcomes).unit)
     delta, cost = np.eye(len(theta))[k] - 0.3 * (k == 0), family.row_costs(theta)
     exact = Search(family, outcomes).line(theta, delta, cost)
-    monkeypatch.setattr("skbandit.prices._search.MOST_JUDGED", 1000)
+    monkeypatch.setattr("skbandit.prices._search.MOST_EVALUATED", 1000)
     near = Search(family, outcomes).line(theta, delta, cost)
     again = Search(family, outcomes).at(near.theta)
     assert again.objective == pytest.approx(near.objective, abs=1e-12)

@@ -48,10 +48,10 @@ from skbandit.prices._promised import promised
 from skbandit.prices._search import (
     TINY,
     UNDEFINED,
+    Candidate,
     Family,
     Outcomes,
     Search,
-    Trial,
     best_rule,
     every_table,
     with_objective,
@@ -523,7 +523,7 @@ class CostSearch:
         # np.split takes longer than all else of a judgment
         parts_of_sums = [slice(*part) for part in pairwise([0, *ends, len(table)])]
 
-        def judge(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def evaluate(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             over, under, above, below, low, wrong = (sums[part] for part in parts_of_sums)
             value = _quotients(over, under)
             rates = sign[:, None] * (_quotients(above, below) - bound[:, None])
@@ -534,7 +534,7 @@ class CostSearch:
             excess[np.isnan(excess)] = UNDEFINED
             return value, excess
 
-        outcomes = Outcomes(kind, table, self.weight, np.concatenate(constants), judge)
+        outcomes = Outcomes(kind, table, self.weight, np.concatenate(constants), evaluate)
         return family, outcomes, unit[:m]
 
     @cached_property
@@ -600,7 +600,7 @@ class CostSearch:
                 family, point, multipliers = every, other, others
         return self._rule_of(family.costs(point.theta), point.theta[-P:], multipliers / unit)
 
-    def _is_behind(self, point: Trial) -> bool:
+    def _is_behind(self, point: Candidate) -> bool:
         """Return whether a rule is behind what the dual expects of randomized ones."""
         tightened = self.expected[1]
         _, bound = best_prices(representative(tightened), self.expected[0][-1], SMOOTHING[-1:])
@@ -659,7 +659,7 @@ class CostSearch:
         costs, multipliers = family.costs(point.theta), multipliers / unit
         return search._rule_of(costs, point.theta[-len(family.tables) :], multipliers)
 
-    def _nearest(self, point: Trial) -> Trial:
+    def _nearest(self, point: Candidate) -> Candidate:
         """Return the rule that misses the goals by least, under no objective or another one.
 
         Whether goals are found to be met should not depend on the objective.
