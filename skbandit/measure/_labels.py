@@ -86,12 +86,6 @@ def positive_is_known(labels: Sequence[Any]) -> bool:
     return set(labels) <= {0, 1} or set(labels) <= {-1, 1}
 
 
-def either_label(values: Any) -> Any:
-    """Return a label for the positive class where it may be either; None if labels tell it."""
-    labels = distinct(values, "y_true")
-    return None if positive_is_known(labels) else labels[0]
-
-
 def distinct(values: Any, name: str) -> list[Any]:
     """Distinct non-missing labels in order of appearance."""
     return _factorized(values, name)[1]

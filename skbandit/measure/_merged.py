@@ -369,15 +369,13 @@ class BlockReducer(Reducer):
             raise ValueError(
                 f"y_pred: column {self.y_pred!r} has missing values: every row needs a prediction."
             )
-        rows = Rows(columns, np.full(n, MISSING), self._row_weights(columns, n))
+        rows = Rows(columns, np.full(n, MISSING), np.ones(n))
+        if self.weight is not None:
+            context = f"weight={self.weight!r}"
+            weight = rows.numbers(self.weight, context)
+            weight = check_row_weights(weight, n, context) if weight.any() else weight
+            rows = replace(rows, weight=weight)
         return self.reduce(rows, values).limited()
-
-    def _row_weights(self, columns: Columns, n: int) -> np.ndarray:
-        if self.weight is None:
-            return np.ones(n)
-        context = f"weight={self.weight!r}"
-        weight = Rows(columns, np.zeros(n), np.ones(n)).numbers(self.weight, context)
-        return check_row_weights(weight, n, context) if weight.any() else weight
 
     def data(self, merged: MergedRows, pos_label: Any, labels: Any) -> tuple[Data, np.ndarray]:
         """Return the rows, and the codes of their predictions, as of `read_measured`."""

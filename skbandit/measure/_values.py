@@ -25,8 +25,8 @@ from skbandit.measure._labels import (
     as_python,
     check_pos_label,
     distinct,
-    either_label,
     in_order,
+    positive_is_known,
     warn_of_blank,
 )
 from skbandit.rates._expression import AbsoluteRate, Rate, has_slots
@@ -56,7 +56,8 @@ def read_measured(
     is for those that do.
     """
     if pos_label is None and all(map(_needs_no_pos_label, rates)):
-        pos_label = either_label(y_pred if y_true is None else y_true)
+        either = distinct(y_pred if y_true is None else y_true, "y_true")
+        pos_label = None if positive_is_known(either) else either[0]
     n = count_rows(y_pred)
     tables = {"X": X, "y_true": y_true, "y_pred": y_pred, "attributes": attributes}
     warn_if_reordered(tables | {"sample_weight": sample_weight, "by": by})
