@@ -570,15 +570,17 @@ def _minimize(
     lagrangian: AugmentedLagrangian, here: LagrangianPoint, penalty: float, tol: float
 ) -> tuple[LagrangianPoint, int]:
     """Take Newton steps until the gap is due to theta rather than to (w, b); count them."""
-    damping, n = 0.0, len(here.z)
-    all_kinked = lagrangian.sigma * np.append(column_squares(lagrangian.problem.X), n)
+    damping, n, X = 0.0, len(here.z), lagrangian.problem.X
     for n_steps in range(MAX_STEPS):
         optimality = Optimality.of(lagrangian, here, penalty)
         if optimality.suffices(tol):
             return here, n_steps
         gradient, cg_tol = optimality.gradient, 0.03 if n_steps < 3 else 0.01
         while damping <= LAST_DAMPING:
-            step = lagrangian.newton(here, gradient, damping * all_kinked, cg_tol)
+            ridge = np.zeros(len(gradient))
+            if damping:  # in units of the diagonal if all rows were on kinks
+                ridge = damping * lagrangian.sigma * np.append(column_squares(X), n)
+            step = lagrangian.newton(here, gradient, ridge, cg_tol)
             there, length = _line_search(lagrangian, here, step, gradient)
             damping = adapted_damping(damping, length, short=SHORT_STEP, least=FIRST_DAMPING)
             if length:

@@ -502,37 +502,24 @@ def analytic_center(h: CutModel, lower: float, upper: float, top: Maximum) -> np
     return np.clip(y[:m], 0.0, upper)
 
 
-@dataclass(frozen=True)
-class SVMOptimizer:
-    """Minimizes Psi(w, b, v) over (w, b) for given multipliers v.
+def solve_at(
+    problem: ConvexProblem,
+    design: Design,
+    v: np.ndarray,
+    h: float,
+    epsilon: float,
+    warm: SVMSolution | None,
+    max_epochs: float,
+) -> tuple[SVMSolution, float]:
+    """Minimize Psi(w, b, v) over (w, b) to a gap of `epsilon`, given that it is at most `h`.
 
-    Parameters
-    ----------
-    problem : ConvexProblem
-        Problem 3.
-    design : Design
-        The X of the problem.
+    Also return l_t, a lower bound on that minimum.
     """
-
-    problem: ConvexProblem
-    design: Design
-
-    def svm(self, v: np.ndarray) -> WeightedSVM:
-        """Return the SVM at multipliers v: Psi without its constant."""
-        p, q = self.problem.dual_upper_bounds(v)
-        return WeightedSVM(self.design, p, q, self.problem.alpha, self.problem.fit_intercept)
-
-    def __call__(
-        self, v: np.ndarray, h: float, epsilon: float, warm: SVMSolution | None, max_epochs: float
-    ) -> tuple[SVMSolution, float]:
-        """Solve to a gap of `epsilon`, given that the minimum of Psi is at most `h`.
-
-        Also return l_t, a lower bound on that minimum.
-        """
-        constant = -float(np.append(1.0, v) @ self.problem.gamma)  # Psi minus the SVM
-        ceiling = h - constant
-        solution = solve_svm(self.svm(v), epsilon, warm, ceiling=ceiling, max_epochs=max_epochs)
-        return solution, solution.dual + constant
+    p, q = problem.dual_upper_bounds(v)
+    svm = WeightedSVM(design, p, q, problem.alpha, problem.fit_intercept)
+    constant = -float(np.append(1.0, v) @ problem.gamma)  # Psi minus the SVM
+    solution = solve_svm(svm, epsilon, warm, ceiling=h - constant, max_epochs=max_epochs)
+    return solution, solution.dual + constant
 
 
 @dataclass
@@ -623,17 +610,17 @@ class CuttingPlaneSolver(ParametersMixin):
         """
         aim, budget = self._aim(problem, tol), self.max_epochs
         limit = penalty if np.isfinite(penalty) else self.largest_multiplier
-        svm_optimizer = SVMOptimizer(problem, Design.of(problem.X))
+        psi = problem, Design.of(problem.X)
 
         # Line 1 (numbers are the lines of Algorithm 2): a first cut and a lower bound.
         v, warm_svm, first = _first_cut(problem, warm, limit)
-        svm, L = svm_optimizer(v, np.inf, np.inf, warm_svm, budget)
+        svm, L = solve_at(*psi, v, np.inf, np.inf, warm_svm, budget)
         best, cuts, h = (v, svm), [first], CutModel.of([first])
         upper = min(limit, max(FIRST_UPPER, 2 * v.max(initial=0.0)))  # V = [0, upper]^m
         epsilon = max(self.share * (svm.primal - svm.dual), aim) if len(v) else aim
 
         for _ in range(self.max_cuts):
-            svm, bound = svm_optimizer(v, h(v), epsilon, svm, budget)  # 9
+            svm, bound = solve_at(*psi, v, h(v), epsilon, svm, budget)  # 9
             budget -= svm.epochs
             cuts.append(Cut.at(problem, svm.coef, svm.intercept, svm.scores))  # 10
             if bound > L:
