@@ -174,13 +174,13 @@ class LinearFolds:
         for k in range(self.n_folds):
             rows = self.rows_to_fit(k)
             rows, positive, weight = task.examples(rows[rows < len(task.gain)])
-            own = None if starts is None else starts[k]
+            start = None if starts is None else starts[k]
             fit = fit_logistic(
                 self.X[rows],
                 positive,
                 weight / weight.mean(),
                 fit_intercept=self.fit_intercept,
-                start=fits[0] if fits and forgets else own,
+                start=fits[0] if fits and forgets else start,
             )
             fits.append(fit)
         return fits

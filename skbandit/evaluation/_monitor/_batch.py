@@ -147,7 +147,7 @@ class Batch:
         counts, (data, decided), made = Counts(), self.data, (self.data[1], self.data[0].decisions)
         came = "came" in self.rows
         failed = came and self.rows["label"].isna().all()
-        known = failed | (data.train.label != measure.MISSING)
+        is_labeled = failed | (data.train.label != measure.MISSING)
         weighted, person = self.rows["weight"].notna().any(), self.rows["person"]
         people = person.to_numpy() if person.notna().any() else None
         for number, unit in enumerate(self.labels.units):
@@ -173,7 +173,7 @@ class Batch:
             seen = unit.selected(data)
             if not came:
                 counts.add_seen(number, decision, seen, made, 0)
-            counts.add_seen(number, decision, seen & known & unit.needs_label, made, 1)
+            counts.add_seen(number, decision, seen & is_labeled & unit.needs_label, made, 1)
         return counts
 
 
