@@ -8,6 +8,7 @@ import pytest
 from skbandit.constrained import RampClassifier
 from skbandit.constrained.paper._problem import Point
 from skbandit.constrained.paper._starts import relaxations
+from skbandit.constrained.rules._advice import Relaxations
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
@@ -46,6 +47,19 @@ def test_with_one_feature_the_relaxations_are_the_least(seed):
     alone = [missed[missed[:, 1 - k] == 0, k].min() for k in (0, 1)]
     np.testing.assert_allclose(found.alone, alone)
     assert found.together.sum() == pytest.approx(missed.sum(axis=1).min())
+
+
+def test_only_several_bounds_that_move_together_are_told_as_several():
+    X, y = one_score(0)
+    clf = RampClassifier(constraints=[recall() >= 0.9, false_positive_rate() <= 0.1])
+    _, goals = clf._read_training(X, y)
+    alone = np.array([0.2, np.inf])
+    first_only = " On these rows it is about enough to relax recall() >= 0.9 to 0.7."
+    assert Relaxations(alone, np.array([0.2, 0.0])).in_words(goals) == first_only
+    assert Relaxations(alone, np.array([0.15, 0.05])).in_words(goals) == (
+        f"{first_only} Relaxing several, it is about enough to move recall() >= 0.9 to 0.75 and "
+        "false_positive_rate() <= 0.1 to 0.15."
+    )
 
 
 def told(error, label):
