@@ -69,8 +69,8 @@ def choose_mixture(trained: TrainedFolds, goals: Goals, options: CrossFitOptions
         levels_to_try(level),
     )
     promised = None if level is None else Limits(limits, level)
-    criterion = Criterion(measured, limits, levels, 0.0, promised=promised)
     thresholds, mixtures = None if options.fit_intercept else np.zeros(1), directions.mixtures()
+    criterion = Criterion(measured, limits, levels, 0.0, promised=promised, thresholds=thresholds)
     settings: dict[str, Any] = {"levels": levels, "thresholds": thresholds}
     if len(rows) > 2 * SELECTION_ROWS:
         # the plain direction, and the mixture that is best on a sample of the rows

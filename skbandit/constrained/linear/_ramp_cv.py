@@ -365,8 +365,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         report = self._set_reports(goals, *decisions, margins, positive, goals.data)
         self.feasible_ = bool(report["satisfied"].fillna(True).all()) and choice.feasible
         if not self.feasible_:
-            scores = fitted.scores if self.fit_intercept else choice.rule.decided
-            settings = goals, criterion, choice, scores, report, None
+            settings = goals, criterion, choice, fitted.scores, report, None
             why, proven = explain(*settings, " on any of the directions")
             self._refuse(why, report, goals, proven=proven)
         violated = _surely_violated(goals, positive)

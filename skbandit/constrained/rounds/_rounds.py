@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -27,7 +28,7 @@ from skbandit.constrained.rounds._multipliers import (
     shadow_prices,
     with_group_thresholds,
 )
-from skbandit.constrained.rules._candidates import Rule
+from skbandit.constrained.rules._candidates import Rule, ThresholdSearch
 from skbandit.constrained.rules._choose import (
     Choice,
     choose,
@@ -35,7 +36,7 @@ from skbandit.constrained.rules._choose import (
     objective_scale,
 )
 from skbandit.constrained.rules._curve import Curve
-from skbandit.constrained.rules._groups import rules_on
+from skbandit.constrained.rules._groups import rules_by_group
 from skbandit.constrained.rules._limits import (
     SETTLING,
     Limits,
@@ -142,6 +143,8 @@ class Criterion:
         Their number.
     promised : Limits or None
         What predictions must pass at the level, if a single one is given.
+    thresholds : ndarray or None
+        Those that one threshold may be; None is for all.
     """
 
     goals: MeasuredGoals
@@ -151,6 +154,7 @@ class Criterion:
     group: np.ndarray | None = None
     n_groups: int = 1
     promised: Limits | None = None
+    thresholds: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -195,8 +199,10 @@ class Criterion:
 
     def search(self, scores: np.ndarray) -> Search:
         """Return the rules on scores, one threshold per group."""
-        rows = self.limits.rows
-        return rules_on(scores, self.goals, rows, self.usual, self.group, self.n_groups)
+        if self.group is None:
+            search = ThresholdSearch.of(scores, self.goals, self.limits.rows, self.thresholds)
+            return partial(search.best, preferred=self.usual)
+        return rules_by_group(scores, self.goals, self.usual, self.group, self.n_groups)
 
     def rule(self, search: Search, z: float) -> Rule:
         """Return the best of them at a normal quantile."""

@@ -156,7 +156,9 @@ def explain(
         is_missed = not criterion.search(scores)(None).feasible  # else the level is out of reach
         if is_missed:
             constraints = goals.measured.constraints
-            slack = slacks(constraints, Curve.of(scores).values(constraints.forms))
+            at = criterion.thresholds
+            curve = Curve.of(scores) if at is None else Curve.at(scores, at)
+            slack = slacks(constraints, curve.values(constraints.forms))
             relaxations = Relaxations.least([slack], families(constraints.constraints))
             advice = relaxations.in_words(goals)
         sure = by is None or not (of_fits or np.isnan(rule.gap))

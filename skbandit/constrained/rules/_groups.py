@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -268,15 +268,10 @@ def _polished(search: GroupSearch, options: np.ndarray, limits: Limits) -> np.nd
     return options
 
 
-def rules_on(
-    scores: np.ndarray,
-    goals: MeasuredGoals,
-    counted: csr_array,
-    preferred: float,
-    group: np.ndarray | None = None,
-    n_groups: int = 1,
+def rules_by_group(
+    scores: np.ndarray, goals: MeasuredGoals, preferred: float, group: np.ndarray, n_groups: int
 ) -> Callable[[Limits | None], Rule]:
-    """Return what finds the best rule on scores; limits, if passed to it, must be inside.
+    """Return what finds the best thresholds by group; limits, if passed to it, must be inside.
 
     Parameters
     ----------
@@ -284,17 +279,13 @@ def rules_on(
         Scores of the rows measured, higher for the positive class.
     goals : MeasuredGoals
         Objective and constraints over these rows.
-    counted : csr_array
-        The rows of the limits.
     preferred : float
         Threshold to which ties go; that of groups without rows here.
-    group : ndarray of int, shape (n,), or None
-        Group of each row; None is for one threshold on all.
+    group : ndarray of int, shape (n,)
+        Group of each row.
     n_groups : int
         Number of groups.
     """
-    if group is None:
-        return partial(ThresholdSearch.of(scores, goals, counted).best, preferred=preferred)
     present, codes = np.unique(group, return_inverse=True)
     search = GroupSearch.of(scores, codes, goals.objective, goals.constraints, preferred)
 
