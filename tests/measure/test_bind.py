@@ -337,15 +337,6 @@ def test_stacking_changes_nothing(made, table):
     assert same(np.array(fewer), np.array(bound.forms.fractions(pi)))
 
 
-def test_no_constraints():
-    data = make_data([1, 0])
-    bound = bind_constraints([], data)
-    signed, rhs = weight_rows(bound.forms, bound.bound, bound.sign)
-    assert signed.shape == (0, 2)
-    assert rhs.shape == bound.values(np.ones(2)).shape == (0,)
-    assert nonnegative_rows(signed, rhs)[0].shape == (0, 2)
-
-
 def test_n_rows_counts_the_denominator():
     data = make_data([1, 0, 1, -1, 1], g=["a", "a", "b", "b", None], w=[1, 1, 1, 1, 0])
     bound = bind_constraints(
@@ -386,8 +377,3 @@ def test_extra_rows_are_asked_for():
         data = make_data([1, 0], g=["a", "b"])
         with pytest.raises(ValueError, match=r"measured on the rows of X_extra: pass X_extra"):
             bind_constraints(expand([on_extra <= 0.5], data), data)
-
-
-def test_all_without_extra_is_train():
-    bound = bind_constraints([rates.recall(on="all") >= 0.5], make_data([1, 0, 1]))
-    assert bound.values(np.array([1, 0, 0])) == [0.5]

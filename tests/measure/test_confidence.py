@@ -277,17 +277,6 @@ def test_a_rate_against_itself_is_certain():
     assert twice == pytest.approx(tuple(2 * once))
 
 
-def test_a_group_against_the_whole_is_correlated_with_it():
-    """Narrower than against a part of the same size on other rows."""
-    label, group, positive, _ = draw(np.random.default_rng(3), 400)
-    data = data_of(label, group)
-    low, high = interval(positive_rate(A) - positive_rate(), data, positive, 0.9)
-    # the gap to the whole is the share of b, about a half, of the gap between a and b
-    share_of_b = (group == "b").mean()
-    between = np.array(interval(positive_rate(A) - positive_rate(B), data, positive, 0.9))
-    assert (low, high) == pytest.approx(tuple(share_of_b * between), abs=0.01)
-
-
 def test_filled_groups_are_as_good_as_named_ones():
     label, group, positive, _ = draw(np.random.default_rng(2))
     data = data_of(label, group)

@@ -121,12 +121,3 @@ def test_groups_without_rows_are_not_counted_among_the_constraints():
     (only,) = ends_of(goals, data, 0.1, SCORES > 0.3)
     alone = bind_constraints(expand([recall(F) >= 0.1], data), data)
     assert only == pytest.approx(ends_of(alone, data, 0.1, SCORES > 0.3)[0])
-
-
-def test_a_row_is_a_row_whatever_the_scale_of_weights():
-    answers = (SCORES > 0.3).astype(float)
-    plain, by_weight = (
-        limits_of([r >= -9 for r in RATES], 0.1, data)[0](answers)
-        for data in (data_of(), data_of(weight=np.full(N, 0.37)))
-    )
-    np.testing.assert_allclose(by_weight, plain)

@@ -182,15 +182,6 @@ def test_risks_at_a_promised_level_add_up_undivided():
     assert larger == {True, False}
 
 
-def test_common_factors_of_weights_do_not_matter():
-    weight = np.random.default_rng(1).exponential(size=N)
-    x, data = made(weight=weight)
-    _, scaled = made(weight=7.0 * weight)
-    positive = (x > 0.1).astype(float)
-    one, other = (bound_limits(DECLARED, d)[1].at(positive, Z) for d in (data, scaled))
-    assert one == pytest.approx(other, abs=1e-12)
-
-
 def test_limits_at_all_cuts_are_those_at_each():
     x, data = made(weight=np.random.default_rng(1).exponential(size=N))
     _, limits = bound_limits(DECLARED, data)

@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn import metrics
 from sklearn.exceptions import UndefinedMetricWarning
@@ -138,24 +137,6 @@ def test_unlabeled_rows_are_left_out_where_labels_count():
     assert precision().value(y, predicted) == 0.5
     assert accuracy().value(y, predicted) == pytest.approx(1 / 3)
     assert positive_rate().value(y, predicted) == 0.75
-
-
-@pytest.mark.parametrize(
-    "stored",
-    [
-        ["y", "n", "n", None],
-        [1, 0, 0, None],
-        [1, -1, -1, np.nan],
-        [True, False, False, None],
-        pd.array([True, False, False, None], dtype="boolean"),
-        pd.Categorical(["y", "n", "n", None]),
-    ],
-    ids=repr,
-)
-def test_churn_of_labels_and_of_ones(stored):
-    predicted = ["y", "y", "n", "n"]
-    value = churn("d").value(None, predicted, {"d": stored}, pos_label="y")
-    assert value == pytest.approx(1 / 3)
 
 
 Y = [1, 1, 1, 1, 0, 0, 0, 0, 1]
@@ -294,31 +275,6 @@ def test_directions_that_disagree():
         with pytest.raises(ValueError, match=rf"{re.escape(repr(rate))} grows .* change a sign"):
             _ = rate.greater_is_better
     assert (recall() + error_rate()).value([0, 1], [1, 1]) == 1.5
-
-
-@pytest.mark.parametrize(
-    "convert",
-    [
-        list,
-        np.array,
-        lambda values: np.array(values, dtype=object),
-        lambda values: np.array(values, dtype=np.int8),
-        pd.Series,
-        lambda values: pd.Series(values, dtype="Int64", index=range(9, 0, -1)),
-        lambda values: pd.Series(values, dtype="boolean"),
-        lambda values: pd.Series(values, dtype="category"),
-        pl.Series,
-    ],
-)
-def test_kinds_of_arrays(convert):
-    y, predicted = convert(Y), convert(P)
-    expected = pytest.approx(0.6)
-    assert recall().value(y, predicted) == expected
-    assert recall().value(y, P) == expected
-    assert recall().value(Y, predicted) == expected
-    weight = np.arange(9)
-    expected = metrics.f1_score(Y, P, sample_weight=weight)
-    assert f1().value(y, predicted, sample_weight=weight) == pytest.approx(expected)
 
 
 def test_rows_of_weight_zero_are_absent():

@@ -1,7 +1,5 @@
 """Constraints: what is compared with what, names, copies, and lists of them."""
 
-import copy
-import pickle
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -83,14 +81,6 @@ def test_text_evaluates_to_the_same(constraint, name):
     np.testing.assert_allclose(slacks(copied), slacks(constraint), atol=1e-12)
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))])
-@with_all
-def test_copies_of_constraints_evaluate_the_same(constraint, copied):
-    twin = copied(constraint.named("kept"))
-    assert repr(twin) == repr(constraint.named("kept"))
-    np.testing.assert_array_equal(slacks(twin), slacks(constraint))
-
-
 class Holder(BaseEstimator):
     def __init__(self, objective=None, constraints=()):
         self.objective = objective
@@ -141,16 +131,6 @@ def test_bound_and_sense(constraint, bound, sense):
     assert constraint.sense == sense
 
 
-@with_all
-def test_bound_and_rate_are_the_two_sides(constraint):
-    if constraint.lhs.grouped_by is None and not constraint.absolute:
-        bound = bind_constraints([constraint], DATA)
-        moved = bind_constraints([constraint.rate <= 200], DATA).values(PI) - constraint.bound
-        np.testing.assert_allclose(abs(bound.slack(bound.values(PI))), abs(moved))
-    else:
-        assert constraint.rate.grouped_by == constraint.lhs.grouped_by
-
-
 def test_constraints_are_labeled_by_name_or_text():
     rule = women >= 0.8 * men
     assert rule.label == rule.text == repr(rule)
@@ -191,15 +171,12 @@ def test_slack_is_the_distance_inside():
         (lambda: recall() <= precision(), ValueError, r"recall\(\) <= precision\(\) bounds a"),
         (lambda: precision() <= f1(), ValueError, "can only be bounded by a number"),
         (lambda: women / men >= recall(), ValueError, "bounds a ratio by a rate"),
-        (lambda: 1 / women >= recall(), ValueError, "bounds a ratio by a rate"),
         (lambda: recall() >= 1 / women, ValueError, "bounds a ratio by a rate"),
         (lambda: 1 / women <= 1 / men, ValueError, "bounds a ratio by a rate"),
-        (lambda: women / men <= men / women, ValueError, "bounds a ratio by a rate"),
         (lambda: abs(women) <= precision(), ValueError, "bounds a ratio by a rate"),
         (lambda: ratio(recall, by="sex") <= 0.8, ValueError, "for both orders.*from below, with"),
         (lambda: difference(recall, by="sex") >= 0, ValueError, "both orders.*from above, with <="),
         (lambda: -difference(recall, by="sex") <= 0, ValueError, "from below, with >="),
-        (lambda: recall() <= difference(recall, by="sex"), ValueError, "for both orders"),
         (lambda: abs(difference(recall, by="sex")), ValueError, "every ordered pair"),
         (
             lambda: each(recall, by="sex") >= each(recall, by="deployed"),
@@ -232,8 +209,6 @@ def test_lists_flatten():
         ([recall() >= 0.9, [recall()]], r"recall\(\) is a rate, not a constraint"),
         (abs(recall()), r"abs\(recall\(\)\) is a rate, not a constraint"),
         ("recall() >= 0.9", r"'recall\(\) >= 0\.9' is not a constraint: compare a rate with a"),
-        (["recall"], "'recall' is not a constraint"),
-        ({"recall": 0.9}, "is not a constraint"),
         ([0.9], r"0\.9 is not a constraint"),
         ([recall], "is not a constraint"),
     ],
@@ -246,8 +221,6 @@ def test_lists_of_other_objects_are_refused(found, message):
     ("written", "same"),
     [
         (lambda: compare(as_rate(0.8, ""), "<=", women / men), lambda: women / men >= 0.8),
-        (lambda: compare(as_rate(0.8, ""), ">=", women / men), lambda: women / men <= 0.8),
-        (lambda: compare(as_rate(0.5, ""), "<=", precision()), lambda: precision() >= 0.5),
         (lambda: compare(as_rate(0.5, ""), ">=", precision()), lambda: precision() <= 0.5),
     ],
 )

@@ -1,6 +1,5 @@
 """The algebra of rates: texts that evaluate to themselves, immutability, and what is refused."""
 
-import copy
 import math
 import pickle
 from dataclasses import FrozenInstanceError
@@ -20,7 +19,6 @@ from skbandit.rates import (
     difference,
     each,
     error_rate,
-    false_positive_rate,
     positive_rate,
     precision,
     ratio,
@@ -184,27 +182,6 @@ def test_expressions_are_immutable(expression):
         (expression.rate if hasattr(expression, "rate") else expression).terms[0][1].on = "all"
 
 
-@pytest.mark.parametrize(
-    "copied", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))]
-)
-@pytest.mark.parametrize(
-    "expression",
-    [
-        a - 0.5 * b + 1,
-        precision() - 0.25,
-        a / (b + c),
-        abs(b - c),
-        each(recall, by="sex") - recall(),
-        ratio(positive_rate, by="sex"),
-    ],
-    ids=repr,
-)
-def test_copies_evaluate_the_same(expression, copied):
-    twin = copied(expression)
-    assert repr(twin) == repr(expression)
-    assert twin.value(*SEEN) == expression.value(*SEEN)
-
-
 def test_equality_is_identity():
     one, two = recall(), recall()
     assert (one == one, one == two, one != two, one == 0.9) == (True, False, True, False)
@@ -261,13 +238,9 @@ def test_numbers_are_finite(number):
         (lambda: recall() * precision(), TypeError, r"recall\(\) \* precision\(\) multiplies two"),
         (lambda: recall() / 0, ZeroDivisionError, r"recall\(\) / 0 divides by zero"),
         (lambda: 1 / a + b, ValueError, "can only be combined with numbers"),
-        (lambda: a - 1 / b, ValueError, "can only be combined with numbers"),
-        (lambda: 1 / a - 1 / b, ValueError, "can only be combined with numbers"),
         (lambda: (a / b) / c, ValueError, "divides a ratio: multiply out"),
         (lambda: a / (b / c), ValueError, "divides a ratio"),
-        (lambda: 1 / (1 / a), ValueError, "divides a ratio"),
         (lambda: a / (b - c), ValueError, "the divisor may become negative"),
-        (lambda: a / (b - 0.1), ValueError, "the divisor may become negative"),
         (lambda: 1 / -a, ValueError, "the divisor may become negative"),
         (lambda: recall() < 0.5, TypeError, r"recall\(\) < 0\.5: strict bounds are not"),
         (lambda: recall() > 0.5, TypeError, r"recall\(\) > 0\.5: strict bounds are not"),
@@ -278,10 +251,7 @@ def test_numbers_are_finite(number):
         (lambda: bool(abs(recall())), TypeError, r"abs\(recall\(\)\) has no truth value"),
         (lambda: abs(recall()) + 1, TypeError, r"abs\(recall\(\)\) takes no arithmetic"),
         (lambda: 1 - abs(recall()), TypeError, "takes no arithmetic"),
-        (lambda: 2 * abs(recall()), TypeError, "takes no arithmetic"),
         (lambda: abs(recall()) / 2, TypeError, "takes no arithmetic"),
-        (lambda: -abs(recall()), TypeError, "takes no arithmetic"),
-        (lambda: sum([abs(recall())]), TypeError, "takes no arithmetic"),
         (lambda: recall(0), TypeError, "where=0 does not select rows: pass a column"),
         (lambda: recall(np.array([True])), TypeError, r"where=array\(\[ ?True\]\) does not"),
         (lambda: recall(on="test"), ValueError, "on='test' must be 'train', 'extra' or 'all'"),
@@ -292,18 +262,6 @@ def test_numbers_are_finite(number):
 def test_impossible_expressions_are_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()
-
-
-def test_fractional_and_atoms():
-    assert not (a - b).fractional
-    assert (a / b).fractional
-    assert (1 / b).fractional
-    assert (2 * precision() + 1).fractional
-    quotient = (a + b) / c
-    assert [repr(atom) for atom in quotient.atoms] == [repr(a), repr(b), repr(c)]
-    assert quotient.grouped_by is None
-    assert each(false_positive_rate, by="sex").grouped_by == (("sex",), 1)
-    assert ratio(false_positive_rate, by="sex").grouped_by == (("sex",), 2)
 
 
 @pytest.mark.parametrize(

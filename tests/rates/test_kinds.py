@@ -23,14 +23,6 @@ def test_share_of_successes_determines_the_rate(name):
         )
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_limits_of_the_share_are_limits_of_the_rate(name):
-    shares = np.linspace(0, 1, 11)
-    values = KINDS[name].of_share(shares)
-    assert (np.diff(values) > 0).all()
-    assert (values[0], values[-1]) == (0, 1)
-
-
 def test_a_success_may_count_less_above_than_below():
     """TP / (2 TP + FP + FN): 0.5 at most, and its interval follows the share of hits."""
     half_f1 = Kind("half_f1", "label", ((0, 0), (0, 1)), ((0, 1), (1, 2)), True)

@@ -272,11 +272,6 @@ def test_numbers_beside_dates_are_refused(query):
     refuses("'seen' holds dates and 1 is not one: write", rows, query)
 
 
-@pytest.mark.parametrize("name", ["age", "sex", "old"])
-def test_none_is_a_missing_value(name):
-    np.testing.assert_array_equal(rows(f"{name} in [None]"), FRAME[name].isna())
-
-
 def test_a_query_may_span_lines():
     np.testing.assert_array_equal(
         rows("age > 30 and\n  member\n"), by_pandas("age > 30 and member")

@@ -117,20 +117,6 @@ def test_attributes_hide_columns_of_X():
     assert rows(lambda frame: (frame["sex"] == "F") & (frame["age"] > 1), attributes, X, 3) == [1]
 
 
-def test_rows_go_by_position():
-    X = pd.DataFrame({"age": [1, 2, 3]}, index=[2, 1, 0])
-    sex = pd.Series(["F", "F", "M"], index=[5, 6, 7])
-    level = pd.Series([1, 2, 3], index=[7, 6, 5])
-    for attributes in ({"sex": sex, "level": level}, pd.DataFrame({"sex": sex.array})):
-        assert rows("sex == 'F' and age > 1", attributes, X, 3) == [1]
-        assert rows({"sex": "F", "age": 1}, attributes, X, 3) == [0]
-    assert rows("sex == 'F' and level > 1", {"sex": sex, "level": level}, None, 3) == [1]
-
-
-def test_array_X_names_nothing():
-    assert rows({"sex": "F"}, {"sex": ["F", "M"]}, np.zeros((2, 3)), 2) == [0]
-
-
 @pytest.mark.parametrize(
     ("where", "message"),
     [

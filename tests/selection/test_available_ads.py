@@ -154,20 +154,6 @@ def test_snips_divides_by_the_rows_where_an_ad_was_available():
     assert blind["b"][there].mean() == pytest.approx(-2.5, rel=0.02)
 
 
-def test_logged_costs_take_available_in_every_form():
-    _, action, cost, p, mask = volatile_log(300, 1)
-    action, cost, p = action[:, 0], cost[:, 0], p[:, 0]
-    labels = [tuple(np.array(ADS)[row]) for row in mask]
-    expected = logged_costs(action, cost, p, method="snips", available=mask)
-    for available in (labels, pd.DataFrame(mask[:, ::-1], columns=ADS[::-1])):
-        found = logged_costs(action, cost, p, method="snips", available=available)
-        pd.testing.assert_frame_equal(found, expected)
-    action = np.random.default_rng(0).choice(ADS, size=300)
-    everywhere = logged_costs(action, cost, np.full(300, 1 / 3))
-    found = logged_costs(action, cost, np.full(300, 1 / 3), available=ADS)
-    pd.testing.assert_frame_equal(found, everywhere)
-
-
 def test_ads_never_shown_cost_nothing_where_they_were_available():
     found = logged_costs(["b", "d"], [1.0, 1.0], [0.5, 0.5], available=[("b", "c"), ("d", "a")])
     expected = pd.DataFrame(

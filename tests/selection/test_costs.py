@@ -19,7 +19,6 @@ from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.logs import read_mask
 from skbandit.selection._cost_models import weight_params
 from skbandit.selection._costs import (
-    check_enough_available,
     check_every_ad_observed,
     read_cost_matrix,
 )
@@ -83,12 +82,6 @@ def test_costs_that_are_read_are_not_written_to():
     np.testing.assert_array_equal(mask, AVAILABLE)
 
 
-@pytest.mark.parametrize(("given", "kept"), [("float32", "float32"), ("int64", "float64")])
-def test_costs_keep_their_precision(given, kept):
-    for mask in (None, AVAILABLE):
-        assert read_cost_matrix(np.nan_to_num(VALUES).astype(given), mask).values.dtype == kept
-
-
 def test_sparse_costs_may_store_zeros_and_repeat_entries():
     y = sp.coo_matrix(([1.0, 2.0, 0.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
     np.testing.assert_array_equal(read_cost_matrix(y).dense(), [[0, 3], [0, 0]])
@@ -96,13 +89,6 @@ def test_sparse_costs_may_store_zeros_and_repeat_entries():
     np.testing.assert_array_equal(read_cost_matrix(y).dense(), [[0, 3], [0, 0]])
     assert y.data.tolist() == [0.0, 1.0, 2.0]
     assert y.indptr.tolist() == [0, 1, 3]
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_columns_of_available_are_matched_by_label(frame):
-    table = frame({"c": [True, False], "a": [True, True], "b": [False, True]})
-    read = read_mask(table, np.array(NAMES), 2)
-    np.testing.assert_array_equal(read, AVAILABLE)
 
 
 def test_nullable_availability_must_be_complete():
@@ -167,14 +153,6 @@ def test_availability_refused(available, message):
 def test_an_ad_never_observed_is_named(y, mask, message):
     check_every_ad_observed(read_cost_matrix(VALUES))
     refuses(message, check_every_ad_observed, read_cost_matrix(y, mask))
-
-
-@pytest.mark.parametrize("form", [np.array, sp.csr_array])
-def test_a_row_with_fewer_available_ads_than_n_select_is_named(form):
-    mask = np.ones((4, 50), dtype=bool)
-    mask[2, :48] = False
-    check_enough_available(form(mask), 2)
-    refuses("Row 2 has 2 available ads, but n_select is 3", check_enough_available, form(mask), 3)
 
 
 def test_costs_as_objects_may_be_missing():

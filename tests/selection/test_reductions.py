@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
@@ -21,18 +20,12 @@ from skbandit.selection import PopularitySetSelector, logged_costs
 from skbandit.selection.reductions._all_pairs import AllPairs, learn_all_pairs
 from skbandit.selection.reductions._filter_tree import FilterTree, learn_filter_tree
 from skbandit.selection.reductions._pairwise import PlayedPairs, crossed, learn_pairwise
-from skbandit.selection.reductions._registry import REDUCTIONS, bind_learner, default_learner
+from skbandit.selection.reductions._registry import bind_learner
 from skbandit.selection.reductions._rule import NO_AD, Examples
 from tests.tiers import examples, first
 from tests.worlds import LEARNER, lowest, masks, population, refuses
 
 # === Registered reductions: requirements on learners ============================================
-
-
-@pytest.mark.parametrize("name", [*REDUCTIONS, "of another package"])
-def test_default_learners_are_new_and_linear(name):
-    assert type(default_learner(name)) is (Ridge if name == "regression" else LogisticRegression)
-    assert default_learner(name) is not default_learner(name)
 
 
 @pytest.mark.parametrize(
@@ -312,7 +305,6 @@ def test_crossed_features_are_all_products():
         None,
         LogisticRegression(),
         LinearSVC(),
-        HistGradientBoostingClassifier(max_iter=30, random_state=0),
         DecisionTreeClassifier(max_depth=6, random_state=0),
     ],
     ids=lambda learner: type(learner).__name__,

@@ -11,7 +11,7 @@ from skbandit import RegressionSetSelector
 from skbandit.selection import _ad_features, _cost_models, _ridge
 from skbandit.selection._ad_features import fit_bilinear, read_ad_features
 from skbandit.selection._costs import read_cost_matrix
-from skbandit.selection._ridge import Linear, NormalEquations, normal_equations_pay
+from skbandit.selection._ridge import NormalEquations
 from tests.tiers import first
 from tests.worlds import refuses, warns
 
@@ -48,22 +48,6 @@ def test_normal_equations_agree_with_ridge_ad_by_ad(shape, form, fit_intercept, 
             np.testing.assert_allclose(found.costs(form(X))[:, j], ridge.predict(X), atol=1e-9)
 
 
-def test_normal_equations_pay_on_few_dense_rows_and_for_many_ads_of_sparse_ones():
-
-    def pay(X, n_ads, n_holes=0):
-        y = np.zeros((X.shape[0], n_ads))
-        y[0, :n_holes] = np.nan
-        return normal_equations_pay(X, read_cost_matrix(y))
-
-    dense = np.broadcast_to(np.float64(0), (6000, 2000))
-    assert pay(dense, 1, n_holes=1)
-    assert not pay(np.broadcast_to(np.float64(0), (6000, 6000)), 1)
-    sparse = sp.random_array((6000, 2000), density=0.01, rng=0, format="csr")
-    assert pay(sparse, 100)
-    assert not pay(sparse, 10)
-    assert not pay(sparse, 100, n_holes=100)
-
-
 def test_normal_equations_take_features_in_any_units_and_far_from_zero():
     """The Gram matrix of such features is ill-conditioned only in its units."""
     X, y, _ = problem((60, 5))
@@ -92,16 +76,6 @@ def test_singular_equations_without_a_penalty_have_the_answers_of_least_squares(
     found = NormalEquations.of(X).solve(read_cost_matrix(y), 0.0)
     reference = Ridge(0.0).fit(x, y)
     np.testing.assert_allclose(found.costs(X), reference.predict(x), atol=1e-10)
-
-
-@pytest.mark.parametrize("form", [np.array, sp.csr_array])
-def test_costs_by_rows_are_those_of_all_rows(form):
-    rng = np.random.default_rng(0)
-    X, model = rng.normal(size=(9, 3)), Linear(rng.normal(size=(4, 5)))
-    costs_of = model.by_rows(form(X))
-    for rows in (slice(0, 4), slice(4, 8), slice(8, 9)):
-        np.testing.assert_allclose(costs_of(rows), model.costs(X)[rows])
-    assert model.astype(np.float32).by_rows(X.astype(np.float32))(slice(0, 2)).dtype == np.float32
 
 
 # === The penalty of self-tuning ridge: leave-one-out by formula equals leaving rows out =========
@@ -183,12 +157,6 @@ def test_the_penalty_is_the_noise_over_the_prior_variance(n, seed):
     F = X @ rng.normal(0, 0.2, size=(30, 20)) + rng.normal(0, 2.0, size=(n, 20))
     alpha = RegressionSetSelector().fit(X, F).alpha_
     assert 100 / 4 < alpha < 100 * 4
-
-
-def test_the_penalty_of_noise_leads_to_the_costs_of_popularity():
-    rng = np.random.default_rng(0)
-    X, F = rng.normal(size=(200, 40)), rng.normal(size=(200, 6)) + np.arange(6)
-    assert (RegressionSetSelector(n_select=2).fit(X, F).predict(X) == [0, 1]).all()
 
 
 @pytest.mark.parametrize("X", [np.ones((5, 2)), np.eye(3)[:1]], ids=["constant", "one row"])

@@ -17,19 +17,15 @@ from sklearn.preprocessing import StandardScaler
 from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.datasets import make_set_selection
 from skbandit.selection import PopularitySetSelector
-from skbandit.selection._costs import estimated_costs
 from skbandit.selection._rounds import (
     MASKED,
     PUBLISHED,
     RoundSettings,
     draw_lots,
-    last_to_first,
     replace_duplicates,
     run_rounds,
-    settle_rounds,
     train_rounds,
 )
-from skbandit.selection.reductions._registry import REDUCTIONS
 from skbandit.selection.reductions._rule import NO_AD, Examples
 from tests.worlds import refuses, warns
 
@@ -92,14 +88,6 @@ def test_masked_rounds_leave_out_what_was_chosen():
     assert masks == [[True] * 4, [True, False, True, True], [False, False, True, True]]
 
 
-def test_masked_rounds_stay_within_what_is_available():
-    learner = Learner([[0, 1, 2, 3]] * 3)
-    available = np.array([[0, 1, 1, 0], [1, 1, 1, 1], [0, 0, 0, 0]], dtype=bool)
-    train(learner, COSTS, MASKED, available=available)
-    last = learner.given[-1][2]
-    assert last.tolist() == [[False] * 4, [False, False, True, True], [False] * 4]
-
-
 def test_rows_leave_after_the_number_of_rounds_they_need():
     learner = Learner([[0, 1, 2, 3]] * 3)
     train(learner, COSTS, MASKED, n_choices=np.array([1, 3, 2]))
@@ -153,12 +141,6 @@ def test_cross_fitted_choices_are_made_by_rules_that_have_not_seen_the_row():
     assert (~of_second_round == np.eye(4, dtype=bool)[[1, 2, 3]][folds]).all()
 
 
-def test_without_folds_a_round_chooses_for_its_own_rows():
-    learner = Learner([[0, 1, 2, 3]] * 3)
-    train(learner, COSTS, MASKED)
-    assert len(learner.given) == 3
-
-
 @pytest.mark.parametrize(
     ("scheme", "picks"),
     [(MASKED, [[0, 2, 1], [0, 2, NO_AD], [NO_AD] * 3]), (PUBLISHED, [[0] * 3] * 2 + [[NO_AD] * 3])],
@@ -193,52 +175,6 @@ def test_lots_belong_to_the_row_and_favor_no_ad():
     assert np.bincount(found[:, 1]).tolist() == pytest.approx([0, *[len(X) / 3] * 3], rel=0.1)
 
 
-def test_last_to_first():
-    ranking = np.array([[3, 1, 2], [0, NO_AD, NO_AD], [2, 1, NO_AD]])
-    assert last_to_first(ranking).tolist() == [[2, 1, 3], [0, NO_AD, NO_AD], [1, 2, NO_AD]]
-
-
-# === Settings of the rounds, as `settle_rounds` derives them ====================================
-
-DEFAULTS = {"all_available": True, "reduction": "filter_tree", "method": "masked"}
-
-
-def settle(n_ads=6, n_select=2, **options):
-    return settle_rounds(n_ads, n_select, **(DEFAULTS | options))
-
-
-@pytest.mark.parametrize(
-    ("options", "first"),
-    [({}, 1), ({"all_available": False}, 0), ({"method": "published"}, None)],
-)
-def test_filter_trees_see_the_mask_once_it_says_something(options, first):
-    assert settle(**options).mask_features_from == first
-
-
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_one_fit_serves_all_masked_rounds_of_reductions_that_ignore_the_mask(reduction):
-    masked, published = (settle(reduction=reduction, method=m) for m in ("masked", "published"))
-    assert masked.trained_once == (reduction != "filter_tree")
-    assert (masked.mask_features_from is None) == masked.trained_once
-    assert masked.ranked_by_cost == (reduction in ("regression", "one_vs_rest"))
-    assert not (published.trained_once or published.ranked_by_cost)
-
-
-@pytest.mark.parametrize(("n_select", "n_rounds"), [(1, 1), (3, 3), (4, 2), (5, 1), (6, 1)])
-def test_large_sets_are_chosen_by_leaving_ads_out(n_select, n_rounds):
-    settings = settle(n_select=n_select)
-    assert settings.leaves_out == (n_select > 3)
-    assert settings.n_rounds == n_rounds
-    assert settings.n_select == n_select
-    for options in ({"all_available": False}, {"method": "published"}, {"reduction": "regression"}):
-        assert not settle(n_select=n_select, **options).leaves_out
-
-
-@pytest.mark.parametrize("n_select", [0, 7])
-def test_impossible_sizes_of_sets_are_named(n_select):
-    refuses(f"n_select={n_select} must be at least 1 and at most 6", settle, n_select=n_select)
-
-
 # === Searches over costs that are complete, observed in part, or estimated from logs ============
 
 X, COSTS_SEARCH, EXPECTED = make_set_selection(400, 5, 6, random_state=0)
@@ -267,13 +203,6 @@ def test_an_ad_hardly_ever_observed_scores_its_mean():
     assert (chooses_unknown.predict(X[:50]) == 1).all()
     assert chooses_unknown.score(X[:50], y) == pytest.approx(0.0, abs=1e-12)
     assert PopularitySetSelector().fit(X[:50], y).score(X[:50], y) == 1.0
-
-
-def test_estimates_are_the_costs_where_all_were_observed():
-    np.testing.assert_allclose(
-        estimated_costs(COSTS_SEARCH, RNG.random(400)), COSTS_SEARCH, atol=1e-12
-    )
-    assert np.isnan(estimated_costs(np.array([[1.0, np.nan]]), np.ones(1))[0, 1])
 
 
 def test_score_refuses_costs_that_cannot_be_estimated():

@@ -19,13 +19,11 @@ from sklearn.utils.fixes import parse_version
 from skbandit import RegressionSetSelector
 from skbandit.datasets import make_set_selection
 from skbandit.selection import PopularitySetSelector
-from skbandit.selection._costs import read_cost_matrix
 from skbandit.selection._m_lowest import (
     _by_partition,
     _by_scan,
     choose_in_blocks,
     m_lowest,
-    set_costs,
 )
 from tests.worlds import lowest, refuses
 
@@ -167,18 +165,6 @@ def test_popularity_breaks_ties_by_the_first_ad_and_needs_no_numbers_in_rows():
     np.testing.assert_array_equal(found, np.tile([0, 1], (50, 1)))
 
 
-@pytest.mark.parametrize(
-    ("y", "options", "message"),
-    [
-        (Y_POPULARITY[1:], {}, "X has 50 rows, y has 49"),
-        (np.where(np.arange(6) == 2, np.nan, Y_POPULARITY), {}, "No cost of ad 2"),
-        (Y_POPULARITY, {"n_select": 7}, "n_select=7"),
-    ],
-)
-def test_popularity_refuses(y, options, message):
-    refuses(message, PopularitySetSelector(**options).fit, X_POPULARITY, y)
-
-
 def test_popularity_refuses_ad_features():
     selector = PopularitySetSelector().fit(X_POPULARITY, Y_POPULARITY)
     message = "PopularitySetSelector takes no ad_features"
@@ -242,10 +228,3 @@ def test_blocks_of_rows_change_nothing(form, block_bytes):
 
     found = choose_in_blocks(costs_of, costs.shape, 3, available, block_bytes)
     np.testing.assert_array_equal(found, sorted_columns(costs, 3, form and mask))
-
-
-@pytest.mark.parametrize("form", [np.array, sp.csc_array])
-def test_set_costs_add_up_what_was_chosen(form):
-    y = np.array([[1.0, 0.0, -2.0], [np.nan, 3.0, 0.5]])
-    found = set_costs(read_cost_matrix(form(y)), np.array([[2, 1], [1, 0]]))
-    np.testing.assert_array_equal(found, [-2.0, np.nan])

@@ -45,15 +45,6 @@ def test_pls_of_one_cost_agrees_with_scikit_learn(form):
         np.testing.assert_allclose(R[:, :k] @ Q[:, :k].T, reference.coef_.T, atol=1e-8)
 
 
-def test_pls_with_all_components_is_least_squares():
-    s = RNG.random(60) + 0.1
-    R, Q = partial_least_squares(X, F, s, 9)
-    assert R.shape[1] <= 5
-    np.testing.assert_allclose(R @ Q.T, Ridge(0.0).fit(X, F, s).coef_.T, atol=1e-8)
-    scores = (X - s @ X / s.sum()) @ R
-    np.testing.assert_allclose(scores.T @ (s[:, None] * scores), np.eye(R.shape[1]), atol=1e-8)
-
-
 # --- costs that are missing ----------------------------------------------------------------
 
 
