@@ -147,7 +147,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     @property
     def _shift(self) -> float:
         """Offset added to scores so that the decision threshold is 0."""
-        raise NotImplementedError
+        return 0.0
 
     def _expected(self, scores: np.ndarray) -> np.ndarray | None:
         """Probabilities of a positive prediction by the randomized rule; None without one."""

@@ -317,7 +317,7 @@ class RewardEvidence:
         """Confidence sequence by a limit from each side, each with half of the error.
 
         Limits that exclude every mean are a matter of chance at low levels: then the interval is
-        the point between them. At 95% this is due to wrong weights.
+        the point at which they meet, at a higher level. At 95% this is due to wrong weights.
         """
         check_level(confidence_level)
         if self.bounds is None:
@@ -339,7 +339,8 @@ class RewardEvidence:
                 ReplayCoverageWarning,
             )
             return low, high
-        point = low + (high - low) * (from_below + 1 - from_above) / 2
+        meeting = brentq(lambda error: sum(self._limits(error)) - 1, _ALARM, 0.5)
+        point = low + (high - low) * self._limits(meeting)[0]
         return point, point
 
     def _limits(self, error: float) -> tuple[float, float]:

@@ -148,6 +148,8 @@ class ReplayDisplay:
         """
         results = result if isinstance(result, Mapping) else {"policy": result}
         curves = [_curve(str(name), result, confidence_level) for name, result in results.items()]
+        if not curves:
+            raise ValueError("result is an empty dict: pass a ReplayResult, or several by name.")
         return cls(pd.concat(curves, ignore_index=True)).plot(ax)
 
     def plot(

@@ -73,18 +73,24 @@ def warn_if_rewards(costs: Any, name: str, passed: Any) -> None:
         return
     called = getattr(passed, "name", None)
     dtypes = " ".join(dtype_names(passed))
+    signed = name
+    if not hasattr(passed, "astype"):
+        signed = f"np.asarray({name}, dtype=float)"
+    elif re.search("uint|bool", dtypes):  # where negatives wrap around, or do not exist
+        signed = f"{name}.astype(float)"
     if isinstance(called, str) and "reward" in called.lower():
         why, cure = f"the column is called {called!r}", "rename it"
     elif ((entries == 0) | (entries == 1)).all() and 2 * np.count_nonzero(entries) < n_known:
         n_ones = np.count_nonzero(entries)
         why = f"{n_ones:,} of {n_known:,} are 1 and the others 0, as if for clicks"
-        same = f"2 * {name}" if sp.issparse(passed) or "sparse" in dtypes else f"{name} - 1"
-        cure = f"{same}, of floats, leads to the same choices"
+        sparse = sp.issparse(passed) or "sparse" in dtypes
+        same = f"2 * {name}" if sparse else f"{signed} - 1"
+        cure = f"{same} leads to the same choices"
     else:
         return
     warn(
-        f"{name} must be costs, lower is better, but {why}: pass -{name}, of floats, if they are "
-        f"rewards; if they are costs, {cure}, without this warning.",
+        f"{name} must be costs, lower is better, but {why}: pass -{signed} if they are rewards; if "
+        f"they are costs, {cure}, without this warning.",
         UserWarning,
     )
 

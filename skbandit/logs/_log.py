@@ -273,6 +273,8 @@ class Log:
         Each event has a number per place or, for slates of one arm, a single number.
         """
         check_not_masked(values, name)
+        if issparse(values):
+            raise TypeError(f"{name} is a sparse table: pass {name}.toarray().")
         dtype, rows = getattr(values, "dtype", None), None  # type: Any, Any
         if isinstance(dtype, np.dtype) and dtype.kind in "biuf" and np.ndim(values):
             rows = np.asarray(values)  # numbers need no look at each row
@@ -296,7 +298,7 @@ class Log:
             numbers = pd.to_numeric(pd.Series(flat))
             filled = np.arange(self.action.shape[1]) < sizes[:, None]
             out[filled] = numbers.to_numpy(np.float64, na_value=np.nan)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{name} must be numbers: {error}.") from error
         out[~self.shown] = np.nan
         of_rows = str(getattr(values, "dtype", "object")) == "object"

@@ -26,6 +26,8 @@ def exact_table(table: Any) -> Any:
         columns = [exact_column(table.column(k)) for k in range(len(names))]
     elif isinstance(table, Mapping):
         names, columns = list(table), [exact_column(values) for values in table.values()]
+        if columns and all(map(pd.api.types.is_scalar, columns)):
+            raise TypeError(f"a dict as a table needs a list or an array per name, got {table!r}.")
     elif hasattr(table, "columns") and hasattr(table, "__getitem__"):  # polars
         names = list(table.columns)
         columns = [exact_column(table[name]) for name in names]

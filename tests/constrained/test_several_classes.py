@@ -336,6 +336,7 @@ def test_a_class_of_one_site(estimator):
 
 
 @pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:Fewer than 20 rows:UserWarning")
 @pytest.mark.parametrize("seed", [0, 3])
 def test_labels_in_another_order_change_no_decision(seed):
     rng = np.random.default_rng(seed)

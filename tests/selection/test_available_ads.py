@@ -165,7 +165,7 @@ def test_ads_never_shown_cost_nothing_where_they_were_available():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"available": [("a",), ("a",)]}, "Row 1 shows 'b', which was not available"),
+        ({"available": [("a",), ("a",)]}, "row 1: the action 'b' is not among the available arms"),
         ({"available": [("a", "z")] * 2, "ads": ["a", "b"]}, "row 0 names unknown ads: 'z'"),
         ({"available": np.ones((2, 3), dtype=bool)}, r"shape \(2, 3\), expected \(2, 2\)"),
         ({"propensity": [0.5, 5e-324]}, r"propensity is 4\.9.*e-324 in row 1, .* Correct"),
