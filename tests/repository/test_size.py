@@ -8,9 +8,9 @@ import skbandit
 
 ROOT = Path(skbandit.__file__).parent
 
-N_LINES = 37_650
-N_FUNCTIONS = 3_020
-N_CLASSES = 326
+N_LINES = 35_400
+N_FUNCTIONS = 2_840
+N_CLASSES = 299
 """Numbers that only fall: lower them when you have deleted something."""
 
 MOST_FILES = 16
