@@ -13,6 +13,7 @@ from benchmarks._kept import ROOT, about, is_kept, results
 from benchmarks.price import with_all
 
 PAGE = ROOT / "docs" / "benchmarks.md"
+TABLES = ROOT / "docs" / "benchmarks_tables.md"
 PAPERS = ROOT / "docs" / "papers.md"
 HAND = (
     ROOT / "README.md",
@@ -211,7 +212,7 @@ def written(page: str) -> str:
 
 def write_pages() -> None:
     """Write the tables and figures of all pages."""
-    for page in (*HAND, PAGE, PAPERS):
+    for page in (*HAND, PAGE, TABLES, PAPERS):
         page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 

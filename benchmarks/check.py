@@ -4,7 +4,7 @@ python -m benchmarks.check [--keep]
 
 CPU time of one thread. A ratio that is more than `WORSE` times the kept one fails, and so
 does one that could not be measured. `--keep` writes the ratios of today to
-`benchmarks/results` and into `docs/benchmarks.md`.
+`benchmarks/results` and into `docs/benchmarks_tables.md`.
 """
 
 from __future__ import annotations
