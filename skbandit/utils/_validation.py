@@ -7,6 +7,7 @@ import re
 import sys
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,11 +16,13 @@ from itertools import islice
 from numbers import Real
 from types import FrameType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils import check_array
+from sklearn.utils.parallel import Parallel
 
 _PASSED = {"skbandit", "sklearn", "joblib", "contextlib", "functools"}
 """Packages between a user's line and a warning."""
@@ -42,6 +45,10 @@ ALONE = 1000.0
 _OF_WORKERS = {"threading", "concurrent", "multiprocessing", "runpy"}
 """Packages that begin the stack of a joblib worker."""
 
+TOLD_AGAIN = frozenset(10**k for k in range(1, 10))
+"""Numbers of fits of a search after which they are told that they warn alike."""
+
+_alike: WeakKeyDictionary[Parallel, Counter[tuple[str, type[Warning]]]] = WeakKeyDictionary()
 _told: ContextVar[set[tuple[str, type[Warning]]] | None] = ContextVar("told", default=None)
 _silenced: ContextVar[tuple[type[Warning], ...]] = ContextVar("silenced", default=())
 
@@ -50,17 +57,23 @@ def warn(message: str, category: type[Warning]) -> None:
     """Warn at the user's line: the first one outside skbandit and what it is called through.
 
     In a thread of joblib, it is the line of the main thread, which waits there. Other processes
-    do not know it, so there it is the line in this package.
+    do not know it, so there it is the line in this package. In the fits of one search, texts that
+    differ in their numbers only are given once, and again after 10, 100, ... fits.
     """
     if issubclass(category, _silenced.get()):
         return
+    caller = sys._getframe(1)
+    main = sys._current_frames().get(threading.main_thread().ident or 0)
+    n_alike = _count_alike(message, category, caller, main)
+    if n_alike > 1:
+        if n_alike not in TOLD_AGAIN:
+            return
+        message = f"{message} ({n_alike} fits of this search so far.)"
     told = _told.get()
     if told is not None:
         if (message, category) in told:
             return
         told.add((message, category))
-    caller = sys._getframe(1)
-    main = sys._current_frames().get(threading.main_thread().ident or 0)
     frame = _line_of_user(caller) or _line_of_user(main) or caller
     warnings.warn_explicit(
         message,
@@ -70,6 +83,25 @@ def warn(message: str, category: type[Warning]) -> None:
         frame.f_globals.get("__name__") or "<string>",
         frame.f_globals.setdefault("__warningregistry__", {}),
     )
+
+
+def _count_alike(message: str, category: type[Warning], *stacks: FrameType | None) -> int:
+    """Return how often fits of one search, or of one cross-validation, warned like this; else 1.
+
+    The search is its `Parallel` of joblib, of which each one makes another.
+    """
+    for frame in stacks:
+        in_fold = False
+        while frame is not None:
+            in_fold = in_fold or frame.f_code.co_name == "_fit_and_score"
+            parallel = frame.f_locals.get("self") if in_fold else None
+            if isinstance(parallel, Parallel):
+                alike = _alike.setdefault(parallel, Counter())
+                kind = (re.sub(r"-?\d[\d.,]*(e[-+]\d+)?", "#", message), category)
+                alike[kind] += 1
+                return alike[kind]
+            frame = frame.f_back
+    return 1
 
 
 def _line_of_user(frame: FrameType | None) -> FrameType | None:

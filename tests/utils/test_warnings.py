@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from joblib import Parallel, delayed, parallel_config
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import cross_validate
+from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -55,6 +56,36 @@ def test_warnings_repeated_by_a_loop_are_told_once():
         warn("a", UserWarning)
     assert [str(one.message) for one in caught] == list("abca")
     assert {one.filename for one in caught} == {__file__}
+
+
+class Noisy(ClassifierMixin, BaseEstimator):
+    """Warn in each fit by a text with another number."""
+
+    def __init__(self, a=0):
+        self.a = a
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        warn(f"{X.sum():.3f} of a sum", UserWarning)
+        return self
+
+    def predict(self, X):
+        return np.resize(self.classes_, len(X))
+
+
+def test_fits_of_one_search_that_warn_alike_warn_once_and_after_ten():
+    y = np.resize([0, 1], 60)
+    with pytest.warns(UserWarning) as caught:
+        GridSearchCV(Noisy(), {"a": [0, 1, 2, 3]}, cv=3).fit(X, y)
+    folds = [str(warning.message).partition("sum")[2] for warning in caught]
+    assert folds == ["", " (10 fits of this search so far.)", ""]  # the last is the final fit
+
+
+def test_each_search_warns_anew():
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="of a sum") as caught:
+            cross_validate(Noisy(), X, np.resize([0, 1], 60), cv=3)
+        assert len(caught) == 1
 
 
 def test_silence_is_of_its_category_and_ends():
