@@ -77,7 +77,7 @@ _NAMES = {
     "selection": "PopularitySetSelector RegressionSetSelector SetSelectClassifier assign",
 }
 _ROOM_OF = {name: room for room, names in _NAMES.items() for name in names.split()}
-_ROOMS = {*_ROOM_OF.values(), "datasets", "exceptions", "inspection", "logs", "rates"}
+_ROOMS = {*_ROOM_OF.values(), "datasets", "exceptions", "export", "inspection", "logs", "rates"}
 
 if not TYPE_CHECKING:  # else type checkers would believe that every name exists
 
