@@ -69,12 +69,15 @@ class OneOutputRidge(Ridge):
         return tags
 
 
+QUICK = {"cv": 2, "confidence_level": 0.5}
+"""What the checks look at does not depend on the folds; the variants have other settings."""
+
 ESTIMATORS = [  # one of each class
     # "auto" solves the few rows by cvxpy: "newton" ends within a tolerance that is wider than
     # what the checks of weights allow
-    RampClassifier(constraints=[error_rate() <= 0.6], threshold=False),
-    ConstrainedThreshold(LogisticRegression(max_iter=1000)),
-    ConstrainedReduction(LogisticRegression(max_iter=1000), max_iter=2),
+    RampClassifier(constraints=[error_rate() <= 0.6], threshold=False, init="zeros"),
+    ConstrainedThreshold(LogisticRegression(max_iter=1000), **QUICK),
+    ConstrainedReduction(LogisticRegression(C=0.1, max_iter=1000), max_iter=2, **QUICK),
     # the checks make one ad
     RegressionSetSelector(),
     PopularitySetSelector(),
@@ -127,48 +130,42 @@ _SEQUENTIAL = (GLMUCBPolicy, SharedGLMPolicy, OraclePolicy, SlatePolicy)
 _POLICIES = (*_SEQUENTIAL, OffPolicyClassifier)
 
 
+def weights(*kinds):
+    """Names of the checks that compare rows of weight 2 with rows that occur twice."""
+    return [f"check_sample_weight_equivalence_on_{kind}_data" for kind in kinds]
+
+
 def expected_failures(estimator):
+    """Why checks fail, by their names."""
     failures = {}
     # the check's rewards are all equal: of linear rewards and of oracles, nothing is learned then
     in_order = (
         not isinstance(estimator, OraclePolicy) and getattr(estimator, "link", "") != "linear"
     )
     if isinstance(estimator, _SEQUENTIAL) and in_order:
-        why = "learns in order, but the check shuffles"
         # scikit-learn 1.6 also runs the sparse check, in vain, on estimators that refuse such rows
         kinds = ("dense", "sparse") if get_tags(estimator).input_tags.sparse else ("dense",)
-        names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in kinds)
-        failures |= dict.fromkeys(names, why)
+        failures |= dict.fromkeys(weights(*kinds), "learns in order, but the check shuffles")
     if isinstance(estimator, _POLICIES):
         why = "without columns, a policy learns the mean rewards of arms"
         failures["check_estimators_empty_data_messages"] = why
-    if isinstance(estimator, ConstrainedRampClassifier):
-        # as scikit-learn declares of its own estimators with cross-validation inside
-        why = "copies of a row fall into different folds, a row of weight 2 into one"
-        names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
-        failures |= dict.fromkeys(names, why)
     if isinstance(estimator, ConstrainedThreshold) and hasattr(estimator, "predict_proba"):
         # as scikit-learn declares of its own TunedThresholdClassifierCV
         why = "probabilities stay calibrated, so predict need not be where they are largest"
-        failures |= {"check_classifiers_train": why}
-    if isinstance(estimator, ConstrainedThreshold) and isinstance(estimator.estimator, list):
-        why = "one row of weight 2 tells less of the standard error of a gain than two rows"
-        names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
-        failures |= dict.fromkeys(names, why)
-    if getattr(estimator, "estimator", None) == "stack":
-        # as scikit-learn declares of its forests and searches
-        why = "rows are drawn into folds, a row and its copy into different ones"
-        names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
-        failures |= dict.fromkeys(names, why)
-    answers_otherwise = isinstance(estimator, Widened)
-    if answers_otherwise and get_tags(estimator).input_tags.sparse:
+        failures["check_classifiers_train"] = why
+    if isinstance(estimator, ConstrainedRampClassifier) or (
+        getattr(estimator, "estimator", None) == "stack"
+    ):
+        # as scikit-learn declares of its own estimators with cross-validation inside
+        why = "copies of a row fall into different folds, a row of weight 2 into one"
+        failures |= dict.fromkeys(weights("dense", "sparse"), why)
+    if isinstance(estimator, Widened) and get_tags(estimator).input_tags.sparse:
         why = "sparse X is fine, but the check expects an output for each column of its y"
         failures |= {f"check_estimator_sparse_{kind}": why for kind in ("array", "matrix")}
     elif parse_version(sklearn.__version__) < parse_version("1.7") and is_classifier(estimator):
         # To make y binary, 1.6 compares it with its first entry, after shuffling one of two copies.
         why = "scikit-learn 1.6 gives the two fits different labels"
-        name = "check_sample_weight_equivalence_on"
-        failures |= {f"{name}_{kind}_data": why for kind in ("dense", "sparse")}
+        failures |= dict.fromkeys(weights("dense", "sparse"), why)
     return failures
 
 
@@ -200,7 +197,9 @@ def test_sklearn_never_yields(estimator):
     "estimator",
     [
         ConstrainedThreshold(LogisticRegression(), error_rate(), recall(of=2) >= 0.6),
-        ConstrainedReduction(LogisticRegression(), error_rate(), recall(of=2) >= 0.6, max_iter=2),
+        ConstrainedReduction(
+            LogisticRegression(), error_rate(), recall(of=2) >= 0.6, max_iter=2, **QUICK
+        ),
         RegressionSetSelector(Ridge(), n_select=2),
         SetSelectClassifier(LogisticRegression(), n_select=2),
     ],
@@ -209,14 +208,12 @@ def test_sklearn_never_yields(estimator):
 def test_weights_have_no_unit(estimator):
     """Nor do those that reach a learner with a penalty."""
     rng = np.random.default_rng(0)
-    X, weight = rng.normal(size=(400, 5)), rng.gamma(2, size=400)
-    values = X @ rng.normal(size=(5, 3)) + 1.2 * rng.gumbel(size=(400, 3))
+    X, weight = rng.normal(size=(120, 5)), rng.gamma(2, size=120)
+    values = X @ rng.normal(size=(5, 3)) + 1.2 * rng.gumbel(size=(120, 3))
     y = values.argmax(axis=1) if is_classifier(estimator) else -values
     y = -values if isinstance(estimator, SetSelectClassifier) else y
-    expected = estimator.fit(X, y, sample_weight=weight).predict(X)
-    for unit in (2.0**-17, 2.0**13):
-        decided = estimator.fit(X, y, sample_weight=unit * weight).predict(X)
-        np.testing.assert_array_equal(decided, expected)
-    counts = rng.integers(1, 4, size=400)  # of rows
-    decided = estimator.fit(X, y, sample_weight=6 * counts).predict(X)
-    np.testing.assert_array_equal(decided, estimator.fit(X, y, sample_weight=counts).predict(X))
+    for times, unit in ((weight, 2.0**-17), (weight, 2.0**13), (rng.integers(1, 4, 120), 6)):
+        one, other = (
+            estimator.fit(X, y, sample_weight=given).predict(X) for given in (times, unit * times)
+        )
+        np.testing.assert_array_equal(one, other)
