@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from skbandit import measure
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._report import (
-    add_intervals,
+    INTERVAL_LEVEL,
     cross_fitted_report,
     objective_row,
     plain_columns,
@@ -300,9 +300,8 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             None if part is None else table[name].to_numpy() for name, part in others.items()
         )
         goals = measure.bind_constraints(self._deciding(data, decided), data, allow_empty=True)
-        table = self._report(decided, data, goals, plain, expected)
+        table = self._report(decided, data, goals, plain, expected, confidence_level)
         table["on"] = [on.replace("train", "given") for on in table["on"]]
-        table = add_intervals(table, goals, data, decided, confidence_level)
         ends, bound = table[["ci_low", "ci_high"]].to_numpy(), table["bound"].to_numpy()
         return table.assign(verdict=measure.verdicts(ends, bound, goals.sign))
 
@@ -337,6 +336,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         goals: measure.BoundConstraints,
         unconstrained: np.ndarray | None = None,
         expected: np.ndarray | None = None,
+        level: float | None = None,
     ) -> pd.DataFrame:
         """Report on the constraints of the fit, bound to data."""
         prices = ShadowPrices(self.multipliers_, self._dropped)
@@ -354,7 +354,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             ]
             of_goals = [dropped[k] for k in measure.numbers_of_goals(goals.constraints).tolist()]
             prices = ShadowPrices(np.array(per_unit), np.array(of_goals))
-        table = report_table(goals, data, decided, prices, expected, unconstrained)
+        table = report_table(goals, data, decided, prices, expected, unconstrained, level)
         rules, total = (decided, unconstrained), data.weight.sum()
         table.attrs["decisions"] = [
             [str(label)]
@@ -386,7 +386,8 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         data : Data or None
             Those rows.
         """
-        report = self._report(decided, goals.data, goals.constraints, plain)
+        level = None if final is None else INTERVAL_LEVEL
+        report = self._report(decided, goals.data, goals.constraints, plain, level=level)
         shares = report.attrs["decisions"]
         if final is None or data is None:
             self._objective_row = objective_row(goals, goals.data, decided, None, plain, self._free)
@@ -396,8 +397,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             self._objective_row = objective_row(goals, data, final, decided, plain, self._free)
             with silenced():  # the report out of fold has warned
                 table = self._report(final, data, goals.constraints)
-            held_out = add_intervals(report, goals.constraints, goals.data, decided)
-            report = cross_fitted_report(table, held_out, margins)
+            report = cross_fitted_report(table, report, margins)
         self._report_columns = plain_columns(report)
         report.attrs["decisions"] = self._shares = shares
         return report

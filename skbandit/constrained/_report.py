@@ -52,6 +52,7 @@ def report_table(
     prices: ShadowPrices | None = None,
     expected: np.ndarray | None = None,
     unconstrained: np.ndarray | None = None,
+    level: float | None = None,
 ) -> pd.DataFrame:
     """Report on constraints, one row per constraint.
 
@@ -69,6 +70,8 @@ def report_table(
         Probabilities of a positive prediction by the randomized rule.
     unconstrained : ndarray of shape (n,) or None
         The same of the classifier without constraints.
+    level : float or None
+        Level of the intervals of the deterministic rule's values, in the last columns.
 
     Returns
     -------
@@ -78,33 +81,31 @@ def report_table(
         that tell as much of the deterministic rule. The columns `expected`, `multiplier`, `price`
         and `unconstrained` are left out if these are None.
     """
-    measured = goals.n_rows > 0
-    values, effective = np.full(len(measured), np.nan), np.zeros(len(measured))
-    merged, decided = _merged(goals, data, positive)
-    for k in np.flatnonzero(measured):
-        values[k], effective[k] = measure.value_and_rows(goals.constraints[k].rate, merged, decided)
-    slack = goals.slack(values)
+    measured, rates = goals.n_rows > 0, [goal.rate for goal in goals.constraints]
+    counted = [rates[k] for k in np.flatnonzero(measured)]
+    merged = measure.merge_equal(counted, data, positive, pd.DataFrame(index=range(len(data))))
+    estimates = measure.Estimates.of(rates, measured, *merged[:2], level)
+    slack = goals.slack(estimates.value)
     columns: dict[str, Any] = {"constraint": [goal.label for goal in goals.constraints]}
     if any(goal.of for goal in goals.constraints):
         columns["of"] = [goal.of for goal in goals.constraints]
     columns["on"] = [
         ", ".join(dict.fromkeys(atom.on for atom in goal.rate.atoms)) for goal in goals.constraints
     ]
-    columns |= {"n_rows": goals.n_rows, "effective_n": effective}
+    columns |= {"n_rows": goals.n_rows, "effective_n": estimates.effective}
     if data.dependent is not None:
-        columns["n_groups"] = [
-            measure.groups_behind(goal.rate, merged, decided) if counts else 0
-            for goal, counts in zip(goals.constraints, measured, strict=True)
-        ]
+        columns["n_groups"] = estimates.n_groups
     columns["bound"] = goals.bound
     if expected is not None:
         columns["expected"] = goals.values(expected)
-    columns["value"] = values
+    columns["value"] = estimates.value
     if unconstrained is not None:
         columns["unconstrained"] = goals.values(unconstrained)
     columns |= {"slack": slack, "satisfied": measure.satisfied(slack, measured)}
     if prices is not None:
         columns |= {"multiplier": prices.per_unit, "price": prices.dropped}
+    if level is not None:
+        columns |= {"ci_low": estimates.ends[:, 0], "ci_high": estimates.ends[:, 1]}
     table = pd.DataFrame(columns)
     table.attrs["goals"] = measure.parts_of_goals(goals.constraints)
     # The classifier chooses how many rows these denominators hold.
@@ -113,35 +114,8 @@ def report_table(
         for k, constraint in enumerate(goals.constraints)
         if any(atom.fractional for atom in constraint.rate.atoms)
     ]
-    measure.warn_of_few(table["constraint"].iloc[chosen].tolist(), effective[chosen])
+    measure.warn_of_few(table["constraint"].iloc[chosen].tolist(), estimates.effective[chosen])
     return table
-
-
-def add_intervals(
-    table: pd.DataFrame,
-    goals: measure.BoundConstraints,
-    data: measure.Data,
-    positive: np.ndarray,
-    level: float = INTERVAL_LEVEL,
-) -> pd.DataFrame:
-    """Append columns ci_low and ci_high for the deterministic rule's values."""
-    ends = np.full((len(table), 2), np.nan)
-    data, positive = _merged(goals, data, positive)
-    for k, constraint in enumerate(goals.constraints):
-        if not np.isnan(table["value"].iloc[k]):
-            ends[k] = measure.interval(constraint.rate, data, positive, level)
-    return table.assign(ci_low=ends[:, 0], ci_high=ends[:, 1])
-
-
-def _merged(
-    goals: measure.BoundConstraints, data: measure.Data, decided: np.ndarray
-) -> tuple[measure.Data, np.ndarray]:
-    """Rows and decisions with equal rows merged, which constraints cannot tell apart."""
-    rates = [goals.constraints[k].rate for k in np.flatnonzero(goals.n_rows > 0)]
-    data, decided, _ = measure.merge_equal(
-        rates, data, decided, pd.DataFrame(index=range(len(data)))
-    )
-    return data, decided
 
 
 def objective_row(
@@ -243,7 +217,7 @@ def cross_fitted_report(
     training : DataFrame
         From `report_table`, of the rule itself.
     held_out : DataFrame
-        From `report_table` and `add_intervals`, of out-of-fold predictions.
+        From `report_table` at a level, of out-of-fold predictions.
     margins : ndarray of shape (m,) or None
         Slack that the confidence level takes, for each constraint that was not skipped.
 

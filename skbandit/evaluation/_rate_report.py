@@ -157,18 +157,28 @@ def report_goals(
     parts = [((ALL,) * len(columns), data, positive)]
     parts += [(group, data.take(at), positive[at]) for group, at in _rows_by_group(table, data)]
     lines = [
-        replace(line, group=group, data=part, decided=decided, goal=(k, *line.goal[1:]))
+        replace(line, group=group, part=part, goal=(k, *line.goal[1:]))
         for k, (name, goal) in enumerate(named)
         for of_all in [[*_lines(name, goal, data)]]
-        for group, part, decided in parts[: 1 if _is_split_by(goal, columns) else None]
+        for part, (group, *_) in enumerate(parts[: 1 if _is_split_by(goal, columns) else None])
         for line in of_all
     ]
-    n_rows = measure.count_rows_of_rates([(x.text, x.rate, x.data, x.may_be_empty) for x in lines])
-    figures = [
-        line.figures(level) if rows else (np.nan, 0.0, np.nan, np.nan)
-        for line, rows in zip(lines, n_rows, strict=True)
-    ]
-    value, effective, low, high = np.array(figures, dtype=float).reshape(-1, 4).T
+    n_rows = measure.count_rows_of_rates(
+        [(line.text, line.rate, parts[line.part][1], line.may_be_empty) for line in lines]
+    )
+    value, effective, low, high, n_groups = np.full((5, len(lines)), np.nan)
+    part_of = np.array([line.part for line in lines], dtype=int)
+    for number, (_, part, decided) in enumerate(parts):
+        at = np.flatnonzero(part_of == number)
+        rates = [lines[k].rate for k in at]
+        of_part = measure.Estimates.of(rates, n_rows[at] > 0, part, decided, level)
+        value[at], effective[at], n_groups[at] = of_part.value, of_part.effective, of_part.n_groups
+        low[at], high[at] = of_part.ends.T
+    ends, absolute = np.column_stack([low, high]), [line.absolute for line in lines]
+    if any(absolute):
+        value, sizes = np.where(absolute, np.abs(value), value), np.sort(np.abs(ends), axis=1)
+        sizes[(low <= 0) & (0 <= high), 0] = 0.0
+        ends = np.where(np.array(absolute)[:, None], sizes, ends)
     measure.warn_of_few([line.text for line in lines], effective)
     first = {"goal": [line.name for line in lines]}
     if any(line.of for line in lines):
@@ -177,20 +187,18 @@ def report_goals(
     report = pd.DataFrame(first)
     report.attrs["goals"] = [[line.name, *line.goal, *measure.form_of(line.rate)] for line in lines]
     report = report.assign(
-        n_rows=n_rows, effective_n=effective, value=value, ci_low=low, ci_high=high
+        n_rows=n_rows, effective_n=effective, value=value, ci_low=ends[:, 0], ci_high=ends[:, 1]
     )
     if data.dependent is not None:
-        n_groups = [
-            measure.groups_behind(line.rate, line.data, line.decided) if rows else 0
-            for line, rows in zip(lines, n_rows, strict=True)
-        ]
-        report.insert(report.columns.tolist().index("effective_n") + 1, "n_groups", n_groups)
+        report.insert(
+            report.columns.tolist().index("effective_n") + 1, "n_groups", n_groups.astype(int)
+        )
     if not any(isinstance(goal, Constraint) for _, goal in named):
         return report
     bound = np.array([line.bound for line in lines], dtype=float)
     sign = np.array([line.sign for line in lines])
     slack, measured = sign * (bound - value), (n_rows > 0) & np.isfinite(bound)
-    verdict = pd.Series(measure.verdicts(np.column_stack([low, high]), bound, sign), dtype=object)
+    verdict = pd.Series(measure.verdicts(ends, bound, sign), dtype=object)
     return report.assign(
         bound=bound,
         slack=slack,
@@ -208,11 +216,10 @@ class _Line:
     absolute: bool
     bound: float
     sign: float
-    group: tuple[Any, ...]
-    data: measure.Data
-    decided: np.ndarray
     goal: tuple[int, str, str]
     of: str = ""
+    group: tuple[Any, ...] = ()
+    part: int = 0
 
     @property
     def overall(self) -> bool:
@@ -233,17 +240,6 @@ class _Line:
             else f"{self.name} in {', '.join(map(value_text, self.group))}"
         )
 
-    def figures(self, level: float) -> tuple[float, float, float, float]:
-        """Value, effective number of rows, and the ends of the interval."""
-        here = self.rate, self.data, self.decided
-        value, rows = measure.value_and_rows(*here)
-        low, high = (np.nan, np.nan) if np.isnan(value) else measure.interval(*here, level)
-        if self.absolute:
-            value = abs(value)
-            ends = abs(low), abs(high)
-            low, high = (0.0 if low <= 0 <= high else min(ends)), max(ends)
-        return value, rows, low, high
-
 
 def _lines(name: str, goal: Goal, data: measure.Data) -> Iterator[_Line]:
     """Return rows of a goal, one per group of its own, on all data."""
@@ -255,8 +251,7 @@ def _lines(name: str, goal: Goal, data: measure.Data) -> Iterator[_Line]:
         assert side.part is not None  # it is expanded
         sign, bound = (1.0 if side.sense == "<=" else -1.0), side.bound
         sign, bound = (sign, bound) if bounded else (1.0, np.nan)
-        goal_part = side.part, side.of
-        yield _Line(side.label, side.rate, absolute, bound, sign, (), data, np.zeros(0), *goal_part)
+        yield _Line(side.label, side.rate, absolute, bound, sign, side.part, side.of)
 
 
 def on_given_rows(constraint: Constraint) -> Constraint:

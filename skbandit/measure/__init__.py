@@ -31,7 +31,6 @@ from skbandit.measure._columns import UnknownColumnError as UnknownColumnError
 from skbandit.measure._columns import check_groups as check_groups
 from skbandit.measure._columns import columns_of_condition as columns_of_condition
 from skbandit.measure._columns import refuse_alike as refuse_alike
-from skbandit.measure._confidence import groups_behind as groups_behind
 from skbandit.measure._confidence import trials_of as trials_of
 from skbandit.measure._forms import BoundConstraints as BoundConstraints
 from skbandit.measure._forms import LinearFractionalForms as LinearFractionalForms
@@ -47,11 +46,11 @@ from skbandit.measure._labels import warn_of_blank as warn_of_blank
 from skbandit.measure._merged import BlockReducer as BlockReducer
 from skbandit.measure._merged import MergedRows as MergedRows
 from skbandit.measure._merged import merge_equal as merge_equal
+from skbandit.measure._metric import Estimates as Estimates
 from skbandit.measure._metric import form_of as form_of
 from skbandit.measure._metric import numbers_of_goals as numbers_of_goals
 from skbandit.measure._metric import parts_of_goals as parts_of_goals
 from skbandit.measure._metric import satisfied as satisfied
-from skbandit.measure._metric import value_and_rows as value_and_rows
 from skbandit.measure._metric import verdicts as verdicts
 from skbandit.measure._metric import warn_of_few as warn_of_few
 from skbandit.measure._metric import worst_pairs as worst_pairs
@@ -59,6 +58,7 @@ from skbandit.measure._score_limits import MeasuredShares as MeasuredShares
 from skbandit.measure._score_limits import ScoreLimits as ScoreLimits
 from skbandit.measure._score_limits import cluster_factors as cluster_factors
 from skbandit.measure._score_limits import interval as interval
+from skbandit.measure._score_limits import intervals as intervals
 from skbandit.measure._score_limits import reached_quantiles as reached_quantiles
 from skbandit.measure._score_limits import score_limits as score_limits
 from skbandit.measure._values import cells_of as cells_of

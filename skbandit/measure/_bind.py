@@ -108,10 +108,13 @@ def flatten_constraints(constraints: Any) -> list[Constraint]:
     return [constraint for part in constraints for constraint in flatten_constraints(part)]
 
 
-def bind_rate(rate: Rate, data: Data) -> tuple[Form, Form, np.ndarray]:
+def bind_rate(
+    rate: Rate, data: Data, bound: dict[Any, tuple[Form, Form, np.ndarray]] | None = None
+) -> tuple[Form, Form, np.ndarray]:
     """Numerator, denominator and rows of a rate without open group slots.
 
-    The rows are a boolean mask of those that the value depends on.
+    The rows are a boolean mask of those that the value depends on. `bound` has the atoms of other
+    rates on the same rows, and gains those of this one.
     """
     if not rate.linear_fractional:
         raise ValueError(
@@ -119,25 +122,21 @@ def bind_rate(rate: Rate, data: Data) -> tuple[Form, Form, np.ndarray]:
             "bound each precision, NPV or F1 by a number, as in each(precision, by=...) >= 0.8 "
             '(or of="classes").'
         )
-    return combine_atoms(rate, partial(bind_atom, data=data), data.n_indicators)
-
-
-def combine_atoms(
-    rate: Rate, bound: Callable[[Atom], tuple[Form, Form, np.ndarray]], n_indicators: int
-) -> tuple[Form, Form, np.ndarray]:
-    """Combine the atoms of a rate, each bound to the same rows, as in `bind_rate`."""
-    unit = Form.fixed(1.0, n_indicators)
+    bound = {} if bound is None else bound
+    unit = Form.fixed(1.0, data.n_indicators)
     numerator, denominator = unit * rate.constant, unit
     behind: Any = np.zeros(1, dtype=bool)
     for coefficient, atom in rate.terms:
-        above, below, rows = bound(atom)
+        if atom.key not in bound:
+            bound[atom.key] = bind_atom(atom, data)
+        above, below, rows = bound[atom.key]
         behind = behind | rows
         if atom.fractional:  # the algebra allows no other term
             numerator, denominator = above * coefficient + below * rate.constant, below
         else:
             numerator = numerator + above * coefficient
     if rate.denominator is not None:
-        denominator, below, rows = combine_atoms(rate.denominator, bound, n_indicators)
+        denominator, below, rows = bind_rate(rate.denominator, data, bound)
         if rate.denominator.fractional:  # a number over a ratio: there is no other atom
             numerator = below * rate.constant
         behind = behind | rows
@@ -151,7 +150,9 @@ def bind_objective(
 
     Returns the rates that are left, their forms, and the number of rows that each depends on.
     """
-    bindings = _measurable([(repr(rate), rate, data, False) for rate in rates], bind_rate)
+    bindings = _measurable(
+        [(repr(rate), rate, data, False) for rate in rates], partial(bind_rate, bound={})
+    )
     kept = [
         (rate, *binding)
         for rate, binding in zip(rates, bindings, strict=True)
@@ -326,7 +327,7 @@ def bind_constraints(
                 (constraint.label, constraint.rate, data, allow_empty or bool(constraint.of))
                 for constraint in constraints
             ],
-            bind_rate,
+            partial(bind_rate, bound={}),
         )
     ]
     return BoundConstraints(

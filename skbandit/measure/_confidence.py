@@ -20,30 +20,8 @@ from scipy.special import betaincinv
 
 from skbandit.measure._atoms import rows_of_atom
 from skbandit.measure._columns import Data
-from skbandit.rates._expression import Rate
 from skbandit.rates._kinds import Atom
 from skbandit.utils._trials import Dependence, dependence
-
-
-def effective_rows(rate: Rate, data: Data, positive: np.ndarray) -> float:
-    """Return the number of independent rows of equal weight that tell as much of the rate.
-
-    Of Kish's number, (sum w)^2 / sum w^2 over the rows in the denominator, dependence of rows and
-    weights that go with the outcome leave a part: see `_trials`. The smallest number if the
-    expression has several atoms.
-    """
-    effects = [trials_at(atom, data, positive)[1] for atom in rate.atoms]
-    return min((effect.rows / (effect.deff * effect.spread) for effect in effects), default=0.0)
-
-
-def groups_behind(rate: Rate, data: Data, positive: np.ndarray) -> int:
-    """Count the groups of dependent rows in the denominator, the smallest of several atoms."""
-    assert data.dependent is not None
-    numbers = []
-    for atom in rate.atoms:
-        trials, _ = trials_at(atom, data, positive)
-        numbers.append(len(np.unique(data.dependent[trials.rows[trials.counted[1] > 0]])))
-    return min(numbers, default=0)
 
 
 def trials_at(atom: Atom, data: Data, positive: np.ndarray) -> tuple[Trials, Dependence]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from skbandit.exceptions import EmptyRateError
 from skbandit.measure._columns import Data
-from skbandit.measure._confidence import effective_rows
+from skbandit.measure._confidence import trials_at
+from skbandit.measure._score_limits import intervals
 from skbandit.measure._values import count
 from skbandit.rates._expression import RATE_TOL, Constraint, Rate, value_range
 from skbandit.utils._validation import warn
@@ -24,19 +26,68 @@ MOST_PAIRS = 30
 """Ordered pairs of groups, of one constraint, that are considered at once: all of six groups."""
 
 
-def value_and_rows(rate: Rate, data: Data, positive: np.ndarray) -> tuple[float, float]:
-    """Value of a rate without open slots, nan if undefined, and the effective number of rows.
+@dataclass(frozen=True)
+class Estimates:
+    """Values of K rates at given decisions, and how well the rows tell them.
 
-    Parameters
+    Attributes
     ----------
-    rate : Rate
-        Expression whose denominators hold rows for some predictions.
-    data : Data
-        The n rows it is measured on.
-    positive : ndarray of shape (n,)
-        Predictions, 0 and 1.
+    value : ndarray of shape (K,)
+        nan if undefined, or not measured.
+    effective : ndarray of shape (K,)
+        Number of independent rows of equal weight that tell as much: of Kish's number, (sum w)^2 /
+        sum w^2 over the rows in the denominator, dependence of rows and weights that go with the
+        outcome leave a part (see `_trials`). The smallest of several denominators.
+    n_groups : ndarray of int, shape (K,)
+        Groups of dependent rows in the denominator, the fewest of several; 0 without groups.
+    ends : ndarray of shape (K, 2)
+        Intervals, nan where there is no value.
     """
-    return count(rate, data, positive), effective_rows(rate, data, positive)
+
+    value: np.ndarray
+    effective: np.ndarray
+    n_groups: np.ndarray
+    ends: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        rates: Sequence[Rate],
+        measured: np.ndarray,
+        data: Data,
+        decided: np.ndarray,
+        level: float | None = None,
+    ) -> Estimates:
+        """Measure those of some rates without open slots that have rows.
+
+        Parameters
+        ----------
+        rates : sequence of K Rate
+        measured : ndarray of bool, shape (K,)
+            Which have rows in their denominators for some decisions.
+        data : Data
+            The n rows they are measured on.
+        decided : ndarray of shape (n,)
+            Codes of decisions.
+        level : float or None
+            That of the intervals; None leaves them out.
+        """
+        value, effective = np.full(len(rates), np.nan), np.zeros(len(rates))
+        n_groups, ends = np.zeros(len(rates), dtype=int), np.full((len(rates), 2), np.nan)
+        values: dict[object, float] = {}
+        for k in np.flatnonzero(measured).tolist():
+            value[k] = count(rates[k], data, decided, values)
+            at = [trials_at(atom, data, decided) for atom in rates[k].atoms]
+            kish = (effect.rows / (effect.deff * effect.spread) for _, effect in at)
+            effective[k] = min(kish, default=0.0)
+            if data.dependent is not None:
+                inside = (trials.rows[trials.counted[1] > 0] for trials, _ in at)
+                n_groups[k] = min(
+                    (len(np.unique(data.dependent[rows])) for rows in inside), default=0
+                )
+        if level is not None and (defined := np.flatnonzero(~np.isnan(value)).tolist()):
+            ends[defined] = intervals([rates[k] for k in defined], data, decided, level)
+        return cls(value, effective, n_groups, ends)
 
 
 def worst_pairs(constraints: Sequence[Constraint], data: Data, positive: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ more than those at one. The intervals of reports are two such limits, at given p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import combinations
@@ -227,9 +227,15 @@ class ScoreLimits:
         ]
         below, above = (np.stack(parts) for parts in zip(*distances, strict=True))
         correlations = np.zeros((len(self.pairs), sums.shape[1]))
+        paired = {a for pair in self.pairs for a in (pair.first, pair.second)}
+        squares = {a: _squares(self.shares[a], sums, counted[a][0]) for a in paired}
         for row, pair in zip(correlations, self.pairs, strict=True):
-            two = (self.shares[pair.first], sums), (self.shares[pair.second], sums)
-            row[:] = _correlation(*two, [sums[index] for index in pair.sums])
+            p, q = counted[pair.first][0], counted[pair.second][0]
+            both, of_first, of_second, either = (sums[index] for index in pair.sums)
+            covariance = both - q * of_first - p * of_second + p * q * either
+            spread = np.sqrt(squares[pair.first] * squares[pair.second])
+            np.divide(covariance, spread, out=row, where=spread > 0)
+        correlations = np.clip(correlations, -1.0, 1.0)
         return MeasuredShares(value, below, above, correlations)
 
     def slack_of(self, measured: MeasuredShares) -> np.ndarray:
@@ -335,101 +341,115 @@ def _share_of(share: _Share, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return q, np.divide(trials, spread, out=trials, where=spread > 0)
 
 
-def _correlation(
-    first: tuple[_Share, np.ndarray], second: tuple[_Share, np.ndarray], of_both: Sequence[Any]
-) -> np.ndarray:
-    """Correlation of two atoms' shares, of their own sums, by the sums of a `_Pair`; shape (C,)."""
-    (p, _), (q, _) = _share_of(*first), _share_of(*second)
-    both, of_first, of_second, either = of_both
-    covariance = both - q * of_first - p * of_second + p * q * either
-    spread = np.sqrt(_squares(*first, p) * _squares(*second, q))
-    correlation = np.divide(covariance, spread, out=np.zeros_like(spread), where=spread > 0)
-    return np.clip(correlation, -1.0, 1.0)
-
-
 def _squares(share: _Share, sums: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Sum of w^2 (success - q)^2 over the trials."""
     total = (1.0 - 2.0 * q) * sums[share.squared_success] + q * q * sums[share.squared_trial]
     return np.maximum(total, 0.0)
 
 
-def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> tuple[float, float]:
-    """Interval that covers the population's value with probability `level`.
+def intervals(rates: Sequence[Rate], data: Data, decided: np.ndarray, level: float) -> np.ndarray:
+    """Intervals, each of which covers the population's value with probability `level`.
 
     Clopper and Pearson's of a single rate, else MOVER's, of Wilson's limits or, below 10 trials,
     Clopper and Pearson's: its ends are the bounds without slack.
 
     Parameters
     ----------
-    rate : Rate
-        Expression without open group slots, defined at these predictions.
+    rates : sequence of K Rate
+        Expressions without open group slots, defined at these decisions.
     data : Data
-        The n rows it is measured on.
-    positive : ndarray of shape (n,)
-        Predictions, 0 and 1.
+        The n rows they are measured on.
+    decided : ndarray of shape (n,)
+        Codes of decisions.
     level : float
         Confidence level.
 
     Returns
     -------
-    tuple of (float, float)
-        Infinite where a divisor may be 0; nan for costs by a column.
+    ndarray of shape (K, 2)
+        Infinite where a divisor may be 0; nan for costs by a column, which are no shares, and
+        where rows of a single group say nothing of how much groups differ.
     """
-    if any(atom.amount is not None for atom in rate.atoms):  # no shares of trials
-        return np.nan, np.nan
-    tail = (1.0 - level) / 2.0
-    at = {atom.key: trials_at(atom, data, positive) for atom in rate.atoms}
-    effects = [effect for _, effect in at.values()]
-    if any(effect.groups <= 1.0 < effect.rows for effect in effects):
-        return np.nan, np.nan  # nothing is known of how much groups differ
-    ends = [rate, rate], np.array([1.0, -1.0]), np.zeros(2)
-    limits = replace(
-        _limits_of(*ends, data, lambda atom: at[atom.key][0], data.dependent is not None),
-        clustered=_cluster_factors(effects, tail),
-        exact_below=np.inf if len(at) == 1 else FEW_TRIALS,
-    )
+    if data.train.merged is None and len(rates) > 1:  # the trials of all take much memory
+        return np.vstack([intervals([rate], data, decided, level) for rate in rates])
+    atoms = {atom.key: atom for rate in rates for atom in rate.atoms if atom.amount is None}
+    at = {key: trials_at(atom, data, decided) for key, atom in atoms.items()}
+    known = {key for key, (_, effect) in at.items() if not effect.groups <= 1.0 < effect.rows}
+    keys = [{atom.key for atom in rate.atoms} for rate in rates]
+    ends, tail = np.full((len(rates), 2), np.nan), (1.0 - level) / 2.0
+    for exact_below, of_one in ((np.inf, True), (FEW_TRIALS, False)):
+        kept = [k for k, of in enumerate(keys) if of <= known and (len(of) == 1) == of_one]
+        if kept:
+            ends[kept] = _ends([rates[k] for k in kept], data, at, exact_below, tail)
+    return ends + 0.0  # -0.0 prints badly
+
+
+def interval(rate: Rate, data: Data, decided: np.ndarray, level: float) -> tuple[float, float]:
+    """Return the ends of one of the `intervals`."""
+    low, high = intervals([rate], data, decided, level)[0].tolist()
+    return low, high
+
+
+def _ends(
+    rates: Sequence[Rate],
+    data: Data,
+    at: Mapping[Any, tuple[Trials, Dependence]],
+    exact_below: float,
+    tail: float,
+) -> np.ndarray:
+    """Return `intervals` of rates from the trials of their atoms, which all tell something."""
+    n, trials = len(rates), {key: of_atom for key, (of_atom, _) in at.items()}
+    limits = _limits_of(rates, np.ones(n), np.zeros(n), data, trials)
+    used = {atom.key: None for rate in rates for atom in rate.atoms}
+    clustered = _cluster_factors([at[key][1] for key in used], tail)
+    limits = replace(limits, clustered=clustered, exact_below=exact_below)
     measured = limits.measure(np.zeros((len(limits.constant), 1)), -float(ndtri(tail)))
-    if rate.denominator is None:
-        high, low = -limits.slack_of(measured)[:, 0]
-    else:
-        high, low = (_bound_without_slack(limits, measured, k) for k in range(2))
-    return float(-low + 0.0), float(high + 0.0)  # -0.0 prints badly
+    both = limits, replace(limits, coefficients=-limits.coefficients, offset=-limits.offset)
+    ends = [sign * -side.slack_of(measured)[:, 0] for side, sign in zip(both, (1, -1), strict=True)]
+    ratios = [k for k, rate in enumerate(rates) if rate.denominator is not None]
+    assert measured.correlations is not None
+    correlations = measured.correlations[:, 0].tolist() if ratios else []
+    related = {(x.first, x.second): r for x, r in zip(limits.pairs, correlations, strict=False)}
+    for k in ratios:
+        for end, side, sign in zip(ends, both, (1, -1), strict=True):
+            end[k] = sign * _bound_without_slack(side, measured, related, k)
+    return np.column_stack(ends[::-1])
 
 
-def _bound_without_slack(limits: ScoreLimits, measured: MeasuredShares, k: int) -> float:
+def _bound_without_slack(
+    limits: ScoreLimits,
+    measured: MeasuredShares,
+    related: Mapping[tuple[int, int], float],
+    k: int,
+) -> float:
     """How far the bound of constraint k must move outwards to meet its limit.
 
     A function of one number, evaluated many times: plain numbers are much faster than arrays.
+    `related` are the correlations of pairs of atoms.
     """
+    assert measured.below is not None and measured.above is not None
     value, divisor = measured.value[:, 0], limits.divisor[k]
     base = float(divisor @ value + limits.divisor_offset[k])
     if not base > 0:
         return np.inf
     estimate = float((limits.coefficients[k] @ value + limits.offset[k]) / base)
-    if measured.below is None or measured.above is None or measured.correlations is None:
-        return estimate
-    widening = 1.0 if limits.widening is None else float(limits.widening[k])
     places = np.flatnonzero((limits.coefficients[k] != 0) | (divisor != 0)).tolist()
-    coefficients, divisors = limits.coefficients[k].tolist(), divisor.tolist()
-    below, above = measured.below[:, 0].tolist(), measured.above[:, 0].tolist()
-    pairs = [
-        (pair.first, pair.second, r)
-        for pair, r in zip(limits.pairs, measured.correlations[:, 0].tolist(), strict=True)
-        if pair.first in places and pair.second in places
-    ]
+    columns = limits.coefficients[k], divisor, measured.below[:, 0], measured.above[:, 0]
+    numbers = [*zip(places, *(column[places].tolist() for column in columns), strict=True)]
+    pairs = [(*pair, related[pair]) for pair in combinations(places, 2) if pair in related]
 
     def slack(by: float) -> float:
-        moved = dict.fromkeys(places, 0.0)
-        for a in places:
-            coefficient = coefficients[a] - by * divisors[a]
-            moved[a] = coefficient * (above[a] if coefficient > 0 else below[a])
+        moved = {}
+        for a, coefficient, of_divisor, below, above in numbers:
+            by_bound = coefficient - by * of_divisor
+            moved[a] = by_bound * (above if by_bound > 0 else below)
         square = sum(part * part for part in moved.values())
         square += sum(2.0 * r * moved[a] * moved[b] for a, b, r in pairs)
-        return by - estimate - widening * math.sqrt(max(square, 0.0)) / base
+        return by - estimate - math.sqrt(max(square, 0.0)) / base
 
     step = max(-slack(estimate), 0.0)
-    if not divisor.any() or step == 0:
-        return estimate + step
+    if step == 0:
+        return estimate
     while slack(estimate + step) < 0:
         step *= 2.0
         if step > LARGEST:
@@ -468,13 +488,12 @@ def _limits_of(
     sign: np.ndarray,
     bound: np.ndarray,
     data: Data,
-    trials_of_atom: Callable[[Atom], Trials] | None = None,
-    by_group: bool = False,
+    at: Mapping[Any, Trials] | None = None,
 ) -> ScoreLimits:
     """Limits of sign * (N - bound D) of some rates.
 
-    With the trials of each atom at given decisions, all sums are numbers. Rates are then correlated
-    by their groups of dependent rows, if `by_group`.
+    With the trials of each atom at given decisions, all sums are numbers, and rates are correlated
+    by their groups of dependent rows, if there are any.
     """
     atoms = {atom.key: atom for rate in rates for atom in rate.atoms}
     place, numbered = {key: index for index, key in enumerate(atoms)}, list(atoms.values())
@@ -483,11 +502,11 @@ def _limits_of(
     paired = {number for pair in together for number in pair}
     table, shares, kept = _Sums(data.n_indicators), [], dict[int, Trials]()
     for a, atom in enumerate(numbered):
-        trials = trials_of(atom, data) if trials_of_atom is None else trials_of_atom(atom)
+        trials = trials_of(atom, data) if at is None else at[atom.key]
         shares.append(_share_in(table, atom, trials, data))
         if a in paired:
             kept[a] = trials
-    add = _sums_by_group if by_group else _sums_of_both
+    add = _sums_of_both if at is None or data.dependent is None else _sums_by_group
     pairs = []
     for a, b in together:
         sums = add(table, (kept[a], kept[b]), (numbered[a], numbered[b]), data)

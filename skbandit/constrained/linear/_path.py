@@ -16,7 +16,7 @@ from sklearn.utils import check_array
 
 from skbandit.constrained._goals import Declared
 from skbandit.constrained._mixins import ConstrainedClassifierMixin
-from skbandit.constrained._report import add_intervals, report_table
+from skbandit.constrained._report import report_table
 from skbandit.constrained.fits._fit_rows import Extra
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.measure import (
@@ -440,8 +440,7 @@ def _measure_model(
     data, decided, expected = _decided(model, X, y, rows)
     constraints = model._deciding(data, decided)
     goals = bind_constraints((*constraints, as_goal), data, allow_empty=True)
-    report = report_table(goals, data, decided, expected=expected)
-    report = add_intervals(report, goals, data, decided, level)
+    report = report_table(goals, data, decided, expected=expected, level=level)
     report, of_objective = report.iloc[:-1], report.iloc[-1]
     return {
         "objective": of_objective["value"],
