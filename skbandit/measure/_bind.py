@@ -11,13 +11,13 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.measure._atoms import check_classes, rows_of_atom, warn_of_strangers
-from skbandit.measure._columns import MANY_GROUPS, Data, Rows, UnknownColumnError
 from skbandit.measure._forms import BoundConstraints, Form, LinearFractionalForms
-from skbandit.measure._values import cells_of, filled
+from skbandit.rates._atoms import check_classes, rows_of_atom, warn_of_strangers
 from skbandit.rates._catalog import error_rate
+from skbandit.rates._columns import MANY_GROUPS, Data, Rows, UnknownColumnError
 from skbandit.rates._expression import AbsoluteRate, Constraint, Rate, Sense, as_rate
 from skbandit.rates._kinds import Atom, On, Slot
+from skbandit.rates._values import cells_of, filled
 from skbandit.utils._validation import first_few, warn
 
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv
 
-from skbandit.measure._atoms import rows_of_atom
-from skbandit.measure._columns import Data
+from skbandit.rates._atoms import rows_of_atom
+from skbandit.rates._columns import Data
 from skbandit.rates._kinds import Atom
 from skbandit.utils._trials import Dependence, dependence
 

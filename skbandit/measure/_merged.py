@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.measure._atoms import atom_amounts, atom_weights, refuse_outcomes
-from skbandit.measure._columns import (
+from skbandit.rates._atoms import atom_amounts, atom_weights, refuse_outcomes
+from skbandit.rates._columns import (
     MOST_SHOWN,
     Columns,
     Data,
@@ -29,10 +29,10 @@ from skbandit.measure._columns import (
     UnknownColumnError,
     columns_of_condition,
 )
-from skbandit.measure._labels import MISSING
-from skbandit.measure._values import read_measured
 from skbandit.rates._expression import Rate
 from skbandit.rates._kinds import Atom, Slot
+from skbandit.rates._labels import MISSING
+from skbandit.rates._values import read_measured
 from skbandit.utils._exact import LARGEST_EXACT
 from skbandit.utils._validation import check_row_weights, first_few
 

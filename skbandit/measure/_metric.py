@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.measure._columns import Data
 from skbandit.measure._confidence import trials_at
 from skbandit.measure._score_limits import intervals
-from skbandit.measure._values import count
+from skbandit.rates._columns import Data
 from skbandit.rates._expression import RATE_TOL, Constraint, Rate, value_range
+from skbandit.rates._values import count
 from skbandit.utils._validation import warn
 
 SMALL_DENOMINATOR = 20

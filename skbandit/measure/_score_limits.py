@@ -27,7 +27,6 @@ from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from skbandit.measure._columns import Data
 from skbandit.measure._confidence import (
     Trials,
     clopper_pearson,
@@ -36,6 +35,7 @@ from skbandit.measure._confidence import (
     wilson_score,
 )
 from skbandit.measure._forms import BoundConstraints, Form, stacked
+from skbandit.rates._columns import Data
 from skbandit.rates._expression import RATE_TOL, Rate
 from skbandit.rates._kinds import Atom, Kind
 from skbandit.utils._trials import EQUAL, TINY, Dependence, correlation

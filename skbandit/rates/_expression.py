@@ -8,10 +8,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from skbandit.rates._kinds import COST_BY_LABEL, OUTCOME, SPENT, Atom, ClassSlot, Slot
+from skbandit.rates._kinds import COST_BY_LABEL, OUTCOME, SPENT, Atom, ClassSlot, Slot, has_slots
+from skbandit.rates._values import values_of
 from skbandit.utils._validation import warn
 
 if TYPE_CHECKING:
@@ -250,7 +250,16 @@ class Rate:
         >>> precision().value(["no", "yes", "yes"], ["yes", "yes", "no"], pos_label="yes")
         0.5
         """
-        return _evaluate(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
+        given = y_true, y_pred, attributes, sample_weight, pos_label, labels
+        values = values_of(self, *given)
+        if not values:
+            return math.nan
+        if not self.is_form:
+            return values[0]
+        # The terms of the group decide which is worst, as in each(recall, by="g") - recall().
+        group_terms = replace(self, terms=tuple((c, a) for c, a in self.terms if has_slots(a)))
+        summary = self.summary or ("min" if group_terms.greater_is_better else "max")
+        return min(values) if summary == "min" else max(values)
 
     # --- algebra -----------------------------------------------------------------------
 
@@ -394,7 +403,8 @@ class AbsoluteRate:
         float
             For `each`, the value of the group furthest from zero.
         """
-        return _evaluate(self, y_true, y_pred, attributes, sample_weight, pos_label, labels)
+        given = y_true, y_pred, attributes, sample_weight, pos_label, labels
+        return max(map(abs, values_of(self.rate, *given)), default=math.nan)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -699,10 +709,6 @@ def value_range(rate: Rate) -> tuple[float, float]:
     return smallest_value(rate), -smallest_value(-rate)
 
 
-def has_slots(atom: Atom) -> bool:
-    return isinstance(atom.group, Slot) or isinstance(atom.of, ClassSlot)
-
-
 def _without_slots(atom: Atom) -> Atom:
     return replace(atom, group=None, of=None if isinstance(atom.of, ClassSlot) else atom.of)
 
@@ -743,8 +749,3 @@ def smallest_value(rate: Rate) -> float:
         elif numerator < 0:
             return -math.inf
     return smallest
-
-
-def _evaluate(expression: Rate | AbsoluteRate, *given: Any) -> float:
-    """Evaluate an expression on predictions; what measures expressions stands above them."""
-    return import_module("skbandit.measure").measure(expression, *given)

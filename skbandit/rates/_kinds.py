@@ -367,6 +367,10 @@ class Atom:
         return f"{self.kind.name}({', '.join(shown)})"
 
 
+def has_slots(atom: Atom) -> bool:
+    return isinstance(atom.group, Slot) or isinstance(atom.of, ClassSlot)
+
+
 def _function_name(function: Callable[..., Any]) -> str:
     """Text of a function, without its address, which differs from run to run."""
     name = getattr(function, "__name__", None)

@@ -343,7 +343,7 @@ def test_a_report_on_merged_rows_is_that_on_each_row(monkeypatch, weights, group
 
 @pytest.mark.thorough
 def test_a_report_counts_equal_rows_once(monkeypatch):
-    from skbandit.measure import _atoms
+    from skbandit.rates import _atoms
 
     lengths, counted = [], _atoms._rows_of_atom
     X, y = make_classification(2000, 4, random_state=0)

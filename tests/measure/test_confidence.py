@@ -17,7 +17,6 @@ from scipy.stats import binom, binomtest, norm
 
 from skbandit.measure import Columns, Data, Rows, bind_rate, count, interval
 from skbandit.measure._confidence import clopper_pearson, wilson_score
-from skbandit.measure._values import Cell, fill
 from skbandit.rates import (
     churn,
     difference,
@@ -31,6 +30,7 @@ from skbandit.rates import (
     recall,
 )
 from skbandit.rates._kinds import Member
+from skbandit.rates._values import Cell, fill
 from tests.tiers import examples, first
 
 A, B = {"g": "a"}, {"g": "b"}

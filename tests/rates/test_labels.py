@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from skbandit.measure import distinct, encode
-from skbandit.measure._labels import check_pos_label
 from skbandit.rates import churn, recall
+from skbandit.rates._labels import check_pos_label
 from tests.worlds import refuses
 
 pl = pytest.importorskip("polars", reason="polars is not installed")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_consistent_length
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.measure._atoms import (
+from skbandit.rates._atoms import (
     UnlabeledRateError,
     check_classes,
     choices,
@@ -19,8 +19,9 @@ from skbandit.measure._atoms import (
     rows_of_atom,
     warn_of_strangers,
 )
-from skbandit.measure._columns import Columns, Data, Rows
-from skbandit.measure._labels import (
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._kinds import Atom, ClassSlot, Member, On, Slot, value_text
+from skbandit.rates._labels import (
     MISSING,
     as_python,
     check_pos_label,
@@ -29,11 +30,12 @@ from skbandit.measure._labels import (
     positive_is_known,
     warn_of_blank,
 )
-from skbandit.rates._expression import AbsoluteRate, Rate, has_slots
-from skbandit.rates._kinds import Atom, ClassSlot, Member, On, Slot, value_text
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._trials import read_groups
 from skbandit.utils._validation import check_row_weights, first_few, warn, warn_if_reordered
+
+if TYPE_CHECKING:
+    from skbandit.rates._expression import Rate
 
 SCORES = "y_pred holds scores ({}): pass labels, as of predict()."
 
@@ -107,32 +109,21 @@ def read_measured(
     return data, predicted.astype(float)
 
 
-def measure(
-    expression: Rate | AbsoluteRate,
+def values_of(
+    rate: Rate,
     y_true: Any,
     y_pred: Any,
     attributes: Any,
     sample_weight: Any,
     pos_label: Any,
     labels: Any = None,
-) -> float:
-    """Evaluate an expression on predictions: the worst value of a form."""
-    absolute = isinstance(expression, AbsoluteRate)
-    rate = on_given_rows(expression.rate if isinstance(expression, AbsoluteRate) else expression)
+) -> list[float]:
+    """Measure an expression on predictions: its defined values, one or one per cell of a form."""
+    rate = on_given_rows(rate)
     given = y_true, y_pred, attributes, sample_weight, pos_label
     data, positive = read_measured([rate], *given, labels=labels)
     warn_of_unnamed([rate], data)
-    values = values_on(rate, data, positive)
-    if absolute:
-        return max(map(abs, values), default=float("nan"))
-    if not values:
-        return float("nan")
-    if not rate.is_form:
-        return values[0]
-    # The terms of the group decide which is worst, as in each(recall, by="g") - recall().
-    group_terms = replace(rate, terms=tuple((c, atom) for c, atom in rate.terms if has_slots(atom)))
-    summary = rate.summary or ("min" if group_terms.greater_is_better else "max")
-    return min(values) if summary == "min" else max(values)
+    return values_on(rate, data, positive)
 
 
 def warn_of_unnamed(rates: Iterable[Rate], data: Data) -> None:

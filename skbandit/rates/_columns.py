@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.measure._labels import encode, encode_classes, positive_is_known
 from skbandit.rates._kinds import Atom, Member, On, Where
+from skbandit.rates._labels import encode, encode_classes, positive_is_known
 from skbandit.rates._query import Query, QueryError, find_among
 from skbandit.utils._exact import exact_table
 from skbandit.utils._validation import (

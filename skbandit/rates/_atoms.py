@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.measure._columns import MOST_SHOWN, Columns, Data, Rows, columns_of_condition
-from skbandit.measure._labels import MISSING
+from skbandit.rates._columns import MOST_SHOWN, Columns, Data, Rows, columns_of_condition
 from skbandit.rates._kinds import OUTCOME, AnyOf, Atom, Member
+from skbandit.rates._labels import MISSING
 from skbandit.rates._query import Query, QueryError
 from skbandit.utils._validation import first_few, shortened, warn
 
