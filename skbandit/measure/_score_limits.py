@@ -374,11 +374,11 @@ def intervals(rates: Sequence[Rate], data: Data, decided: np.ndarray, level: flo
         return np.vstack([intervals([rate], data, decided, level) for rate in rates])
     atoms = {atom.key: atom for rate in rates for atom in rate.atoms if atom.amount is None}
     at = {key: trials_at(atom, data, decided) for key, atom in atoms.items()}
-    known = {key for key, (_, effect) in at.items() if not effect.groups <= 1.0 < effect.rows}
+    telling = {key for key, (_, effect) in at.items() if not effect.groups <= 1.0 < effect.rows}
     keys = [{atom.key for atom in rate.atoms} for rate in rates]
     ends, tail = np.full((len(rates), 2), np.nan), (1.0 - level) / 2.0
     for exact_below, of_one in ((np.inf, True), (FEW_TRIALS, False)):
-        kept = [k for k, of in enumerate(keys) if of <= known and (len(of) == 1) == of_one]
+        kept = [k for k, of in enumerate(keys) if of <= telling and (len(of) == 1) == of_one]
         if kept:
             ends[kept] = _ends([rates[k] for k in kept], data, at, exact_below, tail)
     return ends + 0.0  # -0.0 prints badly
