@@ -1,4 +1,4 @@
-"""ConstrainedThreshold(by=...): a threshold per group, attributes at prediction."""
+"""by=: a threshold per group, attributes at prediction and in scorers."""
 
 import itertools
 import pickle
@@ -8,13 +8,22 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import ShuffleSplit, TimeSeriesSplit
+from sklearn.model_selection import ShuffleSplit, TimeSeriesSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbandit.constrained import ConstrainedThreshold, constraint_report
+from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, constraint_report
+from skbandit.evaluation import RateScorer
 from skbandit.exceptions import InfeasibleConstraintsError
-from skbandit.rates import difference, each, error_rate, positive_rate, recall
+from skbandit.rates import (
+    difference,
+    each,
+    error_rate,
+    false_positive_rate,
+    positive_rate,
+    precision,
+    recall,
+)
 from tests.folds import out_of_fold
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, Y_EXTRA, X, Y
 from tests.worlds import refuses
@@ -119,14 +128,21 @@ def test_the_common_threshold_of_other_groups_has_the_exact_limits_of_a_fitted_c
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("pos_label", [0, 1])
-def test_each_row_is_judged_by_the_threshold_of_its_group(pos_label):
-    clf = fit(pos_label=pos_label)
-    assert list(clf.thresholds_.index) == ["F", "M"] and clf.thresholds_.index.name == "sex"
+@pytest.mark.parametrize(
+    "clf",
+    [ConstrainedThreshold(RATE, cv=3), ConstrainedReduction(RATE, cv=3, max_iter=3)],
+    ids=lambda clf: type(clf).__name__,
+)
+def test_each_row_is_judged_by_the_threshold_of_its_group(clf, pos_label):
+    clf = clone(clf).set_params(constraints=PARITY, by="sex", pos_label=pos_label)
+    clf.fit(X, Y, attributes=ATTRIBUTES, **EXTRA)
     assert not hasattr(clf, "threshold_")
+    assert list(clf.thresholds_.index) == ["F", "M"]
     thresholds = clf.thresholds_[ATTRIBUTES_EXTRA["sex"]].to_numpy()
-    high = clf.estimator_.predict_proba(X_EXTRA)[:, pos_label] > thresholds
+    models = getattr(clf, "estimators_", None) or [clf.estimator_]
+    scores = np.mean([model.predict_proba(X_EXTRA)[:, pos_label] for model in models], axis=0)
     answers = clf.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
-    np.testing.assert_array_equal(answers == pos_label, high)
+    np.testing.assert_array_equal(answers == pos_label, scores > thresholds)
     decided = clf.decision_function(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
     np.testing.assert_array_equal(decided > 0, answers == 1)
     right = np.mean(answers == Y_EXTRA)
@@ -134,6 +150,8 @@ def test_each_row_is_judged_by_the_threshold_of_its_group(pos_label):
     again = pickle.loads(pickle.dumps(clf))
     np.testing.assert_array_equal(again.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA), answers)
     assert not hasattr(clone(clf), "thresholds_")
+    own = clf.constraint_report(X, Y, attributes=ATTRIBUTES, **EXTRA)["value"]
+    np.testing.assert_allclose(clf.constraint_report_["value"], own)
 
 
 @pytest.mark.thorough
@@ -196,8 +214,8 @@ def test_infeasible_names_the_groups():
     with pytest.raises(InfeasibleConstraintsError, match="No thresholds by 'sex' meet") as caught:
         fit([recall() >= 0.99, positive_rate() <= 0.6])
     closest = caught.value.closest_
-    assert not closest.feasible_ and len(closest.thresholds_) == 2
-    closest.predict(X, attributes=ATTRIBUTES)
+    assert not closest.feasible_
+    assert closest.predict(X, attributes=ATTRIBUTES).shape == Y.shape
 
 
 def test_groups_of_rows_that_do_not_count_have_no_threshold():
@@ -225,3 +243,77 @@ def test_limits_are_inside_in_every_group(cv):
     assert (plain.constraint_report_[column] <= report[column] + 1e-9).all()
     answers = clf.predict(X, attributes=ATTRIBUTES)
     assert error_rate().value(Y, answers) < 0.5
+
+
+# --- trained by costs, then a threshold per group -------------------------------------------
+
+
+def test_one_round_of_a_reduction_is_a_threshold_per_group():
+    settings = {"constraints": PARITY, "by": "sex", "cv": 3, "confidence_level": 0.5}
+    trained = ConstrainedReduction(RATE, max_iter=1, **settings).fit(X, Y, attributes=ATTRIBUTES)
+    moved = ConstrainedThreshold(RATE, **settings).fit(X, Y, attributes=ATTRIBUTES)
+    pd.testing.assert_series_equal(trained.thresholds_, moved.thresholds_)
+
+
+@pytest.mark.thorough
+def test_training_still_pays_where_thresholds_cannot_attain_a_goal():
+    """Costs of precision change the order of scores, which thresholds per group do not."""
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(1500, 3))
+    people = pd.DataFrame({"sex": rng.choice(["F", "M"], 1500)})
+    y = (rows[:, 0] + 2 * (rows[:, 1] > 1) - (rows[:, 2] > 1) > 1).astype(int)
+    goals = [precision() >= 0.9, difference(recall, by="sex") <= 0.1]
+    options = {"objective": recall(), "constraints": goals, "by": "sex"}
+    options |= {"confidence_level": 0.8}
+    clf = ConstrainedReduction(RATE, max_iter=3, **options).fit(rows, y, attributes=people)
+    moved = ConstrainedThreshold(RATE, **options)
+    moved.fit(rows, y, attributes=people)
+    found = [recall().value(y, one.predict(rows, attributes=people)) for one in (clf, moved)]
+    assert max(clf.best_rounds_) > 0
+    assert found[0] > found[1]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("goals", "level", "told"),
+    [
+        ((0.99, 0.01), None, r"Found no thresholds by 'sex'.*missed by"),
+        ((0.9, 0.22), 0.999, r"These rows support a level of .*, not confidence_level=0.999"),
+    ],
+)
+def test_goals_that_no_thresholds_of_a_reduction_meet_are_named(goals, level, told):
+    goals = [recall() >= goals[0], false_positive_rate() <= goals[1]]
+    settings = {"by": "sex", "max_iter": 2, "cv": 3, "confidence_level": level}
+    clf = ConstrainedReduction(RATE, None, goals, **settings)
+    refuses(told, clf.fit, X, Y, attributes=ATTRIBUTES, error=InfeasibleConstraintsError)
+
+
+# --- scored with the groups that predict needs ----------------------------------------------
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_scorer_passes_attributes_on_to_predict(piped):
+    clf = ConstrainedThreshold(RATE, constraints=PARITY, by="sex")
+    told = {"attributes": ATTRIBUTES}
+    if piped:
+        clf, told = make_pipeline(clf), {"constrainedthreshold__attributes": ATTRIBUTES}
+    clf.fit(X, Y, **told)
+    direct = -np.mean(clf.predict(X, attributes=ATTRIBUTES) != Y)
+    assert RateScorer()(clf, X, Y, attributes=ATTRIBUTES) == pytest.approx(direct)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_scorer_of_groups_under_routed_cross_validation(piped, routing):
+    clf = ConstrainedThreshold(RATE, constraints=PARITY, by="sex")
+    clf.set_fit_request(attributes=True).set_predict_request(attributes=True)
+    clf = make_pipeline(StandardScaler(), clf) if piped else clf
+    told = {"attributes": pd.DataFrame(ATTRIBUTES)}
+    scores = cross_val_score(clf, X, Y, scoring=RateScorer(), cv=3, params=told)
+    assert (scores > -0.5).all()
+
+
+def test_a_scorer_passes_no_attributes_to_a_classifier_that_takes_none():
+    clf = make_pipeline(StandardScaler(), RATE).fit(X, Y)
+    direct = -np.mean(clf.predict(X) != Y)
+    assert RateScorer()(clf, X, Y, attributes=ATTRIBUTES) == pytest.approx(direct)
