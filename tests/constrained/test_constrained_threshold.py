@@ -422,13 +422,6 @@ def test_a_search_without_scoring_is_told_once_of_the_scorer():
     assert "scoring=RateScorer(None, recall() >= 0.517)" in told[0]
 
 
-def test_score_without_constraints_tells_nothing():
-    rows, labels = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ConstrainedThreshold(LogisticRegression()).fit(rows, labels).score(rows, labels)
-
-
 def test_predict_refuses_a_table_that_a_vectorizer_takes_for_one_text():
     texts, labels = ["good fine", "bad poor"] * 30, [1, 0] * 30
     inner = make_pipeline(CountVectorizer(), LogisticRegression())

@@ -20,27 +20,21 @@ from skbandit.measure import (
     RATE_TOL,
     Columns,
     Data,
-    LinearFractionalForms,
     Rows,
     bind_constraints,
-    bind_rate,
     expand,
     flatten_constraints,
-    interval,
 )
 from skbandit.rates import (
     churn,
     each,
-    error_rate,
-    f1,
     false_negative_rate,
     false_positive_rate,
     positive_rate,
     precision,
     recall,
 )
-from tests.problems import best_threshold, exact_limits
-from tests.tiers import first
+from tests.problems import exact_limits
 from tests.worlds import warns
 
 RNG = np.random.default_rng(11)
@@ -65,52 +59,6 @@ def data_of(y=Y, table=TABLE, weight=None):
 
 def bound(constraints, data):
     return bind_constraints(expand(flatten_constraints(constraints), data), data)
-
-
-# --- the threshold -------------------------------------------------------------------------
-
-DECLARED = {
-    "recall": (false_positive_rate(), [recall() >= 0.85]),
-    "groups": (error_rate(), [each(recall, by="sex") >= 0.7, positive_rate() <= 0.6]),
-    "precision": (recall(), [precision() >= 0.7]),
-    "f1": (false_positive_rate(), [f1() >= 0.65]),
-    "money": (error_rate(), [recall(weight="amount") >= 0.8]),
-}
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", first(3, DECLARED))
-def test_best_threshold_equals_brute_force_over_intervals(name):
-    objective, constraints = DECLARED[name]
-    data, margin = data_of(), 0.1
-    goals = bound(constraints, data)
-    limits = exact_limits(goals, data, margin)
-    sign = -1 if objective.greater_is_better else 1
-    forms = LinearFractionalForms.stack([bind_rate(objective, data)[:2]], N)
-    signed = forms if sign == 1 else forms.negated()
-    found = best_threshold(SCORES, signed, goals, 0.0, limits)
-
-    level = 1 - 2 * margin / len(goals.constraints)
-    best, allowed = np.inf, 0
-    middles = np.convolve(np.sort(SCORES), [0.5, 0.5], "valid")
-    for threshold in [*middles, SCORES.max() + 1, SCORES.min() - 1]:
-        answers = (SCORES > threshold).astype(float)
-        inside = True
-        for constraint, value in zip(goals.constraints, goals.values(answers), strict=True):
-            if np.isnan(value):
-                inside = False
-                continue
-            low, high = interval(constraint.rate, data, answers, level)
-            reached = low >= constraint.bound if constraint.sense == ">=" else (
-                high <= constraint.bound
-            )  # fmt: skip
-            inside = inside and reached
-        if inside:
-            allowed += 1
-            best = min(best, sign * forms.values(answers)[0])
-    assert found.feasible and 1 <= allowed < N
-    assert found.objective == pytest.approx(best, abs=1e-12)
-    assert found.objective >= best_threshold(SCORES, signed, goals, 0.0).objective - RATE_TOL
 
 
 # --- what users see ------------------------------------------------------------------------
@@ -177,28 +125,6 @@ def test_a_missed_margin_is_told_with_the_bound_that_it_makes():
     assert needed[0] > 0.85 and needed[1] < 0.5
     for text, value in zip(told, needed, strict=True):
         assert text.endswith(f"becomes {value:.4g}")
-
-
-@IGNORED
-def test_without_constraints_there_is_nothing_to_keep(estimator):
-    plain = clone(estimator).set_params(constraints=()).fit(X, Y)
-    with_margin = clone(plain).set_params(confidence_level=0.9).fit(X, Y)
-    assert with_margin.constraint_report_.empty and with_margin.feasible_
-    if hasattr(plain, "threshold_"):
-        assert with_margin.threshold_ == plain.threshold_
-
-
-@pytest.mark.thorough
-@IGNORED
-def test_a_higher_level_leaves_more_room():
-    goal = recall() >= 0.9
-    plain, sure = (
-        ConstrainedRampClassifier(constraints=goal, confidence_level=c).fit(X, Y)
-        for c in (0.5, 0.99)
-    )
-    reports = [one.constraint_report_.iloc[0] for one in (plain, sure)]
-    assert reports[1]["cross_fitted"] > reports[0]["cross_fitted"]
-    assert recall().value(Y, sure.predict(X)) > recall().value(Y, plain.predict(X))
 
 
 @pytest.mark.thorough

@@ -114,13 +114,6 @@ def test_columns_and_types(fitted):
     assert (np.diff(inside, axis=1) >= 0).all()
 
 
-def test_without_constraints_it_is_empty():
-    clf = ConstrainedRampClassifier().fit(X, Y)
-    assert clf.constraint_report_.empty and list(clf.constraint_report_.columns) == FITTED_COLUMNS
-    assert clf.constraint_report(X, Y).empty and clf.feasible_
-    assert clf.multipliers_.shape == (0,)
-
-
 @pytest.mark.parametrize("rows", [TRAIN, NEW], ids=["training", "new"])
 def test_values_are_those_of_the_predictions(fitted, rows):
     report = report_on(fitted, rows)
@@ -128,13 +121,6 @@ def test_values_are_those_of_the_predictions(fitted, rows):
     values = [rate.value(ALL_Y[rows], answers, FRAME[rows]) for rate in RATES]
     values.append(error_rate().value(ALL_Y[EXTRA], fitted.predict(ALL_X[EXTRA])))
     np.testing.assert_allclose(report["value"], values)
-
-
-def test_the_training_data_give_the_training_report(fitted):
-    own = ["constraint", "n_rows", "bound", "value", "multiplier"]
-    found, expected = report_on(fitted, TRAIN), fitted.constraint_report_
-    pd.testing.assert_frame_equal(found[own], expected[own])
-    assert found["on"].tolist() == ["given"] * len(RATES) + ["extra"]
 
 
 def test_n_rows_counts_the_denominator(fitted):
@@ -339,24 +325,6 @@ def test_a_report_on_merged_rows_is_that_on_each_row(monkeypatch, weights, group
     monkeypatch.setattr(measure, "merge_equal", lambda rates, *given: given)
     for ours, one_by_one in zip(merged, reports(), strict=True):
         pd.testing.assert_frame_equal(ours, one_by_one, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.thorough
-def test_a_report_counts_equal_rows_once(monkeypatch):
-    from skbandit.rates import _atoms
-
-    lengths, counted = [], _atoms._rows_of_atom
-    X, y = make_classification(2000, 4, random_state=0)
-    table = pd.DataFrame({"g": np.arange(2000) % 10})
-    goals = each(recall, by="g") >= 0.2
-    clf = ConstrainedRampClassifier(constraints=goals, solver="newton")
-    clf.fit(X[:500], y[:500], attributes=table[:500])
-    monkeypatch.setattr(
-        _atoms, "_rows_of_atom", lambda atom, data: lengths.append(len(data)) or counted(atom, data)
-    )
-    assert len(clf.constraint_report(X, y, attributes=table)) == 10
-    # labels x decisions x plain decisions x groups
-    assert max(lengths) <= 2 * 2 * 2 * 10
 
 
 @pytest.mark.filterwarnings("ignore:groups has 2 group")

@@ -76,15 +76,6 @@ def test_constraints_on_several_datasets_at_once():
     assert report["on"].tolist()[:5] == ["train", "extra", "extra", "all", "all"]
 
 
-@pytest.mark.thorough
-def test_rows_of_extra_count_only_where_they_are_asked_for():
-    goal = recall() >= 0.9
-    assert_same(fit(goal, **EXTRA), fit(goal))
-    all_rows = fit(recall(on="all") >= 0.95, **EXTRA)
-    answers = np.append(all_rows.predict(X), all_rows.predict(X_EXTRA))
-    assert answers[ALL_Y == 1].mean() >= 0.95
-
-
 @pytest.mark.parametrize("marker", first(1, [pd.NA, None, np.nan]), ids=repr)
 def test_partly_labeled_extra_is_its_labeled_part(marker):
     labeled = np.arange(80) % 3 > 0
@@ -239,12 +230,6 @@ def test_X_in_any_table(make):
     assert_same(clf, fit(goals, attributes=table, X_extra=X_EXTRA, y_extra=Y_EXTRA))
     np.testing.assert_array_equal(clf.predict(make(table)), clf.predict(make(table.copy())))
     assert clf.score(make(table), Y) > 0.8
-
-
-def test_columns_without_names_are_no_feature_names():
-    clf = fit(MIXED, rows=pd.DataFrame(X), X_extra=pd.DataFrame(X_EXTRA), y_extra=Y_EXTRA)
-    assert not hasattr(clf, "feature_names_in_")
-    assert_same(clf, fit(MIXED, X_extra=X_EXTRA, y_extra=Y_EXTRA))
 
 
 @pytest.mark.parametrize("dtype", ["string", "category", "object"])

@@ -12,7 +12,7 @@ from sklearn.ensemble import (
 )
 from sklearn.feature_selection import RFE
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, cross_validate
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -119,21 +119,6 @@ def test_copies_in_the_extra_rows_share_the_fold_of_their_original(estimator, gr
     clf.set_params(confidence_level=0.5)
     clf.fit(X, y, X_extra=X[::2], y_extra=y[::2], groups=groups)
     assert clf.constraint_report_["cross_fitted"][0] > 0.3, "labels are noise"
-
-
-@pytest.mark.thorough
-def test_an_extra_row_has_the_score_of_its_original_out_of_fold():
-    """The threshold that classifies best is the same; others are scored by the final model."""
-    X, y, _ = sites(300, 0)
-    extra, labels, _ = sites(100, 1)
-    rates = {"objective": error_rate(on="extra"), "confidence_level": 0.5}
-    clf = ConstrainedThreshold(RandomForestClassifier(10, random_state=0), **rates)
-    clf.fit(X, y, X_extra=X, y_extra=y)
-    plain = clone(clf).set_params(objective=error_rate()).fit(X, y)
-    assert clf.threshold_ == plain.threshold_
-    fresh = clone(clf).fit(X, y, X_extra=extra, y_extra=labels)
-    prefit = clone(clf).set_params(estimator=fresh.estimator_, cv="prefit")
-    assert fresh.threshold_ == prefit.fit(extra, labels, X_extra=extra, y_extra=labels).threshold_
 
 
 # --- scores of folds and of the final model ------------------------------------------------
@@ -266,19 +251,6 @@ def test_a_search_over_the_learner_of_a_reduction(routing):
     clf.set_params(estimator__logisticregression__C=1.0).fit(X, y, attributes=table)
     again = clone(clf).set_params(estimator=explicit).fit(X, y, attributes=table)
     np.testing.assert_array_equal(again.decision_function(X), clf.decision_function(X))
-
-
-@pytest.mark.thorough
-def test_groups_are_sliced_by_cross_validation(routing):
-    X, y, _ = sites(400, 0)
-    clf = ConstrainedThreshold(LOGISTIC, **GOAL, cv=3, confidence_level=0.5)
-    groups = np.arange(400) // 2
-    found = cross_validate(
-        clf, X, y, cv=2, params={"groups": groups}, return_estimator=True, return_indices=True
-    )
-    for model, rows in zip(found["estimator"], found["indices"]["train"], strict=True):
-        again = clone(clf).fit(X[rows], y[rows], groups=groups[rows])
-        assert again.threshold_ == model.threshold_
 
 
 # --- what users of other libraries type first ----------------------------------------------

@@ -80,15 +80,6 @@ def test_the_lowest_objective_may_be_at_a_bound_that_is_just_met():
     assert ThresholdSearch.of(np.arange(4.0)[::-1], goals).lowest == 0.0
 
 
-def test_the_limit_of_a_single_constraint_is_inside_exactly_where_the_risk_is_the_tail():
-    score, _, data = made()
-    goals, limits = bound(*GOALS["recall"], data)
-    search = ThresholdSearch.of(score[goals.rows], goals, limits.rows)
-    inside = limits.slack(search.sums, Z)[0] >= 0
-    assert (inside == (limits.risk(search.sums, Z) <= norm.sf(Z))).all()
-    assert 0 < inside.sum() < len(inside)
-
-
 def test_constraints_far_from_their_bounds_do_not_count():
     score, _, data = made()
     alone, limits = bound(*GOALS["recall"], data)

@@ -78,11 +78,3 @@ def test_the_cheapest_combination_costs_what_enumeration_finds(z):
     with_limits = every_combination(score, group, problem, limits, z)
     k = np.argmin(costs)
     np.testing.assert_allclose(found.missed[:, 0], with_limits.missed[:, k], atol=1e-12)
-
-
-def test_few_thresholds_still_answer_each_group_alike():
-    score, _, group, problem, _ = problem_of("parity", 0)
-    thresholds = GroupCurves.of(score, group, problem, most=3)
-    assert [part.shape[1] for part in thresholds.sums] == [5, 5]
-    everybody = thresholds.cheapest(Multipliers(0.0, np.zeros(2), np.ones(1))).above
-    assert everybody[0, 0] < 0.5

@@ -7,7 +7,7 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skbandit.constrained.paper._tolerances import FEASIBLE, USELESS
+from skbandit.constrained.paper._tolerances import FEASIBLE
 from skbandit.constrained.paper._train import TrainingOptions, train
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.measure import (
@@ -169,8 +169,8 @@ def grouped(seed, binary=False, n=80):
 SEVERAL = [recall() >= 0.8, false_positive_rate() <= 0.2, PARITY <= 0.1]
 
 
-def fit(problem, shift=True):
-    return train(problem, TrainingOptions(SOLVER, 15, 1e-5, choose_threshold=shift))
+def fit(problem):
+    return train(problem, TrainingOptions(SOLVER, 15, 1e-5, choose_threshold=True))
 
 
 def plain(problem, trained):
@@ -198,18 +198,6 @@ def test_where_no_threshold_is_feasible_tightening_finds_one():
 
 
 @pytest.mark.thorough
-def test_where_the_threshold_is_useless_tightening_finds_a_better_one():
-    improved = 0
-    for seed in (13, 48):
-        problem = compiled(*grouped(seed), error_rate(), [PARITY <= 0.03], alpha=0.01)
-        trained = fit(problem)
-        before = plain(problem, trained)
-        assert before.feasible and trained.threshold.feasible
-        improved += before.objective > trained.threshold.objective + USELESS
-    assert improved >= 1
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize("seeds", first(1, [range(2), range(2, 6)]), ids=repr)
 @pytest.mark.parametrize("binary", first(1, [False, True]))
 def test_tightening_never_makes_the_threshold_worse(binary, seeds):
@@ -225,22 +213,6 @@ def test_tightening_never_makes_the_threshold_worse(binary, seeds):
             # the promise of the warning: the randomized rule holds where no threshold does
             violation = problem.evaluate(trained.point).violations.max()
             assert violation <= FEASIBLE or not trained.mm.feasible
-
-
-@pytest.mark.thorough
-def test_a_randomized_rule_that_holds_is_not_given_up_for_a_threshold_that_does_not():
-    """Here a tightened refit misses less as a threshold, and breaks the ramp rates."""
-    problem = compiled(*grouped(15, binary=True), error_rate(), SEVERAL, alpha=0.01)
-    trained = fit(problem)
-    assert trained.mm.feasible and not trained.threshold.feasible
-    assert problem.evaluate(trained.point).violations.max() <= FEASIBLE
-
-
-def test_without_shift_b_is_left_alone():
-    problem = compiled(*grouped(0), error_rate(), PARITY <= 0.1, alpha=0.01)
-    trained = fit(problem, shift=False)
-    assert trained.threshold is None
-    assert trained.point is trained.mm.point
 
 
 @pytest.mark.parametrize("gap", [1e-12, 1e-9, 1e-6, 1e-3])
