@@ -1,4 +1,4 @@
-"""Random fits from end to end: only declared errors, and no promise that a recount refutes."""
+"""Random data and random goals: what a linear fit says of itself holds of its predictions."""
 
 import re
 import warnings
@@ -21,136 +21,63 @@ from skbandit.rates import (
 )
 from tests.tiers import first
 
-ROUNDING = 1e-9
-CATALOG = {
-    "positive_rate": positive_rate,
-    "recall": recall,
-    "false_positive_rate": false_positive_rate,
-    "error_rate": error_rate,
-    "precision": precision,
-    "f1": f1,
-}
-LINEAR = ("positive_rate", "recall", "false_positive_rate", "error_rate")
+LINEAR = [positive_rate, recall, false_positive_rate, error_rate]
 
 
-def recounted(name, y, positive, weight):
-    """A rate from counts, without the library; nan where undefined."""
-    tp, fp, fn, tn = (
-        weight[(y == label) & (positive == answer)].sum()
-        for label, answer in [(1, True), (0, True), (1, False), (0, False)]
-    )
-    above, below = {
-        "positive_rate": (tp + fp, tp + fp + fn + tn),
-        "recall": (tp, tp + fn),
-        "false_positive_rate": (fp, fp + tn),
-        "error_rate": (fp + fn, tp + fp + fn + tn),
-        "precision": (tp, tp + fp),
-        "f1": (2 * tp, 2 * tp + fp + fn),
-    }[name]
-    return above / below if below > 0 else np.nan
+def random_goal(rng):
+    """A bound on a rate, of all rows or of a group, on a difference of two, or on churn."""
+    bound = round(float(rng.uniform(0.05, 0.95)), 2)
+    kind = rng.choice(["one", "difference", "churn"], p=[0.6, 0.25, 0.15])
+    if kind == "churn":
+        return churn("deployed") <= bound
+    if kind == "difference":
+        rate, bound = rng.choice(LINEAR)({"g": 0}) - rng.choice(LINEAR)({"g": 1}), bound - 0.5
+    else:
+        rate = rng.choice([*LINEAR, precision, f1])(rng.choice([None, None, {"g": 0}, {"g": 1}]))
+    return rate <= bound if rng.random() < 0.5 else rate >= bound
 
 
-class Case:
-    """A random data set with goals, and how to recount them."""
+def random_rows(rng):
+    """Few or many columns, of any scale, with or without noise, repeated rows and weights."""
+    n, d = int(rng.choice([30, 60, 120])), int(rng.choice([1, 2, 4, 150]))
+    X = rng.normal(size=(n, d)) * rng.choice([0.01, 1, 100])
+    if rng.random() < 0.2:
+        X = X[rng.integers(0, 10, n)]
+    noise = rng.choice([0, 0.5, 3]) * np.abs(X[:, 0]).mean()
+    y = (X[:, 0] + noise * rng.normal(size=n) > 0).astype(int)
+    y[:2] = 0, 1
+    weight = rng.choice([0.0, 0.5, 1, 3], n) if rng.random() < 0.4 else np.ones(n)
+    weight[:4] = 1
+    return X, y, pd.DataFrame(rng.integers(0, 2, (n, 2)), columns=["g", "deployed"]), weight
 
-    def __init__(self, seed):
-        self.rng = rng = np.random.default_rng(seed)
-        self.n, d = int(rng.choice([30, 60, 120])), int(rng.choice([1, 2, 4, 150]))
-        self.X = rng.normal(size=(self.n, d)) * rng.choice([0.01, 1, 100])
-        if rng.random() < 0.2:
-            self.X = self.X[rng.integers(0, 10, self.n)]  # repeated rows
-        noise = rng.choice([0, 0.5, 3]) * np.abs(self.X[:, 0]).mean()
-        self.y = (self.X[:, 0] + noise * rng.normal(size=self.n) > 0).astype(int)
-        self.y[:2] = 0, 1
-        self.table = pd.DataFrame(
-            {"g": rng.integers(0, 2, self.n), "deployed": rng.integers(0, 2, self.n)}
-        )
-        self.weight = None
-        if rng.random() < 0.4:
-            self.weight = rng.choice([0.0, 0.5, 1, 3], self.n)
-            self.weight[:4] = 1
-        self.objective = self.rate()[0] if rng.random() < 0.7 else None
-        self.goals, self.recounts = [], []
-        for _ in range(int(rng.integers(0, 4))):
-            self.add_goal()
-        self.extra = None
-        if rng.random() < 0.3:
-            m = int(rng.integers(5, 40))
-            self.extra = self.X[rng.integers(0, self.n, m)] + 0.1
-            self.bound_extra = float(rng.uniform(0.1, 0.9))
-            self.goals.append(positive_rate(on="extra") <= self.bound_extra)
 
-    def rate(self, names=tuple(CATALOG), groups=(None, None, 0, 1)):
-        """A random rate, and a function that recounts it from predictions."""
-        name, group = self.rng.choice(names), self.rng.choice(np.array(groups, dtype=object))
-        chosen = np.ones(self.n, bool) if group is None else (self.table["g"] == group).to_numpy()
-        rate = CATALOG[name](None if group is None else {"g": group})
-        weight = np.ones(self.n) if self.weight is None else self.weight
-
-        def recount(positive):
-            return recounted(name, self.y[chosen], positive[chosen], weight[chosen])
-
-        return rate, recount
-
-    def add_goal(self):
-        bound = round(float(self.rng.uniform(0.05, 0.95)), 2)
-        if self.rng.random() < 0.15:
-            deployed = self.table["deployed"].to_numpy(bool)
-            weight = np.ones(self.n) if self.weight is None else self.weight
-            self.goals.append(churn("deployed") <= bound)
-            self.recounts.append(
-                lambda positive: bound - weight[positive != deployed].sum() / weight.sum()
-            )
-            return
-        rate, recount = self.rate()
-        recount_other = lambda positive: 0.0  # noqa: E731
-        if self.rng.random() < 0.3:
-            rate, recount = self.rate(LINEAR, (None, 0))
-            other, recount_other = self.rate(LINEAR, (1,))
-            rate, bound = rate - other, bound - 0.5
-        sign = self.rng.choice([-1, 1])
-        self.goals.append(rate <= bound if sign == 1 else rate >= bound)
-        self.recounts.append(
-            lambda positive: sign * (bound - recount(positive) + recount_other(positive))
-        )
-
-    def fit(self):
-        rng = self.rng
-        solver = rng.choice(["auto", "newton", "cvxpy", "cutting_plane"], p=[0.4, 0.4, 0.15, 0.05])
-        options = {
-            "alpha": float(10 ** rng.uniform(-4, 0)),
-            "solver": str(solver),
-            "fit_intercept": bool(rng.random() < 0.85),
-            "class_weight": "balanced" if rng.random() < 0.2 else None,
-        }
-        if rng.random() < 0.6 or solver == "cutting_plane":  # which takes a minute per cross-fit
-            options |= {"max_iter": int(rng.choice([2, 15])), "threshold": bool(rng.random() < 0.7)}
-            self.clf = RampClassifier(self.objective, self.goals, **options)
-        else:
-            options |= {"alpha": "auto"} if rng.random() < 0.2 else {}
-            options |= {"confidence_level": 0.8} if rng.random() < 0.4 else {}
-            self.clf = ConstrainedRampClassifier(self.objective, self.goals, **options)
-        return self.clf.fit(
-            self.X, self.y, sample_weight=self.weight, attributes=self.table, X_extra=self.extra
-        )
-
-    def holds(self, clf):
-        """Whether a recount of the predictions finds every constraint met."""
-        positive = clf.predict(self.X) == 1
-        slack = [recount(positive) for recount in self.recounts]
-        if self.extra is not None:
-            slack.append(self.bound_extra - (clf.predict(self.extra) == 1).mean())
-        return all(one >= -ROUNDING for one in slack)
+def random_classifier(rng, goals):
+    objective = rng.choice([*LINEAR, precision, f1])() if rng.random() < 0.7 else None
+    solver = str(rng.choice(["auto", "newton", "cvxpy", "cutting_plane"], p=[0.4, 0.4, 0.15, 0.05]))
+    options = {"alpha": float(10 ** rng.uniform(-4, 0)), "solver": solver}
+    options["fit_intercept"] = bool(rng.random() < 0.85)
+    options["class_weight"] = "balanced" if rng.random() < 0.2 else None
+    if rng.random() < 0.6 or solver == "cutting_plane":  # which takes a minute per cross-fit
+        options |= {"max_iter": int(rng.choice([2, 15])), "threshold": bool(rng.random() < 0.7)}
+        return RampClassifier(objective, goals, **options)
+    options |= {"alpha": "auto"} if rng.random() < 0.2 else {}
+    options |= {"confidence_level": 0.8} if rng.random() < 0.4 else {}
+    return ConstrainedRampClassifier(objective, goals, **options)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", first(1, [1, 0, *range(2, 30)]))
 def test_a_random_fit_keeps_its_promises(seed):
-    case = Case(seed)
+    rng = np.random.default_rng(seed)
+    X, y, table, weight = random_rows(rng)
+    goals = [random_goal(rng) for _ in range(rng.integers(0, 4))]
+    extra = X[rng.integers(0, len(X), 20)] + 0.1
+    of_extra = positive_rate(on="extra") <= round(float(rng.uniform(0.1, 0.9)), 2)
+    clf = random_classifier(rng, [*goals, of_extra])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            clf = case.fit()
+            clf.fit(X, y, sample_weight=weight, attributes=table, X_extra=extra)
         except InfeasibleConstraintsError as error:
             clf = error.closest_
             assert not clf.feasible_
@@ -159,18 +86,23 @@ def test_a_random_fit_keeps_its_promises(seed):
         except ValueError as error:  # too few rows to leave some out
             assert re.search("rows of each class are left out|is a class of 1 row", str(error))
             return
-    holds = case.holds(clf)
-    cross_fitted = isinstance(clf, ConstrainedRampClassifier)
-    if not cross_fitted:  # else out-of-fold rates decide: see the report below
-        assert clf.feasible_ == holds
-    scores = clf.decision_function(case.X)
-    np.testing.assert_array_equal(clf.predict(case.X), (scores > 0).astype(int))
-    assert np.isfinite(scores).all() and np.isfinite(clf.coef_).all()
-    probability = clf.predict_proba(case.X)
+    scores, decided = clf.decision_function(X), clf.predict(X)
+    np.testing.assert_array_equal(decided, (scores > 0).astype(int))
+    assert np.isfinite(scores).all()
+    assert np.isfinite(clf.coef_).all()
     clear = np.abs(scores) > 1e-12
-    np.testing.assert_array_equal(probability[clear].argmax(axis=1), (scores > 0)[clear])
-    table = clf.constraint_report_
-    if cross_fitted:  # the rule itself may miss what holds out of fold
-        assert table["satisfied"].fillna(True).all() or not clf.feasible_
-    else:
-        assert table["satisfied"].fillna(True).all() == clf.feasible_
+    probability = clf.predict_proba(X)[clear]
+    np.testing.assert_array_equal(probability.argmax(axis=1), decided[clear])
+    report = clf.constraint_report_["satisfied"].fillna(True).all()
+    if isinstance(
+        clf, ConstrainedRampClassifier
+    ):  # the rule itself may miss what holds out of fold
+        assert report or not clf.feasible_
+        return
+    values = [goal.rate.value(y, decided, table, sample_weight=weight) for goal in goals]
+    values, sign = np.append(values, clf.predict(extra).mean()), {"<=": 1, ">=": -1}
+    slack = [
+        sign[goal.sense] * (goal.bound - value)
+        for goal, value in zip([*goals, of_extra], values, strict=True)
+    ]
+    assert report == clf.feasible_ == (min(slack) >= -1e-9)
