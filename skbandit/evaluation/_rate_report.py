@@ -150,7 +150,8 @@ def report_goals(
 ) -> pd.DataFrame:
     """Report named goals on merged rows, at predictions `positive`, by the groups of a table."""
     columns = table.columns.tolist()
-    several = {grouped[0] for _, goal in named if (grouped := rate_of(goal).grouped_by)}
+    grouped = [(rate_of(goal).grouped_by or [()])[0] for _, goal in named]
+    several = set(grouped) - {()}
     measure.warn_of_weightless({names: {"train"} for names in sorted(several)}, data)
     for names in sorted(several):
         measure.warn_of_no_group(names, data.train)
@@ -160,7 +161,10 @@ def report_goals(
         replace(line, group=group, part=part, goal=(k, *line.goal[1:]))
         for k, (name, goal) in enumerate(named)
         for of_all in [[*_lines(name, goal, data)]]
-        for part, (group, *_) in enumerate(parts[: 1 if _is_split_by(goal, columns) else None])
+        # a goal with groups of a column is not split by it
+        for part, (group, *_) in enumerate(
+            parts[: None if set(columns).isdisjoint(grouped[k]) else 1]
+        )
         for line in of_all
     ]
     n_rows = measure.count_rows_of_rates(
@@ -260,25 +264,19 @@ def on_given_rows(constraint: Constraint) -> Constraint:
     return replace(constraint, lhs=lhs, rhs=rhs)
 
 
-def _is_split_by(goal: Goal, columns: Sequence[str]) -> bool:
-    """Return if the goal has groups of its own of one of the columns."""
-    grouped = rate_of(goal).grouped_by
-    return grouped is not None and not set(columns).isdisjoint(grouped[0])
-
-
 def _group_table(by: Any, data: measure.Data) -> pd.DataFrame:
     """Columns whose values are the groups."""
     if isinstance(by, str | list | tuple) or by is None:
         return data.train.columns.several(names_of_groups(by), f"by={by!r}")
-    if hasattr(by, "shape"):
-        values = {getattr(by, "name", None) or "group": by} if len(by.shape) == 1 else by
-        table = measure.Columns.read(values, None, len(data), "by").frame
-        _check_names(table.columns.tolist())
-        return table
-    raise TypeError(
-        "by must be the name of an attribute column, a list of names, or the groups as an "
-        f"array or DataFrame, got {type(by).__name__}."
-    )
+    if not hasattr(by, "shape"):
+        raise TypeError(
+            "by must be the name of an attribute column, a list of names, or the groups as an "
+            f"array or DataFrame, got {type(by).__name__}."
+        )
+    values = {getattr(by, "name", None) or "group": by} if len(by.shape) == 1 else by
+    table = measure.Columns.read(values, None, len(data), "by").frame
+    names_of_groups(list(map(str, table.columns)))
+    return table
 
 
 def names_of_groups(by: str | Sequence[str] | None) -> list[str]:
@@ -286,16 +284,12 @@ def names_of_groups(by: str | Sequence[str] | None) -> list[str]:
     names = [by] if isinstance(by, str) else list(by or ())
     if not all(isinstance(name, str) for name in names):
         raise TypeError("by must list names of attribute columns; pass values as an array.")
-    _check_names(names)
-    return names
-
-
-def _check_names(names: Sequence[Any]) -> None:
     taken = {"goal", "of", "n_rows", "effective_n", "n_groups", "value", "ci_low", "ci_high"}
     taken |= {"bound", "slack", "satisfied", "verdict"}
     for name in names:
         if name in taken or names.count(name) > 1:
             raise ValueError(f"by: {name!r} would be two columns of the report; rename it.")
+    return names
 
 
 def _rows_by_group(

@@ -148,15 +148,16 @@ class RateScorer(BaseEstimator):
         float
             Higher is better.
         """
-        return self._score_predictions(
-            y,
-            _predict_labels(estimator, X, attributes),
-            attributes=attributes,
-            sample_weight=sample_weight,
-            pos_label=_pos_label_of(estimator) if self.pos_label is None else self.pos_label,
-            X=X,
-            labels=_labels_of(estimator, y),
-        )
+        classifier = behind_transformers(estimator, None)[0]
+        pos_label = self.pos_label
+        if pos_label is None:
+            pos_label = getattr(classifier, "pos_label", None)
+        labels: Any = getattr(classifier, "decisions_", getattr(classifier, "classes_", None))
+        if labels is not None:
+            labels = [*dict.fromkeys([*np.ravel(labels).tolist(), *measure.distinct(y, "y")])]
+        decided = _predict_labels(estimator, X, attributes)
+        rows = {"attributes": attributes, "sample_weight": sample_weight, "X": X}
+        return self._score_predictions(y, decided, pos_label=pos_label, labels=labels, **rows)
 
     def _score_predictions(
         self,
@@ -170,7 +171,12 @@ class RateScorer(BaseEstimator):
         labels: Any = None,
     ) -> float:
         """Score predicted labels."""
-        objective = _compared_with_zero(measure.read_objective(self.objective))
+        goal = measure.read_objective(self.objective)
+        if isinstance(goal, AbsoluteRate):  # bounded by 0, so that its slack is its score
+            bounded = Constraint(goal.rate, "<=", as_rate(0.0, ""), absolute=True)
+            objective = bounded.named(repr(goal))
+        else:
+            objective = measure.as_constraint(goal)
         worst = min(_smallest_possible_slack(side) for side in objective.one_sided())
         if not np.isfinite(worst):
             raise ValueError(
@@ -226,14 +232,6 @@ class RateScorer(BaseEstimator):
         return True
 
 
-def _compared_with_zero(objective: Rate | AbsoluteRate) -> Constraint:
-    """Bound the objective by 0 on its worse side: its slack per group is then its score."""
-    if isinstance(objective, AbsoluteRate):
-        bounded = Constraint(objective.rate, "<=", as_rate(0.0, ""), absolute=True)
-        return bounded.named(repr(objective))
-    return measure.as_constraint(objective)
-
-
 def _smallest_possible_slack(side: Constraint) -> float:
     """Smallest possible slack of a one-sided constraint, on any data."""
     if side.sense == ">=":
@@ -260,8 +258,12 @@ def _measure_slack(
 
 def _predict_labels(estimator: Any, X: Any, attributes: Any) -> np.ndarray:
     """Predicted labels; attributes are for classifiers whose `predict` takes them."""
-    passed = attributes is not None and _takes_attributes(estimator)
-    more = {"attributes": attributes} if passed else {}
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    if last is not estimator and get_config()["enable_metadata_routing"]:
+        takes = estimator.get_metadata_routing().consumes("predict", ["attributes"])
+    else:
+        takes = hasattr(last, "predict") and "attributes" in signature(last.predict).parameters
+    more = {"attributes": attributes} if attributes is not None and takes else {}
     labels = np.asarray(estimator.predict(X, **more))
     fractions = labels[labels % 1 > 0] if labels.dtype.kind == "f" else labels[:0]
     if fractions.size:
@@ -270,28 +272,3 @@ def _predict_labels(estimator: Any, X: Any, attributes: Any) -> np.ndarray:
             f"such as {fractions[0]:g} instead of labels."
         )
     return labels
-
-
-def _pos_label_of(estimator: Any) -> Any:
-    """Return `pos_label` of a classifier, also behind a Pipeline or in a fitted search."""
-    return getattr(behind_transformers(estimator, None)[0], "pos_label", None)
-
-
-def _labels_of(estimator: Any, y: Any) -> Any:
-    """All labels that y and predictions may have; None if a classifier does not tell."""
-    classifier = behind_transformers(estimator, None)[0]
-    labels: Any = getattr(classifier, "decisions_", getattr(classifier, "classes_", None))
-    if np.ndim(labels) != 1:
-        return None
-    return list(dict.fromkeys([*np.asarray(labels).tolist(), *measure.distinct(y, "y")]))
-
-
-def _takes_attributes(estimator: Any) -> bool:
-    """Return if `predict` of a classifier, or of the last step of a Pipeline, takes attributes."""
-    if isinstance(estimator, Pipeline):
-        if get_config()["enable_metadata_routing"]:
-            routed = estimator.get_metadata_routing().consumes("predict", ["attributes"])
-            return "attributes" in routed
-        estimator = estimator[-1]
-    predict = getattr(estimator, "predict", None)
-    return predict is not None and "attributes" in signature(predict).parameters

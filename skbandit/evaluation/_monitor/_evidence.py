@@ -23,12 +23,18 @@ r_1 - k r_2 >= 0.
 Windows. A goal is judged on windows of whole weeks, each once. The null hypothesis is that in every
 window the expected number of successes is at least b times the rows. If rows are independent, at
 whatever rates, and S <= n b - 1, the chance of so few is at most P(Bin(n, b) <= S) (Hoeffding
-1956), a p-value; and (1) has mean at most 1, as the mean of a product of 1 - (p_i - b) c is at most
-1 by the inequality of means. So has the product over people of 1 + l (b - x_i)/(1 - b), where x_i
-is the mean share of a person, whose rows may depend in any way; and the chance of a sum of their
-shares so small is at most e times that of a binomial one (Bentkus 2004). The logarithm of one over
-a p-value, and that of evidence, exceed log(1/a) with a chance of at most a each. The levels of
-windows sum to `false_alarms` in a year, before `CREDIT`.
+1956), a p-value, of which the logarithm of one over it exceeds log(1/a) with a chance of at most a.
+The levels of windows sum to `false_alarms` in a year, before `CREDIT`.
+
+Sums of rates, amounts, and people. As a window is tested once, no mixture is needed: the likelihood
+ratio of the best single bet decides. For counts it is L = n KL(S/n, s); for amounts x_i in [0, 1],
+such as the mean shares of people, whose rows may depend in any way, it is the largest sum of
+log(1 + l (s - x_i)/(1 - s)) over bets l, the empirical likelihood ratio with the ends of the range
+in the support (Owen 2001; Honda & Takemura 2010). Of a sum of rates it is (2) with L in place of
+log e. Its signed root, sqrt(2 L), is about normal, so that an alarm at a level a needs L >= z^2/2
+at the normal quantile z. Half a row more counts as a success, a correction of continuity. This is
+no theorem: by enumeration, two binomial rates of 20 to 700 rows at levels of 1e-2 to 1e-5 have an
+error of at most .8 of the level; in simulations of amounts it was at most 1.3 of it.
 """
 
 from __future__ import annotations
@@ -42,6 +48,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc, betaln, xlog1py, xlogy
+from scipy.stats import norm
 
 from skbandit.evaluation._guaranteed import WeightedShares
 
@@ -62,6 +69,9 @@ SLACK = 1.0
 
 STAKES = 0.8 * 2.0 ** -np.arange(12)
 """Bets on amounts and people, as fractions of the capital."""
+
+SINGLE_STAKES = 0.98 * 2.0 ** (-np.arange(24) / 2)
+"""Those among which the best one is chosen, where a window is judged once."""
 
 CREDIT, CREDIT_FALLS, CREDITED = 0.7, 0.15, 0.05
 """What is taken from what an alarm needs, as windows overlap: at an error of .05, how fast it falls
@@ -166,24 +176,31 @@ class Window:
             return log_e
         return log_e + log_mixture(log_capital(self.amounts, bounds))
 
+    def likelihood(self, bounds: np.ndarray) -> np.ndarray:
+        """Return the log likelihood ratio of the best bet against a rate of at least each bound."""
+        S, F = self.successes + 0.5, max(self.trials - self.successes - 0.5, 0.0)
+        if self.amounts is not None:
+            gains = log_capital(self.amounts, bounds, SINGLE_STAKES)
+            return best_bet(gains, np.array([S]), np.array([F]), bounds)
+        share = S / (S + F)
+        with np.errstate(divide="ignore"):
+            rest = (S + F) * (xlogy(share, bounds) + xlog1py(1.0 - share, -bounds))
+            log_ratio = (S + F) * (xlogy(share, share) + xlog1py(1.0 - share, -share)) - rest
+        return np.where(share < bounds, log_ratio, 0.0)
+
     @cached_property
-    def curve(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rates in ascending order, and the evidence against at least each."""
+    def rates(self) -> np.ndarray:
+        """Rates in ascending order, at which evidence is computed."""
         share, variance = moments(self.sums)
         width = np.sqrt(np.maximum(variance, 1e-18)) / (2.0 * np.sqrt(share * (1.0 - share)))
         steps = np.concatenate([-STEPS[::-1], STEPS[1:]])
         angle = np.clip(np.arcsin(np.sqrt(share)) + width * steps, 0.0, np.pi / 2)
-        q = np.unique(np.concatenate([[0.0], np.sin(angle) ** 2, [1.0]]))
-        return q, self.against(q)
+        return np.unique(np.concatenate([[0.0], np.sin(angle) ** 2, [1.0]]))
 
-    def against_people(self, bound: float) -> float:
-        """Return the larger of the evidence and of -log of a p-value, at half of the level each."""
-        if self.amounts is None:
-            return 0.0
-        total, n = float(self.amounts.totals[2].sum()), self.amounts.n
-        low, high = log_tail(np.floor(total + 1e-6) + np.arange(2), np.array(n), bound)
-        tail = low + (total % 1.0) * (high - low) if high else 0.0
-        return float(max(tail - 1.0, self.against(np.array([bound]))[0]) - np.log(2.0))
+    @cached_property
+    def evidence(self) -> dict[bool, np.ndarray]:
+        """What speaks against at least each of `rates`: valid at all times, or (True) once."""
+        return {False: self.against(self.rates), True: self.likelihood(self.rates)}
 
 
 def moments(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -234,6 +251,11 @@ class Tally:
         )
 
     @property
+    def of_counts(self) -> bool:
+        """True if counts tell all."""
+        return not self.amounts and not self.people.size
+
+    @property
     def _amounts(self) -> tuple[WeightedShares | None, ...]:
         return self.amounts or (None,) * len(self.trials)
 
@@ -257,20 +279,22 @@ class Tally:
 
     def against(self, bound: float, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Return how much speaks against a rate of at least `bound`, by window."""
+        at = np.array([bound])
         if self.people.size:
             pairs = zip(start, end, strict=True)
-            return np.array([self.window(*pair).against_people(bound) for pair in pairs])
+            return np.array([self.window(*pair).likelihood(at)[0] for pair in pairs])
         rows = np.array([self.successes, self.trials], dtype=float).cumsum(axis=1)
         rows = np.concatenate([np.zeros((2, 1)), rows], axis=1)
         S, n = rows[:, end] - rows[:, start]
         if not self.amounts:
             return log_tail(S, n, bound)
+        nothing = np.zeros(len(SINGLE_STAKES))
         gains = [
-            np.zeros(len(STAKES)) if part is None else log_capital(part, np.array([bound]))[0]
+            nothing if part is None else log_capital(part, at, SINGLE_STAKES)[0]
             for part in self.amounts
         ]
-        capital = np.cumsum([np.zeros(len(STAKES)), *gains], axis=0)
-        return log_evidence(S, n, bound) + log_mixture(capital[end] - capital[start])
+        capital = np.cumsum([nothing, *gains], axis=0)
+        return best_bet(capital[end] - capital[start], S + 0.5, np.maximum(n - S - 0.5, 0.0), at)
 
 
 def log_mixture(log_capital_of_bets: np.ndarray) -> np.ndarray:
@@ -278,7 +302,17 @@ def log_mixture(log_capital_of_bets: np.ndarray) -> np.ndarray:
     return np.logaddexp.reduce(log_capital_of_bets, axis=-1) - np.log(len(STAKES))
 
 
-def log_capital(amounts: WeightedShares, bounds: np.ndarray) -> np.ndarray:
+def best_bet(gains: np.ndarray, S: np.ndarray, F: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Return the largest log capital of `SINGLE_STAKES`, with successes and failures besides."""
+    odds = bounds / np.clip(1.0 - bounds, 1e-12, 1.0)
+    lost = S[:, None] * np.log1p(-SINGLE_STAKES)
+    won = F[:, None] * np.log1p(SINGLE_STAKES * odds[:, None])
+    return np.maximum((gains + lost + won).max(axis=1), 0.0)
+
+
+def log_capital(
+    amounts: WeightedShares, bounds: np.ndarray, stakes: np.ndarray = STAKES
+) -> np.ndarray:
     """Return log capital of bets against a mean of at least each bound, (n_bounds, n_bets).
 
     With weights w of at most 1 and shares s, a bet of a fraction l multiplies the capital by
@@ -287,10 +321,10 @@ def log_capital(amounts: WeightedShares, bounds: np.ndarray) -> np.ndarray:
     their sums and extremes bound it from below.
     """
     failures = amounts.mirrored()
-    capital = np.empty((len(bounds), len(STAKES)))
+    capital = np.empty((len(bounds), len(stakes)))
     for k, m in enumerate(np.clip(1.0 - np.asarray(bounds, dtype=float), 1e-12, 1.0)):
         gaps, numbers = failures.weighted_gaps(m)
-        capital[k] = np.log1p(STAKES[:, None] * np.maximum(gaps / m, -1.0)) @ numbers
+        capital[k] = np.log1p(stakes[:, None] * np.maximum(gaps / m, -1.0)) @ numbers
     return capital
 
 
@@ -317,14 +351,17 @@ class Term:
         rate = 2.0 * share / (1.0 + share) if self.of_f1 else share
         return self.low + (self.high - self.low) * rate
 
-    def conjugate(self, window: Window, slopes: np.ndarray, *, upward: bool) -> np.ndarray:
+    def conjugate(
+        self, window: Window, slopes: np.ndarray, *, upward: bool, once: bool
+    ) -> np.ndarray:
         """Return upper bounds of max_s (m s - log e(s)) for slopes m of one sign, (n_slopes,).
 
         The evidence is against at least each value if `upward`; the claims grow along the curve.
         Between two points it is at least that of the first, and the claim at most that of the
         second.
         """
-        q, log_e = (window if upward else window.mirrored).curve
+        side = window if upward else window.mirrored
+        q, log_e = side.rates, side.evidence[once]
         values = self.value(q if upward else 1.0 - q)[1:]
         beyond = np.where(np.isfinite(log_e[:-1]), log_e[:-1], np.inf)
         return (slopes[:, None] * values - beyond).max(axis=1)
@@ -389,7 +426,9 @@ class Sum:
         share = self.terms[0].share(b / c) if c else 0.0
         return (True, share) if c >= 0 else (False, 1.0 - share)
 
-    def against(self, bound: float, sign: float, windows: Sequence[Window]) -> float:
+    def against(
+        self, bound: float, sign: float, windows: Sequence[Window], *, once: bool = False
+    ) -> float:
         """Return the evidence against a value of at least (sign 1) or at most (-1) `bound`."""
         if len(self.terms) == 1:
             upward, share = self._single(bound, sign)
@@ -402,7 +441,7 @@ class Sum:
         ]
         slopes = SLOPES / float(np.sqrt(sum(variance)))
         lost = sum(
-            term.conjugate(window, slopes * ci, upward=ci > 0)
+            term.conjugate(window, slopes * ci, upward=ci > 0, once=once)
             for ci, term, window in zip(c, self.terms, windows, strict=True)
             if ci != 0
         )
@@ -433,9 +472,12 @@ class Sum:
             Whether one rate must be beyond the bound by `EARLY`.
         """
         score = self._likely(bound, sign, start, end, early)
+        if len(self.terms) > 1 or not self.terms[0].tally.of_counts:
+            needed = norm.isf(np.exp(-needed)) ** 2 / 2.0
         if len(self.terms) > 1:
             for k in np.flatnonzero(score >= needed - SLACK):
-                score[k] = self.against(bound, sign, self.windows(int(start[k]), int(end[k])))
+                windows = self.windows(int(start[k]), int(end[k]))
+                score[k] = self.against(bound, sign, windows, once=True)
         alarms = np.flatnonzero(score >= needed)
         if not len(alarms):
             return None

@@ -75,8 +75,8 @@ class GoalMonitor:
     The null hypothesis is that a goal holds in every window of whole weeks (`period`): given who
     came and how often, the expected rate of its rows is within the bound. Then the probability that
     any goal is reported as violated in a year is at most `false_alarms`, and in simulated years
-    was, for rows that are independent, or with `groups` for people who are. It is a theorem for
-    twice of it; see Notes.
+    was, for rows that are independent, or with `groups` for people who are. For one rate of rows it
+    is a theorem for twice of it; see Notes.
 
     Parameters
     ----------
@@ -115,15 +115,16 @@ class GoalMonitor:
 
     Notes
     -----
-    Windows of 1, 2, 4, 8, 13 and 26 weeks are judged once each, about seven times while one passes,
-    by exact binomial tests at levels that add up to twice `false_alarms` a year, or less for many
-    goals. As windows overlap, .033 of simulated years at the bound had an alarm for the default. A
-    person, whose rows may depend in any way, counts once in a window, by the mean of the rows;
-    ratios, sums and amounts have evidence of mean at most 1. People or rows that depend on one
-    another unnamed, as if each day had a rate of its own, and numbers of rows that depend on their
-    outcomes break it. A first period is judged as it is, and before a first whole week has passed
-    only a rate far beyond the bound, at odds 1.5 times those there, is reported. A yearly season
-    around the bound is a violation.
+    Windows of 1, 2, 4, 8, 13 and 26 weeks are tested once each, about seven times while one passes,
+    at levels that add up to twice `false_alarms` a year, or less for many goals. As windows
+    overlap, .033 of simulated years at the bound had an alarm for the default. The test of a rate
+    is the exact binomial one. Ratios and other sums of rates, amounts, and people have tests by
+    likelihood ratios with normal quantiles, which are approximate: of simulated years at the bound
+    at most .04 had an alarm. A person, whose rows may depend in any way, counts once in a window,
+    by the mean of the rows. People or rows that depend on one another unnamed, as if each day had a
+    rate of its own, and numbers of rows that depend on their outcomes break it. A first period is
+    tested as it is, and before a first whole week has passed only a rate far beyond the bound, at
+    odds 1.5 times those there, is reported. A yearly season around the bound is a violation.
 
     Intervals are for rates that stay as they are; with `groups`, at the ends of weeks. A label is
     known on the server that has its decision. Send a person to one server or to several: their rows

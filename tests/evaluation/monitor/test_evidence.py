@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from scipy.stats import binom, norm
 
 from skbandit.evaluation._guaranteed import WeightedShares
 from skbandit.evaluation._monitor._calendar import Calendar
@@ -11,6 +12,7 @@ from skbandit.evaluation._monitor._evidence import (
     Sum,
     Tally,
     Term,
+    Window,
     log_evidence,
     log_tail,
     needed,
@@ -193,9 +195,42 @@ def test_people_count_once_in_a_window():
     gains = np.log1p(np.outer(STAKES, (0.8 - np.array([1, 0.5, 0])) / 0.2)).sum(axis=1)
     evidence = np.log(np.exp(gains).mean())
     assert window.against(np.array([0.8]))[0] == pytest.approx(evidence)
-    tail = -np.log([0.104, 0.488])  # at most 1 and at most 2 of 3 at .8
-    tail = tail.mean() - 1 if 1.5 <= 3 * 0.8 - 1 else 0
-    assert window.against_people(0.8) == pytest.approx(max(evidence, tail) - np.log(2))
+    # and half a person more who succeeds
+    stakes = np.linspace(0, 0.98, 5001)[:, None]
+    best = np.log1p(stakes * (0.8 - np.array([1, 0.5, 0])) / 0.2).sum(axis=1)
+    best = (best + 0.5 * np.log1p(-stakes[:, 0])).max()
+    assert window.likelihood(np.array([0.8]))[0] == pytest.approx(best, rel=0.02)
+
+
+def test_the_likelihood_ratio_of_counts():
+    """Of 30 of 100, and half a success more, by hand."""
+    expected = 30.5 * np.log(0.305 / 0.5) + 69.5 * np.log(0.695 / 0.5)
+    found = Window(30.0, 100.0).likelihood(np.array([0.5, 0.305, 0.2]))
+    assert found == pytest.approx([expected, 0, 0])
+    share = WeightedShares.of(np.ones(100), np.repeat([1.0, 0.0], [30, 70]))
+    assert Window(0.0, 0.0, share).likelihood(np.array([0.5]))[0] == pytest.approx(
+        expected, rel=0.02
+    )
+
+
+N_FEW = 14
+
+
+@pytest.fixture(scope="module")
+def ratios():
+    """What speaks against a ratio of at least .8, by the successes of both groups of 14 rows."""
+    S = np.arange(N_FEW + 1)
+    claims = [[ratio([a], [N_FEW], [b], [N_FEW]) for b in S] for a in S]
+    return np.array([[x.against(0.8, 1.0, x.windows(0), once=True) for x in row] for row in claims])
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.6, 0.9, 0.99])
+@pytest.mark.parametrize("level", [0.05, 0.01, 1e-3])
+def test_a_window_of_two_rates_is_beyond_its_level_at_most_as_often(ratios, share, level):
+    S = np.arange(N_FEW + 1)
+    chance = np.outer(binom.pmf(S, N_FEW, 0.8 * share), binom.pmf(S, N_FEW, share))
+    assert chance[ratios >= norm.isf(level) ** 2 / 2].sum() <= level
+    assert ratios[0, N_FEW] > norm.isf(1e-4) ** 2 / 2
 
 
 # --- alarms ------------------------------------------------------------------------------
