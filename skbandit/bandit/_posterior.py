@@ -80,6 +80,16 @@ def renew_shares(evidence: np.ndarray, share: np.ndarray) -> None:
 
 
 @inlined_exactly
+def largest_lasting(evidence: np.ndarray, forgetting: np.ndarray) -> float:
+    """Return largest evidence among the models that forget nothing."""
+    best = -math.inf
+    for e in range(len(evidence)):
+        if forgetting[e] == 1.0:
+            best = max(best, evidence[e])
+    return best
+
+
+@inlined_exactly
 def mixed(
     w: float, m: float, v: float, origin: float, away: float, square: float, within: float
 ) -> tuple[float, float, float]:
@@ -193,13 +203,16 @@ def learn_row(
     posterior.n_updates[k] += 1
     posterior.counters[_state.N_EVENTS] += 1
     n_scales = len(evidence)
-    origin, away, square, within = 0.0, 0.0, 0.0, 0.0
+    origin, away, square, within, total = 0.0, 0.0, 0.0, 0.0, 0.0
+    best = largest_lasting(evidence, prior.forgetting)
     for e in range(n_scales):
         _forget(k, e, mean, cov_factor, prior, workspace)
         m, v = moments(x, mean, cov_factor, k, e, workspace[0])
-        if prior.checks and posterior.share[e] > 0.0:
+        if prior.checks and prior.forgetting[e] == 1.0:  # one that forgets follows a change
+            w = math.exp(evidence[e] - best)
+            total += w
             origin = m if within == 0.0 else origin
-            away, square, within = mixed(posterior.share[e], m, v, origin, away, square, within)
+            away, square, within = mixed(w, m, v, origin, away, square, within)
         if n_scales > 1:
             evidence[e] += log_evidence(link, m, v, r, weight, prior.noise_variance)
         if v > 0.0:
@@ -208,7 +221,7 @@ def learn_row(
     if n_scales > 1:
         renew_shares(evidence, posterior.share)
     if prior.checks:
-        m, v = of_mixture(origin, away, square, within)
+        m, v = of_mixture(origin, away / total, square / total, within / total)
         expected = mean_reward(mean_index(m, v, rule), rule)
         least = deviation(link, expected, prior.noise_variance)
         n_events = posterior.counters[_state.N_EVENTS] - posterior.restarts[RESTARTED_AT]

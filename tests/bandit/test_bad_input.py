@@ -145,16 +145,6 @@ def test_fit_refuses_a_duration_of_numpy_without_a_unit():
     refuses("has no unit", GLMUCBPolicy(update_every=length).fit, X, Y)
 
 
-def test_timestamps_must_not_decrease():
-    policy = GLMUCBPolicy(update_every=60)
-    with pytest.raises(ValueError, match="timestamp goes back on row 3"):
-        policy.fit(X, Y.assign(timestamp=[0, 100, 200, 150, 300, 400]))
-
-
-def test_labels_must_be_hashable():
-    refuses("hashable", GLMUCBPolicy().fit, X, Y.assign(action=[["a"]] * 6), error=TypeError)
-
-
 @pytest.mark.parametrize(
     ("column", "values"),
     [

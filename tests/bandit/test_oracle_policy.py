@@ -9,16 +9,13 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier, SGDRegressor
-from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from skbandit import ReplayScorer
-from skbandit.bandit import OraclePolicy, make_policy_pipeline
-from skbandit.evaluation import ReplaySplit, off_policy_value, replay
+from skbandit.bandit import OraclePolicy
 from tests.worlds import refuses
 
 
@@ -122,24 +119,6 @@ def test_missing_values_if_the_estimator_takes_them(log):
     policy = OraclePolicy(HistGradientBoostingClassifier(max_iter=5), random_state=0)
     assert policy.fit(holes, y).select(holes[:5]).shape == (5,)
     refuses("NaN", OraclePolicy(LinearRegression()).fit, holes, y)
-
-
-@pytest.mark.thorough
-def test_replay_and_search(log):
-    X, y = log
-    policy = OraclePolicy(DecisionTreeClassifier(min_samples_leaf=10), random_state=0)
-    result = replay(policy, X[:300], y[:300], random_state=0)
-    assert 60 <= result.n_accepted <= 140
-    pipeline = make_policy_pipeline(StandardScaler(), policy)
-    search = GridSearchCV(
-        pipeline,
-        {"oraclepolicy__estimator__max_depth": [1, 3]},
-        scoring=ReplayScorer(min_accepted=5, subsample=0.3, random_state=0),
-        cv=ReplaySplit(2),
-    ).fit(X, y)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    best = search.best_estimator_.fit(X[:300], y[:300])
-    assert off_policy_value(best, X[300:], y[300:], method="ips").mean_reward > 0.5
 
 
 def test_copies_and_dropped_arms_have_events_of_their_own(log):

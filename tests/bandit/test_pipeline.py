@@ -11,7 +11,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_score
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from skbandit import (
@@ -24,9 +24,8 @@ from skbandit import (
     SetSelectClassifier,
     assign,
 )
-from skbandit.bandit import PolicyPipeline, make_policy_pipeline, select
+from skbandit.bandit import PolicyPipeline, make_policy_pipeline
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import off_policy_value, replay
 from skbandit.rates import positive_rate, recall
 from tests.worlds import make_log, refuses, warns
 
@@ -136,24 +135,6 @@ def test_metadata_reach_the_policy(routing):
     alone = GLMUCBPolicy(random_state=0).fit(z, Y, sample_weight=weight)
     alone.partial_fit(z, Y, sample_weight=weight)
     np.testing.assert_array_equal(policy[-1].coef_, alone.coef_)
-
-
-def test_it_replays_as_a_pipeline_does():
-    log = make_bandit_log(2400, n_arms=4, base_rate=0.3, random_state=0)
-    fitted = make_pipeline(StandardScaler(), GLMUCBPolicy(random_state=0))
-    fitted.fit(log.X[:400], log.y[:400])
-    policy = PolicyPipeline(fitted.steps)
-    one, other = (replay(p, log.X[400:], log.y[400:], random_state=0) for p in (policy, fitted))
-    assert one.n_accepted > 300 and one.history.equals(other.history)
-    np.testing.assert_array_equal(select(policy, log.X[:9]), select(clone_state(fitted), log.X[:9]))
-    uniform = GLMUCBPolicy(exploration="epsilon_greedy", epsilon=1.0, random_state=0)
-    policy = make_policy_pipeline(StandardScaler(), uniform).fit(log.X[:9], log.y[:9])
-    estimate = off_policy_value(policy, log.X, log.y)
-    assert abs(estimate.mean_reward - log.y["reward"].mean()) < 1e-9  # a uniform log
-
-
-def clone_state(policy):
-    return pickle.loads(pickle.dumps(policy))
 
 
 class Stateless(TransformerMixin, BaseEstimator):

@@ -9,9 +9,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from skbandit.bandit import GLMUCBPolicy, OraclePolicy, SharedGLMPolicy
-from skbandit.bandit._posterior import moments, with_arms
-from skbandit.bandit._state import MEAN, SQUARES, Prior, _in_units, no_posterior
-from skbandit.bandit._units import carry_over, renew
+from skbandit.bandit._state import MEAN, SQUARES, _in_units, no_posterior
 from skbandit.bandit.shared._state import in_new_units
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
@@ -38,10 +36,12 @@ def fitted(n, **settings):
 
 @pytest.mark.parametrize("n, last", [(8, 8), (15, 8), (16, 16), (63, 32), (100, 64)])
 def test_units_are_those_of_the_contexts_at_the_last_renewal(n, last):
-    posterior = fitted(n)._posterior
-    X = events(n)[0][:last]
-    np.testing.assert_allclose(posterior.center, X.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(posterior.rate, 1 / X.std(axis=0), rtol=1e-10)
+    """In a shared model of three features, of √3 standard deviations each."""
+    posterior, X = fitted(n)._posterior, events(n)[0][:last]
+    units = SharedGLMPolicy().fit(*events(n)[:2], reward=events(n)[2])._posterior.units
+    for center, rate in ((posterior.center, posterior.rate), (units.center, units.rate * 3**0.5)):
+        np.testing.assert_allclose(center, X.mean(axis=0), rtol=1e-9)
+        np.testing.assert_allclose(rate, 1 / X.std(axis=0), rtol=1e-9)
 
 
 def test_without_a_constant_features_are_only_scaled():
@@ -65,58 +65,33 @@ def test_a_weighted_context_counts_as_often():
     np.testing.assert_allclose(policy._posterior.rate, 1 / repeated.std(axis=0), rtol=1e-10)
 
 
-def standardized(X, posterior):
-    x = (X - posterior.center) * posterior.rate
-    return np.column_stack([x, np.ones(len(X))])
+RENEWED = {
+    "diagonal": GLMUCBPolicy(prior_scale=1, forgetting=1),
+    "full": GLMUCBPolicy(forgetting=1, covariance="full"),
+    "no constant": GLMUCBPolicy(forgetting=1, covariance="full", fit_intercept=False),
+    "shared": SharedGLMPolicy(forgetting=1, own_variance=0.0),
+    "shared diagonal": SharedGLMPolicy(forgetting=1, covariance="diagonal"),
+}
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("full", [False, True])
-def test_means_stay_the_same_functions_and_full_variances_too(full):
-    """Two renewals in a row: with random posterior, between two sets of contexts."""
-    rng = np.random.default_rng(0)
-    d = N_FEATURES + 1
-    prior = Prior(np.zeros(d), np.ones((1, d)), None, None, 1.0, np.ones(1))
-    posterior = with_arms(no_posterior(d, full, n_units=N_FEATURES), ["a"], prior)
-    posterior.n_updates[:] = 1
-    posterior.seen_weight[0] = 10.0
-    factor, shift = np.empty(d), np.empty(d)
-    X, scratch = rng.normal(size=(20, N_FEATURES)) * 50, np.empty(d)
-
-    def of_rows():
-        return np.array([
-            moments(x, posterior.mean, posterior.cov_factor, 0, 0, scratch)
-            for x in standardized(X, posterior)
-        ])  # fmt: skip
-
-    def change():
-        posterior.seen_mean[:] = rng.normal(size=N_FEATURES) * 100
-        posterior.seen_squares[:] = rng.uniform(1, 1e4, size=N_FEATURES)
-        renew(
-            posterior.center, posterior.rate, posterior.seen_mean, posterior.seen_squares,
-            posterior.seen_weight[0], 1.0, factor, shift,
-        )  # fmt: skip
-        carry_over(
-            0, 0, posterior.mean, posterior.cov_factor, prior, factor, shift, N_FEATURES, True
-        )
-
-    change()
-    assert (factor[:N_FEATURES] == 1).all()  # the first units have no earlier ones
-    posterior.mean[:] = rng.normal(size=posterior.mean.shape)
-    posterior.cov_factor[:] = (
-        rng.normal(size=(d, d)) if full else rng.uniform(0.01, 1, size=posterior.cov_factor.shape)
-    )
-    before, of_data = of_rows(), 1 / posterior.cov_factor - 1
-    change()
-    assert (factor[:N_FEATURES] != 1).all()
-    after = of_rows()
-    np.testing.assert_allclose(after[:, 0], before[:, 0], rtol=1e-9)
-    if full:
-        np.testing.assert_allclose(after[:, 1], before[:, 1], rtol=1e-9)
-    else:  # what the data told of each slope, with today's prior; the constant's is unchanged
-        told = of_data[0, 0, :N_FEATURES] / factor[:N_FEATURES] ** 2
-        expected = np.append(1 / (1 + told), 1 / (1 + of_data[0, 0, -1]))
-        np.testing.assert_allclose(posterior.cov_factor[0, 0], expected, rtol=1e-9)
+@pytest.mark.parametrize("name", first(2, RENEWED))
+def test_a_renewal_of_units_keeps_the_function(name):
+    """The 64th event, of next to no weight, renews them: means, and variances of a full Σ, stay."""
+    X, arm, reward = events(64)
+    X[32:] = 2 * X[32:] + [0.0, 7.0, -1e4]  # about the same means
+    policy = clone(RENEWED[name]).fit(X[:63], arm[:63], reward=reward[:63])
+    old, scores = policy._posterior, (policy.decision_function(X), policy.select_scores(X))
+    policy.partial_fit(X[63:], arm[63:], reward=reward[63:], sample_weight=[1e-13])
+    new = policy._posterior
+    np.testing.assert_allclose(policy.decision_function(X), scores[0], rtol=1e-7, atol=1e-9)
+    if policy.covariance == "full":
+        np.testing.assert_allclose(policy.select_scores(X), scores[1], rtol=1e-7, atol=1e-9)
+    if name == "diagonal":  # what the data told of each slope, with the prior in today's units
+        f = np.r_[old.rate / new.rate, 1.0]
+        assert (f[:3] > 1.2).all()
+        prior = np.r_[3.0, 3.0, 3.0, 1.0]
+        told = (1 / old.cov_factor[0] - prior) / f**2
+        np.testing.assert_allclose(new.cov_factor[0], 1 / (prior + told), rtol=1e-7)
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
@@ -167,17 +142,6 @@ def test_constant_columns_count_for_nothing():
     )
 
 
-def test_a_column_may_begin_to_vary():
-    """A feature that is 0 during 100 events, and then decides."""
-    rng = np.random.default_rng(0)
-    n = 3000
-    x = np.where(np.arange(n) < 100, 0.0, rng.integers(2, size=n) * 5.0)
-    action = rng.integers(2, size=n)
-    reward = (rng.random(n) < np.where(x == 5.0, action, 1 - action) * 0.5 + 0.1).astype(float)
-    policy = GLMUCBPolicy().fit(x[:, None], action, reward=reward)
-    assert policy.predict([[0.0], [5.0]]).tolist() == [0, 1]
-
-
 @pytest.mark.filterwarnings("ignore:rewards have changed")
 def test_units_that_jump_are_followed():
     """Seconds become milliseconds: predictions stay finite, and right again after renewals."""
@@ -190,17 +154,6 @@ def test_units_that_jump_are_followed():
     policy = GLMUCBPolicy().fit(X, action, reward=reward)
     assert np.isfinite(policy.coef_).all()
     assert policy.predict([[-700.0], [700.0]]).tolist() == [0, 1]
-
-
-def test_fresh_arms_start_from_the_prior_of_today():
-    """An arm known from the start without events is as one that comes later: an average."""
-    X, action, reward = events(64)
-    known = GLMUCBPolicy(arms=[0, 1, 2, "new"], random_state=0).fit(X, action, reward=reward)
-    later = GLMUCBPolicy(random_state=0).fit(X, action, reward=reward)
-    pool = [(2, "new", "other")] * len(X)
-    np.testing.assert_array_equal(known.select(X, available=pool), later.select(X, available=pool))
-    of_arms = known.decision_function(X)
-    np.testing.assert_allclose(of_arms[:, 3], of_arms[:, :3].mean(axis=1), rtol=1e-9)
 
 
 # === Running units of linear rewards: their unit and origin decide nothing ======================
@@ -341,33 +294,7 @@ def test_a_number_of_the_prior_or_noise_is_in_the_unit_of_the_reward(name, numbe
         policy.set_params(**{name: otherwise}).partial_fit(X[:1], arm[:1], reward=[1])
 
 
-# === A renewal of arms' units is Bayesian regression with the prior in the new units ============
-
 DX, DZ = 3, 4
-
-
-def regression(x, z, r, prior):
-    """Mean and covariance of vec B."""
-    phi = np.einsum("ni,nj->nij", x, z).reshape(len(r), -1)
-    S = np.linalg.inv(np.diag(1 / prior.ravel()) + phi.T @ phi)
-    return (S @ phi.T @ r).reshape(DX, DZ), S
-
-
-@pytest.mark.parametrize("growth", [1.0, 1e4])
-def test_the_posterior_is_that_of_the_new_prior(growth):
-    rng = np.random.default_rng(0)
-    x, z, r = rng.normal(size=(30, DX)), rng.normal(size=(30, DZ)), rng.normal(size=30)
-    z[:, -1] = 1.0
-    prior = rng.uniform(1, 3, size=(DX, DZ))
-    factor, shift = growth * rng.uniform(0.5, 2, size=DZ - 1), rng.normal(size=DZ - 1)
-    new_z = np.column_stack([(z[:, :-1] - shift) / factor, np.ones(30)])
-    mean, S = regression(x, z, r, prior)
-    L = np.linalg.cholesky(S).reshape(DX, DZ, DX * DZ)
-    new_mean, new_L = in_new_units(factor, shift, mean, L, prior)
-    expected, covariance = regression(x, new_z, r, prior)
-    np.testing.assert_allclose(new_mean, expected, rtol=1e-6, atol=1e-9)
-    of_new = new_L.reshape(DX * DZ, -1)
-    np.testing.assert_allclose(of_new @ of_new.T, covariance, rtol=1e-6, atol=1e-9)
 
 
 def test_a_diagonal_posterior_keeps_its_function_and_the_prior_where_nothing_was_learned():

@@ -40,13 +40,13 @@ def fill_moments(arms: np.ndarray, posterior: SharedPosterior, work: Workspace) 
     for e in range(len(posterior.share)):
         if posterior.share[e] > 0.0:
             _fill_moments(arms, e, posterior, work)
-    _mix(arms, posterior, work)
+    _mix(arms, posterior.share, posterior.noise, work)
 
 
 @called_exactly
-def _mix(arms: np.ndarray, posterior: SharedPosterior, work: Workspace) -> None:
+def _mix(arms: np.ndarray, share: np.ndarray, noise: np.ndarray, work: Workspace) -> None:
     """Write the moments of some arms under the mixture of prior scales."""
-    share, sigma = posterior.share, noise_scale(posterior.noise)
+    sigma = noise_scale(noise)
     if sigma == 0.0:
         sigma = 1.0
     for k in arms:
@@ -96,7 +96,13 @@ def learn(
             _contract(e, posterior, work)
         _fill_moments(work.arm, e, posterior, work)
     if prior.checks or prior.estimates_noise:
-        _mix(work.arm, posterior, work)
+        for e in range(n_scales):
+            work.share[e] = posterior.share[e]
+            if prior.checks:  # without a model that forgets, which follows a change
+                work.share[e] = evidence[e] if prior.forgetting[e] == 1.0 else -math.inf
+        if prior.checks:
+            renew_shares(work.share, work.share)
+        _mix(work.arm, work.share, posterior.noise, work)
     for e in range(n_scales):
         m, v = work.m_of_scale[e, k], work.v_of_scale[e, k]
         if n_scales > 1 and prior.estimates_noise:

@@ -104,6 +104,7 @@ class SharedPosterior(NamedTuple):
             v=np.empty(n_arms),
             m_of_scale=np.empty((n_scales, n_arms)),
             v_of_scale=np.empty((n_scales, n_arms)),
+            share=np.empty(n_scales),
         )
 
 
@@ -138,6 +139,7 @@ class Workspace(NamedTuple):
     v: np.ndarray  # (n_arms,)
     m_of_scale: np.ndarray  # (n_scales, n_arms)
     v_of_scale: np.ndarray  # (n_scales, n_arms)
+    share: np.ndarray  # (n_scales,)
 
 
 @compiled_exactly
