@@ -65,7 +65,7 @@ class Worker:
         self.rows = asyncio.Queue()
         self.disk = ThreadPoolExecutor(1, initializer=self.open)
         self.database = store.connect()
-        self.goals, self.watching = Goals(), asyncio.Lock()
+        self.goals, self.watching = Goals(self.contexts.policy), asyncio.Lock()
 
     def open(self):
         self.writer = store.connect()
@@ -131,9 +131,10 @@ class Worker:
         contexts = self.contexts  # one state, whatever is reloaded
         arms = available or store.ARMS  # named, as records are learned together
         try:
-            x, policy = contexts.read(context), contexts.policy
-            arm, propensity = choose_arm(policy, x, arms)
-            return policy.record(x, arm, propensity, available=[tuple(arms)])
+            row, policy = contexts.read(context), contexts.policy
+            x, given = contexts.of_policy(row)
+            arm, propensity = choose_arm(policy, x, arms, **given)
+            return policy.record(row, arm, propensity, available=[tuple(arms)])
         except (ValueError, TypeError, OverflowError) as error:
             raise HTTPException(422, str(error)) from error
 

@@ -16,17 +16,28 @@ KINDS = {"number": (int, float), "text": (str,), "true/false": (bool,)}
 
 
 class Contexts:
-    """Reads contexts: objects by the names of columns, or lists of numbers without names."""
+    """Reads contexts: objects by the names of columns, or lists of numbers without names.
+
+    Columns are those of the features, and those that goals of a policy under budgets name beyond.
+    """
 
     def __init__(self, policy):
         self.policy = policy
         self.learns = hasattr(policy, "partial_fit")
         names = getattr(policy, "feature_names_in_", None)
+        self.attributes = getattr(last_step(policy), "attributes_", {})
         self.n_features = getattr(policy, "n_features_in_", N_FEATURES)
-        self.values = None
+        self.values, self.features = None, None
         if names is not None:
-            self.values = dict.fromkeys(names.tolist(), (0.0,))  # what a column may hold, such as
-            note_values(policy, names.tolist(), self.values)
+            self.features = names.tolist()
+            self.values = dict.fromkeys(self.features, (0.0,))  # what a column may hold, such as
+            note_values(policy, self.features, self.values)
+            self.values |= {name: tuple(seen) for name, seen in self.attributes.items() if seen}
+        elif self.attributes:
+            raise ValueError(
+                f"the goals of the policy name {', '.join(self.attributes)}, and its features have "
+                "no names: fit it to a DataFrame."
+            )
         self.kinds = {name: kinds_of(values) for name, values in (self.values or {}).items()}
 
     def example(self):
@@ -35,8 +46,14 @@ class Contexts:
             return [0.0] * self.n_features
         return {name: values[0] for name, values in self.values.items()}
 
+    def of_policy(self, row):
+        """The features of a row that was read, and its attributes, if any, as a keyword."""
+        if not self.attributes:
+            return row, {}
+        return row[self.features], {"attributes": row[list(self.attributes)]}
+
     def read(self, context):
-        """One row for the policy; a ValueError says in one sentence what is wrong."""
+        """One row of all columns; a ValueError says in one sentence what is wrong."""
         row = self._of_list(context) if self.values is None else self._of_names(context)
         if self.learns:
             steps = getattr(self.policy, "steps", ())
@@ -122,6 +139,11 @@ def _estimators(part):
     elif isinstance(part, list | tuple):
         for inner in part:
             yield from _estimators(inner)
+
+
+def last_step(policy):
+    """The policy behind transformers."""
+    return getattr(policy, "steps", [(None, policy)])[-1][1]
 
 
 def able(policy):

@@ -1,17 +1,23 @@
 """What the service promises, and whether it still holds: `/goals`."""
 
 import json
+import os
 
+import pandas as pd
 import store
+from contexts import last_step
 
 from skbandit.evaluation import GoalMonitor
 from skbandit.rates import each, outcome, positive_rate
 
+OUTCOME = os.environ.get("SERVICE_OUTCOME", "reward")
+"""The column of the log that a reward is, by the name that goals give it."""
+
 GOALS = {
     "no arm takes all": each(positive_rate, of=list(store.ARMS)) <= 0.95,
-    "rewards": outcome("reward") >= 0.01,
+    "rewards": outcome(OUTCOME) >= 0.01,
 }
-"""Change them here; they count choices whose time for a reward has passed."""
+"""Of a policy that declares none. They count choices whose time for a reward has passed."""
 
 MOST_ROWS = 10_000
 
@@ -19,10 +25,12 @@ MOST_ROWS = 10_000
 class Goals:
     """A monitor, and the number of the last choice that it has counted."""
 
-    def __init__(self):
-        self.monitor = GoalMonitor(
-            GOALS, false_alarms=0.05, labels=store.ARMS, ranges={"reward": (0, 1)}
-        )
+    def __init__(self, policy):
+        options = {"false_alarms": 0.05, "ranges": {OUTCOME: (0, 1)}}
+        if len(getattr(last_step(policy), "constraint_report_", ())):
+            self.monitor = GoalMonitor.of(policy, **options)
+        else:
+            self.monitor = GoalMonitor(GOALS, labels=store.ARMS, **options)
         self.counted = 0
 
     def count(self):
@@ -40,8 +48,13 @@ class Goals:
                 if not rows:
                     return
                 numbers, times, records, rewards = zip(*rows, strict=True)
-                arms = [json.loads(record)["arm"] for record in records]
-                self.monitor.update(arms, time=list(times), outcomes={"reward": rewards})
+                records = [json.loads(record) for record in records]
+                contexts = [record["context"] for record in records]
+                named = pd.DataFrame(contexts) if isinstance(contexts[0], dict) else None
+                self.monitor.update(
+                    [record["arm"] for record in records], attributes=named, time=list(times),
+                    outcomes={OUTCOME: rewards},
+                )  # fmt: skip
                 self.counted = numbers[-1]
 
     def report(self):

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 import store
+from contexts import last_step
 
 from skbandit.rates import Constraint
 
@@ -32,7 +33,7 @@ def per_day(policy):
 
 def bounded(policy, records, chosen):
     """Mean and total of each bounded rate of a policy under budgets that needs no outcome."""
-    last = store.last_step(policy)
+    last = last_step(policy)
     rates = getattr(last, "constraints", ())
     rates = [rates] if isinstance(rates, Constraint) else rates
     contexts = pd.DataFrame([record["context"] for record in records])

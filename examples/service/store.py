@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import joblib
 import numpy as np
-from contexts import able
+from contexts import able, last_step
 from settings import FIRST_ARMS, FOLDER, NAMED_ARMS, STATE, WITHIN
 
 from skbandit import GLMUCBPolicy
@@ -318,11 +318,6 @@ def read_state():
     named = {"arms": list(ARMS), "new_arms": "add"}
     last.set_params(**{name: named[name] for name in named.keys() & last.get_params(deep=False)})
     return policy, numbers, *(again or [(None, [])])
-
-
-def last_step(policy):
-    """The policy behind transformers."""
-    return getattr(policy, "steps", [(None, policy)])[-1][1]
 
 
 def _number_of(numbers, database):

@@ -314,8 +314,7 @@ def _choice(
     best: Any = np.int64(-1)
     rule, proposed = model.rule, best
     best_score, proposed_score = -np.inf, -np.inf
-    challenged = exploration.CHALLENGES[rule.exploration] and exploration.proposes(t, rule)
-    if exploration.proposes(t, rule) and not challenged:
+    if exploration.proposes(t, rule):
         proposed = _drawn(pool, t, model)
         if not len(scores) and not exploration.COMPARES[rule.exploration]:
             return proposed, best_score
@@ -328,8 +327,6 @@ def _choice(
             proposed_score = score
         if best < 0 or _beats(k, score, best, best_score, t, model):
             best, best_score = k, score
-    if challenged:
-        proposed = _challenger(best, pool, t, alpha, model)
     if proposed >= 0 and proposed != best:
         n_events = _experience(model.posterior)
         if not exploration.COMPARES[rule.exploration] or exploration.accepts(
@@ -337,20 +334,6 @@ def _choice(
         ):
             best = proposed
     return best, best_score
-
-
-@called_exactly
-def _challenger(best: int, pool: np.ndarray, t: int, alpha: float, model: Model) -> int:
-    """Return the arm of the largest challenge except the best; the best if it is alone."""
-    challenger, largest = best, -np.inf
-    for k in pool:
-        if k != best:
-            m, v = moments(k, model.posterior.mean, model)
-            key, rule = model.posterior.rng_key[k], model.rule
-            value = exploration.challenge(rule.exploration, m, v, alpha, t, key, rule)
-            if value > largest:
-                challenger, largest = k, value
-    return challenger
 
 
 @called_exactly

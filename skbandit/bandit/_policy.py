@@ -32,6 +32,8 @@ class PosteriorPolicy(SequentialPolicy):
 
     link: str
     alpha: Any
+    prior_scale: Any
+    prior_variance: Any
     _posterior: Any
     # of a base and workers: merged posterior, and whether a worker knows less of an arm than base
     _merged: Callable[[Any, list[Any]], tuple[Any, np.ndarray]]
@@ -158,6 +160,15 @@ class PosteriorPolicy(SequentialPolicy):
 
         index = self.decision_function(X)
         return mean_rewards(index, _state.read_rule(self))
+
+    def _check_models(self, n_models: int) -> None:
+        """Require as many models, of prior scales and one that forgets, as have learned."""
+        if n_models != (n_scales := len(self._posterior.share)):
+            raise ValueError(
+                f"prior_scale={self.prior_scale!r}, prior_variance={self.prior_variance!r}, "
+                f"link={self.link!r} and forgetting={self.forgetting!r} are {n_models} models, but "
+                f"the policy has learned with {n_scales}: call fit to start afresh."
+            )
 
     def _n_learned(self) -> int:
         return int(self._posterior.counters[_state.N_EVENTS]) if self.__sklearn_is_fitted__() else 0
@@ -542,13 +553,7 @@ class GLMUCBPolicy(PosteriorPolicy):
 
     def _prior(self) -> Prior:
         prior = _state.read_prior(self, self.n_features_in_)
-        n_scales = len(self._posterior.share)
-        if len(prior.variance) != n_scales:
-            raise ValueError(
-                f"prior_scale={self.prior_scale!r}, prior_variance={self.prior_variance!r} and "
-                f"forgetting={self.forgetting!r} are {len(prior.variance)} models, but the policy "
-                f"has learned with {n_scales}: call fit to start afresh."
-            )
+        self._check_models(len(prior.variance))
         if _state.standardizes_rewards(self) != bool(len(self._posterior.reward)):
             raise ValueError(
                 f"prior_mean={self.prior_mean!r}, prior_variance={self.prior_variance!r} and "

@@ -12,6 +12,7 @@ time. Each arm k has such a posterior for every prior scale e.
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -546,20 +547,21 @@ def restart(posterior: Posterior, arms: np.ndarray, at: Prior) -> None:
     posterior.cov_factor[:, arms] = _prior_factor(at, posterior.cov_factor.ndim == 4)[:, None]
 
 
-def since_restart(
-    base: Any, workers: list[Any], prior: Any, start_anew: Any, learned: tuple[str, ...]
-) -> list[Any]:
-    """Return workers without what was learned before rewards have changed; the base starts anew."""
+def forget_before_restart(
+    base: Any, workers: list[Any], prior: Any, start_anew: Any, learned: Any
+) -> None:
+    """Put the base, and workers that did not start anew as others did, at the prior.
+
+    `learned` returns the arrays of a state that hold what is forgotten, and the units in which it
+    is. What contexts and rewards were seen is kept.
+    """
     latest = max(state.restarts[N_RESTARTS] for state in workers)
-    if latest == base.restarts[N_RESTARTS]:
-        return workers
-    start_anew(base, prior)
-    return [
-        state
-        if state.restarts[N_RESTARTS] == latest
-        else state._replace(**{name: getattr(base, name).copy() for name in learned})
-        for state in workers
-    ]
+    if latest > base.restarts[N_RESTARTS]:
+        start_anew(base, prior)
+        for state in workers:
+            if state.restarts[N_RESTARTS] < latest:
+                for array, of_base in zip(learned(state), learned(base), strict=True):
+                    array[...] = of_base
 
 
 def sum_evidence(
@@ -593,8 +595,10 @@ def merged(
     tuple of Posterior and ndarray of shape (n_workers, n_arms)
         And whether a worker knows less of an arm than the base did.
     """
-    learned = "mean", "cov_factor", "evidence"
-    workers = since_restart(base, workers, prior, start_anew, learned)
+    learned = attrgetter("mean", "cov_factor", "evidence", "center", "rate")
+    forget_before_restart(
+        base, workers, prior, start_anew, lambda one: (*learned(one), one.reward[: _state.MEAN])
+    )
     states, n_events = [base, *workers], base.counters[_state.N_EVENTS]
     total = n_events + sum(worker.counters[_state.N_EVENTS] - n_events for worker in workers)
     pooled = pooled_moments(

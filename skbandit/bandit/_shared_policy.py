@@ -445,14 +445,8 @@ class SharedGLMPolicy(PosteriorPolicy):
                 )
 
     def _prior(self) -> SharedPrior:
-        _, n_models, _, dz = self._posterior.mean.shape
-        prior = self._read_prior(dz)
-        if len(prior.variance) != n_models:
-            raise ValueError(
-                f"prior_scale={self.prior_scale!r}, prior_variance={self.prior_variance!r}, "
-                f"link={self.link!r} and forgetting={self.forgetting!r} are {len(prior.variance)} "
-                f"models, but the policy has learned with {n_models}: call fit to start afresh."
-            )
+        prior = self._read_prior(self._posterior.mean.shape[3])
+        self._check_models(len(prior.variance))
         return prior
 
     def _read_prior(self, dz: int) -> SharedPrior:

@@ -201,6 +201,16 @@ class ActionGoals:
                 members.setdefault(atom.group.columns, []).append(atom.group)
         return members
 
+    def examples_of(self, columns: measure.Columns) -> dict[str, list[Any]]:
+        """Return columns of attributes that goals name, and some of their values."""
+        named = measure.columns_of_selections(self.atoms, columns)
+        amounts = {name for atom in self.atoms for name in (atom.amount, atom.weight)}
+        return {
+            str(name): values.dropna().drop_duplicates().head(20).tolist()
+            for name, values in columns.attributes.items()
+            if named is None or name in named or name in amounts
+        }
+
     @property
     def bounded_outcomes(self) -> list[str]:
         """Columns of the log that constraints are made of."""

@@ -141,6 +141,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         robust on a log. After `reprice`, `value` and `unconstrained` as predicted.
     confidence_level_ : float
         The level that was reached; nan in an error's `closest_`.
+    attributes_ : dict
+        The columns of `attributes` that goals name, and up to 20 values that each had in `fit`.
     feasible_ : bool
         Whether all constraints are satisfied; False only in an error's `closest_`.
     n_features_in_ : int
@@ -367,6 +369,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
     ) -> None:
         """Fit models, pose the problem on the traffic, measure it, and price it."""
         goals = self._goals = self._bound_goals(log, y, traffic.rows)
+        self.attributes_ = goals.examples_of(traffic.rows.columns)
         events = None if log is None else LoggedOutcomes.of(y, log, goals.outcomes, self._arms)
         costs, held_out, fold = self._fit_models(logged, events, y, codes[0])
         # shares and spends are those of the final models; outcomes are of decisions for rows that

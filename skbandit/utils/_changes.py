@@ -2,7 +2,9 @@
 
 Of each arm, residuals e of rewards from predictions made before they were learned have a running
 mean ē since the policy last started, and a standard deviation s, or that of the model if that is
-larger: of rare rewards, the first ones have hardly any. Two sums of z = (e - ē)/s, clipped to
+larger: of rare rewards, the first ones have hardly any. Predictions are those of models that forget
+nothing: one that forgets follows a change within a few hundred events, and so would hide it.
+Two sums of z = (e - ē)/s, clipped to
 ±`CLIP`, less `DRIFT` and the standard error of ē,
 
     up ← max(0, up + z - drift),      down ← max(0, down - z - drift),      drift = DRIFT + 1/√n

@@ -36,21 +36,16 @@ Y = pd.DataFrame({"action": list("abcabc"), "reward": [0, 1, 0, 1, 1, 0]})
     ("y", "message"),
     [
         (Y.assign(reward=[0, 1, 2, 0, 0, 1]), "reward is 2 on row 2"),
-        (Y.assign(reward=[0, 1, -0.5, 0, 0, 1]), "reward is -0.5 on row 2"),
         (Y.assign(reward=[0, 1, np.nan, 0, 0, 1]), "reward is missing on row 2"),
         (Y.assign(reward=list("nynyny")), "reward must be numbers"),
         (Y.assign(action=["a", "b", None, "a", "b", "c"]), "action is missing on row 2"),
         (Y[:4], "4 events for 6 rows"),
-        (Y[:0], "0 events for 6 rows"),
         (Y.to_numpy(), "no column names"),
         (Y[["reward"]], "no column 'action'"),
         (Y[["action"]], "no rewards"),
-        (Y.rename(columns={"reward": "rewards"}), "rename it to 'reward'"),
         (Y.assign(propensity=[0.5, 0.5, 0.0, 0.5, 0.5, 0.5]), "row 2 has 0"),
-        (Y.assign(propensity=[0.5, 0.5, 1.5, 0.5, 0.5, 0.5]), "row 2 has 1.5"),
         (Y.assign(propensity=[0.5, 0.5, np.nan, 0.5, 0.5, 0.5]), "propensity is missing on row 2"),
         (Y.assign(available=[("a", "b")] * 6), "row 2: the action 'c' is not among"),
-        (Y.assign(available=["abc"] * 6), "one tuple of arm labels per row"),
         (Y.assign(available=[("a", "b", "c")] * 5 + [()]), "row 5 has no arm"),
     ],
 )
@@ -95,11 +90,8 @@ def test_unsigned_costs_as_rewards(call):
     ("available", "message"),
     [
         (np.ones((6, 2), dtype=bool), r"shape \(6, 2\), expected \(6, 3\)"),
-        (np.full((6, 3), 0.5), "boolean table .* got 0.5 in row 0"),
         ([("a",)] * 5, "5 entries for 6 rows"),
         ((("a",), "b"), "2 entries for 6 rows"),
-        (("a", "b", "a"), "names 'a' twice"),
-        ([("a",)] * 5 + [()], "row 5 has no arm"),
         (np.zeros((6, 3), dtype=bool), "row 0 has no arm"),
     ],
 )

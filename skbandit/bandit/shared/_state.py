@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from skbandit.bandit._merge import combine, pooled_moments, pooled_sums
-from skbandit.bandit._posterior import WELL_KNOWN, since_restart, sum_evidence
+from skbandit.bandit._posterior import WELL_KNOWN, forget_before_restart, sum_evidence
 from skbandit.bandit._state import N_EVENTS, NO_CHECK, with_arms_of, with_room
 from skbandit.bandit._units import FIRST_RENEWAL, renew, renew_late
 from skbandit.bandit.shared._bilinear import BLOCK, change_units, noise_scale
@@ -308,8 +309,11 @@ def merged(
     tuple of SharedPosterior and ndarray of shape (n_workers, n_arms)
         And whether a worker knows less than the base did.
     """
-    learned = "mean", "cov_factor", "own_mean", "own_variance", "noise", "evidence"
-    workers = since_restart(base, workers, prior, start_anew, learned)
+    learned = attrgetter(
+        "mean", "cov_factor", "own_mean", "own_variance", "noise", "evidence", "units.center",
+        "units.rate",
+    )  # fmt: skip
+    forget_before_restart(base, workers, prior, start_anew, learned)
     (_, n_scales, dx, dz), n_before = base.mean.shape, base.counters[N_EVENTS]
     p, full, states = dx * dz, base.cov_factor.ndim == 4, [base, *workers]
     runs = bool(np.isfinite(base.units.seen[1]))
