@@ -582,6 +582,12 @@ def sum_evidence(
         renew_shares(result.evidence, result.share)
 
 
+def _learned(posterior: Posterior) -> tuple[np.ndarray, ...]:
+    """Return what a restart forgets, and the units in which it is."""
+    learned = attrgetter("mean", "cov_factor", "evidence", "center", "rate")
+    return *learned(posterior), posterior.reward[: _state.MEAN]
+
+
 def merged(
     base: Posterior, workers: list[Posterior], prior: Prior, link: int
 ) -> tuple[Posterior, np.ndarray]:
@@ -595,10 +601,7 @@ def merged(
     tuple of Posterior and ndarray of shape (n_workers, n_arms)
         And whether a worker knows less of an arm than the base did.
     """
-    learned = attrgetter("mean", "cov_factor", "evidence", "center", "rate")
-    forget_before_restart(
-        base, workers, prior, start_anew, lambda one: (*learned(one), one.reward[: _state.MEAN])
-    )
+    forget_before_restart(base, workers, prior, start_anew, _learned)
     states, n_events = [base, *workers], base.counters[_state.N_EVENTS]
     total = n_events + sum(worker.counters[_state.N_EVENTS] - n_events for worker in workers)
     pooled = pooled_moments(
