@@ -161,10 +161,8 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             raise AttributeError(
                 f"{type(self).__name__} has no constraint_report_ before it is fitted."
             )
-        report = report_of_columns(columns)
-        report.attrs["goals"] = measure.parts_of_goals(self._constraints)
-        report.attrs["decisions"] = vars(self).get("_shares", [])
-        return report
+        of_rows = measure.Report.of(self._constraints, vars(self).get("_shares", ()))
+        return of_rows.attached(report_of_columns(columns))
 
     @property
     def objective_report_(self) -> pd.DataFrame:
@@ -356,12 +354,12 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             prices = ShadowPrices(np.array(per_unit), np.array(of_goals))
         table = report_table(goals, data, decided, prices, expected, unconstrained, level)
         rules, total = (decided, unconstrained), data.weight.sum()
-        table.attrs["decisions"] = [
+        shares = [
             [str(label)]
             + [None if rule is None else float(data.weight @ (rule == k) / total) for rule in rules]
             for k, label in enumerate(data.decisions)
         ]
-        return table
+        return measure.Report.of(goals.constraints, shares).attached(table)
 
     def _set_reports(
         self,
@@ -388,7 +386,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         """
         level = None if final is None else INTERVAL_LEVEL
         report = self._report(decided, goals.data, goals.constraints, plain, level=level)
-        shares = report.attrs["decisions"]
+        self._shares = measure.Report.read(report).decisions
         if final is None or data is None:
             self._objective_row = objective_row(goals, goals.data, decided, None, plain, self._free)
             if margins is not None:
@@ -399,8 +397,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
                 table = self._report(final, data, goals.constraints)
             report = cross_fitted_report(table, report, margins)
         self._report_columns = plain_columns(report)
-        report.attrs["decisions"] = self._shares = shares
-        return report
+        return measure.Report.of(self._constraints, self._shares).attached(report)
 
     def _refuse(
         self, why: str, report: pd.DataFrame, goals: Goals, *, proven: bool = False

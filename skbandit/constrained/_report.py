@@ -107,7 +107,7 @@ def report_table(
     if level is not None:
         columns |= {"ci_low": estimates.ends[:, 0], "ci_high": estimates.ends[:, 1]}
     table = pd.DataFrame(columns)
-    table.attrs["goals"] = measure.parts_of_goals(goals.constraints)
+    table = measure.Report.of(goals.constraints).attached(table)
     # The classifier chooses how many rows these denominators hold.
     chosen = [
         k

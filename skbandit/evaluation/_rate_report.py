@@ -188,8 +188,8 @@ def report_goals(
     if any(line.of for line in lines):
         first["of"] = [line.of for line in lines]
     first |= {column: [line.group[k] for line in lines] for k, column in enumerate(columns)}
-    report = pd.DataFrame(first)
-    report.attrs["goals"] = [[line.name, *line.goal, *measure.form_of(line.rate)] for line in lines]
+    goals = [measure.Report.row(line.name, line.goal, line.rate, line.sense) for line in lines]
+    report = measure.Report(goals).attached(pd.DataFrame(first))
     report = report.assign(
         n_rows=n_rows, effective_n=effective, value=value, ci_low=ends[:, 0], ci_high=ends[:, 1]
     )
@@ -200,7 +200,7 @@ def report_goals(
     if not any(isinstance(goal, Constraint) for _, goal in named):
         return report
     bound = np.array([line.bound for line in lines], dtype=float)
-    sign = np.array([line.sign for line in lines])
+    sign = np.array([1.0 if line.sense == "<=" else -1.0 for line in lines])
     slack, measured = sign * (bound - value), (n_rows > 0) & np.isfinite(bound)
     verdict = pd.Series(measure.verdicts(ends, bound, sign), dtype=object)
     return report.assign(
@@ -219,7 +219,7 @@ class _Line:
     rate: Rate
     absolute: bool
     bound: float
-    sign: float
+    sense: str
     goal: tuple[int, str, str]
     of: str = ""
     group: tuple[Any, ...] = ()
@@ -253,9 +253,8 @@ def _lines(name: str, goal: Goal, data: measure.Data) -> Iterator[_Line]:
     constraint = goal if isinstance(goal, Constraint) else constraint
     for side in measure.expand([on_given_rows(constraint).named(name)], data):
         assert side.part is not None  # it is expanded
-        sign, bound = (1.0 if side.sense == "<=" else -1.0), side.bound
-        sign, bound = (sign, bound) if bounded else (1.0, np.nan)
-        yield _Line(side.label, side.rate, absolute, bound, sign, side.part, side.of)
+        bound, sense = (side.bound, side.sense) if bounded else (np.nan, "")
+        yield _Line(side.label, side.rate, absolute, bound, sense, side.part, side.of)
 
 
 def on_given_rows(constraint: Constraint) -> Constraint:
@@ -443,25 +442,17 @@ def read_verdicts(report: pd.DataFrame) -> list[str]:
     if "verdict" in report:
         words = report["verdict"].tolist()
     elif "ci_low" in report:
-        slack = np.column_stack(slack_of_interval(report))
-        words = measure.verdicts(-slack, np.zeros(len(slack)), np.ones(len(slack)))
+        name, bound = "goal" if "goal" in report else "constraint", report["bound"].astype(float)
+        sense = measure.Report.read(report).rows(report[name])[1]["sense"].to_numpy()
+        # slack is value - bound for >=, bound - value for <=; without both nothing is known
+        above = np.sign((report["slack"] * (bound - report["value"])).to_numpy(dtype=float))
+        above[above == 0] = np.nan
+        sign = np.select([sense == "<=", sense == ">="], [1.0, -1.0], above)
+        ends = report[["ci_low", "ci_high"]].to_numpy(dtype=float)
+        words = measure.verdicts(ends, bound.to_numpy(), sign)
     else:
         words = flags.map({True: "undecided", False: "violated"}).tolist()
     return [word if has_flag else "" for word, has_flag in zip(words, flags.notna(), strict=True)]
-
-
-def slack_of_interval(report: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Slacks at both ends of the intervals of a report's first column of constraints."""
-    bound = report["bound"].astype(float)
-    # slack is value - bound for >=, bound - value for <=; if both are 0, read the text
-    name = "goal" if "goal" in report else "constraint"
-    written = report[name].astype(str).str.extract("(<=|>=)", expand=False)
-    above = (report["slack"] * (report["value"] - bound)).astype(float)
-    as_written = written.map({">=": 1.0, "<=": -1.0}).astype(float)
-    sign = np.where(above != 0, np.sign(above), as_written)
-    ends = report[["ci_low", "ci_high"]].to_numpy(dtype=float) - bound.to_numpy()[:, None]
-    low, high = (sign[:, None] * ends).T
-    return low, high
 
 
 def sum_up(report: pd.DataFrame, text: Callable[[Any], str], violated: str) -> str:
@@ -480,7 +471,7 @@ def sum_up(report: pd.DataFrame, text: Callable[[Any], str], violated: str) -> s
     groups = [c for c in report.columns[: report.columns.tolist().index("n_rows")] if c != name]
     overall = (report[[c for c in groups if c not in ("on", "of")]] == ALL).all(axis=1)
     bounded = overall & report["bound"].notna() if "bound" in report else overall & False
-    unit, parts = parts_of_rows(report[name])
+    unit, parts = measure.Report.read(report).rows(report[name])
     slack = report["slack"].to_numpy() if "slack" in report else np.nan
     table = parts.assign(effective_n=report["effective_n"].to_numpy(), slack=slack)
     table["verdict"] = report["verdict"].replace("", "not measured").to_numpy()
@@ -533,7 +524,7 @@ def _costs_of(report: pd.DataFrame, digits: int) -> str:
     if "price" not in report or not report["price"].notna().any():
         return ""
     name = "goal" if "goal" in report else "constraint"
-    _, parts = parts_of_rows(report[name])
+    _, parts = measure.Report.read(report).rows(report[name])
     price = report["price"].groupby(parts["number"].to_numpy(), sort=False).first()
     texts = parts.groupby("number", sort=False)["declared"].first()
     least = 0.5 * 10.0**-digits
@@ -545,22 +536,6 @@ def _costs_of(report: pd.DataFrame, digits: int) -> str:
     others = ["others nothing"] if costly and (price < least).any() else []
     written = "; ".join([*costly, *others])
     return written and f"Of the objective, each goal alone costs: {written}."
-
-
-def parts_of_rows(written: pd.Series) -> tuple[str, pd.DataFrame]:
-    """Return what the rows of a report are parts of, "goals" or "rows", and a table of the parts.
-
-    Its columns are `label`, the `number` and text of the goal as `declared`, `group`,
-    `over_pairs` and `form` (see `form_of`). If the attributes of the report are lost, as in a CSV
-    file, each row counts as it is.
-    """
-    goals, texts = written.attrs.get("goals", []), list(map(str, written))
-    parts = [goals[k] for k in written.index if isinstance(k, int) and 0 <= k < len(goals)]
-    unit = "goals" if [label for label, *_ in parts] == texts else "rows"
-    if unit == "rows":
-        parts = [[text, k, text, "", False, ""] for k, text in enumerate(texts)]
-    columns = ["label", "number", "declared", "group", "over_pairs", "form"]
-    return unit, pd.DataFrame(parts, columns=columns)
 
 
 def _markdown_table(report: pd.DataFrame, digits: int) -> str:

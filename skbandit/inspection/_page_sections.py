@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation import rate_report
-from skbandit.evaluation._rate_report import ALL, parts_of_rows, read_verdicts, sum_up
+from skbandit.evaluation._rate_report import ALL, read_verdicts, sum_up
 from skbandit.inspection import _page
 from skbandit.inspection._case import PLAIN, TODAY, Case
 from skbandit.inspection._report_lines import figures_of, number_text, of_goals
-from skbandit.measure import flatten_constraints, read_objective
+from skbandit.measure import Report, flatten_constraints, read_objective
 from skbandit.rates import Rate, each, error_rate, positive_rate, precision
 from skbandit.rates._expression import AbsoluteRate, atom_rate, call_rate
 from skbandit.rates._kinds import OUTCOME, Slot, value_text
@@ -121,7 +121,7 @@ def costs(case: Case) -> Iterable[Section]:
         # `price` compares thresholds only, so that a single one may exceed the cost of all
         if not report["price"].max() > cost:
             text += f": all constraints together cost {number_text(cost)}"
-    _, parts = parts_of_rows(report["goal"])
+    _, parts = Report.read(report).rows(report["goal"])
     rows: list[tuple[Any, ...]] = []
     for _, part in parts.groupby("number", sort=False):
         of_goal = report.iloc[part.index]
@@ -174,9 +174,8 @@ def rates_of_groups(case: Case) -> Iterable[Section]:
 
 def _without(report: pd.DataFrame, dropped: pd.Series) -> pd.DataFrame:
     """Return a report without some rows, which still knows the goals of the others."""
-    kept = report[~dropped].reset_index(drop=True)
-    kept.attrs["goals"] = [report.attrs["goals"][k] for k in np.flatnonzero(~dropped)]
-    return kept
+    kept = Report.read(report).take(np.flatnonzero(~dropped))
+    return kept.attached(report[~dropped].reset_index(drop=True))
 
 
 def _rates_behind(rates: Sequence[Any]) -> dict[tuple[str, ...], dict[str, Rate]]:

@@ -18,7 +18,7 @@ from skbandit.inspection._page_sections import Section, differences
 from skbandit.inspection._report_lines import ESTIMATES, estimates_table
 from skbandit.logged._action_tables import REWARD, outcome_of_log
 from skbandit.logs import Log
-from skbandit.measure import atom_weights, flatten_constraints
+from skbandit.measure import Report, atom_weights, flatten_constraints
 from skbandit.rates import Rate
 from skbandit.rates._kinds import OUTCOME, SPENT
 from skbandit.utils._trials import read_groups
@@ -61,7 +61,7 @@ def values(case: Case) -> Iterable[Section]:
         table = estimates_table(estimates, 0.95).assign(goal=goal)
         # an amount, also if all are between 0 and 1
         form = "" if goal == ESTIMATES else "amount"
-        table.attrs["goals"] = [[goal, 0, goal, "", False, form]] * len(table)
+        table = Report([[goal, 0, goal, "", False, form, ""]] * len(table)).attached(table)
         return _page.bars(table if of_log else table.assign(effective_n=table["n_rows"]))
 
     name, reward, events = ESTIMATES, log.reward, (np.arange(len(log)), log.action)

@@ -14,6 +14,7 @@ from skbandit.evaluation._rate_report import count_text, read_verdicts
 from skbandit.inspection import _report_lines as lines
 from skbandit.inspection import _report_panels as panels
 from skbandit.inspection import _style
+from skbandit.measure import Report
 from skbandit.utils._validation import text_of_shares
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ class RateReportDisplay:
         layouts = [panels.Layout.of(goals) for goals in of_scale.values()]
         depths = [layout.depth for layout in layouts]
         height = max(1.0, sum(depths) + panels.PANEL_GAP * (len(depths) - 1))
-        shares = self.report.attrs.get("decisions")
+        shares = Report.read(self.report).decisions
         below = _style.wrap(text_of_shares(shares), 72) if shares else ""
         size = 7.6, 1.0 + 0.21 * height + 0.18 * len(below.splitlines())
         self.ax_ = _style.get_axes(ax, f"{type(self).__name__}.plot", size)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.evaluation._rate_report import ALL, parts_of_rows, read_verdicts
+from skbandit.evaluation._rate_report import ALL, read_verdicts
+from skbandit.measure import Report
 from skbandit.rates._kinds import value_text
 
 ESTIMATES = "mean reward"
@@ -59,7 +60,7 @@ def panels_of(report: pd.DataFrame, pairs: str = "worst") -> Panels:
         raise ValueError(f"pairs={pairs!r} must be 'worst' or 'all'.")
     columns = report.columns.tolist()
     by = [c for c in columns[: columns.index("n_rows")] if c not in ("goal", "of", "on")]
-    unit, parts = parts_of_rows(report["goal"])
+    unit, parts = Report.read(report).rows(report["goal"])
     if unit == "rows":  # a goal is a run of rows with the same text
         parts["number"] = (parts["declared"] != parts["declared"].shift()).cumsum()
     parts["part"] = [

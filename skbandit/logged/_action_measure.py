@@ -13,7 +13,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from skbandit.exceptions import EmptyRateError
 from skbandit.logged._action_goals import ROUNDING, ActionGoals, amounts_by_arm, as_declared
 from skbandit.logged._action_tables import LoggedOutcomes
-from skbandit.measure import parts_of_goals, satisfied
+from skbandit.measure import Report, satisfied
 from skbandit.prices._calibrate import representative
 from skbandit.prices._dual import SMOOTHING, at_ceiling, best_prices
 from skbandit.prices._problem import Prices, Problem, Use, stacked
@@ -372,8 +372,7 @@ class ActionMeasure:
                 "satisfied": satisfied(slack, measured.n_rows > 0),
             }
         )
-        table.attrs["goals"] = parts_of_goals(goals)
-        return table
+        return Report.of(goals).attached(table)
 
     def values(self, measured: MeasuredActions) -> tuple[np.ndarray, np.ndarray]:
         """Values of the constraints as declared, ratios too, and the divisors of the latter."""

@@ -587,12 +587,13 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         self.multipliers_, self._dropped = prices.per_unit, prices.dropped
         self.prices_ = prices_by_selection(goals, self.multipliers_)
         report = measure.report(measure(rule.decided), z=None if level is None else z)
-        self.constraint_report_ = report.assign(multiplier=prices.per_unit, price=prices.dropped)
         tables = rule.decided, problem.unconstrained()
         shares = [np.average(table, axis=0, weights=problem.weight) for table in tables]
         pairs = zip(self._arms, np.transpose(shares).tolist(), strict=True)
         self._shares = [[str(arm), *of_arm] for arm, of_arm in pairs]
-        self.constraint_report_.attrs["decisions"] = self._shares
+        report = report.assign(multiplier=prices.per_unit, price=prices.dropped)
+        of_rows = rates_on_rows.Report.of(goals.constraints, self._shares)
+        self.constraint_report_ = of_rows.attached(report)
         self._objective_row = measured.row(rule.prices, rule.moved)
         self.confidence_level_ = level_of(z) if rule.feasible else np.nan
         self.feasible_ = rule.feasible

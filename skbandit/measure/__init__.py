@@ -28,9 +28,8 @@ from skbandit.measure._merged import BlockReducer as BlockReducer
 from skbandit.measure._merged import MergedRows as MergedRows
 from skbandit.measure._merged import merge_equal as merge_equal
 from skbandit.measure._metric import Estimates as Estimates
-from skbandit.measure._metric import form_of as form_of
+from skbandit.measure._metric import Report as Report
 from skbandit.measure._metric import numbers_of_goals as numbers_of_goals
-from skbandit.measure._metric import parts_of_goals as parts_of_goals
 from skbandit.measure._metric import satisfied as satisfied
 from skbandit.measure._metric import verdicts as verdicts
 from skbandit.measure._metric import warn_of_few as warn_of_few

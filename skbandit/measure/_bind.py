@@ -289,8 +289,12 @@ def warn_of_no_group(columns: Sequence[str], rows: Rows) -> None:
 
 def warn_of_weightless(by: Mapping[tuple[str, ...], set[On]], data: Data) -> None:
     """Warn of groups that count nowhere, as the weight of their rows is 0."""
-    for columns, ons in by.items():
-        if left_out := data.weightless(columns, ons, f"by={list(columns)}"):
+    for columns, ons in {} if (data.weight > 0).all() else by.items():
+        groups, every = (
+            data.groups(columns, ons, f"by={list(columns)}", weighted=weighted)
+            for weighted in (True, False)
+        )
+        if left_out := [str(group) for group in every if group not in groups]:
             shown = " and ".join(map(repr, columns))
             warn(
                 f"All rows of {first_few(left_out)} of {shown} have the weight 0, so these are no "

@@ -27,30 +27,24 @@ from skbandit.utils._trials import Dependence, dependence
 def trials_at(atom: Atom, data: Data, positive: np.ndarray) -> tuple[Trials, Dependence]:
     """Return the trials of an atom at given decisions, and their dependence.
 
-    Of merged rows, the same objects each time.
+    Of merged rows, the same objects each time. Costs by a column are no shares and have no
+    interval: a group of them counts as one trial.
     """
     key = "trials", atom.key, id(positive)
-    if key not in data.counted:
-        trials = trials_of(atom, data, positive)
-        counted = positive, trials, _dependence_of(trials, atom, data)  # so that its id remains
-        if data.train.merged is None:
-            return counted[1:]
-        data.counted[key] = counted
-    return data.counted[key][1:]
-
-
-def _dependence_of(trials: Trials, atom: Atom, data: Data) -> Dependence:
-    """Dependence of the trials of an atom at given decisions.
-
-    Costs by a column are no shares and have no interval: a group of them counts as one trial.
-    """
+    if key in data.counted:
+        return data.counted[key][1:]
+    trials = trials_of(atom, data, positive)
     success, trial = trials.counted
     total, squares = trial.sum(), trial**2 / data.effective(atom, atom, trials.rows)
     group = None if data.dependent is None else data.dependent[trials.rows]
-    if atom.amount is not None:
-        return dependence(np.zeros(len(trial)), trial, group, squares=squares)
     share = float((trial * success).sum() / total) if total > 0 else 0.0
-    return dependence(trial * (success - share), trial, group, share, squares)
+    if atom.amount is not None:
+        effect = dependence(np.zeros(len(trial)), trial, group, squares=squares)
+    else:
+        effect = dependence(trial * (success - share), trial, group, share, squares)
+    if data.train.merged is not None:
+        data.counted[key] = positive, trials, effect  # so that its id remains
+    return trials, effect
 
 
 # --- rows as trials --------------------------------------------------------------------

@@ -144,12 +144,14 @@ class LinearFractionalForms:
 
     def worst_at(self, positive: np.ndarray) -> LinearFractionalForms:
         """Return the form of the largest value at positive predictions."""
-        row = [0] if len(self.numerator_constant) == 1 else [int(np.argmax(self.values(positive)))]
+        single = len(self.numerator_constant) == 1
+        return self[np.array([0 if single else np.argmax(self.values(positive))])]
+
+    def __getitem__(self, kept: np.ndarray) -> LinearFractionalForms:
+        """Keep some of the K expressions."""
+        above = self.numerator[kept], self.numerator_constant[kept]
         return LinearFractionalForms(
-            self.numerator[row],
-            self.numerator_constant[row],
-            self.denominator[row],
-            self.denominator_constant[row],
+            *above, self.denominator[kept], self.denominator_constant[kept]
         )
 
     def negated(self) -> LinearFractionalForms:
@@ -194,16 +196,9 @@ class BoundConstraints:
     def subset(self, chosen: np.ndarray) -> BoundConstraints:
         """Keep some of the constraints."""
         kept = np.flatnonzero(chosen)
-        forms = LinearFractionalForms(
-            self.forms.numerator[kept],
-            self.forms.numerator_constant[kept],
-            self.forms.denominator[kept],
-            self.forms.denominator_constant[kept],
-        )
         constraints = tuple(self.constraints[k] for k in kept)
-        return BoundConstraints(
-            constraints, forms, self.bound[kept], self.sign[kept], self.n_rows[kept]
-        )
+        numbers = self.bound[kept], self.sign[kept], self.n_rows[kept]
+        return BoundConstraints(constraints, self.forms[kept], *numbers)
 
     def slack(self, values: np.ndarray) -> np.ndarray:
         """Distance of each value from its bound; negative if the bound is violated."""

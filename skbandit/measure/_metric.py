@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -135,22 +136,71 @@ def worst_pairs(constraints: Sequence[Constraint], data: Data, positive: np.ndar
     return np.flatnonzero(kept)
 
 
-def parts_of_goals(constraints: Iterable[Constraint]) -> list[list[object]]:
-    """Label, `part` and form of each constraint, for the attributes of a report."""
-    return [
-        [constraint.label, *constraint.part, *form_of(constraint.rate)]
-        for constraint in constraints
-        if constraint.part is not None
-    ]
+@dataclass(frozen=True)
+class Report:
+    """What the rows of a table of goals are of, which its columns do not say.
 
+    A table keeps it in its attributes, as lists, which files of pandas keep too.
 
-def form_of(rate: Rate) -> tuple[bool, str]:
-    """Return whether a rate is of several pairs; "ratio" or "difference", "amount" or ""."""
-    if rate.denominator is not None:
-        return rate.over_pairs, "ratio"
-    if rate.over_pairs and len(rate.terms) > 1:
-        return True, "difference"
-    return rate.over_pairs, "amount" if value_range(rate)[1] > 1.0 + RATE_TOL else ""
+    Attributes
+    ----------
+    goals : list of lists
+        Of each row: see `row`.
+    decisions : list of lists
+        Each decision, its share and, without constraints, that of the plain rule.
+    """
+
+    goals: list[list[Any]]
+    decisions: list[list[Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, constraints: Iterable[Constraint], decisions: Any = ()) -> Report:
+        """Return what a table of expanded constraints is of."""
+        parts = [(c, c.part) for c in constraints if c.part is not None]
+        rows = [cls.row(c.label, part, c.rate, c.sense) for c, part in parts]
+        return cls(rows, list(decisions))
+
+    @staticmethod
+    def row(label: str, part: tuple[int, str, str], rate: Rate, sense: str) -> list[Any]:
+        """Return the label, the number and text of the goal as declared, and the group of a row.
+
+        And whether it is one of several pairs, its form, "ratio", "difference", "amount" or "", and
+        the side that is bounded.
+        """
+        form = "amount" if value_range(rate)[1] > 1.0 + RATE_TOL else ""
+        if rate.over_pairs and len(rate.terms) > 1:
+            form = "difference"
+        if rate.denominator is not None:
+            form = "ratio"
+        return [label, *part, rate.over_pairs, form, sense]
+
+    @classmethod
+    def read(cls, table: pd.DataFrame | pd.Series) -> Report:
+        """Return what a table, or one of its columns, is of, as far as it knows."""
+        return cls(table.attrs.get("goals", []), table.attrs.get("decisions", []))
+
+    def attached(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return a table that keeps this."""
+        table.attrs = {"goals": self.goals, "decisions": self.decisions}
+        return table
+
+    def take(self, rows: Iterable[int]) -> Report:
+        """Return what some of the rows are of."""
+        return Report([self.goals[k] for k in rows], self.decisions)
+
+    def rows(self, written: pd.Series) -> tuple[str, pd.DataFrame]:
+        """Return what rows of such names are parts of, "goals" or "rows", and a table of the parts.
+
+        Its columns are those of `row`. If a table lost what it is of, as in a CSV file, each row
+        counts as it is.
+        """
+        texts, n, unit = list(map(str, written)), len(self.goals), "goals"
+        parts = [self.goals[k] for k in written.index if isinstance(k, int) and 0 <= k < n]
+        if [label for label, *_ in parts] != texts:
+            unit = "rows"
+            parts = [[text, k, text, "", False, "", ""] for k, text in enumerate(texts)]
+        columns = ["label", "number", "declared", "group", "over_pairs", "form", "sense"]
+        return unit, pd.DataFrame(parts, columns=columns)
 
 
 def numbers_of_goals(constraints: Iterable[Constraint]) -> np.ndarray:

@@ -511,7 +511,19 @@ def _limits_of(
     for a, b in together:
         sums = add(table, (kept[a], kept[b]), (numbered[a], numbered[b]), data)
         pairs += [] if sums is None else [_Pair(a, b, sums)]
-    expressions = _expressions(rates, sign, bound, place)
+    coefficients, divisor = np.zeros((2, len(rates), len(place)))
+    offset, divisor_offset = np.zeros(len(rates)), np.ones(len(rates))
+    for k, rate in enumerate(rates):
+        for c, atom in rate.terms:
+            coefficients[k, place[atom.key]] += sign[k] * c
+        offset[k] = sign[k] * rate.constant
+        if rate.denominator is not None:
+            for c, atom in rate.denominator.terms:
+                divisor[k, place[atom.key]] += c
+            divisor_offset[k] = rate.denominator.constant
+    coefficients -= (sign * bound)[:, None] * divisor
+    offset -= sign * bound * divisor_offset
+    expressions = coefficients, offset, divisor, divisor_offset
     return ScoreLimits(*table.stacked(), tuple(shares), tuple(pairs), *expressions)
 
 
@@ -526,27 +538,6 @@ def cluster_factors(goals: BoundConstraints, data: Data, decided: np.ndarray) ->
 
 def _cluster_factors(effects: Sequence[Dependence], tail: float = USUAL_TAIL) -> np.ndarray:
     return np.array([min(effect.cluster_factor(tail), MOST_WIDENING) for effect in effects])
-
-
-def _expressions(
-    rates: Sequence[Rate],
-    signs: np.ndarray,
-    bounds: np.ndarray,
-    place: Mapping[tuple[object, ...], int],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """`coefficients`, `offset`, `divisor` and `divisor_offset` of `ScoreLimits`."""
-    sizes = len(rates), len(place)
-    coefficients, divisor = np.zeros(sizes), np.zeros(sizes)
-    offset, divisor_offset = np.zeros(len(rates)), np.ones(len(rates))
-    for k, (rate, sign, bound) in enumerate(zip(rates, signs, bounds, strict=True)):
-        _add_terms(rate, sign, coefficients[k], place)
-        offset[k] = sign * rate.constant
-        if rate.denominator is not None:
-            _add_terms(rate.denominator, 1.0, divisor[k], place)
-            divisor_offset[k] = rate.denominator.constant
-        coefficients[k] -= sign * bound * divisor[k]
-        offset[k] -= sign * bound * divisor_offset[k]
-    return coefficients, offset, divisor, divisor_offset
 
 
 def _share_in(table: _Sums, atom: Atom, trials: Trials, data: Data) -> _Share:
@@ -600,13 +591,6 @@ def _sums_by_group(
         return None
     none = table.constant(0.0)
     return table.constant(covariance), none, none, none
-
-
-def _add_terms(
-    rate: Rate, factor: float, into: np.ndarray, place: Mapping[tuple[object, ...], int]
-) -> None:
-    for coefficient, atom in rate.terms:
-        into[place[atom.key]] += factor * coefficient
 
 
 class _Sums:

@@ -561,11 +561,6 @@ class Search:
             if moved is not None and moved.better_than(point):
                 point, cost = moved, self.family.row_costs(moved.theta)
 
-    def improve(self) -> None:
-        """Search the coordinates of the best rule."""
-        assert self.best is not None
-        self.search_coordinates(self.best)
-
     def restart(self, worth: float) -> None:
         """Search from random changes of the best rule: lines end where single moves gain nothing.
 
@@ -638,7 +633,7 @@ def best_rule(
         before = few.best
         assert before is not None
         merit = few.descend(before, replace(merit, rho=factor * first.rho), MORE_ROUNDS)[1]
-        few.improve()
+        few.search_coordinates(few.best or before)
         if few.best is before:
             break
     few.restart(WORTHWHILE * cost)
@@ -651,13 +646,13 @@ def best_rule(
             n_starts = LAST_STARTS if outcomes.table.size < LARGE_TABLE else 1
             for point in sorted(points, key=merit.of)[: 0 if is_far else n_starts]:
                 merit = every.descend(point, merit, LAST_ROUNDS)[1]
-            every.improve()
-            for _ in range(0 if is_far else EXTRA_TURNS):
+            for turn in range(1 if is_far else 1 + EXTRA_TURNS):
                 assert every.best is not None
-                if every.best.missed == 0:
+                if turn and every.best.missed == 0:
                     break
-                merit = every.descend(every.best, merit, LAST_ROUNDS)[1]
-                every.improve()
+                if turn:
+                    merit = every.descend(every.best, merit, LAST_ROUNDS)[1]
+                every.search_coordinates(every.best)
     for theta in constant_rules(family):
         every.at(theta)
     assert every.best is not None

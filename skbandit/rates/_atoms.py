@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,13 +16,6 @@ from skbandit.rates._kinds import OUTCOME, AnyOf, Atom, Member
 from skbandit.rates._labels import MISSING
 from skbandit.rates._query import Query, QueryError
 from skbandit.utils._validation import first_few, shortened, warn
-
-MOST_PAIRED = 100
-"""Groups that `ratio` and `difference` compare at most.
-
-They make 9,900 ordered pairs, of which the worst is found anew in each step of a fit; among more
-groups it is decided by chance.
-"""
 
 
 class UnlabeledRateError(EmptyRateError):
@@ -146,7 +138,7 @@ def tables(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray]:
     kind, decisions = atom.kind, data.decisions
     labels = decisions if kind.compares_with == "reference" else data.classes or (None,)
     if atom.cells is not None:
-        pairs = atom.cells.pairs
+        pairs = set(atom.cells.pairs)
         inside = [[bool({(a, j), (None, j)} & pairs) for j in decisions] for a in labels]
         return np.array(inside, float), np.ones((len(labels), len(decisions)))
     of = data.positive(atom) if atom.needs_pos_label else atom.of
@@ -308,20 +300,3 @@ def _why_empty(atom: Atom, data: Data, any_selected: bool) -> str:
     for column, values in rows.values_in(atom).items():
         message += f"; {column!r} holds {first_few(values, MOST_SHOWN)}"
     return message + "."
-
-
-def choices(groups: Sequence[Any], size: int, context: str) -> list[tuple[Any, ...]]:
-    """Return the groups one by one, or all ordered pairs of them."""
-    if size > 1 and len(groups) > MOST_PAIRED:
-        raise ValueError(
-            f"{context} compares each two of {len(groups)} groups, and {MOST_PAIRED} are the most. "
-            "Merge rare groups, or compare each with all rows, as in "
-            "abs(each(recall, by='g') - recall()) <= 0.05."
-        )
-    return list(itertools.permutations(groups, size))
-
-
-def named(columns: Sequence[str]) -> str:
-    """Beginning of a sentence about the groups of some columns."""
-    names = " and ".join(map(repr, columns))
-    return f"column {names} holds" if len(columns) == 1 else f"columns {names} hold"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, update_wrapper
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -558,8 +558,8 @@ def each(
     >>> each(recall, by="country") >= recall() - 0.05
     each(recall, by='country') >= recall() - 0.05
     """
-    form = _Form.read("each", rate, by, of)
-    return call_rate(form.slot(0), form.text)
+    first, _, text = _form("each", rate, by, of)
+    return call_rate(first, text)
 
 
 def worst(
@@ -598,8 +598,8 @@ def worst(
     >>> worst(error_rate, by="region").value([0, 1, 0, 1], [0, 1, 1, 1], attributes=region)
     0.5
     """
-    form = _Form.read("worst", rate, by, of)
-    return call_rate(form.slot(0), form.text)
+    first, _, text = _form("worst", rate, by, of)
+    return call_rate(first, text)
 
 
 def mean(
@@ -632,8 +632,8 @@ def mean(
     >>> float(round(mean(f1, of="classes").value(list("aabbcc"), list("aabbca")), 3))
     0.822
     """
-    form = _Form.read("mean", rate, by, of)
-    return call_rate(form.slot(0), form.text, "mean")
+    first, _, text = _form("mean", rate, by, of)
+    return call_rate(first, text, "mean")
 
 
 def ratio(
@@ -667,8 +667,8 @@ def ratio(
     >>> ratio(positive_rate, by="sex") >= 0.8
     ratio(positive_rate, by='sex') >= 0.8
     """
-    form = _Form.read("ratio", rate, by, of)
-    return call_rate(form.slot(0) / form.slot(1), form.text, "min")
+    first, second, text = _form("ratio", rate, by, of)
+    return call_rate(first / second, text, "min")
 
 
 def difference(
@@ -703,8 +703,8 @@ def difference(
     >>> difference(recall, by="sex").value([1, 1, 1], [1, 1, 0], {"sex": ["F", "M", "M"]})
     0.5
     """
-    form = _Form.read("difference", rate, by, of)
-    return call_rate(form.slot(0) - form.slot(1), form.text, "max")
+    first, second, text = _form("difference", rate, by, of)
+    return call_rate(first - second, text, "max")
 
 
 def _rate_of_form(rate: Rate | Callable[[], Rate]) -> tuple[Rate, str]:
@@ -734,55 +734,31 @@ def _read_by(by: Any) -> tuple[tuple[str, ...], str | list[str]]:
     return names, names[0] if len(names) == 1 else list(names)
 
 
-@dataclass(frozen=True)
-class _Form:
-    """A rate of each of several groups or classes.
+def _form(name: str, rate: Any, by: Any, of: Any) -> tuple[Rate, Rate, str]:
+    """Rates of the first and of the second group or, without groups, class; and the call's text."""
+    made, shown = _rate_of_form(rate)
+    if by is None and of is None:
+        raise TypeError(f"{name}({shown}): pass by= (groups), of= (classes) or both.")
+    if made.grouped_by is not None or made.over_classes is not None:
+        raise ValueError(f"{made} is already a group form, and groups cannot be nested.")
+    columns: tuple[str, ...] = ()
+    arguments, among = [shown], None
+    if by is not None:
+        columns, by = _read_by(by)
+        arguments.append(f"by={by!r}")
+    if of is not None:
+        among = _among(of, name, made, shown)
+        arguments.append(f"of={list(among) if isinstance(among, tuple) else among!r}")
 
-    Attributes
-    ----------
-    rate : Rate
-    columns : tuple of str
-        Of groups; empty without.
-    among : str, tuple or None
-        Classes: see `ClassSlot`.
-    text : str
-        The call that makes the form.
-    """
+    def in_slot(index: int, atom: Atom) -> Atom:
+        if columns:
+            atom = replace(atom, group=Slot(columns, index))
+        if among is not None:
+            atom = replace(atom, of=ClassSlot(among, 0 if columns else index))
+        return atom
 
-    rate: Rate
-    columns: tuple[str, ...]
-    among: str | tuple[Any, ...] | None
-    text: str
-
-    @classmethod
-    def read(cls, name: str, rate: Any, by: Any, of: Any) -> _Form:
-        """Check the arguments of a form."""
-        made, shown = _rate_of_form(rate)
-        if by is None and of is None:
-            raise TypeError(f"{name}({shown}): pass by= (groups), of= (classes) or both.")
-        if made.grouped_by is not None or made.over_classes is not None:
-            raise ValueError(f"{made} is already a group form, and groups cannot be nested.")
-        columns: tuple[str, ...] = ()
-        arguments, among = [shown], None
-        if by is not None:
-            columns, by = _read_by(by)
-            arguments.append(f"by={by!r}")
-        if of is not None:
-            among = _among(of, name, made, shown)
-            arguments.append(f"of={list(among) if isinstance(among, tuple) else among!r}")
-        return cls(made, columns, among, f"{name}({', '.join(arguments)})")
-
-    def slot(self, index: int) -> Rate:
-        """Return the rate of the first or of the second group or, without groups, class."""
-
-        def in_slot(atom: Atom) -> Atom:
-            if self.columns:
-                atom = replace(atom, group=Slot(self.columns, index))
-            if self.among is not None:
-                atom = replace(atom, of=ClassSlot(self.among, 0 if self.columns else index))
-            return atom
-
-        return self.rate.map_atoms(in_slot)
+    first, second = (made.map_atoms(partial(in_slot, index)) for index in (0, 1))
+    return first, second, f"{name}({', '.join(arguments)})"
 
 
 def _among(of: Any, name: str, made: Rate, shown: str) -> str | tuple[Any, ...]:
@@ -942,7 +918,7 @@ def cost(table: Any, where: Where = None, *, on: On = "train", weight: str | Non
                 where,
                 on,
                 weight,
-                cells=Cells(frozenset(pairs), *axes, not isinstance(value, str) and value < 0),
+                cells=Cells(tuple(pairs), *axes, not isinstance(value, str) and value < 0),
                 amount=value if isinstance(value, str) else None,
             ),
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property, partial
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ class Columns:
     def member(self, group: Member, context: str) -> np.ndarray:
         """Boolean mask of the rows of a group."""
         masks = [
-            self._once((name, type(value), value), partial(self._equal, name, value, context))
+            self._once((name, type(value), value), partial(eq, self.get(name, context), value))
             for name, value in zip(group.columns, group.values, strict=True)
         ]
         return masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)
@@ -113,9 +114,6 @@ class Columns:
                 raise ValueError(f"{context}: {shortened(str(error))}.") from error
 
         return self._once((name, repr(values)), is_listed)
-
-    def _equal(self, name: str, value: Any, context: str) -> pd.Series:
-        return self.get(name, context) == value
 
     def _once(self, key: Any, compute: Callable[[], pd.Series]) -> np.ndarray:
         """Return cached mask: group constraints request the same one repeatedly."""
@@ -487,8 +485,10 @@ class Data:
         if on in ("extra", "all") and self.extra is not None:
             yield self.extra, slice(n, len(self))
 
-    def groups(self, columns: Sequence[str], ons: set[On], context: str) -> list[Member]:
-        """Sorted groups: the combinations of values on rows of positive weight.
+    def groups(
+        self, columns: Sequence[str], ons: set[On], context: str, *, weighted: bool = True
+    ) -> list[Member]:
+        """Sorted groups: the combinations of values on rows of positive weight, or else on all.
 
         Ordered categories are in their order. Rows with a missing value are of no group: see
         `without_group`.
@@ -498,7 +498,8 @@ class Data:
             raise ValueError(f"{context} is measured on the rows of X_extra: pass X_extra.")
         combinations: dict[tuple[Any, ...], None] = {}
         for rows, _ in parts:
-            frame = rows.columns.several(columns, context)[rows.weight > 0].dropna()
+            frame = rows.columns.several(columns, context).dropna()
+            frame = frame[rows.weight[frame.index] > 0] if weighted else frame
             try:
                 distinct = frame.drop_duplicates()
                 combinations |= dict.fromkeys(
@@ -526,18 +527,6 @@ class Data:
                 ],
             )
         return [Member(tuple(columns), group) for group in groups]
-
-    def weightless(self, columns: Sequence[str], ons: set[On], context: str) -> list[str]:
-        """Return groups of rows of weight 0 only, which `groups` leaves out."""
-        if (self.weight > 0).all():
-            return []
-        counted = set(self.groups(columns, ons, context))
-        alike = replace(
-            self,
-            train=replace(self.train, weight=np.ones(len(self.train))),
-            extra=self.extra and replace(self.extra, weight=np.ones(len(self.extra))),
-        ).groups(columns, ons, context)
-        return [str(group) for group in alike if group not in counted]
 
     def without_group(self, columns: Sequence[str], ons: set[On], context: str) -> int:
         """Return the number of rows of positive weight in which one of the columns is missing."""

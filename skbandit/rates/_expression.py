@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from skbandit.rates._kinds import COST_BY_LABEL, OUTCOME, SPENT, Atom, ClassSlot, Slot, has_slots
+from skbandit.rates._kinds import OUTCOME, Atom, ClassSlot, Slot, has_slots
 from skbandit.rates._values import values_of
 from skbandit.utils._validation import warn
 
@@ -172,26 +172,14 @@ class Rate:
         }
         outcomes = {positive for positive, atom in signed if atom.kind == OUTCOME}
         if len(wishes) == 2 or (wishes == {False} and True in outcomes):
-            raise ValueError(self._no_direction(outcomes))
+            raise ValueError(
+                f"{self} grows both with what is maximized and with what is minimized, so it has "
+                "no direction as an objective: change a sign, as in error_rate() - recall(). "
+                "Outcomes are maximized as written: write -outcome(...) - cost(...) for one that "
+                "is bad. Costs are minimized: write one table, with negative entries for what is "
+                "gained."
+            )
         return True in (wishes or (outcomes and {True}))
-
-    def _no_direction(self, outcomes: set[bool]) -> str:
-        """Why it has no direction as an objective, by the signs of its outcomes."""
-        if outcomes:
-            return (
-                f"{self} holds an outcome, which is maximized, and a rate to minimize, so "
-                "it has no direction as an objective: change a sign, as in outcome(...) - "
-                "cost(...), or -outcome(...) - cost(...) for an outcome that is bad."
-            )
-        if all(atom.kind in (SPENT, COST_BY_LABEL) for atom in self.atoms):
-            return (
-                f"{self} is a difference of costs, so it has no direction as an objective: write "
-                "one table, with negative entries for what is gained."
-            )
-        return (
-            f"{self} grows both with a rate to maximize and with a rate to minimize, so it has "
-            "no direction as an objective: change a sign, as in error_rate() - recall()."
-        )
 
     def map_atoms(self, change: Callable[[Atom], Atom]) -> Rate:
         """Return the expression with every atom replaced.
@@ -646,8 +634,7 @@ def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Co
     for constraint in made.one_sided():
         _check_possible(constraint, made.text)
         if not absolute:
-            _warn_of_percentage(constraint, made.text)
-            _warn_of_gains(constraint, made.text)
+            _warn_if_idle(constraint, made.text)
     return made
 
 
@@ -673,29 +660,20 @@ def _check_possible(side: Constraint, text: str) -> None:
     raise ValueError(f"{text} can never hold: {why}.{hint}")
 
 
-def _warn_of_percentage(side: Constraint, text: str) -> None:
-    """Warn of an upper bound that always holds, and reads like a percentage."""
-    of_rates = side.rhs.is_number and side.lhs.constant == 0.0
-    if not of_rates or abs(value_range(side.lhs)[1] - 1.0) > RATE_TOL:
-        return  # neither a rate nor a difference of two
-    if side.sense == "<=" and 2 <= side.bound <= 100:
-        warn(
-            f"{text} always holds, as the rate is at most 1. Did you mean {side.bound / 100:g}?",
-            UserWarning,
-        )
-
-
-def _warn_of_gains(side: Constraint, text: str) -> None:
-    """Warn of a cap on costs of which none is above zero: costs were meant to be positive."""
-    cells = [atom.cells for atom in side.rate.atoms if atom.cells is not None]
-    if not cells or side.sense != "<=" or not all(cell.negative for cell in cells):
+def _warn_if_idle(side: Constraint, text: str) -> None:
+    """Warn of an upper bound that always holds, and reads like a percentage or a table of gains."""
+    if side.sense != "<=" or (high := value_range(side.rate)[1]) > side.bound:
         return
-    if value_range(side.rate)[1] <= side.bound:
-        warn(
-            f"{text} always holds, as no cost in the table is above 0: costs are positive, and "
-            "gains negative.",
-            UserWarning,
-        )
+    cells = [atom.cells for atom in side.rate.atoms if atom.cells is not None]
+    if cells and all(cell.negative for cell in cells):
+        why = "no cost in the table is above 0: costs are positive, and gains negative."
+    elif side.rhs.is_number and side.lhs.constant == 0.0 and abs(high - 1.0) <= RATE_TOL:
+        if not 2 <= side.bound <= 100:
+            return
+        why = f"the rate is at most 1. Did you mean {side.bound / 100:g}?"
+    else:
+        return
+    warn(f"{text} always holds, as {why}", UserWarning)
 
 
 def value_range(rate: Rate) -> tuple[float, float]:
@@ -705,12 +683,9 @@ def value_range(rate: Rate) -> tuple[float, float]:
     and b / a one is at most 1, and of a - b and b - a one is at least 0.
     """
     if rate.over_pairs:
-        rate = replace(rate.map_atoms(_without_slots), summary=None)
+        rate = replace(rate.map_atoms(lambda atom: replace(atom, group=None)), summary=None)
+        rate = rate.map_atoms(lambda a: replace(a, of=None) if has_slots(a) else a)
     return smallest_value(rate), -smallest_value(-rate)
-
-
-def _without_slots(atom: Atom) -> Atom:
-    return replace(atom, group=None, of=None if isinstance(atom.of, ClassSlot) else atom.of)
 
 
 def smallest_value(rate: Rate) -> float:

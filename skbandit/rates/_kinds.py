@@ -56,47 +56,23 @@ class Kind:
     failure: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for table in ("numerator", "denominator"):
-            self._check_table(table)
         cells = [
             pair
             for above, below in zip(self.numerator, self.denominator, strict=True)
             for pair in zip(above, below, strict=True)
         ]
-        if any(above > below for above, below in cells):
-            raise ValueError(
-                f"Kind {self.name!r}: numerator={self.numerator} exceeds "
-                f"denominator={self.denominator}, so the rate could exceed 1."
-            )
-        successes = {(above, below) for above, below in cells if above > 0}
+        success, *others = {(above, below) for above, below in cells if above > 0}
         failures = {below for above, below in cells if above == 0 and below > 0}
-        if not successes:
+        if others or len(failures) > 1:
             raise ValueError(
-                f"Kind {self.name!r}: numerator={self.numerator} has no positive cell."
-            )
-        if len(successes) > 1 or len(failures) > 1:
-            raise ValueError(
-                f"Kind {self.name!r}: confidence limits need one weight for all successes and "
-                f"one for all failures; (numerator, denominator) is {sorted(successes)} for "
+                f"Kind {self.name!r}: confidence limits need one weight for all successes and one "
+                f"for all failures; (numerator, denominator) is {sorted([success, *others])} for "
                 f"successes, denominator {sorted(failures)} for failures."
             )
         varies = any(negative != positive for negative, positive in self.denominator)
         object.__setattr__(self, "fractional", varies)
-        object.__setattr__(self, "success", next(iter(successes)))
+        object.__setattr__(self, "success", success)
         object.__setattr__(self, "failure", next(iter(failures), 1.0))
-
-    def _check_table(self, which: str) -> None:
-        table = np.asarray(getattr(self, which))
-        if table.shape != (2, 2) or not (np.isfinite(table) & (table >= 0)).all():
-            raise ValueError(
-                f"Kind {self.name!r}: {which}={getattr(self, which)} must be two pairs of "
-                "finite numbers >= 0, table[actual][predicted]."
-            )
-        if self.compares_with == "nothing" and (table[0] != table[1]).any():
-            raise ValueError(
-                f"Kind {self.name!r}: {which}={getattr(self, which)} depends on the label; "
-                "set compares_with='label' (or 'reference')."
-            )
 
     @property
     def mirrored(self) -> Kind | None:
@@ -203,27 +179,18 @@ class Cells:
 
     Attributes
     ----------
-    pairs : frozenset of (label, decision)
-        The label is None if costs do not depend on it.
+    pairs : tuple of (label, decision)
+        The label is None if costs do not depend on it. No set, which skops does not trust.
     labels, decisions : tuple
         All that the table has; no labels if costs do not depend on them.
     negative : bool
         Whether that cost is below zero.
     """
 
-    pairs: frozenset[tuple[Any, Any]]
+    pairs: tuple[tuple[Any, Any], ...]
     labels: tuple[Any, ...]
     decisions: tuple[Any, ...]
     negative: bool = field(default=False, compare=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """State of a copy, with a list in the place of the set: skops takes it without trust."""
-        return {**vars(self), "pairs": sorted(self.pairs, key=repr)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a saved state."""
-        pairs = frozenset((label, decision) for label, decision in state["pairs"])
-        vars(self).update({**state, "pairs": pairs})
 
 
 def value_text(value: Any) -> str:

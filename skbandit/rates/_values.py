@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,6 @@ from skbandit.exceptions import EmptyRateError
 from skbandit.rates._atoms import (
     UnlabeledRateError,
     check_classes,
-    choices,
-    named,
     rows_of_atom,
     warn_of_strangers,
 )
@@ -36,6 +35,13 @@ from skbandit.utils._validation import check_row_weights, first_few, warn, warn_
 
 if TYPE_CHECKING:
     from skbandit.rates._expression import Rate
+
+MOST_PAIRED = 100
+"""Groups that `ratio` and `difference` compare at most.
+
+They make 9,900 ordered pairs, of which the worst is found anew in each step of a fit; among more
+groups it is decided by chance.
+"""
 
 SCORES = "y_pred holds scores ({}): pass labels, as of predict()."
 
@@ -176,17 +182,28 @@ def cells_of(rate: Rate, data: Data, ons: set[On], context: str) -> list[Cell]:
         columns, size = grouped
         members = data.groups(columns, ons, context)
         if len(members) < size:
-            raise TooFewGroupsError(
-                f"{context}: {named(columns)} {len(members)} group(s), needs {size}."
-            )
-        groups = choices(members, size, context)
+            names = " and ".join(map(repr, columns))
+            holds = f"column {names} holds" if len(columns) == 1 else f"columns {names} hold"
+            raise TooFewGroupsError(f"{context}: {holds} {len(members)} group(s), needs {size}.")
+        groups = _choices(members, size, context)
     if (several := rate.over_classes) is not None:
         slot, size = several
         labels = [label for label in slot.labels(data.classes, data.decisions) if label is not None]
         if len(labels) < size:
             raise TooFewGroupsError(f"{context}: {len(labels)} class(es), needs {size}: {labels}.")
-        classes = choices(labels, size, context)
+        classes = _choices(labels, size, context)
     return [Cell(group, label) for label in classes for group in groups]
+
+
+def _choices(groups: Sequence[Any], size: int, context: str) -> list[tuple[Any, ...]]:
+    """Return the groups one by one, or all ordered pairs of them."""
+    if size > 1 and len(groups) > MOST_PAIRED:
+        raise ValueError(
+            f"{context} compares each two of {len(groups)} groups, and {MOST_PAIRED} are the most. "
+            "Merge rare groups, or compare each with all rows, as in "
+            "abs(each(recall, by='g') - recall()) <= 0.05."
+        )
+    return list(permutations(groups, size))
 
 
 class TooFewGroupsError(ValueError):

@@ -154,7 +154,7 @@ def test_of_all_pairs_of_groups_the_worst_is_drawn():
     assert len(every.drawn_) == 4, "nothing tells that rows belong together"
     goals = "difference(recall, by='g') <= 0.1", "difference(f1, by='g') <= 0.1"
     report.attrs["goals"] = [
-        [text, "f1" in text, goals["f1" in text], text[-6:-1], True, "difference"]
+        [text, "f1" in text, goals["f1" in text], text[-6:-1], True, "difference", "<="]
         for text in report["constraint"]
     ]
     display = ConstraintReportDisplay.from_report(report)

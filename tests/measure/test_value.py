@@ -266,7 +266,7 @@ def test_a_share_with_a_minus_asks_which_way():
 def test_directions_that_disagree():
     both = cost({"a": 1, "b": -1})
     for rate, cure in [
-        (outcome("lost") + both, r"-outcome\(...\) - cost\(...\) for an outcome that is bad"),
+        (outcome("lost") + both, r"-outcome\(...\) - cost\(...\) for one that is bad"),
         (both - cost({"a": 2, "b": 1}), "one table, with negative entries for what is gained"),
     ]:
         with pytest.raises(ValueError, match=f"no direction as an objective: .*{cure}"):

@@ -88,7 +88,7 @@ class Unit:
         for c, atom in self.terms:
             atom = replace(atom, group=None, of=of)
             if atom.kind == OUTCOME:  # known of the decisions that were made
-                cells = Cells(frozenset((None, d) for d in data.decisions), (), data.decisions)
+                cells = Cells(tuple((None, d) for d in data.decisions), (), data.decisions)
                 atom = replace(atom, kind=SPENT, cells=cells)
             atoms.append((c, atom))
         return atoms
