@@ -35,6 +35,8 @@ class GoalMonitorDisplay:
         The interval.
     bound_ : matplotlib Line2D
         The bound.
+    seen_ : matplotlib Line2D or None
+        The value that would raise an alarm within 30 days in about half of all cases.
     alarm_ : matplotlib Line2D or None
         The time of the alarm, if there was one.
     since_ : matplotlib Polygon or Rectangle, or None
@@ -119,7 +121,10 @@ class GoalMonitorDisplay:
         self.bound_ = axes.axhline(
             table["bound"].iloc[0], color=_style.DARK, linestyle="--", linewidth=1, label="bound"
         )
-        self.alarm_ = self.since_ = None
+        self.alarm_ = self.since_ = self.seen_ = None
+        if not pd.isna(seen := table.attrs.get("seen_in_30_days", float("nan"))):
+            style = {"color": _style.DARK, "linestyle": ":", "linewidth": 1}
+            self.seen_ = axes.axhline(seen, label="would be seen in 30 days", **style)
         if table["alarm"].any():
             at = time[table["alarm"]].iloc[0]
             self.alarm_ = axes.axvline(at, color=_style.VERMILLION, linewidth=1.3, label="alarm")

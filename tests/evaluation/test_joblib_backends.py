@@ -51,15 +51,6 @@ def in_series(call):
 
 
 @pytest.mark.thorough
-def test_workers_are_processes(cluster):
-    import os
-
-    pids = set(cluster.run(os.getpid).values())
-    assert len(pids) == 2
-    assert os.getpid() not in pids
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     "policy",
     [GLMUCBPolicy(exploration="thompson", random_state=0), EpsilonGreedy(0.3)],

@@ -18,7 +18,6 @@ from skbandit.bandit import OraclePolicy, SharedGLMPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import off_policy_value, replay
 from skbandit.evaluation._replay import _engine
-from skbandit.inspection import ReplayDisplay
 from skbandit.utils._fitting import iter_with_progress
 from tests.tiers import first
 from tests.worlds import warns
@@ -131,13 +130,3 @@ def test_progress_is_reported_by_time(monkeypatch):
     shares = []
     assert [*iter_with_progress(range(6), shares.append, every=10.0)] == [0, 1, 2, 3, 4, 5]
     assert shares == [3 / 6, 6 / 6]
-
-
-def test_displays_pass_it_on(capsys):
-    pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed").switch_backend(
-        "Agg"
-    )
-    ReplayDisplay.from_estimator(
-        GLMUCBPolicy(), LOG_PROGRESS.X, LOG_PROGRESS.y, n_repeats=2, random_state=0, verbose=1
-    ).figure_.clear()
-    assert len(capsys.readouterr().out.splitlines()) == 2

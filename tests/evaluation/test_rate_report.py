@@ -1,7 +1,5 @@
 """rate_report: each figure against its own computation, for every kind of goal and group."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -371,21 +369,6 @@ def test_goals_are_counted_after_rows_were_chosen_and_in_a_file(tmp_path):
     assert summary(moved) == "All 2 rows are met."
     found.to_csv(tmp_path / "report.csv", index=False)
     assert summary(pd.read_csv(tmp_path / "report.csv")) == "All 3 rows are met."
-
-
-@pytest.mark.thorough
-def test_goals_of_a_classifier_are_counted_as_declared():
-    X = RNG.normal(size=(N, 2)) + Y[:, None]
-    goals = [
-        (abs(recall("sex == 'F'") - recall("sex == 'M'")) <= 0.5).named("gap"),
-        (ratio(positive_rate, by="race") >= 0.3).named("all [races]"),
-        (recall() >= 0.3).named("gap"),
-    ]
-    clf = ConstrainedThreshold(LogisticRegression(), constraints=goals, confidence_level=0.9)
-    clf.fit(X, Y, attributes=TABLE)
-    for one in (clf, pickle.loads(pickle.dumps(clf))):
-        assert summary(one.constraint_report_) == "All 3 goals are met."
-        assert summary(one.constraint_report(X, Y, attributes=TABLE)) == "All 3 goals are met."
 
 
 HOSTILE = [

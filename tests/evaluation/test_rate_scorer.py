@@ -1,7 +1,6 @@
 """RateScorer: what its numbers mean, and that scikit-learn's model selection can use it."""
 
 import itertools
-import pickle
 import re
 
 import joblib
@@ -70,12 +69,6 @@ def score(scorer, answers, y=Y, **metadata):
 def test_default_is_minus_the_error_rate():
     assert score(RateScorer(), [0, 0, 0, 1, 1, 1, 1, 1]) == -0.125
     assert score(RateScorer(), Y) == 0
-
-
-def test_score_and_call_agree():
-    scorer = RateScorer(f1(), recall() >= 0.5)
-    X = np.array([[0], [1], [0], [1], [1], [1], [1], [0]])
-    assert scorer.score(Answers(), X, Y) == scorer(Answers(), X, Y) == pytest.approx(6 / 9)
 
 
 ONE_MISS = [0, 0, 1, 1, 1, 1, 1, 0]  # recall .75, false positive rate .5, precision .6
@@ -293,32 +286,7 @@ def test_not_a_classifier():
 # --- an estimator-like object --------------------------------------------------------------
 
 
-def test_clone_pickle_params():
-    scorer = RateScorer(recall(), [precision() >= 0.5, each(recall, by="g") >= 0.1], pos_label=1)
-    for copy in (clone(scorer), pickle.loads(pickle.dumps(scorer))):
-        assert repr(copy) == repr(scorer)
-        assert score(copy, ONE_MISS, attributes=G) == score(scorer, ONE_MISS, attributes=G)
-    assert set(scorer.get_params()) == {"objective", "constraints", "pos_label"}
-    scorer.set_params(objective=None, constraints=recall() >= 0.9)
-    assert score(scorer, ONE_MISS) == pytest.approx(-1.15)
-
-
 # --- in scikit-learn's model selection -----------------------------------------------------
-
-
-def test_search_takes_the_best_that_is_feasible():
-    y = np.tile(Y, 5)
-    always, careful, never = np.ones(40, dtype=int), y.copy(), np.zeros(40, dtype=int)
-    careful[(np.arange(40) % 8) == 7] = 0  # recall .75 in every fold, no false positives
-    X = np.column_stack([always, careful, never])
-    folds = KFold(5)
-    columns = {"column": [0, 1, 2]}
-    scorer = RateScorer(None, recall() >= 0.9)
-    search = GridSearchCV(Answers(), columns, scoring=scorer, cv=folds).fit(X, y)
-    assert search.best_index_ == 0
-    np.testing.assert_allclose(search.cv_results_["mean_test_score"], [-0.5, -1.15, -1.9])
-    scorer = RateScorer(None, recall() >= 0.7)
-    assert GridSearchCV(Answers(), columns, scoring=scorer, cv=folds).fit(X, y).best_index_ == 1
 
 
 @pytest.fixture(scope="module")
@@ -376,25 +344,6 @@ def test_columns_of_X(data):
 
 @pytest.mark.parametrize("model", classifiers())
 @pytest.mark.parametrize("alone", [True, False])
-def test_routed_attributes(model, alone, data):
-    X, y, group = data
-    scorer = RateScorer(None, CONSTRAINTS)
-    scoring = scorer if alone else {"goal": scorer, "accuracy": "accuracy"}
-    key = "test_score" if alone else "test_goal"
-    expected = expected_scores(model, X, y)
-    with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(
-            model, {}, scoring=scoring, refit=alone or "goal", cv=FOLDS, error_score="raise"
-        ).fit(X, y, attributes=group)
-        found = cross_validate(model, X, y, scoring=scoring, cv=FOLDS, params={"attributes": group})
-        # a routed search scores with the metadata it is given
-        assert not alone or search.score(X, y, attributes=group) > -1
-    assert search.best_score_ == pytest.approx(np.mean(expected))
-    np.testing.assert_allclose(found[key], expected)
-
-
-@pytest.mark.parametrize("model", classifiers())
-@pytest.mark.parametrize("alone", [True, False])
 def test_routed_weights(model, alone, data):
     X, y, group = data
     weight = np.random.default_rng(2).uniform(0.2, 3, len(y))
@@ -431,18 +380,6 @@ def test_weights_without_routing(alone, data):
     ).fit(X, y, sample_weight=weight)
     expected = expected_scores(LogisticRegression(), X, y)
     assert search.best_score_ == pytest.approx(np.mean(expected))
-
-
-def test_group_lost_in_a_fold(data):
-    X, y, group = data
-    X = X.assign(sex=group["sex"].mask(np.arange(len(y)) < 80, "M"))  # no F in the first fold
-    model = classifiers()[1].values[0]
-    scores = cross_val_score(model, X, y, scoring=RateScorer(None, CONSTRAINTS[0]), cv=FOLDS)
-    np.testing.assert_allclose(scores, expected_scores(model, X, y))
-    with pytest.raises(ValueError, match="selects no rows"):
-        cross_val_score(
-            model, X, y, scoring=RateScorer(None, CONSTRAINTS), cv=FOLDS, error_score="raise"
-        )
 
 
 # --- thresholds ----------------------------------------------------------------------------

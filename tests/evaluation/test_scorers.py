@@ -158,20 +158,6 @@ def test_too_few():
         assert np.isnan(ReplayScorer(min_accepted=0, acceptance=1e-9)(Always(0), X[:1], y[:1]))
 
 
-@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
-@pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
-@pytest.mark.filterwarnings("ignore:Always chose arms")
-def test_a_search_ranks_what_is_not_covered_last():
-    rng = np.random.default_rng(0)
-    y = pd.DataFrame({"action": rng.integers(3, size=300), "reward": rng.random(300) - 5})
-    search = GridSearchCV(
-        Always(), {"arm": ["nowhere", 1]}, scoring=ReplayScorer(random_state=0), cv=ReplaySplit(2)
-    )
-    search.fit(np.zeros((300, 1)), y)
-    assert search.best_params_ == {"arm": 1}
-    assert search.cv_results_["rank_test_score"].tolist() == [2, 1]
-
-
 # --- in scikit-learn's model selection -----------------------------------------------------
 
 
@@ -287,19 +273,6 @@ def test_wrong_options(options, match, log):
 def test_no_policy(log):
     with pytest.raises(TypeError, match="LogisticRegression has no select"):
         ReplayScorer()(LogisticRegression(), log.X, log.y)
-
-
-def test_clone_pickle_params(log):
-    scorer = ReplayScorer(metric="lift", n_repeats=2, random_state=3)
-    assert repr(scorer) == "ReplayScorer(metric='lift', n_repeats=2, random_state=3)"
-    policy = GLMUCBPolicy(random_state=0)
-    expected = scorer(policy, log.X, log.y)
-    for copy in (clone(scorer), pickle.loads(pickle.dumps(scorer))):
-        assert repr(copy) == repr(scorer)
-        assert copy(policy, log.X, log.y) == copy.score(policy, log.X, log.y) == expected
-    assert "ReplayScorer" in scorer._repr_html_()
-    with pytest.raises(TypeError):
-        ReplayScorer("lift")
 
 
 # === OffPolicyScorer: what it scores, and that searches find what is good on other events =======
@@ -449,12 +422,6 @@ def test_no_reward_seen(elsewhere):
     low, high = (replayed[0] - replayed[1]).interval()
     assert -low == pytest.approx(wilson(0.0, m)[1], rel=0.05)
     assert high == pytest.approx(wilson(0.0, n)[1], rel=0.05)
-
-
-def test_only_rewards_of_one_seen():
-    log = uniform().assign(reward=1.0)
-    n = int((log["action"] == 7).sum())
-    assert off_policy_value([7] * 6000, None, log).interval() == pytest.approx(wilson(1.0, n))
 
 
 def test_blocks_and_slates_without_rewards():

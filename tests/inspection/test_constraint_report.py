@@ -1,6 +1,5 @@
 """ConstraintReportDisplay: what is drawn is what the report says."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -135,14 +134,6 @@ def test_an_undefined_value_is_said():
 
 
 @pytest.mark.thorough
-def test_without_constraints_it_is_an_empty_picture():
-    clf = ConstrainedRampClassifier().fit(X, Y)
-    display = ConstraintReportDisplay.from_report(clf.constraint_report_)
-    assert display.axes_ == []
-    display.figure_.canvas.draw()
-
-
-@pytest.mark.thorough
 def test_of_all_pairs_of_groups_the_worst_is_drawn():
     report = table(
         ("difference(recall, by='g') <= 0.1 [a - b]", 9, 0.1, -0.3, 0.4, True, -0.4, -0.2),
@@ -161,21 +152,6 @@ def test_of_all_pairs_of_groups_the_worst_is_drawn():
     assert [name[-6:] for name in display.drawn_["constraint"]] == ["b - a]", "a - b]"]
     assert len(ConstraintReportDisplay.from_report(report, pairs="all").drawn_) == 4
     refuses("pairs='both' must be", ConstraintReportDisplay.from_report, report, pairs="both")
-
-
-@pytest.mark.thorough
-def test_nothing_is_drawn_over_a_neighbor(report):
-    figure, pair = plt.subplots(1, 2, figsize=(14, 4), layout="constrained")
-    for ax in pair:
-        ConstraintReportDisplay.from_report(report, ax=ax)
-    figure.canvas.draw()
-    left, right = (ax.get_tightbbox() for ax in pair)
-    assert left.x1 <= right.x0
-    for ax in pair:
-        assert ax.bbox.width > figure.bbox.width / 7, "labels leave room for the figure"
-        for panel in ax.child_axes or [ax]:
-            for text in panel.texts:
-                assert panel.bbox.x1 < text.get_window_extent().x0
 
 
 # === RateReportDisplay draws what the report says ===============================================
@@ -235,11 +211,6 @@ def test_verdicts_have_marks_of_different_shapes(display):
     assert len(set(shapes)) == 4
 
 
-def test_rates_alone_have_no_bounds_and_no_legend():
-    display = RateReportDisplay.from_predictions(Y_RATE, PREDICTED, recall())
-    assert display.bounds_ == [None] and display.axes_[0].get_legend() is None
-
-
 TWICE = np.tile(Y_RATE, 2), np.tile(PREDICTED, 2)
 RACE = {"race": np.tile(np.repeat(["A", "B", "C"], [40, 20, 40]), 2)}
 PAIRS = {
@@ -289,16 +260,6 @@ def test_a_violated_pair_is_worse_than_an_undecided_one_with_less_slack():
     assert report["slack"].idxmin() == 1
 
 
-def test_groups_are_indented_below_their_goal(display):
-    display.figure_.canvas.draw()
-    labels = display.axes_[0].get_yticklabels()
-    lefts = [label.get_window_extent().x0 for label in labels]
-    assert len(set(np.round(lefts))) == 1 and labels[1].get_text().startswith("  ")
-    ends = [text.get_window_extent().x1 for text in display.axes_[0].texts]
-    assert np.ptp(ends[:6]) < 1 and np.ptp(ends[12:18]) < 1, "columns of numbers"
-    assert min(ends) > display.axes_[0].bbox.x1
-
-
 def test_undefined_values_and_open_intervals_are_left_out():
     rare = {"rare": (Y_RATE == 1) & (np.arange(100) < 5)}
     with pytest.warns(UserWarning, match="Fewer than"):
@@ -308,13 +269,6 @@ def test_undefined_values_and_open_intervals_are_left_out():
     report.loc[1, "ci_high"] = np.inf
     display = RateReportDisplay.from_report(report)
     assert sum(len(segment) > 0 for segment in display.intervals_[0].get_segments()) == 1
-
-
-def test_wrong_options():
-    with pytest.raises(TypeError, match="ax must be matplotlib Axes"):
-        RateReportDisplay.from_predictions(Y_RATE, PREDICTED, recall(), ax=[])
-    with pytest.raises(ValueError, match="pairs='some' must be 'worst' or 'all'"):
-        RateReportDisplay.from_predictions(Y_RATE, PREDICTED, recall(), pairs="some")
 
 
 def test_small_rates_end_below_one():

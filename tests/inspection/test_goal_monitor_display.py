@@ -24,7 +24,8 @@ def test_the_goal_that_is_chosen_is_drawn():
     history = monitor.history(on="s")
     np.testing.assert_array_equal(alarmed.line_.get_ydata(), history["value"])
     assert calm.alarm_ is None and calm.since_ is None
-    since = monitor.report().set_index("on").loc["s", "since"]
+    since, seen = monitor.report().set_index("on").loc["s", ["since", "seen_in_30_days"]]
+    assert alarmed.seen_.get_ydata()[0] == seen and 0.4 < seen < 0.6
     assert alarmed.since_.get_x() == alarmed.ax_.convert_xunits(since)
     assert alarmed.alarm_.get_xdata()[0] == history["time"][history["alarm"]].iloc[0]
     assert alarmed.bound_.get_ydata()[0] == 0.4

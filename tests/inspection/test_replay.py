@@ -5,8 +5,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
@@ -116,25 +114,11 @@ def test_a_second_policy_on_the_same_axes_has_another_color(result):
     assert second.lines_["second", "learning"].get_color() == PALETTE[1]
 
 
-@pytest.mark.filterwarnings("ignore:the policy has learned an event")
-@pytest.mark.filterwarnings("ignore:the policy was fitted to this very log:UserWarning")
-def test_a_pipeline_is_named_by_its_policy():
-    pipeline = make_pipeline(StandardScaler(), GLMUCBPolicy()).fit(LOG.X, LOG.y)
-    drawn = ReplayDisplay.from_estimator(pipeline, LOG.X, LOG.y, n_repeats=2, random_state=0)
-    assert list(drawn.lines_) == [("GLMUCBPolicy", "learning")]
-
-
 def test_a_single_path_has_no_interval_unless_nothing_is_learned():
     learned = ReplayDisplay.from_result(replay(GLMUCBPolicy(), LOG.X, LOG.y, random_state=0))
     assert learned.intervals_ == {} and learned.curves[["low", "high"]].isna().all(axis=None)
     fixed = ReplayDisplay.from_result(replay(Always(1), LOG.X, LOG.y, random_state=0))
     assert list(fixed.intervals_) == [("policy", "learning")]
-
-
-def test_line_options_are_passed_on(result):
-    display = ReplayDisplay.from_result(result).plot(line_kw={"linewidth": 5, "color": "black"})
-    (line,) = display.lines_.values()
-    assert line.get_linewidth() == 5 and line.get_color() == "black"
 
 
 @pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
@@ -186,22 +170,6 @@ def test_shares_of_each_part_are_counted():
     assert display.shares.index.right.tolist() == [21, 41, 61, 80]
 
 
-def test_parts_are_of_equal_numbers_and_sum_to_one():
-    display = ArmSharesDisplay.from_log(LOG_SHARES.y)
-    assert len(display.shares) == 50
-    np.testing.assert_allclose(display.shares.sum(axis=1), 1)
-    expected = LOG_SHARES.y["action"].value_counts()
-    np.testing.assert_allclose(counts(display, 4000).loc[expected.index], expected)
-
-
-@pytest.mark.parametrize("n_events", [1, 2, 39, 40, 1234])
-def test_logs_of_any_length_are_drawn(n_events):
-    display = ArmSharesDisplay.from_log(np.arange(n_events) % 3)
-    assert len(display.shares) == max(1, min(50, n_events // 20))
-    np.testing.assert_allclose(display.shares.sum(axis=1), 1)
-    display.figure_.canvas.draw()
-
-
 def test_areas_are_stacked_shares():
     display = ArmSharesDisplay.from_log(LOG_SHARES.y["action"].to_numpy())
     width = display.shares.index.length.to_numpy()
@@ -226,16 +194,6 @@ def test_the_most_common_arms_have_colors_the_others_are_gray():
     ]
     assert to_hex(display.others_.get_facecolor()[0]).upper() == GRAY
     assert legend_of(display)[0] == "5 others"
-
-
-def test_named_arms_have_the_same_colors_in_every_display(result_shares):
-    arms = [3, 0, 11]
-    played = ArmSharesDisplay.from_result(result_shares, arms=arms)
-    logged = ArmSharesDisplay.from_log(LOG_SHARES.y, arms=arms)
-    assert list(played.areas_) == list(logged.areas_) == arms
-    for arm in arms:
-        one, other = (shown.areas_[arm].get_facecolor() for shown in (played, logged))
-        np.testing.assert_array_equal(one, other)
 
 
 def test_more_arms_than_colors_are_told_apart_by_patterns():
@@ -273,13 +231,6 @@ def test_shares_by_one_call_from_the_policy():
     result = replay(GLMUCBPolicy(), LOG_SHARES.X, LOG_SHARES.y, **TWICE, max_accepted=60)
     pd.testing.assert_frame_equal(drawn.shares, ArmSharesDisplay.from_result(result).shares)
     assert len(drawn.shares) == 2 * 60 // 20
-
-
-@pytest.mark.parametrize("arms", [(True, False), ("a", "b"), ((1, 2), (3, 4)), (0.5, "x")])
-def test_labels_of_any_kind(arms):
-    display = ArmSharesDisplay.from_log(list(arms) * 30)
-    assert set(display.areas_) == set(arms)
-    assert (display.shares == 0.5).all(axis=None)
 
 
 # --- time ----------------------------------------------------------------------------------

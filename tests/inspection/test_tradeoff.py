@@ -79,12 +79,6 @@ def test_one_call_from_data_to_figure(path, test_rows):
     assert display.figure_ is display.ax_.figure
 
 
-def test_training_rows_alone_need_no_legend(path):
-    display = TradeoffDisplay.from_path(path)
-    assert list(display.lines_) == ["train"] and display.interval_ is None
-    assert legend_of(display) is None
-
-
 def test_bounds_that_were_missed_are_crosses(capped):
     display = TradeoffDisplay.from_path(capped, capped.measure(X_EXTRA, Y_EXTRA), x="bound")
     assert display.lines_["train"].get_xdata().tolist() == [0.3, 0.5]
@@ -106,28 +100,9 @@ def test_where_values_do_not_compare_the_bound_is_drawn():
     assert display.ax_.get_xlabel() == "kappa"
 
 
-def test_it_draws_where_and_as_told(path, test_rows):
-    _, (left, right) = plt.subplots(ncols=2)
-    display = TradeoffDisplay.from_path(path, test_rows, ax=right, line_kw={"linewidth": 4})
-    assert display.ax_ is right and not left.lines
-    assert [line.get_linewidth() for line in display.lines_.values()] == [4, 4]
-    again = display.plot(left, x="bound")
-    assert again is display and display.ax_ is left
-    assert len(plt.get_fignums()) == 1
-
-
 def test_another_x_is_refused(path):
     refuses("x='bounds' must be 'bound' or 'value'", TradeoffDisplay.from_path, path, x="bounds")
     assert not plt.get_fignums()
-
-
-def test_long_and_dollared_labels_are_wrapped_and_taken_literally(path):
-    label = "recall(\"pay > '$5' and pay < '$9'\") / recall(\"pay >= '$9' and land == 'Norway'\")"
-    display = TradeoffDisplay(path.table, label=label, sense=">=").plot()
-    shown = display.ax_.get_xlabel()
-    assert shown.replace("\\$", "$").replace("\n", " ") == f"{label} (bound, tighter →)"
-    assert max(map(len, shown.splitlines())) <= 60
-    display.figure_.canvas.draw()  # mathtext would fail or turn italic here
 
 
 def test_plot_refuses_tables_of_another_path(path, test_rows):

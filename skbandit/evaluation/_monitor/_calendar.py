@@ -1,4 +1,4 @@
-"""Periods by calendar, times as they are written, and the windows that a monitor judges."""
+"""Periods by calendar, times as they are written, and the windows that a monitor tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LENGTHS = (1, 2, 4, 8, 13, 26)
 """Of windows, in weeks, or in periods that are longer."""
 
 LOOKS = 7
-"""Windows of one length overlap: each is judged about this often before it has passed."""
+"""Windows of one length overlap: each is tested about this often before it has passed."""
 
 FIRST_SHARE = 0.05
 """Share of the error that is for the days before a first whole week."""
@@ -139,6 +139,12 @@ class Calendar:
         shift = 0 if self.unit == 1 else round(MONDAY * DAY / self.length)
         return number - (number - shift) % self.unit
 
+    def looks(self, weeks: int, *, by_week: bool) -> tuple[int, float]:
+        """Return the periods between windows of a length, and the logarithm of their weight."""
+        step = self.unit * max(1, weeks // LOOKS) if by_week else max(1, weeks * self.unit // LOOKS)
+        n_looks = math.ceil(YEAR / (step * self.length) - 1e-9)
+        return step, math.log((1 - FIRST_SHARE) / len(LENGTHS) / n_looks)
+
     def windows(
         self, first: int, last: int, *, by_week: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -158,15 +164,11 @@ class Calendar:
         """
         parts = []
         for weeks in LENGTHS:
-            length, step = weeks * self.unit, max(1, weeks * self.unit // LOOKS)
-            if by_week:
-                step = self.unit * max(1, weeks // LOOKS)
+            length, (step, weight) = weeks * self.unit, self.looks(weeks, by_week=by_week)
             offset = self.week(0)
             begin = first + length
             end = np.arange(begin + (offset - begin) % step, last + 1, step)
-            n_looks = math.ceil(YEAR / (step * self.length) - 1e-9)
-            weight = np.full(len(end), (1 - FIRST_SHARE) / len(LENGTHS) / n_looks)
-            parts.append(np.array([end - length, end, np.log(weight)]))
+            parts.append(np.array([end - length, end, np.full(len(end), weight)]))
         start, end, weight = (table := np.concatenate(parts, axis=1))[
             :, np.argsort(table[1], kind="stable")
         ]

@@ -20,7 +20,7 @@ Rates over common rows are not independent. Of theirs, the geometric mean takes 
 product, as it is at most the arithmetic mean, which is evidence, too. A ratio r_1/r_2 >= k is
 r_1 - k r_2 >= 0.
 
-Windows. A goal is judged on windows of whole weeks, each once. The null hypothesis is that in every
+Windows. A goal is tested on windows of whole weeks, each once. The null hypothesis is that in every
 window the expected number of successes is at least b times the rows. If rows are independent, at
 whatever rates, and S <= n b - 1, the chance of so few is at most P(Bin(n, b) <= S) (Hoeffding
 1956), a p-value, of which the logarithm of one over it exceeds log(1/a) with a chance of at most a.
@@ -71,7 +71,7 @@ STAKES = 0.8 * 2.0 ** -np.arange(12)
 """Bets on amounts and people, as fractions of the capital."""
 
 SINGLE_STAKES = 0.98 * 2.0 ** (-np.arange(24) / 2)
-"""Those among which the best one is chosen, where a window is judged once."""
+"""Those among which the best one is chosen, where a window is tested once."""
 
 CREDIT, CREDIT_FALLS, CREDITED = 0.7, 0.15, 0.05
 """What is taken from what an alarm needs, as windows overlap: at an error of .05, how fast it falls
@@ -80,6 +80,9 @@ theorem at most .1."""
 
 EARLY = 1.5
 """Before a first whole week, the odds of a failure must be so many times those at the bound."""
+
+FEW_PAIRS, CLEAR = 21, 4.5
+"""Pairs of periods that a dispersion needs, and standard errors beyond which it is no chance."""
 
 SHARE_ERROR = 1e-12
 """Of the ends of intervals."""
@@ -259,6 +262,26 @@ class Tally:
     def _amounts(self) -> tuple[WeightedShares | None, ...]:
         return self.amounts or (None,) * len(self.trials)
 
+    def dispersion(self, periods: np.ndarray, week: int) -> float:
+        """Return how much shares a week apart differ, relative to independent rows; 1 by chance.
+
+        It is the mean of chi-squared of the pairs, which has a variance of at most 3 by their
+        number, as each period is in two. Seasons of a week do not count in it, nor does a fall, as
+        the week of pairs that differ most is left out.
+        """
+        later = np.searchsorted(periods, periods + week)
+        first = np.flatnonzero(np.append(periods, -1)[later] == periods + week)
+        (S, s), (n, m) = (x[np.array([first, later[first]])] for x in (self.successes, self.trials))
+        mean = (S + s) / np.maximum(n + m, 1.0)
+        inside = (np.minimum(n, m) > 0) & (mean > 0) & (mean < 1)
+        if inside.sum() < FEW_PAIRS + week:
+            return 1.0
+        S, s, n, m, mean = (x[inside] for x in (S, s, n, m, mean))
+        squares = (S / n - s / m) ** 2 / (mean * (1.0 - mean) * (1.0 / n + 1.0 / m))
+        squares = np.sort(squares * (1.0 - 1.0 / (n + m)))[:-week]
+        factor = float(squares.mean())
+        return factor if factor > 1.0 + CLEAR * np.sqrt(3.0 / len(squares)) else 1.0
+
     def window(self, start: int, end: int) -> Window:
         """Return what is known of the periods from `start` to before `end`."""
         at, who, S, n = self.people[:, (self.people[0] >= start) & (self.people[0] < end)]
@@ -399,6 +422,17 @@ class Sum:
         """True if rows of persons count."""
         return any(term.tally.people.size for term in self.terms)
 
+    def dispersion(self, periods: np.ndarray, week: int) -> float:
+        """Return the largest one of the rates; see `Tally.dispersion`."""
+        return max(term.tally.dispersion(periods, week) for term in self.terms)
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The least and the largest numerator."""
+        ends = np.array([term.value(np.array([0.0, 1.0])) for term in self.terms])
+        least, most = np.sort(self.above[:, None] * ends, axis=1).sum(axis=0) + self.constant
+        return float(least), float(most)
+
     def windows(self, start: int, end: int | None = None) -> list[Window]:
         """Return the window of each term."""
         end = len(self.terms[0].tally.trials) if end is None else end
@@ -473,7 +507,7 @@ class Sum:
         """
         score = self._likely(bound, sign, start, end, early)
         if len(self.terms) > 1 or not self.terms[0].tally.of_counts:
-            needed = norm.isf(np.exp(-needed)) ** 2 / 2.0
+            needed = likelihood_needed(needed)
         if len(self.terms) > 1:
             for k in np.flatnonzero(score >= needed - SLACK):
                 windows = self.windows(int(start[k]), int(end[k]))
@@ -503,6 +537,41 @@ class Sum:
             variance += (ci * (term.high - term.low)) ** 2 * error
         return np.maximum(b - total, 0.0) ** 2 / (2.0 * np.maximum(variance, 1e-300))
 
+    def seen(
+        self, bound: float, sign: float, needed: float, windows: Sequence[Window], rows: float
+    ) -> float:
+        """Return the value beyond the bound that a window needs for an alarm; nan if there is none.
+
+        `windows` have a share `rows` of those that it will have. If the value is that, half of the
+        windows raise an alarm, as estimates are about normal.
+        """
+        sums = np.array([window.sums for window in windows])
+        if not (sums[:, 1] > 0).all():
+            return np.nan
+        level = 2.0 * float(likelihood_needed(np.array(needed)))
+        if len(self.terms) == 1:
+            (upward, claimed), (_, n, squares) = self._single(bound, sign), sums[0]
+            fallen = claimed
+            for _ in range(20):  # the variance is that of a share between the two
+                middle = (claimed + fallen) / 2.0
+                variance = middle * (1.0 - middle) * squares * rows / n**2
+                fallen = max(claimed - float(np.sqrt(level * variance)), -1.0)
+            share = np.array(fallen if upward else 1.0 - fallen)
+            value = self.above[0] * self.terms[0].value(share) + self.constant
+            return float(value) if fallen >= 0 else np.nan
+        c, _ = self._claim(bound, sign)
+        level *= 1 if self.apart else np.count_nonzero(c)
+        shares, variances = zip(*map(moments, sums), strict=True)
+        rates = [term.value(share) for term, share in zip(self.terms, shares, strict=True)]
+        widths = np.array([term.high - term.low for term in self.terms])
+        away = np.sqrt(level * rows * ((c * widths) ** 2 @ np.array(variances)))
+        divisor, (least, most) = float(self.below @ rates + self.rest), self._ends
+        if divisor <= 0:
+            return np.nan
+        value = bound - sign * float(away) / divisor
+        possible = least <= value <= most if not self.below.any() else value >= min(least, 0.0)
+        return value if possible else np.nan
+
     def interval(
         self, error: float, windows: Sequence[Window], n_weeks: int
     ) -> tuple[float, float]:
@@ -518,9 +587,7 @@ class Sum:
 
     def _limit(self, sign: float, error: float, windows: Sequence[Window]) -> float:
         """Return the upper limit of the interval if sign is 1, else the lower one."""
-        ends = np.array([term.value(np.array([0.0, 1.0])) for term in self.terms])
-        least, most = np.sort(self.above[:, None] * ends, axis=1).sum(axis=0) + self.constant
-        of_ratio = self.below.any()
+        of_ratio, (least, most) = self.below.any(), self._ends
 
         def value(q: float) -> float:
             if of_ratio:
@@ -535,6 +602,11 @@ class Sum:
         if of_ratio and not 1e-9 < share < 1.0 - 1e-9:  # nothing is known of this end
             return np.inf if share > 0.5 else 0.0 if least >= 0 else -np.inf
         return float(value(share))
+
+
+def likelihood_needed(needed: np.ndarray) -> np.ndarray:
+    """Return the log likelihood ratio that an alarm takes instead of -log of a p-value."""
+    return np.asarray(norm.isf(np.exp(-needed)) ** 2 / 2.0)
 
 
 def needed(threshold: float, log_weight: np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ from skbandit.evaluation._monitor._calendar import (
 )
 from skbandit.evaluation._monitor._counts import Counts, plain
 from skbandit.evaluation._monitor._evidence import needed
-from skbandit.evaluation._monitor._lines import GoalLine, Watched, log_thresholds
+from skbandit.evaluation._monitor._lines import GoalLine, Watched
 from skbandit.evaluation._monitor._state import read_state, write_state
 from skbandit.evaluation._monitor._units import read_claims
 from skbandit.evaluation._rate_report import ALL
@@ -50,17 +50,20 @@ if TYPE_CHECKING:
 
 REPORTED = (
     "goal", "on", "n_rows", "n_labeled", "value", "ci_low", "ci_high", "bound", "verdict", "since",
-    "value_since", "note",
+    "value_since", "seen_in_30_days", "note",
 )  # fmt: skip
 """Columns of a report."""
 
 TYPES = {"n_rows": "int64", "n_labeled": "Int64", "since": "datetime64[ns]"} | dict.fromkeys(
-    ("value", "ci_low", "ci_high", "bound", "value_since"), "float64"
+    ("value", "ci_low", "ci_high", "bound", "value_since", "seen_in_30_days"), "float64"
 )
 """Of columns that are not text."""
 
 SETTINGS = "false_alarms", "by", "pos_label", "labels", "within", "period", "ranges", "tz"
 """Others than goals."""
+
+MONTH = 4
+"""Weeks in which a fall is to be seen, and of which rows are counted for it."""
 
 BEFORE_ALL = -(2**62)
 """A period before all others."""
@@ -99,7 +102,7 @@ class GoalMonitor:
     period : str, timedelta or seconds, default="1D"
         Counts are kept per period, and an alarm says since which one a goal is violated. "W-MON" is
         for weeks that begin on Mondays, "MS" for months, "7D" for weeks from Thursday on, the first
-        day of 1970. Goals are judged on windows of whole weeks, or of longer periods: choose one in
+        day of 1970. Goals are tested on windows of whole weeks, or of longer periods: choose one in
         which each season of the rate passes.
     ranges : dict, default=None
         Smallest and largest possible value of columns that goals name as amounts or weights, and
@@ -181,10 +184,10 @@ class GoalMonitor:
         self._open: dict[Any, dict[str, Any]] = {}
         self._past: dict[Any, float] = {}
         self._names: dict[Any, None] = {}
-        self._told = self._fresh = False
+        self._warned = self._fresh = False
         self._zoned: bool | None = None
         self._now = -np.inf
-        self._judged = BEFORE_ALL
+        self._tested = BEFORE_ALL
         self._n_looks = 0
         self._alarms: dict[tuple[Any, ...], tuple[int, int]] = {}
         self._instances: set[str] = set()
@@ -346,14 +349,14 @@ class GoalMonitor:
         return at
 
     def _warn_of_returning(self, rows: pd.DataFrame) -> None:
-        """Tell once that ids come again after they were forgotten."""
+        """Warn once that ids come again after they were forgotten."""
         names = rows["id"].dropna()
-        if not self._told and rows["person"].isna().all():
+        if not self._warned and rows["person"].isna().all():
             if len(back := names[names.isin(list(self._names))]):
-                self._told = True
+                self._warned = True
                 warn(
                     f"{len(back)} ids return in a later period, such as {back.iloc[0]!r}: if they "
-                    "are of people, whose rows are dependent, pass groups=. It is told once.",
+                    "are of people, whose rows are dependent, pass groups=. It comes once.",
                     UserWarning,
                 )
         for name in names.iloc[: MANY_NAMES - len(self._names)]:
@@ -521,7 +524,7 @@ class GoalMonitor:
             getattr(self, name).update(getattr(other, name))
         self._now = max(self._now, other._now)
         self._n_looks = max(self._n_looks, other._n_looks)
-        self._judged = max(self._judged, other._judged)
+        self._tested = max(self._tested, other._tested)
         self._instance = ""
 
     def _settings(self) -> dict[str, Any]:
@@ -588,12 +591,14 @@ class GoalMonitor:
               come.
             - `since`: the beginning of the period, inside the window that raised the alarm, since
               when most speaks against the goal, and `value_since` its value since then.
+            - `seen_in_30_days`: the value that raises an alarm within 30 days in about half of all
+              cases, if rows come as in the last four weeks; missing if none would.
             - `note`: why it is unknown, or what to do.
         """
         wanted = (by,) if isinstance(by, str) else tuple(by or ())
         if wanted and wanted != self.by:
             raise ValueError(f"by={by!r} must be by={list(self.by)} of the monitor.")
-        lines = self._judge()
+        lines = self._test()
         rows = [self._row(line) for line in lines if line.by or not wanted]
         empty = {"on": ALL, "n_rows": 0, "verdict": "undecided", "note": "no row counts in it yet"}
         begun = {line.number for line in lines}
@@ -601,8 +606,8 @@ class GoalMonitor:
             rows.append({"goal": goal.label, "bound": goal.bound} | empty)
         return pd.DataFrame(rows, columns=list(REPORTED)).astype(TYPES)
 
-    def _judge(self) -> list[GoalLine]:
-        """Judge the windows that ended since the last look; return all that is watched."""
+    def _test(self) -> list[GoalLine]:
+        """Test the windows that ended since the last look; return all that is watched."""
         lines = self._lines()
         if not (periods := self._counts.periods):
             return lines
@@ -612,11 +617,10 @@ class GoalMonitor:
             last = max(last, int(self._calendar.number(self._now)))
         last += last < today  # periods of the past are over
         self._n_looks += self._fresh
-        thresholds = log_thresholds(lines, len(self.goals), self.false_alarms)
-        for line, threshold in zip(lines, thresholds, strict=True):
-            if line.key not in self._alarms and (alarm := self._alarm(line, threshold, last)):
+        for line in lines:
+            if line.key not in self._alarms and (alarm := self._alarm(line, last)):
                 self._alarms[line.key] = alarm
-        self._judged, self._fresh = max(self._judged, last), False
+        self._tested, self._fresh = max(self._tested, last), False
         self._counts.forget(last - int(YEAR // self._calendar.length))
         return lines
 
@@ -624,13 +628,14 @@ class GoalMonitor:
         """Return all that is watched."""
         if not self._labels.decisions:
             return []
-        return Watched(self._units, self._claims, self._counts, self._labels.nobody).lines()
+        watched = Watched(self._units, self._claims, self._counts, self._labels.nobody)
+        return watched.lines(self.false_alarms)
 
-    def _alarm(self, line: GoalLine, threshold: float, last: int) -> tuple[int, int] | None:
+    def _alarm(self, line: GoalLine, last: int) -> tuple[int, int] | None:
         """Return the periods in and since which an alarm is raised."""
         by_week = line.sum.of_people
         start, end, weight = self._calendar.windows(line.first, last, by_week=by_week)
-        early, new = not len(end), end > self._judged
+        early, new = not len(end), end > self._tested
         if early and self._fresh:
             start, end = np.array([[self._calendar.week(line.first)], [last + 1]])
             weight = np.log([FIRST_SHARE / (self._n_looks * (self._n_looks + 1))])
@@ -642,12 +647,24 @@ class GoalMonitor:
         alarm = line.sum.alarm(
             claim.constraint.bound,
             claim.sign,
-            needed(threshold, weight[new]),
+            needed(line.threshold, weight[new]),
             start,
             end,
             early=early and end[0] - start[0] > 1,
         )
         return alarm and (periods[alarm[1] - 1], periods[alarm[0]])
+
+    def _seen(self, line: GoalLine) -> float:
+        """Return the value that an alarm within four weeks takes, with rows as in the last four."""
+        n, periods = MONTH * self._calendar.unit, self._counts.periods
+        if not periods:
+            return np.nan
+        start = int(np.searchsorted(periods, periods[-1] + 1 - n))
+        share = min(1.0, (periods[-1] + 1 - min(periods[start], line.first)) / n)
+        _, weight = self._calendar.looks(MONTH, by_week=line.sum.of_people)
+        level = needed(line.threshold, np.array(weight))
+        bound, sign = line.claim.constraint.bound, line.claim.sign
+        return line.sum.seen(bound, sign, float(level), line.sum.windows(start), share)
 
     def _row(self, line: GoalLine) -> dict[str, Any]:
         claim, windows = line.claim, line.sum.windows(0)
@@ -666,6 +683,12 @@ class GoalMonitor:
             verdict = "met"
         elif sign * ((high if sign > 0 else low) - bound) < 0:
             note = "beyond the bound so far: windows of whole weeks, or of longer periods, tell"
+        factor = line.sum.dispersion(np.array(self._counts.periods), self._calendar.unit)
+        if factor > 1.0:
+            note += "; " * bool(note) + (
+                f"periods differ {factor:.2g} times as much as with independent rows, so that "
+                "alarms may be false: pass groups= with what rows have in common, such as the day"
+            )
         return {
             "goal": claim.constraint.label,
             "on": line.on,
@@ -678,6 +701,7 @@ class GoalMonitor:
             "verdict": verdict,
             "since": since,
             "value_since": since_value,
+            "seen_in_30_days": self._seen(line),
             "note": note,
         }
 
@@ -696,11 +720,11 @@ class GoalMonitor:
         DataFrame
             A row per period: its beginning as `time`, `value`, `ci_low`, `ci_high`, `bound`, and
             whether there was an `alarm` by then. ``attrs["since"]`` is since when the goal is
-            violated, and ``attrs["value_since"]`` its value since then.
+            violated; ``attrs["value_since"]`` and ``attrs["seen_in_30_days"]`` are as in `report`.
         """
         lines = [
             line
-            for number, line in enumerate(self._judge())
+            for number, line in enumerate(self._test())
             if goal in (None, line.claim.constraint.label, number) and on in (None, line.on)
         ]
         if not lines:
@@ -717,5 +741,5 @@ class GoalMonitor:
         row = self._row(line)
         since = None if alarm is None else row["since"]
         table.attrs = {"goal": row["goal"], "on": line.on, "since": since}
-        table.attrs |= {"value_since": row["value_since"]}
+        table.attrs |= {name: row[name] for name in ("value_since", "seen_in_30_days")}
         return table

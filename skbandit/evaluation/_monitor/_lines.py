@@ -42,6 +42,8 @@ class GoalLine:
         Why the value cannot be known; "" if it can.
     first : int
         The first period with rows.
+    threshold : float
+        Logarithm of one over its part of the error.
     """
 
     number: int
@@ -55,6 +57,7 @@ class GoalLine:
     n_labeled: float
     unknown: str
     first: int
+    threshold: float = np.nan
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -76,14 +79,15 @@ class Watched:
     counts: Counts
     data: Data
 
-    def lines(self) -> list[GoalLine]:
+    def lines(self, false_alarms: float) -> list[GoalLine]:
         """Return all lines, goal by goal, those of all rows first."""
         parts = [
             line
             for number, claim in enumerate(self.claims)
-            for line in _told_apart([*self._lines(number, claim)])
+            for line in _with_distinct_texts([*self._lines(number, claim)])
         ]
-        return sorted(parts, key=lambda line: (line.claim.goal, bool(line.by)))
+        lines = sorted(parts, key=lambda line: (line.claim.goal, bool(line.by)))
+        return _with_thresholds(lines, 1 + self.claims[-1].goal, false_alarms)
 
     def _lines(self, number: int, claim: Claim) -> Iterator[GoalLine]:
         """Yield the lines of a claim, of each group of `by`, class and group of a form."""
@@ -185,15 +189,17 @@ class Watched:
         return ""
 
 
-def log_thresholds(lines: Sequence[GoalLine], n_goals: int, false_alarms: float) -> list[float]:
-    """Return logarithms of one over the error of lines.
+def _with_thresholds(
+    lines: Sequence[GoalLine], n_goals: int, false_alarms: float
+) -> list[GoalLine]:
+    """Return lines with their parts of the error.
 
     Each goal has the same part of the error. Half of it is for groups of `by`, if there are. Of
     what has groups, those that begin in the n-th of the periods in which any begin share
     1/(n (n + 1)).
     """
     split = {line.claim.goal for line in lines if line.by}
-    shares = []
+    each = []
     for line in lines:
         alike = [
             other.first
@@ -204,8 +210,9 @@ def log_thresholds(lines: Sequence[GoalLine], n_goals: int, false_alarms: float)
         if line.by or line.claim.rate.is_form:
             rank = sorted(set(alike)).index(line.first) + 1
             share *= rank * (rank + 1)
-        shares.append(share * n_goals * (2 if line.claim.goal in split else 1))
-    return np.log(np.array(shares) / false_alarms).tolist()
+        share *= n_goals * (2 if line.claim.goal in split else 1)
+        each.append(replace(line, threshold=float(np.log(share / false_alarms))))
+    return each
 
 
 def _text(line: GoalLine, show: Callable[[Any], str]) -> str:
@@ -215,7 +222,7 @@ def _text(line: GoalLine, show: Callable[[Any], str]) -> str:
     return ", ".join(filter(None, names)) or ALL
 
 
-def _told_apart(lines: Sequence[GoalLine]) -> list[GoalLine]:
+def _with_distinct_texts(lines: Sequence[GoalLine]) -> list[GoalLine]:
     """Write groups and classes in quotes whose texts are not their own."""
     texts = Counter(line.on for line in lines)
     texts.update([ALL, ALL])  # of all rows

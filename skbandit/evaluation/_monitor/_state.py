@@ -26,14 +26,14 @@ def write_state(monitor: Any) -> dict[str, Any]:
         "now": None if monitor._now < 0 else monitor._now,
         "counts": monitor._counts.to_list(["rows", "seen", "amounts"]),
         "alarms": [[*_as_lists(key), *periods] for key, periods in monitor._alarms.items()],
-        "judged": [monitor._judged, monitor._n_looks],
+        "judged": [monitor._tested, monitor._n_looks],
         "instances": sorted(monitor._instances),
         "zoned": monitor._zoned,
         "open": {
             "rows": [[name, dict(row)] for name, row in monitor._open.items()],
             "people": monitor._counts.to_list(["people"]),
             "past": list(map(list, monitor._past.items())),
-            "names": [monitor._told, *monitor._names],
+            "names": [monitor._warned, *monitor._names],
         },
     }
 
@@ -51,10 +51,10 @@ def read_state(cls: Any, d: Mapping[str, Any], goals: Any) -> Any:
         monitor._open |= read_records(d["open"]["rows"])
         past = d["open"].get("past", ())
         monitor._past.update((name, finite(when, "past")) for name, when in past)
-        told, *names = d["open"].get("names", [False])
-        monitor._told, monitor._names = bool(told), dict.fromkeys(names)
-        judged = map(as_period, d.get("judged", (monitor._judged, 0)))
-        monitor._judged, monitor._n_looks = judged
+        warned, *names = d["open"].get("names", [False])
+        monitor._warned, monitor._names = bool(warned), dict.fromkeys(names)
+        tested = map(as_period, d.get("judged", (monitor._tested, 0)))
+        monitor._tested, monitor._n_looks = tested
         monitor._zoned = d.get("zoned")
         monitor._counts = Counts.from_list([*d["counts"], *d["open"]["people"]])
         for table in vars(monitor._counts).values():

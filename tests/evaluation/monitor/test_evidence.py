@@ -213,6 +213,24 @@ def test_the_likelihood_ratio_of_counts():
     )
 
 
+def test_the_value_that_would_be_seen_is_where_its_likelihood_ratio_is_needed():
+    needed, of_all = 7.0, norm.isf(np.exp(-7.0)) ** 2 / 2
+    for bound, sign, rows in ((0.8, 1.0, 1.0), (0.1, -1.0, 0.25)):
+        claim = rate([180], [200])
+        value = claim.seen(bound, sign, needed, claim.windows(0), rows)
+        n = 200 / rows
+        log_ratio = n * (value * np.log(value / bound)
+                         + (1 - value) * np.log((1 - value) / (1 - bound)))  # fmt: skip
+        assert sign * (bound - value) > 0
+        assert log_ratio == pytest.approx(of_all, rel=0.06)
+    gap = difference([60], [300], [210], [700])
+    error = np.sqrt(0.201 * 0.799 / 301 + 0.3 * 0.7 / 701)
+    value = gap.seen(-0.2, 1.0, needed, gap.windows(0), 1.0)
+    assert value == pytest.approx(-0.2 - np.sqrt(2 * of_all) * error, rel=0.01)
+    few = rate([3], [4])
+    assert np.isnan(few.seen(0.5, 1.0, needed, few.windows(0), 1.0))
+
+
 N_FEW = 14
 
 
@@ -231,6 +249,22 @@ def test_a_window_of_two_rates_is_beyond_its_level_at_most_as_often(ratios, shar
     chance = np.outer(binom.pmf(S, N_FEW, 0.8 * share), binom.pmf(S, N_FEW, share))
     assert chance[ratios >= norm.isf(level) ** 2 / 2].sum() <= level
     assert ratios[0, N_FEW] > norm.isf(1e-4) ** 2 / 2
+
+
+def test_dispersion_of_periods_beyond_that_of_independent_rows():
+    """By hand: .8 in even weeks and .6 in odd ones, of 100 rows a day; a season, and a fall."""
+    day = np.arange(56)
+    rates = {
+        "weeks": (np.where(day // 7 % 2, 60, 80), 0.04 / (0.7 * 0.3 * 0.02) * 199 / 200),
+        "season": (np.where(day % 7 < 2, 60, 80), 1.0),
+        "fall": (np.where(day < 30, 80, 60), 1.0),
+    }
+    for successes, expected in rates.values():
+        one = tally(successes, np.full(56, 100))
+        assert one.dispersion(day, 7) == pytest.approx(expected)
+    assert tally(rates["weeks"][0][:28], np.full(28, 100)).dispersion(day[:28], 7) == 1  # few
+    gaps = tally(rates["weeks"][0], np.where(day % 2, 0, 100))
+    assert gaps.dispersion(day, 7) == 1
 
 
 # --- alarms ------------------------------------------------------------------------------
