@@ -555,10 +555,10 @@ class Sum:
             for _ in range(20):  # the variance is that of a share between the two
                 middle = (claimed + fallen) / 2.0
                 variance = middle * (1.0 - middle) * squares * rows / n**2
-                fallen = max(claimed - float(np.sqrt(level * variance)), -1.0)
+                fallen = max(claimed - float(np.sqrt(level * variance)), 0.0)
             share = np.array(fallen if upward else 1.0 - fallen)
             value = self.above[0] * self.terms[0].value(share) + self.constant
-            return float(value) if fallen >= 0 else np.nan
+            return float(value) if fallen > 0 else np.nan
         c, _ = self._claim(bound, sign)
         level *= 1 if self.apart else np.count_nonzero(c)
         shares, variances = zip(*map(moments, sums), strict=True)
