@@ -12,7 +12,7 @@ import pandas as pd
 from skbandit.logged._action_goals import ActionGoals, as_declared
 from skbandit.logged._action_measure import ActionMeasure
 from skbandit.prices._action_search import SEARCHED_COSTS, SEARCHED_ROWS, searched
-from skbandit.prices._calibrate import TOLERANCE, PricedRule, priced_rule
+from skbandit.prices._calibrate import PricedRule, priced_rule
 from skbandit.prices._dual import conflicting, enough_to_relax
 from skbandit.prices._levels import (
     at_best_level,
@@ -24,7 +24,7 @@ from skbandit.prices._levels import (
 from skbandit.prices._problem import Prices, Problem, without_prices
 from skbandit.prices._promised import promised, without_margins
 from skbandit.utils._fitting import report_progress
-from skbandit.utils._validation import warn
+from skbandit.utils._validation import RATE_TOL, warn
 
 MANY_TIES = 0.05
 """Share of the rows from which on `fit` warns that noise decides, or that rows are equal."""
@@ -77,13 +77,13 @@ def _rule_at(
     rule = promised(problem, measure, z, start)
     if measure.goals.bounded_outcomes and len(problem.bound) <= GRID_GOALS:
         other, measured = best_of_grid(problem, measure, z), measure(rule.decided)
-        is_outside = (measured.excess + measured.margin(z) > TOLERANCE).any()
+        is_outside = (measured.excess + measured.margin(z) > RATE_TOL).any()
         if other is not None and (is_outside or other.better_than(rule)):
             rule = other
     # no price tells decisions apart in outcomes predicted to be the same
     equal, measured = problem.reach == 0, measure(rule.decided)
     missed = float((measured.excess + measured.margin(z))[equal].max(initial=-np.inf))
-    return rule if missed <= TOLERANCE else replace(rule, slack=min(rule.slack, -missed))
+    return rule if missed <= RATE_TOL else replace(rule, slack=min(rule.slack, -missed))
 
 
 def best_of_grid(problem: Problem, measure: ActionMeasure, z: float) -> PricedRule | None:
@@ -175,7 +175,7 @@ def warn_of_exploration(
     added, constant = measure.sums(np.arange(len(allowed)))
     excess = constant + (added * ((1 - share) * decided + share * uniform)).sum(axis=(1, 2))
     goals = measure.goals.constraints
-    missed = [goals[k].label for k in np.flatnonzero(excess > TOLERANCE)]
+    missed = [goals[k].label for k in np.flatnonzero(excess > RATE_TOL)]
     if missed:
         warn(
             f"With exploration={share:g}, what select chooses misses {'; '.join(missed)}, as "

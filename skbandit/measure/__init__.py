@@ -54,7 +54,6 @@ from skbandit.rates._columns import UnknownColumnError as UnknownColumnError
 from skbandit.rates._columns import check_groups as check_groups
 from skbandit.rates._columns import columns_of_condition as columns_of_condition
 from skbandit.rates._columns import refuse_alike as refuse_alike
-from skbandit.rates._expression import RATE_TOL as RATE_TOL
 from skbandit.rates._labels import MISSING as MISSING
 from skbandit.rates._labels import distinct as distinct
 from skbandit.rates._labels import encode as encode
@@ -67,5 +66,6 @@ from skbandit.rates._values import filled as filled
 from skbandit.rates._values import on_given_rows as on_given_rows
 from skbandit.rates._values import read_measured as read_measured
 from skbandit.rates._values import warn_of_unnamed as warn_of_unnamed
+from skbandit.utils._validation import RATE_TOL as RATE_TOL
 
 __all__: list[str] = []

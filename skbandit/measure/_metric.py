@@ -13,9 +13,9 @@ from skbandit.exceptions import EmptyRateError
 from skbandit.measure._confidence import trials_at
 from skbandit.measure._score_limits import intervals
 from skbandit.rates._columns import Data
-from skbandit.rates._expression import RATE_TOL, Constraint, Rate, value_range
+from skbandit.rates._expression import Constraint, Rate, value_range
 from skbandit.rates._values import count
-from skbandit.utils._validation import warn
+from skbandit.utils._validation import RATE_TOL, warn
 
 SMALL_DENOMINATOR = 20
 """Effective number of rows in a denominator below which a warning names the rate.

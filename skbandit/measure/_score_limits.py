@@ -36,9 +36,10 @@ from skbandit.measure._confidence import (
 )
 from skbandit.measure._forms import BoundConstraints, Form, stacked
 from skbandit.rates._columns import Data
-from skbandit.rates._expression import RATE_TOL, Rate
+from skbandit.rates._expression import Rate
 from skbandit.rates._kinds import Atom, Kind
-from skbandit.utils._trials import EQUAL, TINY, Dependence, correlation
+from skbandit.utils._trials import Dependence, correlation
+from skbandit.utils._validation import RATE_TOL, ROUNDING
 
 MOST_WIDENING = 1e4
 """Factor of standard errors beyond which nothing is known, as of one group; inf times 0 is nan."""
@@ -335,9 +336,9 @@ def _share_of(share: _Share, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     )
     q = np.clip(q, 0.0, 1.0)
     usual = q * (1.0 - q) * squared
-    varies = usual > TINY * squared
+    varies = usual > ROUNDING * squared
     spread = np.divide(_squares(share, sums, q), usual, out=np.ones_like(q), where=varies)
-    spread[np.abs(spread - 1.0) < EQUAL] = 1.0
+    spread[np.abs(spread - 1.0) < RATE_TOL] = 1.0
     return q, np.divide(trials, spread, out=trials, where=spread > 0)
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from scipy.sparse import eye_array
 
 from skbandit.prices._calibrate import (
-    TOLERANCE,
     Measured,
     PricedRule,
     expected_rules,
@@ -29,6 +28,7 @@ from skbandit.prices._dual import (
 )
 from skbandit.prices._problem import Prices, Problem, without_prices
 from skbandit.prices._search import Family, Outcomes, best_rule
+from skbandit.utils._validation import RATE_TOL
 
 PUSHES = 8
 """Rounds more that tighten bounds still missed."""
@@ -81,7 +81,7 @@ def searched(problem: Problem, measure: MeasuredSums) -> PricedRule:
         best = rule if rule.better_than(best) else best
     (N, D), m = problem.base.shape, len(problem.bound)
     # shares and spends are as predicted: the dual bounds what any rule may gain
-    certain = all(np.abs(rule.moved).max(initial=0.0) <= TOLERANCE for rule in rules)
+    certain = all(np.abs(rule.moved).max(initial=0.0) <= RATE_TOL for rule in rules)
     gap = float(best.prices.goals @ np.maximum(problem.bound - problem.used(best.decided), 0.0))
     if not m or (certain and best.feasible and gap <= SMALL_GAP * problem.unit):
         return best
@@ -122,7 +122,7 @@ def _family(problem: Problem) -> Family:
     # what a row may not get costs more than all else, at all prices
     most = np.where(allowed, tables, -np.inf).max(axis=2)[..., None]
     tables = np.where(allowed, tables, most)
-    tables[0][~allowed] += BARRED * max(problem.unit, TOLERANCE)
+    tables[0][~allowed] += BARRED * max(problem.unit, RATE_TOL)
     none_free = np.zeros(len(tables), dtype=bool)
     return Family(eye_array(N, format="csr"), tables, none_free, problem.n_select)
 

@@ -10,9 +10,7 @@ import numpy as np
 
 from skbandit.prices._dual import SMOOTHING, at_ceiling, best_prices, net_prices, opposed_goals
 from skbandit.prices._problem import Prices, Problem, without_prices
-
-TOLERANCE = 1e-9
-"""Rounding error of a rate."""
+from skbandit.utils._validation import RATE_TOL
 
 CLOSEST = 0.1
 """Share of the distance of two bounds on one value that moving them inwards leaves."""
@@ -76,7 +74,7 @@ class PricedRule:
     @property
     def feasible(self) -> bool:
         """True if every goal holds, at its level."""
-        return self.slack >= -TOLERANCE
+        return self.slack >= -RATE_TOL
 
     def better_than(self, other: PricedRule | None) -> bool:
         """Return whether it meets the goals at a lower objective, or misses them by less."""

@@ -27,6 +27,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from skbandit.prices._problem import Prices, Problem, without_prices
+from skbandit.utils._validation import RATE_TOL
 
 SMOOTHING = (0.1, 0.01, 0.001)
 """Smoothing of min in (1), in units of the objective's largest cost of a row; each starts from the
@@ -40,9 +41,6 @@ ITERATIONS, FUNCTION_TOLERANCE, GRADIENT_TOLERANCE = 300, 1e-10, 1e-5
 
 LEVEL_BISECTIONS = 25
 """Bisections of the level at which the shares of several decisions add up."""
-
-EQUAL = 1e-9
-"""Relative difference of sums that are the same but for rounding."""
 
 CONFLICT = 1e-4
 """Excess, in costs per row, from which on goals are said to be in conflict."""
@@ -174,7 +172,7 @@ def opposed_goals(problem: Problem) -> list[tuple[int, int]]:
         (k, other)
         for k in range(m)
         for other in range(k + 1, m)
-        if size[k] > 0 and np.abs(values[k] + values[other]).max() <= EQUAL * size[k]
+        if size[k] > 0 and np.abs(values[k] + values[other]).max() <= RATE_TOL * size[k]
     ]
 
 
@@ -233,7 +231,7 @@ def _largest_excess(problem: Problem, k: int) -> float:
 
 def told_apart(value: float, other: float, digits: int = 3) -> str:
     """Return a number with so many digits, or as tell it from another one; empty if 9 do not."""
-    if abs(value - other) <= 1e-9:
+    if abs(value - other) <= RATE_TOL:
         return ""
     texts = (f"{value:.{n}g}" for n in range(digits, 10))
     return next((text for text in texts if text != f"{other:.9g}"), "")

@@ -9,8 +9,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-OBJECTIVE_ROUNDING = 1e-9
-"""Rounding error of an objective."""
+from skbandit.utils._validation import RATE_TOL
 
 LEVELS = (0.9, 0.8, 0.7, 0.6, 0.5)
 """Levels among which the default chooses; 0.5 leaves no margin."""
@@ -70,7 +69,7 @@ def best_quantile(
     violation_cost = VIOLATION_COST * scale
     best, least, lowest = quantile_of(levels[-1]), np.inf, -np.inf
     for level in levels:
-        if least <= lowest + violation_cost * (1.0 - level) + OBJECTIVE_ROUNDING:
+        if least <= lowest + violation_cost * (1.0 - level) + RATE_TOL:
             break
         z = quantile_of(level)
         objective, lowest = attempt(z)

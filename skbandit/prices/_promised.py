@@ -29,7 +29,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from skbandit.prices._calibrate import (
-    TOLERANCE,
     Measured,
     PricedRule,
     move_apart,
@@ -43,6 +42,7 @@ from skbandit.prices._dual import (
     opposed_goals,
 )
 from skbandit.prices._problem import Prices, Problem, without_prices
+from skbandit.utils._validation import RATE_TOL
 
 LESS, LEAST_AIM = (1.6, 1.45, 1.3, 1.0, 0.7, 0.4), 1.3
 """Margins that are tried in turn where prices run to their ceiling, and the least that need no
@@ -200,7 +200,7 @@ def _aimed(
         prices = net_prices(best_prices(few.tightened(moved), prices, SMOOTHING[-1:])[0], pairs)
     missed = np.where(np.isnan(at.measured.excess), np.inf, at.measured.excess)
     # two bounds on one value, such as a small gap, may leave no place inside
-    limited = bool((wanted - moved > TOLERANCE).any() or short.any())
+    limited = bool((wanted - moved > RATE_TOL).any() or short.any())
     if aim < LEAST_AIM or limited:
         missed = missed + at.margin
     slack = -float(missed.max(initial=-np.inf))
@@ -239,6 +239,6 @@ def without_margins(
         return None
     other = search()
     gained = rule.objective - other.objective
-    if not other.feasible or gained <= TOLERANCE:
+    if not other.feasible or gained <= RATE_TOL:
         return None
     return other if gained > LARGE_PART * (earned + gained) else None

@@ -44,6 +44,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
+from skbandit.utils._validation import ROUNDING
+
 Evaluate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Takes sums (S, C) of C rules; returns their objectives (C,) and excesses (m, C)."""
 
@@ -101,9 +103,6 @@ MOST_SHARES = 50_000
 SHORT_OF_END = 1e-9
 """Part of a line before a coefficient becomes 0 that is left out: if it is the only one, decisions
 are all equal at the end, and change just before it by rounding."""
-
-TINY = 1e-12
-"""Rounding error of a sum."""
 
 
 @dataclass(frozen=True)
@@ -199,9 +198,11 @@ class Candidate:
 
     def better_than(self, other: Candidate | None) -> bool:
         """Return whether goals are missed by less, or by the same at a lower objective."""
-        if other is None or self.missed < other.missed - TINY:
+        if other is None or self.missed < other.missed - ROUNDING:
             return True
-        return self.missed <= other.missed + TINY and self.objective < other.objective - TINY
+        return (
+            self.missed <= other.missed + ROUNDING and self.objective < other.objective - ROUNDING
+        )
 
 
 @dataclass(frozen=True)
@@ -255,14 +256,14 @@ class Merit:
 
 def _best(objective: np.ndarray, excess: np.ndarray) -> int:
     """Find the point that misses goals by least, of those alike the lowest objective."""
-    missed = np.maximum(excess - TINY, 0.0).sum(axis=0)
-    least = np.flatnonzero(missed <= missed.min() + TINY)
+    missed = np.maximum(excess - ROUNDING, 0.0).sum(axis=0)
+    least = np.flatnonzero(missed <= missed.min() + ROUNDING)
     return int(least[_first_lowest(objective[least])])
 
 
 def _first_lowest(values: np.ndarray) -> int:
     """Find the first of the lowest values; equal ones differ by rounding."""
-    return int(np.argmax(values <= values.min() + TINY))
+    return int(np.argmax(values <= values.min() + ROUNDING))
 
 
 def with_objective(outcomes: Outcomes, objective: Callable[[np.ndarray], np.ndarray]) -> Outcomes:
@@ -307,7 +308,7 @@ class Search:
     def _keep(
         self, theta: np.ndarray, objective: np.ndarray, excess: np.ndarray, k: int
     ) -> Candidate:
-        missed = float(np.maximum(excess[:, k] - TINY, 0.0).sum())
+        missed = float(np.maximum(excess[:, k] - ROUNDING, 0.0).sum())
         point = Candidate(theta, float(objective[k]), excess[:, k], missed)
         if point.better_than(self.best):
             self.best = point
@@ -430,7 +431,7 @@ class Search:
         """Points in (low, high), where the cost of decision j alone moves."""
         other = self._others(cost, j)
         gap = cost[np.arange(len(cost)), other] - cost[:, j]
-        moving = np.abs(slope) > TINY
+        moving = np.abs(slope) > ROUNDING
         place = np.divide(gap, slope, out=np.zeros_like(gap), where=moving)
         before = np.where(slope > 0, place > low, place <= low)  # decided as j at low
         tie = (gap == 0) & (j < other)
@@ -466,7 +467,7 @@ class Search:
         is.
         """
         taken = self.family.decide(cost).reshape(len(cost), self.family.n_select)
-        falls = np.take_along_axis(slope, taken, 1).max(axis=1) - slope.min(axis=1) > TINY
+        falls = np.take_along_axis(slope, taken, 1).max(axis=1) - slope.min(axis=1) > ROUNDING
         rows = np.flatnonzero(falls)
         c, slope, taken = cost[rows], slope[rows], taken[rows]
         parts = []
@@ -618,7 +619,7 @@ def best_rule(
         kept, weight = representatives(outcomes.kind, outcomes.weight, most)
         few = Search(family.rows(kept), outcomes.rows(kept, weight))
     m = len(outcomes.evaluate(outcomes.constant[:, None])[1])
-    first = Merit(np.zeros(m), PENALTY * max(cost, TINY), 0.5 / len(few.outcomes.kind))
+    first = Merit(np.zeros(m), PENALTY * max(cost, ROUNDING), 0.5 / len(few.outcomes.kind))
 
     def rank(begun: tuple[Candidate, Merit]) -> float:
         return round(begun[0].missed * first.rho + min(begun[0].objective, HIGHEST), 9)
@@ -677,7 +678,7 @@ def _next_changes(
         gap = cost[:, None, :] - np.take_along_axis(cost, taken, 1)[:, :, None]
         fall[r[:, None, None], np.arange(k)[:, None], taken[:, None, :]] = 0.0
     s = np.full(fall.shape, np.inf)
-    np.divide(gap, fall, out=s, where=fall > TINY)
+    np.divide(gap, fall, out=s, where=fall > ROUNDING)
     s = s.reshape(n, k * D)
     pair = s.argmin(axis=1)
     return s.take(r * (k * D) + pair), pair // D, pair % D
@@ -763,7 +764,7 @@ def prove_conflict(
     total = np.bincount(kind, weight, K)
     rows = np.repeat(np.arange(K), D)
     of_kind = csr_array((np.ones(K * D), (rows, np.arange(K * D))), shape=(K, K * D))
-    scale = np.maximum(np.abs(table * total[:, None]).reshape(m, -1).sum(axis=1), TINY)
+    scale = np.maximum(np.abs(table * total[:, None]).reshape(m, -1).sum(axis=1), ROUNDING)
     amounts = (table * total[:, None]).reshape(m, -1) / scale[:, None]
     slack = limit / scale + 1e-9
     result = linprog(np.zeros(K * D), amounts, slack, of_kind, np.ones(K), method="highs")

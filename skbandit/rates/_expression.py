@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from skbandit.rates._kinds import OUTCOME, Atom, ClassSlot, Slot, has_slots
 from skbandit.rates._values import values_of
-from skbandit.utils._validation import warn
+from skbandit.utils._validation import RATE_TOL, warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -22,9 +22,6 @@ Sense = Literal["<=", ">="]
 
 _SUM, _PRODUCT, _CALL = 1, 2, 3
 """Precedence of the last operation in the text of an expression."""
-
-RATE_TOL = 1e-9
-"""Rounding error allowed in a rate: a bound missed by more than this is violated."""
 
 SMALLEST_PERCENTAGE = 0.05
 """Smallest share for which a bound of 100 times as much is taken for a percentage."""

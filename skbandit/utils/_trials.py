@@ -24,13 +24,10 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import warn, warn_if_reordered
+from skbandit.utils._validation import RATE_TOL, ROUNDING, warn, warn_if_reordered
 
 FEW_GROUPS = 20
 """Groups below which a warning says how little they tell."""
-
-TINY, EQUAL = 1e-12, 1e-9
-"""Relative rounding error of a sum of squares, and of a quotient of two."""
 
 
 @dataclass(frozen=True)
@@ -62,20 +59,20 @@ class Dependence:
 
     def cluster_factor(self, tail: float) -> float:
         """Factor of standard errors by dependent rows alone: see `widening`."""
-        if self.groups <= 1.0 + TINY < self.rows:
+        if self.groups <= 1.0 + ROUNDING < self.rows:
             return np.inf
         return float(np.sqrt(self.deff) * self.few(tail))
 
     @property
     def freedom(self) -> float:
         """Degrees of freedom of intervals: inf if each group is a row, 0 of a single group."""
-        if self.groups >= self.rows * (1.0 - TINY):
+        if self.groups >= self.rows * (1.0 - ROUNDING):
             return np.inf
-        return 0.0 if self.groups <= 1.0 + TINY else max(self.groups - 1.0, 0.5)
+        return 0.0 if self.groups <= 1.0 + ROUNDING else max(self.groups - 1.0, 0.5)
 
     def few(self, tail: float) -> float:
         """Factor by which fewer groups than rows widen; 1 if each group is a row."""
-        if self.groups >= self.rows * (1.0 - TINY):
+        if self.groups >= self.rows * (1.0 - ROUNDING):
             return 1.0
         groups, rows = (max(n - 1.0, 0.5) for n in (self.groups, self.rows))
         return float(stdtrit(groups, 1.0 - tail) / stdtrit(rows, 1.0 - tail))
@@ -121,17 +118,17 @@ def dependence(
     part = np.divide(square, weight**2, out=np.ones(len(weight)), where=weight > 0)
     rows = float(total**2 / size)
     of_rows = float((influence**2 * part).sum())
-    varies = of_rows > TINY * size
+    varies = of_rows > ROUNDING * size
     spread = 1.0
     if share is not None and varies:
         spread = of_rows / (share * (1.0 - share) * size)
-        spread = 1.0 if abs(spread - 1.0) < EQUAL else spread
+        spread = 1.0 if abs(spread - 1.0) < RATE_TOL else spread
     if group is None:
         return Dependence(rows, rows, 1.0, spread)
     groups = float(total**2 / (np.bincount(group, weight) ** 2).sum())
-    if groups >= rows * (1.0 - TINY):
+    if groups >= rows * (1.0 - ROUNDING):
         return Dependence(rows, rows, 1.0, spread)
-    if groups <= 1.0 + TINY:
+    if groups <= 1.0 + ROUNDING:
         return Dependence(rows, 1.0, rows, spread)
     of_group = (np.bincount(group, influence) ** 2).sum()
     deff = design_effect(of_group, of_rows, groups, rows) if varies else rows / groups

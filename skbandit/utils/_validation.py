@@ -28,7 +28,11 @@ _PASSED = {"skbandit", "sklearn", "joblib", "contextlib", "functools"}
 """Packages between a user's line and a warning."""
 
 ROUNDING = 1e-12
-"""By which a sum of probabilities may exceed 1."""
+"""Rounding error of a sum, as of costs, or of probabilities that add up to 1."""
+
+RATE_TOL = 1e-9
+"""Rounding error allowed in a rate: a bound missed by more than this is violated. Objectives, and
+relative differences of sums that are the same but for rounding, too."""
 
 MOST_EQUAL_ROWS = 2**53
 """Number of equal rows beyond which weights count none: floats are no longer exact."""

@@ -46,7 +46,6 @@ from skbandit.prices._levels import VIOLATION_COST, at_best_level, levels_to_try
 from skbandit.prices._problem import Prices, Problem, lowest_entries
 from skbandit.prices._promised import promised
 from skbandit.prices._search import (
-    TINY,
     UNDEFINED,
     Candidate,
     Family,
@@ -56,7 +55,7 @@ from skbandit.prices._search import (
     every_table,
     with_objective,
 )
-from skbandit.utils._validation import without_unit
+from skbandit.utils._validation import ROUNDING, without_unit
 
 FEWEST, SMALL_SHARE = 30.0, 0.2
 """Rows, or share of those that the plain decisions put there if these are fewer, that stay in the
@@ -669,7 +668,7 @@ class CostSearch:
         objectives: list[Callable[[np.ndarray], np.ndarray]] = [
             lambda sums: np.zeros(sums.shape[1]),
             lambda sums: sums[-3],  # errors
-            lambda sums: sums[-2] / np.maximum(sums[-1], TINY),  # errors among the answered
+            lambda sums: sums[-2] / np.maximum(sums[-1], ROUNDING),  # errors among the answered
         ]
         for objective in objectives:
             point_of, _ = best_rule(family, with_objective(outcomes, objective), starts, 1.0)
@@ -707,4 +706,4 @@ class CostSearch:
 
 def _quotients(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """Ratios of sums, nan where the divisor is 0."""
-    return above / np.where(below > TINY, below, np.nan)
+    return above / np.where(below > ROUNDING, below, np.nan)

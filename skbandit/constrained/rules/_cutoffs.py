@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skbandit.prices._search import TINY
+from skbandit.utils._validation import ROUNDING
 
 PARTS = (1.0, 0.6)
 """Parts of the most rows that a class may be named for at the precision that it should have."""
@@ -65,13 +65,13 @@ def bounded_precisions(
     tables = tables - np.median(tables, axis=2, keepdims=True)  # the first decision adds nothing
     precisions = []
     for k in np.flatnonzero(is_ratio):
-        used = np.flatnonzero(np.abs(tables[k]).max(axis=0) > TINY)
+        used = np.flatnonzero(np.abs(tables[k]).max(axis=0) > ROUNDING)
         if len(used) != 1:
             continue
         d = int(used[0])
         wrong, right = tables[k][has_rows & (np.arange(len(has_rows)) != d), d], tables[k][d, d]
         scale = float(wrong.max(initial=0.0) - right)
-        if scale > 0 and np.ptp(wrong) <= TINY + 1e-5 * scale:
+        if scale > 0 and np.ptp(wrong) <= ROUNDING + 1e-5 * scale:
             moved = float(wrong.max(initial=0.0)) / scale
             precisions.append(BoundedPrecision(int(k), d, float(bound[k]), moved, scale))
     return precisions
@@ -102,7 +102,7 @@ def lowest_cutoff(
     p, named = probability[order], np.cumsum(weight[order])
     right = np.cumsum(weight[order] * is_right[order])
     is_last = np.append(p[1:] < p[:-1], True)[: len(p)]
-    good = np.flatnonzero(is_last & (right >= (least - TINY) * named))
+    good = np.flatnonzero(is_last & (right >= (least - ROUNDING) * named))
     if not len(good):
         return None
     fewer = good[good <= part * good[-1]]

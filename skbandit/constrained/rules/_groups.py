@@ -18,13 +18,13 @@ from skbandit.constrained.rules._candidates import (
 from skbandit.constrained.rules._curve import Curve, curves_of_groups, sums_by_curve
 from skbandit.constrained.rules._limits import Limits
 from skbandit.constrained.rules._multiple_choice import (
-    EXCESS_ROUNDING,
     Combination,
     MultipleChoice,
     Options,
     minimize,
 )
 from skbandit.measure import RATE_TOL, BoundConstraints, LinearFractionalForms
+from skbandit.utils._validation import ROUNDING
 
 STRICTER, TIGHTENED, FIRST_GROWTH = 1.15, 12, 4
 """Bounds are tightened by distances of limits from rates times the first to a power from 0 to the
@@ -105,7 +105,7 @@ class GroupSearch:
         quotients = []  # defined where their divisors are positive
         for form in (forms, objective):
             quotients.append(np.flatnonzero(np.diff(form.denominator.indptr)))
-            rooms.append(form.denominator_constant[quotients[-1]] - 3.0 * EXCESS_ROUNDING)
+            rooms.append(form.denominator_constant[quotients[-1]] - 3.0 * ROUNDING)
         sets = []
         for g in range(len(self.curves)):
             signed = sign[:, None] * (above[g] - bound[:, None] * below[g])
@@ -143,7 +143,7 @@ class GroupSearch:
             those with the smallest miss, of a quotient N/D in units of N - tD.
         """
         problem, combination = self.by_rates
-        if limits is None or combination.excess > EXCESS_ROUNDING:
+        if limits is None or combination.excess > ROUNDING:
             return self.result(self.nearest(problem, combination.options), combination.lowest)
         return _within_limits(self, combination, limits)
 
@@ -184,7 +184,7 @@ class GroupSearch:
     def nearest(self, problem: MultipleChoice, options: np.ndarray) -> np.ndarray:
         """Among choices as good, move one threshold after the other toward the preferred one."""
         options = options.copy()
-        worst = max(problem.excess(options), 0.0) + EXCESS_ROUNDING
+        worst = max(problem.excess(options), 0.0) + ROUNDING
         best = problem.value(options) + RATE_TOL
         for g, group_options in enumerate(problem.sets):
             others = problem.used(options)
@@ -196,7 +196,7 @@ class GroupSearch:
                 at = slice(None) if h == g else slice(options[h], options[h] + 1)
                 above, below = above + other.numerator[at], below + other.denominator[at]
             with np.errstate(divide="ignore", invalid="ignore"):
-                value = np.where(below > EXCESS_ROUNDING, above / below, np.inf)
+                value = np.where(below > ROUNDING, above / below, np.inf)
             equal = np.flatnonzero((over <= worst) & (value <= best))
             if len(equal):
                 away = np.abs(self.curves[g].thresholds[equal] - self.preferred)
@@ -219,7 +219,7 @@ def _within_limits(search: GroupSearch, best: Combination, limits: Limits) -> Ru
         choice = minimize(search.problem(goals.bound - goals.sign * margin), options, TIGHT_BOXES)
         choices.append(choice.options)
         result = search.result(choice.options, best.lowest, limits)
-        if result.feasible or result.slack == -np.inf or choice.excess > EXCESS_ROUNDING:
+        if result.feasible or result.slack == -np.inf or choice.excess > ROUNDING:
             step //= 2
         else:
             power, options = power + step, choice.options

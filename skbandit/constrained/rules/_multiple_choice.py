@@ -18,9 +18,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from skbandit.measure import RATE_TOL
-
-EXCESS_ROUNDING = 1e-12
-"""Excess of a sum over its bound, in its units, that is rounding."""
+from skbandit.utils._validation import ROUNDING
 
 LARGEST_SUM = 1e3
 """Largest sum of multipliers, in units of the objective per unit of excess.
@@ -95,7 +93,7 @@ class MultipleChoice:
         pairs = list(zip(self.sets, choice, strict=True))
         above = self.numerator + sum(float(options.numerator[j]) for options, j in pairs)
         below = self.denominator + sum(float(options.denominator[j]) for options, j in pairs)
-        return above / below if below > EXCESS_ROUNDING else math.inf
+        return above / below if below > ROUNDING else math.inf
 
 
 @dataclass(frozen=True)
@@ -154,12 +152,12 @@ def minimize(
     Combination
     """
     start = np.asarray(start)
-    if problem.excess(start) > EXCESS_ROUNDING:
+    if problem.excess(start) > ROUNDING:
         search = _Search(replace(problem, denominator=1.0), start, elastic=True)
         search.run(MORE_BOXES if most_boxes is None else most_boxes)
         start = search.best
-        if problem.excess(start) > EXCESS_ROUNDING:
-            proven = search.lowest > EXCESS_ROUNDING
+        if problem.excess(start) > ROUNDING:
+            proven = search.lowest > ROUNDING
             return Combination(
                 start,
                 problem.value(start),
@@ -204,7 +202,7 @@ class _Search:
         excess = self.problem.excess(choice)
         if self.elastic:
             return max(excess, 0.0)
-        return self.problem.value(choice) if excess <= EXCESS_ROUNDING else math.inf
+        return self.problem.value(choice) if excess <= ROUNDING else math.inf
 
     def _set_best(self, choice: np.ndarray) -> None:
         self.best, self.value = choice, self._measure(choice)
@@ -229,12 +227,12 @@ class _Search:
                 room = problem.bound - others
                 fixed = np.delete(-room, options.rows).max(initial=0.0)
                 over = (options.uses - room[options.rows][:, None]).max(axis=0, initial=0.0)
-                over = np.where(over > EXCESS_ROUNDING, np.maximum(over, fixed), fixed)
-                least = over <= over.min() + EXCESS_ROUNDING
+                over = np.where(over > ROUNDING, np.maximum(over, fixed), fixed)
+                least = over <= over.min() + ROUNDING
                 v = problem.value(choice)
                 v = v if math.isfinite(v) else 0.0
                 cost = np.where(least, options.numerator - v * options.denominator, np.inf)
-                if cost.min() < cost[choice[g]] - EXCESS_ROUNDING:
+                if cost.min() < cost[choice[g]] - ROUNDING:
                     choice[g] = int(np.argmin(cost))
             if (choice == before).all():
                 break
@@ -246,7 +244,7 @@ class _Search:
     def _target(self) -> float:
         """The Lagrangian from which on a box holds nothing better."""
         return (
-            self.value - EXCESS_ROUNDING
+            self.value - ROUNDING
             if self.elastic
             else -RATE_TOL * max(self.problem.denominator, 0.0)
         )
@@ -325,7 +323,7 @@ class _Search:
             bound, choice, at = self._price(box, mu)
             if bound > best:
                 best, kept, above = bound, mu, at
-            if value - best <= EXCESS_ROUNDING:
+            if value - best <= ROUNDING:
                 break
         priced_box = replace(box, mu=kept, columns=tuple(map(frozenset, columns)))
         return best, priced_box, above, chosen, weights
@@ -342,7 +340,7 @@ class _Search:
         heap: list[tuple[float, int, _Box]] = [(-math.inf, next(ticket), root)]
         following: tuple[float, _Box] | None = None
         for done in range(most):
-            if self.elastic and self.value <= EXCESS_ROUNDING:
+            if self.elastic and self.value <= ROUNDING:
                 break
             while heap and heap[0][0] >= self.value - RATE_TOL:
                 heapq.heappop(heap)
@@ -376,7 +374,7 @@ class _Search:
         )
         if bound >= 0:
             return self.value
-        return self.value + bound / smallest if smallest > EXCESS_ROUNDING else -math.inf
+        return self.value + bound / smallest if smallest > ROUNDING else -math.inf
 
     def _split(self, box: _Box, rounds: int) -> list[tuple[float, _Box]]:
         """Return the halves of a box that may hold something better, with their bounds."""
@@ -390,7 +388,7 @@ class _Search:
         if bound >= self._target:
             return []
         room = self.value - bound if self.elastic else -bound
-        left = [np.flatnonzero(costs <= room + EXCESS_ROUNDING) for costs in above]
+        left = [np.flatnonzero(costs <= room + ROUNDING) for costs in above]
         if self._enumerate(box, left, above, room):
             return []
         low = np.array([at + indices[0] for at, indices in zip(box.low, left, strict=True)])
@@ -460,7 +458,7 @@ class _Search:
             if spent.size * len(at) > 20 * most:
                 return False
             total = spent[:, None] + above[g][left[g]][None, :]
-            partial, option = np.nonzero(total <= room + EXCESS_ROUNDING)
+            partial, option = np.nonzero(total <= room + ROUNDING)
             if len(partial) > most:
                 return False
             spent, used = total[partial, option], used[:, partial]
@@ -468,7 +466,7 @@ class _Search:
             picked = picked[:, partial]
             picked[g] = at[option]
             if not self.elastic:
-                bound = problem.bound[:, None] + EXCESS_ROUNDING
+                bound = problem.bound[:, None] + ROUNDING
                 inside = (used + least[:, None] <= bound).all(axis=0)
                 spent, used, picked = spent[inside], used[:, inside], picked[:, inside]
         if spent.size:
@@ -480,6 +478,6 @@ class _Search:
                 for options, j in zip(problem.sets, picked, strict=True):
                     n, d = n + options.numerator[j], d + options.denominator[j]
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    value = np.where(d > EXCESS_ROUNDING, n / d, np.inf)
+                    value = np.where(d > ROUNDING, n / d, np.inf)
                 self._offer(picked[:, int(np.argmin(value))])
         return True

@@ -32,7 +32,8 @@ import pandas as pd
 
 from skbandit.evaluation._score import Moments
 from skbandit.logs import shrunk_weights
-from skbandit.utils._trials import TINY, Dependence, design_effect
+from skbandit.utils._trials import Dependence, design_effect
+from skbandit.utils._validation import ROUNDING
 
 LARGEST_NUMERATOR = 1e145
 """Largest absolute numerator z of an event, in units of the reward; beyond it, sums of squares may
@@ -164,13 +165,13 @@ class EventSums:
             return Dependence(rows, rows, 1.0)
         n, b, z, d = self.by_group[["n", "b", "z", "d"]].to_numpy().T
         groups, mean = float(d.sum() ** 2 / (d @ d)), self.moments.mean
-        if groups >= rows * (1.0 - TINY):
+        if groups >= rows * (1.0 - ROUNDING):
             return Dependence(rows, rows, 1.0)
-        if groups <= 1.0 + TINY:
+        if groups <= 1.0 + ROUNDING:
             return Dependence(rows, 1.0, rows)
         of_group = (((z - self.ratio * d) / mean[2] + b - mean[0] * n) ** 2).sum()
         scale = abs(float(mean[0])) + abs(self.ratio)
-        if self.squares <= TINY**2 * self.moments.n * scale**2:
+        if self.squares <= ROUNDING**2 * self.moments.n * scale**2:
             return Dependence(rows, groups, rows / groups)
         return Dependence(rows, groups, design_effect(of_group, self.squares, groups, rows))
 
