@@ -33,6 +33,10 @@ class Listing(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X):
         return self.model_.predict_proba(X)[:, :: self.step]
 
+    def decision_function(self, X):
+        scores = self.model_.decision_function(X)
+        return self.step * scores if scores.ndim == 1 else scores[:, :: self.step]
+
     def predict(self, X):
         return self.model_.predict(X)
 
@@ -62,6 +66,16 @@ CALLS = {
         ConstrainedThreshold(model.fit(X, Y > 0), error_rate(), recall() >= 0.8, cv="prefit")
         .fit(X, Y > 0)
         .predict(X)
+    ),
+    "threshold, scores": lambda model: (
+        ConstrainedThreshold(
+            model, error_rate(), recall() >= 0.8, response_method="decision_function"
+        )
+        .fit(X, Y > 0)
+        .predict(X)
+    ),
+    "threshold, probabilities": lambda model: (
+        ConstrainedThreshold(model, error_rate(), recall() >= 0.8).fit(X, Y > 0).predict_proba(X)
     ),
     "threshold, 3 classes": lambda model: (
         ConstrainedThreshold(model, error_rate(), recall(of=2) >= 0.8).fit(X, Y).predict(X)

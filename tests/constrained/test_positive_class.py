@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -46,55 +46,6 @@ SYMMETRIC = [
     (accuracy(), difference(error_rate, by="sex") <= 0.3),
     (None, [churn("old") <= 0.4, recall() + true_negative_rate() >= 1]),
 ]
-
-
-class Listed(ClassifierMixin, BaseEstimator):
-    """A logistic regression that may list its classes, and their columns, in descending order."""
-
-    def __init__(self, step=-1):
-        self.step = step
-
-    def fit(self, X, y):
-        self.model_ = LogisticRegression().fit(X, y)
-        self.classes_, self.n_features_in_ = self.model_.classes_[:: self.step], X.shape[1]
-        return self
-
-    def predict_proba(self, X):
-        return self.model_.predict_proba(X)[:, :: self.step]
-
-    def predict_log_proba(self, X):
-        return np.log(self.predict_proba(X))
-
-    def decision_function(self, X):
-        return self.step * self.model_.decision_function(X)
-
-    def predict(self, X):
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-
-@pytest.mark.parametrize("labels", [(0, 1), (-1, 1), (False, True), (1, 2, 3)], ids=str)
-@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
-@pytest.mark.parametrize("cv", first(1, ["prefit", 3]))
-def test_classes_in_another_order(labels, method, cv):
-    """Decisions, and what is reported of them, are those of the classifier in the usual order."""
-    if len(labels) > 2 and method != "predict_proba":
-        return
-    codes = Y if len(labels) == 2 else np.digitize(X[:, 0] + Y, [0.0, 1.0])
-    y, positive = np.array(labels)[codes], labels[1]
-    goals = [recall(of=positive) >= 0.9, positive_rate(of=positive) <= 0.8]
-    goals = goals if len(labels) > 2 else [recall() >= 0.9, positive_rate() <= 0.8]
-    rules = []
-    for inner in (Listed(1), Listed(-1)):
-        inner = inner.fit(X[:100], y[:100])
-        clf = ConstrainedThreshold(inner, None, goals, cv=cv, response_method=method)
-        rules.append(clf.fit(X[100:], y[100:]))
-    usual, other = rules
-    np.testing.assert_array_equal(other.predict(X), usual.predict(X))
-    assert np.mean(other.predict(X[100:])[y[100:] == positive] == positive) > 0.8
-    np.testing.assert_array_equal(other.classes_, usual.classes_)
-    np.testing.assert_allclose(other.predict_proba(X), usual.predict_proba(X))
-    np.testing.assert_allclose(other.predict_log_proba(X), usual.predict_log_proba(X))
-    pd.testing.assert_frame_equal(other.constraint_report_, usual.constraint_report_)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

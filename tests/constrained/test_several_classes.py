@@ -108,6 +108,18 @@ def test_a_margin_of_dependent_rows_is_that_of_fewer():
     assert pairs == pytest.approx(np.sqrt(2) * alone, rel=0.3)
 
 
+def test_the_price_of_a_goal_is_what_its_decisions_cost():
+    """Errors rise from 21 to 23 of 80."""
+    assert by_hand().constraint_report_["price"][0] == pytest.approx(2 / 80)
+
+
+def test_goals_of_ratios_cost_no_more_than_there_is():
+    goals = [precision(of="b") >= 0.4, precision(of="a") >= 0.65]
+    clf = by_hand(goals, positive_rate(of="?"), other_decisions=["?"])
+    price = clf.constraint_report_["price"].max()
+    assert price <= clf.objective_report_["value"][0] + 1e-9
+
+
 def test_a_group_alone_pays_for_its_floor():
     clf = by_hand(recall("sex == 'F'", of="b") >= 0.4, told={"attributes": SEX}, by="sex")
     decided = clf.predict(BLOCKS, attributes=SEX)

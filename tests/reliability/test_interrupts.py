@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -132,24 +133,21 @@ def test_partial_fit(events, update_every, covariance):
     assert state(policy) == state(straight)
 
 
-class Alarm:
-    """Ctrl-C, by the operating system, at some moment in seconds from now."""
+@pytest.fixture
+def alarm():
+    """Set Ctrl-C, by the operating system, for so many seconds from now; count those that rang."""
+    if not hasattr(signal, "setitimer"):
+        pytest.skip("no interval timer")
+    rang = []
 
-    def __init__(self, seconds):
-        self.seconds, self.rang = seconds, False
-
-    def __call__(self, *_):
-        self.rang = True
+    def ring(*_):
+        rang.append(True)
         raise KeyboardInterrupt
 
-    def __enter__(self):
-        self.before = signal.signal(signal.SIGALRM, self)
-        signal.setitimer(signal.ITIMER_REAL, self.seconds)
-        return self
-
-    def __exit__(self, *error):
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, self.before)
+    before = signal.signal(signal.SIGALRM, ring)
+    yield partial(signal.setitimer, signal.ITIMER_REAL), rang
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
 
 
 BIG = make_bandit_log(8000, n_arms=10, n_features=10, random_state=0)
@@ -162,36 +160,29 @@ REAL = {
 }
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timer")
 @pytest.mark.parametrize("n", first(1, [8, 20]))
 @pytest.mark.parametrize("work", REAL)
-def test_signals_of_the_operating_system(work, n):
+def test_signals_of_the_operating_system(work, n, alarm):
     """At a random moment of a call, compiled code included, Ctrl-C is KeyboardInterrupt at once.
 
     A search turns other exceptions into a score of nan. Python and compiled code of others may
     swallow an interrupt, as in a finalizer: so some few are allowed to have no effect.
     """
-    rng = np.random.default_rng(0)
+    (set_alarm, rang), n_interrupted = alarm, 0
     policy = GLMUCBPolicy(covariance="full", random_state=0).fit(BIG_X[:200], BIG_Y[:200])
+    before = state(policy)
     REAL[work](copy.deepcopy(policy))  # compiles
     begin = time.perf_counter()
     REAL[work](copy.deepcopy(policy))
     seconds = time.perf_counter() - begin
-    before, n_rang, n_swallowed = state(policy), 0, 0
-    for moment in rng.uniform(0.02, 0.6, n) * seconds:
-        interrupted = False
-        alarm = Alarm(moment)
+    for moment in np.random.default_rng(0).uniform(0.02, 0.6, n) * seconds:
+        own = copy.deepcopy(policy)
         try:
-            with alarm:
-                REAL[work](policy)
+            set_alarm(moment)
+            REAL[work](own)
+            set_alarm(0)
         except KeyboardInterrupt:
-            interrupted = True
-        assert alarm.rang or not interrupted
-        n_rang += alarm.rang
-        n_swallowed += alarm.rang and not interrupted
-        if interrupted:
-            assert state(policy) == before
-        else:  # faster than before, or swallowed
-            policy = clone(policy).fit(BIG_X[:200], BIG_Y[:200])
-    assert n_rang > 0
-    assert n_swallowed <= 1 + n // 40
+            n_interrupted += 1
+            assert state(own) == before
+    assert rang
+    assert n_interrupted >= len(rang) - 1 - n // 40

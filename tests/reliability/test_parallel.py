@@ -6,24 +6,15 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pandas as pd
 import pytest
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 
 from skbandit import (
-    ConstrainedRampClassifier,
     GLMUCBPolicy,
-    RegressionSetSelector,
-    ReplayScorer,
-    SetSelectClassifier,
 )
-from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import ReplaySplit, replay
-from skbandit.rates import positive_rate
 from tests.reliability.fitted import FITS, NAMED_LOG
-from tests.reliability.public_calls import COSTS, LABEL, X
+from tests.reliability.public_calls import X
 from tests.tiers import first
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -63,59 +54,6 @@ def test_processes_give_what_this_one_gives():
     done = Parallel(n_jobs=2)(delayed(fit)(clone(fit.estimator)) for fit in fits)
     for fit, estimator in zip(fits, done, strict=True):
         assert_equal_answers(fit.asked(estimator), fit.asked(fit(clone(fit.estimator))))
-
-
-SEARCHES = {
-    "ramp": (
-        ConstrainedRampClassifier(constraints=positive_rate() <= 0.9, solver="newton"),
-        {"alpha": [1e-3, 1e-1]},
-        {"X": X, "y": LABEL},
-        {"cv": 2},
-    ),
-    "regression": (RegressionSetSelector(), {"n_select": [1, 2]}, {"X": X, "y": COSTS}, {"cv": 2}),
-    "set_select": (
-        SetSelectClassifier(random_state=0, cross_fit=2),
-        {"reduction": ["filter_tree", "regression"]},
-        {"X": X, "y": COSTS},
-        {"cv": 2},
-    ),
-    "replay": (
-        GLMUCBPolicy(random_state=0),
-        {"alpha": [0.3, 3.0]},
-        {},
-        {"cv": ReplaySplit(2), "scoring": ReplayScorer(random_state=0)},
-    ),
-}
-
-
-@pytest.fixture(scope="module")
-def log():
-    return make_bandit_log(3000, n_arms=4, base_rate=0.3, random_state=0)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("backend", first(1, ["threading", "loky"]))
-@pytest.mark.parametrize("name", first(1, SEARCHES))
-def test_searches(name, backend, log):
-    estimator, grid, data, options = SEARCHES[name]
-    data = data or {"X": log.X, "y": log.y}
-    serial = GridSearchCV(estimator, grid, **options).fit(**data)
-    with parallel_config(backend):
-        parallel = GridSearchCV(estimator, grid, n_jobs=2, **options).fit(**data)
-    scores = [column for column in serial.cv_results_ if "score" in column and "time" not in column]
-    pd.testing.assert_frame_equal(
-        pd.DataFrame(parallel.cv_results_)[scores], pd.DataFrame(serial.cv_results_)[scores]
-    )
-    assert parallel.best_params_ == serial.best_params_
-
-
-@pytest.mark.parametrize("backend", first(1, ["threading", "loky"]))
-def test_repeated_replay(backend, log):
-    options = {"n_repeats": 4, "subsample": 0.5, "random_state": 0}
-    serial = replay(GLMUCBPolicy(), log.X, log.y, **options)
-    with parallel_config(backend, n_jobs=2):
-        parallel = replay(GLMUCBPolicy(), log.X, log.y, **options)
-    pd.testing.assert_frame_equal(parallel.runs, serial.runs)
 
 
 @pytest.mark.thorough

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from sklearn import model_selection
 from sklearn.base import BaseEstimator
 
 import skbandit
@@ -133,22 +132,3 @@ def test_mypy_is_shown_every_fit():
         if getattr(getattr(cls, "fit", None), "__module__", "").startswith("skbandit")
     ]
     assert not [name for name in ours if f"assert_type({name}(" not in calls]
-
-
-def test_the_changelog_names_what_there_is():
-    """Classes, and parameters of calls, in its newest section; older ones keep old names."""
-    changelog = Path(__file__).parents[2] / "CHANGELOG.md"
-    newest = changelog.read_text(encoding="utf-8").split("\n## ")[1]
-    public = {address.rpartition(".")[2]: obj for address, obj in CALLABLES.items()}
-    calls = re.findall(r"`(\w+)\(([^`]*)\)`", newest)
-    wrong = [
-        (name, keyword)
-        for name, arguments in calls
-        for keyword in re.findall(r"(?:^|, )(\w+)=", re.sub(r"\(.*\)", "", arguments))
-        if name in public and keyword not in inspect.signature(public[name]).parameters
-    ]
-    classes = re.findall(r"`([A-Z][a-z]\w+[A-Z]\w+)[`(]", newest)
-    assert calls
-    assert classes
-    assert not wrong
-    assert not set(classes) - public.keys() - vars(model_selection).keys()

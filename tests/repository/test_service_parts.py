@@ -415,29 +415,26 @@ def test_the_learner_says_what_is_wrong_and_that_the_clock_jumps(parts, caplog, 
     assert caplog.text.count("are due") == 1  # not at each step
 
 
-@pytest.mark.parametrize("text", ["nan", "-1", "inf", "ten", ""])
-def test_a_time_that_cannot_be_is_refused(parts, text):
-    with pytest.raises(SystemExit, match=f"SERVICE_WITHIN is {text!r}: it must be a number"):
-        parts.settings.read_within(text)
+@pytest.mark.parametrize(
+    ("reader", "texts", "message"),
+    [
+        ("read_within", ["nan", "-1", "inf", "ten", ""], "SERVICE_WITHIN is {!r}: .* a number"),
+        ("read_folder", ["", " ", __file__], "SERVICE_FOLDER is {!r}: .* path of a folder"),
+        ("read_arms", ["", "a,,b", "a,b,a"], "it must name arms"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(parts, reader, texts, message):
+    for text in texts:
+        with pytest.raises(SystemExit, match=message.format(text)):
+            getattr(parts.settings, reader)(text)
 
 
-def test_a_folder_that_cannot_be_is_refused(parts, tmp_path, monkeypatch):
-    """An empty setting would be the present folder, whatever that is."""
-    (tmp_path / "file").write_text("")
-    for text in ("", " ", str(tmp_path / "file")):
-        with pytest.raises(SystemExit, match=f"SERVICE_FOLDER is {text!r}: .* path of a folder"):
-            parts.settings.read_folder(text)
+def test_settings_are_read(parts, tmp_path, monkeypatch):
+    assert parts.settings.read_arms("tea, green tea") == ["tea", "green tea"]
     assert parts.settings.read_folder(str(tmp_path / "new")) == tmp_path / "new"
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(SystemExit, match="may not write there"):
         parts.settings.read_folder(str(tmp_path))
-
-
-@pytest.mark.parametrize("text", ["", "a,,b", "a,b,a"])
-def test_arms_that_cannot_be_are_refused(parts, text):
-    with pytest.raises(SystemExit, match="it must name arms"):
-        parts.settings.read_arms(text)
-    assert parts.settings.read_arms("tea, green tea") == ["tea", "green tea"]
 
 
 def test_a_setting_that_cannot_be_ends_the_start_with_one_sentence(tmp_path):

@@ -143,31 +143,6 @@ def test_sets_of_arms_that_vary_are_replayed_without_bias():
     assert naive.mean_reward < truth - 8 * naive.standard_error
 
 
-def test_choosing_absent_arms_is_biased():
-    X, y, pools = varying(np.random.default_rng(5), 40_000)
-
-    class Absent:
-        def select(self, X):
-            return np.full(len(X), 2)
-
-    with pytest.warns(UserWarning, match="chose arms that were not available"):
-        result = replay(Absent(), X, y, available=pools, random_state=0)
-    assert result.mean_reward > 0.4 + 8 * result.standard_error
-
-
-def test_error_falls_as_one_over_the_root_of_the_log():
-    rng = np.random.default_rng(6)
-    errors = []
-    for n in (200, 3200):
-        estimates = [
-            replay(ByContext(), *draw(rng, n, uneven), random_state=seed).mean_reward
-            for seed in range(150)
-        ]
-        errors.append(np.sqrt(np.mean((np.array(estimates) - TRUTH) ** 2)))
-    # each error is known to 1/sqrt(2 * 150), their ratio to 8%: a quarter is 3 times that
-    assert errors[0] / errors[1] == pytest.approx(4, rel=0.25)
-
-
 # --- policies that learn -------------------------------------------------------------------
 
 MEANS = {"a": 0.3, "b": 0.6}
@@ -243,17 +218,6 @@ def test_learning_policy_is_estimated_without_bias(p_of_a):
         estimates.append(result.mean_reward)
     assert abs(z_score(estimates, truth)) < FAR
     assert abs(z_score(estimates, 0.6)) > 8  # not what it would earn once it has learned
-
-
-def test_learning_policy_replayed_event_by_event_is_estimated_without_bias():
-    rng = np.random.default_rng(8)
-    estimates = [
-        replay(
-            EpsilonGreedy(0.0), np.zeros((60, 1)), bandit_log(rng, 60), max_accepted=5
-        ).mean_reward
-        for _ in range(250)
-    ]
-    assert abs(z_score(estimates, exact_mean(5))) < FAR
 
 
 def by_context(X, available):
