@@ -117,7 +117,7 @@ def _factorized(values: Any, name: str) -> tuple[np.ndarray, list[Any]]:
         codes, uniques = pd.factorize(column)
     except TypeError as error:
         raise TypeError(f"{name}: labels must be hashable ({error}).") from error
-    return codes, list(uniques)
+    return codes, list(map(as_python, uniques))  # Decimal(1) == np.int64(1) is an error
 
 
 def _as_array(values: Any) -> Any:

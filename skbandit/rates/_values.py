@@ -73,7 +73,7 @@ def read_measured(
     seen = [] if y_true is None else distinct(y_true, "y_true")
     if len(np.shape(y_pred)) == 2 and np.shape(y_pred)[1] == 2:
         raise ValueError(SCORES.format("one column per class"))
-    decisions = list(dict.fromkeys(map(as_python, [*seen, *distinct(y_pred, "y_pred")])))
+    decisions = list(dict.fromkeys([*seen, *distinct(y_pred, "y_pred")]))
     if len(decisions) > 2 or pos_label is None:
         for label in decisions[len(seen) :]:
             if isinstance(label, float | np.floating) and label % 1:

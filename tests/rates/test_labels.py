@@ -1,5 +1,7 @@
 """Labels of any kind, and the positive class among them."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -134,3 +136,8 @@ def test_a_stored_1_is_not_read_as_positive_where_1_is_the_negative_label():
     refuses("not among the labels", encode, [-1, 1], 0, [0, 1], "deployed")
     assert encode([-1, 1], 1, [0, 1], "deployed").tolist() == [0, 1]
     assert encode([0, 1], "yes", ["no", "yes"], "deployed").tolist() == [0, 1]
+
+
+def test_decimals_beside_integers_of_numpy_are_labels():
+    truth = [Decimal(0), Decimal(1), Decimal(1)]
+    assert recall().value(truth, np.array([0, 1, 0]), pos_label=1) == 0.5
