@@ -80,10 +80,14 @@ def choose_with_probabilities(
     X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: ChoiceRule
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return arm chosen on each row, as by `choose_rows`, and its probability."""
-    chosen, out = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
-    for rows, arms, table in _probabilities(X, sets, t, alpha, posterior, rule):
-        chosen[rows], out[rows] = arms, table[np.arange(len(arms)), arms]
-    return chosen, out
+    parts = [
+        (arms, table[0, arms] if len(arms) == 1 else table[np.arange(len(arms)), arms])
+        for _, arms, table in _probabilities(X, sets, t, alpha, posterior, rule)
+    ]
+    if len(parts) == 1:  # in service, joining takes as long as the choice
+        return parts[0]
+    chosen, probability = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return chosen, probability
 
 
 def probability_rows(
