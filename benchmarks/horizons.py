@@ -148,19 +148,22 @@ STREAMS = {
 }
 """Rates of the arms that are there, after a share of the events."""
 
+RULES_OF_FOLLOWERS = {
+    "ucb, alpha=.2": {},
+    "ucb, alpha=.4": {"alpha": 0.4},
+    "thompson": {"exploration": "thompson"},
+    "squarecb": {"exploration": "squarecb"},
+    "epsilon_greedy": {"exploration": "epsilon_greedy"},
+}
+
 FOLLOWERS = {
     f"{link}, {rule}": {"link": link, **settings}
-    for link in ("logistic", "linear", "probit")
-    for rule, settings in {
-        "ucb, alpha=.2": {},
-        "ucb, alpha=.4": {"alpha": 0.4},
-        "thompson": {"exploration": "thompson"},
-        "squarecb": {"exploration": "squarecb"},
-        "epsilon_greedy": {"exploration": "epsilon_greedy"},
-    }.items()
+    for link in ("logistic", "linear")
+    for rule, settings in RULES_OF_FOLLOWERS.items()
 } | {
-    f"logistic, ucb, forgetting={forgetting}": {"forgetting": forgetting}
-    for forgetting in (1.0, 0.99)
+    "probit, ucb, alpha=.2": {"link": "probit"},
+    "logistic, ucb, forgetting=1": {"forgetting": 1.0},
+    "logistic, ucb, forgetting=.99": {"forgetting": 0.99},
 }
 
 
@@ -298,7 +301,7 @@ def changing_rows(parts, n_seeds, n_of_rivals, n):
 
 def board_of_changes(options):
     """Print the board of changes, and keep its rows."""
-    began, sizes = time.process_time(), (2, 1, 1000) if options.quick else (10, 3, 12_000)
+    began, sizes = time.process_time(), (2, 1, 1000) if options.quick else (6, 2, 12_000)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "rewards have changed")
         frame = pd.DataFrame(changing_rows(STREAMS, *sizes))

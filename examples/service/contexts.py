@@ -12,6 +12,8 @@ LARGEST = 1000.0
 """Largest feature of a policy that learns. One far beyond all others would decide the units of the
 features, and blind the policy; models of rewards would predict nonsense for it."""
 
+LARGEST_NUMBER = np.finfo(float).max
+
 KINDS = {"number": (int, float), "text": (str,), "true/false": (bool,)}
 
 
@@ -98,7 +100,7 @@ class Contexts:
 
 def is_kind(value, kinds):
     """Whether a value of JSON is of one of these kinds: true is no number."""
-    if isinstance(value, float) and not np.isfinite(value):
+    if isinstance(value, int | float) and not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
         return False
     return any(type(value) in KINDS[kind] for kind in kinds)
 

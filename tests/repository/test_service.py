@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import warnings
 from contextlib import closing
 from pathlib import Path
 
@@ -21,10 +22,11 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skbandit import GLMUCBPolicy
+from skbandit import ConstrainedPolicy, GLMUCBPolicy
 from skbandit.bandit import make_policy_pipeline
 from skbandit.evaluation import off_policy_value
 from skbandit.logs import join_rewards
+from skbandit.rates import cost, outcome
 from tests.service import ROOT, SERVICE, Client, Service
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
@@ -333,15 +335,39 @@ def test_hostile_input_is_refused(tmp_path):
     assert policy.arms_.tolist() == list(CLICK_RATES)
 
 
-def test_the_last_commands_of_your_log_work_as_printed(tmp_path):
-    text = (ROOT / "docs" / "getting_started" / "your_log.md").read_text()
-    bodies = re.findall(r"localhost:8000/choose .* -d '(.*)'", text)
-    visits = pd.DataFrame({"device": ["phone", "web"] * 20, "age": [35.0, None, 20.0, 50.0] * 10})
+def visits():
+    """A bandit of the columns of your_log.md."""
+    X = pd.DataFrame({"device": ["phone", "web"] * 20, "age": [35.0, None, 20.0, 50.0] * 10})
     front = make_column_transformer(
         (OneHotEncoder(), ["device"]), (make_pipeline(SimpleImputer(), StandardScaler()), ["age"])
     )
     policy = make_policy_pipeline(front, GLMUCBPolicy(exploration="squarecb"))
-    policy.fit(visits, {"action": ["news", "sports"] * 20, "reward": [1, 0, 0, 1] * 10})
+    return policy.fit(X, {"action": ["news", "sports"] * 20, "reward": [1, 0, 0, 1] * 10})
+
+
+def router():
+    """A policy with goals of the columns of router.md."""
+    rng = np.random.default_rng(0)
+    kind = pd.get_dummies(rng.choice(["chat", "code", "facts"], 600), dtype=float)
+    X = kind.assign(hard=rng.normal(size=600), length=rng.lognormal(5, 0.8, 600))
+    log = pd.DataFrame({"action": rng.choice(["nano", "huge"], 600), "propensity": 0.5})
+    log["quality"] = (rng.random(600) < np.where(log["action"] == "huge", 0.9, 0.6)).astype(float)
+    price, floor = cost({"nano": 0.1, "huge": 6.0}), outcome("quality", "code == 1") >= 0.7
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # models cost nearly the same
+        return ConstrainedPolicy(None, price, [floor, price <= 5], random_state=0).fit(X, log)
+
+
+@pytest.mark.parametrize(
+    ("page", "make"),
+    [("getting_started/your_log.md", visits), ("case_studies/router.md", router)],
+)
+def test_the_last_commands_of_a_page_work_as_printed(page, make, tmp_path, monkeypatch):
+    text = (ROOT / "docs" / page).read_text()
+    for name, value in re.findall(r"(SERVICE_OUTCOME)=(\w+)", text):
+        monkeypatch.setenv(name, value)
+    bodies = re.findall(r"localhost:8000/choose [^#]*? -d '(.*)'", text)
+    policy = make()
     joblib.dump(policy, tmp_path / "policy.joblib")
 
     async def talk(port):
@@ -349,12 +375,17 @@ def test_the_last_commands_of_your_log_work_as_printed(tmp_path):
         for body in bodies:
             status, answer = await client.ask("POST", "/choose", json.loads(body))
             assert status == 200, answer
-            assert answer["arm"] in ("news", "sports")
-        status, refused = await client.ask("POST", "/choose", {"context": {"age": 3, "zip": 1}})
+            assert answer["arm"] in policy.arms_
+            await client.ask("POST", "/reward", {"id": answer["id"], "reward": 1})
+        status, refused = await client.ask("POST", "/choose", {"context": {"zip": 1}})
         assert status == 422
-        assert "does not know 'zip': its columns are device (text), age" in refused["detail"]
+        first = policy.feature_names_in_[0]
+        assert f"does not know 'zip': its columns are {first} (" in refused["detail"]
         _, days = await client.ask("GET", "/spends")
-        assert days[0]["choices"] == len(bodies) == 2
+        assert days[0]["choices"] == len(bodies) > 0
+        _, goals = await client.ask("GET", "/goals")
+        watched = "outcome('quality'" if "router" in page else "no arm takes all"
+        assert goals[0]["goal"].startswith(watched)
         client.close()
 
     with Service(tmp_path, workers=1) as service:
