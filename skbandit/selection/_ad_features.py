@@ -14,25 +14,23 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from scipy.linalg import eigh, svd
+from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, gen_batches
 
 from skbandit.selection._cost_models import (
-    PredictsFromRows,
-    check_n_outputs,
     fit_to_costs,
     predict_finite,
 )
-from skbandit.selection._costs import CostMatrix, append_columns, index_labels, quoted
+from skbandit.selection._costs import CostMatrix, append_columns, index_labels
+from skbandit.selection._m_lowest import BLOCK_BYTES
 from skbandit.selection._ridge import Linear, NormalEquations
-from skbandit.utils._sklearn_compat import count_rows, feature_names, rows_of
-from skbandit.utils._validation import warn
+from skbandit.utils._exact import exact_table
+from skbandit.utils._sklearn_compat import count_rows, rows_of
+from skbandit.utils._validation import first_few, warn
 
-BLOCK_BYTES = 2**25
-"""Bytes of costs per block, if some are unobserved."""
-
-CG_TOL = 1e-8
-"""Norm of the preconditioned residual, relative to the first, at which conjugate gradients stop."""
+CG_TOL = 1e-10
+"""Norm of the residual, relative to the right-hand side, at which conjugate gradients stop."""
 
 CG_MAX_ITER = 500
 """Largest number of steps of conjugate gradients; beyond it, a ConvergenceWarning is raised."""
@@ -51,13 +49,10 @@ class AdFeatures:
         Labels: the index of a DataFrame, otherwise 0, 1, ...
     table : DataFrame or ndarray with n_ads rows
         Features, as passed by the user.
-    names : ndarray or None
-        Feature names, if any.
     """
 
     ads: np.ndarray
     table: Any
-    names: np.ndarray | None
 
     def positions_of(self, ads: np.ndarray) -> np.ndarray:
         """Row of each of the given ads, -1 if it is not described."""
@@ -70,11 +65,11 @@ class AdFeatures:
         missing = ads[positions < 0]
         if len(missing):
             raise ValueError(
-                f"ad_features has no row for ad {quoted(missing)}: the index of a DataFrame names "
-                "the ads. Cross-validation slices a table that happens to have as many rows as X: "
-                "to prevent that, pass (ad_features,), a tuple."
+                f"ad_features has no row for ad {first_few(missing)}: the index of a DataFrame "
+                "names the ads. Cross-validation slices a table that happens to have as many rows "
+                "as X: to prevent that, pass (ad_features,), a tuple."
             )
-        return AdFeatures(ads, rows_of(self.table, positions), self.names)
+        return AdFeatures(ads, rows_of(self.table, positions))
 
     def numbers(self) -> np.ndarray:
         """Return the features as float64, shape (n_ads, n_ad_features)."""
@@ -89,24 +84,22 @@ class AdFeatures:
             ) from error
 
     def check_same_columns(self, other: AdFeatures) -> None:
-        """Raise unless `other` has the columns of this table."""
-        n_columns, n_others = np.shape(self.table)[1], np.shape(other.table)[1]
-        if n_columns != n_others:
-            raise ValueError(f"ad_features has {n_others} columns, but {n_columns} in fit.")
-        if self.names is not None and other.names is not None:
-            different = [name for name in other.names if name not in set(self.names)]
-            if different:
-                raise ValueError(f"ad_features has columns unseen in fit: {quoted(different)}.")
-            if list(self.names) != list(other.names):
-                raise ValueError("The columns of ad_features are in a different order than in fit.")
+        """Raise unless `other` has the columns of this table; an array has no names."""
+        tables = self.table, other.table
+        before, now = (list(getattr(t, "columns", range(np.shape(t)[1]))) for t in tables)
+        named = all(hasattr(table, "columns") for table in tables)
+        if len(before) != len(now) or (named and before != now):
+            raise ValueError(
+                f"ad_features has the {len(now)} columns {first_few(now)}, unlike the "
+                f"{len(before)} of fit, {first_few(before)}: pass the same, in the same order."
+            )
 
 
 def read_ad_features(ad_features: Any) -> AdFeatures:
     """Read a DataFrame, an array whose rows are the ads 0, 1, ..., or a tuple of one of these."""
-    table = ad_features[0] if isinstance(ad_features, tuple) else ad_features
+    table = exact_table(ad_features[0] if isinstance(ad_features, tuple) else ad_features)
     if sp.issparse(table):
         raise TypeError("ad_features must not be sparse: pass ad_features.toarray().")
-    names = feature_names(pd.DataFrame(columns=getattr(table, "columns", [])))
     if not hasattr(table, "ndim"):
         table = check_array(table, dtype=None, input_name="ad_features")
     if np.ndim(table) != 2:
@@ -115,13 +108,13 @@ def read_ad_features(ad_features: Any) -> AdFeatures:
         )
     index = getattr(table, "index", None)
     if index is None:
-        return AdFeatures(np.arange(len(table)), check_array(table), names)
+        return AdFeatures(np.arange(len(table)), check_array(table))
     repeated = index[index.duplicated()]
     if len(repeated):
         raise ValueError(
-            f"ad_features describes ad {quoted(index_labels(repeated))} more than once."
+            f"ad_features describes ad {first_few(index_labels(repeated))} more than once."
         )
-    return AdFeatures(index_labels(index), table, names)
+    return AdFeatures(index_labels(index), table)
 
 
 # --- bilinear ridge regression ---------------------------------------------------------
@@ -139,11 +132,14 @@ class Bilinear:
         u of the ads seen in training.
     center : ndarray of shape (n_ad_features,)
         Mean of z over these ads.
+    alpha : float
+        Penalty.
     """
 
     W: np.ndarray
     ad_effects: np.ndarray
     center: np.ndarray
+    alpha: float
 
     def of_ads(self, features: AdFeatures, seen: np.ndarray) -> Linear:
         """Return the costs of given ads, as a model linear in x.
@@ -155,9 +151,9 @@ class Bilinear:
         seen : ndarray of intp, shape (n_new_ads,)
             Position of each ad in training, -1 if unseen.
         """
-        weights = self.W @ _with_one(features.numbers() - self.center).T
+        weights = self.W @ np.insert(features.numbers() - self.center, 0, 1.0, axis=1).T
         weights[:, seen >= 0] += self.ad_effects[:, seen[seen >= 0]]
-        return Linear(np.ascontiguousarray(weights))
+        return Linear(np.ascontiguousarray(weights), self.alpha)
 
 
 def fit_bilinear(
@@ -193,7 +189,7 @@ def fit_bilinear(
     Bilinear
     """
     center = Z.mean(axis=0)
-    kernel = _Kernel.of(_with_one(Z - center), ad_effect)
+    kernel = _Kernel.of(np.insert(Z - center, 0, 1.0, axis=1), ad_effect)
     complete = bool((costs.n_observed() == costs.shape[0]).all())
     sums = np.broadcast_to(equations.gram[:, -1:], (len(equations.gram), len(Z)))
     if not complete:
@@ -215,14 +211,16 @@ def fit_bilinear(
             costs,
             lambda rows, seen: seen * (equations.design[rows] @ of_centered(B)),
         )
-        return center_rows(predicted) + alpha * kernel.solve(B)
+        return kernel.inside(center_rows(predicted)) + alpha * kernel.solve(B)
 
-    B = solve_complete(right) if complete else _conjugate_gradients(normal, right, solve_complete)
+    B = solve_complete(right)
+    if not complete:
+        B = _conjugate_gradients(normal, kernel.inside(right), solve_complete)
     W = kernel.shared(B)
     U = B - W @ kernel.features.T
     W, U = (equations.for_X(of_centered(part)).weights for part in (W, U))
     W[-1, 0] += mean
-    return Bilinear(W, U, center)
+    return Bilinear(W, U, center, float(alpha))
 
 
 def _centering(
@@ -301,6 +299,10 @@ class _Kernel:
             solution += (B - inside @ self.V.T) / self.ad_effect
         return solution
 
+    def inside(self, R: np.ndarray) -> np.ndarray:
+        """Part of R to which solutions are confined: all of it, or the span if ad_effect is 0."""
+        return R if self.ad_effect > 0 else (R @ self.V) @ self.V.T
+
     def shared(self, B: np.ndarray) -> np.ndarray:
         """W = B K^-1 Z~."""
         return (B @ self.V) * (self.size / self.mu) @ self.R
@@ -313,8 +315,9 @@ def _over_blocks(
 ) -> np.ndarray:
     """A'S T, where `of_block` maps the rows and observed entries of a block to rows of T."""
     total = np.zeros((len(equations.gram), costs.shape[1]))
-    for rows, block in costs.blocks(BLOCK_BYTES):
-        total += equations.weighted[rows].T @ of_block(rows, ~np.isnan(block))
+    for rows in gen_batches(costs.shape[0], max(1, BLOCK_BYTES // (8 * costs.shape[1]))):
+        seen = ~np.isnan(costs.of_rows(rows).dense())
+        total += equations.weighted[rows].T @ of_block(rows, seen)
     return total
 
 
@@ -323,30 +326,21 @@ def _conjugate_gradients(
     right: np.ndarray,
     precondition: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Solve normal(B) = right for a matrix B.
+    """Solve normal(B) = right for a matrix B."""
+    size = right.size
 
-    Unlike `scipy.sparse.linalg.cg`, this takes matrices and stops by the norm of the
-    preconditioned residual, which approximates the error of the objective.
-    """
-    B, residual = np.zeros_like(right), right.copy()
-    descent = precondition(residual)
-    direction, size = descent, np.vdot(residual, descent)
-    target = CG_TOL**2 * size
-    for _ in range(CG_MAX_ITER):
-        if size <= target:
-            return B
-        image = normal(direction)
-        step = size / np.vdot(direction, image)
-        B += step * direction
-        residual -= step * image
-        descent = precondition(residual)
-        size, previous = np.vdot(residual, descent), size
-        direction = descent + (size / previous) * direction
-    warn(
-        f"The bilinear model did not converge in {CG_MAX_ITER} steps: increase alpha.",
-        ConvergenceWarning,
+    def linear(function: Callable[[np.ndarray], np.ndarray]) -> LinearOperator:
+        return LinearOperator((size, size), lambda v: function(v.reshape(right.shape)).ravel())
+
+    B, left = cg(
+        linear(normal), right.ravel(), rtol=CG_TOL, maxiter=CG_MAX_ITER, M=linear(precondition)
     )
-    return B
+    if left:
+        warn(
+            f"The bilinear model did not converge in {CG_MAX_ITER} steps: increase alpha.",
+            ConvergenceWarning,
+        )
+    return B.reshape(right.shape)
 
 
 def _quotient(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
@@ -360,52 +354,31 @@ def _quotient(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     )
 
 
-def _with_one(Z: np.ndarray) -> np.ndarray:
-    """Z with a first column of ones."""
-    return np.concatenate([np.ones((len(Z), 1)), Z], axis=1)
-
-
 # --- any regressor of pairs ------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class PairRegressor:
-    """Costs g(x, z_a) + u_a, with u_a = 0 for ads unseen in training.
+class PairCosts:
+    """Costs g(x, z_a) + u_a, predicted by a regressor over pairs; u_a = 0 for ads unseen in `fit`.
 
     Parameters
     ----------
     estimator : object with predict
         g, fitted.
     ad_effects : ndarray of shape (n_ads,)
-        u of the ads seen in training.
+        u of the ads.
+    table : DataFrame or ndarray with n_ads rows
+        Features z of the ads.
     """
 
     estimator: Any
     ad_effects: np.ndarray
+    table: Any
 
     def of_ads(self, features: AdFeatures, seen: np.ndarray) -> PairCosts:
         """Return a model of the given ads; `seen` is their positions in training, -1 if unseen."""
-        u = np.where(seen >= 0, np.append(self.ad_effects, 0)[seen], 0.0)
-        return PairCosts(self.estimator, features.table, u)
-
-
-@dataclass(frozen=True)
-class PairCosts(PredictsFromRows):
-    """Costs of given ads, predicted by a regressor over pairs.
-
-    Parameters
-    ----------
-    estimator : object with predict
-        g, fitted.
-    table : DataFrame or ndarray with n_ads rows
-        Features z of the ads.
-    ad_effects : ndarray of shape (n_ads,)
-        u of the ads.
-    """
-
-    estimator: Any
-    table: Any
-    ad_effects: np.ndarray
+        u = np.where(seen >= 0, self.ad_effects[seen], 0.0)
+        return PairCosts(self.estimator, u, features.table)
 
     def costs(self, X: Any) -> np.ndarray:
         """Costs of shape (n_rows, n_ads)."""
@@ -427,7 +400,7 @@ def fit_pairs(
     features: AdFeatures,
     weight: np.ndarray | None,
     ad_effect: float,
-) -> PairRegressor:
+) -> PairCosts:
     """Fit a clone to all observed pairs, then the shrunken mean residual of each ad.
 
     Parameters
@@ -448,7 +421,7 @@ def fit_pairs(
 
     Returns
     -------
-    PairRegressor
+    PairCosts
     """
     observed = [costs.of_ad(j) for j in range(costs.shape[1])]
     rows = np.concatenate([ad_rows for ad_rows, _ in observed])
@@ -457,14 +430,13 @@ def fit_pairs(
     s = None if weight is None else weight[rows]
     pairs = pair_features(X, features.table, rows, ads)
     fitted = fit_to_costs(estimator, pairs, paid, s)
-    check_n_outputs(fitted, pairs, 1)
     u = np.zeros(len(observed))
     if ad_effect > 0:
         residual = paid - predict_finite(fitted, pairs)
         s = np.ones(len(rows)) if s is None else s
         size = np.bincount(ads, s, len(u))
         u = ad_effect * np.bincount(ads, s * residual, len(u)) / (1 + ad_effect * size)
-    return PairRegressor(fitted, u)
+    return PairCosts(fitted, u, features.table)
 
 
 def pair_features(X: Any, table: Any, rows: np.ndarray, ads: np.ndarray) -> Any:

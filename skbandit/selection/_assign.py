@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 from itertools import pairwise
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
 
 from skbandit.logs import align_rows, plain_labels, read_mask
 from skbandit.selection._costs import (
+    check_enough_available,
     check_n_select,
-    count_available,
     labeled_ads,
-    quoted,
     read_cost_matrix,
     to_dense,
 )
@@ -196,7 +197,13 @@ class _Moves:
         n_ads = costs.shape[1]
         self.cost = np.full((n_ads, n_ads), np.inf)
         self.row = np.full((n_ads, n_ads), -1)
-        self._first = [_queues(costs, chosen, ad) for ad in range(n_ads)]
+        # costs of moving from each ad to each other one, ascending, and the rows that move, (r, K)
+        self._first: list[tuple[np.ndarray, np.ndarray]] = []
+        for ad in range(n_ads):
+            rows = np.flatnonzero(chosen[:, ad])
+            cost = np.where(chosen[rows], np.inf, costs[rows] - costs[rows, ad, None])
+            order = cost.argsort(axis=0, kind="stable")
+            self._first.append((np.take_along_axis(cost, order, axis=0), rows[order]))
         self._next = [[0] * n_ads for _ in range(n_ads)]
         self._later: list[list[list[tuple[float, int]]]] = [
             [[] for _ in range(n_ads)] for _ in range(n_ads)
@@ -256,14 +263,6 @@ class _Moves:
         self.cost[ad, other], self.row[ad, other] = min(best, later[0]) if later else best
 
 
-def _queues(costs: np.ndarray, chosen: np.ndarray, ad: int) -> tuple[np.ndarray, np.ndarray]:
-    """Costs of moving from an ad to each other one, ascending, and the rows that move, (r, K)."""
-    rows = np.flatnonzero(chosen[:, ad])
-    cost = np.where(chosen[rows], np.inf, costs[rows] - costs[rows, ad, None])
-    order = cost.argsort(axis=0, kind="stable")
-    return np.take_along_axis(cost, order, axis=0), rows[order]
-
-
 def _shortest_path(cost: np.ndarray, start: np.ndarray, end: np.ndarray) -> list[int] | None:
     """Positions on the shortest path from any start to any end (Bellman-Ford), None without one."""
     every = np.arange(len(cost))
@@ -293,10 +292,8 @@ def _shortest_path(cost: np.ndarray, start: np.ndarray, end: np.ndarray) -> list
 
 def _reachable(edges: np.ndarray, start: int) -> np.ndarray:
     """Mask of the positions that edges, bool (K, K), lead to from a start, which is one of them."""
-    reached = np.arange(len(edges)) == start
-    while (grown := reached | edges[reached].any(axis=0)).sum() > reached.sum():
-        reached = grown
-    return reached
+    nodes = breadth_first_order(csr_array(edges), start, return_predecessors=False)
+    return np.isin(np.arange(len(edges)), nodes)
 
 
 def assign(
@@ -405,13 +402,8 @@ def assign(
             f"costs: the cost of ad {table.ads.tolist()[ad]!r} in row {row} is nan: predict it, or "
             "take the ad out by available=, or by the cost inf."
         )
-    n_open = np.minimum(count_available(mask), n_select)
-    short = np.flatnonzero(n_open < n_select)
-    if len(short) and fill is None:
-        raise ValueError(
-            f"Row {short[0]} has {n_open[short[0]]} available ads, but n_select is {n_select}: "
-            "make more available, choose fewer, or mark the missing ones (fill=)."
-        )
+    if fill is None:
+        check_enough_available(mask, n_select)
     limits = _read_counts(capacity, table.ads, "capacity", np.inf)
     wanted = _read_counts(minimum, table.ads, "minimum", 0.0)
     labels = table.ads.tolist()
@@ -449,12 +441,12 @@ def _conflict_message(
     if (held.sum(axis=0) > capacity[conflict]).any():
         return (
             f"The capacities allow too few places: rows {first_few(np.flatnonzero(held.any(1)))} "
-            f"need the ads {quoted(ads[conflict])} {held.sum():,} times, since no others are "
+            f"need the ads {first_few(ads[conflict])} {held.sum():,} times, since no others are "
             f"available to them, but these may be shown {int(capacity[conflict].sum()):,} times. "
             "Raise their capacity, make other ads available to these rows, choose fewer ads, or "
             "mark the missing ones (fill=)."
         )
-    wanted, names = int(minimum[conflict].sum()), quoted(ads[conflict])
+    wanted, names = int(minimum[conflict].sum()), first_few(ads[conflict])
     which = f"the ads {names} is {wanted:,} in total, but they"
     if conflict.sum() == 1:
         which = f"ad {names} is {wanted:,}, but it"
@@ -466,37 +458,31 @@ def _conflict_message(
 
 def _read_counts(counts: Any, ads: np.ndarray, name: str, absent: float) -> np.ndarray:
     """Numbers of rows in the order of `ads`, `absent` where there is no bound."""
-    if counts is None:
-        return np.full(len(ads), absent)
-    if getattr(counts, "ndim", 1) == 2:
-        raise ValueError(
-            f"{name} is a table of shape {counts.shape}: pass one number per ad, such as a column "
-            "of it as a Series with the labels of the ads, or a dict."
-        )
-    if hasattr(counts, "items"):
+    labels = ads.tolist()
+    if hasattr(counts, "items") and getattr(counts, "ndim", 1) == 1:
         by_label = {plain_labels([label])[0]: number for label, number in counts.items()}
         if len(by_label) < len(counts):
             raise ValueError(f"{name} names an ad twice: give each label one {name}.")
-        unknown = [label for label in by_label if label not in set(ads.tolist())]
+        unknown = [label for label in by_label if label not in set(labels)]
         if unknown:
             raise ValueError(f"{name} names {unknown[0]!r}, which costs has no column for.")
-        counts = [by_label.get(label) for label in ads.tolist()]
+        counts = [by_label.get(label) for label in labels]
     if np.ndim(counts) == 0:
         counts = [counts] * len(ads)
     if np.shape(counts) != (len(ads),):
-        raise ValueError(f"{name} has shape {np.shape(counts)}, but there are {len(ads)} ads.")
-    for ad, number in zip(ads.tolist(), counts, strict=True):
-        if number is not None and pd.isna(number):
-            raise ValueError(
-                f"{name} of ad {ad!r} is {number}: give the number of rows, or {absent:g} or None "
-                f"for no {name}."
-            )
-    numbers = np.array([absent if number is None else number for number in counts], dtype=float)
-    whole = (numbers >= 0) & (numbers == np.floor(numbers)) & (numbers <= MAX_SHOWN)
-    wrong = np.flatnonzero(~whole & (numbers != absent))
-    if len(wrong):
         raise ValueError(
-            f"{name} of ad {ads.tolist()[wrong[0]]!r} is {numbers[wrong[0]]:g}: it must be a whole "
-            f"number from 0 on, or None for no {name}."
+            f"{name} has shape {np.shape(counts)}, but there are {len(ads)} ads: pass one number "
+            "per ad, such as a Series with the labels of the ads, or a dict."
         )
+    numbers = np.full(len(ads), absent)
+    for k, number in enumerate(counts):
+        is_number = isinstance(number, Real)
+        if number is None or (is_number and number == absent):
+            continue
+        if not (is_number and 0 <= number <= MAX_SHOWN and number % 1 == 0):
+            raise ValueError(
+                f"{name} of ad {labels[k]!r} is {number!s}: give a whole number of rows, or "
+                f"{absent:g} or None for no {name}."
+            )
+        numbers[k] = float(number)
     return numbers

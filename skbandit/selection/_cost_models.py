@@ -2,49 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn import get_config
 from sklearn.base import clone, is_classifier
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyRegressor
-from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
-from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from skbandit.selection._costs import CostMatrix, quoted
-from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
+from skbandit.selection._costs import CostMatrix
 from skbandit.selection._ridge import Linear, NormalEquations, choose_penalty, normal_equations_pay
 from skbandit.utils._fitting import in_parallel
 from skbandit.utils._sklearn_compat import count_rows, rows_of, takes_weights
-from skbandit.utils._validation import first_few, warn
-
-
-class PredictsFromRows:
-    """Base of cost models that predict from rows in the form the user passed."""
-
-    block_bytes: ClassVar[int] = REGRESSOR_BLOCK_BYTES
-
-    def costs(self, X: Any) -> np.ndarray:
-        """Costs of shape (n_rows, n_ads)."""
-        raise NotImplementedError
-
-    def by_rows(self, X: Any) -> Callable[[slice], np.ndarray]:
-        """Return a function that maps a slice of rows to their costs."""
-        return lambda rows: self.costs(rows_of(X, rows))
+from skbandit.utils._validation import first_few
 
 
 @dataclass(frozen=True)
-class MultiOutputModel(PredictsFromRows):
+class MultiOutputModel:
     """One regressor that predicts the costs of all ads."""
 
     estimator: Any
@@ -56,7 +37,7 @@ class MultiOutputModel(PredictsFromRows):
 
 
 @dataclass(frozen=True)
-class PerAdModels(PredictsFromRows):
+class PerAdModels:
     """One regressor or `ExpectedCost` per ad."""
 
     estimators: list[Any]
@@ -95,25 +76,25 @@ def learn_costs(
     that cross-validation chooses.
     """
     ridge = ridge_of(estimator)
-    if ridge is not None and normal_equations_pay(X, costs):
-        equations = NormalEquations.of(X, weight, ridge.fit_intercept)
+    if ridge is not None and ridge.fit_intercept and normal_equations_pay(X, costs):
+        equations = NormalEquations.of(X, weight)
         alpha = ridge.alpha
         if estimator is None:
             alpha = choose_penalty(X, costs, weight, equations)
-        return equations.solve(costs, alpha).astype(X.dtype)
+        model = equations.solve(costs, alpha)
+        return replace(model, weights=model.weights.astype(X.dtype, copy=False))
     if estimator is None:
         ridge = Ridge(choose_penalty(X, costs, weight))
-    learner = ridge or estimator
-    if learns_all_at_once(learner, costs):
+    learner, n_ads = ridge or estimator, costs.shape[1]
+    complete = bool((costs.n_observed() == costs.shape[0]).all())
+    if complete and n_ads > 1 and is_multi_output(learner):
         fitted = clone(learner).fit(X, costs.dense(), **weight_params(learner, weight))
-        check_n_outputs(fitted, X, costs.shape[1])
-        if isinstance(last_step(learner), MultiOutputRegressor):
-            check_learns(learner, "costs of each ad")
         return MultiOutputModel(fitted) if ridge is None else Linear.of([fitted])
-    models = fit_per_ad(learner, X, costs, weight, n_jobs)
-    if costs.shape[1] > 1:
-        check_learns(learner, "costs of each ad")
-    return models if ridge is None else Linear.of(models.estimators)
+    calls = (
+        partial(_fit_ad, learner, X, *costs.of_ad(j), weight, costs.ads[j]) for j in range(n_ads)
+    )
+    models = in_parallel(calls, n_jobs)
+    return PerAdModels(models) if ridge is None else Linear.of(models)
 
 
 def ridge_of(estimator: Any) -> Ridge | None:
@@ -129,47 +110,6 @@ def ridge_of(estimator: Any) -> Ridge | None:
     return ridge if plain else None
 
 
-def learns_all_at_once(estimator: Any, costs: CostMatrix) -> bool:
-    """Return whether one fit can learn all ads: a multi-output regressor and no unobserved cost.
-
-    A frozen regressor, whose fit does nothing, cannot be fitted per ad.
-    """
-    n_rows, n_ads = costs.shape
-    if n_ads == 1 or is_classifier(estimator):
-        return False
-    complete = bool((costs.n_observed() == n_rows).all())
-    return is_frozen(estimator) or (complete and is_multi_output(estimator))
-
-
-def is_frozen(estimator: Any) -> bool:
-    """Return whether fit changes nothing, or only the first steps of a Pipeline."""
-    return isinstance(last_step(estimator), FrozenEstimator)
-
-
-def last_step(estimator: Any) -> Any:
-    """Return the last step of Pipelines, or the estimator itself."""
-    while isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
-    return estimator
-
-
-def check_learns(learner: Any, what: str) -> None:
-    """Refuse a learner that is frozen, or a wrapper of one: every fit of it is the same model.
-
-    Calibration learns even if its classifier is frozen.
-    """
-    inside = last_step(learner)
-    while not isinstance(inside, FrozenEstimator | CalibratedClassifierCV):
-        inside = last_step(getattr(inside, "estimator", None))
-        if inside is None:
-            return
-    if isinstance(inside, FrozenEstimator):
-        raise ValueError(
-            f"{type(learner).__name__} is frozen, so it cannot learn the {what}: pass "
-            f"{type(inside.estimator).__name__}(...) without FrozenEstimator."
-        )
-
-
 def is_multi_output(estimator: Any) -> bool:
     """Return whether a regressor learns several outputs in one fit.
 
@@ -178,50 +118,9 @@ def is_multi_output(estimator: Any) -> bool:
     """
     if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
         return is_multi_output(estimator.estimator)
-    return isinstance(estimator, MLPRegressor) or get_tags(estimator).target_tags.multi_output
-
-
-def warn_of_separate_fits(estimator: Any, costs: CostMatrix, allowed: Any) -> None:
-    """Warn if only costs missing from y keep a joint learner from learning all ads at once.
-
-    Parameters
-    ----------
-    estimator : regressor, classifier or None
-        The learner; linear ones, and None, lose nothing by separate fits.
-    costs : CostMatrix
-        Costs, those of unavailable ads not observed.
-    allowed : ndarray or sparse array of bool, shape (n_samples, n_ads), or None
-        Which ads were available; None means all.
-    """
-    n_rows, n_ads = costs.shape
-    n_needed = n_rows * n_ads if allowed is None else int(allowed.sum())
-    n_missing = n_needed - int(costs.n_observed().sum())
-    complete = CostMatrix(np.zeros((1, n_ads)), None, costs.ads)
-    linear = isinstance(estimator, MultiOutputRegressor | LinearRegression | Ridge)
-    separate = estimator is None or linear or is_frozen(estimator)
-    if n_missing and not separate and learns_all_at_once(estimator, complete):
-        warn(
-            f"{type(estimator).__name__} could learn the costs of all ads in one fit, but "
-            f"{n_missing:,} of {n_needed:,} costs were not observed, so it is fitted as {n_ads} "
-            "models, one per ad. For a single fit, drop the incomplete rows, or fill in these "
-            "costs; for ads that could not be chosen, pass available=.",
-            UserWarning,
-        )
-
-
-def fit_per_ad(
-    estimator: Any, X: Any, costs: CostMatrix, weight: np.ndarray | None, n_jobs: int | None
-) -> PerAdModels:
-    """Fit one clone per ad, to the rows in which its cost was observed."""
-    models = in_parallel(
-        (
-            partial(_fit_ad, estimator, X, *costs.of_ad(j), weight, costs.ads[j])
-            for j in range(costs.shape[1])
-        ),
-        n_jobs,
-    )
-    check_n_outputs(models[0], X, 1)
-    return PerAdModels(models)
+    tags = get_tags(estimator)
+    multi_output = isinstance(estimator, MLPRegressor) or tags.target_tags.multi_output
+    return multi_output and tags.estimator_type != "classifier"
 
 
 def _fit_ad(
@@ -239,7 +138,7 @@ def _fit_ad(
             weight = None if weight is None else weight[rows]
         return fit_to_costs(estimator, X, costs, weight)
     except ValueError as error:
-        raise ValueError(f"Ad {quoted([ad])}, observed in {len(rows)} rows: {error}") from error
+        raise ValueError(f"Ad {first_few([ad])}, observed in {len(rows)} rows: {error}") from error
 
 
 def fit_to_costs(estimator: Any, X: Any, costs: np.ndarray, weight: np.ndarray | None) -> Any:
@@ -277,46 +176,12 @@ def fit_to_costs(estimator: Any, X: Any, costs: np.ndarray, weight: np.ndarray |
             f"{len(costs)} costs take {len(values)} different values: a classifier needs costs "
             "with few distinct values, such as 0 and -1. Pass a regressor."
         )
-    fitted = clone(estimator).fit(X, label, **fit_params)
-    check_n_classes(fitted, len(values))
-    return ExpectedCost(fitted, values)
+    return ExpectedCost(clone(estimator).fit(X, label, **fit_params), values)
 
 
 def constant(values: Any) -> DummyRegressor:
     """Predict one value, or a value per ad, for all rows: there is nothing to learn."""
     return DummyRegressor(strategy="constant", constant=values).fit([[0.0]], [values])
-
-
-def check_n_outputs(fitted: Any, X: Any, n_outputs: int) -> None:
-    """Require that a learner predicts as many costs as it was passed, which frozen ones need not.
-
-    Parameters
-    ----------
-    fitted : object with predict
-    X : array-like, sparse matrix or DataFrame of shape (n_rows, n_features)
-        Rows, of which the first is predicted.
-    n_outputs : int
-        Number of costs per row that it was passed.
-    """
-    n_predicted = np.size(fitted.predict(rows_of(X, np.arange(1))))
-    if n_predicted != n_outputs:
-        raise ValueError(
-            f"{type(fitted).__name__} predicts {n_predicted} costs per row, but its fit was passed "
-            f"{n_outputs}: if it was fitted earlier, fit it to the ads of y."
-        )
-
-
-def check_n_classes(fitted: Any, n_classes: int) -> None:
-    """Require that a classifier knows the classes 0, 1, ... it was passed, in any order.
-
-    Frozen ones need not.
-    """
-    classes = np.asarray(getattr(fitted, "classes_", range(n_classes))).tolist()
-    if len(classes) != n_classes or set(classes) != set(range(n_classes)):
-        raise ValueError(
-            f"{type(fitted).__name__} has the classes {first_few(classes)}, but its fit was passed "
-            f"{first_few(range(n_classes))}: pass a learner that is not fitted yet."
-        )
 
 
 def predict_finite(estimator: Any, X: Any) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from numbers import Integral
@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from sklearn.utils import gen_batches
 
-from skbandit.logs import read_cost_values, read_mask
-from skbandit.utils._validation import check_not_masked
+from skbandit.logs import read_cost_values
+from skbandit.utils._validation import check_not_masked, first_few
 
 
 @dataclass(frozen=True)
@@ -71,15 +70,10 @@ class CostMatrix:
         n_nan = np.concatenate([[0], np.cumsum(np.isnan(self.values.data))])
         return self.shape[0] - np.diff(n_nan[self.values.indptr])
 
-    def blocks(self, n_bytes: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """Iterate over `dense()` in blocks of rows of about `n_bytes` each."""
-        values = sp.csr_array(self.values) if sp.issparse(self.values) else self.values
-        allowed = sp.csr_array(self.available) if sp.issparse(self.available) else self.available
-        for rows in gen_batches(self.shape[0], max(1, n_bytes // (8 * self.shape[1]))):
-            block = to_dense(values[rows])
-            if allowed is not None:
-                block[~to_dense(allowed[rows])] = np.nan
-            yield rows, block
+    def at(self, chosen: np.ndarray) -> np.ndarray:
+        """Return the costs at the columns `chosen` (n_samples, m), as float64."""
+        values = self.values.tocsr() if sp.issparse(self.values) else self.values
+        return to_dense(values[np.arange(len(chosen))[:, None], chosen]).astype(np.float64)
 
     def with_zeros(self) -> Any:
         """Return the costs, with 0 for those not observed."""
@@ -124,17 +118,13 @@ class CostMatrix:
         return costs
 
 
-def read_cost_matrix(
-    y: Any, available: Any = None, name: str = "y", absent: float = np.nan
-) -> CostMatrix:
-    """Check a matrix of costs; costs of unavailable ads count as not observed.
+def read_cost_matrix(y: Any, name: str = "y", absent: float = np.nan) -> CostMatrix:
+    """Check a matrix of costs.
 
     Parameters
     ----------
     y : array-like, DataFrame or sparse matrix of shape (n_samples, n_ads)
         Costs. The columns of a DataFrame name the ads; otherwise they are 0, 1, ...
-    available : as for `skbandit.logs.read_mask`, default=None
-        Which ads could be chosen.
     name : str, default="y"
         Name of the parameter.
     absent : float, default=nan
@@ -148,9 +138,7 @@ def read_cost_matrix(
     check_not_masked(y, name)
     labels = column_labels(y)
     values = read_cost_values(y, labels, name, absent)
-    ads = np.arange(values.shape[1]) if labels is None else labels
-    costs = CostMatrix(values, None, ads)
-    return costs.where_available(read_mask(available, ads, values.shape[0]))
+    return CostMatrix(values, None, np.arange(values.shape[1]) if labels is None else labels)
 
 
 def check_every_ad_observed(costs: CostMatrix) -> None:
@@ -158,7 +146,7 @@ def check_every_ad_observed(costs: CostMatrix) -> None:
     never = np.flatnonzero(costs.n_observed() == 0)
     if len(never):
         raise ValueError(
-            f"No cost of ad {quoted(costs.ads[never])} was observed: its column of y is nan in "
+            f"No cost of ad {first_few(costs.ads[never])} was observed: its column of y is nan in "
             "every row where it was available. Drop the column, or describe the ads to a "
             "RegressionSetSelector by ad_features=."
         )
@@ -179,21 +167,12 @@ def check_n_select(n_select: int, n_ads: int, n_rounds: int | None = None) -> No
         )
 
 
-def count_available(available: Any) -> np.ndarray:
-    """Return the number of available ads per row."""
-    if sp.issparse(available):
-        return np.diff(available.indptr)
-    return available.sum(axis=1)
-
-
 def check_enough_available(available: Any, n_select: int) -> None:
     """Raise if a row has fewer than n_select available ads."""
-    if available is None:
-        return
     candidates = np.arange(available.shape[0])
     if not sp.issparse(available):  # in most rows, the first columns are enough
         candidates = np.flatnonzero(available[:, : 10 * n_select].sum(axis=1) < n_select)
-    count = count_available(available[candidates])
+    count = np.asarray(available[candidates].sum(axis=1))
     short = np.flatnonzero(count < n_select)
     if len(short):
         raise ValueError(
@@ -209,10 +188,10 @@ def positions_of(wanted: np.ndarray, labels: np.ndarray, name: str) -> np.ndarra
     wanted_labels = set(wanted.tolist())
     unknown = [label for label in labels.tolist() if label not in wanted_labels]
     if unknown:
-        raise ValueError(f"{name} has columns for unknown ads: {quoted(unknown)}.")
+        raise ValueError(f"{name} has columns for unknown ads: {first_few(unknown)}.")
     missing = [label for label in wanted.tolist() if label not in position]
     if missing:
-        raise ValueError(f"{name} has no column for ad {quoted(missing)}.")
+        raise ValueError(f"{name} has no column for ad {first_few(missing)}.")
     return np.array([position[label] for label in wanted.tolist()], dtype=np.intp)
 
 
@@ -268,12 +247,6 @@ def labeled_ads(chosen: np.ndarray, ads: np.ndarray, fill: Any) -> np.ndarray:
     if np.dtype(dtype).kind != "O" and (ads.astype(dtype).astype(ads.dtype) != ads).any():
         dtype = object  # else large integers would be rounded
     return np.where(chosen < 0, np.array(fill, dtype=dtype), ads.astype(dtype)[chosen])
-
-
-def quoted(labels: Sequence[Any] | np.ndarray) -> str:
-    """Return the first five labels, and the number of the others."""
-    listed = ", ".join(repr(label) for label in np.asarray(labels)[:5].tolist())
-    return listed + (f" and {len(labels) - 5} more" if len(labels) > 5 else "")
 
 
 def ad_means(costs: np.ndarray, s: np.ndarray) -> np.ndarray:
@@ -363,20 +336,12 @@ def read_position_weights(weights: Any, n_select: int) -> np.ndarray:
             f"position_weights has shape {numbers.shape}, but n_select={n_select} positions need a "
             "weight each: pass a list of as many numbers, or more."
         )
-    wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
-    if len(wrong):
+    descends = np.isfinite(numbers) & (numbers >= 0) & (np.diff(numbers, prepend=np.inf) <= 0)
+    if not descends.all() or numbers[0] == 0:
+        k = int(descends.argmin())
         raise ValueError(
-            f"position_weights[{wrong[0]}] is {numbers[wrong[0]]:g}, but weights are finite and "
-            "not negative."
-        )
-    rises = np.flatnonzero(np.diff(numbers) > 0)
-    if len(rises):
-        k = rises[0]
-        raise ValueError(
-            f"position_weights rise from {numbers[k]:g} to {numbers[k + 1]:g} (positions {k} and "
-            f"{k + 1}), but ads are chosen best first: sort the weights in descending order, and "
+            f"position_weights[{k}] is {numbers[k]:g}, but weights must be finite, positive at "
+            "first, and descend to 0 at the least, as ads are chosen best first: sort them, and "
             "show the k-th ad in the position of the k-th largest weight."
         )
-    if numbers[0] == 0:
-        raise ValueError("position_weights are all 0: no choice would cost anything.")
     return numbers[:n_select]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.logs import align_rows, read_mask, warn_if_rewards, warn_of_shared_columns
+from skbandit.selection._ad_features import AdFeatures, read_ad_features
 from skbandit.selection._costs import (
     CostMatrix,
     check_enough_available,
@@ -22,9 +27,15 @@ from skbandit.selection._costs import (
     read_position_weights,
     to_dense,
 )
-from skbandit.selection._m_lowest import choose_in_blocks, set_costs
+from skbandit.selection._m_lowest import BLOCK_BYTES, m_lowest
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import check_row_weights, warn, warn_if_reordered, without_unit
+from skbandit.utils._validation import (
+    check_row_weights,
+    explained_entries,
+    warn,
+    warn_if_reordered,
+    without_unit,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -42,7 +53,8 @@ class SetSelectorMixin:
     """Chooses `n_select` of the ads `ads_` per row.
 
     Subclasses have parameters `n_select` and `unknown_ads`, set `ads_` in `fit`, and define
-    `_choose` and `_read_X`. Those whose sets cannot hold all ads also define `_largest_set`.
+    `_rank` and `_read_X`. Those whose sets cannot hold all ads also define `_largest_set`, and
+    those that take ad features `_described` and `_describe`.
     """
 
     # Requested by default, so that users need no set_fit_request.
@@ -67,13 +79,28 @@ class SetSelectorMixin:
     unknown_ads: Literal["error", "ignore"]
     ads_: np.ndarray
 
-    def _choose(self, X: Any, available: Any, n_select: int) -> np.ndarray:
-        """Positions in `ads_`, best first; -1 where a row has too few available ads."""
+    def _rank(self, X: Any, allowed: np.ndarray | None, n_select: int) -> np.ndarray:
+        """Positions in `ads_`, best first; -1 where a row has too few allowed ads."""
         raise NotImplementedError
+
+    def _describe(self, features: AdFeatures) -> None:
+        """Choose from the described ads from now on."""
 
     def _read_X(self, X: Any, reset: bool) -> Any:
         """Rows in the form that the model takes."""
         raise NotImplementedError
+
+    def _read_numbers(self, X: Any, reset: bool, finite: bool = True) -> Any:
+        """Rows as an array or csr matrix of floats, finite or not."""
+        with explained_entries(X, type(self).__name__, numbers=True):
+            return validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=finite,
+            )
 
     @property
     def _largest_set(self) -> int:
@@ -114,10 +141,18 @@ class SetSelectorMixin:
         """Return a selector that chooses from the described ads; this one if None."""
         if ad_features is None:
             return self
-        raise ValueError(
-            f"{type(self).__name__} takes no ad_features, since it knows ads by label only: use "
-            "RegressionSetSelector, fitted with ad_features, to choose new ads."
-        )
+        described = vars(self).get("_described")
+        if described is None:
+            raise ValueError(
+                f"{type(self).__name__} takes no ad_features, unless its fit had them: this "
+                "selector knows ads by label only."
+            )
+        features = read_ad_features(ad_features)
+        described.check_same_columns(features)
+        other = copy.copy(self)
+        other.ads_ = features.ads
+        other._describe(features)
+        return other
 
     def predict(
         self,
@@ -275,9 +310,12 @@ class SetSelectorMixin:
                 f"{len(selector.ads_)} ads."
             )
         weight = check_row_weights(sample_weight, len(chosen), "sample_weight")
-        total = set_costs(costs, chosen, per_position)
-        if np.isnan(total).any() and self._costs_missing:
-            estimates = selector._estimates(costs, weight, available)
+        total = (costs.at(chosen) * per_position).sum(axis=1)
+        is_told = available is not None or not self._had_availability
+        if np.isnan(total).any() and self._costs_missing and is_told:
+            allowed = read_mask(available, selector.ads_, len(total), self.unknown_ads)
+            values = np.asarray(costs.dense(), dtype=float)
+            estimates = estimated_costs(values, weight, to_dense(allowed))
             total = np.take_along_axis(estimates, chosen, axis=1) @ per_position
         unobserved = np.isnan(total) & (weight > 0)
         if unobserved.any():
@@ -313,11 +351,7 @@ class SetSelectorMixin:
             Rows, costs, a mask of the ads that were available (None for all), and row weights
             (None for ones).
         """
-        if _chooses(getattr(self, "estimator", None)):
-            raise ValueError(
-                f"{type(self).__name__} needs a learner of costs, but its estimator chooses ads: "
-                "pass the estimator of the inner selector, or choose by that selector alone."
-            )
+        self._check_learner()
         available = align_rows(available, X)
         given, X = X, self._read_X(X, reset=True)
         costs = read_cost_matrix(y)
@@ -347,13 +381,25 @@ class SetSelectorMixin:
         self._costs_missing = n_observed < n_needed
         return X, costs, allowed, weight
 
-    def _estimates(self, costs: CostMatrix, weight: np.ndarray, available: Any) -> np.ndarray:
-        """Estimated costs; all nan if it is unknown which ads were available."""
-        if available is None and self._had_availability:
-            return np.full(costs.shape, np.nan)
-        allowed = read_mask(available, self.ads_, costs.shape[0], self.unknown_ads)
-        mask = None if allowed is None else to_dense(allowed)
-        return estimated_costs(np.asarray(costs.dense(), dtype=float), weight, mask)
+    def _check_learner(self) -> None:
+        """Refuse an estimator that chooses ads, or is frozen, also within a Pipeline or wrapper.
+
+        Every fit of a frozen one is the same model. Calibration learns even if its classifier is.
+        """
+        inside = getattr(self, "estimator", None)
+        while inside is not None and not isinstance(inside, CalibratedClassifierCV):
+            if isinstance(inside, FrozenEstimator):
+                raise ValueError(
+                    f"{type(inside.estimator).__name__} is frozen, so it cannot learn costs: pass "
+                    "it without FrozenEstimator."
+                )
+            if isinstance(inside, SetSelectorMixin):
+                raise ValueError(
+                    f"{type(self).__name__} needs a learner of costs, but its estimator chooses "
+                    "ads: pass the estimator of the inner selector, or that selector alone."
+                )
+            is_pipeline = isinstance(inside, Pipeline)
+            inside = inside.steps[-1][1] if is_pipeline else getattr(inside, "estimator", None)
 
     def _chosen(
         self, X: Any, available: Any, n_select: int | None, allow_short: bool
@@ -370,7 +416,15 @@ class SetSelectorMixin:
                 allowed = read_mask(available, self.ads_, n_rows, self.unknown_ads)
             if not allow_short:
                 check_enough_available(allowed, m)
-        chosen = self._choose(X, allowed, m)
+        X = self._read_X(X, reset=False)
+        take = X.__getitem__ if hasattr(X, "dtype") else partial(rows_of, X)
+        n_rows = X.shape[0] if hasattr(X, "shape") else count_rows(X)
+        chosen = np.empty((n_rows, m), dtype=np.intp)
+        size = max(1, BLOCK_BYTES // (8 * len(self.ads_)))
+        for start in range(0, n_rows, size):  # gen_batches checks its arguments for 0.03 ms
+            rows = slice(start, min(start + size, n_rows))
+            part = None if allowed is None else to_dense(allowed[rows])
+            chosen[rows] = self._rank(take(rows), part, m)
         if not allow_short and (chosen < 0).any():
             row = np.flatnonzero((chosen < 0).any(axis=1))[0]
             raise ValueError(
@@ -382,21 +436,15 @@ class SetSelectorMixin:
 class CostModelMixin(SetSelectorMixin):
     """Chooses by predicted costs.
 
-    Subclasses set `_model`. A model has ``costs(X)``; ``by_rows(X)``, a
-    function that maps a slice of rows to their costs, an array that may be overwritten; and
-    `block_bytes`, the best size of a block of costs.
+    Subclasses set `_model`, which has ``costs(X)``, a new array.
     """
 
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"ad_features": True}
 
     _model: Any
 
-    def _choose(self, X: Any, available: Any, n_select: int) -> np.ndarray:
-        X = self._read_X(X, reset=False)
-        shape = X.shape[0] if hasattr(X, "shape") else count_rows(X), len(self.ads_)
-        return choose_in_blocks(
-            self._model.by_rows(X), shape, n_select, available, self._model.block_bytes
-        )
+    def _rank(self, X: Any, allowed: np.ndarray | None, n_select: int) -> np.ndarray:
+        return m_lowest(self._model.costs(X), n_select, allowed)
 
     def predict_costs(self, X: Any, *, ad_features: Any = None) -> np.ndarray | pd.DataFrame:
         """Predict the cost of each ad.
@@ -435,14 +483,6 @@ class CostModelMixin(SetSelectorMixin):
             Columns in the order of `ads_`, or of `ad_features`.
         """
         return -np.asarray(self.predict_costs(X, ad_features=ad_features))
-
-
-def _chooses(estimator: Any) -> bool:
-    """Return whether an estimator selects, or the last one inside a Pipeline or other wrapper."""
-    if isinstance(estimator, Pipeline):
-        return _chooses(estimator.steps[-1][1])
-    inside = getattr(estimator, "estimator", None)
-    return isinstance(estimator, SetSelectorMixin) or (inside is not None and _chooses(inside))
 
 
 def labeled_costs(

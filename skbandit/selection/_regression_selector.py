@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -13,6 +12,7 @@ from sklearn.utils import check_array, get_tags, indexable
 from sklearn.utils.validation import validate_data
 
 from skbandit.selection._ad_features import (
+    AdFeatures,
     fit_bilinear,
     fit_pairs,
     mean_prior_variance,
@@ -23,7 +23,6 @@ from skbandit.selection._cost_models import (
     constant,
     learn_costs,
     ridge_of,
-    warn_of_separate_fits,
 )
 from skbandit.selection._costs import CostMatrix, check_every_ad_observed
 from skbandit.selection._mixin import PREDICTS, CostModelMixin
@@ -234,9 +233,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
                 'estimator="stack" knows ads by label only: pass estimator=None, or a regressor, '
                 "with ad_features."
             )
-        X, costs, allowed, weight = self._read_training(X, y, available, sample_weight)
-        if ad_features is None and not stacked:
-            warn_of_separate_fits(self.estimator, costs, allowed)
+        X, costs, _, weight = self._read_training(X, y, available, sample_weight)
         self._shared: Any = None
         self._described: Any = None
         if ad_features is not None:
@@ -283,9 +280,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         if self._needs_numbers:
             if not reset and self._are_numbers(X):
                 return X
-            dtypes = [np.float64, np.float32]
-            with explained_entries(X, type(self).__name__, numbers=True):
-                X = validate_data(self, X, accept_sparse="csr", dtype=dtypes, reset=reset)
+            X = self._read_numbers(X, reset)
             if reset:
                 check_squares(X)
                 warn_of_wild_row(X, getattr(self, "feature_names_in_", None))
@@ -313,9 +308,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     @property
     def alpha_(self) -> float:
         """Penalty of linear costs."""
-        alpha = self._linear("alpha_").alpha
-        assert alpha is not None  # all linear costs but those with ad features have one
-        return alpha
+        return self._linear("alpha_").alpha
 
     @property
     def coef_(self) -> np.ndarray:
@@ -336,21 +329,9 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             )
         return model
 
-    def _with_ads(self, ad_features: Any) -> RegressionSetSelector:
-        """Return a selector that chooses from the described ads; this one if None."""
-        if ad_features is None:
-            return self
-        if self._shared is None:
-            raise ValueError(
-                "ad_features at prediction need ad_features in fit: this selector knows ads by "
-                "label only."
-            )
-        features = read_ad_features(ad_features)
-        self._described.check_same_columns(features)
-        other = copy.copy(self)
-        other.ads_ = features.ads
-        other._model = self._shared.of_ads(features, self._described.positions_of(features.ads))
-        return other
+    def _describe(self, features: AdFeatures) -> None:
+        positions = self._described.positions_of(features.ads)
+        self._model = self._shared.of_ads(features, positions)
 
 
 class PopularitySetSelector(CostModelMixin, BaseEstimator):

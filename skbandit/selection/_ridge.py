@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +12,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, pinvh, solve_triang
 from scipy.linalg.lapack import dpstrf
 
 from skbandit.selection._costs import CostMatrix, append_columns, to_dense
-from skbandit.selection._m_lowest import LINEAR_BLOCK_BYTES
 
 MAX_GRAM = 5000
 """Largest number of columns of a Gram matrix: 200 MB, and two seconds to factor. Beyond it,
@@ -64,13 +63,12 @@ class Linear:
     ----------
     weights : ndarray of shape (n_features + 1, n_ads), C-contiguous
         The last row holds the intercepts: they cost nothing as part of the matrix product.
-    alpha : float or None
-        The penalty with which they were fitted, if one was.
+    alpha : float
+        The penalty with which they were fitted.
     """
 
     weights: np.ndarray
-    alpha: float | None = None
-    block_bytes: ClassVar[int] = LINEAR_BLOCK_BYTES
+    alpha: float = np.nan
 
     @classmethod
     def of(cls, fitted: Sequence[Any]) -> Linear:
@@ -80,10 +78,6 @@ class Linear:
             coef = np.atleast_2d(model.coef_).T
             parts.append(np.vstack([coef, np.broadcast_to(model.intercept_, coef.shape[1])]))
         return cls(np.ascontiguousarray(np.hstack(parts)), float(fitted[0].alpha))
-
-    def astype(self, dtype: Any) -> Linear:
-        """Convert the model to another precision."""
-        return replace(self, weights=self.weights.astype(dtype, copy=False))
 
     @property
     def coef(self) -> np.ndarray:
@@ -98,21 +92,6 @@ class Linear:
     def costs(self, X: Any) -> np.ndarray:
         """Costs of shape (n_rows, n_ads)."""
         return with_ones(X) @ self.weights
-
-    def by_rows(self, X: Any) -> Callable[[slice], np.ndarray]:
-        """Return a function from a slice of rows to their costs, which reuses its memory."""
-        if sp.issparse(X):
-            return lambda rows: self.costs(X[rows])
-        buffer = np.empty((0, self.weights.shape[1]), np.result_type(X, self.weights))
-
-        def costs_of(rows: slice) -> np.ndarray:
-            nonlocal buffer
-            part = with_ones(X[rows])
-            if len(part) > len(buffer):
-                buffer = np.empty((len(part), buffer.shape[1]), buffer.dtype)
-            return np.matmul(part, self.weights, out=buffer[: len(part)])
-
-        return costs_of
 
 
 @dataclass(frozen=True)
@@ -134,8 +113,6 @@ class NormalEquations:
 
     Parameters
     ----------
-    fit_intercept : bool
-        Whether A has the last column, of ones.
     shift : ndarray of shape (n_features,)
         Subtracted from rows, to avoid loss of precision; 0 if they stay sparse.
     unrotate : callable
@@ -150,7 +127,6 @@ class NormalEquations:
         A'SA.
     """
 
-    fit_intercept: bool
     shift: np.ndarray
     unrotate: Callable[[np.ndarray], np.ndarray]
     s: np.ndarray
@@ -159,9 +135,7 @@ class NormalEquations:
     gram: np.ndarray
 
     @classmethod
-    def of(
-        cls, X: Any, weight: np.ndarray | None = None, fit_intercept: bool = True
-    ) -> NormalEquations:
+    def of(cls, X: Any, weight: np.ndarray | None = None) -> NormalEquations:
         """Compute the Gram matrix of X.
 
         Parameters
@@ -170,8 +144,6 @@ class NormalEquations:
             Rows.
         weight : ndarray of shape (n_samples,), default=None
             Positive row weights; None means ones.
-        fit_intercept : bool, default=True
-            Whether to fit an intercept, which is not penalized.
 
         Returns
         -------
@@ -180,16 +152,16 @@ class NormalEquations:
         n, d = X.shape
         s = np.ones(n) if weight is None else weight
         shift = np.zeros(d)
-        if fit_intercept and (d > n or not sp.issparse(X)):
+        if d > n or not sp.issparse(X):
             shift = np.asarray(X.T @ (s / s.sum()), dtype=float).ravel()
         rows = sp.csr_array(X, dtype=np.float64) if sp.issparse(X) else X - shift
         unrotate: Callable[[np.ndarray], np.ndarray] = np.asarray
         if d > n:
             rows, unrotate = _rotate(rows, shift if sp.issparse(X) else np.zeros(d))
-        elif fit_intercept and not sp.issparse(X):
+        elif not sp.issparse(X):
             # constant columns are 0 only up to rounding errors
             rows[:, np.ptp(rows, axis=0) == 0] = 0.0
-        design = weighted = with_ones(rows) if fit_intercept else rows
+        design = weighted = with_ones(rows)
         if weight is not None and sp.issparse(design):
             weighted = design.multiply(s[:, None]).tocsr()
         elif weight is not None:
@@ -199,7 +171,7 @@ class NormalEquations:
             raise ValueError(
                 "The features have entries so large that their squares overflow: rescale them."
             )
-        return cls(fit_intercept, shift, unrotate, s, design, weighted, gram)
+        return cls(shift, unrotate, s, design, weighted, gram)
 
     def solve(self, costs: CostMatrix, alpha: float) -> Linear:
         """Fit each ad to its observed costs.
@@ -218,8 +190,7 @@ class NormalEquations:
         """
         right = self.right_hand_sides(costs)
         penalty = np.full(len(self.gram), float(alpha))
-        if self.fit_intercept:
-            penalty[-1] = 0.0
+        penalty[-1] = 0.0
         solution = np.zeros_like(right)
         for ads in costs.observed_together():
             gram = self.gram_of(costs.of_ad(int(ads[0]))[0]) + np.diag(penalty)
@@ -248,9 +219,6 @@ class NormalEquations:
 
     def for_X(self, solution: np.ndarray) -> Linear:
         """Return the model in terms of the columns of X, given the weights of the columns of A."""
-        if not self.fit_intercept:
-            coef = self.unrotate(solution)
-            return Linear(np.ascontiguousarray(np.vstack([coef, np.zeros(coef.shape[1])])))
         coef = self.unrotate(solution[:-1])
         return Linear(np.ascontiguousarray(np.vstack([coef, solution[-1] - self.shift @ coef])))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
@@ -10,15 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_regressor
-from sklearn.utils import check_random_state, gen_batches, get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from skbandit.selection._ad_features import AdFeatures, read_ad_features
-from skbandit.selection._cost_models import warn_of_separate_fits
 from skbandit.selection._costs import check_every_ad_observed, to_dense
-from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES, m_lowest
+from skbandit.selection._m_lowest import m_lowest
 from skbandit.selection._mixin import PREDICTS, SetSelectorMixin, labeled_costs
 from skbandit.selection._rounds import (
     MASKED,
@@ -51,7 +48,6 @@ from skbandit.utils._sklearn_compat import (
     fit_context,
 )
 from skbandit.utils._validation import (
-    explained_entries,
     refuse_lazy,
     warn_if_reordered,
     warn_of_wild_row,
@@ -283,8 +279,6 @@ default="auto"
         refuse_lazy({"X": X, "y": y, "available": available}, PREDICTS)
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         X, costs, allowed, weight = self._read_training(X, y, available, sample_weight)
-        if self._reduction == "regression":
-            warn_of_separate_fits(self.estimator, costs, allowed)
         check_every_ad_observed(costs)
         examples = Examples(
             X,
@@ -368,21 +362,9 @@ default="auto"
                 "classifier: pass one, or use RegressionSetSelector."
             )
 
-    def _with_ads(self, ad_features: Any) -> SetSelectClassifier:
-        """Return a selector that chooses from the described ads; this one if None."""
-        if ad_features is None:
-            return self
-        if self._pairwise is None or self._described is None:
-            raise ValueError(
-                "SetSelectClassifier takes no ad_features at prediction without ad_features in "
-                "fit: this selector knows ads by label only."
-            )
-        features = read_ad_features(ad_features)
-        self._described.check_same_columns(features)
-        other = copy.copy(self)
-        other.ads_ = features.ads
-        other._rules = (self._pairwise(features.numbers()),)
-        return other
+    def _describe(self, features: AdFeatures) -> None:
+        assert self._pairwise is not None
+        self._rules = (self._pairwise(features.numbers()),)
 
     @property
     def _reduction(self) -> str:
@@ -401,9 +383,10 @@ default="auto"
     def _largest_set(self) -> int:
         return len(self.ads_) if self._settings.trained_once else self._settings.n_select
 
-    def _ranked(self, X: Any, available: np.ndarray, n_select: int) -> np.ndarray:
+    def _rank(self, X: Any, allowed: np.ndarray | None, n_select: int) -> np.ndarray:
         if self._settings.ranked_by_cost:  # the rounds would take the lowest costs in turn
-            return m_lowest(self._rules[0].respond(X), n_select, available)
+            return m_lowest(self._rules[0].respond(X), n_select, allowed)
+        available = np.ones((X.shape[0], len(self.ads_)), bool) if allowed is None else allowed
         if self._settings.leaves_out:  # rank all ads, worst first
             return last_to_first(self._picked(X, available, len(self.ads_)))[:, :n_select]
         return self._picked(X, available, n_select)
@@ -433,32 +416,10 @@ default="auto"
     def _read_X(self, X: Any, reset: bool) -> Any:
         """Check rows of numbers."""
         finite = not get_tags(self._learner()).input_tags.allow_nan
-        with explained_entries(X, type(self).__name__, numbers=True):
-            X = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=finite,
-            )
+        X = self._read_numbers(X, reset, finite)
         if reset and self.estimator is None:
             warn_of_wild_row(X, getattr(self, "feature_names_in_", None))
         return X
-
-    def _choose(
-        self, X: Any, available: np.ndarray | sp.csr_array | None, n_select: int
-    ) -> np.ndarray:
-        """Choose block by block, to bound the memory of dense masks and responses."""
-        X = self._read_X(X, reset=False)
-        n_rows, n_ads = X.shape[0], len(self.ads_)
-        chosen = np.empty((n_rows, n_select), dtype=np.intp)
-        for rows in gen_batches(n_rows, max(1, REGRESSOR_BLOCK_BYTES // (8 * n_ads))):
-            part = X[rows]
-            everything = np.ones((part.shape[0], n_ads), dtype=bool)
-            allowed = everything if available is None else to_dense(available[rows])
-            chosen[rows] = self._ranked(part, allowed, n_select)
-        return chosen
 
     @available_if(_has_costs)
     def predict_costs(self, X: Any) -> np.ndarray | pd.DataFrame:

@@ -22,7 +22,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
-from skbandit.selection._cost_models import PredictsFromRows, learn_costs
+from skbandit.selection._cost_models import learn_costs
 from skbandit.selection._costs import CostMatrix, ad_means, fill_costs
 from skbandit.selection._ridge import Linear
 from skbandit.utils._fitting import report_progress
@@ -204,7 +204,7 @@ def _scaled(X: Any, scaling: StandardScaler | None) -> Any:
 
 
 @dataclass(frozen=True)
-class StackedCosts(PredictsFromRows):
+class StackedCosts:
     """Ad means plus the weighted predictions of fitted members.
 
     Parameters

@@ -294,11 +294,12 @@ TABLE = pd.DataFrame({"n": [1, 1, 1]})
     [
         (-1, {}, "capacity of ad 0 is -1"),
         ([1, 1.5, 1], {}, "capacity of ad 1 is 1.5"),
-        ([1, 1], {}, r"capacity has shape \(2,\), but there are 3 ads"),
+        ([1, 1], {}, r"capacity has shape \(2,\), but there are 3 ads: .* Series"),
+        ({0: "1"}, {}, "capacity of ad 0 is 1: give a whole number of rows"),
         ({"q": 1}, {}, "capacity names 'q'"),
-        (TABLE, {}, r"capacity is a table of shape \(3, 1\): .* Series"),
+        (TABLE, {}, r"capacity has shape \(3, 1\), .* Series"),
         (pd.Series([1, 2], index=[0, 0]), {}, "capacity names an ad twice"),
-        (None, {"minimum": TABLE}, r"minimum is a table of shape \(3, 1\): .* Series"),
+        (None, {"minimum": TABLE}, r"minimum has shape \(3, 1\), .* Series"),
         (None, {"minimum": -1}, "minimum of ad 0 is -1"),
         (None, {"minimum": [0, np.inf, 0]}, "minimum of ad 1 is inf"),
         (None, {"minimum": {"q": 1}}, "minimum names 'q'"),
@@ -316,7 +317,7 @@ def test_assign_refuses(capacity, options, message):
 def test_assign_refuses_a_missing_number_of_rows(name, missing):
     costs = pd.DataFrame({"a": [0.0, 0.0], "b": [1.0, 2.0]})
     for counts in ({"a": 1, "b": missing}, pd.Series([1, missing], index=["a", "b"]), [1, missing]):
-        refuses(f"{name} of ad 'b' is .*: give the number", assign, costs, **{name: counts})
+        refuses(f"{name} of ad 'b' is .*: give a whole number", assign, costs, **{name: counts})
 
 
 def test_assign_takes_no_limit_in_every_form():
@@ -379,8 +380,8 @@ def test_costs_missing_as_in_fit_are_estimated_by_position():
         ([[1.0, 0.5, 0.2]], r"shape \(1, 3\)"),
         ((1.0, np.nan, 0.2), r"position_weights\[1\] is nan"),
         ((1.0, 0.5, -0.2), r"position_weights\[2\] is -0.2"),
-        ((0.5, 1.0, 0.5), r"rise from 0.5 to 1 \(positions 0 and 1\).*descending order"),
-        ((0.0, 0.0, 0.0), "all 0"),
+        ((0.5, 1.0, 0.5), r"position_weights\[1\] is 1, .* descend to 0 .* sort them"),
+        ((0.0, 0.0, 0.0), r"position_weights\[0\] is 0, .* positive at first"),
     ],
 )
 def test_impossible_position_weights_are_refused(weights, message):

@@ -392,7 +392,7 @@ def test_described_ads_are_refused(options, n_described, message):
 
 def test_new_ads_must_have_the_features_of_training():
     selector = SetSelectClassifier().fit(X, COSTS, ad_features=ADS)
-    message = "ad_features has 2 columns, but 3 in fit"
+    message = "ad_features has the 2 columns .* unlike the 3 of fit"
     refuses(message, selector.predict, X, ad_features=ADS.iloc[:, :2])
 
 

@@ -94,10 +94,6 @@ def test_multi_output_regressors_are_fitted_once(estimator):
     assert not hasattr(selector, "coef_")
 
 
-one_model_per_ad = pytest.mark.filterwarnings("ignore:.*could learn the costs of all ads in one")
-
-
-@one_model_per_ad
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -154,10 +150,9 @@ def test_predictions_that_are_not_finite_are_refused():
         refuses("row 1 are not finite", overflow.predict, rows)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("y", [Y, HOLES], ids=["whole", "holes"])
-def test_rows_too_large_for_a_gram_matrix_are_left_to_ridge(monkeypatch, y, fit_intercept):
-    ridge = Ridge(2.0, fit_intercept=fit_intercept)
+def test_rows_too_large_for_a_gram_matrix_are_left_to_ridge(monkeypatch, y):
+    ridge = Ridge(2.0)
     expected = RegressionSetSelector(ridge).fit(X, y)
     monkeypatch.setattr("skbandit.selection._ridge.MAX_GRAM", 4)
     monkeypatch.setattr(NormalEquations, "of", None)
@@ -354,7 +349,7 @@ def test_fit_refuses_parameters(parameters, message):
         ({"n_select": 2.0}, "n_select must be an integer, got"),
         ({"available": AVAILABLE[:, 1:]}, "7 columns for 8 ads"),
         ({"available": pd.DataFrame(AVAILABLE)}, "unknown ads: 0, 1, 2, 3, 4, ..."),
-        ({"ad_features": Z}, "need ad_features in fit"),
+        ({"ad_features": Z}, "takes no ad_features, unless its fit had them"),
     ],
 )
 def test_predict_refuses(options, message):
@@ -365,9 +360,9 @@ def test_predict_refuses(options, message):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (Z.iloc[:, :2], "ad_features has 2 columns, but 3 in fit"),
-        (Z.rename(columns={"z1": "w"}), "columns unseen in fit: 'w'"),
-        (pl.DataFrame(Z[["z1", "z0", "z2"]]), "in a different order than in fit"),
+        (Z.iloc[:, :2], "ad_features has the 2 columns .* unlike the 3 of fit"),
+        (Z.rename(columns={"z1": "w"}), "columns 'z0', 'w', 'z2', unlike"),
+        (pl.DataFrame(Z[["z1", "z0", "z2"]]), "columns 'z1', 'z0', 'z2', unlike .* same order"),
     ],
 )
 @pytest.mark.parametrize("estimator", [None, PAIRS], ids=["ridge", "pairs"])
@@ -409,7 +404,7 @@ def test_a_second_fit_forgets_the_first():
     selector = RegressionSetSelector(PAIRS).fit(X, Y, ad_features=Z)
     selector.set_params(estimator=None).fit(rows, NAMED)
     assert vars(selector).keys() == vars(RegressionSetSelector().fit(rows, NAMED)).keys()
-    refuses("need ad_features in fit", selector.predict, X, ad_features=Z)
+    refuses("takes no ad_features, unless its fit had them", selector.predict, X, ad_features=Z)
 
 
 def test_float32_stays():

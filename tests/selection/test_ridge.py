@@ -30,18 +30,17 @@ def problem(shape, seed=0):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("form", [np.array, sp.csr_array])
 @pytest.mark.parametrize("shape", [(60, 5), (20, 45)], ids=["tall", "wide"])
-def test_normal_equations_agree_with_ridge_ad_by_ad(shape, form, fit_intercept, weighted):
+def test_normal_equations_agree_with_ridge_ad_by_ad(shape, form, weighted):
     X, y, weight = problem(shape)
     weight = weight if weighted else None
-    equations = NormalEquations.of(form(X), weight, fit_intercept)
+    equations = NormalEquations.of(form(X), weight)
     for given in (y, sp.csr_array(y)):
         found = equations.solve(read_cost_matrix(given), 0.7)
         for j in range(y.shape[1]):
             rows = ~np.isnan(y[:, j])
-            ridge = Ridge(0.7, fit_intercept=fit_intercept)
+            ridge = Ridge(0.7)
             ridge.fit(X[rows], y[rows, j], None if weight is None else weight[rows])
             np.testing.assert_allclose(found.coef[j], ridge.coef_, atol=1e-9)
             np.testing.assert_allclose(found.intercept[j], ridge.intercept_, atol=1e-9)

@@ -8,10 +8,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
-from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import HuberRegressor, Ridge
 from sklearn.model_selection import GridSearchCV
-from sklearn.multioutput import MultiOutputRegressor
 
 from skbandit import RegressionSetSelector as Regression
 from skbandit import SetSelectClassifier as Classifier
@@ -26,7 +24,6 @@ HOLEY = np.where(np.arange(480).reshape(60, 8) == 29, np.nan, Y)
 THERE = (RNG.random(Y.shape) < 0.7) | (np.arange(8) == 0)
 CLICKS = (np.random.default_rng(0).random((60, 4)) < 0.2).astype(float)
 TEXTS = pd.DataFrame({"age": X[:, 0], "city": "Basel"})
-JOINT = ExtraTreesRegressor(n_estimators=2, random_state=0)
 HALF, ALTERNATE = np.full(60, 0.5), np.arange(60) % 2
 SELECTORS = [Regression, Classifier, Popularity]
 
@@ -95,11 +92,6 @@ def test_selectors_refuse(case):
 
 
 WARNED = {
-    "joint learner": (lambda: Regression(JOINT).fit(X, HOLEY), "1 of 480 costs .* 8 models"),
-    "joint learner of a classifier": (
-        lambda: Classifier(JOINT, reduction="regression").fit(X, HOLEY),
-        "1 of 480 costs .* 8 models",
-    ),
     "rewards": (
         lambda: logged_costs(ALTERNATE, CLICKS[:, 0], HALF),
         "cost - 1 leads to the same choices",
@@ -147,10 +139,6 @@ def test_selectors_warn(case):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: Regression(JOINT).fit(X, Y),  # one fit
-        lambda: Regression(JOINT).fit(X, HOLEY, available=~np.isnan(HOLEY)),  # none is missing
-        lambda: Regression(MultiOutputRegressor(JOINT)).fit(X, HOLEY),  # as many models anyway
-        lambda: Regression(Ridge()).fit(X, HOLEY),  # as fast
         *(
             lambda c=c: Popularity().fit(X, c)
             for c in (-CLICKS, CLICKS - 1, 2 * CLICKS, 0 * CLICKS)

@@ -1,5 +1,7 @@
 """What all selectors share: metadata, the m lowest costs, the baseline of popularity."""
 
+from unittest import mock
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,15 +18,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.utils.fixes import parse_version
 
-from skbandit import RegressionSetSelector
+from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.datasets import make_set_selection
-from skbandit.selection import PopularitySetSelector
-from skbandit.selection._m_lowest import (
-    _by_partition,
-    _by_scan,
-    choose_in_blocks,
-    m_lowest,
-)
+from skbandit.selection import PopularitySetSelector, _m_lowest, _mixin
+from skbandit.selection._m_lowest import m_lowest
 from tests.worlds import lowest, refuses
 
 # === Set selectors inside pipelines, searches and cross-validation ==============================
@@ -174,9 +171,6 @@ def test_popularity_refuses_ad_features():
 # === The m lowest costs: brute force, ties, what may not be taken ===============================
 
 
-WAYS = {"scan": _by_scan, "partition": _by_partition}
-
-
 def sorted_columns(costs, m, allowed):
     """The same by sorting everything."""
     usable = costs < np.inf if allowed is None else (costs < np.inf) & allowed
@@ -185,7 +179,7 @@ def sorted_columns(costs, m, allowed):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("fewest", [0, 1000], ids=["scan", "partition"])
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(1, 300),
@@ -195,7 +189,9 @@ def sorted_columns(costs, m, allowed):
     finite=st.booleans(),
     masked=st.booleans(),
 )
-def test_the_m_lowest_are_those_of_sorted_costs(way, seed, n, m, n_distinct, dtype, finite, masked):
+def test_the_m_lowest_are_those_of_sorted_costs(
+    fewest, seed, n, m, n_distinct, dtype, finite, masked
+):
     """Blocks of the scan that are full or not, ties, costs that are not finite."""
     rng = np.random.default_rng(seed)
     costs = rng.integers(0, n_distinct, size=(5, n)).astype(dtype)
@@ -204,7 +200,8 @@ def test_the_m_lowest_are_those_of_sorted_costs(way, seed, n, m, n_distinct, dty
         costs[rng.random(costs.shape) < 0.1] = np.nan
     allowed = rng.random(costs.shape) < rng.random() if masked else None
     m = min(n, m)
-    found = WAYS[way](costs.copy(), m, allowed)
+    with mock.patch.object(_m_lowest, "SCAN_MIN_ADS", fewest):
+        found = m_lowest(costs.copy(), m, allowed)
     np.testing.assert_array_equal(found, sorted_columns(costs, m, allowed))
 
 
@@ -215,16 +212,12 @@ def test_m_lowest_sorts_on_both_sides_of_its_choice_of_a_way(n, m):
 
 
 @pytest.mark.parametrize("form", [None, np.array, sp.csr_array])
-@pytest.mark.parametrize("block_bytes", [1, 500, 2**22])
-def test_blocks_of_rows_change_nothing(form, block_bytes):
-    rng = np.random.default_rng(0)
-    costs, mask = rng.normal(size=(23, 7)), rng.random((23, 7)) < 0.8
-    available = None if form is None else form(mask)
-    room = np.empty_like(costs)
-
-    def costs_of(rows):  # memory that is used again, as `choose` allows
-        np.copyto(room[: len(costs[rows])], costs[rows])
-        return room[: len(costs[rows])]
-
-    found = choose_in_blocks(costs_of, costs.shape, 3, available, block_bytes)
-    np.testing.assert_array_equal(found, sorted_columns(costs, 3, form and mask))
+@pytest.mark.parametrize("block_bytes", [1, 500])
+def test_blocks_of_rows_change_nothing(monkeypatch, form, block_bytes):
+    available = None if form is None else form(MASK)
+    for selector in (RegressionSetSelector(n_select=2), SetSelectClassifier(n_select=2)):
+        selector.fit(X, Y)
+        expected = sorted_columns(selector.predict_costs(X), 2, form and MASK)
+        with monkeypatch.context() as patch:
+            patch.setattr(_mixin, "BLOCK_BYTES", block_bytes)
+            np.testing.assert_array_equal(selector.predict(X, available=available), expected)

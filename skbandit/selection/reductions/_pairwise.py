@@ -25,7 +25,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import gen_batches
 
-from skbandit.selection._cost_models import check_learns, check_n_classes, weight_params
+from skbandit.selection._cost_models import weight_params
 from skbandit.selection._costs import append_columns
 from skbandit.selection._ridge import Linear
 from skbandit.selection.reductions._all_pairs import AllPairs
@@ -132,9 +132,7 @@ def learn_pairwise(
         learner = LogisticRegression(C=C, fit_intercept=False, max_iter=1000)
     linear = isinstance(learner, LinearClassifierMixin)
     pairs = (crossed if linear else append_columns)(X[row], difference)
-    check_learns(learner, "labels of each round")
     fitted = clone(learner).fit(pairs, label, **weight_params(learner, s))
-    check_n_classes(fitted, 2)
     if linear:
         return partial(_lowest_score, np.asarray(fitted.coef_).reshape(n + 1, q))
     return partial(PlayedPairs, (), fitted)

@@ -33,8 +33,6 @@ one versus rest; of naive Bayes, as much. Logistic regressions with the default 
 .52, .44 and .71 of what could be gained over popularity by all pairs, and .32, .56, .55 and .72 one
 versus rest, in a fifth of the time: so without a classifier, "auto" is one versus rest."""
 
-default_classifier: Callable[[], Any] = partial(LogisticRegression, max_iter=1000)
-
 
 @dataclass(frozen=True)
 class RegisteredReduction:
@@ -44,39 +42,29 @@ class RegisteredReduction:
     ----------
     learn : callable
         A `Reduction` with two more keywords, `learner` and `n_jobs`.
-    default_learner : callable
-        Makes a learner of the kind that is tuned if the user passes none.
-    needs_classifier : bool
-        Whether a regressor is refused as the learner.
+    regresses : bool
+        Whether it takes regressors, and Ridge if the user passes none, in place of classifiers.
     needs_probabilities : bool
         Whether the learner must have `predict_proba`.
-    has_order : bool
-        Whether `learn` has a keyword `order`, of the ads.
     predicts_costs : bool
         Whether its rule predicts costs and chooses the lowest.
     depends_on_mask : bool
         Whether the learned problem depends on which ads compete, so that each round needs a fit of
-        its own. Otherwise, what is learned about an ad or a pair is the same in every round.
+        its own, and `learn` has a keyword `order`, of the ads. Otherwise, what is learned about an
+        ad or a pair is the same in every round.
     """
 
     learn: Callable[..., CostSensitiveRule]
-    default_learner: Callable[[], Any] = default_classifier
-    needs_classifier: bool = True
+    regresses: bool = False
     needs_probabilities: bool = False
-    has_order: bool = False
     predicts_costs: bool = False
     depends_on_mask: bool = False
 
 
 REDUCTIONS = {
-    "filter_tree": RegisteredReduction(learn_filter_tree, has_order=True, depends_on_mask=True),
+    "filter_tree": RegisteredReduction(learn_filter_tree, depends_on_mask=True),
     "weighted_all_pairs": RegisteredReduction(learn_all_pairs),
-    "regression": RegisteredReduction(
-        learn_regression,
-        default_learner=Ridge,
-        needs_classifier=False,
-        predicts_costs=True,
-    ),
+    "regression": RegisteredReduction(learn_regression, regresses=True, predicts_costs=True),
     "one_vs_rest": RegisteredReduction(
         learn_one_vs_rest, needs_probabilities=True, predicts_costs=True
     ),
@@ -91,8 +79,8 @@ def default_learner(name: str) -> Any:
 
     Parameters are validated in `fit`, but tags and `hasattr` ask before.
     """
-    is_reduction = name in list(REDUCTIONS)
-    return REDUCTIONS[name].default_learner() if is_reduction else default_classifier()
+    regresses = name in list(REDUCTIONS) and REDUCTIONS[name].regresses
+    return Ridge() if regresses else LogisticRegression(max_iter=1000)
 
 
 def choose_reduction(estimator: Any, n_ads: int, *, rounds_differ: bool) -> str:
@@ -144,10 +132,10 @@ def bind_learner(
     """
     kind = REDUCTIONS[name]
     learner = estimator
-    if estimator is None and kind.needs_classifier:
+    if estimator is None and not kind.regresses:
         learner = SharedPenalty(shared_penalty(examples))
     given = type(learner).__name__
-    if estimator is not None and kind.needs_classifier and is_regressor(learner):
+    if estimator is not None and not kind.regresses and is_regressor(learner):
         raise ValueError(
             f'{given} is a regressor, but the reduction "{name}" needs a classifier: pass one, or '
             "choose the reduction to regression."
@@ -159,7 +147,7 @@ def bind_learner(
             "probabilities: wrap it in CalibratedClassifierCV, or choose the filter tree."
         )
     options = {"learner": learner, "n_jobs": n_jobs}
-    if kind.has_order:
+    if kind.depends_on_mask:
         options["order"] = random.permutation(examples.costs.shape[1])
     return partial(kind.learn, **options)
 
