@@ -16,14 +16,12 @@ from sklearn.model_selection import GridSearchCV
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, RampClassifier
-from skbandit.constrained.solvers import CvxpySolver
 from skbandit.exceptions import InfeasibleConstraintsError, SolverError
 from skbandit.rates import (
     churn,
     difference,
     each,
     error_rate,
-    false_positive_rate,
     negative_rate,
     positive_rate,
     precision,
@@ -301,26 +299,6 @@ def test_solver_without_a_solution(monkeypatch):
     assert_untouched(clf, before)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("error", first(1, [KeyboardInterrupt, MemoryError]))
-def test_interrupt_in_the_middle(monkeypatch, error):
-    goal = recall() >= 0.8
-    clf = ConstrainedRampClassifier(constraints=goal, solver="cvxpy").fit(X, Y)
-    before, solve, solved = state(clf), CvxpySolver.solve, []
-
-    def interrupted(*args):
-        if len(solved) == 2:
-            raise error
-        solved.append(solve(*args))
-        return solved[-1]
-
-    monkeypatch.setattr(CvxpySolver, "solve", interrupted)
-    with pytest.raises(error):
-        clf.fit(X[:, ::-1], 1 - Y)
-    assert len(solved) == 2, "the interrupt came in the middle"
-    assert_untouched(clf, before)
-
-
 # --- demands that cannot be met ------------------------------------------------------------
 
 IMPOSSIBLE = [positive_rate() >= 0.7, (negative_rate() >= 0.7).named("mostly no"), recall() >= 0]
@@ -347,22 +325,6 @@ def test_impossible_demands_name_what_is_missed_and_keep_the_closest_model():
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is InfeasibleConstraintsError and str(again) == str(error)
     np.testing.assert_array_equal(again.closest_.predict(X), closest.predict(X))
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("seed", first(1, range(5)))
-def test_what_a_linear_rule_meets_is_not_called_impossible(seed):
-    data, y = make_classification(
-        120, 4, n_informative=3, n_redundant=1, flip_y=0.15, random_state=seed
-    )
-    rng = np.random.default_rng(seed)
-    scores = data @ (np.linalg.lstsq(data, 2 * y - 1, rcond=None)[0] + 0.1 * rng.normal(size=4))
-    rule = (scores > np.quantile(scores, rng.uniform(0.1, 0.7))).astype(int)
-    found = recall() >= recall().value(y, rule) - 0.04
-    for other in (positive_rate(), false_positive_rate()):
-        goals = [found, other <= other.value(y, rule) + 0.04]
-        clf = RampClassifier(constraints=goals, alpha=1e-3)
-        assert clf.fit(data, y).feasible_
 
 
 @pytest.mark.thorough

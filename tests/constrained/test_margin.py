@@ -26,8 +26,6 @@ from skbandit.measure import (
     flatten_constraints,
 )
 from skbandit.rates import (
-    churn,
-    each,
     false_negative_rate,
     false_positive_rate,
     positive_rate,
@@ -145,22 +143,6 @@ def test_too_few_rows_for_the_bound(estimator, level):
     row = caught.value.closest_.constraint_report_.iloc[0]
     assert not row["satisfied"] and row["slack"] < row["margin"]
     assert estimator.set_params(constraints=recall() >= 0.7).fit(X[rows], Y[rows]).feasible_
-
-
-@IGNORED
-def test_groups_frames_and_extra_rows(estimator):
-    goals = [each(recall, by="sex") >= 0.6, churn("deployed", on="extra") <= 0.45]
-    estimator.set_params(objective=None, constraints=goals, confidence_level=0.8)
-    frame = pd.DataFrame(X, columns=list("abc"), index=RNG.permutation(N))
-    half = slice(0, 150)
-    estimator.fit(
-        frame[:150], Y[half], attributes=TABLE[half],
-        X_extra=frame[150:], attributes_extra=TABLE[150:],
-    )  # fmt: skip
-    report = estimator.constraint_report_
-    assert report["satisfied"].all() and (report["margin"] > 0).all()
-    assert report["n_rows"].iloc[-1] == 150
-    assert (report["slack"] >= report["margin"] - RATE_TOL).all()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""ConstrainedRampClassifier in pipelines, searches and copies, its metadata routed."""
+"""Classifiers under goals in pipelines, searches and copies, their metadata routed."""
 
 import copy
 import pickle
@@ -6,17 +6,20 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.model_selection import cross_validate
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import estimator_html_repr
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import RampClassifier
+from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.rates import (
     churn,
+    difference,
     each,
     error_rate,
     false_positive_rate,
@@ -25,6 +28,7 @@ from skbandit.rates import (
 from tests.people import (
     ATTRIBUTES,
     ATTRIBUTES_EXTRA,
+    EXTRA,
     PEOPLE,
     PEOPLE_EXTRA,
     Y_EXTRA,
@@ -145,3 +149,70 @@ def test_reprs():
     for model in (DECLARED, make_pipeline(StandardScaler(), DECLARED)):
         html = estimator_html_repr(model)
         assert "RampClassifier" in html and "recall()" in html
+
+
+# --- around and inside a ConstrainedThreshold ----------------------------------------------
+
+RATE = LogisticRegression()
+WEIGHT = np.random.default_rng(3).integers(0, 4, len(Y)).astype(float)
+
+
+def threshold_fit(constraints, estimator=RATE, *, rows=X, metadata=None, **parameters):
+    clf = ConstrainedThreshold(estimator, None, constraints, **parameters)
+    return clf.fit(rows, Y, **({"attributes": ATTRIBUTES} | (metadata or {})))
+
+
+THRESHOLD_GOALS = [recall("sex == 'F'") >= 0.8, churn("deployed", on="extra") <= 0.4]
+NAMED = {"X_extra": PEOPLE_EXTRA, "attributes_extra": ATTRIBUTES_EXTRA}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("enabled", [False, True])
+def test_pipeline_inside(enabled):
+    with sklearn.config_context(enable_metadata_routing=enabled):
+        clf = threshold_fit(
+            THRESHOLD_GOALS, make_pipeline(encoder(), RATE), rows=PEOPLE, metadata=NAMED
+        )
+        assert clf.feasible_ and list(clf.feature_names_in_) == list(PEOPLE)
+        assert threshold_fit(
+            difference(recall, by="sex") <= 0.3, make_pipeline(encoder(), RATE), rows=PEOPLE
+        ).feasible_
+
+
+@pytest.mark.thorough
+def test_weights_reach_a_pipeline_inside(routing):
+    weighted = make_pipeline(
+        StandardScaler().set_fit_request(sample_weight=False),
+        LogisticRegression().set_fit_request(sample_weight=True),
+    )
+    routed = threshold_fit([recall() >= 0.9], weighted, metadata={"sample_weight": WEIGHT})
+    with sklearn.config_context(enable_metadata_routing=False):
+        plain = make_pipeline(StandardScaler(), LogisticRegression())
+        by_name = {"sample_weight": WEIGHT, "logisticregression__sample_weight": WEIGHT}
+        by_hand = threshold_fit([recall() >= 0.9], plain, metadata=by_name)
+        with pytest.warns(UserWarning, match="accepts no sample_weight.*<step>__sample_weight"):
+            unweighted = threshold_fit([recall() >= 0.9], plain, metadata={"sample_weight": WEIGHT})
+    assert routed.threshold_ == by_hand.threshold_ != unweighted.threshold_
+    np.testing.assert_array_equal(routed.predict_proba(X), by_hand.predict_proba(X))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("enabled", [False, True])
+@pytest.mark.filterwarnings("ignore:.*of the probabilities of:UserWarning")
+def test_constrained_classifier_inside_gets_its_metadata(enabled):
+    """The one estimator whose own fit takes attributes and extra rows, sliced and whole."""
+    inner = ConstrainedRampClassifier(constraints=[churn("deployed", on="all") <= 0.4])
+    with sklearn.config_context(enable_metadata_routing=enabled):
+        clf = threshold_fit([recall("sex == 'F'") >= 0.9], inner, cv=2, metadata=EXTRA)
+    assert clf.feasible_ and clf.estimator_.constraint_report_["n_rows"][0] == 200
+
+
+@pytest.mark.thorough
+def test_searches(routing):
+    goals = [[recall() >= 0.8], [recall() >= 0.95]]
+    grid = {"estimator__C": [0.01, 1.0], "constraints": goals}
+    search = GridSearchCV(ConstrainedThreshold(RATE, cv=3), grid, cv=2, scoring="recall")
+    search.fit(X, Y, attributes=ATTRIBUTES)
+    assert search.best_params_["constraints"] == goals[1]
+    inside = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, cv=2)
+    assert threshold_fit([recall() >= 0.9], inside).n_features_in_ == 4
