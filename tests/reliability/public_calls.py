@@ -64,16 +64,36 @@ class PublicCall:
         return np.asarray(self.call(**(self.inputs | changed)))
 
 
+def called_with(calls, inputs, needs="skbandit"):
+    """List a function among the calls, with inputs that work."""
+
+    def listed(function):
+        calls.append(PublicCall(function.__name__, function, inputs, needs))
+        return function
+
+    return listed
+
+
+CALLS = []
+_DESCRIBED = {"X": X, "y": COSTS, "ad_features": AD_FEATURES}
+_LABELED = {"X": X, "y": LABEL, "attributes": GROUP, "sample_weight": WEIGHT}
+_COSTED = {"X": X, "y": COSTS, "available": AVAILABLE, "sample_weight": WEIGHT}
+_LOGGED = {"X": X, "y": LOG}
+
+
+@called_with(CALLS, _LABELED)
 def ramp(X, y, attributes, sample_weight, pos_label=None):
     clf = ConstrainedRampClassifier(constraints=GOALS, solver="newton", pos_label=pos_label)
     clf.fit(X, y, attributes=attributes, sample_weight=sample_weight)
     return clf.decision_function(X)
 
 
+@called_with(CALLS, {"X": X})
 def ramp_predicts(X):
     return _ramp().predict(X)
 
 
+@called_with(CALLS, _LABELED)
 def threshold(X, y, attributes, sample_weight, pos_label=None):
     options = {"cv": 3, "pos_label": pos_label}
     clf = ConstrainedThreshold(LogisticRegression(), constraints=GOALS, **options)
@@ -81,88 +101,110 @@ def threshold(X, y, attributes, sample_weight, pos_label=None):
     return clf.decision_function(X)
 
 
+@called_with(CALLS, _LABELED)
 def rate_scorer(X, y, attributes, sample_weight):
     scorer = RateScorer(error_rate(), [*GOALS, each(recall, by="g") >= 0.2])
     return scorer(_classifier(), X, y, attributes=attributes, sample_weight=sample_weight)
 
 
+@called_with(
+    CALLS, {"y_true": LABEL, "y_pred": LABEL, "attributes": GROUP, "sample_weight": WEIGHT}
+)
 def rate(y_true, y_pred, attributes, sample_weight):
     return recall({"g": "u"}).value(y_true, y_pred, attributes, sample_weight)
 
 
+@called_with(CALLS, {**_LOGGED, "available": AVAILABLE, "sample_weight": WEIGHT})
 def policy(X, y, available, sample_weight):
     own = GLMUCBPolicy(random_state=0)
     own.fit(X, y, available=available, sample_weight=sample_weight)
     return own.select_scores(X)
 
 
+@called_with(CALLS, {**_LOGGED, "sample_weight": WEIGHT})
 def policy_continues(X, y, sample_weight):
     own = GLMUCBPolicy(covariance="full", random_state=0).fit(OWN_X, LOG)
     own.partial_fit(X, y, sample_weight=sample_weight)
     return own.coef_
 
 
+@called_with(CALLS, {"X": X, "available": AVAILABLE})
 def policy_selects(X, available):
     return fitted_policy().predict(X, available=available)
 
 
+@called_with(CALLS, {"X": X, "available": AVAILABLE})
 def policy_probabilities(X, available):
     return fitted_policy().select_proba(X, available=available)
 
 
+@called_with(CALLS, {**_LOGGED, "available": AVAILABLE})
 def replayed(X, y, available):
     result = replay(GLMUCBPolicy(random_state=0), X, y, available=available, random_state=0)
     return [result.mean_reward, result.n_accepted]
 
 
+@called_with(CALLS, {**_LOGGED, "sample_weight": WEIGHT})
 def replay_score(X, y, sample_weight):
     scorer = ReplayScorer(min_accepted=1, random_state=0)
     return scorer(GLMUCBPolicy(random_state=0), X, y, sample_weight=sample_weight)
 
 
+@called_with(CALLS, {"probabilities": CHANCES, "y": LOG})
 def ips_of_table(probabilities, y):
     return off_policy_value(probabilities, None, y, method="ips").mean_reward
 
 
+@called_with(CALLS, {**_LOGGED, "available": AVAILABLE})
 def snips_of_policy(X, y, available):
     return off_policy_value(fitted_policy(), X, y, available=available).mean_reward
 
 
+@called_with(CALLS, {"probabilities": CHANCES, **_LOGGED})
 def doubly_robust_of_table(probabilities, X, y):
     return off_policy_value(probabilities, X, y, cv=3, random_state=0, method="dr").mean_reward
 
 
+@called_with(CALLS, _COSTED)
 def regression(X, y, available, sample_weight):
     selector = RegressionSetSelector(n_select=2)
     selector.fit(X, y, available=available, sample_weight=sample_weight)
     return selector.predict_costs(X)
 
 
+@called_with(CALLS, _DESCRIBED)
 def regression_over_ads(X, y, ad_features):
     selector = RegressionSetSelector(n_select=2).fit(X, y, ad_features=ad_features)
     return selector.predict_costs(X)
 
 
+@called_with(CALLS, _COSTED)
 def set_select(X, y, available, sample_weight):
     selector = SetSelectClassifier(n_select=2, cross_fit=2, random_state=0)
     selector.fit(X, y, available=available, sample_weight=sample_weight)
     return selector.predict(X, available=available)
 
 
+@called_with(CALLS, _COSTED)
 def popularity(X, y, available, sample_weight):
     selector = PopularitySetSelector(n_select=2)
     selector.fit(X, y, available=available, sample_weight=sample_weight)
     return selector.predict_costs(X)
 
 
+@called_with(CALLS, {"X": X, "available": AVAILABLE})
 def selector_predicts(X, available):
     return _selector().predict(X, available=available)
 
 
+@called_with(CALLS, {"X": X, "y": COSTS, "available": AVAILABLE})
 def selector_scores(X, y, available):
     return _selector().score(X, y, available=available)
 
 
+@called_with(
+    CALLS, {"action": LOG["action"], "cost": -LOG["reward"], "propensity": LOG["propensity"]}
+)
 def costs_of_log(action, cost, propensity):
     return logged_costs(action, cost, propensity)
 
@@ -186,43 +228,3 @@ def fitted_policy():
 @functools.cache
 def _selector():
     return RegressionSetSelector(n_select=2).fit(X, COSTS)
-
-
-_DESCRIBED = {"X": X, "y": COSTS, "ad_features": AD_FEATURES}
-_LABELED = {"X": X, "y": LABEL, "attributes": GROUP, "sample_weight": WEIGHT}
-_COSTED = {"X": X, "y": COSTS, "available": AVAILABLE, "sample_weight": WEIGHT}
-_LOGGED = {"X": X, "y": LOG}
-
-CALLS = [
-    PublicCall("ramp", ramp, _LABELED),
-    PublicCall("ramp_predicts", ramp_predicts, {"X": X}),
-    PublicCall("threshold", threshold, _LABELED),
-    PublicCall("rate_scorer", rate_scorer, _LABELED),
-    PublicCall(
-        "rate",
-        rate,
-        {"y_true": LABEL, "y_pred": LABEL, "attributes": GROUP, "sample_weight": WEIGHT},
-    ),
-    PublicCall("policy", policy, {**_LOGGED, "available": AVAILABLE, "sample_weight": WEIGHT}),
-    PublicCall("policy_continues", policy_continues, {**_LOGGED, "sample_weight": WEIGHT}),
-    PublicCall("policy_selects", policy_selects, {"X": X, "available": AVAILABLE}),
-    PublicCall("policy_probabilities", policy_probabilities, {"X": X, "available": AVAILABLE}),
-    PublicCall("replayed", replayed, {**_LOGGED, "available": AVAILABLE}),
-    PublicCall("replay_score", replay_score, {**_LOGGED, "sample_weight": WEIGHT}),
-    PublicCall("ips_of_table", ips_of_table, {"probabilities": CHANCES, "y": LOG}),
-    PublicCall("snips_of_policy", snips_of_policy, {**_LOGGED, "available": AVAILABLE}),
-    PublicCall(
-        "doubly_robust_of_table", doubly_robust_of_table, {"probabilities": CHANCES, **_LOGGED}
-    ),
-    PublicCall("regression", regression, _COSTED),
-    PublicCall("regression_over_ads", regression_over_ads, _DESCRIBED),
-    PublicCall("set_select", set_select, _COSTED),
-    PublicCall("popularity", popularity, _COSTED),
-    PublicCall("selector_predicts", selector_predicts, {"X": X, "available": AVAILABLE}),
-    PublicCall("selector_scores", selector_scores, {"X": X, "y": COSTS, "available": AVAILABLE}),
-    PublicCall(
-        "costs_of_log",
-        costs_of_log,
-        {"action": LOG["action"], "cost": -LOG["reward"], "propensity": LOG["propensity"]},
-    ),
-]
