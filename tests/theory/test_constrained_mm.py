@@ -19,6 +19,7 @@ from skbandit.constrained.solvers import CvxpySolver
 from skbandit.rates import (
     error_rate,
     f1,
+    false_negative_rate,
     false_positive_rate,
     positive_rate,
     precision,
@@ -174,3 +175,65 @@ def test_the_first_direction_is_that_of_a_linear_svm():
     svm = SVC(C=1.0, kernel="linear", tol=1e-8).fit(X, y)
     np.testing.assert_allclose(svm.coef_[0] / 2, found.coef, atol=1e-6)
     assert svm.intercept_[0] / 2 == pytest.approx(found.intercept, abs=1e-6)
+
+
+# --- where it stops ------------------------------------------------------------------------
+
+
+def gap(problem, point):
+    """How far a point is from the optimum of Problem 3, built at that point."""
+    convex = problem.majorize_at(point)
+    solution = SOLVER.solve(convex, np.inf, 1e-10)
+
+    def value(at):
+        return convex.rows(problem.scores(at))[0] + problem.regularizer(at)
+
+    return value(point) - value(Point(solution.coef, solution.intercept))
+
+
+CONVERGING = {
+    "unconstrained": (error_rate(), []),
+    "false positives": GOALS["false positives"],
+    "coverage": (error_rate(), [positive_rate() <= 0.3, recall() >= 0.5]),
+}
+
+
+@pytest.mark.parametrize("name", CONVERGING)
+@pytest.mark.parametrize("seed", first(1, range(6)))
+def test_the_last_point_solves_its_own_convex_problem(name, seed):
+    """The bounds touch the ramps at the present point, so its convex value is its ramp objective.
+
+    The optimum of Problem 3 is lower by at least what a step gains, by nothing at a fixed point.
+    """
+    problem = compiled(*problems.sample(seed, 60, 3), *CONVERGING[name])
+    start = Point(np.zeros(3), 0.0)
+    found = majorize_minimize(problem, start, SOLVER, max_iter=60, tol=1e-9)
+    assert found.converged
+    assert abs(gap(problem, found.point)) <= 1e-7
+    assert gap(problem, start) > 1e-3  # which a point that is none does not
+
+
+# --- a problem of others -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", first(1, range(20)))
+def test_neyman_pearson_classification_is_the_same_problem(seed):
+    """Of Gasso et al. (2011): the mean bounded loss over positives, with a bound over negatives.
+
+    With the ramp for the loss, objective and constraint are the same everywhere.
+    """
+    X, y, _ = problems.sample(seed, 60, 3)
+    goals = false_negative_rate(), [false_positive_rate() <= 0.1]
+    problem = compiled(X, y, None, *goals)
+    rng = np.random.default_rng(seed)
+    scales = []
+    for _ in range(10):
+        w, b = rng.normal(size=3), rng.normal()
+        found = problem.evaluate(Point(w, b))
+        f = X @ w + b
+        missed = np.clip(0.5 - f[y == 1], 0, 1).mean()
+        alarms = np.clip(0.5 + f[y == 0], 0, 1).mean()
+        assert found.objective == pytest.approx(missed + 0.05 / 2 * w @ w)
+        scales.append(found.violations[0] / (alarms - 0.1))
+    assert scales[0] > 0  # constraints are compared in units of their own
+    np.testing.assert_allclose(scales, scales[0])
