@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 import hypothesis.strategies as st
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 
 from skbandit import rates
 from skbandit.measure import (
@@ -308,33 +308,6 @@ def test_f1_is_the_row_of_methods():
     signed, rhs = weight_rows(bound.forms, bound.bound, bound.sign)
     np.testing.assert_allclose(-4 * signed.toarray(), [[2 * (1 - t) + t, -t, 2 * (1 - t) + t, -t]])
     np.testing.assert_allclose(-4 * rhs, [2 * t])
-
-
-# tables without a row for one of several rates are drawn often
-@pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:.*always holds, as the rate is at most 1:UserWarning")
-@settings(suppress_health_check=[HealthCheck.filter_too_much])
-@given(made=st.lists(comparisons(), min_size=1, max_size=4), table=tables)
-def test_stacking_changes_nothing(made, table):
-    try:
-        slacks = [inside(table) for _, inside in made]
-    except Empty:
-        assume(False)
-    data, pi = as_data(table), answers_of(table)
-    bound = bind_constraints([constraint for constraint, _ in made], data)
-    assert same(bound.slack(bound.values(pi)), np.array(slacks))
-
-    chosen = np.arange(len(made)) % 2 == 0
-    kept = bound.subset(chosen)
-    assert kept.constraints == bound.constraints[::2]
-    assert same(kept.slack(kept.values(pi)), np.array(slacks)[chosen])
-
-    opposite = bound.forms.negated().values(pi)
-    assert same(opposite, -bound.forms.values(pi))
-
-    rows = np.flatnonzero(pi > 0)
-    fewer = bound.forms.columns(rows).fractions(pi[rows])
-    assert same(np.array(fewer), np.array(bound.forms.fractions(pi)))
 
 
 def test_n_rows_counts_the_denominator():

@@ -5,7 +5,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom
 
 from skbandit.measure import bind_constraints, expand, flatten_constraints, interval
 from skbandit.rates import (
@@ -79,37 +78,10 @@ def test_limits_are_the_ends_of_the_reports_intervals(rate, margin):
         assert tuple(limits(answers)) == pytest.approx(ends, rel=1e-9)
 
 
-@pytest.mark.parametrize("n", [1, 7, 100])
-def test_limits_invert_the_binomial_test(n):
-    """At the limit, this many successes or more have probability `margin`."""
-    data = make_data(np.ones(n))
-    lower, _ = limits_of(recall() >= 0.5, 0.03, data)
-    upper, _ = limits_of(recall() <= 0.5, 0.03, data)
-    for hits in range(n + 1):
-        answers = (np.arange(n) < hits).astype(float)
-        if hits:
-            assert binom.sf(hits - 1, n, lower(answers)[0]) == pytest.approx(0.03)
-        else:
-            assert lower(answers)[0] == pytest.approx(0.0, abs=1e-15)
-        if hits < n:
-            assert binom.cdf(hits, n, upper(answers)[0]) == pytest.approx(0.03)
-        else:
-            assert upper(answers)[0] == pytest.approx(1.0)
-
-
 def test_nothing_counted_tells_nothing():
     lower, _ = limits_of(precision() >= 0.5, 0.1)
     upper, _ = limits_of(precision() <= 0.5, 0.1)
     assert (lower(np.zeros(N))[0], upper(np.zeros(N))[0]) == (0, 1)
-
-
-@pytest.mark.parametrize("rate", RATES, ids=repr)
-def test_limits_move_outwards_with_certainty_and_with_the_number_of_constraints(rate):
-    answers = (SCORES > 0.3).astype(float)
-    at = [limits_of(rate >= -9, margin)[0](answers)[0] for margin in (0.01, 0.1, 0.4)]
-    assert at[0] < at[1] < at[2] < bound(rate >= -9, data_of()).values(answers)[0]
-    one_of_two = limits_of([rate >= -9, recall() >= 0], 0.02)[0](answers)[0]
-    assert one_of_two == pytest.approx(at[0])
 
 
 def test_groups_without_rows_are_not_counted_among_the_constraints():

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
-from scipy.sparse import csr_array, eye_array, kron
 
 from skbandit.prices._dual import attainable, best_prices, conflicting
 from skbandit.prices._problem import Prices, Problem, Use, stacked
+from tests.prices.test_dual import solve
 
 
 def random_problem(seed, n=60, D=5, n_select=1):
@@ -29,25 +28,6 @@ def random_problem(seed, n=60, D=5, n_select=1):
     )
     bound = np.array([0.1, 0.35, 0.05, -0.25]) * n_select + rng.normal(scale=0.1, size=4)
     return Problem.of_uses(base, weight, tuple(goals), bound, n_select)
-
-
-def solve(problem):
-    """The optimum over randomized rules, by HiGHS; None if no rule meets the goals."""
-    n, D = problem.base.shape
-    finite = np.isfinite(problem.base).ravel()
-    tables = [
-        (problem.weight[:, None] * problem.table(k)).ravel() for k in range(len(problem.bound))
-    ]
-    found = linprog(
-        np.where(finite, problem.base.ravel(), 0.0) / n,
-        np.array(tables),
-        problem.bound,
-        csr_array(kron(eye_array(n), np.ones((1, D)))),
-        np.full(n, float(problem.n_select)),
-        bounds=np.column_stack([np.zeros(n * D), finite.astype(float)]),
-        method="highs",
-    )
-    return found.fun if found.status == 0 else None
 
 
 @pytest.mark.thorough

@@ -24,27 +24,24 @@ def random_problem(seed, n=40, F=3, D=4, m=3, n_objectives=1):
     return Problem(weight, strata, objective, problem.constant, goals, bound)
 
 
-def solve(problem, cost=None):
+def solve(problem):
     """The optimum over randomized rules, by HiGHS; None if no rule meets the goals."""
-    n, D = len(problem.weight), problem.goals.shape[2]
-    rows = problem.weight[:, None] * problem.strata
-
-    def forms(tables):
-        return np.array([(rows @ table).ravel() for table in tables]).reshape(len(tables), n * D)
-
-    one_each = csr_array(kron(eye_array(n), np.ones((1, D))))
-    objective = forms(problem.objective) if cost is None else forms(cost)
-    constant = problem.constant if cost is None else np.zeros(1)
+    objectives = [np.asarray(problem.strata @ table) for table in problem.objective]
+    n, D = objectives[0].shape
+    base = problem.base if problem.base.size else np.zeros((n, D))
+    tables = [table + np.where(np.isfinite(base), base, 0.0) for table in objectives]
+    tables += [problem.table(k) for k in range(len(problem.bound))]
+    rows = [(problem.weight[:, None] * table).ravel() for table in tables]
     # the last variable is the largest of the objectives
-    above = np.column_stack([objective, -np.ones(len(objective))])
-    held = np.column_stack([forms(problem.goals), np.zeros(len(problem.goals))])
+    last = np.where(np.arange(len(rows)) < len(objectives), -1.0, 0.0)
+    one_each = csr_array(kron(eye_array(n), np.ones((1, D))))
     found = linprog(
         np.append(np.zeros(n * D), 1.0),
-        np.concatenate([above, held]),
-        np.concatenate([-constant, problem.bound]),
+        np.column_stack([rows, last]),
+        np.concatenate([-problem.constant, problem.bound]),
         np.column_stack([one_each.toarray(), np.zeros(n)]),
-        np.ones(n),
-        bounds=[(0, None)] * (n * D) + [(None, None)],
+        np.full(n, float(problem.n_select)),
+        bounds=[(0, float(x)) for x in np.isfinite(base).ravel()] + [(None, None)],
         method="highs",
     )
     return found.fun if found.status == 0 else None

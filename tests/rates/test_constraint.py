@@ -178,11 +178,6 @@ def test_slack_is_the_distance_inside():
         (lambda: difference(recall, by="sex") >= 0, ValueError, "both orders.*from above, with <="),
         (lambda: -difference(recall, by="sex") <= 0, ValueError, "from below, with >="),
         (lambda: abs(difference(recall, by="sex")), ValueError, "every ordered pair"),
-        (
-            lambda: each(recall, by="sex") >= each(recall, by="deployed"),
-            ValueError,
-            "mixes two group forms",
-        ),
     ],
 )
 def test_impossible_constraints_are_refused(make, error, message):

@@ -53,40 +53,24 @@ def by_pandas(query):
 # --- the values of pandas --------------------------------------------------------------
 
 ASKED = [
-    "age > 30",
-    "18 < age <= 60",
-    "30 > age",
     "age != 30 & sex == 'F'",
-    "age > 30 | sex == 'F' & member",
-    "not member and ~old",
-    "not (age > 30 or member)",
-    "old or age > 60",
-    "old & member",
-    "sex in ['F', 'X']",
     "sex not in ('F',)",
-    "count in [-1, 2, 3]",
     "count == [1, 2]",
     "count != [1, 2]",
     "sex in 'F'",
-    "'F' == sex",
     "'F' in sex",
-    "sex != 'M'",
     "sex == city",
     "sex != sex",
     "sex == None",
     "member == True",
     "member == False and True",
-    "level == 'low'",
     "level in ['low', 'none']",
     "`born in` == 'a & b'",
     '`born in` == "it\'s" or `class` == 1',
     "seen > '2024-01-05'",
-    "small > 0.5",
     "small < count",
     "count > 1 == member",
-    "city == ''",
     "city > 'C'",
-    "age > 30 and member",
 ]
 
 
@@ -262,14 +246,16 @@ def test_values_that_a_column_cannot_hold_are_refused(column):
         refuses(r"'t' holds .* is (not one|a text)", rows, where, pd.DataFrame({"t": column}))
 
 
-@pytest.mark.parametrize("query", ["sex != 1", "sex not in [1]", "level in [1]", "1 == sex"])
-def test_numbers_beside_texts_are_refused(query):
-    refuses(r"holds texts, which do not compare .* 1: write '1'", rows, query)
-
-
-@pytest.mark.parametrize("query", ["seen != 1", "seen not in [1]", "seen > 1"])
-def test_numbers_beside_dates_are_refused(query):
-    refuses("'seen' holds dates and 1 is not one: write", rows, query)
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("sex", "holds texts, which do not compare .* 1: write '1'"),
+        ("seen", "holds dates and 1 is"),
+    ],
+)
+def test_numbers_beside_texts_and_dates_are_refused(column, message):
+    for query in (f"{column} != 1", f"{column} not in [1]", f"{column} > 1", f"1 == {column}"):
+        refuses(message, rows, query)
 
 
 def test_a_query_may_span_lines():
