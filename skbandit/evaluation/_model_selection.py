@@ -16,7 +16,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from skbandit.evaluation._off_policy._off_policy_value import off_policy_value
 from skbandit.evaluation._policy_protocol import name_columns
 from skbandit.evaluation._replay._engine import ReplayOptions, read_replayed, replay_runs
-from skbandit.evaluation._replay._result import FEW, ReplayResult, check_past, too_few
+from skbandit.evaluation._replay._result import FEW, check_past, too_few
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import check_in_order, column_names, read_log, read_times
 from skbandit.measure import RATE_TOL
@@ -372,7 +372,9 @@ class ReplayScorer(_PolicyScorer):
                 ReplayCoverageWarning,
             )
             return np.nan
-        mean = _weighted_mean(result, weight)
+        weights = [(run.reward, weight[run.event]) for run in result.trajectories]
+        means = [np.average(rewards, weights=w) for rewards, w in weights if w.any()]
+        mean = float(np.mean(means)) if means else np.nan
         if self.metric == "mean_reward":
             return mean
         logged = float(np.average(log.reward, weights=weight))
@@ -380,16 +382,6 @@ class ReplayScorer(_PolicyScorer):
 
     def _accept_sample_weight(self) -> bool:
         return True
-
-
-def _weighted_mean(result: ReplayResult, weight: np.ndarray) -> float:
-    """Weighted mean reward per run, averaged over the runs with positive total weight."""
-    means = [
-        float(np.average(run.reward, weights=weight[run.event]))
-        for run in result.trajectories
-        if weight[run.event].any()
-    ]
-    return float(np.mean(means)) if means else np.nan
 
 
 class ReplaySplit(BaseCrossValidator):
@@ -500,10 +492,12 @@ class ReplaySplit(BaseCrossValidator):
                 yield np.arange(start), np.arange(start, stop)
             return
         rng = np.random.default_rng(seed_for("replay split", self.random_state))
-        rows = np.arange(n_events)
+        parts = np.split(np.arange(n_events), [n_warmup])
+        sizes = [max(1, round(self.subsample * len(part))) for part in parts]
         for _ in range(self.n_splits):
             train, test = (
-                _part(part, self.subsample, rng) for part in (rows[:n_warmup], rows[n_warmup:])
+                np.sort(rng.permutation(part)[:size])
+                for part, size in zip(parts, sizes, strict=True)
             )
             yield train, test
 
@@ -542,8 +536,3 @@ class ReplaySplit(BaseCrossValidator):
                 f"for n_splits={self.n_splits}: choose fewer splits or a shorter warmup."
             )
         return n_warmup
-
-
-def _part(rows: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """Return a random subsample of rows, ascending."""
-    return np.sort(rng.permutation(rows)[: max(1, round(share * len(rows)))])

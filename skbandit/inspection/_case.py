@@ -162,7 +162,7 @@ class Case:
     def usual(self) -> np.ndarray | None:
         """The decisions of the rule of today, if they are known."""
         if self.is_classifier or self.is_table:
-            return None if self.today is None else self._decisions_of_today()
+            return self._decisions_of_today()
         evaluated, usual = self.choices
         if self.today is None:
             return np.asarray(evaluated.log.arms[evaluated.log.action])
@@ -172,14 +172,15 @@ class Case:
         arms[:] = usual.arms
         return np.asarray(arms[usual.of_arms.argmax(axis=1)].tolist())
 
-    def _decisions_of_today(self) -> np.ndarray:
-        """Return the decisions of a model, or those given."""
+    def _decisions_of_today(self) -> np.ndarray | None:
+        """Return the decisions of a model, or those given, if any."""
         today, n = self.today, count_rows(self.X)
+        if today is None:
+            return None
         if hasattr(today, "predict"):
+            given = {} if self.attributes is None else {"attributes": self.attributes}
             takes = "attributes" in signature(today.predict).parameters
-            takes = takes and self.attributes is not None
-            options = {"attributes": self.attributes} if takes else {}
-            return np.asarray(today.predict(self.X, **options))
+            return np.asarray(today.predict(self.X, **(given if takes else {})))
         warn_if_reordered({"X": self.X, "today": today})
         decided = np.asarray(today)
         if decided.shape[:1] != (n,):

@@ -79,22 +79,17 @@ def panels_of(report: pd.DataFrame, pairs: str = "worst") -> Panels:
             groups = set(rows.index[~of_all])
             rows = rows.loc[[*rows.index[of_all], *(k for k in order.index if k in groups)]]
         scale = _scale_of_goal(report.iloc[rows.index], rows)
-        goal, names = rows["declared"].iloc[0], [_name(*row) for row in rows.itertuples()]
+        goal, names = rows["declared"].iloc[0], []
+        for row in rows.to_dict("records"):  # empty if it is all of the goal
+            of_side = not row["group"] and row["label"] != row["declared"]  # of an absolute value
+            side = row["label"].removeprefix(row["declared"]).strip(" ()") if of_side else ""
+            names.append(", ".join(filter(None, [row["group"], side, row["part"]])))
         lines = [
             Line(name or goal, row, not name) for row, name in zip(rows.index, names, strict=True)
         ]
         heading = [Line(goal, None, True)] * bool(names[0])
         panels.setdefault(scale, []).append([*heading, *lines])
     return panels
-
-
-def _name(row: int, label: str, number: int, declared: str, group: str, *rest: str) -> str:
-    """Return the name of a row below its goal; empty if it is all of the goal."""
-    *_, part = rest
-    side = ""
-    if not group and label != declared:  # of a bound on an absolute value
-        side = label.removeprefix(declared).strip(" ()")
-    return ", ".join(filter(None, [group, side, part]))
 
 
 def _worst_first(report: pd.DataFrame, parts: pd.DataFrame) -> pd.DataFrame:

@@ -39,7 +39,7 @@ error of at most .8 of the level; in simulations of amounts it was at most 1.3 o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from operator import add
@@ -81,7 +81,7 @@ theorem at most .1."""
 EARLY = 1.5
 """Before a first whole week, the odds of a failure must be so many times those at the bound."""
 
-FEW_PAIRS, CLEAR = 21, 4.5
+FEW_PAIRS, CLEAR = 21, 3.0
 """Pairs of periods that a dispersion needs, and standard errors beyond which it is no chance."""
 
 SHARE_ERROR = 1e-12
@@ -177,7 +177,8 @@ class Window:
         log_e = log_evidence(self.successes, self.trials, bounds)
         if self.amounts is None:
             return log_e
-        return log_e + log_mixture(log_capital(self.amounts, bounds))
+        bets = log_capital(self.amounts, bounds)
+        return log_e + np.logaddexp.reduce(bets, axis=-1) - np.log(len(STAKES))
 
     def likelihood(self, bounds: np.ndarray) -> np.ndarray:
         """Return the log likelihood ratio of the best bet against a rate of at least each bound."""
@@ -318,11 +319,6 @@ class Tally:
         ]
         capital = np.cumsum([nothing, *gains], axis=0)
         return best_bet(capital[end] - capital[start], S + 0.5, np.maximum(n - S - 0.5, 0.0), at)
-
-
-def log_mixture(log_capital_of_bets: np.ndarray) -> np.ndarray:
-    """Return logarithm of the mean over bets, the last axis."""
-    return np.logaddexp.reduce(log_capital_of_bets, axis=-1) - np.log(len(STAKES))
 
 
 def best_bet(gains: np.ndarray, S: np.ndarray, F: np.ndarray, bounds: np.ndarray) -> np.ndarray:
@@ -594,10 +590,17 @@ class Sum:
                 return q / (1.0 - q) if least >= 0 else float(np.tan(np.pi * (q - 0.5)))
             return least + (most - least) * q
 
-        def evidence(q: float) -> float:
-            return self.against(value(q if sign > 0 else 1.0 - q), sign, windows)
+        needed = np.log(2.0 / error)
 
-        share = _largest(evidence, np.log(2.0 / error))
+        def excess(q: float) -> float:  # it grows
+            evidence = self.against(value(q if sign > 0 else 1.0 - q), sign, windows)
+            return float(np.clip(evidence - needed, -needed, needed))
+
+        share, last = SHARE_ERROR, 1.0 - SHARE_ERROR
+        if excess(last) < 0:
+            share = 1.0
+        elif excess(share) < 0:
+            share += float(brentq(excess, share, last, xtol=SHARE_ERROR))
         share = share if sign > 0 else 1.0 - share
         if of_ratio and not 1e-9 < share < 1.0 - 1e-9:  # nothing is known of this end
             return np.inf if share > 0.5 else 0.0 if least >= 0 else -np.inf
@@ -613,17 +616,3 @@ def needed(threshold: float, log_weight: np.ndarray) -> np.ndarray:
     """Return what must speak against a goal in windows, at the logarithm of one over its error."""
     credit = CREDIT - CREDIT_FALLS * (threshold + np.log(CREDITED))
     return threshold - np.clip(credit, 0.0, CREDIT) - log_weight
-
-
-def _largest(evidence: Callable[[float], float], threshold: float) -> float:
-    """Return the largest share against which the evidence, that grows, is below the threshold."""
-
-    def excess(share: float) -> float:
-        return float(np.clip(evidence(share) - threshold, -threshold, threshold))
-
-    if excess(1.0 - SHARE_ERROR) < 0:
-        return 1.0
-    if excess(SHARE_ERROR) >= 0:
-        return SHARE_ERROR
-    root = brentq(excess, SHARE_ERROR, 1.0 - SHARE_ERROR, xtol=SHARE_ERROR)
-    return float(root) + SHARE_ERROR
