@@ -167,9 +167,12 @@ class Window:
         sums = np.array([self.successes, self.trials, self.trials], dtype=float)
         if self.amounts is not None:
             count, w, ws = self.amounts.totals
-            share = ws.sum() / w.sum()
-            size = float((w**2 / count * (ws / w - share) ** 2).sum())
-            sums += ws.sum(), w.sum(), size / max(share * (1.0 - share), 1e-12)
+            squares = w**2 / count
+            # of even odds, so that equal rows are no certainty
+            row = max(float(squares.sum() / w.sum()), 1e-100)
+            share = (ws.sum() + 0.5 * row) / (w.sum() + row)
+            size = float((squares * (ws / w - share) ** 2).sum() + 0.25 * row**2)
+            sums += ws.sum(), w.sum(), size / (share * (1.0 - share))
         return sums
 
     def against(self, bounds: np.ndarray) -> np.ndarray:
@@ -211,9 +214,11 @@ def moments(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return rates, and variances of their estimates, from `Window.sums`."""
     S, n, squares = sums
     n = np.maximum(n, 0.0)
-    share = np.clip((S + 0.5) / (n + 1.0), 0.0, 1.0)
-    spread = np.divide(squares, n, out=np.ones_like(n), where=n > 0)
-    return share, share * (1.0 - share) * np.maximum(spread, 0.0) / (n + 1.0)
+    # what a row counts, so that one more of even odds weighs as much as the others
+    size = np.divide(squares, n, out=np.ones_like(n), where=n > 0)
+    size = np.maximum(size, 1e-12 * n + np.finfo(float).tiny)
+    share = np.clip((S + 0.5 * size) / (n + size), 0.0, 1.0)
+    return share, share * (1.0 - share) * size / (n + size)
 
 
 @dataclass(frozen=True, eq=False)

@@ -130,6 +130,33 @@ def test_dependent_rates_have_the_geometric_mean():
     assert log_e[1] == pytest.approx(log_e[0] / 2)
 
 
+def constant(*values):
+    """A difference of means of 100 equal amounts each."""
+    tallies = (Tally(np.zeros(1), np.zeros(1), (equal(value),)) for value in values)
+    return Sum(tuple(map(Term, tallies)), np.array([1.0, -1.0]), np.zeros(2))
+
+
+def equal(value, weight=1.0):
+    return WeightedShares.of(np.full(100, weight), np.full(100, value))
+
+
+def test_amounts_that_are_all_equal_have_an_interval():
+    """No variance is no certainty: 100 equal rows differ by at most a few of them."""
+    for values in ((0.5, 0.5), (0.0, 0.0), (0.7, 0.4)):
+        claim = constant(*values)
+        low, high = claim.interval(0.05, claim.windows(0), 1)
+        assert -0.3 < low - (values[0] - values[1]) < 0 < high - (values[0] - values[1]) < 0.3
+        assert claim.seen(0.5, -1.0, 7.0, claim.windows(0), 1.0) == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e-9, 0.01])
+def test_rows_of_small_weight_are_no_evidence(weight):
+    parts = [Tally(np.zeros(1), np.zeros(1), (equal(1.0, weight),)) for _ in range(2)]
+    claim = Sum(tuple(map(Term, parts)), np.array([1.0, 0.0]), np.array([0.0, 1.0]), 0.0, 0.0)
+    low, high = claim.interval(0.05, claim.windows(0), 1)
+    assert low < 0.1 and high > 10
+
+
 @pytest.mark.parametrize("claim", [rate([60], [100]), rate([60], [100], of_f1=True),
                                    difference([60], [300], [210], [700])])  # fmt: skip
 def test_interval_ends_where_evidence_begins(claim):
