@@ -38,7 +38,7 @@ RARE = 0.1
 WORSE = 0.654
 """Part of half an interval at a level of .95 that a normal quantile at a level of .9 is."""
 
-FAR = 0.1
+LARGE_MISS = 0.1
 """Distance from its bound from which on a rate of the final rule is far beyond it."""
 
 MOSTLY = 0.5
@@ -410,7 +410,7 @@ def check_final_rule(model: Any, goals: Goals) -> None:
         return
     promised = level is not None and quantile_of(level) > 0
     wide = (table["ci_high"] - table["ci_low"]).to_numpy()
-    noise = 0.5 * wide if promised else np.maximum(wide, FAR)
+    noise = 0.5 * wide if promised else np.maximum(wide, LARGE_MISS)
     beyond = goals.constraints.sign * (table["value"] - table["bound"]).to_numpy()
     far = np.flatnonzero(goals.is_measured & (beyond > noise))
     if not len(far):

@@ -13,6 +13,7 @@ from skbandit.logged._action_goals import ActionGoals, as_declared
 from skbandit.logged._action_measure import ActionMeasure
 from skbandit.prices._action_search import SEARCHED_COSTS, SEARCHED_ROWS, searched
 from skbandit.prices._calibrate import PricedRule, priced_rule
+from skbandit.prices._confident import confident_rule, without_margins
 from skbandit.prices._dual import conflicting, enough_to_relax
 from skbandit.prices._levels import (
     at_best_level,
@@ -22,7 +23,6 @@ from skbandit.prices._levels import (
     weak_level,
 )
 from skbandit.prices._problem import Prices, Problem, without_prices
-from skbandit.prices._promised import promised, without_margins
 from skbandit.utils._fitting import report_progress
 from skbandit.utils._validation import RATE_TOL, warn
 
@@ -74,7 +74,7 @@ def _rule_at(
         return replace(searched(problem, measure), slack=-np.inf)
     if z == 0:
         return searched(problem, measure)
-    rule = promised(problem, measure, z, start)
+    rule = confident_rule(problem, measure, z, start)
     if measure.goals.bounded_outcomes and len(problem.bound) <= GRID_GOALS:
         other, measured = best_of_grid(problem, measure, z), measure(rule.decided)
         is_outside = (measured.excess + measured.margin(z) > RATE_TOL).any()

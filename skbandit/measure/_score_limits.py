@@ -5,7 +5,7 @@ score limit of each rate, at one normal quantile z, lies some distance from its 
 (Zou & Donner, Statistics in Medicine 2008; method 10 of Newcombe 1998 for a difference) adds the
 distances as if they were standard errors, with the correlations of rates that share rows, which
 are estimated from these rows. The upper limit of N - tD covers at the level of z approximately:
-neither always less nor always more. For a level that is promised, rates of few trials have Clopper
+neither always less nor always more. At a confidence level, rates of few trials have Clopper
 and Pearson's limit in place of Wilson's.
 
 Everything is a function of a few sums over rows, each linear in the positive predictions. Along
@@ -45,7 +45,7 @@ MOST_WIDENING = 1e4
 """Factor of standard errors beyond which nothing is known, as of one group; inf times 0 is nan."""
 
 FEW_TRIALS = 10.0
-"""Trials below which a limit is exact if a level is promised: Wilson's cover well on average over
+"""Trials below which a limit is exact at a confidence level: Wilson's cover well on average over
 all rates, but far too rarely at some (.53 instead of .8 of the times, of two trials).
 """
 
@@ -153,8 +153,8 @@ class ScoreLimits:
     widening: np.ndarray | None = None
     clustered: np.ndarray | None = None
 
-    def promised(self, level: float, choices: int | np.ndarray = 0) -> ScoreLimits:
-        """Return the limits for a level that is promised.
+    def at_confidence(self, level: float, choices: int | np.ndarray = 0) -> ScoreLimits:
+        """Return the limits at a confidence level.
 
         Those of few trials never cover too rarely, and one of A rates has the tail of the level
         divided by A + `choices`. This rule of thumb pays for the choice of the best among many

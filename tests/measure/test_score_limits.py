@@ -160,11 +160,11 @@ def test_at_a_promised_level_rates_share_out_its_tail():
     x, data = made()
     _, limits = bound_limits([error_rate() <= 0.4, recall("sex == 'F'") - recall() <= 0.1], data)
     positive = (x > 0).astype(float)
-    promised, at_rates = limits.promised(0.9), limits.at(positive, 0.0)
+    promised, at_rates = limits.at_confidence(0.9), limits.at(positive, 0.0)
     np.testing.assert_array_equal(promised.at(positive, 0.0), at_rates)
     grown = (at_rates - promised.at(positive, Z)) / (at_rates - limits.at(positive, Z))
     np.testing.assert_allclose(grown, [1.0, norm.isf(0.05) / Z])
-    np.testing.assert_array_equal(limits.promised(0.5).at(positive, 0.0), at_rates)
+    np.testing.assert_array_equal(limits.at_confidence(0.5).at(positive, 0.0), at_rates)
 
 
 def test_risks_at_a_promised_level_add_up_undivided():
@@ -177,7 +177,7 @@ def test_risks_at_a_promised_level_add_up_undivided():
         quantile = reached_quantiles(limits.slack(sums, 0.0), limits.slack(sums, Z), Z)[:, 0]
         alone = norm.sf(quantile * Z / norm.isf(0.05)).max()  # at the widened limit
         together = 1 - np.prod(norm.cdf(quantile))
-        assert limits.promised(0.9).risk(sums, Z)[0] == pytest.approx(max(together, alone))
+        assert limits.at_confidence(0.9).risk(sums, Z)[0] == pytest.approx(max(together, alone))
         larger.add(together > alone)
     assert larger == {True, False}
 

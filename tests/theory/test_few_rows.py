@@ -43,7 +43,7 @@ def test_a_rate_of_few_rows_at_its_bound_passes_no_more_often_than_the_level_all
     z, exact, score = norm.ppf(level), [], []
     for rate in RATES:
         limits = limits_of(recall(SMALL) >= rate, (n, 1))
-        for one, found in ((limits, score), (limits.promised(level), exact)):
+        for one, found in ((limits, score), (limits.at_confidence(level), exact)):
             inside = passes(one, (n, 1), z)[:, 0]
             found.append(binom.pmf(np.arange(n + 1), n, rate) @ inside)
     assert max(exact) <= 1 - level + 1e-9
@@ -55,7 +55,7 @@ def test_a_rate_of_few_rows_at_its_bound_passes_no_more_often_than_the_level_all
 def test_a_difference_from_a_large_group_passes_no_more_often_than_the_level_allows(n, gap):
     sizes, level, worst = (n, 60), 0.9, {}
     limits = limits_of(recall(SMALL) - recall(LARGE) <= gap, sizes)
-    for name, one in (("score", limits), ("exact", limits.promised(level))):
+    for name, one in (("score", limits), ("exact", limits.at_confidence(level))):
         inside = passes(one, sizes, norm.ppf(level))
         chances = [
             binom.pmf(np.arange(n + 1), n, rate + gap) @ inside @ binom.pmf(np.arange(61), 60, rate)
@@ -69,4 +69,4 @@ def test_a_difference_from_a_large_group_passes_no_more_often_than_the_level_all
 def test_many_rows_have_score_limits():
     limits = limits_of(recall(SMALL) >= 0.5, (10, 1))
     positive = np.append(np.arange(10) < 8, 0.0)
-    assert limits.at(positive, 1.0) == limits.promised(0.8).at(positive, 1.0)
+    assert limits.at(positive, 1.0) == limits.at_confidence(0.8).at(positive, 1.0)

@@ -28,9 +28,9 @@ from skbandit.constrained.rules._curve import Curve
 from skbandit.constrained.rules._limits import Limits
 from skbandit.constrained.rules._table_sums import kinds_of
 from skbandit.measure import RATE_TOL
+from skbandit.prices._confident import without_margins
 from skbandit.prices._dual import told_apart
 from skbandit.prices._levels import costly_level
-from skbandit.prices._promised import without_margins
 from skbandit.prices._search import best_rule, minimizing, prove_conflict
 from skbandit.rates import Constraint, positive_rate
 from skbandit.rates._expression import value_range

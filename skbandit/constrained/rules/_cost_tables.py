@@ -34,6 +34,7 @@ from skbandit.prices._calibrate import (
     priced_rule,
     representative,
 )
+from skbandit.prices._confident import confident_rule
 from skbandit.prices._dual import (
     SMOOTHING,
     ShadowPrices,
@@ -44,7 +45,6 @@ from skbandit.prices._dual import (
 )
 from skbandit.prices._levels import VIOLATION_COST, at_best_level, levels_to_try
 from skbandit.prices._problem import Prices, Problem, lowest_entries
-from skbandit.prices._promised import promised
 from skbandit.prices._search import (
     UNDEFINED,
     Candidate,
@@ -68,7 +68,7 @@ FEWEST_AT_CUTOFFS = 10.0
 WITHOUT_MARGIN = 0.5
 """Confidence level at which goals are met as measured."""
 
-BELIEVED = 0.5
+CHANCE_ERRORS = 0.5
 """Standard errors by which expected rates are believed against worse measured ones at a level: with
 2, rare classes of boosted trees keep their floors in 0.6 of fits for 0.9 (docs/benchmarks.md)."""
 
@@ -551,14 +551,14 @@ class CostSearch:
 
         It leaves something open if it tells some decisions apart for no label.
         """
-        rule = promised(self.problem, self.measure, z, believed=BELIEVED)
+        rule = confident_rule(self.problem, self.measure, z, chance_errors=CHANCE_ERRORS)
         columns = np.concatenate([table.reshape(-1, table.shape[-1]) for table in self.objective])
         if not rule.feasible or len(np.unique(columns, axis=1).T) == columns.shape[1]:
             return rule
         most = rule.objective + OPEN_TOLERANCE * self.unit
         for error_cost in HIGHER_ERROR_COSTS:
             search = replace(self, error_cost=error_cost)
-            other = promised(search.problem, self.measure, z, believed=BELIEVED)
+            other = confident_rule(search.problem, self.measure, z, chance_errors=CHANCE_ERRORS)
             is_as_good = other.feasible and other.objective <= most
             if is_as_good and self._n_errors(other) < self._n_errors(rule):
                 return other

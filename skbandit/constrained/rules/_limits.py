@@ -34,7 +34,7 @@ def limits_at(
     """
     measured = goals.columns_of(goals.measured.rows)
     limits = score_limits(goals.constraints, goals.data, decided).columns(measured)
-    return limits if level is None else limits.promised(level, choices)
+    return limits if level is None else limits.at_confidence(level, choices)
 
 
 def wider_factors(

@@ -44,7 +44,7 @@ from skbandit.prices._dual import (
 from skbandit.prices._problem import Prices, Problem, without_prices
 from skbandit.utils._validation import RATE_TOL
 
-LESS, LEAST_AIM = (1.6, 1.45, 1.3, 1.0, 0.7, 0.4), 1.3
+AIMS, LEAST_AIM = (1.6, 1.45, 1.3, 1.0, 0.7, 0.4), 1.3
 """Margins that are tried in turn where prices run to their ceiling, and the least that need no
 test."""
 
@@ -68,12 +68,12 @@ LARGE_PART = 0.2
 """Part of what decisions earn without margins: a level that costs more is warned of."""
 
 
-def promised(
+def confident_rule(
     problem: Problem,
     measure: Callable[[np.ndarray], Measured],
     z: float,
     start: Prices | None = None,
-    believed: float = ERRORS,
+    chance_errors: float = ERRORS,
 ) -> PricedRule:
     """Return the rule of (1).
 
@@ -86,7 +86,7 @@ def promised(
         Normal quantile of the level, positive.
     start : Prices or None
         Prices near the solution.
-    believed : float
+    chance_errors : float
         Standard errors by which a measured value may be worse than its expectation by chance.
 
     Returns
@@ -95,8 +95,8 @@ def promised(
         Feasible, or the one that misses by least.
     """
     best: PricedRule | None = None
-    for aim in LESS:
-        rule, limited = _aimed(problem, measure, z, start, aim, believed)
+    for aim in AIMS:
+        rule, limited = _aimed(problem, measure, z, start, aim, chance_errors)
         best = rule if rule.better_than(best) else best
         if rule.feasible or not limited:
             break
@@ -150,9 +150,9 @@ class _Round:
         gap = measured.excess - expected
         return cls(tightened, decided, measured, measured.margin(z), gap, missing)
 
-    def bias(self, believed: float, z: float) -> np.ndarray:
+    def bias(self, chance_errors: float, z: float) -> np.ndarray:
         """Return what expected rates miss of measured ones beyond noise."""
-        noise = np.where(self.gap > 0, believed, ERRORS) * self.margin / z
+        noise = np.where(self.gap > 0, chance_errors, ERRORS) * self.margin / z
         return np.nan_to_num(np.sign(self.gap) * np.maximum(np.abs(self.gap) - noise, 0.0))
 
     def is_short(self, moved: np.ndarray, aimed: np.ndarray) -> np.ndarray:
@@ -171,7 +171,7 @@ def _aimed(
     z: float,
     start: Prices | None,
     aim: float,
-    believed: float,
+    chance_errors: float,
 ) -> tuple[PricedRule, bool]:
     """Find the rule of bounds moved by `aim` margins, and whether they could only be moved less."""
     few = representative(problem)
@@ -190,7 +190,7 @@ def _aimed(
             problem = problem.with_objective(*at.measured.tables)
             few = few.with_objective(*at.measured.tables)
         if count < BIAS_ROUNDS:
-            bias = at.bias(believed, z)
+            bias = at.bias(chance_errors, z)
             wanted = bias + at.margin + at.missing
         elif count < BIAS_ROUNDS + MARGIN_ROUNDS:
             wanted = aimed + at.missing

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from skbandit.prices._confident import AIMS, confident_rule
 from skbandit.prices._problem import Problem
-from skbandit.prices._promised import LESS, promised
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ def test_goals_hold_as_measured_whatever_the_probabilities(power):
     """Poor probabilities cost objective only: here by monotone maps, little."""
     P, label = classified(0, power)
     problem, measure = with_floors(P, label, [0.6, 0.6, 0.55])
-    rule = promised(problem, measure, 1.28)
+    rule = confident_rule(problem, measure, 1.28)
     measured = measure(rule.decided)
     assert rule.feasible
     assert (measured.excess <= 0).all()
-    right = promised(*with_floors(*classified(0, 1.0), [0.6, 0.6, 0.55]), 1.28)
+    right = confident_rule(*with_floors(*classified(0, 1.0), [0.6, 0.6, 0.55]), 1.28)
     assert rule.objective <= right.objective + 0.03
 
 
@@ -66,10 +66,10 @@ def test_bounds_that_bind_are_moved_by_the_margins_of_the_rule():
     """Of right probabilities, to the noise of the labels that the expectation passes over."""
     P, label = classified(0, 1.0)
     problem, measure = with_floors(P, label, [0.6, 0.6, 0.55])
-    rule = promised(problem, measure, 1.28)
+    rule = confident_rule(problem, measure, 1.28)
     binding, margin = rule.prices.goals > 0, measure(rule.decided).margin(1.28)
     assert binding.any()
-    inside = rule.moved[binding] - LESS[0] * margin[binding]
+    inside = rule.moved[binding] - AIMS[0] * margin[binding]
     assert (np.abs(inside) <= 3 * margin[binding] / 1.28).all()
     assert (measure(rule.decided).excess[binding] <= 0).all()
 
@@ -84,7 +84,7 @@ def test_what_is_measured_outside_by_chance_is_moved_further():
         expected = np.minimum(problem.excess(decided), measured.excess)
         return replace(measured, excess=np.maximum(measured.excess, expected + shift))
 
-    rule = promised(problem, unlucky, 0.8)
+    rule = confident_rule(problem, unlucky, 0.8)
     assert rule.prices.goals[2] > 0
     assert (unlucky(rule.decided).excess <= 0).all() and rule.feasible
 
@@ -92,14 +92,14 @@ def test_what_is_measured_outside_by_chance_is_moved_further():
 def test_a_higher_quantile_costs_more():
     P, label = classified(0, 1.0)
     problem, measure = with_floors(P, label, [0.6, 0.6, 0.55])
-    objectives = [promised(problem, measure, z).objective for z in (0.5, 0.84, 1.28)]
+    objectives = [confident_rule(problem, measure, z).objective for z in (0.5, 0.84, 1.28)]
     assert objectives[0] < objectives[1] < objectives[2]
 
 
 def test_no_goal_binds():
     P, label = classified(2, 1.0)
     problem, measure = with_floors(P, label, [0.1, 0.1, 0.1])
-    rule = promised(problem, measure, 1.28)
+    rule = confident_rule(problem, measure, 1.28)
     np.testing.assert_array_equal(rule.decided.argmax(axis=1), P.argmax(axis=1))
     assert not rule.prices.goals.any()
 
@@ -108,7 +108,7 @@ def test_bounds_that_cannot_be_moved_so_far_are_tested():
     """With few labels, 1.6 margins are out of reach, and a floor near the most is no promise."""
     P, label = classified(3, 1.0, n=300)
     problem, measure = with_floors(P, label, [0.95, 0.95, 0.05])
-    rule = promised(problem, measure, 1.28)
+    rule = confident_rule(problem, measure, 1.28)
     excess, margin = (lambda m: (m.excess, m.margin(1.28)))(measure(rule.decided))
     assert not rule.feasible or (excess + margin <= 1e-9).all()
     assert -rule.slack >= excess.max()
