@@ -30,7 +30,7 @@ from skbandit.evaluation._monitor._calendar import (
     read_length,
     read_when,
 )
-from skbandit.evaluation._monitor._counts import Counts, plain
+from skbandit.evaluation._monitor._counts import Counts, as_name, plain
 from skbandit.evaluation._monitor._evidence import needed
 from skbandit.evaluation._monitor._lines import GoalLine, Watched
 from skbandit.evaluation._monitor._state import read_state, write_state
@@ -171,7 +171,7 @@ class GoalMonitor:
             raise ValueError(f"false_alarms={false_alarms!r} must be between 0 and 1.")
         self.false_alarms = float(false_alarms)
         self.by = (by,) if isinstance(by, str) else tuple(by or ())
-        self.pos_label = plain(pos_label)
+        self.pos_label = as_name(pos_label, "pos_label")
         self.labels = None if labels is None else tuple(map(plain, np.asarray(labels, object)))
         self.within = None if within is None else read_length(within, "within")
         self._calendar = Calendar.read(period, tz)

@@ -685,6 +685,7 @@ def saved():
         lambda d: d.pop("counts"),
         lambda d: d["settings"].update(nope=1),
         lambda d: d["settings"].update(false_alarms=2),
+        lambda d: d["settings"].update(pos_label=[1]),
         lambda d: d["counts"].append(["rows", [0, None, [], []], [[1, [5, 3]]]]),
         lambda d: d["counts"].append(["rows", [0, None, [], []], [[1, [-1, 3]]]]),
         lambda d: d["counts"].append(["rows", [9, None, [], []], [[1, [1, 3]]]]),
