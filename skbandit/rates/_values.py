@@ -43,7 +43,7 @@ They make 9,900 ordered pairs, of which the worst is found anew in each step of 
 groups it is decided by chance.
 """
 
-SCORES = "y_pred holds scores ({}): pass labels, as of predict()."
+SCORES = "y_pred holds scores ({}): pass labels, as of predict(), or name all as labels=."
 
 
 def read_measured(
@@ -75,8 +75,9 @@ def read_measured(
         raise ValueError(SCORES.format("one column per class"))
     decisions = list(dict.fromkeys([*seen, *distinct(y_pred, "y_pred")]))
     if len(decisions) > 2 or pos_label is None:
+        named = [] if labels is None else list(labels)
         for label in decisions[len(seen) :]:
-            if isinstance(label, float | np.floating) and label % 1:
+            if isinstance(label, float) and label % 1 and label not in named:
                 raise ValueError(SCORES.format(f"such as {label:.3g}"))
     warn_of_blank(decisions, "y")
     closed, others = labels is not None, []

@@ -141,3 +141,8 @@ def test_a_stored_1_is_not_read_as_positive_where_1_is_the_negative_label():
 def test_decimals_beside_integers_of_numpy_are_labels():
     truth = [Decimal(0), Decimal(1), Decimal(1)]
     assert recall().value(truth, np.array([0, 1, 0]), pos_label=1) == 0.5
+
+
+def test_a_decision_between_integers_is_no_score_if_labels_name_it():
+    assert recall(of=1.0).value([1.0, 2.0], [1.0, 9.5], labels=[1.0, 2.0, 9.5]) == 1
+    refuses("holds scores .* name all as labels=", recall(of=1.0).value, [1.0, 2.0], [1.0, 9.5])
