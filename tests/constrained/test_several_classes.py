@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import recall_score
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -214,6 +214,18 @@ def test_a_report_on_new_rows_counts_answers_without_other_decisions():
     assert report["n_rows"].tolist() == [5, 5]
     assert "error_rate(without='?')" in to_model_card(report)
     assert constraint_report(clf, KINDS, [*"abc"])["value"].tolist() == pytest.approx([0, 1 / 3])
+
+
+def test_rates_out_of_fold_are_those_of_the_models_of_folds():
+    """Scores of linear models of two classes are put on one scale; probabilities stay."""
+    X, y = load_iris(return_X_y=True)
+    X = X[:, :1]  # the models of the folds differ
+    splits = [*StratifiedKFold(3).split(X, y)]
+    clf = ConstrainedThreshold(LogisticRegression(), None, recall(of=1) >= 0.1, cv=splits)
+    report = clf.set_params(confidence_level=0.5).fit(X, y).constraint_report_
+    p = cross_val_predict(LogisticRegression(), X, y, cv=splits, method="predict_proba")
+    expected = (p @ clf.costs_.to_numpy()).argmin(axis=1)
+    assert report["cross_fitted"][0] == pytest.approx((expected == 1)[y == 1].mean())
 
 
 @pytest.mark.parametrize(
