@@ -271,3 +271,8 @@ def test_an_id_may_be_missing(tmp_path):
     assert log.y["id"].isna().tolist() == [True, False, True]
     blocks = list(read_vw_dsjson(path, block_size=1))
     assert ["id" in block.y for block in blocks] == [False, True, True]
+
+
+def test_a_missing_file_is_an_error_of_the_operating_system(tmp_path):
+    with pytest.raises(OSError, match=r"none\.json"):
+        list(read_vw_dsjson(tmp_path / "none.json"))

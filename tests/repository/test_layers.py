@@ -4,11 +4,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 import skbandit
+from skbandit.constrained import ConstrainedThreshold
+from skbandit.datasets import read_parquet_log
+from skbandit.export import to_onnx
 
 ROOT = Path(__file__).parents[2]
+ROWS = np.arange(40.0)[:, None]
+FITTED = ConstrainedThreshold(GaussianNB().fit(ROWS, ROWS[:, 0] > 20), cv="prefit")
 
 
 def run_python(code):
@@ -49,3 +56,16 @@ def test_import_loads_what_is_asked_for():
 def test_a_name_that_does_not_exist_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'GLMPolicy'"):
         skbandit.GLMPolicy  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("package", "call"),
+    [
+        ("pyarrow", lambda: list(read_parquet_log("log.parquet", ["x"]))),
+        ("skl2onnx", lambda: to_onnx(FITTED.fit(ROWS, ROWS[:, 0] > 20), ROWS)),
+    ],
+)
+def test_an_optional_package_that_is_not_installed_is_named(package, call, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=package):
+        call()

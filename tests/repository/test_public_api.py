@@ -132,3 +132,20 @@ def test_mypy_is_shown_every_fit():
         if getattr(getattr(cls, "fit", None), "__module__", "").startswith("skbandit")
     ]
     assert not [name for name in ours if f"assert_type({name}(" not in calls]
+
+
+def test_every_documented_error_and_warning_has_a_test():
+    """Some file of tests names both what is called and what it raises, or `refuses` and `warns`."""
+    tests = [path.read_text("utf-8") for path in (Path(__file__).parents[1]).rglob("test_*.py")]
+    untested = []
+    for address in CALLABLES:
+        doc, name = doc_of(address), address.rpartition(".")[2]
+        for section, helper in (("Raises", "refuses("), ("Warns", "warns(")):
+            for entry in doc[section]:
+                error = entry.type.rpartition(".")[2]
+                usual = error in ("ValueError", "UserWarning")
+                if not any(
+                    name in text and (error in text or (usual and helper in text)) for text in tests
+                ):
+                    untested.append((address, error))
+    assert not untested
