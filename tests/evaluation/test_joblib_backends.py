@@ -7,8 +7,6 @@ import pytest
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import (
-    off_policy_blocks,
-    off_policy_value,
     replay,
 )
 from tests.policies import EpsilonGreedy
@@ -66,16 +64,3 @@ def test_replay(backend, policy, log):
     assert serial.n_accepted > 200
     pd.testing.assert_frame_equal(serial.history, parallel.history)
     assert serial.interval() == parallel.interval()
-
-
-@pytest.mark.thorough
-def test_off_policy_blocks_on_the_cluster(cluster, log):
-    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
-    table = pd.concat([log.X, log.y], axis=1)
-    policy = GLMUCBPolicy(random_state=0).fit(log.X[:400], log.y[:400])
-    frame = dd.from_pandas(table[400:], npartitions=6)
-    found = off_policy_blocks(policy, frame, features=list(log.X.columns), arms=range(4))["snips"]
-    expected = off_policy_value(policy, log.X[400:], log.y[400:])
-    assert found.n_events == 600
-    assert found.mean_reward == pytest.approx(expected.mean_reward, rel=1e-12)
-    assert found.interval() == pytest.approx(expected.interval(), rel=1e-12)

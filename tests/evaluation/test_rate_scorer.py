@@ -1,6 +1,5 @@
 """RateScorer: what its numbers mean, and that scikit-learn's model selection can use it."""
 
-import itertools
 import re
 
 import joblib
@@ -39,7 +38,6 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from tests.tiers import first
 from tests.worlds import refuses
 
 Y = np.array([0, 0, 0, 0, 1, 1, 1, 1])
@@ -140,56 +138,6 @@ def test_group_forms_are_scored_by_the_worst(objective, sign):
     answers = [0, 1, 1, 1, 1, 1, 1, 0]
     value = objective.value(Y, answers, G)
     assert score(RateScorer(objective), answers, attributes=G) == pytest.approx(sign * value)
-
-
-def total_missed(constraints, y, answers, attributes):
-    """An independent account of what is missed."""
-    missed = 0.0
-    for constraint in constraints:
-        value = constraint.rate.value(y, answers, attributes)
-        gap = value - constraint.bound if constraint.sense == "<=" else constraint.bound - value
-        missed += max(gap, 0.0)
-    return missed
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "objective",
-    first(
-        1,
-        [
-            recall() - positive_rate({"g": "a"}) - 7,
-            error_rate(),
-            f1(),
-            1e9 * false_negative_rate() + false_positive_rate(),
-            ratio(accuracy, by="g"),
-        ],
-    ),
-    ids=repr,
-)
-def test_feasible_beats_infeasible_and_violations_are_ordered(objective):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 40)
-    attributes = pd.DataFrame({"g": rng.choice(["a", "b"], 40)})
-    constraints = [
-        recall() >= 0.55,
-        false_positive_rate() <= 0.4,
-        positive_rate({"g": "a"}) >= positive_rate({"g": "b"}) - 0.2,
-    ]
-    scorer = RateScorer(objective, constraints)
-    scores, missed = [], []
-    for rightness in rng.uniform(0.2, 0.9, 100):
-        answers = np.where(rng.random(40) < rightness, y, 1 - y)
-        scores.append(score(scorer, answers, y, attributes=attributes))
-        missed.append(total_missed(constraints, y, answers, attributes))
-    scores, missed = np.array(scores), np.array(missed)
-    feasible = missed <= 1e-9
-    assert 7 < feasible.sum() < 93
-    assert scores[feasible].min() > scores[~feasible].max()
-    for one, two in itertools.pairwise(np.argsort(missed)):
-        if missed[two] > missed[one] + 1e-9:
-            assert scores[one] > scores[two] or feasible[two]
-    assert np.isfinite(scores).all()
 
 
 # --- undefined, missing --------------------------------------------------------------------
@@ -389,25 +337,6 @@ def noisy(n=600):
     rng = np.random.default_rng(8)
     y = (rng.random(n) < 0.4).astype(int)
     return rng.normal(size=(n, 2)) + 0.9 * y[:, None], y, rng.choice(["F", "M"], n)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("cv", [3, "prefit"])
-def test_tuned_thresholds_maximize_the_score(cv):
-    X, y, _ = noisy()
-    model = LogisticRegression().fit(X, y)
-    scorer = RateScorer(false_positive_rate(), recall() >= 0.9)
-    tuned = TunedThresholdClassifierCV(
-        model, scoring=scorer, cv=cv, refit=cv != "prefit", thresholds=50, store_cv_results=True
-    ).fit(X, y)
-    if cv == "prefit":
-        cuts = tuned.cv_results_["thresholds"]
-        probability = model.predict_proba(X)[:, 1]
-        by_hand = [score(scorer, (probability >= cut).astype(int), y) for cut in cuts]
-        np.testing.assert_allclose(tuned.cv_results_["scores"], by_hand)
-        assert tuned.best_score_ == max(by_hand)
-        assert recall_score(y, tuned.predict(X)) >= 0.9
-    assert recall_score(y, model.predict(X)) < 0.85 < recall_score(y, tuned.predict(X))
 
 
 @pytest.mark.thorough

@@ -460,40 +460,6 @@ def test_rare_rewards_that_were_not_seen():
     assert many.limits(0.0, 1e-7, Z) == pytest.approx((-1e-7 * Z, 1e-7 * Z), rel=0.01)
 
 
-def with_rare(kind, rng, n):
-    rare = rng.random(n) < 0.004
-    if kind == "minutes":
-        return rng.gamma(3, 5 / 3, size=n) + 300 * rare
-    return np.where(rare, -100.0, rng.random(n) < 0.1 / 0.996)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("kind, mean", first(1, [("minutes", 6.2), ("refund", -0.3)]))
-def test_coverage_of_rare_rewards(kind, mean):
-    """300 of 3,000 events match; the nominal level is 95%."""
-    hits = replays = snips = 0
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        y = pd.DataFrame(
-            {"action": rng.integers(10, size=3000), "reward": with_rare(kind, rng, 3000)}
-        )
-        low, high = off_policy_value([1] * 3000, None, y).interval()
-        snips += low <= mean <= high
-        if seed < 10:
-            low, high = replay(Always(1), np.zeros((3000, 1)), y, random_state=0).interval()
-            replays += low <= mean <= high
-        # of an arm with rare rewards and one without
-        other = (y["action"] == 2) & (y["reward"].abs() > 50)
-        y.loc[other, "reward"] -= 300 if kind == "minutes" else -100
-        less = mean - (1.2 if kind == "minutes" else -0.4)
-        one, two = (off_policy_value([arm] * 3000, None, y) for arm in (1, 2))
-        low, high = (one - two).interval()
-        hits += low <= mean - less <= high
-    assert snips >= 37
-    assert replays >= 9
-    assert hits >= 37
-
-
 def test_predicted_rewards_need_no_allowance_for_rare_ones():
     """The limits of dr are by the errors of predictions, so that their gain remains."""
     rng = np.random.default_rng(0)
