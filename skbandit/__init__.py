@@ -89,5 +89,4 @@ if not TYPE_CHECKING:  # else type checkers would believe that every name exists
         return getattr(room, name) if name in _ROOM_OF else room
 
     def __dir__() -> list[str]:
-        hidden = {"Any", "TYPE_CHECKING", "importlib"}
-        return sorted((_ROOMS | {*globals(), *__all__}) - hidden)
+        return sorted((_ROOMS - {"logged"}).union(__all__, ["__version__"]))

@@ -13,6 +13,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class ConstrainedFitWarning(UserWarning):
     """A fit meets its constraints at a high cost, or with less confidence than it aims at.
 

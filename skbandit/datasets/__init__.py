@@ -1,7 +1,5 @@
 """Datasets: installed with the package, read from log files, or generated."""
 
-from typing import Any
-
 from skbandit.datasets._adult import load_a9a, load_adult
 from skbandit.datasets._parquet import read_parquet_log
 from skbandit.datasets._public_logs import load_open_bandit, read_yahoo_r6
@@ -22,7 +20,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in ("fetch_a9a", "fetch_adult", "fetch_open_bandit"):
         loader = name.replace("fetch", "load")
         raise ImportError(f"{name} is gone: {loader}() loads the data installed with skbandit.")

@@ -30,7 +30,6 @@ def make_bandit_log(
     n_features: int = 6,
     *,
     n_available: int | None = None,
-    lifetime: Literal["equal", "random"] = "equal",
     link: Literal["logistic", "probit", "linear"] = "logistic",
     base_rate: float = 0.05,
     arm_effect: float = 0.5,
@@ -56,12 +55,8 @@ def make_bandit_log(
     n_features : int, default=6
         Number of features, without a constant.
     n_available : int, default=None
-        Number of arms available at any time: each arriving arm replaces one, which retires for
-        good. None is all arms, all the time.
-    lifetime : {"equal", "random"}, default="equal"
-        "equal" replaces the oldest arm at equal intervals, so that all lifetimes are equal except
-        those of arms present at the first or last event. "random" replaces a random arm at random
-        times, so that lifetimes are nearly exponential.
+        Number of arms available at any time: at equal intervals, an arriving arm replaces the
+        oldest, which retires for good. None is all arms, all the time.
     link : {"logistic", "probit", "linear"}, default="logistic"
         The reward model.
     base_rate : float, default=0.05
@@ -122,10 +117,8 @@ def make_bandit_log(
             raise ValueError(f"{name} must be at least 1, got {number}.")
     if n_available is not None and not 1 <= n_available <= n_arms:
         raise ValueError(f"n_available must be from 1 to n_arms={n_arms}, got {n_available}.")
-    kinds = {"lifetime": (lifetime, ["equal", "random"]), "link": (link, [*_MEAN_REWARDS])}
-    for name, (kind, kinds_of) in kinds.items():
-        if kind not in kinds_of:
-            raise ValueError(f"{name} must be one of {first_few(kinds_of)}, got {kind!r}.")
+    if link not in _MEAN_REWARDS:
+        raise ValueError(f"link must be one of {first_few(_MEAN_REWARDS)}, got {link!r}.")
     if link != "linear" and not 0 < base_rate < 1:
         raise ValueError(f"base_rate must be in (0, 1), as rewards are 0 or 1, got {base_rate}.")
     if not callable(logging) and logging not in ("uniform", "softmax"):
@@ -140,7 +133,7 @@ def make_bandit_log(
 
     X = rng.standard_normal((n_events, n_features))
     timestamp = np.sort(rng.uniform(0.0, duration, n_events))
-    stages = list(_stages(timestamp, duration, n_arms, n_available or n_arms, lifetime, rng))
+    stages = list(_stages(timestamp, duration, n_arms, n_available or n_arms))
 
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(n_features)])
     available = None
@@ -214,28 +207,15 @@ def _intercept_shift(
 
 
 def _stages(
-    timestamp: np.ndarray,
-    duration: float,
-    n_arms: int,
-    n_available: int,
-    lifetime: str,
-    rng: np.random.RandomState,
+    timestamp: np.ndarray, duration: float, n_arms: int, n_available: int
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Return blocks of events between two replacements, and their available arms, ascending."""
-    n_replaced = n_arms - n_available
-    if lifetime == "equal":
-        times = duration * np.arange(1, n_replaced + 1) / (n_replaced + 1)
-        leaves = np.zeros(n_replaced, dtype=np.int64)  # first in, first out
-    else:
-        times = np.sort(rng.uniform(0.0, duration, n_replaced))
-        leaves = rng.randint(n_available, size=n_replaced)
-    edges = [0, *np.searchsorted(timestamp, times), len(timestamp)]
-    pool = np.arange(n_available)
+    n_stages = n_arms - n_available + 1
+    times = duration * np.arange(1, n_stages) / n_stages
+    edges = [0, *np.searchsorted(timestamp, times).tolist(), len(timestamp)]
     for k, (start, stop) in enumerate(pairwise(edges)):
-        if k:
-            pool = np.append(np.delete(pool, leaves[k - 1]), n_available + k - 1)
-        for first in range(int(start), int(stop), _BLOCK_SIZE):
-            yield slice(first, min(first + _BLOCK_SIZE, int(stop))), pool
+        for first in range(start, stop, _BLOCK_SIZE):
+            yield slice(first, min(first + _BLOCK_SIZE, stop)), np.arange(k, k + n_available)
 
 
 def _check_probabilities(probability: np.ndarray, first: int, pool: np.ndarray) -> None:

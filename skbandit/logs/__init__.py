@@ -21,3 +21,7 @@ from skbandit.logs._slates import *  # noqa: F403
 from skbandit.logs._uniform import *  # noqa: F403
 
 __all__ = ["join_rewards"]
+
+
+def __dir__() -> list[str]:
+    return __all__

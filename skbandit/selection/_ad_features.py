@@ -237,15 +237,6 @@ def _centering(
     )
 
 
-def mean_prior_variance(Z: np.ndarray, ad_effect: float) -> float:
-    """Mean of diag(K): the prior variance of the weights of an ad, relative to that of W.
-
-    With the penalty alpha times this, ads have on average the prior variance of weights that ridge
-    regression with the penalty alpha gives them ad by ad.
-    """
-    return 1.0 + float(Z.var(axis=0).sum()) + ad_effect
-
-
 @dataclass(frozen=True)
 class _Kernel:
     """K = Z~Z~' + ad_effect I, in terms of the singular values of Z~ = V diag(size) R.

@@ -15,7 +15,6 @@ from skbandit.selection._ad_features import (
     AdFeatures,
     fit_bilinear,
     fit_pairs,
-    mean_prior_variance,
     read_ad_features,
 )
 from skbandit.selection._cost_models import (
@@ -266,7 +265,8 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             alpha = ridge.alpha
             if self.estimator is None:
                 alpha = choose_penalty(X, costs, weight, equations)
-                alpha *= mean_prior_variance(Z, self.ad_effect)
+                # ads then have on average the prior variance of weights that alpha gives ad by ad
+                alpha *= 1.0 + float(Z.var(axis=0).sum()) + self.ad_effect
             self._shared = fit_bilinear(equations, costs, Z, alpha, self.ad_effect)
         else:
             raise ValueError(

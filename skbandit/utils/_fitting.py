@@ -28,6 +28,8 @@ from skbandit.utils._validation import told_once, warn
 
 T = TypeVar("T")
 
+_controller = cache(ThreadpoolController)
+
 TABLE = "table"
 """The only key of a dict that stands for a table in a saved state."""
 
@@ -62,11 +64,6 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     several threads, which must be woken and synchronized for each.
     """
     return _controller().limit(limits=1, user_api="blas")
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def in_parallel(calls: Iterable[Callable[[], T]], n_jobs: int | None = None) -> list[T]:

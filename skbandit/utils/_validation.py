@@ -350,24 +350,27 @@ def explained_entries(X: Any, consumer: str, *, numbers: bool = False) -> Iterat
         reason, where = str(error), f"in a Pipeline with {consumer}"
         if consumer.endswith("Pipeline"):
             where = "as a step of the Pipeline"
-        if "could not convert string to float" in reason:
-            value = reason.partition("float:")[2].strip().rstrip(".")
-            at = _column_where(X, lambda column: not pd.api.types.is_numeric_dtype(column.dtype))
-            raise ValueError(
-                f"X has strings{at}, such as {value}: encode them, as by OneHotEncoder("
-                f"handle_unknown='ignore') {where}."
-            ) from error
-        if "setting an array element with a sequence" in reason:
-            at = _column_where(X, lambda column: len(column) > 0 and np.ndim(column.iloc[0]) > 0)
-            raise ValueError(
-                f"X has lists{at}: pass a column per entry, as by pandas.DataFrame(lists.tolist())."
-            ) from error
-        if "contains NaN" in reason:
-            at = _column_where(X, lambda column: column.hasnans)
-            raise ValueError(
-                f"X contains NaN{at}: fill what is missing, as by SimpleImputer("
-                f"add_indicator=True) {where}."
-            ) from error
+        causes = {
+            "could not convert string to float": (
+                "has strings{}, such as {value}: encode them, as by OneHotEncoder("
+                "handle_unknown='ignore') {where}.",
+                lambda column: not pd.api.types.is_numeric_dtype(column.dtype),
+            ),
+            "setting an array element with a sequence": (
+                "has lists{}: pass a column per entry, as by pandas.DataFrame(lists.tolist()).",
+                lambda column: len(column) > 0 and np.ndim(column.iloc[0]) > 0,
+            ),
+            "contains NaN": (
+                "contains NaN{}: fill what is missing, as by SimpleImputer(add_indicator=True) "
+                "{where}.",
+                lambda column: column.hasnans,
+            ),
+        }
+        value = reason.partition("float:")[2].strip().rstrip(".")
+        for cause, (message, is_at_fault) in causes.items():
+            if cause in reason:
+                text = message.format(_column_where(X, is_at_fault), value=value, where=where)
+                raise ValueError(f"X {text}") from error
         raise
 
 

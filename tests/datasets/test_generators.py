@@ -109,9 +109,8 @@ def test_softmax_logging_draws_by_its_propensities(temperature):
     assert plain.mean() - truth > CHANCE * plain.std() / np.sqrt(len(plain))
 
 
-@pytest.mark.parametrize("lifetime", ["equal", "random"])
-def test_arms_come_and_go_for_good(lifetime):
-    log = make_bandit_log(5_000, 40, n_available=7, lifetime=lifetime, random_state=8)
+def test_arms_come_and_go_for_good():
+    log = make_bandit_log(5_000, 40, n_available=7, random_state=8)
     assert {len(pool) for pool in log.available} == {7}
     distinct = list(dict.fromkeys(log.available))
     assert distinct[0] == tuple(range(7))
@@ -120,8 +119,7 @@ def test_arms_come_and_go_for_good(lifetime):
         gone, new = set(before) - set(after), set(after) - set(before)
         assert min(new) > max(before)
         assert len(gone) == len(new)
-        if lifetime == "equal":
-            assert max(gone) < min(after)
+        assert max(gone) < min(after)
     presence = ~np.isnan(log.expected_reward)
     assert (np.abs(np.diff(presence.astype(int), axis=0, prepend=0, append=0)).sum(0) == 2).all()
     assert presence[np.arange(5_000), log.y["action"]].all()
@@ -134,12 +132,6 @@ def test_equal_lifetimes_are_equal():
     stayed = [np.ptp(times[[arm in pool for pool in log.available]]) for arm in arms]
     np.testing.assert_allclose(stayed, 5 * 2_000 / (24 - 5 + 1), rtol=0.01)
     assert len(set(log.available)) == 24 - 5 + 1
-
-
-def test_random_lifetimes_vary():
-    log = make_bandit_log(20_000, 200, n_available=10, lifetime="random", random_state=10)
-    events = (~np.isnan(log.expected_reward)).sum(axis=0)[:150]
-    assert events.std() > 0.5 * events.mean()  # 1 for exponential lifetimes, 0 for equal ones
 
 
 def everywhere(X, *, available):
@@ -203,7 +195,6 @@ def test_logging_by_a_function_follows_its_probabilities():
         ({"n_features": 0}, "n_features must be at least 1, got 0"),
         ({"n_available": 21}, "n_available must be from 1 to n_arms=20, got 21"),
         ({"n_available": 0}, "n_available must be from 1 to n_arms=20, got 0"),
-        ({"lifetime": 5}, "lifetime must be one of 'equal', 'random', got 5"),
         ({"link": "log"}, "link must be one of 'logistic', 'probit', 'linear', got 'log'"),
         ({"base_rate": 1.0}, r"base_rate must be in \(0, 1\)"),
         ({"logging": "greedy"}, "logging must be 'uniform', 'softmax' or callable, got 'greedy'"),

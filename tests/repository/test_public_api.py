@@ -79,6 +79,15 @@ def test_every_module_declares_its_names():
         assert not [public for public in module.__all__ if not hasattr(module, public)], name
 
 
+def test_dir_lists_public_names_only():
+    for name, module in MODULES.items():
+        if not module.__all__:  # not for users
+            continue
+        rooms = {other.removeprefix(f"{name}.") for other in MODULES if other.startswith(name)}
+        names = {listed for listed in dir(module) if not listed.startswith("_")}
+        assert names - {"annotations"} <= {*module.__all__, *rooms}, name
+
+
 def test_every_summary_is_one_sentence_on_one_line():
     docs = {address: inspect.getdoc(obj) or "" for address, obj in CALLABLES.items()}
     assert not [address for address, doc in docs.items() if not re.match(r".*\.(\n\n|\Z)", doc)]

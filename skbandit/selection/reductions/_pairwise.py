@@ -33,7 +33,6 @@ from skbandit.selection.reductions._rule import (
     CostSensitiveRule,
     Examples,
     LowestCost,
-    probability_of_1,
 )
 from skbandit.utils._sklearn_compat import LinearClassifierMixin
 
@@ -79,7 +78,9 @@ class PlayedPairs(AllPairs):
         """Preference for the first of each pair; the two orders need not agree."""
         pairs = append_columns(X[row], difference)
         if hasattr(self.classifier, "predict_proba"):
-            return probability_of_1(self.classifier, pairs)
+            # its classes, 0 and 1, may come in any order
+            classes = np.asarray(getattr(self.classifier, "classes_", (0, 1)), float)
+            return self.classifier.predict_proba(pairs) @ classes
         return np.asarray(self.classifier.predict(pairs), dtype=float)
 
 

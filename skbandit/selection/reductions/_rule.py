@@ -143,11 +143,6 @@ def fit_binary(learner: Any, X: Any, label: np.ndarray, weight: np.ndarray) -> A
     return clone(learner).fit(X, label, **weight_params(learner, weight))
 
 
-def probability_of_1(classifier: Any, X: Any) -> np.ndarray:
-    """Probability of label 1 by a classifier of labels 0 and 1, which it lists in any order."""
-    return classifier.predict_proba(X) @ np.asarray(getattr(classifier, "classes_", (0, 1)), float)
-
-
 def learn_preference(learner: Any, examples: Examples, i: Any, j: Any) -> Any:
     """Learn which of two ads is better: label 1 for i, 0 for j, each an ad or one per row.
 
