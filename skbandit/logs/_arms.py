@@ -43,7 +43,10 @@ POOLS_UNKNOWN = (
 )
 """What is said of rows without pools, if those of the fit had some."""
 
-_CURE = 'With unknown_ads="ignore", new ads are left out, and ads without a column are unavailable.'
+_CURE = (
+    'Pass a column for each ad and no others; selectors with unknown_ads="ignore" leave new ads '
+    "out, and take ads without a column as unavailable."
+)
 
 
 def label_array(labels: Iterable[Any]) -> np.ndarray:
@@ -592,7 +595,7 @@ def _check_new(
     if missing:
         raise ValueError(f"available: row {row} has {wrong[0]!r} among its labels: leave it out.")
     wrong = [label for label in sets[pool] if label not in codes]
-    arms, cure = "ads", 'With unknown_ads="ignore", they are left out.'
+    arms, cure = "ads", 'Leave them out, as selectors with unknown_ads="ignore" do.'
     if unknown is None:
         arms, cure = "actions", "Leave them out, or fit with events of them."
     raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 from itertools import pairwise
-from numbers import Real
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -467,22 +467,22 @@ def _read_counts(counts: Any, ads: np.ndarray, name: str, absent: float) -> np.n
         if unknown:
             raise ValueError(f"{name} names {unknown[0]!r}, which costs has no column for.")
         counts = [by_label.get(label) for label in labels]
-    if np.ndim(counts) == 0:
-        counts = [counts] * len(ads)
-    if np.shape(counts) != (len(ads),):
+    elif np.ndim(counts) == 0:
+        counts = [np.asarray(counts, dtype=object).item()] * len(ads)
+    elif np.shape(counts) != (len(ads),):
         raise ValueError(
             f"{name} has shape {np.shape(counts)}, but there are {len(ads)} ads: pass one number "
             "per ad, such as a Series with the labels of the ads, or a dict."
         )
     numbers = np.full(len(ads), absent)
     for k, number in enumerate(counts):
-        is_number = isinstance(number, Real)
+        is_number = isinstance(number, Number) and not isinstance(number, complex)
         if number is None or (is_number and number == absent):
             continue
         if not (is_number and 0 <= number <= MAX_SHOWN and number % 1 == 0):
             raise ValueError(
-                f"{name} of ad {labels[k]!r} is {number!s}: give a whole number of rows, or "
-                f"{absent:g} or None for no {name}."
+                f"{name} of ad {labels[k]!r} is {first_few([number])}: give a whole number of "
+                f"rows, or {absent:g} or None for no {name}."
             )
         numbers[k] = float(number)
     return numbers

@@ -154,7 +154,7 @@ def check_every_ad_observed(costs: CostMatrix) -> None:
 
 def check_n_select(n_select: int, n_ads: int, n_rounds: int | None = None) -> None:
     """Raise unless n_select is from 1 to n_ads and to n_rounds, the number of rounds trained."""
-    if not isinstance(n_select, Integral):
+    if not isinstance(n_select, Integral) or isinstance(n_select, bool):
         raise TypeError(f"n_select must be an integer, got {n_select!r}.")
     if n_rounds is not None and n_rounds < n_select <= n_ads:
         raise ValueError(

@@ -1,5 +1,6 @@
 """Assignments of ads to rows and of ads to positions."""
 
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, product
@@ -295,7 +296,9 @@ TABLE = pd.DataFrame({"n": [1, 1, 1]})
         (-1, {}, "capacity of ad 0 is -1"),
         ([1, 1.5, 1], {}, "capacity of ad 1 is 1.5"),
         ([1, 1], {}, r"capacity has shape \(2,\), but there are 3 ads: .* Series"),
-        ({0: "1"}, {}, "capacity of ad 0 is 1: give a whole number of rows"),
+        ({0: "1"}, {}, "capacity of ad 0 is '1': give a whole number of rows"),
+        ({0: [1]}, {}, r"capacity of ad 0 is \[1\]: give a whole number of rows"),
+        (None, {"n_select": True}, "n_select must be an integer, got True"),
         ({"q": 1}, {}, "capacity names 'q'"),
         (TABLE, {}, r"capacity has shape \(3, 1\), .* Series"),
         (pd.Series([1, 2], index=[0, 0]), {}, "capacity names an ad twice"),
@@ -309,7 +312,8 @@ TABLE = pd.DataFrame({"n": [1, 1, 1]})
     ],
 )
 def test_assign_refuses(capacity, options, message):
-    refuses(message, assign, np.zeros((2, 3)), capacity, **options)
+    error = (ValueError, TypeError)
+    refuses(message, assign, np.zeros((2, 3)), capacity, error=error, **options)
 
 
 @pytest.mark.parametrize("missing", [np.nan, pd.NA])
@@ -324,7 +328,9 @@ def test_assign_takes_no_limit_in_every_form():
     """The third row gains the most from the only place of a."""
     costs = pd.DataFrame({"a": [0.0, 0.0, 0.0], "b": [1.0, 2.0, 3.0]})
     limits = pd.Series([1, None], index=["a", "b"], dtype=object)
-    for capacity in (limits, {"a": 1, "b": None}, [1, None], {"a": 1}, [1, np.inf]):
+    forms = limits, {"a": 1, "b": None}, [1, None], {"a": Decimal(1)}, [1, np.inf]
+    assert assign(costs, capacity=np.array(3)).ravel().tolist() == ["a"] * 3
+    for capacity in forms:
         assert assign(costs, capacity=capacity).ravel().tolist() == ["b", "b", "a"]
 
 
