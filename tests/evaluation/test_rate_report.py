@@ -11,6 +11,7 @@ from sklearn.metrics import precision_score, recall_score
 from skbandit import ConstrainedRampClassifier, rates
 from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.evaluation import rate_report, to_model_card
+from skbandit.evaluation._rate_report import read_verdicts
 from skbandit.rates import (
     churn,
     difference,
@@ -471,3 +472,14 @@ def test_the_interval_of_a_size_includes_0_where_its_sign_is_open(shift, straddl
     assert (row["ci_low"] < 0 < row["ci_high"]) == straddles
     assert size["value"] == pytest.approx(abs(row["value"]))
     assert (size["ci_low"], size["ci_high"]) == pytest.approx((0.0 if straddles else low, high))
+
+
+@pytest.mark.filterwarnings("ignore:.*always holds")
+def test_a_value_at_its_bound_is_judged_by_the_side_that_is_bounded():
+    """The interval ends at the bound: all of it meets a cap, and not a floor."""
+    y = np.ones(50, dtype=int)
+    goals = [(recall() <= 1).named("cap"), (recall() >= 1).named("floor")]
+    report = rate_report(y, y, goals).drop(columns="verdict")
+    assert read_verdicts(report) == ["met", "undecided"]
+    lost = pd.DataFrame(report.to_dict("list"))  # as in a CSV file
+    assert read_verdicts(lost) == ["undecided", "undecided"]
