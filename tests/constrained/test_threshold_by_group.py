@@ -12,7 +12,7 @@ from sklearn.model_selection import ShuffleSplit, TimeSeriesSplit, cross_val_sco
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, constraint_report
+from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.evaluation import RateScorer
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
@@ -152,23 +152,6 @@ def test_each_row_is_judged_by_the_threshold_of_its_group(clf, pos_label):
     assert not hasattr(clone(clf), "thresholds_")
     own = clf.constraint_report(X, Y, attributes=ATTRIBUTES, **EXTRA)["value"]
     np.testing.assert_allclose(clf.constraint_report_["value"], own)
-
-
-@pytest.mark.thorough
-def test_reports_on_any_rows():
-    clf = fit(each(recall, by="sex") >= 0.7)
-    report = clf.constraint_report(X_EXTRA, Y_EXTRA, attributes=ATTRIBUTES_EXTRA)
-    answers = clf.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
-    women = (ATTRIBUTES_EXTRA["sex"] == "F").to_numpy() & (Y_EXTRA == 1)
-    assert report["value"][0] == pytest.approx(answers[women].mean())
-    pipeline = make_pipeline(StandardScaler(), clone(clf))
-    pipeline.fit(X, Y, constrainedthreshold__attributes=ATTRIBUTES)
-    behind = constraint_report(pipeline, X_EXTRA, Y_EXTRA, attributes=ATTRIBUTES_EXTRA)
-    assert behind["n_rows"].tolist() == report["n_rows"].tolist()
-    with_extra = fit([recall(on="extra") >= 0.7, PARITY], metadata=EXTRA)
-    there = with_extra.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
-    found = with_extra.constraint_report_["value"][0]
-    assert found == pytest.approx(there[Y_EXTRA == 1].mean())
 
 
 # --- what may go wrong ---------------------------------------------------------------------

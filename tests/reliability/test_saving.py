@@ -2,10 +2,6 @@
 
 import os
 import pickle
-import signal
-import subprocess
-import sys
-import textwrap
 
 import joblib
 import numpy as np
@@ -74,43 +70,3 @@ def test_a_save_that_fails_leaves_the_old_file(tmp_path, error):
     assert place.with_suffix(".new").exists(), "what is left is beside it"
     save(policy.partial_fit(ROWS, NAMED_LOG), place)
     assert_same_policy(joblib.load(place), policy)
-
-
-KILLED = """
-    import os, signal, sys
-    from pathlib import Path
-    import joblib
-    import numpy as np
-    import pandas as pd
-    from skbandit import GLMUCBPolicy
-
-    place = Path(sys.argv[1])
-    rng = np.random.default_rng(0)
-    policy = GLMUCBPolicy(covariance="full", random_state=0)
-    n = 0
-    while True:
-        shown, liked = rng.integers(20, size=50), rng.integers(2, size=50)
-        log = pd.DataFrame({"action": shown, "reward": liked})
-        policy.partial_fit(rng.normal(size=(50, 40)), log)
-        beside = place.with_suffix(".new")
-        joblib.dump(policy, beside)
-        os.replace(beside, place)
-        n += 1
-        print(n, flush=True)
-"""
-
-
-@pytest.mark.thorough
-def test_a_process_that_is_killed_leaves_a_whole_policy(tmp_path):
-    place = tmp_path / "policy.joblib"
-    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(place)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    for line in process.stdout:
-        if int(line) == 5:
-            break
-    process.send_signal(signal.SIGKILL)
-    n_saved = 5 + len(process.stdout.read().split())
-    process.wait()
-    process.stdout.close()
-    learned = joblib.load(place).n_updates_.sum()
-    assert learned in (50 * n_saved, 50 * (n_saved + 1)), "killed between the rename and the line"

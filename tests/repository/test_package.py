@@ -1,7 +1,6 @@
 """One version and one list of Pythons, told alike everywhere; a wheel and an sdist that work."""
 
 import re
-import runpy
 import subprocess
 import sys
 import tarfile
@@ -29,16 +28,6 @@ def test_every_supported_python_is_tested(workflow):
     text = (ROOT / ".github" / "workflows" / workflow).read_text()
     assert listed[0] == PROJECT["requires-python"].removeprefix(">=")
     assert sorted(set(re.findall(r'"(3\.\d+)"', text))) == listed
-
-
-def test_lower_bounds_are_what_the_oldest_dependencies_are_tested_with():
-    lower_bounds = runpy.run_path(str(ROOT / ".ci" / "lower_bounds.py"))["lower_bounds"]
-    assert lower_bounds(["numpy>=1.26", "dask[dataframe]>=2024.12"]) == [
-        "numpy==1.26",
-        "dask==2024.12",
-    ]
-    with pytest.raises(SystemExit, match="'numpy<3' is not name>=version"):
-        lower_bounds(["numpy<3"])
 
 
 def test_citation_and_changelog_name_the_version():

@@ -8,10 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom, norm
-from sklearn.linear_model import LogisticRegression
 
-from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.rules._candidates import ThresholdSearch
 from skbandit.constrained.rules._limits import Limits
@@ -158,59 +155,3 @@ def test_several_rates_share_out_the_tail(name, n):
     n_found, n_violated = violations(name, 1 - DELTA, n, 200, seed=5)
     assert n_found == 200
     assert n_violated <= at_most(DELTA, 200)
-
-
-# --- trained on few rows -------------------------------------------------------------------
-
-MEANS = np.zeros(8)
-MEANS[0] = APART
-
-
-def people(seed, n):
-    rng = np.random.default_rng(seed)
-    y = (rng.random(n) < SHARE).astype(int)
-    return rng.normal(size=(n, len(MEANS))) + np.outer(y, MEANS), y
-
-
-def population_recall(coef, intercept):
-    return norm.cdf((intercept + coef @ MEANS) / np.linalg.norm(coef))
-
-
-def recalls(level, times, make):
-    """Population recalls of rules trained to have one of .85."""
-    found = []
-    for seed in range(times):
-        clf = make(level).fit(*people(seed, 300))
-        if isinstance(clf, ConstrainedThreshold):
-            inner, odds = clf.estimator_, clf.threshold_ / (1 - clf.threshold_)
-            found.append(population_recall(inner.coef_[0], inner.intercept_[0] - np.log(odds)))
-        else:
-            found.append(population_recall(clf.coef_[0], clf.intercept_[0]))
-    return np.array(found)
-
-
-def test_a_threshold_on_out_of_fold_scores_errs_as_seldom_as_promised():
-    def make(level):
-        return ConstrainedThreshold(
-            LogisticRegression(), false_positive_rate(), recall() >= 0.85, confidence_level=level
-        )
-
-    assert (recalls(1 - DELTA, 50, make) < 0.85).sum() <= at_most(DELTA, 50)
-    assert (recalls(0.5, 25, make) < 0.85).sum() >= at_least(0.4, 25)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_ramp_classifier_that_overfits():
-    """Eight features for 120 positives: face value errs far more often than every second time."""
-    times = 30
-
-    def make(level):
-        goals = false_positive_rate(), recall() >= 0.85
-        if level is None:
-            return RampClassifier(*goals, alpha=0.01, max_iter=5, solver="newton")
-        return ConstrainedRampClassifier(
-            *goals, alpha=0.01, solver="newton", confidence_level=level
-        )
-
-    assert (recalls(0.8, times, make) < 0.85).sum() <= at_most(0.2, times)
-    assert (recalls(None, 15, make) < 0.85).sum() >= at_least(0.7, 15)
