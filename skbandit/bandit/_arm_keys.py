@@ -68,9 +68,6 @@ def arm_key(label: Any, attempt: int = 0) -> int:
 
 def new_keys(labels: Sequence[Any], taken: Collection[int]) -> list[int]:
     """Return keys of new arms, distinct from one another and from the keys of known arms."""
-    first = [arm_key(label) for label in labels]
-    if len(set(first).difference(taken)) == len(first):
-        return first
     taken, keys = set(taken), []
     for label in labels:
         attempt = 0

@@ -25,7 +25,6 @@ from skbandit.bandit._state import (
     ChoiceRule,
     Posterior,
     Prior,
-    workspace_for,
 )
 from skbandit.bandit._units import FIRST_RENEWAL, GROWN, is_due
 from skbandit.bandit.exploration import explores_by_score
@@ -157,8 +156,7 @@ def learn_rows(
         posterior.mean[at], posterior.cov_factor[at] = part.mean[:, arms], part.cov_factor[:, arms]
         posterior.seen_squares[features], posterior.rate[features] = part.seen_squares, part.rate
         if posterior.counters[N_EVENTS] > n_before and is_due(posterior):
-            buffer = workspace_for(posterior.mean.shape[2])
-            change_units(posterior, prior, prior.adaptive_mean, buffer)
+            change_units(posterior, prior, prior.adaptive_mean, posterior.workspace().buffer)
     _settle(posterior, prior)
 
 

@@ -213,9 +213,13 @@ class PosteriorPolicy(SequentialPolicy):
             )
 
     def _check_rewards(self, reward: np.ndarray) -> None:
-        from skbandit.bandit.links import check_rewards
-
-        check_rewards(self.link, reward)
+        low, high = _state.LINKS[self.link].reward_range
+        wrong = np.flatnonzero((reward < low) | (reward > high))
+        if len(wrong):
+            raise ValueError(
+                f"reward is {reward[wrong[0]]:g} on row {wrong[0]}, but link={self.link!r} "
+                f"requires rewards from {low:g} to {high:g}: rescale them, or use link='linear'."
+            )
 
     def _alphas(self, n_events: int = 0) -> np.ndarray:
         """Return values of `alpha` after the events learned, and after 1, 2, ..., n_events more."""

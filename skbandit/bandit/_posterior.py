@@ -481,7 +481,7 @@ def renew_prior(
     It has the mean μ̄ of the posterior means μ_k of the n arms with events, named
     by `learned`, and the covariance [Σ₀ + Σ_k (μ_k - μ̄)(μ_k - μ̄)ᵀ] / n, which counts the prior
     variance as one arm so that it cannot vanish. Before two arms have events, it is the prior
-    given. `workspace` comes from `workspace_for`.
+    given. `workspace` is the buffer of an `ArmWorkspace`.
     """
     n, d = len(learned), mean.shape[2]
     center, variance = workspace[2], workspace[3]
@@ -534,7 +534,7 @@ def with_arms(posterior: Posterior, labels: list[Any], prior: Prior) -> Posterio
         settle(larger, prior)
     else:
         learned = larger.learned[: larger.counters[_state.N_LEARNED_ARMS]]
-        workspace = _state.workspace_for(mean.shape[2])
+        workspace = larger.workspace().buffer
         for e in range(len(mean)):
             renew_prior(mean, cov_factor, e, n_updates, learned, prior, workspace)
     return larger

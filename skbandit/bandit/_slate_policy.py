@@ -19,7 +19,7 @@ from skbandit.bandit._arm_keys import arm_key
 from skbandit.bandit._guard import ChoiceStream, GuardedPolicy, lock_of
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._shared_policy import SharedGLMPolicy
-from skbandit.bandit._state import N_EVENTS, ChoiceRule, read_rule
+from skbandit.bandit._state import ChoiceRule, read_rule
 from skbandit.utils import _validation
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import (
@@ -371,28 +371,15 @@ class SlatePolicy(GuardedPolicy):
         cascade = self.feedback == "cascade"
         rewards = read_cascade(log) if cascade else log.of_arms(log.reward, "reward")
         event, place = np.nonzero(log.shown & ~np.isnan(rewards) & (weight > 0)[:, None])
-        if len(event):
-            self._pass_on(X, log, event, place, rewards[event, place], weight[event])
-        else:  # nothing is known, but arms may be
+        if not len(event):  # nothing is known, but arms may be
             ArmModels.of(self.policy_, X, log.available_labels())
-
-    def _pass_on(
-        self,
-        X: Any,
-        log: logs.Log,
-        event: np.ndarray,
-        place: np.ndarray,
-        reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:
-        """Let the policy learn rewards of single arms."""
-        arms: dict[str, Any] = {"action": log.arms[log.action[event, place]], "reward": reward}
+            return
+        arms = {"action": log.arms[log.action[event, place]], "reward": rewards[event, place]}
         if log.timestamp is not None:
             arms["timestamp"] = log.timestamp[event]
-        available = None
-        if log.pools is not None:
-            sets = log.available_labels()
-            available = [sets[k] for k in event.tolist()]
+        sets = log.available_labels()
+        available = None if sets is None else [sets[k] for k in event.tolist()]
+        weight = weight[event]
         rows = X[event] if isinstance(X, np.ndarray) else rows_of(X, event)
         if isinstance(rows, pd.DataFrame):  # as the index of the log's rows is repeated
             rows = rows.reset_index(drop=True)
@@ -534,6 +521,12 @@ class ArmModels:
         Which of them may be shown.
     n_known : int
         Number of arms of the policy.
+    n_events : int
+        Number of events that it has learned.
+    alpha : float
+        Amount of exploration in the next choice, in the parameter's units.
+    epsilon : float
+        Probability of a uniform choice.
     """
 
     policy: Any
@@ -542,6 +535,9 @@ class ArmModels:
     labels: np.ndarray
     available: np.ndarray
     n_known: int
+    n_events: int
+    alpha: float
+    epsilon: float
 
     @classmethod
     def of(cls, policy: Any, X: Any, available: Any) -> ArmModels:
@@ -549,23 +545,8 @@ class ArmModels:
         now, X, available = policy._ready(X, available)
         mask, codes = now._masked(X.shape[0], available)
         posterior = now._posterior_about(codes)
-        n_known = len(now._codes)
-        return cls(now, X, posterior, logs.label_array(codes), mask, n_known)
-
-    @property
-    def n_events(self) -> int:
-        """Number of events that the policy has learned."""
-        return int(self.posterior.counters[N_EVENTS])
-
-    @property
-    def alpha(self) -> float:
-        """Amount of exploration in the next choice, in the parameter's units."""
-        return float(self.policy._alphas()[0])
-
-    @property
-    def epsilon(self) -> float:
-        """Probability of a uniform choice."""
-        return float(self.policy.epsilon)
+        numbers = now._n_learned(), float(now._alphas()[0]), float(now.epsilon)
+        return cls(now, X, posterior, logs.label_array(codes), mask, len(now._codes), *numbers)
 
     def uniforms(self, seed: int, t: int) -> tuple[np.ndarray, np.ndarray]:
         """Uniform numbers of choices t, t + 1, ...: one per arm for ties, and again with a coin.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from contextlib import suppress
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -120,7 +119,7 @@ class Posterior(NamedTuple):
         n_weights = self.mean.shape[2]
         x = np.empty(n_weights)
         x[-1:] = 1.0  # sparse rows may have no weight at all
-        return ArmWorkspace(x, workspace_for(n_weights))
+        return ArmWorkspace(x, np.empty((4, n_weights)))
 
 
 def arm_axes(posterior: Any) -> dict[str, int]:
@@ -156,11 +155,6 @@ class ArmWorkspace(NamedTuple):
 
     x: np.ndarray  # (n_weights,), ends with the constant feature, if there is one
     buffer: np.ndarray  # (4, n_weights), of moments and of learning
-
-
-def workspace_for(n_weights: int) -> np.ndarray:
-    """Return buffer of learning."""
-    return np.empty((4, n_weights))
 
 
 class Prior(NamedTuple):
@@ -454,27 +448,21 @@ def read_interval(update_every: Any) -> float | None:
     """Return length of update windows in seconds; None learns at once."""
     if update_every is None:
         return None
-    if isinstance(update_every, bool | np.bool_):
+    is_duration = isinstance(update_every, bool | np.bool_ | str | timedelta | np.timedelta64)
+    if not is_duration:
+        seconds, least = float(update_every), 0.0
+    else:  # without a unit, it would be of nanoseconds
+        try:
+            seconds, least = pd.Timedelta(update_every).total_seconds(), 1.0
+        except ValueError as error:
+            message = f"update_every={update_every!r} is no length of time: {error}."
+            raise ValueError(message) from error
+    if not (seconds >= least and seconds > 0):
         raise ValueError(
-            f"update_every={update_every!r} is no length of time: pass seconds, as in 60, or "
-            "None to learn at once."
+            f"update_every={update_every!r} is {seconds:g} seconds, perhaps for want of a unit: "
+            "write a positive number of seconds, as in 86400, or a length of one second or more "
+            "with its unit, as in '86400s'."
         )
-    is_duration = isinstance(update_every, np.timedelta64)  # which NumPy counts among integers
-    has_no_unit = is_duration and np.datetime_data(update_every.dtype)[0] == "generic"
-    if isinstance(update_every, str):
-        with suppress(ValueError):
-            has_no_unit = not math.isnan(float(update_every))
-    if has_no_unit:
-        raise ValueError(
-            f"update_every={update_every!r} has no unit, and would be nanoseconds: write a number "
-            "of seconds, as in 86400, or '86400s'."
-        )
-    if isinstance(update_every, int | float | np.number) and not is_duration:
-        seconds = float(update_every)
-    else:
-        seconds = pd.Timedelta(update_every).total_seconds()
-    if not seconds > 0:
-        raise ValueError(f"update_every must be positive, got {update_every!r}.")
     return seconds
 
 

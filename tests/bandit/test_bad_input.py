@@ -119,8 +119,8 @@ def test_wrong_available_arms(available, message):
         ({"update_every": 0}, "update_every"),
         ({"update_every": True}, "update_every=True is no length of time"),
         ({"update_every": "soon"}, "soon|unit|parse"),
-        ({"update_every": "86400"}, "'86400' has no unit.*'86400s'"),
-        ({"update_every": " 60.5 "}, "has no unit"),
+        ({"update_every": "86400"}, "'86400' is 8.64e-05 seconds, .* unit.*'86400s'"),
+        ({"update_every": " 60.5 "}, "no length of time|want of a unit"),
         ({"arms": ["a", "a"]}, "'a' twice"),
     ],
 )
@@ -134,7 +134,7 @@ def test_fit_refuses_a_duration_of_numpy_without_a_unit():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # newer NumPy deprecates making one
         length = np.timedelta64(60)
-    refuses("has no unit", GLMUCBPolicy(update_every=length).fit, X, Y)
+    refuses("want of a unit", GLMUCBPolicy(update_every=length).fit, X, Y)
 
 
 @pytest.mark.parametrize(

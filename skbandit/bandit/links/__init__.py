@@ -102,14 +102,3 @@ def mean_reward(index: float, rule: ChoiceRule) -> float:
 def mean_rewards(index: np.ndarray, rule: ChoiceRule) -> np.ndarray:
     """Return mean rewards of an array of indices, by scipy."""
     return FILES[rule.link].mean_rewards(index, rule.mean)
-
-
-def check_rewards(link: str, reward: np.ndarray) -> None:
-    """Require rewards within the range of the link."""
-    low, high = LINKS[link].reward_range
-    wrong = np.flatnonzero((reward < low) | (reward > high))
-    if len(wrong):
-        raise ValueError(
-            f"reward is {reward[int(wrong[0])]:g} on row {wrong[0]}, but link={link!r} requires "
-            f"rewards from {low:g} to {high:g}: rescale them, or use link='linear'."
-        )
