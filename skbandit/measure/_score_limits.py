@@ -236,7 +236,7 @@ class ScoreLimits:
             covariance = both - q * of_first - p * of_second + p * q * either
             spread = np.sqrt(squares[pair.first] * squares[pair.second])
             np.divide(covariance, spread, out=row, where=spread > 0)
-        correlations = np.clip(correlations, -1.0, 1.0)
+        np.clip(correlations, -1.0, 1.0, out=correlations)
         return MeasuredShares(value, below, above, correlations)
 
     def slack_of(self, measured: MeasuredShares) -> np.ndarray:

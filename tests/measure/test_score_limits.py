@@ -13,6 +13,8 @@ from skbandit.measure import (
     expand,
     flatten_constraints,
     interval,
+    intervals,
+    merge_equal,
     reached_quantiles,
     score_limits,
 )
@@ -75,6 +77,15 @@ def test_a_bound_at_the_end_of_the_mover_interval_has_no_slack(rate, sense):
     declared = rate <= high if sense == "<=" else rate >= low
     _, limits = bound_limits(declared, data, positive)
     assert limits.at(positive, Z) == pytest.approx([0.0], abs=1e-9)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_intervals_of_several_rates_are_those_of_each(level):
+    x, data = made(weight=np.random.default_rng(2).exponential(size=N))
+    positive, rates = (x > 0.2).astype(float), [*MOVED, recall(), f1(), 1 - MOVED[3]]
+    of_each = [interval(rate, data, positive, level) for rate in rates]
+    merged, decided, _ = merge_equal(rates, data, positive, pd.DataFrame(index=range(N)))
+    np.testing.assert_allclose(intervals(rates, merged, decided, level), of_each, rtol=1e-9)
 
 
 def wilson(share, n):
