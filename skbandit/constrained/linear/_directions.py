@@ -175,13 +175,9 @@ def _hessian(X: Any, curvature: np.ndarray, size: int) -> np.ndarray:
     """Its lower half."""
     d = X.shape[1]
     full = np.zeros((d + 1, d + 1))
-    if issparse(X):
-        from skbandit.constrained.linear._gram import add_gram  # numba: on first use
+    from skbandit.constrained.paper._augmented_lagrangian import add_gram  # numba: on first use
 
-        add_gram(X.indptr, X.indices, X.data, curvature, full)
-    else:
-        full[:d, :d] = X.T @ (X * curvature[:, None])
-        full[d, :d], full[d, d] = X.T @ curvature, curvature.sum()
+    add_gram(X, curvature, full)
     full[np.arange(d), np.arange(d)] += 1.0
     full[d, d] += JITTER * max(float(np.trace(full[:d, :d])), 1.0)
     return full[:size, :size]

@@ -105,12 +105,12 @@ def _dense(matrix: Any) -> np.ndarray:
     return matrix.toarray() if issparse(matrix) else np.asarray(matrix)
 
 
-def box_quadratic(S: np.ndarray, r: np.ndarray, upper: float, start: np.ndarray) -> np.ndarray:
+def box_quadratic(S: np.ndarray, r: np.ndarray, upper: float) -> np.ndarray:
     """Minimize v'Sv/2 - r'v over 0 <= v <= upper.
 
     Primal active set method: solve on the free variables, stop at the first bound in the way,
     and free the variable that the gradient pulls off its bound most. Finite, as the value
-    decreases at every change of the set.
+    decreases at every change of the set. It starts where the free minimum is clipped.
 
     Parameters
     ----------
@@ -120,14 +120,12 @@ def box_quadratic(S: np.ndarray, r: np.ndarray, upper: float, start: np.ndarray)
         Linear term.
     upper : float
         Upper bound of every variable.
-    start : ndarray of shape (m,)
-        Initial guess; the nearer, the fewer systems to solve.
 
     Returns
     -------
     ndarray of shape (m,)
     """
-    v = np.clip(start, 0.0, upper)
+    v = np.clip(np.linalg.solve(S, r), 0.0, upper)
     free = (v > 0) & (v < upper)
     for _ in range(100 + 10 * len(r)):
         if free.any():
@@ -150,45 +148,3 @@ def box_quadratic(S: np.ndarray, r: np.ndarray, upper: float, start: np.ndarray)
             break
         free[steepest] = True
     return v
-
-
-def clamped_newton(S: np.ndarray, r: np.ndarray, upper: float) -> np.ndarray:
-    """Approximately minimize v'Sv/2 - r'v over 0 <= v <= upper: a start for `box_quadratic`.
-
-    Every coordinate that leaves the box is clamped for good to the bound it crossed, all of
-    them at once. So it takes few systems where the exact method, which frees and blocks one
-    variable at a time, would take hundreds; but a clamped coordinate that should come back
-    does not.
-    """
-    v, inside = np.zeros_like(r), np.ones(len(r), dtype=bool)
-    while inside.any():
-        rest = r[inside] - S[np.ix_(inside, ~inside)] @ v[~inside]
-        v[inside] = np.linalg.solve(S[np.ix_(inside, inside)], rest)
-        leaves = inside & ((v < 0) | (v > upper))
-        if not leaves.any():
-            break
-        v[leaves] = np.clip(v[leaves], 0.0, upper)
-        inside &= ~leaves
-    return v
-
-
-def interpolate(low: float, high: float, share: float) -> float:
-    """Return the point a share of the way from low to high, at least a tenth from either end."""
-    return low + (high - low) * min(max(share, 0.1), 0.9)
-
-
-def root_share(low_slope: float, high_slope: float) -> float:
-    """Return the share of the way from a slope below 0 to one above, at which a line is 0."""
-    return -low_slope / (high_slope - low_slope)
-
-
-def adapted_damping(damping: float, length: float, *, short: float, least: float) -> float:
-    """Raise the damping after a step shorter than `short`, lower it after a long one.
-
-    It is 0, or `least` and more.
-    """
-    if length < short:
-        return max(10 * damping, least)
-    if length > 0.5:
-        return damping / 10 if damping > least else 0.0
-    return damping
