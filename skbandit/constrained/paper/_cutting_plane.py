@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -100,31 +99,13 @@ def ascend(
                     w[indices[e]] += step / alpha * data[e]
 
 
-@dataclass(frozen=True)
-class Design:
-    """A design matrix by sparse rows.
-
-    Parameters
-    ----------
-    X : csr_array of shape (n, d)
-        The matrix.
-    """
-
-    X: csr_array
-
-    @classmethod
-    def of(cls, X: Any) -> Design:
-        """Wrap a matrix; a dense one becomes a full CSR array over the same entries, not a copy."""
-        if not issparse(X):
-            (n, d), entries = X.shape, np.ascontiguousarray(X, dtype=np.float64).ravel()
-            ends = np.arange(n + 1, dtype=np.int64) * d
-            return cls(csr_array((entries, np.tile(np.arange(d), n), ends), shape=(n, d)))
-        return cls(csr_array(X))
-
-    @cached_property
-    def squares(self) -> np.ndarray:
-        """Squared norm |x_j|^2 of each row."""
-        return np.asarray(self.X.multiply(self.X).sum(axis=1)).ravel()
+def sparse_rows(X: Any) -> csr_array:
+    """Return X in CSR; a dense one becomes a full array over the same entries, not a copy."""
+    if issparse(X):
+        return csr_array(X)
+    (n, d), entries = X.shape, np.ascontiguousarray(X, dtype=np.float64).ravel()
+    ends = np.arange(n + 1, dtype=np.int64) * d
+    return csr_array((entries, np.tile(np.arange(d), n), ends), shape=(n, d))
 
 
 @dataclass(frozen=True)
@@ -141,8 +122,8 @@ class WeightedSVM:
 
     Parameters
     ----------
-    design : Design
-        X.
+    X : csr_array of shape (n, d)
+        The rows.
     p, q : ndarray of shape (n,)
         Nonnegative costs of a positive and of a negative prediction.
     alpha : float
@@ -151,7 +132,7 @@ class WeightedSVM:
         Whether b, which is never penalized, is free or 0.
     """
 
-    design: Design
+    X: csr_array
     p: np.ndarray
     q: np.ndarray
     alpha: float
@@ -164,7 +145,7 @@ class WeightedSVM:
 
     def dual(self, theta: np.ndarray) -> float:
         """Return the dual objective at a feasible theta."""
-        alpha_w = self.design.X.T @ theta
+        alpha_w = self.X.T @ theta
         gain = np.minimum(self.q - theta / 2, self.p + theta / 2).sum()
         return float(gain - alpha_w @ alpha_w / (2 * self.alpha))
 
@@ -184,10 +165,6 @@ class WeightedSVM:
         up = np.divide(up, other.q, out=np.zeros_like(up), where=other.q > 0)
         down = np.divide(down, other.p, out=np.zeros_like(down), where=other.p > 0)
         return up * self.q - down * self.p
-
-    def hinge_duals(self, theta: np.ndarray) -> HingeDuals:
-        """Duals of the two hinges: the largest such that down - up = theta."""
-        return HingeDuals.of(theta, self.p, self.q)
 
     def at_rest(self, theta: np.ndarray, f: np.ndarray, margin: float) -> np.ndarray:
         """Mark rows whose theta_j stays at its corner while f_j moves by at most `margin`."""
@@ -268,17 +245,18 @@ def solve_svm(
     Two rows, one per class: max(0, 1/2 - w) + alpha/2 w^2 is lowest at w = 1/2.
 
     >>> import numpy as np
-    >>> from skbandit.constrained.paper._cutting_plane import Design
-    >>> from skbandit.constrained.paper._cutting_plane import WeightedSVM, solve_svm
+    >>> from skbandit.constrained.paper._cutting_plane import WeightedSVM, solve_svm, sparse_rows
     >>> X, p, q = np.array([[1.0], [-1.0]]), np.array([0.0, 0.5]), np.array([0.5, 0.0])
-    >>> solution = solve_svm(WeightedSVM(Design.of(X), p, q, alpha=0.1), tol=1e-10)
+    >>> solution = solve_svm(WeightedSVM(sparse_rows(X), p, q, alpha=0.1), tol=1e-10)
     >>> solution.coef.round(6), round(solution.primal, 6), round(solution.dual, 6)
     (array([0.5]), 0.0125, 0.0125)
     """
-    X, alpha = svm.design.X, svm.alpha
+    X, alpha = svm.X, svm.alpha
+    squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
     costly = np.flatnonzero(svm.p + svm.q > 0)
-    pace = _pace(svm)
-    curvature = np.maximum(svm.design.squares / alpha + pace, np.finfo(float).tiny)
+    # the movement of b per unit of theta, 1 / mu
+    pace = INTERCEPT_PACE / alpha * (float(squares.mean()) or 1.0) if svm.fit_intercept else 0.0
+    curvature = np.maximum(squares / alpha + pace, np.finfo(float).tiny)
     rng = np.random.default_rng(0)
 
     theta, b = np.zeros(len(svm.p)), 0.0
@@ -310,13 +288,6 @@ def _shuffled(rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
     starts = rng.permutation(np.arange(0, len(rows), RUN))
     order = (starts[:, None] + np.arange(RUN)).ravel()
     return rows[order[order < len(rows)]]
-
-
-def _pace(svm: WeightedSVM) -> float:
-    """Movement of b per unit of theta, 1 / mu."""
-    if not svm.fit_intercept:
-        return 0.0
-    return INTERCEPT_PACE / svm.alpha * (float(svm.design.squares.mean()) or 1.0)
 
 
 def _better_points(
@@ -444,37 +415,18 @@ def mean_cut(problem: ConvexProblem, cuts: Sequence[Cut], mixture: np.ndarray) -
     return Cut.at(problem, np.asarray(coef), b, problem.X @ coef + b)
 
 
-def center(h: CutModel, lower: float, upper: float, top: Maximum) -> np.ndarray:
-    """Choose the next v: a center of the part of V that the cuts have left (CutChooser)."""
-    m = len(top.v)
-    if m == 0 or upper == 0:
-        return top.v  # nothing to choose
-    return bisection(h, lower, upper) if m == 1 else analytic_center(h, lower, upper, top)
-
-
-def bisection(h: CutModel, lower: float, upper: float) -> np.ndarray:
-    """Halve the remaining interval of a single multiplier: {v in [0, upper]: h_t(v) >= L_t}.
-
-    A cut through L_t at v_t, which an exact SVM gives unless v_t is the best so far, keeps
-    the side that its slope points to.
-    """
-    g = h.slopes[:, 0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        reaches = (lower - h.offsets) / g  # v at which the cut equals L_t
-    left = np.max(reaches[g > 0], initial=0.0)
-    right = np.min(reaches[g < 0], initial=upper)
-    return np.clip([(left + right) / 2], 0.0, upper)
-
-
 def analytic_center(h: CutModel, lower: float, upper: float, top: Maximum) -> np.ndarray:
-    """Return the v of the analytic center of {(v, z): L_t <= z <= h_t(v), v in [0, upper]^m}.
+    """Choose the next v (CutChooser): the center of the part of V that the cuts have left.
 
-    It maximizes sum_s log(h_s(v) - z) + t log(z - L_t) + sum_k log v_k + log(upper - v_k),
+    The analytic center of {(v, z): L_t <= z <= h_t(v), v in [0, upper]^m} maximizes
+    sum_s log(h_s(v) - z) + t log(z - L_t) + sum_k log v_k + log(upper - v_k),
     where the floor z >= L_t counts once per cut (Goffin, Haurie & Vial 1992). The center is
     far from all cuts, so the next one removes a large part whichever way it points. Found by
     Newton's method, whose steps of length 1 / (1 + decrement) never leave the set.
     """
     T, m = h.slopes.shape
+    if m == 0 or upper == 0:
+        return top.v  # nothing to choose
     height = top.value - lower  # z is measured from L_t in units of the height
     slopes = h.slopes / height
     rows = np.block([[slopes, -np.ones((T, 1))], [np.eye(m + 1)], [-np.eye(m), np.zeros((m, 1))]])
@@ -504,7 +456,7 @@ def analytic_center(h: CutModel, lower: float, upper: float, top: Maximum) -> np
 
 def solve_at(
     problem: ConvexProblem,
-    design: Design,
+    X: csr_array,
     v: np.ndarray,
     h: float,
     epsilon: float,
@@ -516,7 +468,7 @@ def solve_at(
     Also return l_t, a lower bound on that minimum.
     """
     p, q = problem.dual_upper_bounds(v)
-    svm = WeightedSVM(design, p, q, problem.alpha, problem.fit_intercept)
+    svm = WeightedSVM(X, p, q, problem.alpha, problem.fit_intercept)
     constant = -float(np.append(1.0, v) @ problem.gamma)  # Psi minus the SVM
     solution = solve_svm(svm, epsilon, warm, ceiling=h - constant, max_epochs=max_epochs)
     return solution, solution.dual + constant
@@ -608,9 +560,12 @@ class CuttingPlaneSolver(ParametersMixin):
         Solution
             With its true gap, larger than `tol` if the budget did not suffice.
         """
-        aim, budget = self._aim(problem, tol), self.max_epochs
+        # tol, unless dual ascent or rounding cannot reach it
+        scale = 0.5 * problem.objective_scale or 1.0
+        aim = max(tol, self.rtol * scale, GAP_ROUNDING * abs(float(problem.gamma[0])))
+        budget = self.max_epochs
         limit = penalty if np.isfinite(penalty) else self.largest_multiplier
-        psi = problem, Design.of(problem.X)
+        psi = problem, sparse_rows(problem.X)
 
         # Line 1 (numbers are the lines of Algorithm 2): a first cut and a lower bound.
         v, warm_svm, first = _first_cut(problem, warm, limit)
@@ -644,13 +599,8 @@ class CuttingPlaneSolver(ParametersMixin):
                         f"it is cheaper to violate constraint {worst} by {point.g[worst]:.3g} than "
                         "to meet it. Relax the constraints."
                     )
-            v, epsilon = center(h, L, upper, U), self.share * (U.value - L)  # 8
+            v, epsilon = analytic_center(h, L, upper, U), self.share * (U.value - L)  # 8
         return _certified_point(problem, point, *best, penalty, tol)
-
-    def _aim(self, problem: ConvexProblem, tol: float) -> float:
-        """Return the gap to stop at: `tol`, unless dual ascent or rounding cannot reach it."""
-        objective_scale = 0.5 * float(problem.P[:1].sum() + problem.Q[:1].sum()) or 1.0
-        return max(tol, self.rtol * objective_scale, GAP_ROUNDING * abs(float(problem.gamma[0])))
 
 
 def _first_cut(
@@ -684,7 +634,7 @@ def _certified_point(
             f"{point.g.max():.3g}: raise max_cuts or max_epochs, or relax the constraints, which "
             "may be infeasible."
         )
-    duals = svm.svm.hinge_duals(svm.theta)
+    duals = HingeDuals.of(svm.theta, svm.svm.p, svm.svm.q)
     solution = certify(problem, point.coef, point.intercept, v, penalty, duals)
     if solution.gap > tol:
         solution = polish(problem, solution, duals, penalty)

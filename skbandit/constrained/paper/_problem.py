@@ -105,12 +105,6 @@ class RowSpan:
             return coordinates
         return np.asarray(self.X.T @ (self.combinations @ coordinates)).ravel()
 
-    def coordinates(self, weights: np.ndarray) -> np.ndarray:
-        """Return u = Q'w, the coordinates of the part of w in the span."""
-        if self.combinations is None:
-            return weights
-        return self.combinations.T @ np.asarray(self.X @ weights).ravel()
-
 
 def row_span(X: Any) -> RowSpan:
     """Express rows in a basis of their span if that has fewer dimensions than there are features.
@@ -139,17 +133,13 @@ def row_span(X: Any) -> RowSpan:
     kept = squares > SMALLEST_SHARE * largest
     probe = V[:, ~kept] @ np.cos(np.arange((~kept).sum()))  # no direction has weight 0
     if np.linalg.norm(X.T @ probe) > NULL * np.sqrt(largest):
-        return RowSpan(X, X) if issparse(X) else _by_singular_values(X)
+        if issparse(X):
+            return RowSpan(X, X)
+        V, sizes, _ = np.linalg.svd(X, full_matrices=False)  # over more orders of magnitude, slower
+        kept = sizes > NULL * sizes[0]
+        return RowSpan(X, V[:, kept] * sizes[kept], V[:, kept] / sizes[kept])
     sizes = np.sqrt(squares[kept])
     return RowSpan(X, V[:, kept] * sizes, V[:, kept] / sizes)
-
-
-def _by_singular_values(X: np.ndarray) -> RowSpan:
-    """Return `row_span` from X itself: exact over more orders of magnitude, and slower."""
-    V, sizes, _ = np.linalg.svd(X, full_matrices=False)
-    kept = sizes > NULL * sizes[0]
-    V, sizes = V[:, kept], sizes[kept]
-    return RowSpan(X, V * sizes, V / sizes)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from skbandit.constrained.paper._cutting_plane import (
     Cut,
     CutModel,
     analytic_center,
-    bisection,
     maximize,
     mean_cut,
 )
@@ -62,24 +61,6 @@ def test_the_analytic_center_is_one(seed, m):
     )
     width = 2 * np.sqrt(h(best) - lower)
     np.testing.assert_allclose(v, other.x[:-1], atol=0.1 * width)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("seed", first(1, range(4)))
-def test_bisection_halves_what_is_left(seed):
-    h, best = random_model(seed, 1)
-    lower = h(best) - 0.02
-    grid = np.linspace(0, 1, 100001)
-    left = [v for v in grid if h(np.array([v])) >= lower]
-    assert bisection(h, lower, 1.0)[0] == pytest.approx((left[0] + left[-1]) / 2, abs=1e-4)
-    assert h.slopes.shape == (12, 1)
-
-
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_bisection_follows_the_sign_of_the_supergradient(sign):
-    """One exact cut through the best value so far: on to the side where it rises."""
-    h = CutModel(np.array([3.0 - sign * 0.4]), np.array([[sign]]))
-    assert bisection(h, 3.0, 1.0)[0] == pytest.approx(0.7 if sign > 0 else 0.2)
 
 
 def test_a_mean_is_at_most_its_mixture():

@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.svm import SVC
 
-from skbandit.constrained.paper._cutting_plane import Design, WeightedSVM, ascend, solve_svm
-from skbandit.constrained.solvers import ConvexProblem, CvxpySolver
+from skbandit.constrained.paper._cutting_plane import (
+    WeightedSVM,
+    ascend,
+    solve_svm,
+    sparse_rows,
+)
+from skbandit.constrained.solvers import ConvexProblem, CvxpySolver, HingeDuals
 from tests.tiers import examples, first
 
 theorem = examples(40)
@@ -25,25 +30,25 @@ def random_svm(seed, n=60, d=4, alpha=0.05, fit_intercept=True, both=0.3):
     one_sided = rng.random(n) >= both
     p[one_sided & positive] = 0.0
     q[one_sided & ~positive] = 0.0
-    return WeightedSVM(Design.of(X), p, q, alpha, fit_intercept)
+    return WeightedSVM(sparse_rows(X), p, q, alpha, fit_intercept)
 
 
 def by_cvxpy(svm):
     """Problem 3 without constraints is the same problem."""
     P, Q = csr_array(svm.p[None]), csr_array(svm.q[None])
-    problem = ConvexProblem(svm.design.X, P, Q, np.zeros(1), svm.alpha, svm.fit_intercept)
+    problem = ConvexProblem(svm.X, P, Q, np.zeros(1), svm.alpha, svm.fit_intercept)
     return CvxpySolver().solve(problem, np.inf, 1e-10)
 
 
 def with_costs(svm, p, q):
-    return WeightedSVM(svm.design, p, q, svm.alpha, svm.fit_intercept)
+    return WeightedSVM(svm.X, p, q, svm.alpha, svm.fit_intercept)
 
 
 @pytest.mark.parametrize("seed", first(1, range(4)))
 def test_agrees_with_libsvm(seed):
     """max(0, 1/2 + f) is half of max(0, 1 + 2 f): SVC's w is twice ours, its C is 2 cost/alpha."""
     svm = random_svm(seed, both=0.0)
-    X, y = svm.design.X.toarray(), np.where(svm.q > 0, 1, -1)
+    X, y = svm.X.toarray(), np.where(svm.q > 0, 1, -1)
     other = SVC(kernel="linear", C=1.0, tol=1e-5)
     other.fit(X, y, sample_weight=2 * (svm.p + svm.q) / svm.alpha)
     found = solve_svm(svm, 1e-12)
@@ -73,7 +78,7 @@ def test_the_optimum_is_between_the_bounds_however_little_was_done(seed, epochs,
     found = solve_svm(svm, 1e-12, near, max_epochs=epochs)
     assert found.dual <= exact + 1e-12
     assert found.primal >= exact - 1e-12
-    f = svm.design.X @ found.coef + found.intercept
+    f = svm.X @ found.coef + found.intercept
     np.testing.assert_allclose(found.scores, f, atol=1e-12)
     assert found.primal == pytest.approx(svm.primal(found.coef, f), abs=1e-14)
     assert found.dual == pytest.approx(svm.dual(found.theta), abs=1e-14)
@@ -91,11 +96,11 @@ def test_any_feasible_theta_is_a_lower_bound(seed):
     assert theta.sum() == pytest.approx(0, abs=1e-12)
     assert svm.dual(theta) <= by_cvxpy(svm).primal + 1e-12
     # the two duals of each row: in their boxes, theta apart, and worth what the dual says
-    duals = svm.hinge_duals(theta)
+    duals = HingeDuals.of(theta, svm.p, svm.q)
     for side, box in [(duals.up, svm.p), (duals.down, svm.q)]:
         assert np.all(side >= -1e-15) and np.all(side <= box + 1e-15)
     np.testing.assert_allclose(duals.down - duals.up, theta, atol=1e-15)
-    turned = svm.design.X.T @ theta
+    turned = svm.X.T @ theta
     value = 0.5 * (duals.up + duals.down).sum() - turned @ turned / (2 * svm.alpha)
     assert svm.dual(theta) == pytest.approx(value, abs=1e-12)
 
@@ -128,9 +133,9 @@ def test_a_visit_maximizes_the_dual_in_one_variable(seed):
 @pytest.mark.parametrize("seed", first(1, range(3)))
 def test_a_weight_of_two_is_a_row_twice(seed):
     svm = random_svm(seed)
-    X, again = svm.design.X.toarray(), np.arange(0, 60, 3)
+    X, again = svm.X.toarray(), np.arange(0, 60, 3)
     twice = WeightedSVM(
-        Design.of(np.vstack([X, X[again]])),
+        sparse_rows(np.vstack([X, X[again]])),
         np.append(svm.p, svm.p[again]),
         np.append(svm.q, svm.q[again]),
         svm.alpha,
@@ -149,7 +154,7 @@ def test_moving_the_origin_moves_only_the_intercept(far):
     """So b is not penalized; and a far origin is only slower."""
     svm = random_svm(0)
     by = far * np.ones(4)
-    moved = WeightedSVM(Design.of(svm.design.X.toarray() + by), svm.p, svm.q, svm.alpha)
+    moved = WeightedSVM(sparse_rows(svm.X.toarray() + by), svm.p, svm.q, svm.alpha)
     one, other = solve_svm(svm, 1e-11), solve_svm(moved, 1e-11)
     assert one.primal == pytest.approx(other.primal, abs=2e-11)
     np.testing.assert_allclose(one.coef, other.coef, atol=1e-4)
@@ -194,7 +199,7 @@ def test_a_known_ceiling_ends_the_search():
 def test_without_features_the_intercept_decides():
     """Costs of both answers: the optimum is at one of the kinks b = -1/2, 1/2."""
     p, q = np.array([0.2, 0.1, 0.0]), np.array([0.0, 0.3, 0.3])
-    found = solve_svm(WeightedSVM(Design.of(np.zeros((3, 2))), p, q, 0.1), 1e-12)
+    found = solve_svm(WeightedSVM(sparse_rows(np.zeros((3, 2))), p, q, 0.1), 1e-12)
     values = [(p * max(0, 0.5 + b) + q * max(0, 0.5 - b)).sum() for b in (-0.5, 0.5)]
     assert found.primal == pytest.approx(min(values), abs=1e-12)
     assert found.dual == pytest.approx(min(values), abs=1e-12)
