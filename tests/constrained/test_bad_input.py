@@ -285,20 +285,6 @@ def test_solver_that_is_missing_or_fails(options, message):
     refused(SolverError, message, solver_options=options)
 
 
-@pytest.mark.thorough
-def test_solver_without_a_solution(monkeypatch):
-    """As after a time limit: cvxpy returns, and its variables are empty."""
-    import cvxpy
-
-    named = {"solver": "CLARABEL"}  # of several, the next would take over
-    clf = ConstrainedRampClassifier(constraints=positive_rate() <= 0.8, solver_options=named)
-    clf.fit(X, Y)
-    before = state(clf)
-    monkeypatch.setattr(cvxpy.Problem, "solve", lambda *args, **options: None)
-    refuses(r"ended with status .* and no solution", clf.fit, X, Y, error=SolverError)
-    assert_untouched(clf, before)
-
-
 # --- demands that cannot be met ------------------------------------------------------------
 
 IMPOSSIBLE = [positive_rate() >= 0.7, (negative_rate() >= 0.7).named("mostly no"), recall() >= 0]

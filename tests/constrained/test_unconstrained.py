@@ -15,7 +15,6 @@ from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import (
     ConstrainedReduction,
     ConstrainedThreshold,
-    constraint_path,
 )
 from skbandit.constrained.linear._directions import column_scales
 from skbandit.exceptions import ConstrainedFitWarning
@@ -170,15 +169,6 @@ def test_a_low_level_is_told(estimator, precise):
         warnings.simplefilter("error")
         clf.set_params(constraints=recall() >= 0.6, confidence_level=0.6).fit(X, Y)
     assert clf.confidence_level_ == pytest.approx(0.6)
-
-
-@pytest.mark.thorough
-def test_a_path_shows_costs_instead_of_warning_of_them():
-    clf = ConstrainedRampClassifier(constraints=recall() >= 0.9)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        path = constraint_path(clf, X, Y, bounds=[0.8, 0.97])
-    assert np.diff(path.table["objective"])[0] > 0.1
 
 
 @pytest.mark.parametrize("make", [ConstrainedThreshold, ConstrainedReduction])

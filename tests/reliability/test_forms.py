@@ -105,20 +105,7 @@ LOG_FORMS = {
     "another column": lambda log: log.assign(page="front"),
     "polars": lambda log: TABLES["polars"](log),
 }
-OF_LOG = [
-    "policy",
-    "policy_continues",
-    "replayed",
-    "replay_score",
-    "ips_of_table",
-    "snips_of_policy",
-    "doubly_robust_of_table",
-    "replayed_in_blocks",
-    "judged_in_blocks",
-    "shares_of_log",
-    "shares_of_replay",
-    "curves_of_replay",
-]
+OF_LOG = [name for name, call in CALLS.items() if call.inputs.get("y") is public_calls.LOG]
 
 
 @pytest.mark.parametrize("name", first(1, quick_first(OF_LOG)))

@@ -1,8 +1,6 @@
 """Threads and processes: what is shared answers the same, and what is fitted at once is equal."""
 
 import copy
-import pickle
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,11 +8,7 @@ import pytest
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from skbandit import (
-    GLMUCBPolicy,
-)
-from tests.reliability.fitted import FITS, NAMED_LOG
-from tests.reliability.public_calls import X
+from tests.reliability.fitted import FITS
 from tests.tiers import first
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -54,22 +48,3 @@ def test_processes_give_what_this_one_gives():
     done = Parallel(n_jobs=2)(delayed(fit)(clone(fit.estimator)) for fit in fits)
     for fit, estimator in zip(fits, done, strict=True):
         assert_equal_answers(fit.asked(estimator), fit.asked(fit(clone(fit.estimator))))
-
-
-@pytest.mark.thorough
-def test_select_in_threads_makes_choices_of_its_own():
-    """However choices of several threads interleave, each batch has random numbers of its own."""
-    policy = GLMUCBPolicy(exploration="thompson", random_state=0).fit(X, NAMED_LOG)
-    one_by_one = copy.deepcopy(policy)
-    expected = [one_by_one.select(X).tolist() for _ in range(400)]
-    coef = policy.coef_
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(8) as pool:
-            chosen = [*pool.map(lambda _: policy.select(X).tolist(), range(400))]
-    finally:
-        sys.setswitchinterval(interval)
-    assert sorted(chosen) == sorted(expected)
-    np.testing.assert_array_equal(policy.coef_, coef)
-    pickle.loads(pickle.dumps(policy)).partial_fit(X, NAMED_LOG)

@@ -12,19 +12,6 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, flags=re.M | re.S)
 
 
-def test_the_first_screen_has_code_and_its_output_before_figures_and_rivals():
-    """A sentence, three bullets, the install line, ten lines of code and what they print."""
-    assert len(README.splitlines()) <= 110
-    first = README[: README.index("![")]
-    code, shown = (
-        re.search(rf"```{kind}\n(.*?)```", first, flags=re.S) for kind in ("python", "text")
-    )
-    assert len(code[1].splitlines()) <= 10
-    assert first.count("\n", 0, shown.end()) <= 45
-    assert len(re.findall(r"^- \*\*", first, flags=re.M)) == 3
-    assert first.index("pip install") < code.start()
-
-
 def run(code):
     """What a block prints."""
     printed = io.StringIO()

@@ -13,7 +13,6 @@ import pytest
 from scipy.stats import binom, norm
 
 from skbandit import GLMUCBPolicy
-from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
 from tests.policies import PAPER, EpsilonGreedy, QuickEpsilonGreedy
 from tests.tiers import first
@@ -218,26 +217,6 @@ def test_learning_policy_is_estimated_without_bias(p_of_a):
         estimates.append(result.mean_reward)
     assert abs(z_score(estimates, truth)) < FAR
     assert abs(z_score(estimates, 0.6)) > 8  # not what it would earn once it has learned
-
-
-def by_context(X, available):
-    """Propensities that depend on the context."""
-    return np.where(X[["x0"]] > 0, [[0.5, 0.25, 0.25]], [[0.2, 0.2, 0.6]])
-
-
-def test_uneven_logs_tell_of_a_learning_policy_what_uniform_ones_do():
-    means, errors = [], []
-    for logging in ("uniform", by_context):
-        log = make_bandit_log(
-            40_000, 3, 2, base_rate=0.3, arm_effect=1.0, logging=logging, random_state=0
-        )
-        policy = GLMUCBPolicy(random_state=0)
-        result = replay(policy, log.X, log.y, subsample=0.5, n_repeats=8, random_state=0).at(3000)
-        means.append(result.mean_reward)
-        errors.append(result.standard_error)
-    assert abs(means[0] - means[1]) < FAR * np.hypot(*errors)
-    learned = means[0] - log.y["reward"].mean()
-    assert learned > 8 * errors[0]
 
 
 def lives(rng, T, n_lives, epsilon, means):

@@ -1,9 +1,7 @@
 """Regret of sets chosen in rounds, and expectations of costs made from logs.
 
 Bounds are checked for arbitrary classifiers: fixed random answers, row by row, with known expected
-costs f*. Expectations are taken exactly, over every choice of the logging policy, but for one
-comparison by simulation, whose seed is fixed; for other seeds it fails a correct implementation
-with probability 1e-4 at most.
+costs f*. Expectations are taken exactly, over every choice of the logging policy.
 """
 
 from dataclasses import dataclass
@@ -15,8 +13,6 @@ import pytest
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
-from sklearn.linear_model import Ridge
 
 from skbandit.logs import LoggedSlates, dr_costs
 from skbandit.selection import logged_costs
@@ -29,8 +25,6 @@ from skbandit.selection._rounds import (
     run_rounds,
 )
 from skbandit.selection.reductions._rule import NO_AD
-
-ALARM = 1e-4
 
 
 @dataclass
@@ -180,27 +174,3 @@ def test_expected_costs_of_slates_are_the_true_ones(seed):
         dr += probability * dr_costs(shown, mu[None])[0]
     np.testing.assert_allclose(ips, f)
     np.testing.assert_allclose(dr, f)
-
-
-@pytest.mark.parametrize("method", ["ips", "dr", "offset"])
-def test_mean_costs_over_many_logs(method):
-    """Cross-fitting keeps the predictions independent of what corrects them."""
-    rng = np.random.default_rng(7)
-    n, n_ads, times = 60, 3, 100
-    X = rng.normal(size=(n, 2))
-    f = np.sin(X @ rng.normal(size=(2, n_ads)))  # Ridge is wrong about them
-    p = 0.7 * rng.dirichlet(np.ones(n_ads), size=n) + 0.1
-    error = np.empty((times, n_ads))
-    for t in range(times):
-        action = (p.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
-        chance = p[np.arange(n), action]
-        cost = f[np.arange(n), action] + rng.choice([-0.5, 0.5], size=n)
-        if method == "offset":  # costs between -2 and 2, always: the midrange is 0
-            action, cost, chance = np.r_[action, 0, 0], np.r_[cost, -2, 2], np.r_[chance, 1, 1]
-        found = logged_costs(
-            action, cost, chance, method=method, X=X, reward_model=Ridge(), cv=3,
-            ads=range(n_ads), random_state=t,
-        )  # fmt: skip
-        error[t] = (found.to_numpy()[:n] - f).mean(axis=0)
-    z = error.mean(axis=0) / (error.std(axis=0, ddof=1) / np.sqrt(times))
-    assert (np.abs(z) < norm.isf(ALARM / 2 / (3 * n_ads))).all()

@@ -219,19 +219,6 @@ def test_attributes_may_be_columns_of_X():
     np.testing.assert_allclose(report["value"], inside.constraint_report_["value"])
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "make", first(2, [pd.DataFrame.convert_dtypes, polars_frame, pd.DataFrame])
-)
-def test_X_in_any_table(make):
-    table, extra = (pd.DataFrame(rows, columns=list("abcd")) for rows in (X, X_EXTRA))
-    goals = [*MIXED, positive_rate("a > 0") <= 0.9]
-    clf = fit(goals, rows=make(table), X_extra=make(extra), y_extra=Y_EXTRA, attributes=None)
-    assert_same(clf, fit(goals, attributes=table, X_extra=X_EXTRA, y_extra=Y_EXTRA))
-    np.testing.assert_array_equal(clf.predict(make(table)), clf.predict(make(table.copy())))
-    assert clf.score(make(table), Y) > 0.8
-
-
 @pytest.mark.parametrize("dtype", ["string", "category", "object"])
 def test_labels_in_any_series(dtype):
     y = pd.Series(np.where(Y, "yes", "no")).astype(dtype)
