@@ -1,6 +1,6 @@
 """What a level means: goals kept on populations with known posteriors, of fits that were accepted.
 
-python -m benchmarks.levels [--quick] [--seeds N] [--limit SECONDS] [--keep]
+python -m benchmarks.levels [--far] [--quick] [--seeds N] [--limit SECONDS] [--keep]
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
+from benchmarks import _far_levels
 from benchmarks._kept import keep
 from benchmarks._table import Column, print_table
 from skbandit.constrained import ConstrainedThreshold
@@ -227,9 +228,21 @@ def fits(seeds: int, limit: float) -> Iterator[dict[str, Any]]:
             yield {"part": "level .9", "unit": seed, "method": str(cell)} | one(cell, of_cell, seed)
 
 
+def far_fits(seeds: int, limit: float) -> Iterator[dict[str, Any]]:
+    """Fits of all cells of goals far from the usual rule."""
+    started = time.process_time()
+    for seed in range(seeds):
+        if time.process_time() - started > limit:
+            break
+        for cell in _far_levels.CELLS:
+            figures = _far_levels.one(cell, seed, LEVEL)
+            yield {"part": "level .9", "unit": seed, "method": str(cell)} | figures
+
+
 def as_kept(every: pd.DataFrame) -> pd.DataFrame:
     """A row per fit, as the page shows them: with the number of fits of each cell."""
-    shown = every[["part", "unit", "method", "kept", "refused", "violated"]].copy()
+    figures = [name for name in ("kept", "refused", "violated", "told", "covered") if name in every]
+    shown = every[["part", "unit", "method", *figures]].copy()
     counts = shown.groupby("method")["unit"].transform("size").astype(str)
     shown["method"] = shown["method"] + " (" + counts + " fits)"
     return shown
@@ -238,19 +251,22 @@ def as_kept(every: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.levels", description=__doc__)
+    parser.add_argument("--far", action="store_true", help="goals far from the usual rule")
     parser.add_argument("--quick", action="store_true", help="one fit of each cell")
     parser.add_argument("--seeds", type=int, default=60, help="fits of each cell at most")
     parser.add_argument("--limit", type=float, default=1800, help="seconds of CPU time")
     parser.add_argument("--keep", action="store_true", help="write results/levels.csv")
     chosen = parser.parse_args()
     started = time.process_time()
-    every = pd.DataFrame(fits(1 if chosen.quick else chosen.seeds, chosen.limit))
+    run, name = (far_fits, "far_levels") if chosen.far else (fits, "levels")
+    every = pd.DataFrame(run(1 if chosen.quick else chosen.seeds, chosen.limit))
     means = every.groupby("method", sort=False).mean(numeric_only=True)
     counts = every.groupby("method", sort=False).size()
     lines = [{"cell": cell, "fits": counts[cell], **row} for cell, row in means.iterrows()]
-    print_table("Goals kept on the population", COLUMNS, lines)
+    columns = [*COLUMNS, Column("told", 5), Column("covered", 7)] if chosen.far else COLUMNS
+    print_table("Goals kept on the population", columns, lines)
     if chosen.keep:
-        keep("levels", as_kept(every), time.process_time() - started, level=LEVEL)
+        keep(name, as_kept(every), time.process_time() - started, level=LEVEL)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -13,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained._goals import Goals
-from skbandit.constrained._moved_decisions import MovedDecisionsMixin
+from skbandit.constrained._moved_decisions import PARAMETERS, MovedDecisionsMixin
 from skbandit.constrained.fits._fit_rows import Classes, prefix_error_with_extra, read_prefit
 from skbandit.constrained.fits._given_scores import given_scores
 from skbandit.constrained.fits._partitions import (
@@ -34,8 +33,8 @@ from skbandit.constrained.rules._choose import Chosen
 from skbandit.measure import Data
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import report_progress
-from skbandit.utils._folds import FOLDS, SEED, default_folds
-from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, available_if
+from skbandit.utils._folds import SEED
+from skbandit.utils._sklearn_compat import HasMethods, StrOptions, available_if
 
 
 def _estimator_has(method: str) -> Callable[[Any], bool]:
@@ -272,18 +271,9 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             HasMethods(["fit", "decision_function"]),
             None,
         ],
-        "objective": "no_validation",
-        "constraints": "no_validation",
+        **PARAMETERS,
         "cv": ["cv_object", StrOptions({"prefit"})],
         "response_method": [StrOptions({"auto", *USUAL})],
-        "pos_label": "no_validation",
-        "n_jobs": [Integral, None],
-        "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
-        "by": [str, "array-like", None],
-        "unseen": [StrOptions({"error", "overall"})],
-        "other_decisions": "no_validation",
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -340,7 +330,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
         if is_partitioned(X):
             if metadata["X_extra"] is not None:
                 raise TypeError("X_extra cannot be combined with Dask collections: pass one table.")
-            y, metadata = computed({"y": y})["y"], computed(metadata)
+            y, metadata = computed(y), {name: computed(x) for name, x in metadata.items()}
             rates = declared.objective, *(goal.rate for goal in declared.constraints)
             X, _ = from_partitions(X, columns_read(rates, self.by, X))
         rows = self._read_rows(X, y, metadata, read)
@@ -357,9 +347,6 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
     @property
     def _fold_seed(self) -> Any:
         return SEED if self.random_state is None else self.random_state
-
-    def _splitter(self, unit: np.ndarray) -> Any:
-        return default_folds(FOLDS, unit) if self.cv is None else self.cv
 
     def _choose(
         self, fits: OutOfFold | Prefit, goals: Goals, data: Data, group: np.ndarray | None
@@ -439,6 +426,3 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         scores = responses(self.estimator_, X, self.response_method_, self._classes)
         return self._of_groups(X, scores)
-
-    def _plain_scores(self, X: Any) -> np.ndarray:
-        return self._scores(X)

@@ -199,17 +199,6 @@ class Goals:
         return self.on_rows(kept)
 
 
-def _has_other_labels(rate: Rate, data: measure.Data) -> bool:
-    """Return whether a rate compares with stored predictions other than labels, such as 0 and 1."""
-    stored = [
-        measure.distinct(rows.columns.get(atom.reference, repr(atom)), atom.reference)
-        for atom in rate.atoms
-        if atom.reference is not None
-        for rows, _ in data.parts(atom.on)
-    ]
-    return any(not set(labels) <= set(data.labels) for labels in stored)
-
-
 @dataclass(frozen=True)
 class Declared:
     """The objective and constraints as declared, checked as far as possible without data."""
@@ -277,7 +266,13 @@ class Declared:
         rates = {repr(self.objective): self.objective}
         rates |= {constraint.text: constraint.rate for constraint in self.constraints}
         for text, rate in rates.items():
-            if not rate.symmetric or _has_other_labels(rate, data):
+            stored = [  # predictions, which may be other than labels, such as 0 and 1
+                measure.distinct(rows.columns.get(atom.reference, repr(atom)), atom.reference)
+                for atom in rate.atoms
+                if atom.reference is not None
+                for rows, _ in data.parts(atom.on)
+            ]
+            if not rate.symmetric or any(set(names) - set(data.labels) for names in stored):
                 raise ValueError(
                     f"{text} depends on which class is positive, and y has the labels "
                     f"{labels[0]!r} and {labels[1]!r}: choose one with pos_label=."
@@ -316,17 +311,13 @@ class Declared:
         working = measure.worst_pairs(every, data, np.maximum(data.label, 0))
         constraints = measure.bind_constraints([every[k] for k in working], data)
         maximize = bool(self.objective.greater_is_better)
-        counted = None if len(working) == len(every) else _counted(every, data)
+        counted = None
+        if len(working) < len(every):  # the rows that some constraint depends on
+            counted = np.zeros(len(data), dtype=bool)
+            atoms = [atom for constraint in every for atom in constraint.rate.atoms]
+            for atom in {atom.key: atom for atom in atoms}.values():
+                with suppress(EmptyRateError):
+                    counted |= measure.bind_atom(atom, data)[2]
         return Goals(
             self, forms, maximize, constraints, data, factors, every, working, counted, rates, adds
         )
-
-
-def _counted(constraints: Sequence[Constraint], data: measure.Data) -> np.ndarray:
-    """Mask of the rows that some constraint depends on."""
-    counted = np.zeros(len(data), dtype=bool)
-    atoms = [atom for constraint in constraints for atom in constraint.rate.atoms]
-    for atom in {atom.key: atom for atom in atoms}.values():
-        with suppress(EmptyRateError):
-            counted |= measure.bind_atom(atom, data)[2]
-    return counted

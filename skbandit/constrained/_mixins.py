@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
@@ -19,7 +18,6 @@ from skbandit.constrained._report import (
     cross_fitted_report,
     objective_row,
     plain_columns,
-    report_of_columns,
     report_table,
     with_margins,
 )
@@ -36,8 +34,6 @@ from skbandit.constrained.fits._partitions import (
     columns_read,
     computed,
     from_partitions,
-    is_partitioned,
-    known_or,
 )
 from skbandit.constrained.rules._advice import known_rows_advice
 from skbandit.exceptions import InfeasibleConstraintsError
@@ -156,13 +152,10 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     @property
     def constraint_report_(self) -> pd.DataFrame:
         """One row per constraint, on the training data; a new DataFrame each time."""
-        columns = vars(self).get("_report_columns")
-        if columns is None:
-            raise AttributeError(
-                f"{type(self).__name__} has no constraint_report_ before it is fitted."
-            )
-        of_rows = measure.Report.of(self._constraints, vars(self).get("_shares", ()))
-        return of_rows.attached(report_of_columns(columns))
+        self._require_fitted("constraint_report_", "_report_columns")
+        report = pd.DataFrame(columns := self._report_columns)
+        report["satisfied"] = pd.array(columns["satisfied"], dtype="boolean")
+        return measure.Report.of(self._constraints, vars(self).get("_shares", ())).attached(report)
 
     @property
     def objective_report_(self) -> pd.DataFrame:
@@ -174,12 +167,13 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         plain one at its usual threshold; `best_unconstrained`, that of the best rule without
         constraints among the models trained. What all constraints cost is relative to the latter.
         """
-        row = vars(self).get("_objective_row")
-        if row is None:
-            raise AttributeError(
-                f"{type(self).__name__} has no objective_report_ before it is fitted."
-            )
-        return pd.DataFrame([row])
+        self._require_fitted("objective_report_", "_objective_row")
+        return pd.DataFrame([self._objective_row])
+
+    def _require_fitted(self, name: str, by: str = "classes_") -> None:
+        """Raise an error if an attribute is read before `fit` has set another one."""
+        if by not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted.")
 
     @property
     def _classes(self) -> Classes:
@@ -275,27 +269,26 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         check_is_fitted(self)
         check_level(confidence_level)
         extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
-        read = self._both_scores
-        if is_partitioned(X):
-            y, sample_weight, attributes, groups = computed(
-                {"y": y, "weight": sample_weight, "attributes": attributes, "groups": groups}
-            ).values()
-            rates = [goal.rate for goal in self._declared_constraints]
-            named = columns_read(rates, getattr(self, "by", None), X)
-            X, scores = from_partitions(X, named, self._both_scores)
-            read = partial(known_or, X, scores, self._both_scores)
-        both, data = self._read(X, y, sample_weight, attributes, extra, read)
+        y, sample_weight, attributes, groups = map(computed, (y, sample_weight, attributes, groups))
+        rates = [goal.rate for goal in self._declared_constraints]
+        table, scores = from_partitions(
+            X, columns_read(rates, getattr(self, "by", None), X), self._both_scores
+        )
+
+        def read(rows: Any) -> np.ndarray:
+            return scores if rows is table else self._both_scores(rows)
+
+        X, (both, data) = table, self._read(table, y, sample_weight, attributes, extra, read)
         if y is not None:
             warn_of_fitted_rows(share_fitted(self._fitted_rows, X, data.train.label))
         data = with_dependent(data, groups, (X, y), groups_extra, X_extra)
         decided, plain, expected = self._both_decided(both, data)
-        rates = [goal.rate for goal in self._declared_constraints]
         others = {"plain": plain, "expected": expected}
-        table = pd.DataFrame({name: part for name, part in others.items() if part is not None})
+        kept = pd.DataFrame({name: part for name, part in others.items() if part is not None})
         with suppress(measure.UnknownColumnError):  # its constraint is named below
-            data, decided, table = measure.merge_equal(rates, data, decided, table)
+            data, decided, kept = measure.merge_equal(rates, data, decided, kept)
         plain, expected = (
-            None if part is None else table[name].to_numpy() for name, part in others.items()
+            None if part is None else kept[name].to_numpy() for name, part in others.items()
         )
         goals = measure.bind_constraints(self._deciding(data, decided), data, allow_empty=True)
         table = self._report(decided, data, goals, plain, expected, confidence_level)
@@ -424,21 +417,11 @@ class ConstrainedClassifierMixin(ClassifierMixin):
 
     def _deciding(self, data: measure.Data, decided: np.ndarray) -> list[Constraint]:
         """Return the constraints, with the pairs of groups that are the worst at decisions."""
-        every = [*self._every, *self._of_new_groups(data)]
+        names, every = {(goal.label, goal.text) for goal in self._every}, [*self._every]
+        with suppress(ValueError):  # fewer groups than are compared
+            given = measure.expand(self._declared_constraints, data)
+            every += [goal for goal in given if (goal.label, goal.text) not in names]
         return [every[k] for k in measure.worst_pairs(every, data, decided)]
-
-    def _of_new_groups(self, data: measure.Data) -> list[Constraint]:
-        """Those of groups in data that the fit did not know."""
-        names = {(constraint.label, constraint.text) for constraint in self._every}
-        try:
-            constraints = measure.expand(self._declared_constraints, data)
-        except ValueError:  # fewer groups than are compared
-            return []
-        return [
-            constraint
-            for constraint in constraints
-            if (constraint.label, constraint.text) not in names
-        ]
 
     def _predicted_positive(self, scores: np.ndarray) -> np.ndarray:
         """1.0 where the deterministic rule predicts the positive class."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -29,13 +30,14 @@ from skbandit.constrained.fits._fit_rows import (
 )
 from skbandit.constrained.fits._weighted_fits import (
     USUAL,
-    Folds,
     Learner,
     OutOfFold,
     Prefit,
+    folds_of_all,
     learns_costs,
     metadata_for,
     response_of,
+    responses,
     stacked,
 )
 from skbandit.constrained.rounds._rounds import Criterion
@@ -53,9 +55,24 @@ from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.measure import Columns, Data
 from skbandit.rates import Rate
 from skbandit.utils._fitted_rows import fitted_rows
-from skbandit.utils._fitting import atomic_fit
-from skbandit.utils._folds import SEED, read_units, rows_tested, splits_of_classes
-from skbandit.utils._sklearn_compat import available_if, count_rows, fit_context
+from skbandit.utils._fitting import atomic_fit, seed_for, seeded
+from skbandit.utils._folds import (
+    FEW_FOLDS,
+    FOLDS,
+    SEED,
+    default_folds,
+    read_units,
+    rows_tested,
+    splits_of_classes,
+)
+from skbandit.utils._sklearn_compat import (
+    Interval,
+    StrOptions,
+    available_if,
+    count_rows,
+    fit_context,
+    weight_parameter,
+)
 from skbandit.utils._validation import refuse_lazy, warn, warn_if_reordered, without_unit
 
 if TYPE_CHECKING:
@@ -66,6 +83,20 @@ if TYPE_CHECKING:
 
 FEATURES = ("n_features_in_", "feature_names_in_")
 """Attributes that are those of the fitted classifier, if it has them."""
+
+PARAMETERS: dict[str, Any] = {
+    "objective": "no_validation",
+    "constraints": "no_validation",
+    "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
+    "pos_label": "no_validation",
+    "random_state": ["random_state"],
+    "n_jobs": [Integral, None],
+    "verbose": ["verbose"],
+    "by": [str, "array-like", None],
+    "unseen": [StrOptions({"error", "overall"})],
+    "other_decisions": "no_validation",
+}
+"""What scikit-learn validates of the parameters that all have."""
 
 OF_ONE_FIT = (
     *FEATURES,
@@ -94,7 +125,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     decision is the one of least expected cost.
 
     Subclasses have the parameters of `Declared.read`, `estimator`, `cv`, `by`, `unseen`,
-    `other_decisions` and `n_jobs`, and define `_splitter`, `_choose`, `_scores`, `_plain_scores`.
+    `other_decisions` and `n_jobs`, and define `_choose` and `_scores`.
     """
 
     # The group of a row travels with it: users need no set_predict_request.
@@ -115,6 +146,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     unseen: str
     other_decisions: Sequence[Any]
     n_jobs: int | None
+    random_state: Any
     confidence_level: float | None
     group_estimator_: Any
     threshold_: float
@@ -124,6 +156,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     _costs: np.ndarray
     _overall_costs: np.ndarray
     _fold_seed: Any = SEED
+    _rows_for_few_folds: float = np.inf  # from which on the default is few, as rounds fit in each
+    _trains_on_weights: bool = False  # even if `fit` of the estimator does not name them
     _of_fits: str = ""  # for errors, if there are several
     _unknown_groups: UnknownGroups | None = None
     _recalibration: Recalibration | None = None
@@ -235,10 +269,15 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
 
     def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
         """Read the rows, score them out of fold, and choose the thresholds."""
-        weight_name = self._weight_name()
+        weight_name, estimator = None, self.estimator
+        if self._trains_on_weights:
+            weight_name = weight_parameter(estimator)
+            estimator = seeded(estimator, seed_for("reduction", self.random_state) % 2**31)
         classify = partial(labels_of, pos_label=self.pos_label, others=self.other_decisions)
         rows = self._read_rows(X, y, metadata, classify)
-        rows.require_both_classes()
+        train = rows.data.train
+        if len(np.unique(train.label[train.weight > 0])) < 2:
+            raise ValueError("Two classes are needed: all rows of one class have weight 0.")
         metadata["groups"] = rows.groups
         if metadata["sample_weight"] is not None:
             metadata["sample_weight"] = without_unit(rows.data.train.weight)
@@ -247,27 +286,19 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             X_all = stacked(rows.X, rows.X_extra)
         X, y, data, n = rows.X, rows.y, rows.data, len(rows.y)
         unit = read_units(self.cv, X_all, y, data.train.weight, metadata["groups"])
-        cv = self._splitter(unit[:n])
+        n_folds = FOLDS if n < self._rows_for_few_folds else FEW_FOLDS
+        cv = default_folds(n_folds, unit[:n]) if self.cv is None else self.cv
         splits = splits_of_classes(cv, X, y, unit[:n], split_params, self._fold_seed)
         tested = with_weights(data, rows_tested(splits, n).astype(float))
         # bind first: report constraints the data cannot support before training anything
         goals, group = self._declared().bind(tested), self._find_groups(tested)
-        learner = Learner(self._seeded(), rows.classes, params, weight_name or "sample_weight")
-        folds, method = Folds.of(splits, unit, data.extra), self._response_method(self.estimator)
+        learner = Learner(estimator, rows.classes, params, weight_name or "sample_weight")
+        folds, method = (
+            folds_of_all(splits, unit, data.extra),
+            self._response_method(self.estimator),
+        )
         fits = OutOfFold(learner, X_all, y, folds, method, data.weight, self.n_jobs)
         self._choose(fits, goals, data, group)
-
-    def _weight_name(self) -> str | None:
-        """Return the parameter that weights are passed to even if `fit` does not name it."""
-        return None
-
-    def _splitter(self, unit: np.ndarray) -> Any:
-        """Return the splitter `cv` or, if that is None, the default one for rows of these units."""
-        raise NotImplementedError
-
-    def _seeded(self) -> Any:
-        """Return the classifier to clone for each fit."""
-        return self.estimator
 
     def _choose(
         self, fits: OutOfFold | Prefit, goals: Goals, data: Data, group: np.ndarray | None
@@ -323,8 +354,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             of_final = np.nan_to_num(of_final)  # no weight where the group is unknown
         report = self._set_reports(goals, decided, plain, margins, of_final, data)
         self.feasible_ = choice.feasible
-        if self._unknown_groups is not None:
-            self._unknown_groups = self._unknown_groups.without_rows()
+        if self._unknown_groups is not None:  # predictions need no rows
+            self._unknown_groups = replace(self._unknown_groups, group=np.zeros(0, dtype=int))
         if not self.feasible_:
             settings = goals, criterion, choice, signed, report, self.by
             why, proven = explain(*settings, self._of_fits)
@@ -355,7 +386,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             {"X": X, "y": y, **metadata}, "; rate_report_blocks then reports rates of all rows"
         )
         declared = self._declared()
-        self._forget()
+        for name in vars(self).keys() & set(OF_ONE_FIT):
+            delattr(self, name)
         rows = FitRows.read(X, y, metadata, classify)
         declared.require_pos_label(rows.classes, self.pos_label, rows.data)
         self.classes_, self._positive = rows.classes.labels, rows.classes.positive
@@ -398,15 +430,13 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     @property
     def decisions_(self) -> np.ndarray:
         """The classes, then the other decisions."""
-        if "classes_" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no decisions_ before it is fitted.")
+        self._require_fitted("decisions_")
         return self._classes.decisions
 
     @property
     def costs_(self) -> pd.DataFrame:
         """Costs by label and decision; with `by`, by group, label and decision."""
-        if "classes_" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no costs_ before it is fitted.")
+        self._require_fitted("costs_")
         columns = pd.Index(self.decisions_, name="decision")
         labels = self.decisions_[: self._n_labels]
         costs = self._tables_of_costs()[:-1, : len(labels)].reshape(-1, len(columns))
@@ -490,11 +520,6 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         predicted = self.predict(X, attributes=attributes)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
-    def _forget(self) -> None:
-        """Delete attributes of the last fit that this one may not set."""
-        for name in vars(self).keys() & set(OF_ONE_FIT):
-            delattr(self, name)
-
     def _take_features(self, fitted: Any) -> None:
         """Return the features are those of a fitted classifier."""
         for name in FEATURES:
@@ -509,10 +534,6 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         self._grouping = Grouping.find(self.by, counted)
         parts = [rows for rows, _ in counted.parts("all")]
         return np.concatenate([self._grouping.codes(rows.columns) for rows in parts])
-
-    @property
-    def _n_groups(self) -> int:
-        return 1 if self._grouping is None else len(self._grouping.groups)
 
     @property
     def _n_labels(self) -> int:
@@ -549,9 +570,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         A temperature, by which their logarithms are divided, and constants, by class and, with
         groups, by group, that are added. None if nothing is.
         """
-        if "classes_" not in vars(self):
-            name = type(self).__name__
-            raise AttributeError(f"{name} has no recalibration_ before it is fitted.")
+        self._require_fitted("recalibration_")
         if self._recalibration is None:
             return None
         temperature, table = self._recalibration.temperature, self._recalibration.constants
@@ -600,10 +619,9 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     def _codes(self, columns: Columns) -> np.ndarray:
         """Index of the group of each row; if it is unseen, UNKNOWN or an error."""
         assert self._grouping is not None
+        # unseen may have been set after fit
         has_overall = not {"threshold_", "_overall_costs"}.isdisjoint(vars(self))
-        if self.unseen == "error" or not has_overall:  # unseen may have been set after fit
-            return self._grouping.known_codes(columns)
-        return self._grouping.codes_or_overall(columns)
+        return self._grouping.codes_of(columns, self.unseen != "error" and has_overall)
 
     def _both_scores(self, X: Any) -> np.ndarray:
         return np.column_stack([self._scores(X), self._usual(self._plain_scores(X))])
@@ -619,7 +637,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
 
     def _plain_scores(self, X: Any) -> np.ndarray:
         """Responses of the classifier without constraints."""
-        raise NotImplementedError
+        return self._scores(X)
 
     def _find_unknown_groups(
         self, fits: OutOfFold, goals: Goals, data: Data, scores: np.ndarray
@@ -643,11 +661,8 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         self, fits: OutOfFold | Prefit, goals: Goals, group: np.ndarray | None, scores: np.ndarray
     ) -> Criterion | CostCriterion:
         """Return what rules are chosen by; `scores` are those of the fit without constraints."""
-        settings, plain, n_groups = (
-            (goals, self.confidence_level),
-            self._usual(scores),
-            self._n_groups,
-        )
+        settings, plain = (goals, self.confidence_level), self._usual(scores)
+        n_groups = 1 if self._grouping is None else len(self._grouping.groups)
         if self._classes.of_two:
             usual, prefit = USUAL[fits.method], isinstance(fits, Prefit)
             return Criterion.of(*settings, usual, group, n_groups, prefit=prefit, decided=plain)
@@ -658,10 +673,11 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
 
     def _of_groups(self, X: Any, probability: np.ndarray) -> np.ndarray:
         """Probabilities of groups and labels, from those of labels, if groups are unknown."""
-        if self._unknown_groups is None:
+        if (unknown := self._unknown_groups) is None:
             return probability
-        model = self.group_estimator_
-        return self._unknown_groups.of_fitted(model, X, self.response_method_, probability)
+        method = self.response_method_
+        of_strata = responses(self.group_estimator_, X, method, unknown.strata)
+        return unknown.joint(probability, of_strata)
 
     def _response_method(self, fitted: Any) -> str:
         """Set and return the response that thresholds apply to."""

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skbandit.constrained._goals import Goals
-from skbandit.constrained._moved_decisions import MovedDecisionsMixin
+from skbandit.constrained._moved_decisions import PARAMETERS, MovedDecisionsMixin
 from skbandit.constrained.fits._weighted_fits import (
     OutOfFold,
     Prefit,
@@ -32,17 +32,8 @@ from skbandit.constrained.rules._choose import Chosen
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.measure import Data
 from skbandit.rates import Constraint, Rate
-from skbandit.utils._fitting import report_progress, seed_for, seeded
-from skbandit.utils._folds import FEW_FOLDS, FOLDS, default_folds
-from skbandit.utils._sklearn_compat import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    weight_parameter,
-)
-
-ROWS_FOR_FEW_FOLDS = 5_000
-"""Rows from which on the default is `FEW_FOLDS`: each round fits once per fold."""
+from skbandit.utils._fitting import report_progress
+from skbandit.utils._sklearn_compat import HasMethods, Interval
 
 R = TypeVar("R")
 
@@ -210,20 +201,13 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
             HasMethods(["fit", "decision_function"]),
             HasMethods(["fit", "predict_indicator"]),
         ],
-        "objective": "no_validation",
-        "constraints": "no_validation",
-        "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
+        **PARAMETERS,
         "cv": ["cv_object"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "pos_label": "no_validation",
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-        "by": [str, "array-like", None],
-        "unseen": [StrOptions({"error", "overall"})],
-        "other_decisions": "no_validation",
     }
+    _rows_for_few_folds = 5_000
+    _trains_on_weights = True
 
     def __init__(
         self,
@@ -258,17 +242,6 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         self.unseen = unseen
         self.other_decisions = other_decisions
 
-    def _weight_name(self) -> str:
-        return weight_parameter(self.estimator)
-
-    def _splitter(self, unit: np.ndarray) -> Any:
-        if self.cv is not None:
-            return self.cv
-        return default_folds(FOLDS if len(unit) < ROWS_FOR_FEW_FOLDS else FEW_FOLDS, unit)
-
-    def _seeded(self) -> Any:
-        return seeded(self.estimator, seed_for("reduction", self.random_state) % 2**31)
-
     def _choose(
         self, fits: OutOfFold | Prefit, goals: Goals, data: Data, group: np.ndarray | None
     ) -> None:
@@ -293,11 +266,8 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         self, fits: OutOfFold, data: Data, group: np.ndarray | None, goals: Goals
     ) -> Chosen:
         """Choose among the fits to weights, and means of two, by thresholds."""
-        costs, orientation, rows = (
-            Costs.of(goals, data),
-            self._classes.orientation,
-            goals.measured.rows,
-        )
+        costs, rows = Costs.of(goals, data), goals.measured.rows
+        orientation = self._classes.orientation
         criterion = self._chooser(fits, goals, group, fits.scores()[0])
         assert isinstance(criterion, Criterion)
         known_rules = criterion.no_rules()
@@ -308,7 +278,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
 
         def task_of(multipliers: Multipliers) -> Task | None:
             task = costs.task(multipliers)
-            return task if fits.folds.supports(task) else None
+            return task if fits.supports(task) else None
 
         settings = criterion, known_rules, costs.plain, score, task_of
         done = self._run(rounds(*settings, max_iter=self.max_iter, tol=self.tol))
@@ -330,7 +300,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         scores = self._find_unknown_groups(fits, goals, data, scores)
         criterion = self._chooser(fits, goals, group, scores)
         assert isinstance(criterion, CostCriterion)
-        settings = criterion, costs, rows, fits.scores, fits.folds.supports
+        settings = criterion, costs, rows, fits.scores, fits.supports
         begun = CostRound.of(criterion, rows, first, (scores, fit))
         done = self._run(cost_rounds(*settings, begun, max_iter=self.max_iter, tol=self.tol))
         best = 0

@@ -327,12 +327,6 @@ def plain_columns(table: pd.DataFrame) -> dict[str, Any]:
     return columns
 
 
-def report_of_columns(columns: dict[str, Any]) -> pd.DataFrame:
-    """Return the report whose `plain_columns` these are."""
-    table = pd.DataFrame(columns)
-    return table.assign(satisfied=pd.array(columns["satisfied"], dtype="boolean"))
-
-
 def constraint_report(
     estimator: Any,
     X: Any,

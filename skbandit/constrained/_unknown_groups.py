@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.fits._fit_rows import UNKNOWN, Classes, Grouping
 from skbandit.constrained.fits._weighted_fits import (
-    Learner,
     OutOfFold,
     Task,
     learns_costs,
-    responses,
 )
 from skbandit.measure import Data, UnknownColumnError
 
@@ -66,10 +63,6 @@ class UnknownGroups:
             return None
         return cls(group, grouping, Classes(strata, None), D)
 
-    def without_rows(self) -> UnknownGroups:
-        """Keep what predictions need."""
-        return replace(self, group=np.zeros(0, dtype=int))
-
     @property
     def n_groups(self) -> int:
         """Number of groups."""
@@ -77,16 +70,9 @@ class UnknownGroups:
 
     def fits(self, of_labels: OutOfFold, label: np.ndarray) -> OutOfFold:
         """Repeat the fits for strata in the place of labels."""
-        learner = of_labels.learner
-        return OutOfFold(
-            Learner(learner.estimator, self.strata, learner.params, learner.weight_name),
-            of_labels.X,
-            self.group[: len(label)] * self.n_decisions + label,
-            of_labels.folds,
-            of_labels.method,
-            of_labels.weight,
-            of_labels.n_jobs,
-        )
+        learner = replace(of_labels.learner, classes=self.strata)
+        y = self.group[: len(label)] * self.n_decisions + label
+        return replace(of_labels, learner=learner, y=y)
 
     def task(self, of_labels: OutOfFold, label: np.ndarray) -> Task | None:
         """Return the strata as a task, for a learner of costs; None for a classifier."""
@@ -113,7 +99,3 @@ class UnknownGroups:
         even = np.full_like(probabilities, 1 / self.n_groups)
         share = np.divide(probabilities, total, out=even, where=total > 0)
         return (of_label[:, None, :] * share).reshape(n, -1)
-
-    def of_fitted(self, fitted: Any, X: Any, method: str, of_label: np.ndarray) -> np.ndarray:
-        """Predict the groups of new rows, by a classifier or selector fitted to all strata."""
-        return self.joint(of_label, responses(fitted, X, method, self.strata))

@@ -138,18 +138,14 @@ class Classes:
     @property
     def decisions(self) -> np.ndarray:
         """The labels and the other decisions."""
-        return np.array([*self.labels.tolist(), *self.others], dtype=self._dtype)
+        every, of_labels = [*self.labels.tolist(), *self.others], self.labels.dtype
+        has_longer_names = bool(self.others) and of_labels.kind in "US"
+        return np.array(every, dtype=None if has_longer_names else of_labels)
 
     @property
     def by_code(self) -> np.ndarray:
         """The decisions as they are coded in `Data`: of two classes the positive one last."""
         return self.decisions[:: int(self.orientation)]
-
-    @property
-    def _dtype(self) -> Any:
-        if not self.others or self.labels.dtype.kind not in "US":
-            return self.labels.dtype
-        return np.array([*self.labels.tolist(), *self.others]).dtype  # names may be longer
 
     @property
     def orientation(self) -> float:
@@ -197,7 +193,8 @@ class Extra(NamedTuple):
         Each may be wrapped in a tuple of one, which cross-validation leaves whole (it slices
         everything else with as many rows as X).
         """
-        extra = cls(*map(_unwrap, (X_extra, y_extra, attributes_extra, sample_weight_extra)))
+        given = X_extra, y_extra, attributes_extra, sample_weight_extra
+        extra = cls(*(x[0] if isinstance(x, tuple) and len(x) == 1 else x for x in given))
         passed = [f"{name}_extra" for name, part in extra._asdict().items() if part is not None]
         if passed and extra.X is None:
             raise ValueError(f"{passed[0]} was passed without X_extra.")
@@ -291,10 +288,6 @@ def with_weights(data: measure.Data, factors: np.ndarray) -> measure.Data:
     return replace(data, train=replace(data.train, weight=data.train.weight * factors))
 
 
-def _unwrap(part: Any) -> Any:
-    return part[0] if isinstance(part, tuple) and len(part) == 1 else part
-
-
 @dataclass(frozen=True)
 class FitRows:
     """The rows of X and of the extra dataset; their features are left to the classifiers.
@@ -354,12 +347,6 @@ class FitRows:
         groups = labels_of_groups(metadata["groups"], len(label), given, y_given)
         data = with_dependent(data, groups, (), metadata["groups_extra"], metadata["X_extra"])
         return cls(X, y, X_extra, classes, data, groups)
-
-    def require_both_classes(self) -> None:
-        """Require rows of both classes with positive weight."""
-        train = self.data.train
-        if len(np.unique(train.label[train.weight > 0])) < 2:
-            raise ValueError("Two classes are needed: all rows of one class have weight 0.")
 
 
 def with_dependent(
@@ -464,16 +451,14 @@ class Grouping:
         )
         return code[joint]
 
-    def known_codes(self, columns: measure.Columns) -> np.ndarray:
-        """Index of the group of each row; an error names rows without a known group."""
-        codes = self.codes(columns)
-        if (codes == UNKNOWN).any():
-            self._blame(columns, codes == UNKNOWN)
-        return codes
+    def codes_of(self, columns: measure.Columns, has_overall: bool) -> np.ndarray:
+        """Index of the group of each row; without a known group an error, or UNKNOWN.
 
-    def codes_or_overall(self, columns: measure.Columns) -> np.ndarray:
-        """Index of the group of each row, or UNKNOWN; warn if that is so for all rows."""
+        Warn if all rows are UNKNOWN.
+        """
         codes = self.codes(columns)
+        if not has_overall and (codes == UNKNOWN).any():
+            self._blame(columns, codes == UNKNOWN)
         if len(codes) and (codes == UNKNOWN).all():
             _, distinct = _distinct_groups(columns.several(self.columns, self._context).iloc[[0]])
             warn(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,9 @@ def is_partitioned(X: Any) -> bool:
     return hasattr(type(X), "to_delayed")
 
 
-def computed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Take in what Dask has computed: labels, groups, weights and attributes."""
-    return {name: x.compute() if is_partitioned(x) else x for name, x in given.items()}
+def computed(x: Any) -> Any:
+    """Take in what Dask has computed: labels, groups, weights or attributes."""
+    return x.compute() if is_partitioned(x) else x
 
 
 def columns_read(rates: Iterable[Rate], by: str | Sequence[str] | None, X: Any) -> list[Any]:
@@ -53,18 +53,13 @@ def from_partitions(
     -------
     tuple of DataFrame and ndarray
     """
+    if not is_partitioned(X):  # one block
+        return X, respond(X)
     dask = import_optional("dask", "rows of Dask")
     parts = X.to_delayed() if hasattr(X, "columns") else X.rechunk({1: -1}).to_delayed().ravel()
     answers = dask.compute(*[dask.delayed(_answer)(part, columns, respond) for part in parts])
     tables, responses = zip(*[answer for answer in answers if len(answer[0])], strict=True)
     return pd.concat(tables), np.concatenate(responses)
-
-
-def known_or(
-    X: Any, of_X: np.ndarray, respond: Callable[[Any], np.ndarray], rows: Any
-) -> np.ndarray:
-    """Responses to some rows: those that were computed before if the rows are X."""
-    return of_X if rows is X else respond(rows)
 
 
 def _answer(

@@ -247,50 +247,35 @@ class Learner:
         # the extra dataset is not indexed by the rows of X
         whole = {k: part for k, part in self.params.items() if k.endswith("_extra")}
         sliced = {k: part for k, part in self.params.items() if k not in whole and k not in weights}
-        if (rows >= n).any():
-            _refuse_rows_of_X(sliced, n, type(self.estimator).__name__)
+        for name, values in sliced.items() if (rows >= n).any() else ():
+            if hasattr(values, "__len__") and not isinstance(values, str) and len(values) == n:
+                raise ValueError(
+                    f"{name} has an entry for each of the {n} rows of X, but rows of X_extra have "
+                    f"costs too and are fitted with them, and {type(self.estimator).__name__} "
+                    f"would get none for them: leave {name} out, or measure every rate on the "
+                    "rows of X."
+                )
         sliced = params_of_rows(np.empty((n, 0)), sliced, indices=rows)
         routing = config_context(enable_metadata_routing=routes_weights(self.estimator))
         with routing, explained_entries(X, type(self.estimator).__name__):
             return clone(self.estimator).fit(rows_of(X, rows), y, **sliced, **whole, **weights)
 
 
-@dataclass(frozen=True)
-class Folds:
-    """Rows to fit and rows to score, by the indices of the stacked rows.
+def folds_of_all(splits: Splits, unit: np.ndarray, extra: Rows | None) -> Splits:
+    """Return splits of X, to whose folds the extra rows are assigned, copies with the original.
 
-    Attributes
-    ----------
-    splits : list of (ndarray, ndarray)
+    Rows to fit and rows to score are indices of the stacked rows.
     """
-
-    splits: Splits
-
-    @classmethod
-    def of(cls, splits: Splits, unit: np.ndarray, extra: Rows | None) -> Folds:
-        """Return splits of X, to whose folds the extra rows are assigned, copies with the original.
-
-        `unit` is of the stacked rows.
-        """
-        label = np.empty(0, dtype=int) if extra is None else extra.label
-        of_X = np.full(len(unit) - len(label), -1)
-        for k, (_, test) in enumerate(splits):
-            of_X[test] = k
-        fold = folds_of_extra(of_X, len(splits), label - MISSING, unit)
-        rows, added = np.arange(len(of_X)), len(of_X) + np.arange(len(label))
-        return cls(
-            [
-                (
-                    np.append(rows[train], added[fold != k]),
-                    np.append(rows[test], added[fold == k]),
-                )
-                for k, (train, test) in enumerate(splits)
-            ]
-        )
-
-    def supports(self, task: Task) -> bool:
-        """Return whether rows of both labels are fitted in every fold."""
-        return all(task.has_both_labels(train) for train, _ in self.splits)
+    label = np.empty(0, dtype=int) if extra is None else extra.label
+    of_X = np.full(len(unit) - len(label), -1)
+    for k, (_, test) in enumerate(splits):
+        of_X[test] = k
+    fold = folds_of_extra(of_X, len(splits), label - MISSING, unit)
+    rows, added = np.arange(len(of_X)), len(of_X) + np.arange(len(label))
+    return [
+        (np.append(rows[train], added[fold != k]), np.append(rows[test], added[fold == k]))
+        for k, (train, test) in enumerate(splits)
+    ]
 
 
 def is_linear(fitted: Any) -> bool:
@@ -338,7 +323,11 @@ class Scale:
         """Return the one of a classifier fitted to all rows X; None if it is not linear."""
         if not is_linear(fitted):
             return None
-        has_logits = method == "predict_proba" and _has_logits(fitted, X, classes)
+        has_logits = method == "predict_proba" and hasattr(fitted, "decision_function")
+        if has_logits:  # or other scores
+            values, logits = [responses(fitted, X, name, classes) for name in USUAL]
+            sign = classes.orientation
+            has_logits = bool(np.allclose(sign * expit(sign * logits), values))
         unknown = cls(np.nan, np.nan, method, has_logits, classes, weight)
         mean, deviation = _clipped_moments(unknown._unbounded(fitted, X), weight)
         return replace(unknown, mean=mean, deviation=deviation)
@@ -361,15 +350,6 @@ class Scale:
         if self.method != "predict_proba":
             return values
         return sign * logit(np.clip(sign * values, SATURATED, 1.0 - SATURATED))
-
-
-def _has_logits(fitted: Any, X: Any, classes: Classes) -> bool:
-    """Return whether `decision_function` returns the logits of `predict_proba`."""
-    if not hasattr(fitted, "decision_function"):
-        return False
-    values, logits = [responses(fitted, X, method, classes) for method in USUAL]
-    sign = classes.orientation
-    return bool(np.allclose(sign * expit(sign * logits), values))
 
 
 def _clipped_moments(scores: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
@@ -412,7 +392,7 @@ class OutOfFold:
     X : indexable of N rows
         Those of the extra dataset stand below the others.
     y : ndarray of shape (n,)
-    folds : Folds
+    folds : list of tuple of two ndarray of int
     method : {"predict_proba", "decision_function"}
     weight : ndarray of shape (N,)
     n_jobs : int or None
@@ -421,15 +401,19 @@ class OutOfFold:
     learner: Learner
     X: Any
     y: np.ndarray
-    folds: Folds
+    folds: Splits
     method: str
     weight: np.ndarray
     n_jobs: int | None
 
+    def supports(self, task: Task) -> bool:
+        """Return whether rows of both labels are fitted in every fold."""
+        return all(task.has_both_labels(train) for train, _ in self.folds)
+
     def fold_of_rows(self, n: int) -> np.ndarray:
         """Fold in which each of n rows is scored, -1 if in none."""
         fold = np.full(n, -1)
-        for k, (_, test) in enumerate(self.folds.splits):
+        for k, (_, test) in enumerate(self.folds):
             fold[test] = k
         return fold
 
@@ -460,7 +444,7 @@ class OutOfFold:
         if fit is not None:
             scale = Scale.of(fit, self.X, self.method, self.learner.classes, self.weight)
         of_split = partial(_fold_scores, self.learner, self.X, self.y, task, self.method, scale)
-        splits = self.folds.splits
+        splits = self.folds
         fold_scores = in_parallel((partial(of_split, *split) for split in splits), self.n_jobs)
         scores = np.full((count_rows(self.X), *fold_scores[0].shape[1:]), np.nan)
         for (_, test), of_fold in zip(splits, fold_scores, strict=True):
@@ -544,14 +528,3 @@ def stacked(X: Any, X_extra: Any) -> Any:
     if issparse(X) or issparse(X_extra):
         return vstack([X, X_extra], format="csr")
     return np.concatenate([np.asarray(X), np.asarray(X_extra)])
-
-
-def _refuse_rows_of_X(params: dict[str, Any], n: int, name: str) -> None:
-    """Refuse parameters with an entry per row of X where rows of X_extra are fitted, too."""
-    for parameter, values in params.items():
-        if hasattr(values, "__len__") and not isinstance(values, str) and len(values) == n:
-            raise ValueError(
-                f"{parameter} has an entry for each of the {n} rows of X, but rows of X_extra have "
-                f"costs too and are fitted with them, and {name} would get none for them: leave "
-                f"{parameter} out, or measure every rate on the rows of X."
-            )

@@ -248,10 +248,11 @@ class Criterion:
         """Shadow prices of the measured constraints in the best mixture of known rules."""
         z, rule = chosen.quantile, chosen.rule
         rules = known_rules.at(z, highest_multipliers(self.goals))
-        per_unit = shadow_prices(rules, self.goals, rule.decided)
         free = float(np.fmin(known_rules.free_value(z), rule.objective))
         if not chosen.feasible:
-            return ShadowPrices(per_unit, np.full(len(per_unit), np.nan), free)
+            unknown = np.full(len(rules.missed), np.nan)
+            return ShadowPrices(unknown, unknown, free)
+        per_unit = shadow_prices(rules, self.goals, rule.decided)
         dropped = known_rules.dropped_prices(z, per_unit > 0, rule.objective)
         return ShadowPrices(per_unit, dropped, free)
 

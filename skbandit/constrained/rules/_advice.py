@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +32,9 @@ from skbandit.measure import RATE_TOL
 from skbandit.prices._confident import without_margins
 from skbandit.prices._dual import told_apart
 from skbandit.prices._levels import costly_level
+from skbandit.prices._problem import lowest_entries
 from skbandit.prices._search import best_rule, minimizing, prove_conflict
-from skbandit.rates import Constraint, positive_rate
+from skbandit.rates import Constraint
 from skbandit.rates._expression import value_range
 from skbandit.rates._kinds import AnyOf
 
@@ -43,9 +45,6 @@ if TYPE_CHECKING:
 
 MOST_TRIED = 6
 """Constraints whose relaxation is tried, those that the closest rule misses first."""
-
-MOST_BARRED = 2
-"""Classes that are tried to be named never."""
 
 WITHOUT_MARGIN = 0.5
 """Confidence level at which proposals are tried."""
@@ -160,7 +159,8 @@ def explain(
             curve = Curve.of(scores) if at is None else Curve.at(scores, at)
             slack = slacks(constraints, curve.values(constraints.forms))
             relaxations = Relaxations.least([slack], families(constraints.constraints))
-            advice = relaxations.in_words(goals)
+            where = "On these rows" if by is None else "With one threshold for all groups"
+            advice = relaxations.in_words(goals, where)
         sure = by is None or not (of_fits or np.isnan(rule.gap))
         proven = sure and is_missed and not of_fits
     none = f"No {what}{of_fits} {meet}" if sure else f"Found no {what}{of_fits} that {meet}"
@@ -280,20 +280,22 @@ def why_no_costs(
     excess = search.measure(decided[:, None] == np.arange(criterion.n_decisions)).excess
     m = len(limit)
     over = np.nan_to_num(excess[:m] / search.searched[2][:m], nan=np.inf)
-    enough = []
+    enough = list[str]()
     declared = sorted(families(constraints.constraints), key=lambda members: -over[members].max())
-    for members in declared[:MOST_TRIED]:
-        worst = members[np.argsort(-over[members], kind="stable")]
-        for tried in [worst] if len(worst) == 1 else [worst[:1], worst]:
-            text, others = _relaxed(search, tried)
-            if text and _are_met(goals, criterion, scores, others, WITHOUT_MARGIN):
-                enough.append(text)
-                break
+    relaxed = cache(lambda *members: _relaxed(search, np.array(members)))
+    for thorough in (False, True):  # a long search only if short ones say nothing
+        for members in [] if enough else declared[:MOST_TRIED]:
+            worst = members[np.argsort(-over[members], kind="stable")]
+            for tried in [worst] if len(worst) == 1 else [worst[:1], worst]:
+                text, bound = relaxed(*tried.tolist())
+                if text and _are_met(criterion, scores, bound, thorough):
+                    enough.append(text)
+                    break
     at = ""
     if criterion.levels[-1] > WITHOUT_MARGIN:
         at = f" at confidence_level={WITHOUT_MARGIN:g}"
     advice = f" On these rows it is enough{at} to relax one of them: {', or '.join(enough)}."
-    return (advice if enough else "") + never_named(goals, criterion, scores, over), proven
+    return (advice if enough else "") + never_named(goals, search), proven
 
 
 def cost_of_level(
@@ -325,67 +327,53 @@ def cost_of_level(
     return costly_level(choice.level, sign * choice.rule.objective, sign * other.objective)
 
 
-def _relaxed(search: CostSearch, members: np.ndarray) -> tuple[str, list[Constraint]]:
-    """One goal, or all parts of one, with the bound that is met under the other goals; or empty.
+def _relaxed(search: CostSearch, members: np.ndarray) -> tuple[str, np.ndarray]:
+    """Return the bounds of which that of one goal, or all parts of one, is met under the others.
 
-    Also all constraints with that bound.
+    In words, and as numbers; no words if others are missed, or only a level.
     """
     family, outcomes, unit = search.searched
     constraints = search.criterion.goals.constraints
-    size = unit[members].max()
+    size, bound = unit[members].max(), constraints.bound.copy()
     others = minimizing(outcomes, members, unit[members] / size)
     point, _ = best_rule(family, others, search.starts(), 1.0)
     by = max(point.objective, 0.0) * size
-    if point.missed > 0 or by <= RATE_TOL:  # others are missed, or only a level
-        return "", []
-    relaxed = list(constraints.constraints)
-    for k in members:
-        side = float(constraints.sign[k])
-        bound = rounded_outwards(float(constraints.bound[k] + side * by), side)
-        rate = constraints.constraints[k].rate
-        relaxed[k] = rate <= bound if side > 0 else rate >= bound
-    return moved(constraints, members, by), relaxed
+    if point.missed > 0 or by <= RATE_TOL:
+        return "", bound
+    for k, side in zip(members, constraints.sign[members], strict=True):
+        bound[k] = rounded_outwards(float(bound[k] + side * by), float(side))
+    return moved(constraints, members, by), bound
 
 
 def _are_met(
-    goals: Goals,
-    criterion: CostCriterion,
-    probability: np.ndarray,
-    constraints: list[Constraint],
-    level: float,
+    criterion: CostCriterion, probability: np.ndarray, bound: np.ndarray, thorough: bool
 ) -> bool:
-    """Return whether a search meets other constraints on the same rows."""
-    others = replace(goals.declared, constraints=constraints).bind(goals.data, goals.factors)
-    rows, counted = goals.measured.rows, others.measured.rows
-    if not np.isin(counted, rows).all():
-        return False
-    kept = np.searchsorted(rows, counted)
-    part = CostCriterion.of(others, level, None, criterion.n_groups)
-    group, fold = (
-        None if codes is None else codes[kept] for codes in (criterion.group, criterion.fold)
-    )
-    part = replace(part, group=group, fold=fold, knows_group=criterion.knows_group)
-    return part.best_rule(probability[kept]).feasible
+    """Return whether a search meets other bounds on the same rows, without margins."""
+    goals = criterion.goals
+    goals = replace(goals, constraints=replace(goals.constraints, bound=bound))
+    criterion = replace(criterion, goals=goals, levels=(WITHOUT_MARGIN,), thorough=thorough)
+    return criterion.best_rule(probability).feasible
 
 
-def never_named(
-    goals: Goals, criterion: CostCriterion, probability: np.ndarray, over: np.ndarray
-) -> str:
-    """Return a sentence if barring a class, whose precision is bounded, is enough; maybe empty.
+def never_named(goals: Goals, search: CostSearch) -> str:
+    """Return a sentence if barring classes whose precisions are bounded is enough; maybe empty.
 
-    `goals` are those of the criterion, `probability` is that of their rows. Of several precisions,
-    those that the closest rule misses by most, as `over` has it, are tried.
+    Where cutoffs per class name one for too few rows, its precision is met nowhere else.
     """
-    constraints = goals.constraints.constraints
-    bounded = [k for k, goal in enumerate(constraints) if _class_of_precision(goal) is not None]
-    for k in sorted(bounded, key=lambda k: -over[k])[:MOST_BARRED]:
-        constraint = constraints[k]
-        label = _class_of_precision(constraint)
-        barred = [*constraints[:k], *constraints[k + 1 :], positive_rate(of=label) <= 0]
-        if _are_met(goals, criterion, probability, barred, criterion.levels[-1]):
+    few, names = replace(search, fewest=FEWEST_AT_CUTOFFS), goals.data.decisions
+    constraints = few.criterion.goals.constraints
+    of_class = [_class_of_precision(constraint) for constraint in constraints.constraints]
+    ratios = np.diff(constraints.forms.denominator.indptr) > 0
+    for costs in few.cutoff_tables():
+        chosen = lowest_entries(np.asarray(few.strata @ costs), 1)
+        never = [names[d] for d in np.flatnonzero(~chosen.any(axis=0))]
+        barred = [label is not None and label in never for label in of_class]
+        excess = few.measure(chosen).excess[~np.append(barred, np.array(barred)[ratios])]
+        if any(barred) and (excess <= RATE_TOL).all():
+            label = of_class[barred.index(True)]
             return (
                 f" {label!r} is named so well on fewer than {FEWEST_AT_CUTOFFS:.0f} rows only, if "
-                f"at all. The others hold if it never is: in place of {constraint.label} pass "
+                "at all. The others hold if it never is: in place of its precision pass "
                 f"positive_rate(of={label!r}) <= 0."
             )
     return ""

@@ -73,11 +73,6 @@ def slacks(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(slack), -np.inf, slack)
 
 
-def least_slack(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
-    """Return the smallest of `slacks` in each column."""
-    return slacks(goals, values).min(axis=0, initial=np.inf)
-
-
 @dataclass(frozen=True)
 class ThresholdSearch:
     """Hard rates at every threshold of a score, by one sort and running sums.
@@ -123,14 +118,11 @@ class ThresholdSearch:
         assert self.counted is not None
         return self.curve.sums(self.counted)
 
-    def slacks(self) -> np.ndarray:
-        """Return the slack of every rate at every threshold, shape (K, C)."""
-        return slacks(self.goals.constraints, self.curve.values(self.goals.constraints.forms))
-
     @cached_property
     def slack(self) -> np.ndarray:
         """The smallest slack of a rate at every threshold; inf without constraints."""
-        return self.slacks().min(axis=0, initial=np.inf)
+        goals = self.goals.constraints
+        return slacks(goals, self.curve.values(goals.forms)).min(axis=0, initial=np.inf)
 
     @cached_property
     def lowest(self) -> float:

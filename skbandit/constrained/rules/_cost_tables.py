@@ -34,7 +34,7 @@ from skbandit.prices._calibrate import (
     priced_rule,
     representative,
 )
-from skbandit.prices._confident import confident_rule
+from skbandit.prices._confident import AIMS, LEAST_AIM, confident_rule
 from skbandit.prices._dual import (
     SMOOTHING,
     ShadowPrices,
@@ -44,7 +44,7 @@ from skbandit.prices._dual import (
     prices_under,
 )
 from skbandit.prices._levels import VIOLATION_COST, at_best_level, levels_to_try
-from skbandit.prices._problem import Prices, Problem, lowest_entries
+from skbandit.prices._problem import Prices, Problem, lowest_entries, without_prices
 from skbandit.prices._search import (
     UNDEFINED,
     Candidate,
@@ -125,6 +125,8 @@ class CostCriterion:
         Fold in which each row was scored; None if probabilities are not to be recalibrated.
     clustered : callable or None
         Factors of standard errors by dependent rows, at decisions of the rows that count.
+    thorough : bool
+        Whether to search on where goals are missed, from rules that know no objective.
     """
 
     goals: MeasuredGoals
@@ -139,6 +141,7 @@ class CostCriterion:
     knows_group: bool = True
     fold: np.ndarray | None = None
     clustered: Callable[[np.ndarray], np.ndarray | None] | None = None
+    thorough: bool = True
 
     @classmethod
     def of(
@@ -388,10 +391,15 @@ class CostSearch:
         return self._tables(forms.numerator), self._tables(forms.denominator)
 
     @cached_property
+    def by_label(self) -> np.ndarray:
+        """Probabilities of labels, of any group, shape (n, D)."""
+        D, F = self.criterion.n_decisions, self.strata.shape[1]
+        return np.asarray(self.strata @ np.tile(np.eye(D), (F // D, 1)))
+
+    @cached_property
     def plain(self) -> np.ndarray:
         """The most probable label of each row, by code."""
-        D, F = self.criterion.n_decisions, self.strata.shape[1]
-        return np.asarray(self.strata @ np.tile(np.eye(D), (F // D, 1))).argmax(axis=1)
+        return self.by_label.argmax(axis=1)
 
     @cached_property
     def guards(self) -> tuple[csr_array, np.ndarray]:
@@ -552,8 +560,10 @@ class CostSearch:
         It leaves something open if it tells some decisions apart for no label.
         """
         rule = confident_rule(self.problem, self.measure, z, chance_errors=CHANCE_ERRORS)
+        if not rule.feasible:
+            return self._given(z) or rule
         columns = np.concatenate([table.reshape(-1, table.shape[-1]) for table in self.objective])
-        if not rule.feasible or len(np.unique(columns, axis=1).T) == columns.shape[1]:
+        if len(np.unique(columns, axis=1).T) == columns.shape[1]:
             return rule
         most = rule.objective + OPEN_TOLERANCE * self.unit
         for error_cost in HIGHER_ERROR_COSTS:
@@ -574,9 +584,14 @@ class CostSearch:
         family, outcomes, unit = self.searched
         P, cost = len(family.tables), self.problem.unit
         point, multipliers = best_rule(family, outcomes, self.starts(), cost)
-        if point.missed > 0 and (rule := self._of_few_rows()) is not None:
-            return rule
-        if point.missed > 0:  # the goals alone; then the objective, from where they are met
+        if point.missed > 0 and self.fewest > FEWEST_AT_CUTOFFS:
+            few = replace(self, fewest=FEWEST_AT_CUTOFFS)
+            rules = [lowest_entries(np.asarray(self.strata @ t), 1) for t in few.cutoff_tables()]
+            if any((few.measure(rule).excess <= ROUNDING).all() for rule in rules):
+                return few.best_rule()
+        if (
+            point.missed > 0 and self.criterion.thorough
+        ):  # the goals alone; then the objective, from where they are met
             met = self._nearest(point)
             # of all tables, some meet a precision by naming a class for a few lucky rows
             has_ratio = len(self.guards[1]) > 0
@@ -591,7 +606,7 @@ class CostSearch:
             if met.missed < point.missed:
                 point, multipliers = best_rule(family, outcomes, [met.theta], cost)
         is_small = len(family.tables) == P and family.tables[0].size <= MOST_ENTRIES
-        if point.missed == 0 and is_small and self._is_behind(point):
+        if point.missed == 0 and is_small and point.objective > self._lowest + BEHIND * self.unit:
             every = every_table(family)
             start = np.r_[np.zeros(len(every.tables) - P), point.theta]
             other, others = best_rule(every, outcomes, [start], cost)
@@ -599,11 +614,11 @@ class CostSearch:
                 family, point, multipliers = every, other, others
         return self._rule_of(family.costs(point.theta), point.theta[-P:], multipliers / unit)
 
-    def _is_behind(self, point: Candidate) -> bool:
-        """Return whether a rule is behind what the dual expects of randomized ones."""
-        tightened = self.expected[1]
-        _, bound = best_prices(representative(tightened), self.expected[0][-1], SMOOTHING[-1:])
-        return bool(point.objective > bound + BEHIND * self.unit)
+    @property
+    def _lowest(self) -> float:
+        """What the dual expects of randomized rules."""
+        prices, tightened = self.expected
+        return best_prices(representative(tightened), prices[-1], SMOOTHING[-1:])[1]
 
     def starts(self) -> list[np.ndarray]:
         """Coefficients to begin at: no prices, the plain rule, the duals', the goals' alone."""
@@ -620,43 +635,72 @@ class CostSearch:
         return self._cutoffs() + starts
 
     def _cutoffs(self) -> list[np.ndarray]:
-        """Coefficients of rules by cutoffs per class, if precisions are bounded: see `_cutoffs`.
-
-        None where each decision has such a bound, so that nothing is left for the other rows.
-        """
-        D, G, m = self.criterion.n_decisions, len(self.problem.constant), len(self.problem.bound)
-        constraints, label = self.criterion.goals.constraints, self.criterion.label
-        if self.gain is not None or D != self.strata.shape[1] or not m:
-            return []
-        is_floor = np.diff(constraints.forms.denominator.indptr).astype(bool)
-        is_floor &= constraints.sign < 0
-        tables = np.asarray(self.expected[1].goals)[: len(is_floor)]
-        has_rows = np.isin(np.arange(D), label)
-        precisions = bounded_precisions(tables, is_floor, constraints.bound, has_rows)
-        if not precisions or len({precision.decision for precision in precisions}) == D:
-            return []
+        """Coefficients of the rules of `_cutoff_rules`, as tightened goals have them."""
         family, starts = self.searched[0], []
-        for multipliers, costs in cutoff_rules(precisions, self.strata, label, self.weight):
+        G, m = len(self.problem.constant), len(self.problem.bound)
+        for multipliers, costs in self._cutoff_rules(self.expected[1]):
             theta = np.zeros(len(family.tables))
             theta[G + m] = 1.0  # errors
-            theta[[G + precision.goal for precision in precisions]] = multipliers
+            theta[G : G + m] = multipliers
             theta[len(theta) - len(self._with_constants) :] = costs[self._with_constants]
             starts.append(theta)
         return starts
 
-    def _of_few_rows(self) -> PricedRule | None:
-        """Choose from cutoffs that name classes for few rows; None if goals are missed."""
-        if self.fewest <= FEWEST_AT_CUTOFFS:
-            return None
-        search = replace(self, fewest=FEWEST_AT_CUTOFFS)
-        family, outcomes, unit = search.searched
-        looked_at = Search(family, outcomes)
-        starts = [theta for theta in search._cutoffs() if looked_at.at(theta).missed == 0]
-        if not starts:
-            return None
-        point, multipliers = best_rule(family, outcomes, starts, search.problem.unit)
-        costs, multipliers = family.costs(point.theta), multipliers / unit
-        return search._rule_of(costs, point.theta[-len(family.tables) :], multipliers)
+    def _cutoff_rules(
+        self, problem: Problem, z: float = 0.0
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Multipliers and constant costs by cutoffs per class, if precisions are bounded.
+
+        None where each decision has such a bound, so that nothing is left for the other rows.
+        """
+        D, constraints = self.criterion.n_decisions, self.criterion.goals.constraints
+        is_floor = np.diff(constraints.forms.denominator.indptr).astype(bool)
+        is_floor &= constraints.sign < 0
+        if self.gain is not None or not is_floor.any():
+            return []
+        has_rows, tables = np.isin(np.arange(D), self.criterion.label), np.asarray(problem.goals)
+        precisions = bounded_precisions(
+            tables[: len(is_floor)], is_floor, constraints.bound, has_rows
+        )
+        if not precisions or len({precision.decision for precision in precisions}) == D:
+            return []
+        rows, places = (self.by_label, self.criterion.label, self.weight), []
+        fewest = FEWEST_AT_CUTOFFS / len(self.weight)
+        for of_goals, constants in cutoff_rules(precisions, *rows, fewest, z):
+            multipliers = np.zeros(len(problem.bound))
+            multipliers[[precision.goal for precision in precisions]] = of_goals
+            places.append((multipliers, constants))
+        return places
+
+    def cutoff_tables(self, z: float = 0.0) -> list[np.ndarray]:
+        """Tables of costs by cutoffs per class, at which precisions are higher by z errors."""
+        D, problem = self.criterion.n_decisions, self.problem
+        wrong = np.tile(1.0 - np.eye(D), (self.strata.shape[1] // D, 1))
+        return [
+            wrong + np.tensordot(multipliers, np.asarray(problem.goals), 1) + constants
+            for multipliers, constants in self._cutoff_rules(problem, z)
+        ]
+
+    def _given(self, z: float) -> PricedRule | None:
+        """Return the best of a few rules that no goal's price decides; None if none is inside.
+
+        Constant decisions and the plain one are given before, so that their limits must be inside.
+        Cutoffs per class are chosen on these rows, and aimed inside as prices are.
+        """
+        D, F = self.criterion.n_decisions, self.strata.shape[1]
+        tables = [(np.tile(np.ones(D) - row, (F, 1)), 1.0) for row in np.eye(D)]
+        tables.append((np.tile(1.0 - np.eye(D), (F // D, 1)), 1.0))
+        tables += [(costs, LEAST_AIM) for costs in self.cutoff_tables(AIMS[0] * z)]
+        prices, best = without_prices(self.problem), None
+        for costs, margins in tables:
+            chosen = lowest_entries(np.asarray(self.strata @ costs), 1)
+            rule, measured = priced_rule(self.problem, self.measure, prices, chosen, costs)
+            is_inside = (
+                measured.excess + margins * measured.margin(z) <= ROUNDING
+            ).all()  # not nan
+            if is_inside and rule.better_than(best):
+                best = rule
+        return best
 
     def _nearest(self, point: Candidate) -> Candidate:
         """Return the rule that misses the goals by least, under no objective or another one.
@@ -676,6 +720,7 @@ class CostSearch:
                 point = point_of
             if point.missed == 0:
                 break
+            starts = [point.theta, starts[1]]
         return point
 
     def _spread_starts(self) -> list[np.ndarray]:

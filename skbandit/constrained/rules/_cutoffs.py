@@ -54,8 +54,8 @@ def bounded_precisions(
 
     Parameters
     ----------
-    tables : ndarray of shape (m, D, D)
-        What decisions (columns) add to each goal, by label.
+    tables : ndarray of shape (m, F, D)
+        What decisions (columns) add to each goal, by label, or by group and label.
     is_ratio : ndarray of bool, shape (m,)
         Whether a goal is a lower bound of a ratio.
     bound : ndarray of shape (m,)
@@ -63,8 +63,12 @@ def bounded_precisions(
         Whether rows have the label.
     """
     tables = tables - np.median(tables, axis=2, keepdims=True)  # the first decision adds nothing
+    m, _, D = tables.shape
+    by_group = tables.reshape(m, -1, D, D)
+    tables = by_group.mean(axis=1)
+    is_of_all = np.abs(by_group - tables[:, None]).reshape(m, -1).max(axis=1) <= 1e-5
     precisions = []
-    for k in np.flatnonzero(is_ratio):
+    for k in np.flatnonzero(is_ratio & is_of_all):
         used = np.flatnonzero(np.abs(tables[k]).max(axis=0) > ROUNDING)
         if len(used) != 1:
             continue
@@ -78,7 +82,13 @@ def bounded_precisions(
 
 
 def lowest_cutoff(
-    probability: np.ndarray, is_right: np.ndarray, weight: np.ndarray, least: float, part: float
+    probability: np.ndarray,
+    is_right: np.ndarray,
+    weight: np.ndarray,
+    least: float,
+    part: float,
+    fewest: float = 0.0,
+    z: float = 0.0,
 ) -> float | None:
     """Return the lowest cutoff above which a share of rows is right; None if there is none.
 
@@ -91,6 +101,10 @@ def lowest_cutoff(
         The share.
     part : float
         Of the most rows above such a cutoff, so many are to be above it, about.
+    fewest : float, default=0.0
+        Weight above the cutoff, at least.
+    z : float, default=0.0
+        Standard errors by which the share of right rows is to be higher.
 
     Examples
     --------
@@ -102,7 +116,9 @@ def lowest_cutoff(
     p, named = probability[order], np.cumsum(weight[order])
     right = np.cumsum(weight[order] * is_right[order])
     is_last = np.append(p[1:] < p[:-1], True)[: len(p)]
-    good = np.flatnonzero(is_last & (right >= (least - ROUNDING) * named))
+    noise = np.sqrt(max(least * (1.0 - least), 0.0) * np.cumsum(weight[order] ** 2))
+    is_good = right >= (least - ROUNDING) * named + z * noise
+    good = np.flatnonzero(is_last & is_good & (named >= fewest))
     if not len(good):
         return None
     fewer = good[good <= part * good[-1]]
@@ -116,6 +132,8 @@ def cutoff_rules(
     probability: np.ndarray,
     label: np.ndarray,
     weight: np.ndarray,
+    fewest: float,
+    z: float,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return multipliers of the goals and constant costs of D decisions, of one rule per `PARTS`.
 
@@ -126,14 +144,18 @@ def cutoff_rules(
     probability : ndarray of shape (n, D)
     label : ndarray of int, shape (n,)
     weight : ndarray of shape (n,)
+    fewest : float
+        Weight of the rows that a class is named for, at least.
+    z : float
+        Standard errors by which precisions are to be higher on these rows.
     """
     D, top, rules = probability.shape[1], probability.argmax(axis=1), []
     for part in PARTS:
         multipliers, constants = np.zeros(len(precisions)), np.zeros(D)
         for k, precision in enumerate(precisions):
             d, rows = precision.decision, top == precision.decision
-            is_right, of_rows = label[rows] == d, weight[rows]
-            cutoff = lowest_cutoff(probability[rows, d], is_right, of_rows, precision.least, part)
+            of_rows = probability[rows, d], label[rows] == d, weight[rows]
+            cutoff = lowest_cutoff(*of_rows, precision.least, part, fewest, z)
             if cutoff is None:
                 constants[d] = NEVER
                 continue

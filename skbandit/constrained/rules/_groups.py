@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained.rules._candidates import (
     Rule,
     ThresholdSearch,
-    least_slack,
+    slacks,
 )
 from skbandit.constrained.rules._curve import Curve, curves_of_groups, sums_by_curve
 from skbandit.constrained.rules._limits import Limits
@@ -83,15 +82,14 @@ class GroupSearch:
         """Sort a score in each group, from 0 to G - 1; each has rows."""
         return cls(scores, objective, goals, preferred, curves_of_groups(scores, group))
 
-    def sums(self, rows: csr_array) -> list[np.ndarray]:
-        """Return sums of each row's coefficients above each threshold of each group."""
-        return sums_by_curve(rows, self.curves)
-
     @cached_property
     def tables(self) -> tuple[_Sums, _Sums]:
         """Sums of numerators and denominators of the objective, and of the constraints."""
         first, second = (
-            (self.sums(forms.numerator), self.sums(forms.denominator))
+            (
+                sums_by_curve(forms.numerator, self.curves),
+                sums_by_curve(forms.denominator, self.curves),
+            )
             for forms in (self.objective, self.goals.forms)
         )
         return first, second
@@ -168,7 +166,8 @@ class GroupSearch:
         positive = self.positive(options)
         value = float(self.objective.values(positive)[0])
         value = np.inf if np.isnan(value) else value
-        slack = float(least_slack(goals, goals.forms.values(positive)[:, None])[0])
+        values = goals.forms.values(positive)[:, None]
+        slack = float(slacks(goals, values).min(initial=np.inf))
         if limits is not None and slack >= -RATE_TOL:
             slack = float(limits.slack((limits.rows @ positive)[:, None])[0])
         thresholds = np.array(
@@ -237,7 +236,7 @@ def _polished(search: GroupSearch, options: np.ndarray, limits: Limits) -> np.nd
     options = options.copy()
     goals = search.goals
     forms = [search.objective, goals.forms]
-    counted = search.sums(limits.rows)
+    counted = sums_by_curve(limits.rows, search.curves)
 
     def along(parts: list[np.ndarray], g: int) -> np.ndarray:
         """Return sums with group g at each of its thresholds and the others at theirs."""
@@ -256,7 +255,7 @@ def _polished(search: GroupSearch, options: np.ndarray, limits: Limits) -> np.nd
                 d = along(below, g) + form.denominator_constant[:, None]
                 values.append(form.quotients(n, d))
             objective = np.where(np.isnan(values[0][0]), np.inf, values[0][0])
-            inside = np.flatnonzero(least_slack(goals, values[1]) >= -RATE_TOL)
+            inside = np.flatnonzero((slacks(goals, values[1]) >= -RATE_TOL).all(axis=0))
             inside = inside[limits.slack(along(counted, g)[:, inside]) >= -RATE_TOL]
             if not len(inside):
                 continue

@@ -15,9 +15,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skbandit.constrained.fits._fit_rows import Classes
 from skbandit.constrained.fits._weighted_fits import (
-    Folds,
     Learner,
     Task,
+    folds_of_all,
     stacked,
 )
 from skbandit.measure import Columns, Rows
@@ -57,17 +57,17 @@ def test_extra_rows_are_assigned_to_the_folds():
     """Evenly within each label, and copies of rows of X with the original."""
     splits = [(np.array([1, 2]), np.array([0])), (np.array([0]), np.array([1, 2]))]
     extra = Rows(Columns.read(None, None, 5), np.array([1, 1, -1, -1, 0]), np.ones(5))
-    folds = Folds.of(splits, np.array([0, 1, 2, 3, 4, 5, 6, 0]), extra).splits
+    folds = folds_of_all(splits, np.array([0, 1, 2, 3, 4, 5, 6, 0]), extra)
     (train, test), (other_train, other_test) = (map(sorted, split) for split in folds)
     assert (train, test) == (other_test, other_train)
     assert {0, 7} <= set(test) and {1, 2} <= set(train)
     assert sum(row in test for row in (3, 4)) == sum(row in test for row in (5, 6)) == 1
 
 
-def test_a_task_of_one_label_in_some_fold_is_not_supported():
-    folds = Folds([(np.array([0, 1]), np.array([2])), (np.array([1, 2]), np.array([0]))])
-    assert folds.supports(Task.of_labels(np.array([1, 0, 1]), 2, np.ones(3)))
-    assert not folds.supports(Task.of_labels(np.array([1, 0, 1]), 2, np.array([1.0, 1, 0])))
+def test_a_task_has_both_labels_where_rows_of_both_weigh():
+    rows, label = np.array([1, 2]), np.array([1, 0, 1])
+    assert Task.of_labels(label, 2, np.ones(3)).has_both_labels(rows)
+    assert not Task.of_labels(label, 2, np.array([1.0, 1, 0])).has_both_labels(rows)
 
 
 class Spy(LogisticRegression):
