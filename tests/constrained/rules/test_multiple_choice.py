@@ -8,12 +8,8 @@ import pytest
 from scipy.optimize import OptimizeResult
 
 from skbandit.constrained.rules import _multiple_choice
-from skbandit.constrained.rules._multiple_choice import (
-    EXCESS_ROUNDING,
-    MultipleChoice,
-    Options,
-    minimize,
-)
+from skbandit.constrained.rules._multiple_choice import MultipleChoice, Options, minimize
+from skbandit.utils._validation import ROUNDING
 from tests.tiers import first
 
 
@@ -37,7 +33,7 @@ def enumerated(problem):
     for choice in itertools.product(*(range(len(one)) for one in problem.sets)):
         excess = problem.excess(np.array(choice))
         least = min(least, excess)
-        if excess <= EXCESS_ROUNDING:
+        if excess <= ROUNDING:
             best = min(best, problem.value(np.array(choice)))
     return best, least
 
@@ -57,7 +53,7 @@ def test_equals_enumeration(quotient, seeds):
             assert found.excess == pytest.approx(least, abs=1e-9)
             assert found.lowest == math.inf  # proven
         else:
-            assert found.excess <= EXCESS_ROUNDING
+            assert found.excess <= ROUNDING
             assert found.value == pytest.approx(best, abs=1e-8)
             assert found.lowest == pytest.approx(best, abs=1e-8)
     assert 1 < infeasible < len(seeds) - 1
