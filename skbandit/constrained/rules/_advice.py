@@ -20,12 +20,9 @@ from skbandit import measure
 from skbandit.constrained._goals import Goals
 from skbandit.constrained.rules._candidates import slacks
 from skbandit.constrained.rules._choose import Choice
-from skbandit.constrained.rules._cost_tables import (
-    FEWEST_AT_CUTOFFS,
-    CostCriterion,
-    CostSearch,
-)
+from skbandit.constrained.rules._cost_tables import CostCriterion, CostSearch
 from skbandit.constrained.rules._curve import Curve
+from skbandit.constrained.rules._cutoffs import FEWEST_AT_CUTOFFS
 from skbandit.constrained.rules._limits import Limits
 from skbandit.constrained.rules._table_sums import kinds_of
 from skbandit.measure import RATE_TOL

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, vstack
 
 from skbandit.constrained._goals import Goals, MeasuredGoals
 from skbandit.constrained.rules._choose import Choice, objective_scale
-from skbandit.constrained.rules._cutoffs import bounded_precisions, cutoff_rules
+from skbandit.constrained.rules._cutoffs import FEWEST_AT_CUTOFFS, best_given, cutoff_rules
 from skbandit.constrained.rules._limits import Limits, limits_at
 from skbandit.constrained.rules._recalibrate import Recalibration, recalibrate
 from skbandit.constrained.rules._table_sums import (
@@ -34,7 +34,7 @@ from skbandit.prices._calibrate import (
     priced_rule,
     representative,
 )
-from skbandit.prices._confident import AIMS, LEAST_AIM, confident_rule
+from skbandit.prices._confident import AIMS, confident_rule
 from skbandit.prices._dual import (
     SMOOTHING,
     ShadowPrices,
@@ -44,7 +44,7 @@ from skbandit.prices._dual import (
     prices_under,
 )
 from skbandit.prices._levels import VIOLATION_COST, at_best_level, levels_to_try
-from skbandit.prices._problem import Prices, Problem, lowest_entries, without_prices
+from skbandit.prices._problem import Prices, Problem, lowest_entries
 from skbandit.prices._search import (
     UNDEFINED,
     Candidate,
@@ -61,9 +61,6 @@ FEWEST, SMALL_SHARE = 30.0, 0.2
 """Rows, or share of those that the plain decisions put there if these are fewer, that stay in the
 denominator of a bounded precision: it is highest where next to nothing is in it.
 """
-
-FEWEST_AT_CUTOFFS = 10.0
-"""The same if no rule found keeps so many and cutoffs per class keep these; reports warn of few."""
 
 WITHOUT_MARGIN = 0.5
 """Confidence level at which goals are met as measured."""
@@ -561,7 +558,8 @@ class CostSearch:
         """
         rule = confident_rule(self.problem, self.measure, z, chance_errors=CHANCE_ERRORS)
         if not rule.feasible:
-            return self._given(z) or rule
+            cutoffs = self.cutoff_tables(AIMS[0] * z)
+            return best_given(self.problem, self.measure, cutoffs, z) or rule
         columns = np.concatenate([table.reshape(-1, table.shape[-1]) for table in self.objective])
         if len(np.unique(columns, axis=1).T) == columns.shape[1]:
             return rule
@@ -649,28 +647,12 @@ class CostSearch:
     def _cutoff_rules(
         self, problem: Problem, z: float = 0.0
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Multipliers and constant costs by cutoffs per class, if precisions are bounded.
-
-        None where each decision has such a bound, so that nothing is left for the other rows.
-        """
-        D, constraints = self.criterion.n_decisions, self.criterion.goals.constraints
-        is_floor = np.diff(constraints.forms.denominator.indptr).astype(bool)
-        is_floor &= constraints.sign < 0
-        if self.gain is not None or not is_floor.any():
+        """Multipliers and constant costs by cutoffs per class, if precisions are bounded."""
+        if self.gain is not None:
             return []
-        has_rows, tables = np.isin(np.arange(D), self.criterion.label), np.asarray(problem.goals)
-        precisions = bounded_precisions(
-            tables[: len(is_floor)], is_floor, constraints.bound, has_rows
-        )
-        if not precisions or len({precision.decision for precision in precisions}) == D:
-            return []
-        rows, places = (self.by_label, self.criterion.label, self.weight), []
-        fewest = FEWEST_AT_CUTOFFS / len(self.weight)
-        for of_goals, constants in cutoff_rules(precisions, *rows, fewest, z):
-            multipliers = np.zeros(len(problem.bound))
-            multipliers[[precision.goal for precision in precisions]] = of_goals
-            places.append((multipliers, constants))
-        return places
+        rows = self.by_label, self.criterion.label, self.weight
+        goals = self.criterion.goals.constraints
+        return cutoff_rules(np.asarray(problem.goals), goals, *rows, z)
 
     def cutoff_tables(self, z: float = 0.0) -> list[np.ndarray]:
         """Tables of costs by cutoffs per class, at which precisions are higher by z errors."""
@@ -680,27 +662,6 @@ class CostSearch:
             wrong + np.tensordot(multipliers, np.asarray(problem.goals), 1) + constants
             for multipliers, constants in self._cutoff_rules(problem, z)
         ]
-
-    def _given(self, z: float) -> PricedRule | None:
-        """Return the best of a few rules that no goal's price decides; None if none is inside.
-
-        Constant decisions and the plain one are given before, so that their limits must be inside.
-        Cutoffs per class are chosen on these rows, and aimed inside as prices are.
-        """
-        D, F = self.criterion.n_decisions, self.strata.shape[1]
-        tables = [(np.tile(np.ones(D) - row, (F, 1)), 1.0) for row in np.eye(D)]
-        tables.append((np.tile(1.0 - np.eye(D), (F // D, 1)), 1.0))
-        tables += [(costs, LEAST_AIM) for costs in self.cutoff_tables(AIMS[0] * z)]
-        prices, best = without_prices(self.problem), None
-        for costs, margins in tables:
-            chosen = lowest_entries(np.asarray(self.strata @ costs), 1)
-            rule, measured = priced_rule(self.problem, self.measure, prices, chosen, costs)
-            is_inside = (
-                measured.excess + margins * measured.margin(z) <= ROUNDING
-            ).all()  # not nan
-            if is_inside and rule.better_than(best):
-                best = rule
-        return best
 
     def _nearest(self, point: Candidate) -> Candidate:
         """Return the rule that misses the goals by least, under no objective or another one.

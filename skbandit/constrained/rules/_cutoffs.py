@@ -10,15 +10,22 @@ the goal and the constant cost theta (1 - b) of naming k.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from skbandit.measure import BoundConstraints
+from skbandit.prices._calibrate import Measured, PricedRule, priced_rule
+from skbandit.prices._confident import LEAST_AIM
+from skbandit.prices._problem import Problem, lowest_entries, without_prices
 from skbandit.utils._validation import ROUNDING
 
 PARTS = (1.0, 0.6)
 """Parts of the most rows that a class may be named for at the precision that it should have."""
+
+FEWEST_AT_CUTOFFS = 10.0
+"""Rows that a class is named for, at least: fewer than else, if no rule keeps as many."""
 
 NEVER = 2.0
 """Constant cost of a class that nowhere keeps its precision, in units of an error's."""
@@ -128,31 +135,38 @@ def lowest_cutoff(
 
 
 def cutoff_rules(
-    precisions: Sequence[BoundedPrecision],
+    tables: np.ndarray,
+    goals: BoundConstraints,
     probability: np.ndarray,
     label: np.ndarray,
     weight: np.ndarray,
-    fewest: float,
     z: float,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return multipliers of the goals and constant costs of D decisions, of one rule per `PARTS`.
+    """Return multipliers of m goals and constant costs of D decisions, of one rule per `PARTS`.
+
+    None where each decision has a bounded precision, so that nothing is left for the other rows.
 
     Parameters
     ----------
-    precisions : sequence of BoundedPrecision
-        Of decisions of which another one is left.
+    tables : ndarray of shape (m, F, D)
+        See `bounded_precisions`; the K constraints first.
+    goals : BoundConstraints
     probability : ndarray of shape (n, D)
     label : ndarray of int, shape (n,)
     weight : ndarray of shape (n,)
-    fewest : float
-        Weight of the rows that a class is named for, at least.
     z : float
         Standard errors by which precisions are to be higher on these rows.
     """
     D, top, rules = probability.shape[1], probability.argmax(axis=1), []
+    is_floor = np.diff(goals.forms.denominator.indptr).astype(bool) & (goals.sign < 0)
+    of_goals, has_rows = tables[: len(is_floor)], np.isin(np.arange(D), label)
+    precisions = bounded_precisions(of_goals, is_floor, goals.bound, has_rows)
+    fewest = FEWEST_AT_CUTOFFS / len(weight)
+    if not precisions or len({precision.decision for precision in precisions}) == D:
+        return []
     for part in PARTS:
-        multipliers, constants = np.zeros(len(precisions)), np.zeros(D)
-        for k, precision in enumerate(precisions):
+        multipliers, constants = np.zeros(len(tables)), np.zeros(D)
+        for precision in precisions:
             d, rows = precision.decision, top == precision.decision
             of_rows = probability[rows, d], label[rows] == d, weight[rows]
             cutoff = lowest_cutoff(*of_rows, precision.least, part, fewest, z)
@@ -160,7 +174,31 @@ def cutoff_rules(
                 constants[d] = NEVER
                 continue
             price = 1.0 / (1.0 - cutoff) - 1.0
-            multipliers[k] = price / precision.scale
+            multipliers[precision.goal] = price / precision.scale
             constants[d] = price * (1.0 - precision.moved)
         rules.append((multipliers, constants))
     return rules
+
+
+def best_given(
+    problem: Problem,
+    measure: Callable[[np.ndarray], Measured],
+    cutoffs: Sequence[np.ndarray],
+    z: float,
+) -> PricedRule | None:
+    """Return the best of a few rules that no goal's price decides; None if none is inside.
+
+    Constant decisions and the plain one are given before, so that their limits must be inside.
+    Tables of cutoffs were chosen on these rows, and must be as far inside as those of prices.
+    """
+    _, F, D = np.shape(problem.goals)
+    tables = [(np.tile(1.0 - row, (F, 1)), 1.0) for row in np.eye(D)]
+    tables.append((np.tile(1.0 - np.eye(D), (F // D, 1)), 1.0))
+    prices, best = without_prices(problem), None
+    for costs, margins in [*tables, *((costs, LEAST_AIM) for costs in cutoffs)]:
+        chosen = lowest_entries(np.asarray(problem.strata @ costs), 1)
+        rule, measured = priced_rule(problem, measure, prices, chosen, costs)
+        missed = measured.excess + margins * measured.margin(z)  # or nan
+        if bool((missed <= ROUNDING).all()) and rule.better_than(best):
+            best = rule
+    return best
