@@ -38,6 +38,7 @@ from skbandit.rates import (
     each,
     error_rate,
     f1,
+    false_negative_rate,
     positive_rate,
     precision,
     recall,
@@ -467,6 +468,20 @@ def test_levels_are_kept_on_new_rows():
         n_kept, n_fits = n_kept + (min(values) >= 0), n_fits + 1
     assert n_fits >= 15
     assert n_kept >= 0.7 * n_fits
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("objective", [error_rate(), false_negative_rate(of="a")])
+def test_goals_of_a_constant_rule_are_met_under_each_objective_at_a_level(objective):
+    """Groups differ so much that no prices bring their shares together."""
+    rng, names, half = np.random.default_rng(0), np.array(list("abc")), np.arange(300) % 2 == 0
+    P = np.where(half[:, None], [0.2, 0.4, 0.4], [0.6, 0.2, 0.2])
+    y = names[(P.cumsum(axis=1) < rng.random((300, 1))).sum(axis=1)]
+    P = P + rng.uniform(0, 0.05, P.shape)
+    X = pd.DataFrame(P / P.sum(axis=1, keepdims=True), columns=names)
+    goals = [difference(positive_rate(of=k), by="half") <= 0.06 for k in names.tolist()]
+    clf = ConstrainedThreshold(None, objective, goals, confidence_level=0.9)
+    assert clf.fit(X, y, attributes={"half": half}).feasible_
 
 
 def test_a_level_leaves_to_the_errors_what_reviews_do_not_decide():

@@ -70,10 +70,10 @@ def bounded_precisions(
         Whether rows have the label.
     """
     tables = tables - np.median(tables, axis=2, keepdims=True)  # the first decision adds nothing
-    m, _, D = tables.shape
-    by_group = tables.reshape(m, -1, D, D)
+    m, F, D = tables.shape
+    by_group = tables.reshape(m, F // D, D, D)
     tables = by_group.mean(axis=1)
-    is_of_all = np.abs(by_group - tables[:, None]).reshape(m, -1).max(axis=1) <= 1e-5
+    is_of_all = np.abs(by_group - tables[:, None]).max(axis=(1, 2, 3), initial=0.0) <= 1e-5
     precisions = []
     for k in np.flatnonzero(is_ratio & is_of_all):
         used = np.flatnonzero(np.abs(tables[k]).max(axis=0) > ROUNDING)
