@@ -61,11 +61,12 @@ DEEP = 1e-280
 STEPS = np.concatenate([np.linspace(0.0, 8.0, 161), 8.0 * 1.2 ** np.arange(1, 30)])
 """Distances from the observed rate, in standard errors, at which (2) evaluates each rate."""
 
-SLOPES = np.geomspace(0.1, 20.0, 70)
+SLOPES = 0.1 * 200.0 ** (np.arange(90) / 69.0)
 """Multipliers m of (2), in units of one over the standard error of the sum."""
 
-SLACK = 1.0
-"""How far the approximate evidence of a sum may be below what an alarm needs to be computed."""
+SCREEN = 0.25
+"""Share of what an alarm needs from which on the likelihood ratio of a sum is computed: of rare
+events in a small group it is several times the normal approximation."""
 
 STAKES = 0.8 * 2.0 ** -np.arange(12)
 """Bets on amounts and people, as fractions of the capital."""
@@ -423,10 +424,6 @@ class Sum:
         """True if rows of persons count."""
         return any(term.tally.people.size for term in self.terms)
 
-    def dispersion(self, periods: np.ndarray, week: int) -> float:
-        """Return the largest one of the rates; see `Tally.dispersion`."""
-        return max(term.tally.dispersion(periods, week) for term in self.terms)
-
     @property
     def _ends(self) -> tuple[float, float]:
         """The least and the largest numerator."""
@@ -509,11 +506,14 @@ class Sum:
         score = self._likely(bound, sign, start, end, early)
         if len(self.terms) > 1 or not self.terms[0].tally.of_counts:
             needed = likelihood_needed(needed)
-        if len(self.terms) > 1:
-            for k in np.flatnonzero(score >= needed - SLACK):
-                windows = self.windows(int(start[k]), int(end[k]))
-                score[k] = self.against(bound, sign, windows, once=True)
-        alarms = np.flatnonzero(score >= needed)
+        last = np.inf
+        for k in np.flatnonzero(score >= SCREEN * needed) if len(self.terms) > 1 else []:
+            if end[k] > last:  # the first alarm is known
+                break
+            windows = self.windows(int(start[k]), int(end[k]))
+            score[k] = self.against(bound, sign, windows, once=True)
+            last = end[k] if score[k] >= needed[k] else last
+        alarms = np.flatnonzero((score >= needed) & (end <= last))
         if not len(alarms):
             return None
         last = end[alarms[0]]

@@ -683,7 +683,8 @@ class GoalMonitor:
             verdict = "met"
         elif sign * ((high if sign > 0 else low) - bound) < 0:
             note = "beyond the bound so far: windows of whole weeks, or of longer periods, tell"
-        factor = line.sum.dispersion(np.array(self._counts.periods), self._calendar.unit)
+        periods, week = np.array(self._counts.periods), self._calendar.unit
+        factor = max(term.tally.dispersion(periods, week) for term in line.sum.terms)
         if factor > 1.0:
             note += "; " * bool(note) + (
                 f"periods differ {factor:.2g} times as much as with independent rows, so that "

@@ -371,6 +371,19 @@ def test_falls_are_seen(day, late):
     assert abs(np.median(since) - day) <= 10
 
 
+def test_a_gap_of_rare_rates_raises_an_alarm():
+    """Of few rows beside many, the normal approximation is a third of the likelihood ratio."""
+    gap = difference([12], [300], [1], [3000])
+    log_ratio = gap.against(0.0, -1.0, gap.windows(0), once=True)
+    # 11.5 of 300 and 1.5 of 3000 against one rate of 13 in 3300
+    expected = 11.5 * np.log(11.5 / 300) + 288.5 * np.log(288.5 / 300)
+    expected += 1.5 * np.log(1.5 / 3000) + 2998.5 * np.log(2998.5 / 3000)
+    expected -= 13 * np.log(13 / 3300) + 3287 * np.log(3287 / 3300)
+    assert 0.88 * expected < log_ratio <= expected
+    required = -norm.logsf(np.sqrt(2 * np.array([15.0])))
+    assert gap.alarm(0.0, -1.0, required, np.array([0]), np.array([1])) == (0, 1)
+
+
 def test_ratio_that_falls_is_seen():
     rng = np.random.default_rng(5)
     na, nb = rng.poisson(60, 200), rng.poisson(140, 200)
