@@ -104,7 +104,13 @@ class CostMatrix:
         """Return the costs with their columns in the order of `ads`."""
         if np.array_equal(self.ads, ads):
             return self
-        order = positions_of(ads, self.ads, "y")
+        wanted, labels = ads.tolist(), self.ads.tolist()
+        position, columns = {label: k for k, label in enumerate(labels)}, set(wanted)
+        if unknown := [label for label in labels if label not in columns]:
+            raise ValueError(f"y has columns for unknown ads: {first_few(unknown)}.")
+        if missing := [label for label in wanted if label not in position]:
+            raise ValueError(f"y has no column for ad {first_few(missing)}.")
+        order = np.array([position[label] for label in wanted], dtype=np.intp)
         allowed = None if self.available is None else self.available[:, order]
         return CostMatrix(self.values[:, order], allowed, ads)
 
@@ -180,19 +186,6 @@ def check_enough_available(available: Any, n_select: int) -> None:
             f"{n_select}. Make more ads available, choose fewer (n_select=), or mark the missing "
             "ones (fill=)."
         )
-
-
-def positions_of(wanted: np.ndarray, labels: np.ndarray, name: str) -> np.ndarray:
-    """Position in `labels` of each of the `wanted` labels; both must be the same set."""
-    position = {label: k for k, label in enumerate(labels.tolist())}
-    wanted_labels = set(wanted.tolist())
-    unknown = [label for label in labels.tolist() if label not in wanted_labels]
-    if unknown:
-        raise ValueError(f"{name} has columns for unknown ads: {first_few(unknown)}.")
-    missing = [label for label in wanted.tolist() if label not in position]
-    if missing:
-        raise ValueError(f"{name} has no column for ad {first_few(missing)}.")
-    return np.array([position[label] for label in wanted.tolist()], dtype=np.intp)
 
 
 def column_labels(table: Any) -> np.ndarray | None:

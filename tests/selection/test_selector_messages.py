@@ -116,10 +116,6 @@ WARNED = {
         lambda: Popularity().fit(X, -CLICKS).score(X, unsigned(-CLICKS)),
         "y holds 255 as uint8",
     ),
-    "unsigned, logged": (
-        lambda: logged_costs(ALTERNATE, unsigned(-CLICKS[:, 0]), HALF),
-        "cost holds 255 as uint8",
-    ),
     **{
         f"unlike scales, {kind.__name__}": (
             lambda kind=kind: kind().fit(X * [1e5, 1, 1], Y),

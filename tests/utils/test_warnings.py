@@ -1,11 +1,9 @@
 """Warnings: at the user's line, also from workers of joblib, and once where a loop repeats them."""
 
-import ast
 import inspect
 import threading
 import warnings
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +15,6 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import skbandit
 from skbandit import (
     GLMUCBPolicy,
     RampClassifier,
@@ -198,19 +195,3 @@ def test_a_warning_points_at_the_line_of_the_user(call, tmp_path):
     for one in caught:
         assert one.filename == __file__
         assert first < one.lineno < first + len(lines)
-
-
-@pytest.mark.thorough
-def test_nobody_counts_frames():
-    """`warn` of utils finds the line of the user."""
-    counted = []
-    for path in Path(skbandit.__file__).parent.rglob("*.py"):
-        if path.parts[-2:] == ("utils", "_validation.py"):
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and (
-                ast.unparse(node.func).startswith("warnings.warn")
-                or any(word.arg == "stacklevel" for word in node.keywords)
-            ):
-                counted.append(f"{path}:{node.lineno}")
-    assert not counted, "warn by skbandit.utils._validation.warn"
