@@ -195,15 +195,16 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
       than 10 rows) are combined by MOVER, with (1 - c)/A for an expression of A rates, and the
       risks of violating each constraint must add up to at most 1 - c.
 
-    Scores of the folds' models have one scale: those of a linear model are shifted and scaled to
-    the mean and the deviation, over the training rows, of the scores of `estimator_`. This needs
-    probabilities below 1: for ``SGDClassifier(loss="modified_huber")``, set `response_method` to
-    "decision_function". A single decision tree has few scores, which differ from fit to fit, so
-    that its level is up to 0.15 too high: use "prefit", or a forest. Rows of one person are told
-    by `groups`: without, a level counts dependent rows as if they were people, and is far too high.
-    A level is about all fits: of those of a bound at the edge
-    of what is possible, many raise an error, and the others keep it less often. Scores that differ
-    by rounding errors only, such as probabilities next to 1, count as equal.
+    Scores of the folds' models have one scale: those of a linear model are shifted and scaled
+    to the mean and the deviation, over the training rows, of the scores of `estimator_`. This
+    needs probabilities below 1: for ``SGDClassifier(loss="modified_huber")``, set
+    `response_method` to "decision_function". Scores of a single decision tree, a support vector
+    machine or a small network differ so much from fit to fit that a level of 0.9 kept 0.68 to
+    0.93 (docs/benchmarks.md): use "prefit", or a forest. Rows of one person are told by
+    `groups`: without, a level counts dependent rows as if they were people, and is far too
+    high. A level is about all fits: of those of a bound at the edge of what is possible, many
+    raise an error, and the others keep it less often. Scores that differ by rounding errors
+    only, such as probabilities next to 1, count as equal.
 
     `decision_function` is the response minus the threshold or, of several classes, the negative
     expected costs. `predict_proba` is that of `estimator_`, so it stays calibrated, and is not 1/2
