@@ -187,7 +187,8 @@ class Exported:
 
     def behind(self, estimator: Any) -> Pipeline:
         """Return an inner model behind the steps."""
-        return Pipeline([*(self.steps.steps if self.steps else []), ("model", estimator)])
+        flat = [*(_flat(self.steps) if self.steps else []), *_flat(estimator)]
+        return Pipeline([(f"step{k}", step) for k, step in enumerate(flat)])
 
     def read(self, rows: Rows) -> tuple[Any, dict[str, Any]]:
         """Return rows as the rule takes them."""

@@ -292,6 +292,7 @@ def test_to_onnx_refuses_graphs_that_decide_otherwise(make, which, step):
         (SVC, 0),
         (lambda: SGDClassifier(random_state=0), 0),
         (lambda: make_pipeline(StandardScaler(), LogisticRegression()), 0),
+        (lambda: make_pipeline(StandardScaler(), LinearSVC()), 0),
     ],
 )
 def test_graphs_that_decide_as_predict(make, which):
