@@ -60,13 +60,14 @@ def test_equals_enumeration(quotient, seeds):
 
 
 @pytest.mark.parametrize(
-    ("quotient", "value", "bound"), [(False, -6, -5 - 10 / 3), (True, -6 / 2, -3 - 2 / 3)]
+    ("quotient", "value", "bound"), [(False, -6 / 2, (-5 - 10 / 3) / 2), (True, -6 / 3, -2 - 1 / 2)]
 )
 def test_a_search_cut_short_is_bounded_by_fractions_of_options(quotient, value, bound, monkeypatch):
     """Gains of 6, 5 and 5 take 4, 3 and 3 of 5: one fits.
 
-    Of fractions, 5 and 2/3 of 5 do. Divided by 1 and the number of options taken, one yields 6/2;
-    less than that per option, 3 and a third of 2 are left.
+    Of fractions, 5 and 2/3 of 5 do, divided by 2. Divided by 2 and the number of options taken,
+    one yields 6/3 = 2; less 2 per option and twice 2, fractions gain 5 - 4 = 1, which is divided by
+    2 at least.
     """
     sets = tuple(
         Options(
@@ -74,7 +75,7 @@ def test_a_search_cut_short_is_bounded_by_fractions_of_options(quotient, value, 
         )
         for gain, use in ((6.0, 4.0), (5.0, 3.0), (5.0, 3.0))
     )
-    problem = MultipleChoice(sets, 0.0, 1.0, np.array([5.0]))
+    problem = MultipleChoice(sets, 0.0, 2.0, np.array([5.0]))
     whole = minimize(problem, np.zeros(3, dtype=int))
     assert (whole.value, whole.lowest) == pytest.approx((value, value))
     for name, n in (("ENUMERATED", 0), ("BOXES", 1), ("MORE_BOXES", 1)):
