@@ -22,9 +22,6 @@ HALVES = 2
 CLEAR = 1.0
 """Standard errors by which models that share must tell arms apart better to be used."""
 
-NOISE = 0.5
-"""Standard errors by which values of arms may be closer by chance."""
-
 BY_COEFFICIENTS = Ridge, RidgeCV, LinearRegression
 """Models that predict by coefficients alone."""
 
@@ -245,14 +242,15 @@ def sharing_of(model: Any, events: ArmEvents) -> Sharing:
 
     A common part above which each arm has a model must predict rewards clearly better. One model
     of what is left must tell arms apart clearly better than those, by the R-loss (Nie & Wager
-    2021): what differences between arms leave of rewards less the common part. As small errors of
-    all differences need not order arms well, the values of the best and of the worst arm, doubly
-    robust, must not be closer by more than noise. Linear models share nothing: they decide worse
-    with few events, and one of them lets the arm not act together with features.
+    2021): what differences between arms leave of rewards less the common part. A model that shrinks
+    all differences has small errors of these, and orders arms badly: so the arms that it takes for
+    the best and for the worst must also be better and worse, doubly robust, than those that the
+    others take. Linear models share nothing: they decide worse with few events, and one of them
+    lets the arm not act together with features.
     """
     half, n = halves_of_rows(events), len(events.row)
     of_event = half[events.row]
-    errors, losses, values = np.zeros((3, len(CANDIDATES), n))
+    errors, losses, best_arm, worst_arm = np.zeros((4, len(CANDIDATES), n))
     if hasattr(model, "predict_proba") or len(np.unique(events.arm)) < 2:
         return APART
     for k in range(HALVES):
@@ -263,16 +261,17 @@ def sharing_of(model: Any, events: ArmEvents) -> Sharing:
         if candidates is None:
             return APART
         measured = _measured(candidates, events.take(here))
-        errors[:, here], losses[:, here], values[:, here] = measured
+        errors[:, here], losses[:, here], best_arm[:, here], worst_arm[:, here] = measured
     weight = np.ones(n) if events.weight is None else events.weight
 
     def gain(before: np.ndarray, after: np.ndarray) -> float:
-        """Return the mean by which losses fall, in standard errors."""
+        """Return the mean by which values fall, in standard errors."""
         less = np.nan_to_num((before - after) * weight)
         return float(less.mean() * np.sqrt(n) / (less.std() or 1.0))
 
     best = int(gain(errors[0], errors[1]) > CLEAR)
-    if gain(losses[best], losses[2]) > CLEAR and gain(values[2], values[best]) < NOISE:
+    orders = gain(best_arm[2], best_arm[best]) > 0 and gain(worst_arm[best], worst_arm[2]) > 0
+    if gain(losses[best], losses[2]) > CLEAR and orders:
         best = 2
     return Sharing(half, CANDIDATES[best]) if best else APART
 
@@ -297,8 +296,8 @@ def _candidates(model: Any, train: ArmEvents) -> list[RewardsByArm] | None:
 
 def _measured(
     candidates: list[RewardsByArm], test: ArmEvents
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return squared errors and R-losses, and how far apart the values of arms are, by event."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return squared errors, R-losses, and values of the best and of the worst arm, by event."""
     X, at = rows_of(test.X, test.row), (np.arange(len(test.arm)), test.arm)
     share = np.bincount(test.arm, test.weight, minlength=test.n_arms)
     share = share / share.sum()
@@ -313,7 +312,7 @@ def _measured(
     errors, losses = test.reward - predicted[:, *at], left - effects[:, *at]
     if not (candidates[2].in_one and np.ptp(predicted[2], axis=1).any()):
         losses[2] = np.nan  # it was refused, or transformers drop the columns of arms
-    return errors**2, losses**2, best - worst
+    return errors**2, losses**2, best, worst
 
 
 def _is_linear(model: Any) -> bool:

@@ -132,7 +132,7 @@ def test_one_model_has_no_reward_of_an_arm_without_events():
 
 
 def test_sharing_is_of_one_model_where_a_common_part_is_strong():
-    sharing = sharing_of(TREES, logged(2000, 3.0, 2))
+    sharing = sharing_of(TREES, logged(2000, 3.0, 1))
     assert sharing.in_one
     assert np.bincount(sharing.half).tolist() == [1000, 1000]
 
