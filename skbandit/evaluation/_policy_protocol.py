@@ -22,8 +22,8 @@ A policy is any object with `select`, `predict` or both; the other members are o
 - ``_has_pools``: whether some row of its fit lacked an arm, so that a log without `available` is
   told: a warning.
 - ``random_state``: set on copies, so that runs differ and can be repeated.
-- ``_replay_log(request)``: a faster replay of its own, see `skbandit.logs.ReplaysLogs`. It returns
-  what `replay_pass` returns, or None to decline, as a subclass that overrides a public method must.
+- ``_replay_log(request)``: a faster replay of its own, see `skbandit.logs.ReplayRequest`; None
+  declines, as a subclass that overrides a public method must.
 """
 
 from __future__ import annotations

@@ -50,7 +50,8 @@ class OffPolicyEstimate:
         Estimated mean reward per event; nan if the policy could not have chosen any of the
         logged actions.
     standard_error : float
-        Standard error of `mean_reward`, from the spread over events.
+        Standard error of `mean_reward`, from the spread over events; that of "dr" where "slope"
+        chose the setting.
     effective_sample_size : float
         (Σw)²/Σw² of the weights w = π/p: about this many events logged by the policy itself
         would be as informative.
@@ -193,12 +194,10 @@ def make_estimate(
     candidates: Sequence[EventSums],
     estimator: Estimator,
     evidence: RewardEvidence,
-    *,
-    keeps_evidence: bool = True,
 ) -> OffPolicyEstimate:
     """Return the estimate given the sums over all events for each setting, one of which is chosen.
 
-    The evidence is about the same events; of slates, it serves no confidence sequence.
+    The evidence is about the same events.
     """
     values = np.array([sums.value for sums in candidates])
     errors = np.array([sums.standard_error * np.sqrt(sums.dependence.deff) for sums in candidates])
@@ -211,7 +210,8 @@ def make_estimate(
         near = np.flatnonzero(np.abs(values - values[0]) <= errors[0])
         k = int(near[near <= slope(values, errors)].max(initial=0))
     sums, setting, size = candidates[k], estimator.settings[k], candidates[k].effective_sample_size
-    error = float(errors[k] or spread.error(sums.value))
+    # a choice among estimates of unknown bias is no surer than the unbiased one
+    error = float(errors[0 if estimator.adaptive else k] or spread.error(sums.value))
     return OffPolicyEstimate(
         estimator=name,
         mean_reward=sums.value if size > 0 else np.nan,
@@ -219,9 +219,9 @@ def make_estimate(
         effective_sample_size=size,
         n_events=sums.moments.n,
         logged_mean=float(sums.moments.mean[4]),
-        setting=None if np.isnan(setting) else setting,
+        setting=None if estimator.parameter is None else setting,
         unbiased=(float(values[0]), float(errors[0])) if k > 0 else None,
-        evidence=evidence if keeps_evidence else None,
+        evidence=evidence,
         spread=(spread, float(errors[0])),
         freedom=freedom,
     )

@@ -159,8 +159,9 @@ def off_policy_value(
     - "switch_dr": as "dr", with weights above τ set to 0.
     - "dr_shrinkage": as "dr", with the weights λ w/(w² + λ); those above √λ are more than halved.
 
-    The last two are biased by errors of the predictions where weights are changed. Their standard
-    error does not include this; their interval is that of "dr", extended to the estimate.
+    The last two are biased by errors of the predictions where weights are changed. With "slope",
+    they are within one standard error of "dr", which is theirs, too; with a number, their standard
+    error does not include the bias. Their interval is that of "dr", extended to the estimate.
 
     The estimates assume that events, or `groups` of them, are independent, and that the policy was
     not trained on them: estimates on training data are optimistic.

@@ -328,7 +328,7 @@ def slate_pseudo_inverse(
         at_place_only = replace(log, action=log.action[:, [place]])
         if logs.check_uniform(at_place_only, X, n_checks=m):
             break
-    weight = weights_of_uniform(at_place, included, _n_available(log))
+    weight = weights_of_uniform(at_place, included, log.sets.sizes)
     return _estimate("slate_pseudo_inverse", weight * rewards, weight, rewards, None, log)
 
 
@@ -489,16 +489,11 @@ def _known(log: logs.Log) -> np.ndarray:
     return np.nan_to_num(rewards)
 
 
-def _n_available(log: logs.Log) -> np.ndarray:
-    """Numbers of arms that were available."""
-    return np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
-
-
 def _inclusion_propensity(log: logs.Log, X: Any) -> np.ndarray:
     """Probabilities that a logged slate includes its arms, 1 in empty places: see `slate_ips`."""
     if log.propensity is None:
         logs.check_uniform(log, X)
-        return np.broadcast_to((log.sizes / _n_available(log))[:, None], log.action.shape)
+        return np.broadcast_to((log.sizes / log.sets.sizes)[:, None], log.action.shape)
     p = np.where(log.shown, at_most_1(log.of_arms(log.propensity, "propensity")), 1.0)
     wrong = np.argwhere(~((p > 1e-100) & (p <= 1)))
     if len(wrong):
@@ -545,7 +540,7 @@ def _estimate(
     if sums.shortcoming:
         warn(f"{name}: {sums.shortcoming}", ReplayCoverageWarning)
     evidence = RewardEvidence.of(logged, weight, None, 1.0)
-    estimate = make_estimate(name, (sums,), METHODS["ips"], evidence, keeps_evidence=False)
+    estimate = make_estimate(name, (sums,), METHODS["ips"], evidence)
     parts = EventParts(
         earned - earned.mean(),
         weight / len(log),
@@ -553,4 +548,5 @@ def _estimate(
         evidence.variance(of_errors=False),
         EventParts.of_log(log, rewards, p, group),
     )
-    return replace(estimate, parts=parts)
+    # which serves no confidence sequence of slates
+    return replace(estimate, parts=parts, evidence=None)

@@ -187,11 +187,6 @@ class WeightedEvents:
     q_policy: np.ndarray | None = None  # Σ_a π(a|x) q(x, a), (n_events,)
 
 
-def keep_weights(weight: np.ndarray, setting: float) -> np.ndarray:
-    """Weights as they are."""
-    return weight
-
-
 def switch_weights(weight: np.ndarray, threshold: float) -> np.ndarray:
     """Weights of at most a threshold τ, and 0 in place of larger ones."""
     return np.where(weight <= threshold, weight, 0.0)
@@ -210,10 +205,10 @@ class Estimator:
         Whether d = w, not 1.
     parameter : str, default=None
         Name of the parameter of `change_weights`.
-    change_weights : callable, default=keep_weights
+    change_weights : callable, default=shrunk_weights
         Weights in place of w in z, given w and the parameter.
-    settings : tuple of float, default=(nan,)
-        Values of the parameter, from no bias to the least variance; nan if there is none.
+    settings : tuple of float, default=(inf,)
+        Values of the parameter, from no bias, of weights as they are, to the least variance.
     adaptive : bool, default=False
         Whether one of the settings is chosen by SLOPE; else it is the last one.
     """
@@ -221,8 +216,8 @@ class Estimator:
     needs_predictions: bool
     normalized: bool = False
     parameter: str | None = None
-    change_weights: Callable[[np.ndarray, float], np.ndarray] = keep_weights
-    settings: tuple[float, ...] = (np.nan,)
+    change_weights: Callable[[np.ndarray, float], np.ndarray] = shrunk_weights
+    settings: tuple[float, ...] = (np.inf,)
     adaptive: bool = False
 
     def sums(self, events: WeightedEvents, group: Any = None) -> tuple[EventSums, ...]:
@@ -277,7 +272,6 @@ METHODS = {
     "dr_shrinkage": Estimator(
         needs_predictions=True,
         parameter="shrinkage",
-        change_weights=shrunk_weights,
         settings=SHRINKAGES,
         adaptive=True,
     ),
