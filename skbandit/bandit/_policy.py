@@ -266,7 +266,7 @@ class PosteriorPolicy(SequentialPolicy):
         return origin + spread * score_rows(now._rows(X), t, now._alpha(), now._posterior, rule)
 
     def _replay_log(self, request: logs.ReplayRequest) -> tuple[np.ndarray, int] | None:
-        """Replay a log in one compiled pass; see `skbandit.logs._blocks.ReplaysLogs`.
+        """Replay a log in one compiled pass; see `skbandit.logs.ReplayRequest`.
 
         Subclasses of users that choose or learn differently are replayed event by event.
         """

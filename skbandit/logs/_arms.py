@@ -522,7 +522,7 @@ def _from_table(flags: Any, columns: list[Any], n_rows: int, codes: Codes) -> Po
     order = np.argsort(numbers, kind="stable")
     packed = np.packbits(matrix, axis=1)
     of_event = pd.factorize(packed.view(f"S{packed.shape[1]}").ravel())[0].astype(np.int32)
-    sets = matrix[_first_of_each(of_event)][:, order]
+    sets = matrix[np.unique(of_event, return_index=True)[1]][:, order]
     which = np.nonzero(sets)[1]
     start = np.concatenate([[0], np.cumsum(sets.sum(axis=1))])
     return Pools(of_event, start, numbers[order][which])
@@ -539,7 +539,7 @@ def _from_rows(rows: _Rows, n_rows: int, codes: Codes, unknown: Unknown | None) 
         )
     # Logs mostly repeat one object, or equal ones: read each object once.
     objects = _number_objects(rows)
-    first = _first_of_each(objects).tolist()
+    first = np.unique(objects, return_index=True)[1].tolist()
     pools = [rows[row] for row in first]
     if any(type(pool) is not tuple for pool in pools):
         strange = next((row for row in first if not _is_collection(rows[row])), None)
@@ -627,10 +627,3 @@ def _number_objects(rows: list[Any]) -> np.ndarray:
         numbers: dict[int, int] = {}
         return np.array([numbers.setdefault(id(row), len(numbers)) for row in rows], dtype=np.int64)
     return pd.factorize(np.fromiter(map(id, rows), dtype=np.int64, count=len(rows)))[0]
-
-
-def _first_of_each(numbers: np.ndarray) -> np.ndarray:
-    """Position of the first occurrence of each of the numbers 0, 1, ..."""
-    first = np.empty(numbers.max(initial=-1) + 1, dtype=np.int64)
-    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
-    return first

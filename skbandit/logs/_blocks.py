@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -210,7 +210,12 @@ class SeenIds:
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """Events to replay, and how."""
+    """Events to replay, and how, by a policy with a replay of its own, `_replay_log(request)`.
+
+    That changes the policy as it learns, with the decisions of its `select`, `predict` and
+    `partial_fit`. It returns the positions in `rows` of the accepted events and the number of rows
+    consumed, or None, with the policy unchanged, to be replayed event by event.
+    """
 
     X: Any  # contexts, rows in the order of `log`
     log: Log  # without `pools`, all of its arms are available
@@ -220,16 +225,3 @@ class ReplayRequest:
     rule: str  # "select" or "predict": the choice played outside the deployment bucket
     learn: bool
     max_accepted: int | None  # stop after accepting this many outside the deployment bucket
-
-
-class ReplaysLogs(Protocol):
-    """A policy with a replay of its own, faster than event by event."""
-
-    def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
-        """Replay a log, changing the policy as it learns.
-
-        Decisions must be those of the policy's `select`, `predict` and `partial_fit`. Return the
-        positions in `request.rows` of the accepted events and the number of rows consumed, or
-        None, with the policy unchanged, to be replayed event by event.
-        """
-        ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from hashlib import blake2b
@@ -366,7 +366,12 @@ def read_log(
     }  # fmt: skip
     names = columns_of(y, columns)
     read = read_columns(y, names, {"action": as_actions(y)} if names is None else {}, given)
-    _refuse_slates(read)
+    # a tuple may be the label of one arm
+    for name, kinds in (("action", (list, np.ndarray)), ("reward", (list, np.ndarray, tuple))):
+        several = isinstance(read[name], Iterable) and getattr(read[name], "ndim", 1) > 0
+        first = next(iter(read[name]), None) if several else None
+        if isinstance(first, kinds) and np.size(first) != 1:
+            raise TypeError(f"{name} has several values on a row, such as {first!r}: {_SLATES}.")
     labels = _distinct(arms)
     codes: Codes = {label: k for k, label in enumerate(labels)}
     action = code_labels(read["action"], codes)
@@ -416,7 +421,10 @@ def read_columns(
     for name, values in given.items():
         if values is None:
             continue
-        if name in read and not _equal_columns(read[name], values):
+        is_equal = name not in read
+        with suppress(ValueError):  # of entries that are arrays
+            is_equal = is_equal or list(read[name]) == list(values)
+        if not is_equal:
             raise ValueError(f"{name}= differs from the column {name!r} of y: pass only one.")
         read[name] = values
     if "reward" not in read:
@@ -528,23 +536,6 @@ def check_in_order(timestamp: np.ndarray, consumer: str) -> None:
             f"{timestamp[row]:.15g} s: {consumer} needs events in order of time; sort the log. "
             "(Searches by successive halving shuffle it: use others.)"
         )
-
-
-def _refuse_slates(read: Mapping[str, Any]) -> None:
-    """Refuse lists of arms as actions, and rewards per arm; a tuple may be the label of one arm."""
-    for name, kinds in (("action", (list, np.ndarray)), ("reward", (list, np.ndarray, tuple))):
-        several = isinstance(read[name], Iterable) and getattr(read[name], "ndim", 1) > 0
-        first = next(iter(read[name]), None) if several else None
-        if isinstance(first, kinds) and np.size(first) != 1:
-            raise TypeError(f"{name} has several values on a row, such as {first!r}: {_SLATES}.")
-
-
-def _equal_columns(column: Any, other: Any) -> bool:
-    """Tell whether two columns are equal; False if their entries are arrays."""
-    try:
-        return list(column) == list(other)
-    except ValueError:
-        return False
 
 
 def _distinct(arms: Iterable[Any]) -> list[Any]:

@@ -61,7 +61,11 @@ def read_slates(
     read = read_columns(y, names, {"action": y} if names is None else {}, given)
     codes: Codes = {label: k for k, label in enumerate(arms)}
     n_known = len(codes)
-    action = code_slates(slate_labels(read["action"], "action", gaps=gaps), codes)
+    shown = read["action"]
+    if np.ndim(shown) == 1 and getattr(getattr(shown, "dtype", None), "kind", "O") in "biuU":
+        action = code_labels(shown, codes).astype(np.int64)[:, None]  # one arm each, none missing
+    else:
+        action = code_slates(slate_labels(shown, "action", gaps=gaps), codes)
     n = len(action)
     if n_rows is not None and n != n_rows:
         raise ValueError(f"y has {n} slates for {n_rows} rows of X.")

@@ -7,7 +7,7 @@ contexts and available arms: so arms that are available in some contexts only ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from skbandit.logs._arms import Pools
 from skbandit.logs._log import Log
 from skbandit.utils._exact import exact_table
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import first_few, warn
+from skbandit.utils._validation import warn
 
 _ALARMS = 0.005
 """Probability, at most, that contexts raise an alarm about a uniform log: over all groups and
@@ -36,8 +36,8 @@ _MOST_LEVELS = 50
 """Values of a column, or sets of available arms, that are bins of their own, the most frequent
 ones."""
 
-# Groups of events, as indicators of shape (n_groups, n_events), and what describes one by number.
-Groups = tuple[csr_array, Callable[[int], str]]
+# Groups of events, as indicators of shape (n_groups, n_events), and what describes each.
+Groups = tuple[csr_array, list[str]]
 
 
 def is_far(counts: Any, expected: Any, variance: Any, square: float = 25.0) -> Any:
@@ -144,19 +144,18 @@ def _find_dependence(
     sampled = _Events(events.arm[rows], events.rate[rows], events.share)
     columns = list(_groups_of_columns(rows_of(X, rows)))
     if pools is not None:
-        labels = [f"= {labels}" for labels in pools.labels(log.arms)]
-        of_event = pd.Series(pools.of_event[rows])
-        columns.append(_groups("available", of_event, lambda k: labels[k]))
+        labels = pd.Series([str(labels) for labels in pools.labels(log.arms)])
+        columns.append(_groups("available", labels.iloc[pools.of_event[rows]]))
     n_cells = sum(groups.shape[0] for groups, _ in columns) * len(log.arms)
     square = 2 * np.log(2 * max(n_cells, 1) * n_checks / _ALARMS)
     alarm, farthest = None, 1.0
-    for groups, describe in columns:
+    for groups, described in columns:
         far, group, arm, count, expected = sampled.worst(groups, square)
         if far > farthest:
             farthest, n_events = far, groups[[group]].sum()
             alarm = (
                 f"{log.arms.tolist()[arm]!r} on {count:,.0f} of {n_events:,.0f} events with "
-                f"{describe(group)}, where {expected:,.0f} are expected"
+                f"{described[group]}, where {expected:,.0f} are expected"
             )
     return alarm
 
@@ -170,7 +169,7 @@ def _groups_of_columns(X: Any) -> Iterator[Groups]:
         indicators = csr_array((csr_array(X) != 0).T.astype(float))
         often = np.argsort(-indicators.sum(axis=1), kind="stable")[: 10 * _MOST_COLUMNS]
         if len(often):
-            yield indicators[often], lambda group: f"column {often[group]} not 0"
+            yield indicators[often], [f"column {column} not 0" for column in often]
         return
     named = hasattr(X, "columns")
     table = pd.DataFrame(exact_table(X) if named else np.asarray(X)).reset_index(drop=True)
@@ -179,37 +178,18 @@ def _groups_of_columns(X: Any) -> Iterator[Groups]:
         yield _groups(repr(table.columns[j]) if named else f"column {j}", table.iloc[:, j])
 
 
-def _groups(name: str, values: pd.Series, words: Callable[[Any], str] | None = None) -> Groups:
+def _groups(name: str, values: pd.Series) -> Groups:
     """Group events by values of a column: numbers and times by quantiles, else by level."""
-    try:
-        codes, levels = pd.factorize(values)
-    except TypeError:  # lists, whose parts are not compared
-        codes, levels = np.zeros(len(values), dtype=int), pd.Index([0])
-    if len(levels) > _MOST_LEVELS and words is None and _is_ordered(values):
-        quantiles = pd.qcut(values, _QUANTILES, labels=False, duplicates="drop")
-        bins = quantiles.fillna(-1).to_numpy(int) + 1
-    else:
-        order = np.argsort(-np.bincount(codes + 1, minlength=1), kind="stable")
-        bins = np.minimum(np.argsort(order), _MOST_LEVELS)[codes + 1]
-    at = bins, np.arange(len(bins))
-    groups = csr_array((np.ones(len(bins)), at), (int(bins.max()) + 1, len(bins)))
-
-    def describe(group: int) -> str:
-        entries = values[bins == group].dropna()
-        if words is not None and entries.nunique() == 1:
-            return f"{name} {words(entries.iloc[0])}"
-        if entries.nunique() < 2:
-            return f"{name} = {first_few(entries.iloc[:1])}" if len(entries) else f"{name} missing"
-        if words is None and _is_ordered(values):
-            ends = entries.min(), entries.max()
-            low, high = (f"{end:.4g}" if pd.api.types.is_number(end) else f"{end}" for end in ends)
-            return f"{name} from {low} to {high}"
-        return f"{name} of rarer values"
-
-    return groups, describe
-
-
-def _is_ordered(values: pd.Series) -> bool:
-    """Tell whether a column holds numbers or times."""
     kind = values.dtype
-    return pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind)
+    is_ordered = pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind)
+    try:
+        often, word = values.value_counts().index, "="
+        if is_ordered and len(often) > _MOST_LEVELS:
+            bins, word = pd.Categorical(pd.qcut(values, _QUANTILES, duplicates="drop")), "in"
+        else:
+            bins = pd.Categorical(values, categories=often[:_MOST_LEVELS])
+    except TypeError:  # lists, whose parts are not compared
+        bins, word = pd.Categorical(np.zeros(len(values))), "="
+    at, shape = (bins.codes + 1, np.arange(len(bins))), (len(bins.categories) + 1, len(bins))
+    of_levels = [f"{name} {word} {level}" for level in bins.categories]
+    return csr_array((np.ones(len(bins)), at), shape), [f"{name} missing or rarer", *of_levels]
