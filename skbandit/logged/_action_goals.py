@@ -11,6 +11,7 @@ import pandas as pd
 
 from skbandit import measure
 from skbandit.exceptions import EmptyRateError
+from skbandit.logged._action_tables import REWARD
 from skbandit.logged._unknown_groups import Contexts, EstimatedRows, units
 from skbandit.prices._problem import Problem, Use
 from skbandit.rates import Constraint, Rate
@@ -62,8 +63,8 @@ class ActionGoals:
     objective : tuple of (float, Atom)
         The same as a sum, of which lower is better; empty for a table of costs.
     arms : tuple of labels
-    scale : dict
-        Total weight over the weight that counts, by key of an atom.
+    scales : tuple of float
+        Total weight over the weight that counts, one per atom.
     room : ndarray of shape (m,)
         By how much the dual relaxes bounds that are exact if decisions are barred; 0 for others.
     """
@@ -74,7 +75,7 @@ class ActionGoals:
     declared: Rate | None
     objective: tuple[tuple[float, Atom], ...]
     arms: tuple[Any, ...]
-    scale: dict[Any, float]
+    scales: tuple[float, ...]
     room: np.ndarray
 
     @classmethod
@@ -108,7 +109,7 @@ class ActionGoals:
             sign = -1.0 if objective.greater_is_better else 1.0
             lower = tuple((sign * c, atom) for c, atom in objective.terms)
         ends = np.array(bounds), objective, lower, tuple(arms)
-        goals = cls(every, tuple(sums), *ends, {}, np.zeros(len(sums))).scaled(rows)
+        goals = cls(every, tuple(sums), *ends, (), np.zeros(len(sums))).scaled(rows)
         return replace(goals, room=np.array([goals._room(k, rows) for k in range(len(sums))]))
 
     def _room(self, k: int, rows: measure.Rows) -> float:
@@ -129,14 +130,18 @@ class ActionGoals:
 
     def scaled(self, rows: measure.Rows) -> ActionGoals:
         """Return the goals of other rows: what counts as a share is a share of these."""
-        scale = {}
+        scales = []
         for atom in self.atoms:
             amounts_by_arm(atom, self.arms)
             total = measure.atom_weights(atom, rows).sum()
             if total <= 0:
                 raise EmptyRateError(f"{atom!r}: no rows are selected.")
-            scale[atom.key] = float(rows.weight.sum() / total)
-        return replace(self, scale=scale)
+            scales.append(float(rows.weight.sum() / total))
+        return replace(self, scales=tuple(scales))
+
+    def scale(self, atom: Atom) -> float:
+        """Return the total weight over the weight that counts in an atom."""
+        return self.scales[[other.key for other in self.atoms].index(atom.key)]
 
     def check_sums(self) -> None:
         """Refuse rates that do not add up over several decisions of a row."""
@@ -152,16 +157,6 @@ class ActionGoals:
                     "Bound the sum of their rates instead."
                 )
 
-    def __getstate__(self) -> dict[str, Any]:
-        """State of a copy, with scales in the order of `atoms`: skops takes no tuples as keys."""
-        return {**vars(self), "scale": [self.scale.get(atom.key, np.nan) for atom in self.atoms]}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a saved state."""
-        vars(self).update(state)
-        keys = [atom.key for atom in self.atoms]
-        vars(self)["scale"] = dict(zip(keys, state["scale"], strict=True))
-
     @property
     def declared_bound(self) -> np.ndarray:
         """Bounds as declared, shape (m,); `bound` are those of the sums."""
@@ -174,7 +169,8 @@ class ActionGoals:
 
     def without_sums(self) -> ActionGoals:
         """Only the objective."""
-        return replace(self, constraints=(), sums=(), bound=np.zeros(0), room=np.zeros(0))
+        alone = replace(self, constraints=(), sums=(), bound=np.zeros(0), room=np.zeros(0))
+        return replace(alone, scales=tuple(map(self.scale, alone.atoms)))
 
     @property
     def atoms(self) -> list[Atom]:
@@ -191,6 +187,16 @@ class ActionGoals:
     def outcomes(self) -> list[str]:
         """Columns of the log that goals or the objective are made of."""
         return _outcomes_of(self.atoms)
+
+    @property
+    def value_breaks_ties(self) -> bool:
+        """True if the objective is of shares and spends alone, and leaves open what is earned."""
+        return bool(self.objective) and not _outcomes_of([atom for _, atom in self.objective])
+
+    @property
+    def modeled(self) -> list[str]:
+        """Columns of the log that models predict."""
+        return list(dict.fromkeys([*self.outcomes, *[REWARD] * self.value_breaks_ties]))
 
     @property
     def members(self) -> dict[tuple[str, ...], list[Member]]:
@@ -233,7 +239,7 @@ class ActionGoals:
                     "others.",
                     UserWarning,
                 )
-        return Use(weight * self.scale[atom.key], by_arm, amounts)
+        return Use(weight * self.scale(atom), by_arm, amounts)
 
     def problem(
         self,
@@ -289,6 +295,6 @@ def prices_by_selection(goals: ActionGoals, multipliers: np.ndarray) -> pd.DataF
             parts += [atom.group.described] if isinstance(atom.group, Member) else []
             parts += [f"per {column!r}" for column in (atom.weight, atom.amount) if column]
             name = ", ".join(parts) or "all"
-            added = price * c * goals.scale[atom.key] * amounts_by_arm(atom, goals.arms)
+            added = price * c * goals.scale(atom) * amounts_by_arm(atom, goals.arms)
             columns[name] = columns.get(name, np.zeros(len(goals.arms))) + added
     return pd.DataFrame(columns, index=pd.Index(goals.arms, name="arm"))

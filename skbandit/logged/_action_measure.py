@@ -239,7 +239,9 @@ class ActionMeasure:
         mean = float(weight @ used) / total
         influence = c * weight * (used - mean) / total
         # a share of 0 or 1 is not known without error: one row more differs
-        change = c * max(np.ptp(used[weight > 0]), _step(use)) / self._trials(weight)
+        of_row = use.amount.ndim == 2 or use.has is not None
+        least = 0.0 if of_row else min(float(np.abs(use.amount).max()), 1.0)
+        change = c * max(np.ptp(used[weight > 0]), least) / self._trials(weight)
         step, folds = max(abs(change), abs(c) * unseen), np.zeros(0)
         if self.fold is not None:
             sums = np.bincount(self.fold, weight * used)
@@ -452,13 +454,6 @@ class MeasuredCosts:
         of_all = dependence(influence / scale, weight, self.group)
         wide = error * float(np.sqrt(of_all.deff)) * _few(of_all, 0.5 - 0.5 * LEVEL)
         return mean, wide if np.isfinite(wide) else np.nan
-
-
-def _step(use: Use) -> float:
-    """Return the least amount that one decision may change a row's use by."""
-    if use.amount.ndim == 2 or use.has is not None:
-        return 0.0
-    return min(float(np.abs(use.amount).max()), 1.0)
 
 
 def _few(of_goal: Dependence, tail: float) -> float:

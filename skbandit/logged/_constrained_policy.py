@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbandit import logs
 from skbandit import measure as rates_on_rows
 from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.logged import _policy_rule
 from skbandit.logged._action_goals import ActionGoals, prices_by_selection
 from skbandit.logged._action_measure import ActionMeasure, Correction, MeasuredCosts
 from skbandit.logged._action_tables import (
@@ -29,13 +30,12 @@ from skbandit.logged._action_tables import (
 )
 from skbandit.logged._outcome_models import OutcomeModels
 from skbandit.logged._policy_report import report_on
-from skbandit.logged._policy_rule import (
-    rule_at_level,
-    warn_of_exploration,
-    warn_of_rule,
-    why_infeasible,
+from skbandit.logged._unknown_groups import (
+    Contexts,
+    EstimatedGroups,
+    in_known_groups,
+    rows_for_goals,
 )
-from skbandit.logged._unknown_groups import Contexts, EstimatedGroups, in_known_groups
 from skbandit.prices._calibrate import representative
 from skbandit.prices._dual import ShadowPrices, dropped_prices
 from skbandit.prices._levels import level_of
@@ -73,9 +73,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-FOLDS = 5
-"""Default number of folds."""
-
 
 class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
     """Choose actions under budgets, learned from a log or from a table of costs.
@@ -91,7 +88,9 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         penalty chosen by cross-validation.
     objective : Rate, default=None
         ``outcome("revenue")`` is maximized, ``cost({...})`` minimized; sums of both are possible.
-        None is the reward of the log or, of a table of costs, the mean cost.
+        None is the reward of the log or, of a table of costs, the mean cost. Where spends and
+        shares alone tell few decisions apart, what they leave open within 2 % of their spread goes
+        to the actions of the highest predicted reward of the log.
     constraints : Constraint or (nested) sequence of Constraint, default=()
         Made of shares, ``positive_rate(of="call")``; of spends,
         ``cost({"none": 0, "letter": 0.7, "call": "call_minutes"})``, where a column is one of the
@@ -214,6 +213,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
     _arms: np.ndarray
     _correction: Correction | None
+    _unknown: EstimatedGroups | None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [
@@ -333,8 +333,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         tables = {"X": X, "y": y, "attributes": attributes, "sample_weight": sample_weight}
         extra = {"X_extra": X_extra, "attributes_extra": attributes_extra}
         pools = {"available": available, "available_extra": available_extra}
-        cure = "; off_policy_blocks then evaluates the policy on all rows"
-        refuse_lazy({**tables, **extra, **pools}, cure)
+        refuse_lazy(tables | extra | pools, "; off_policy_blocks then evaluates it on all rows")
         warn_if_reordered(tables)
         warn_if_reordered(extra)
         with atomic_fit(self) as draft:
@@ -370,34 +369,39 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """Fit models, pose the problem on the traffic, measure it, and price it."""
         goals = self._goals = self._bound_goals(log, y, traffic.rows)
         self.attributes_ = goals.examples_of(traffic.rows.columns)
-        events = None if log is None else LoggedOutcomes.of(y, log, goals.outcomes, self._arms)
+        events = None if log is None else LoggedOutcomes.of(y, log, goals.modeled, self._arms)
         costs, held_out, fold = self._fit_models(logged, events, y, codes[0])
         # shares and spends are those of the final models; outcomes are of decisions for rows that
         # took no part in the models, which else would choose their luckiest rows
-        final = held_out if events is None else self._models.predict(logged.X)
-        on_logged = self._problem_with_ties(logged, final)
+        on_logged = self._problem_with_ties(logged, held_out if events is None else None)
         unseen = on_logged if events is None else self._problem(logged, held_out)
-        if traffic is not logged:
-            final = self._models.predict(traffic.X)
-        today = on_logged if traffic is logged else self._problem(traffic, final)
+        today = on_logged if traffic is logged else self._problem(traffic)
         measure = self._measure(today, unseen, events, held_out, codes)
         if events is None and traffic is logged:
             measure = replace(measure, fold=fold)
-
         self._unknown = self._correction = None  # of the closest policy, in an error
         group = None if measure.group is None else codes[0]
-        measured = MeasuredCosts(goals.declared, costs, on_logged, unseen, group)
-        self._conclude(measure, measured, held_out)
-        unknown = EstimatedGroups.find(goals.bounded, logged, self.estimator, fold)
-        if unknown is not None:
-            self._unknown, estimated = unknown
-            guessed = self._unknown.estimated(traffic)
-            of_fold = estimated if traffic is logged else guessed
-            pair = [self._problem(contexts, final) for contexts in (of_fold, guessed)]
-            if goals.bounded_outcomes:
-                unseen = self._problem(estimated, held_out)
-                pair = [stacked(problem, unseen) for problem in pair]
-            self._conclude_without_groups(pair[0], pair[1], measure)
+        self._conclude(
+            measure, MeasuredCosts(goals.declared, costs, on_logged, unseen, group), held_out
+        )
+        self._estimate_groups(measure, logged, traffic, held_out, fold)
+
+    def _estimate_groups(
+        self, measure: ActionMeasure, logged: Contexts, traffic: Contexts, held_out: Any, fold: Any
+    ) -> None:
+        """Learn the groups that new rows may lack, and prices for such rows."""
+        unknown = EstimatedGroups.find(self._goals.bounded, logged, self.estimator, fold)
+        if unknown is None:
+            return
+        self._unknown, estimated = unknown
+        guessed = unknown[0].estimated(traffic)
+        of_fold = estimated if traffic is logged else guessed
+        final = held_out if measure.fold is not None else self._models.predict(traffic.X)
+        pair = [self._problem(contexts, final) for contexts in (of_fold, guessed)]
+        if self._goals.bounded_outcomes:
+            unseen = self._problem(estimated, held_out)
+            pair = [stacked(problem, unseen) for problem in pair]
+        self._conclude_without_groups(pair[0], pair[1], measure)
 
     def _read_outcomes(
         self, X: Any, y: Any, attributes: Any, available: Any, sample_weight: Any
@@ -422,7 +426,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             )
         mask = self._mask(available, n) if log is None else log.available_mask(len(self._arms))
         self._has_pools = not mask.all()
-        return Contexts(X, replace(self._read_rows(X, attributes), weight=weight), mask), log, y
+        return Contexts(X, replace(rows_for_goals(X, attributes), weight=weight), mask), log, y
 
     def _read_traffic(
         self, X_extra: Any, attributes_extra: Any, available_extra: Any, logged: Contexts
@@ -495,8 +499,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         self.estimator_ = shown[0][1].shown if shown else None
         for name, fitted in shown if self.verbose else ():
             report_progress(f"[ConstrainedPolicy] {name}: {fitted.described}")
-        seed = SEED if self.random_state is None else self.random_state
-        fold = folds_of_rows(logged.X, np.zeros(len(weight)), self.cv or FOLDS, seed, group)
+        given = self.cv or 5, SEED if self.random_state is None else self.random_state
+        fold = folds_of_rows(logged.X, np.zeros(len(weight)), *given, group)
         self._draws = np.random.default_rng(seed_for("exploration", self.random_state))
         self._n_rows = len(weight)
         held_out = models.held_out(logged.X, tables, weight, fold)
@@ -507,8 +511,9 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         costs = tables[COST]
         return np.where(np.isnan(costs), held_out[COST], costs), held_out, fold
 
-    def _problem(self, contexts: Contexts, predicted: dict[str, np.ndarray]) -> Problem:
-        """Return the problem in contexts, by what is predicted of outcomes or costs there."""
+    def _problem(self, contexts: Contexts, predicted: Any = None) -> Problem:
+        """Return the problem in contexts, by predictions of outcomes or costs, or final ones."""
+        predicted = self._models.predict(contexts.X) if predicted is None else predicted
         allowed = contexts.mask & self._models.with_events
         few = np.flatnonzero(allowed.sum(axis=1) < self.n_select)
         if len(few):
@@ -516,16 +521,15 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
                 f"available: row {few[0]} has fewer actions with events in fit than "
                 f"n_select={self.n_select}."
             )
-        costs, allowing = predicted.get(COST), replace(contexts, mask=allowed)
-        costs = None if self._goals.objective else costs
-        problem = self._goals.problem(allowing, predicted, costs, self.n_select)
-        return replace(problem, base=problem.base + self._models.noise(contexts.X))
+        given = predicted, None if self._goals.objective else predicted.get(COST), self.n_select
+        problem = self._goals.problem(replace(contexts, mask=allowed), *given)
+        value = predicted.get(REWARD) if self._goals.value_breaks_ties else None
+        return replace(problem, base=problem.base + self._models.noise(contexts.X, value))
 
-    def _problem_with_ties(self, contexts: Contexts, predicted: dict[str, np.ndarray]) -> Problem:
+    def _problem_with_ties(self, contexts: Contexts, predicted: Any) -> Problem:
         """Return the problem with the noise that it needs, which later ones get, too."""
-        problem = self._problem(contexts, predicted)
-        self._models = self._models.with_ties_of(problem.base)
-        return replace(problem, base=problem.base + self._models.noise(contexts.X))
+        self._models = self._models.with_ties_of(self._problem(contexts, predicted).base)
+        return self._problem(contexts, predicted)
 
     def _measure(
         self,
@@ -542,11 +546,6 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         robust = events.doubly_robust(held_out) if events else {}
         measure = ActionMeasure(self._goals, today, robust, self.batch_size, None, group, events)
         return measure.above(unseen, dependent) if self._goals.bounded_outcomes else measure
-
-    def _read_rows(self, X: Any, attributes: Any) -> rates_on_rows.Rows:
-        """Rows without labels, for goals."""
-        n, columns = count_rows(X), rates_on_rows.Columns.read(attributes, X, count_rows(X))
-        return rates_on_rows.Rows(columns, np.full(n, rates_on_rows.MISSING), np.ones(n))
 
     def _mask(self, available: Any, n: int) -> np.ndarray:
         """Return which actions each row may get."""
@@ -573,11 +572,12 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         goals, problem = self._goals, measure.tightened(measure.problem)
         goals.warn_of_units(problem)
-        level, spread = self.confidence_level, self._models.spread
-        rule, z = rule_at_level(problem, measure, level, self.verbose)
-        warn_of_rule(problem, measure, rule, spread, z, level is None)
+        level, by_value = self.confidence_level, goals.value_breaks_ties
+        spread = 0.0 if by_value and self._models.tell_rewards else self._models.spread
+        rule, z = _policy_rule.rule_at_level(problem, measure, level, self.verbose)
+        _policy_rule.warn_of_rule(problem, measure, rule, spread, z, level is None)
         if rule.feasible and self.exploration:
-            warn_of_exploration(problem, measure, rule.decided, self.exploration)
+            _policy_rule.warn_of_exploration(problem, measure, rule.decided, self.exploration)
         if held_out is not None and goals.bounded_outcomes:
             self._correction = measure.corrected(rule.decided, held_out)
         declared = rates_on_rows.numbers_of_goals(goals.constraints)
@@ -599,7 +599,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         self.feasible_ = rule.feasible
         if not rule.feasible:
             raise InfeasibleConstraintsError(
-                f"{why_infeasible(counted, self.constraint_report_, goals, level)}"
+                f"{_policy_rule.why_infeasible(counted, self.constraint_report_, goals, level)}"
                 " The closest policy is in the error's closest_.",
                 self,
             )
@@ -612,7 +612,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         They are found by out-of-fold estimates of groups, and must do with those of the final
         models, too.
         """
-        rule, _ = rule_at_level(expected, measure, self.confidence_level_)
+        rule, _ = _policy_rule.rule_at_level(expected, measure, self.confidence_level_)
         measured = measure(final.decide(rule.prices))
         holds = rule.feasible and (measured.excess <= measured.errors).all()
         self._multipliers_without_groups = rule.prices.goals if holds else None
@@ -768,9 +768,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         chance = self._chances(*self._best(X, available, attributes))
         arms = self._arms.tolist()
-        return (
-            chance if logs.ascending(arms) in (None, arms) else pd.DataFrame(chance, columns=arms)
-        )
+        in_order = logs.ascending(arms) in (None, arms)
+        return chance if in_order else pd.DataFrame(chance, columns=arms)
 
     def record(
         self, X_row: Any, arm: Any, propensity: Any, *, available: Any = None
@@ -803,8 +802,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         logs.warn_without_pools(self, available)
         contexts = self._read_new(X, available, attributes)
-        cost = self._priced(contexts)
-        return np.argsort(cost, axis=1, kind="stable")[:, : self.n_select], contexts.mask
+        order = np.argsort(self._priced(contexts), axis=1, kind="stable")
+        return order[:, : self.n_select], contexts.mask
 
     def _chances(self, best: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """Probabilities (n, D) of the actions to be among those chosen."""
@@ -845,8 +844,8 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
             goals = draft._goals = draft._goals.scaled(traffic.rows)
             predicted = draft._models.predict(X)
             problem = draft._problem(traffic, predicted)
-            measure = ActionMeasure(goals, problem, predicted, draft.batch_size)
-            measure = replace(measure, correction=draft._correction)
+            given = goals, problem, predicted, draft.batch_size
+            measure = ActionMeasure(*given, correction=draft._correction)
             draft._conclude(measure, MeasuredCosts(goals.declared, problem.base, problem, None))
             if draft._unknown is not None:
                 guessed = draft._problem(draft._unknown.estimated(traffic), predicted)
@@ -879,4 +878,4 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         warn_if_reordered({"X": X, "attributes": attributes})
         validate_data(self, X, reset=False, skip_check_array=True)
         mask = self._mask(logs.align_rows(available, X), count_rows(X))
-        return Contexts(X, self._read_rows(X, attributes), mask)
+        return Contexts(X, rows_for_goals(X, attributes), mask)

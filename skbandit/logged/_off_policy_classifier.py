@@ -341,8 +341,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
                 logs.warn_of_shared_columns(X, y, draft.columns)
                 logs.check_propensities(log, X)
             weight = without_unit(check_row_weights(sample_weight, len(log), "sample_weight"))
-            labels, action = log.arms, log.action.astype(np.intp)
-            allowed = log.available_mask(len(labels))
+            allowed = log.available_mask(len(log.arms))
             draft._has_pools = not allowed.all()
             # equal rewards would all be predicted
             method = "ips" if labels_only else draft.method
@@ -359,9 +358,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             elif method == "snips":
                 rewards = -logs.snips_costs(slates, weight)
             else:
-                q = draft._predicted(
-                    X, log.reward, action, len(labels), weight, sample_weight, group
-                )
+                q = draft._predicted(X, log, weight, group, sample_weight is not None)
                 # q knows the rewards of all arms, in or out of the pool
                 allowed = np.ones_like(allowed)
                 automatic = draft.shrinkage == "auto"
@@ -369,7 +366,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
                 rewards = -logs.dr_costs(slates, -q, shrinkage)
             if method != "dr" and draft.estimator is None:
                 logs.warn_of_wild_context(X)
-            draft._labels = labels
+            draft._labels = log.arms
             draft._learn(X, rewards, allowed, weight)
         return self
 
@@ -500,16 +497,10 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         return DEFAULT_CLASSIFIER if X is None else standardized(DEFAULT_CLASSIFIER, X)
 
     def _predicted(
-        self,
-        X: Any,
-        reward: np.ndarray,
-        action: np.ndarray,
-        n_arms: int,
-        weight: Any,
-        given: Any,
-        group: np.ndarray | None,
+        self, X: Any, log: logs.Log, weight: np.ndarray, group: np.ndarray | None, weighted: bool
     ) -> np.ndarray:
         """Predicted rewards of all arms, by models that have not seen the event."""
+        reward, action = log.reward, log.action.astype(np.intp)
         classifier = self._classifier(X)
         models = [None, RewardsByClassifier(classifier)]
         if self.reward_model is not None:
@@ -519,9 +510,9 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         elif np.isin(reward[weight > 0], (0.0, 1.0)).all():
             models = [classifier]
         options = {"cv": self.cv, "random_state": self.random_state, "group": group}
-        options["sample_weight"] = None if given is None else weight
+        options["sample_weight"] = weight if weighted else None
         candidates = [
-            logs.cross_fitted_rewards(model, X, action, reward, n_arms, **options)
+            logs.cross_fitted_rewards(model, X, action, reward, len(log.arms), **options)
             for model in models
         ]
         q, away = candidates[0], candidates[-1] - candidates[0]

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.linear_model import RidgeCV
 
 from skbandit import logs
+from skbandit.logged._action_tables import REWARD
 from skbandit.logged._off_policy_classifier import RewardsByClassifier
 from skbandit.utils._fitting import standardized
 from skbandit.utils._folds import hashes_of_contexts, splits_of_folds
@@ -30,6 +31,10 @@ DITHER, FEW_COSTS = 0.02, 0.2
 """Spread of the noise that breaks ties, in units of the costs' spread: without it a share jumps by
 all rows that tie. It is added where there are fewer different rows of costs than this share of the
 rows, as of a tree with few leaves."""
+
+
+LAST = 0.05
+"""Share of that noise where rewards break ties: it decides what these leave open."""
 
 
 @dataclass(frozen=True)
@@ -161,12 +166,24 @@ class OutcomeModels:
             tied |= np.sqrt(max(of_pairs.min(), 0.0)) < 0.5 * DITHER * unit
         return replace(self, spread=DITHER * unit if tied else 0.0)
 
-    def noise(self, X: Any) -> Any:
-        """Return what breaks ties in contexts: uniform around 0, and the same for equal rows."""
+    @property
+    def tell_rewards(self) -> bool:
+        """True if the rewards of a log are predicted, and differ."""
+        return REWARD in self.fitted and self.fitted[REWARD].ends[0] < self.fitted[REWARD].ends[1]
+
+    def noise(self, X: Any, reward: np.ndarray | None = None) -> Any:
+        """Return what breaks ties in contexts: uniform around 0, and the same for equal rows.
+
+        Predicted rewards (n, D) decide before that, if passed.
+        """
         if not self.spread:
             return 0.0
         seeds = hashes_of_contexts(X)[:, None] * np.arange(1, 2 * len(self.arms), 2).astype(
             np.uint64
         )
         seeds ^= seeds >> np.uint64(31)
-        return self.spread * ((seeds >> np.uint64(11)).astype(float) / 2.0**53 - 0.5)
+        noise = (seeds >> np.uint64(11)).astype(float) / 2.0**53 - 0.5
+        if reward is None or not self.tell_rewards:
+            return self.spread * noise
+        low, high = self.fitted[REWARD].ends
+        return self.spread * (np.clip((high - reward) / (high - low), 0.0, 1.0) + LAST * noise)

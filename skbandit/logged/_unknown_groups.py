@@ -13,9 +13,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit.logged._outcome_models import OutcomeModels
-from skbandit.measure import Columns, Rows, atom_weights, columns_of_selections
+from skbandit.measure import MISSING, Columns, Rows, atom_weights, columns_of_selections
 from skbandit.rates._kinds import Atom, Member
-from skbandit.utils._fitting import plain_state, restored_state
+from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import first_few, warn
 
 GROUP_CLASSIFIER = LogisticRegression(max_iter=1000)
@@ -36,14 +36,14 @@ class EstimatedRows:
     ----------
     rows : Rows
         Without the columns of groups.
-    groups : DataFrame of G rows
+    groups : list of G dicts
         Values of these columns.
     share : ndarray of shape (n, G)
         Probabilities of sum 1.
     """
 
     rows: Rows
-    groups: pd.DataFrame
+    groups: list[dict[str, Any]]
     share: np.ndarray
 
     def __len__(self) -> int:
@@ -54,23 +54,22 @@ class EstimatedRows:
         """Weights of the rows."""
         return self.rows.weight
 
-    def units(self, atom: Atom) -> np.ndarray:
-        """Return the expected weight of each row in an atom, of rows of weight 1."""
-        expected = np.zeros(len(self))
-        for share, (_, values) in zip(self.share.T, self.groups.iterrows(), strict=True):
-            columns = self.rows.columns
-            attributes = columns.attributes.assign(**{str(k): v for k, v in values.items()})
-            expected += share * units(
-                atom, replace(self.rows, columns=Columns(attributes, columns.X))
-            )
-        return expected
-
 
 def units(atom: Atom, rows: Rows | EstimatedRows) -> np.ndarray:
     """Return the weight of each row in an atom, expected or known, of rows of weight 1."""
-    if isinstance(rows, EstimatedRows):
-        return rows.units(atom)
-    return atom_weights(atom, replace(rows, weight=np.ones(len(rows))))
+    if not isinstance(rows, EstimatedRows):
+        return atom_weights(atom, replace(rows, weight=np.ones(len(rows))))
+    expected, columns = np.zeros(len(rows)), rows.rows.columns
+    for share, values in zip(rows.share.T, rows.groups, strict=True):
+        in_group = Columns(columns.attributes.assign(**values), columns.X)
+        expected += share * units(atom, replace(rows.rows, columns=in_group))
+    return expected
+
+
+def rows_for_goals(X: Any, attributes: Any) -> Rows:
+    """Read what goals name, of rows without labels."""
+    n, columns = count_rows(X), Columns.read(attributes, X, count_rows(X))
+    return Rows(columns, np.full(n, MISSING), np.ones(n))
 
 
 @dataclass(frozen=True)
@@ -98,22 +97,14 @@ class EstimatedGroups:
 
     Attributes
     ----------
-    groups : DataFrame of G rows
+    groups : list of G dicts
         Combinations of the values of the columns.
     models : OutcomeModels
         Fitted to all rows, with groups in the place of actions.
     """
 
-    groups: pd.DataFrame
+    groups: list[dict[str, Any]]
     models: OutcomeModels
-
-    def __getstate__(self) -> dict[str, Any]:
-        """State of a copy, without pandas types: skops refuses them."""
-        return plain_state(vars(self))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a saved state."""
-        vars(self).update(restored_state(state))
 
     @classmethod
     def find(
@@ -128,10 +119,10 @@ class EstimatedGroups:
         named = columns_of_selections(atoms, rows.columns) or ()
         columns = [name for name in named if name not in rows.columns.X.columns]
         values = rows.columns.several(columns, "groups")
-        groups = values.dropna().drop_duplicates().reset_index(drop=True)
+        groups = values.dropna().drop_duplicates().to_dict("records")
         if not columns or not 2 <= len(groups) <= MOST_GROUPS:
             return None
-        of_group = [(values == group).all(axis=1) for _, group in groups.iterrows()]
+        of_group = [(values == pd.Series(group)).all(axis=1) for group in groups]
         table = np.column_stack(of_group).astype(float)
         table[table.sum(axis=1) == 0] = np.nan  # rows without a group
         if estimator is None:
@@ -162,7 +153,7 @@ class EstimatedGroups:
     @property
     def columns(self) -> list[str]:
         """Names of the columns."""
-        return self.groups.columns.tolist()
+        return list(self.groups[0])
 
 
 def in_known_groups(
