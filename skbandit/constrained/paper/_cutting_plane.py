@@ -37,9 +37,6 @@ A share of the largest change of a score since the last gap check; rows further 
 skipped.
 """
 
-RUN = 8
-"""Number of consecutive rows visited together, since they are consecutive in memory."""
-
 CUT_MAX_EXCESS = 1e-8
 """Largest violation of a hard constraint by a cut, in units of its row, that counts as met.
 
@@ -272,7 +269,7 @@ def solve_svm(
         n_sweeps = min(len(costly) // len(rows), MAX_SWEEPS)
         theta = theta.copy()
         data = (X.indptr, X.indices, X.data, curvature, svm.p, svm.q, alpha, pace)
-        order = _shuffled(rng, rows)
+        order = rng.permutation(rows)  # converges far faster than any fixed order
         ascend(*data, theta, w.copy(), b + pace * theta.sum(), order, n_sweeps)
         # Recomputed from theta, free of the rounding errors accumulated in the sweeps.
         w, b = X.T @ theta / alpha, b + pace * theta.sum()
@@ -281,13 +278,6 @@ def solve_svm(
         best = _better_points(best, w, b, f, theta)
         best = replace(best, epochs=best.epochs + n_sweeps * len(rows) / len(costly))
     return best
-
-
-def _shuffled(rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
-    """Shuffle the rows, which converges far faster than any fixed order; in runs, for speed."""
-    starts = rng.permutation(np.arange(0, len(rows), RUN))
-    order = (starts[:, None] + np.arange(RUN)).ravel()
-    return rows[order[order < len(rows)]]
 
 
 def _better_points(

@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from skbandit.utils._compiled import compiled
-
-
-class RowForms(NamedTuple):
-    """Linear forms in the predictions pi, stored by row.
-
-    Form 0 is the objective's numerator, form 1 its denominator, form 2 + k constraint k minus
-    its bound. Row j adds cost * pi_j to form k for each of its entries (k, cost); `constant`
-    holds the forms at pi = 0.
-    """
-
-    indptr: np.ndarray
-    k: np.ndarray
-    cost: np.ndarray
-    constant: np.ndarray
 
 
 @compiled
@@ -37,17 +21,27 @@ def penalized(values: np.ndarray, penalty: float) -> float:
 
 @compiled
 def minimize_along_b(
-    forms: RowForms, z: np.ndarray, scale: float, penalty: float, enough: float
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    costs: np.ndarray,
+    constant: np.ndarray,
+    z: np.ndarray,
+    scale: float,
+    penalty: float,
+    enough: float,
 ) -> tuple[float, float]:
     """Return the lowest penalized objective along b and its b.
 
+    The forms are linear in the predictions pi: form 0 is the objective's numerator, form 1 its
+    denominator, form 2 + k constraint k minus its bound. `constant` holds them at pi = 0, and row
+    j adds cost * pi_j to form k for each of its entries (k, cost), k in `indices`.
     Stops at the first b whose value is `enough` or lower. Rows come in descending order of z,
     so that memory is read from front to back. All forms are linear in b between the kinks at
     -1/2 - scale z_j, where row j's ramp starts to rise, and 1/2 - scale z_j, where it stops;
     a violation adds a kink where it begins.
     """
     n = len(z)
-    values, at_kink = forms.constant.copy(), forms.constant.copy()
+    values, at_kink = constant.copy(), constant.copy()
     slopes = np.zeros_like(values)
     rising, falling = 0, 0
     b = -0.5 - scale * z[0]
@@ -74,8 +68,8 @@ def minimize_along_b(
         if value < lowest:
             lowest, best_b = value, b
         sign = 1.0 if rises else -1.0
-        for e in range(forms.indptr[j], forms.indptr[j + 1]):
-            slopes[forms.k[e]] += sign * forms.cost[e]
+        for e in range(indptr[j], indptr[j + 1]):
+            slopes[indices[e]] += sign * costs[e]
         if rises:
             rising += 1
         else:

@@ -16,7 +16,6 @@ from skbandit.constrained.paper._tolerances import (
     DIRECTION_SCALES,
     FIRST_PENALTY,
     FLAT,
-    MAX_DIRECTIONS,
     RELAXED_STEPS,
     ROUNDING_TOL,
     START_PENALTY,
@@ -86,27 +85,6 @@ def unconstrained_direction(
     return unconstrained_solution(replace(problem, objective=priced), solver).coef
 
 
-def directions(problem: RampProblem, multipliers: np.ndarray) -> Iterator[Point]:
-    """Yield directions against the costs of positive predictions, each at its best scale and b.
-
-    One for the objective and one for each of some constraints, the largest multipliers first:
-    the steepest descent from w = 0, with b moved along. Costs that are the same for all rows
-    have no direction.
-    """
-    forms = [problem.objective.numerator[[0]]]
-    leading = np.argsort(-multipliers, kind="stable")[:MAX_DIRECTIONS]
-    forms += [problem.rows[[k]] for k in leading]
-    for form in forms:
-        costs = form.toarray().ravel()
-        centered = costs - costs.mean()
-        if np.ptp(costs) <= 1e-12 * np.abs(costs).max(initial=0.0):
-            continue
-        coef = -np.asarray(problem.X.T @ centered).ravel()
-        spread = float(np.ptp(problem.X @ coef))
-        if spread > 0:
-            yield best_intercept(problem, coef / spread, DIRECTION_SCALES)
-
-
 def scaled_and_shifted(problem: RampProblem, solution: Solution) -> list[Point]:
     """Return a solution as it is, and at its best scale with its best b."""
     point = Point(solution.coef, solution.intercept)
@@ -133,7 +111,6 @@ def best_intercept(
     if not problem.fit_intercept:
         return lowest_candidate(problem, [Point(scale * coef, 0.0) for scale in scales])
     from skbandit.constrained.paper._intercept_kernel import (  # numba: loaded on first use
-        RowForms,
         minimize_along_b,
     )
 
@@ -147,8 +124,8 @@ def best_intercept(
     def along_b(scale: float, enough: float = -np.inf) -> tuple[float, float]:
         at_zero = np.concatenate(constant)
         at_zero[0] += problem.regularizer(Point(scale * coef, 0.0))
-        forms = RowForms(by_row.indptr, by_row.indices, by_row.data, at_zero)
-        return minimize_along_b(forms, z, scale, START_PENALTY, enough)
+        forms = by_row.indptr, by_row.indices, by_row.data
+        return minimize_along_b(*forms, at_zero, z, scale, START_PENALTY, enough)
 
     values = np.array([along_b(scale)[0] for scale in scales])
     best = int(np.flatnonzero(values <= values.min() + START_TIE)[0])

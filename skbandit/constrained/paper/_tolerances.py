@@ -67,9 +67,6 @@ Relative to the largest range that lambda permits, if that is below 1.
 START_TIE = 1e-10
 """Penalized objectives this close are equal; the first candidate wins, whatever the rounding."""
 
-MAX_DIRECTIONS = 10
-"""Constraints whose costs give a direction where w = 0 leaves no useful threshold."""
-
 # --- thresholds -------------------------------------------------------------------------------
 
 USELESS = 0.005

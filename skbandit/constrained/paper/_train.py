@@ -18,7 +18,6 @@ from skbandit.constrained.paper._mm import (
 from skbandit.constrained.paper._problem import Point, RampProblem, ramp
 from skbandit.constrained.paper._starts import (
     best_intercept,
-    directions,
     starts,
     unconstrained_direction,
     unconstrained_solution,
@@ -96,8 +95,6 @@ def with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpti
     A feasible threshold can be useless, or not exist though the ramp problem is feasible; and
     where ramp rates bind, hard rates can be far inside. Either way each bound moves by the
     difference of ramp and hard rate, and MM continues from the current point: see `moved_bounds`.
-    If w stays 0, which is a rule of one probability for all rows, no threshold tells rows apart:
-    simple directions are tried instead.
     """
     best = replace(trained, threshold=_search(problem, trained.point))
     if not trained.mm.feasible:
@@ -131,11 +128,6 @@ def with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpti
                 break
         if serves and not improved:
             break
-    if not best.point.coef.any() and not _serves(best.threshold, promised):
-        for point in directions(problem, best.multipliers):
-            candidate = replace(best, point=point, threshold=_search(problem, point))
-            if _is_better(problem, candidate, best):
-                best = candidate
     return best
 
 
@@ -156,16 +148,6 @@ def _unused(problem: RampProblem, point: Point, multipliers: np.ndarray) -> floa
     """Return what the objective gains, at its prices, if hard rates use all their slack."""
     slack = np.maximum(-problem.violation(_hard(problem, point)), 0.0)
     return float(multipliers @ slack)
-
-
-def with_free_direction(problem: RampProblem, trained: Trained, free: np.ndarray) -> Trained:
-    """Try the unconstrained direction at its best threshold; keep the better of the two.
-
-    The randomized rule follows to the new direction, at another scale and b.
-    """
-    point = randomized(problem, free)
-    other = replace(trained, point=point, threshold=_search(problem, point))
-    return other if _is_better(problem, other, trained) else trained
 
 
 def randomized(problem: RampProblem, coef: np.ndarray) -> Point:
@@ -261,8 +243,11 @@ def train(problem: RampProblem, options: TrainingOptions) -> Trained:
     trained = with_threshold(problem, first, options)
     if options.from_zero:
         return trained
+    # the unconstrained direction, its randomized rule at another scale and b, may be better
     free = unconstrained_direction(problem, options.solver, unconstrained)
-    return replace(with_free_direction(problem, trained, free), free=free)
+    point = randomized(problem, free)
+    other = replace(trained, point=point, threshold=_search(problem, point))
+    return replace(other if _is_better(problem, other, trained) else trained, free=free)
 
 
 def _ahead(run: MMResult, other: MMResult) -> bool:

@@ -262,7 +262,7 @@ def test_a_warm_start_that_does_not_fit_is_used_as_far_as_it_does():
     assert priced.primal == pytest.approx(exact(problem, 0.1).primal, abs=2 * ROUGH)
 
 
-@pytest.mark.parametrize("options", [{"max_cuts": 3}, {"max_epochs": 8}])
+@pytest.mark.parametrize("options", [{"max_cuts": 3}, {"max_epochs": 2}])
 def test_a_spent_budget_leaves_the_true_gap(options):
     problem = random_problem(2, n=200, slack=0.02)
     found, best = solve(problem, 0.5, **options), exact(problem, 0.5)
