@@ -367,10 +367,11 @@ def never_named(goals: Goals, search: CostSearch) -> str:
         barred = [label is not None and label in never for label in of_class]
         excess = few.measure(chosen).excess[~np.append(barred, np.array(barred)[ratios])]
         if any(barred) and (excess <= RATE_TOL).all():
-            label = of_class[barred.index(True)]
+            place = barred.index(True)
+            label, goal = of_class[place], constraints.constraints[place].label
             return (
                 f" {label!r} is named so well on fewer than {FEWEST_AT_CUTOFFS:.0f} rows only, if "
-                "at all. The others hold if it never is: in place of its precision pass "
+                f"at all. The others hold if it never is: in place of {goal} pass "
                 f"positive_rate(of={label!r}) <= 0."
             )
     return ""
