@@ -61,7 +61,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
 @pytest.mark.parametrize(
     ("package", "call"),
     [
-        ("pyarrow", lambda: list(read_parquet_log("log.parquet", ["x"]))),
+        ("pyarrow.dataset", lambda: list(read_parquet_log("log.parquet", ["x"]))),
         ("skl2onnx", lambda: to_onnx(FITTED.fit(ROWS, ROWS[:, 0] > 20), ROWS)),
     ],
 )
