@@ -17,6 +17,7 @@ from skbandit.inspection._case import TODAY, Case
 from skbandit.inspection._page_sections import Section, differences
 from skbandit.inspection._report_lines import ESTIMATES, estimates_table
 from skbandit.logged._action_tables import REWARD, outcome_of_log
+from skbandit.logged._unknown_groups import rows_for_goals
 from skbandit.logs import Log
 from skbandit.measure import Report, atom_weights, flatten_constraints
 from skbandit.rates import Rate
@@ -193,7 +194,7 @@ def _require_costs(rate: Rate, usual: EvaluatedLog) -> None:
 
 def _amounts(goals: Any, rate: Rate, case: Case, log: Log, arms: Sequence[Any]) -> np.ndarray:
     """Return what each action adds to a sum of means, per event, with the outcomes of the event."""
-    n, rows = len(log), case.fitted._read_rows(case.rows, case.attributes)
+    n, rows = len(log), rows_for_goals(case.rows, case.attributes)
     outcomes = {
         atom.amount: np.broadcast_to(
             outcome_of_log(case.y, log, atom.amount)[:, None], (n, len(arms))

@@ -62,7 +62,7 @@ def read_slates(
     codes: Codes = {label: k for k, label in enumerate(arms)}
     n_known = len(codes)
     shown = read["action"]
-    if np.ndim(shown) == 1 and getattr(getattr(shown, "dtype", None), "kind", "O") in "biuU":
+    if getattr(getattr(shown, "dtype", None), "kind", "O") in "biuU" and shown.ndim == 1:
         action = code_labels(shown, codes).astype(np.int64)[:, None]  # one arm each, none missing
     else:
         action = code_slates(slate_labels(shown, "action", gaps=gaps), codes)

@@ -187,7 +187,8 @@ def _groups(name: str, values: pd.Series) -> Groups:
         if is_ordered and len(often) > _MOST_LEVELS:
             bins, word = pd.Categorical(pd.qcut(values, _QUANTILES, duplicates="drop")), "in"
         else:
-            bins = pd.Categorical(values, categories=often[:_MOST_LEVELS])
+            levels = often[:_MOST_LEVELS]
+            bins = pd.Categorical(values.where(values.isin(levels)), categories=levels)
     except TypeError:  # lists, whose parts are not compared
         bins, word = pd.Categorical(np.zeros(len(values))), "="
     at, shape = (bins.codes + 1, np.arange(len(bins))), (len(bins.categories) + 1, len(bins))
