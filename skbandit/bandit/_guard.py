@@ -1,4 +1,4 @@
-"""What policies share: locks, a random stream, saved states, and records of choices."""
+"""Parts shared by policies: locks, a random stream, saved states, and records of choices."""
 
 from __future__ import annotations
 

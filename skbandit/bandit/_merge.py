@@ -25,7 +25,7 @@ CHOOSING = {
 THIS = "this policy"
 
 Path = tuple[tuple[bytes, int], ...]
-"""What a policy has learned: stretches, each with a random name and the number of its calls.
+"""History of learning as stretches, each with a random name and its number of calls.
 
 A copy has the path of its original, and begins a new stretch as soon as it learns. Therefore two
 policies have learned the same as far as their paths agree, whatever objects they are, and policies

@@ -15,7 +15,7 @@ from skbandit.bandit._arm_keys import new_keys
 # Names of options. Compiled code sees their positions, which are told apart in one place each:
 # `skbandit.bandit.links` and `skbandit.bandit.exploration`.
 class Link(NamedTuple):
-    """What is known of a link besides its file in `skbandit.bandit.links`."""
+    """Properties of a link besides its file in `skbandit.bandit.links`."""
 
     reward_range: tuple[float, float]
     has_noise: bool  # of a variance of its own: rewards have a unit
@@ -36,7 +36,7 @@ EXPLORATIONS = {
 }
 """Exploration rules, and what they need of a model."""
 BY_SPREAD = tuple(need == "moments" for need in EXPLORATIONS.values())
-"""Whether the scores of each rule depend on standard deviations."""
+"""True for each rule whose scores depend on standard deviations."""
 UCBS = ("U0", "U1", "U2", "U3")
 MEANS = ("M0", "M1", "M2", "M3")
 
@@ -62,7 +62,7 @@ LEAST_SHARE = 1e-3
 """Weight below which a scale is left out of choices; it goes on learning and may return."""
 
 FORGETTING = 0.995
-"""Of the model that forgets under "auto": it remembers about the latest 200 events of an arm."""
+"""Forgetting factor under "auto": the model remembers about the latest 200 events of an arm."""
 
 BUILT_WITH = ("covariance", "fit_intercept", "link", "standardize")
 """Parameters that decide which numbers a posterior holds, so that they cannot change with it."""

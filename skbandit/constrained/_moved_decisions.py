@@ -521,7 +521,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _take_features(self, fitted: Any) -> None:
-        """Return the features are those of a fitted classifier."""
+        """Take the features of a fitted classifier."""
         for name in FEATURES:
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
@@ -565,7 +565,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
 
     @property
     def recalibration_(self) -> NamedRecalibration | None:
-        """What `expected_costs` applies to the probabilities of `estimator_` before `costs_`.
+        """Recalibration of probabilities that `expected_costs` applies before `costs_`.
 
         A temperature, by which their logarithms are divided, and constants, by class and, with
         groups, by group, that are added. None if nothing is.
@@ -590,7 +590,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
 
     @property
     def _rule(self) -> DecisionRule:
-        """What decides rows, by the fitted attributes."""
+        """Decision rule made of the fitted attributes."""
         overall = vars(self).get("threshold_", np.nan)
         if not self._classes.of_two:
             unseen = vars(self).get("_overall_costs", np.full_like(self._costs[:1], np.nan))

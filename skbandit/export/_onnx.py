@@ -30,7 +30,7 @@ ZIPPED = SVC, NuSVC, SGDClassifier
 """Their converters return scores as maps without being asked."""
 
 OPSET = 17
-"""Of the operators; each runtime since 2022 has it."""
+"""Version of the operators; each runtime since 2022 has it."""
 
 LABELS: dict[str, tuple[str, type]] = {
     "OUST": ("STRING", str),

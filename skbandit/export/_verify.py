@@ -1,4 +1,4 @@
-"""What a graph is asked before it is handed on: rows at hand, and ones made of them."""
+"""Verify a graph before it is returned: on the rows at hand, and on ones made of them."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ LONG = 24
 _WORST_FIRST = ["violated", UNDECIDED, "met", ""]
 
 SMALL = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2)
-"""Where the axis of rates ends, instead of at 1, if all are below."""
+"""Ends of the axis of rates below 1, if all rates are smaller."""
 
 
 @dataclass(frozen=True)

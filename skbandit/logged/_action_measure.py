@@ -31,7 +31,7 @@ INDEPENDENT = Dependence(1.0, 1.0, 1.0)
 
 @dataclass(frozen=True)
 class MeasuredGoal:
-    """What decisions attain of one goal, or of what is logged of it."""
+    """Values of one goal at given decisions, or of its logged outcomes."""
 
     excess: float = 0.0
     error: float = 0.0
@@ -59,7 +59,7 @@ class MeasuredGoal:
 
 @dataclass(frozen=True)
 class MeasuredActions:
-    """What decisions attain: see `skbandit.prices._calibrate.Measured`."""
+    """Measured values of the goals: see `skbandit.prices._calibrate.Measured`."""
 
     objective: float
     means: dict[Any, float]  # by key of an atom
@@ -72,7 +72,7 @@ class MeasuredActions:
 
     @cached_property
     def excess(self) -> np.ndarray:
-        """By how much values exceed bounds."""
+        """Excess of values over bounds."""
         return self.of_goals("excess")
 
     @cached_property
@@ -99,7 +99,7 @@ class MeasuredActions:
 
 @dataclass(frozen=True)
 class Correction:
-    """By how much logged outcomes of decisions differ from what was predicted of them.
+    """Mean difference of logged outcomes from their predictions, for given decisions.
 
     Attributes
     ----------
@@ -199,7 +199,7 @@ class ActionMeasure:
 
     @cached_property
     def missed(self) -> dict[Any, float]:
-        """By how much the outcomes of atoms exceed what was predicted of them."""
+        """Excess of the atoms' outcomes over their predictions."""
         atoms = self.goals.bounded
         means = [0.0] * len(atoms) if self.correction is None else self.correction.means
         return {atom.key: mean for atom, mean in zip(atoms, means, strict=True)}
@@ -395,7 +395,7 @@ class ActionMeasure:
 
 @dataclass(frozen=True)
 class MeasuredCosts:
-    """What decisions of a log's rows cost, in the unit of the objective.
+    """Costs of the decisions of a log's rows, in the unit of the objective.
 
     Attributes
     ----------

@@ -65,7 +65,7 @@ def outcome_of_log(y: Any, log: logs.Log, name: str) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class LoggedOutcomes:
-    """What the events of a log lead to, and how often events like them are logged.
+    """Outcomes of a log's events, and how often events like them are logged.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class LoggedOutcomes:
         return np.where(chosen, 1.0 / self.propensity, 0.0)
 
     def unseen(self, name: str, counted: np.ndarray) -> float:
-        """By how much an outcome may differ in a further event if it is equal in all that count.
+        """Bound on how a further event's outcome may differ where all counted outcomes are equal.
 
         0 if it is not.
         """

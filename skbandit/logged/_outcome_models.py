@@ -67,7 +67,7 @@ class FittedActions:
 
 @dataclass(frozen=True)
 class OutcomeModels:
-    """How models of D actions are fitted and predict, for each outcome.
+    """Models of D actions for each outcome: fit and predict.
 
     Attributes
     ----------

@@ -78,7 +78,7 @@ class ArmEvents:
 
 @dataclass(frozen=True)
 class Sharing:
-    """What models of arms have in common.
+    """Parts that models of arms share.
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ POOLS_UNKNOWN = (
     "pass {}=, labels per row or a boolean table. One of True says that every row can get every "
     "action."
 )
-"""What is said of rows without pools, if those of the fit had some."""
+"""Warning about rows without pools, if those of the fit had some."""
 
 _CURE = (
     'Pass a column for each ad and no others; selectors with unknown_ads="ignore" leave new ads '

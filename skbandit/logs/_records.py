@@ -33,10 +33,10 @@ MANY_EQUAL, MANY_ZEROS = 100, 10_000
 """Numbers of equal rewards, not 0 or 0, after which they are hardly all that occurred."""
 
 CHOICE = ("time", "context", "arm", "propensity", "available")
-"""What records of one choice have in common."""
+"""Fields that are equal in all records of one choice."""
 
 REPEATS = ("first", "last", "sum", "error")
-"""What can be done with several rewards of one choice."""
+"""Ways to combine several rewards of one choice."""
 
 
 def make_record(

@@ -1,4 +1,4 @@
-"""Whether actions without propensities can have been uniform: overall, and whatever the context.
+"""Test if actions without propensities can have been uniform: overall, and given the context.
 
 A column of contexts, cut into bins, groups the events, and so do the sets of available arms. In
 each group, an arm's number of events has an expectation and a variance under uniform logging, given

@@ -201,7 +201,7 @@ def _number_combinations(
 
 @dataclass(frozen=True)
 class Reducer:
-    """What some rates count of rows: merges rows that they cannot tell apart.
+    """Merges rows that some rates cannot tell apart, and counts them.
 
     Parameters
     ----------

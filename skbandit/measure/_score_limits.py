@@ -96,7 +96,7 @@ class _Pair:
 
 @dataclass(frozen=True)
 class MeasuredShares:
-    """What limits take from C predictions, whatever the bounds.
+    """Shares of C predictions that limits need, whatever the bounds.
 
     Attributes
     ----------

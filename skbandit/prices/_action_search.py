@@ -37,10 +37,10 @@ SEARCHED_COSTS, SEARCHED_ROWS = 100_000, 2000
 """Costs of rows that stand for all while coefficients are searched, or rows if these are more."""
 
 SMALL_GAP = 1e-3
-"""What a better rule may gain at most, in units of the objective's costs, where none is sought."""
+"""Possible gain, in units of the objective's costs, below which no better rule is sought."""
 
 BARRED = 1e3
-"""What a decision costs that a row may not get, in units of the objective's costs."""
+"""Cost of a decision that a row may not get, in units of the objective's costs."""
 
 ALIKE, N_RANDOM = (0.1, 1.0, 10.0), 4
 """Prices of all goals alike at which searches begin, in units of the objective's costs, and number

@@ -24,7 +24,7 @@ measured on all rows, and moves bounds."""
 
 
 class Measured(Protocol):
-    """What decisions attain on rows whose labels are known, of m goals."""
+    """Values of m goals at given decisions, on rows whose labels are known."""
 
     @property
     def objective(self) -> float:
@@ -96,7 +96,7 @@ def representative(problem: Problem) -> Problem:
 
 
 def move_apart(moved: np.ndarray, bound: np.ndarray, pairs: list[tuple[int, int]]) -> np.ndarray:
-    """How far bounds are moved, without moving two bounds on one value past each other."""
+    """Return the moves of bounds such that two bounds on one value do not cross."""
     moved = moved.copy()
     for pair in pairs:
         both = [*pair]

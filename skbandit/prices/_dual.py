@@ -260,7 +260,7 @@ def enough_to_relax(
 
 @dataclass(frozen=True)
 class ShadowPrices:
-    """What constraints cost the objective.
+    """Shadow prices: the cost of the constraints to the objective.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ class Prices:
 
 @dataclass(frozen=True)
 class Use:
-    """What decisions use of a resource: row i uses ``rate[i] * has[i] * amount[j]`` for decision j.
+    """Use of a resource: row i uses ``rate[i] * has[i] * amount[j]`` for decision j.
 
     Attributes
     ----------

@@ -73,7 +73,7 @@ PERTURBED, SPREADS, FEWEST_MOST_RESTARTS, RESTART_WORK = 0.4, (0.3, 1.0), (3, 18
 searched again; how often at least and at most, and coefficients of rows for which this is."""
 
 RESTART_TURNS, WORTHWHILE = 3, 1e-3
-"""How many times as often while changes gain this part of a row's cost, or of what is missed."""
+"""Factor of restarts while changes gain this part of a row's cost, or of the violation."""
 
 LINES, FEWEST_LINES = 0.34, 4
 """Share of the coefficients that a round moves alone, those of the largest gradient, and fewest."""

@@ -265,7 +265,7 @@ def _frame(table: Any, n_rows: int, name: str) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Merged:
-    """What rates need of rows each of which stands for several, as they count these alike.
+    """Merged rows: each stands for several that all rates count alike.
 
     The weight of such a row is the sum of theirs. A weight column None is 1 in all rows.
 
@@ -427,12 +427,12 @@ class Data:
 
     @property
     def weight(self) -> np.ndarray:
-        """Of all rows."""
+        """Values of all rows."""
         return np.concatenate([rows.weight for rows, _ in self.parts("all")])
 
     @property
     def label(self) -> np.ndarray:
-        """Of all rows."""
+        """Values of all rows."""
         return np.concatenate([rows.label for rows, _ in self.parts("all")])
 
     @property

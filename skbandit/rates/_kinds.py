@@ -122,7 +122,7 @@ OUTCOME = Kind("outcome", "nothing", _EVERY_ROW, _EVERY_ROW, True)
 """Mean of a column that follows from the decision: known of logged decisions only."""
 
 SPENT = Kind("cost", "nothing", ((0, 1), (0, 1)), _EVERY_ROW, False)
-"""The same of some decisions, whatever the label."""
+"""Cost of some decisions, whatever the label."""
 
 CONFUSIONS: dict[str, Kind] = {
     normalize: Kind("confusion", "label", ((0, 0), (0, 1)), below, False)

@@ -155,7 +155,7 @@ def _needs_no_pos_label(rate: Rate) -> bool:
 
 @dataclass(frozen=True)
 class Cell:
-    """What fills the slots of a form: groups, classes, or an ordered pair of one of the two.
+    """Values of the slots of a form: groups, classes, or an ordered pair of one of the two.
 
     Attributes
     ----------

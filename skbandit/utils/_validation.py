@@ -44,7 +44,7 @@ SAMPLED = 500
 """Rows by which columns with a wild value are sought."""
 
 ALONE = 1000.0
-"""How many times as far from the median as all others a wild value is."""
+"""Distance from the median, relative to that of all others, that makes a value wild."""
 
 _OF_WORKERS = {"threading", "concurrent", "multiprocessing", "runpy"}
 """Packages that begin the stack of a joblib worker."""

@@ -8,9 +8,9 @@ import skbandit
 
 ROOT = Path(skbandit.__file__).parent
 
-N_LINES = 35_400
-N_FUNCTIONS = 2_840
-N_CLASSES = 299
+N_LINES = 35_000
+N_FUNCTIONS = 2_749
+N_CLASSES = 291
 """Numbers that only fall: lower them when you have deleted something."""
 
 MOST_FILES = 16

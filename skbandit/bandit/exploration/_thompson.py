@@ -38,9 +38,9 @@ MOST_GAIN = 0.04
 """Probability F(b) - F(a) of a cell, at most; an eighth of it, in the few cells in which one arm's
 hazard takes over from another's, bounds the error of an arm's probability."""
 GAIN_GROWTH = 0.3
-"""The same relative to F(a), as log F is steep where F is small."""
+"""Growth of the gain relative to F(a), as log F is steep where F is small."""
 LEAST_GAIN = 0.002
-"""The same where F(a) is near 0."""
+"""Least gain where F(a) is near 0."""
 
 RANGE = 6.0
 """Standard deviations beyond which draws are neglected."""

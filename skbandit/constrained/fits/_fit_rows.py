@@ -1,4 +1,4 @@
-"""What `fit` of every constrained classifier reads from its arguments."""
+"""Read the arguments of `fit` of every constrained classifier."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from skbandit.utils._sklearn_compat import available_if
 
 SUM_TOLERANCE = 1e-3
-"""By how much the probabilities of a row may differ from a sum of 1."""
+"""Largest difference from 1 of the sum of a row's probabilities."""
 
 NEEDED = (
     "estimator=None takes scores for X: one column for two classes, high for the positive one, or "

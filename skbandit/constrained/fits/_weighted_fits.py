@@ -292,7 +292,7 @@ def is_linear(fitted: Any) -> bool:
 
 @dataclass(frozen=True)
 class Scale:
-    """How a linear classifier spreads the rows: mean and deviation of scores, or of logits.
+    """Mean and standard deviation of a linear classifier's scores, or of logits.
 
     The fewer the rows that separate the classes, the wider, so that a threshold on the scores of
     one fit does not suit those of another.

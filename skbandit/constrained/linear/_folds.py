@@ -73,7 +73,7 @@ Out-of-fold rates do not show smaller gaps.
 
 @dataclass(frozen=True)
 class CrossFitOptions:
-    """How to train the directions and to choose among them.
+    """Options for training the directions and choosing among them.
 
     Parameters
     ----------

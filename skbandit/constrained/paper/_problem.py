@@ -17,7 +17,7 @@ from skbandit.constrained.rounds._multipliers import multipliers_per_bound
 from skbandit.measure import BoundConstraints, LinearFractionalForms, nonnegative_rows
 
 KINK = 1e-6
-"""How close to a kink of the ramp a row counts as being on it.
+"""Distance from a kink of the ramp within which a row counts as on it.
 
 Optima put many rows exactly at f = 1/2 or -1/2. There both bounds are tight and the hinge is
 the one that can still move, so rounding must not push such a row onto the flat one.

@@ -37,7 +37,7 @@ from skbandit.measure import RATE_TOL
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How to train, whatever the problem.
+    """Training options that do not depend on the problem.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from skbandit.utils._validation import without_unit
 
 @dataclass(frozen=True)
 class DecisionCosts:
-    """What each decision costs in all rows, tested or not, at any prices.
+    """Costs of each decision in all rows, tested or not, at any prices.
 
     Attributes
     ----------

@@ -52,7 +52,7 @@ More change multipliers by less than sampling error does.
 """
 
 FEW_THRESHOLDS = 40
-"""The same per score, if there are many scores at once."""
+"""Thresholds tried per score, if there are many scores at once."""
 
 ACCURACY = 1e-6
 """Rounding errors of the linear program, relative to the largest objective."""
@@ -71,7 +71,7 @@ does, so that their multipliers are several times too high.
 """
 
 STEP_BACK = 0.75
-"""The same after a step that did not raise the Lagrangian."""
+"""Factor of the step after one that did not raise the Lagrangian."""
 
 PROGRAMS = 40
 """Linear programs at most until no combination of thresholds has a negative reduced cost."""
@@ -198,7 +198,7 @@ class Multipliers:
 
 @dataclass(frozen=True)
 class NextMultipliers:
-    """Where to look for a better rule, and how much better than those known it can be.
+    """Multipliers to try next, and how much better than the known rules theirs can be.
 
     Attributes
     ----------

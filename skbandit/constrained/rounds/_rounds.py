@@ -60,7 +60,7 @@ Search = Callable[[Limits | None], Rule]
 
 @dataclass(frozen=True)
 class Costs:
-    """What all rows cost, tested or not, at any multipliers.
+    """Costs of all rows, tested or not, at any multipliers.
 
     Attributes
     ----------

@@ -81,8 +81,7 @@ N_SPREAD, CHEAPER = 6, 0.6
 of an error a decision is cheaper at the others."""
 
 TIE, CONTENT_DIGITS = 1e-12, 9
-"""What decides among equal costs, in units of the largest cost, and digits of a share that tell
-decisions apart."""
+"""Tolerance of equal costs, in units of the largest cost, and digits of shares of decisions."""
 
 MOST_ENTRIES = 100
 """Entries of a table of costs up to which each is moved alone, if no prices meet the goals."""

@@ -1,4 +1,4 @@
-"""What decides new rows: a threshold or a table of costs, one for all or one per group.
+"""Rules that decide new rows: a threshold or a table of costs, one for all or one per group.
 
 A rule decides rows by scores and codes of groups: -1 for none that was fitted, None without any.
 """
@@ -85,7 +85,7 @@ class CostTables:
 
 
 DecisionRule = Thresholds | CostTables
-"""What may decide: it has `signed`, `decide`, `tables` and `expected`."""
+"""A rule that decides: it has `signed`, `decide`, `tables` and `expected`."""
 
 
 def _expected(probability: np.ndarray, tables: np.ndarray, codes: np.ndarray | None) -> np.ndarray:

@@ -30,7 +30,7 @@ MOST_FITTED = 6000
 
 @dataclass(frozen=True)
 class Recalibration:
-    """What (1) does to probabilities.
+    """Temperature and constants that (1) applies to probabilities.
 
     Attributes
     ----------

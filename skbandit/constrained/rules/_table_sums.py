@@ -38,7 +38,7 @@ def strata_of(
 
 @dataclass(frozen=True)
 class MeasuredDecisions:
-    """What decisions attain: see `skbandit.prices._calibrate.Measured`.
+    """Measured values of the goals: see `skbandit.prices._calibrate.Measured`.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ YEAR = 364 * DAY
 """52 weeks, for which `false_alarms` is promised."""
 
 LENGTHS = (1, 2, 4, 8, 13, 26)
-"""Of windows, in weeks, or in periods that are longer."""
+"""Lengths of windows in weeks, or in periods longer than a week."""
 
 LOOKS = 7
 """Windows of one length overlap: each is tested about this often before it has passed."""

@@ -86,7 +86,7 @@ FEW_PAIRS, CLEAR = 21, 3.0
 """Pairs of periods that a dispersion needs, and standard errors beyond which it is no chance."""
 
 SHARE_ERROR = 1e-12
-"""Of the ends of intervals."""
+"""Error of the ends of intervals."""
 
 
 def log_evidence(successes: ArrayLike, trials: ArrayLike, bound: ArrayLike) -> np.ndarray:
@@ -142,7 +142,7 @@ def log_tail(successes: np.ndarray, trials: np.ndarray, bound: float) -> np.ndar
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """What is known of one rate in a window.
+    """Counts of one rate in a window.
 
     Attributes
     ----------
@@ -224,7 +224,7 @@ def moments(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What is known of one rate in each of T periods; disjoint rows add up.
+    """Counts of one rate in each of T periods; those of disjoint rows add up.
 
     Attributes
     ----------

@@ -57,7 +57,7 @@ REPORTED = (
 TYPES = {"n_rows": "int64", "n_labeled": "Int64", "since": "datetime64[ns]"} | dict.fromkeys(
     ("value", "ci_low", "ci_high", "bound", "value_since", "seen_in_30_days"), "float64"
 )
-"""Of columns that are not text."""
+"""Types of the columns that are not text."""
 
 SETTINGS = "false_alarms", "by", "pos_label", "labels", "within", "period", "ranges", "tz"
 """Others than goals."""

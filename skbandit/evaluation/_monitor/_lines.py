@@ -1,4 +1,4 @@
-"""What is watched: each goal on each of its groups, with the evidence that an alarm needs."""
+"""The lines watched: each goal on each of its groups, with the evidence that an alarm needs."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from skbandit.evaluation._monitor._units import read_goal
 from skbandit.utils._validation import as_labels, finite
 
 VERSION = 3
-"""Of the state as JSON; in version 2, alarms were kept by what is displayed."""
+"""Version of the JSON state; in version 2, alarms were keyed by their displayed text."""
 
 
 def write_state(monitor: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ LONGEST_GOAL = 10_000
 """Characters of a goal that is read."""
 
 OVERSHOOT = 1e-9
-"""By which weighted amounts may be beyond their range, in units of it."""
+"""Rounding error by which weighted amounts may exceed their range, in units of it."""
 
 _READABLE: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,

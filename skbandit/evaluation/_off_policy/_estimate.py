@@ -229,7 +229,7 @@ def make_estimate(
 
 @dataclass(frozen=True, eq=False)
 class LogSums:
-    """What estimates need of a log; those of disjoint sets of events add up."""
+    """Sums of a log that estimates need; those of disjoint sets of events add up."""
 
     estimators: Mapping[str, Estimator]  # by method
     sums: Mapping[str, tuple[EventSums, ...]]  # by method, one per setting

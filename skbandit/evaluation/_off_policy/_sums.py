@@ -159,7 +159,7 @@ class EventSums:
 
     @property
     def dependence(self) -> Dependence:
-        """What dependent events do to the standard error."""
+        """Factor by which dependent events raise the standard error."""
         rows = self._size(2)
         if self.by_group is None or rows == 0:
             return Dependence(rows, rows, 1.0)
@@ -276,7 +276,7 @@ METHODS = {
         adaptive=True,
     ),
 }
-"""By the name of `method`; `off_policy_blocks` computes all of them."""
+"""Estimators by the name of `method`; `off_policy_blocks` computes all of them."""
 
 
 # SLOPE: the choice among estimates of one quantity that trade bias for variance.

@@ -24,7 +24,7 @@ NO_AD = -1
 
 @dataclass(frozen=True)
 class Examples:
-    """What a reduction learns from.
+    """Training examples of a reduction.
 
     Parameters
     ----------
