@@ -19,7 +19,7 @@ from skbandit.inspection._report_lines import ESTIMATES, estimates_table
 from skbandit.logged._action_tables import REWARD, outcome_of_log
 from skbandit.logged._unknown_groups import rows_for_goals
 from skbandit.logs import Log
-from skbandit.measure import Report, atom_weights, flatten_constraints
+from skbandit.measure import Report, flatten_constraints
 from skbandit.rates import Rate
 from skbandit.rates._kinds import OUTCOME, SPENT
 from skbandit.utils._trials import read_groups
@@ -202,11 +202,8 @@ def _amounts(goals: Any, rate: Rate, case: Case, log: Log, arms: Sequence[Any]) 
         for atom in rate.atoms
         if atom.kind == OUTCOME and atom.amount is not None
     }
-    total = rows.weight.sum()
-    # all rows over those that an atom counts
-    scale = {a.key: float(total / atom_weights(a, rows).sum()) for a in rate.atoms}
-    bound = replace(goals, arms=tuple(arms), scale=scale)
+    alone = replace(goals.without_sums(), arms=tuple(arms), objective=rate.terms).scaled(rows)
     amounts = np.full((n, len(arms)), rate.constant)
     for coefficient, atom in rate.terms:
-        bound.use(atom, rows, outcomes).add_to(amounts, coefficient)
+        alone.use(atom, rows, outcomes).add_to(amounts, coefficient)
     return amounts
