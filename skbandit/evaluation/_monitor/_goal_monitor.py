@@ -76,10 +76,10 @@ class GoalMonitor:
     """Watch declared goals, with few false alarms a year, however often one looks.
 
     The null hypothesis is that a goal holds in every window of whole weeks (`period`): given who
-    came and how often, the expected rate of its rows is within the bound. Then the probability that
-    any goal is reported as violated in a year is at most `false_alarms`, and in simulated years
-    was, for rows that are independent, or with `groups` for people who are. For one rate of rows it
-    is a theorem for twice of it; see Notes.
+    came and how often, the expected rate of its rows is within the bound. In simulated years the
+    probability that any goal was reported as violated was then at most `false_alarms`, for rows
+    that are independent, or with `groups` for people who are. For one rate of rows a theorem bounds
+    it by twice that; see Notes.
 
     Parameters
     ----------
