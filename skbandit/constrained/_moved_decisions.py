@@ -582,11 +582,16 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     def _usual(self, scores: np.ndarray) -> np.ndarray:
         """Codes of the decisions by scores without constraints."""
         if self._classes.of_two:
-            usual = np.array([USUAL[self.response_method_]])
-            signed = Thresholds(usual, self._classes.orientation).signed(scores, None)
-            return self._positive_where(signed > 0)
+            usual = Thresholds(np.array([self._usual_threshold]), self._classes.orientation)
+            return self._positive_where(usual.signed(scores, None) > 0)
         by_group = np.nan_to_num(scores).reshape(len(scores), -1, len(self.decisions_))
         return by_group.sum(axis=1).argmax(axis=1).astype(float)
+
+    @property
+    def _usual_threshold(self) -> float:
+        """Threshold without constraints."""
+        usual = USUAL[self.response_method_]
+        return float(getattr(vars(self).get("estimator_"), "usual_threshold", usual))
 
     @property
     def _rule(self) -> DecisionRule:
@@ -664,7 +669,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         settings, plain = (goals, self.confidence_level), self._usual(scores)
         n_groups = 1 if self._grouping is None else len(self._grouping.groups)
         if self._classes.of_two:
-            usual, prefit = USUAL[fits.method], isinstance(fits, Prefit)
+            usual, prefit = self._usual_threshold, isinstance(fits, Prefit)
             return Criterion.of(*settings, usual, group, n_groups, prefit=prefit, decided=plain)
         if (unknown := self._unknown_groups) is not None:
             group, n_groups = unknown.group, unknown.n_groups

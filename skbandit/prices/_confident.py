@@ -155,10 +155,6 @@ class _Round:
         noise = np.where(self.gap > 0, chance_errors, ERRORS) * self.margin / z
         return np.nan_to_num(np.sign(self.gap) * np.maximum(np.abs(self.gap) - noise, 0.0))
 
-    def is_short(self, moved: np.ndarray, aimed: np.ndarray) -> np.ndarray:
-        """Return which bounds are tightened by too little, and are not slack either."""
-        return (moved - self.missing < NEARLY * aimed) & (self.measured.excess > -NEARLY * aimed)
-
     def settled(self, moved: np.ndarray, aimed: np.ndarray) -> np.ndarray:
         """Go half the way: what is decided less has a smaller margin, and is decided again."""
         excess, halfway = self.measured.excess, 0.5 * (moved + aimed + self.missing)
@@ -182,7 +178,8 @@ def _aimed(
     for count in range(BIAS_ROUNDS + MARGIN_ROUNDS + SETTLING_ROUNDS + 1):
         at = _Round.of((problem, few), prices, moved, measure, z)
         aimed = bias + aim * at.margin
-        short = at.is_short(moved, aimed)
+        is_near = at.measured.excess > -NEARLY * aimed
+        short = (moved - at.missing < NEARLY * aimed) & is_near
         is_open = bool(short.any() or (at.measured.excess > 0).any())
         if count >= BIAS_ROUNDS + MARGIN_ROUNDS + SETTLING_ROUNDS * is_open:
             break

@@ -405,3 +405,9 @@ def test_repr_says_the_share_of_each_decision_once_fitted():
     clf.fit(X, Y)
     _, share, plain = clf.constraint_report_.attrs["decisions"][1]
     assert repr(clf).endswith(f"1 {share:.1%} (without constraints {plain:.1%})")
+
+
+def test_marks_without_constraints_are_positive_for_as_many_rows_as_labels():
+    marks, good = np.array([[1.0], [2], [3], [4], [5]]), np.array([0, 1, 0, 1, 0])
+    judge = ConstrainedThreshold(None, error_rate(), confidence_level=0.5).fit(marks, good)
+    assert judge.objective_report_["unconstrained"].tolist() == [0.4]  # 4 and 5 are positive

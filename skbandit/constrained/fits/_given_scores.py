@@ -52,6 +52,9 @@ def given_scores(X: Any, y: np.ndarray, method: str, pos_label: Any) -> GivenSco
         method = "predict_proba" if inside else "decision_function"
     positive = labels[-1] if pos_label is None else pos_label
     given = GivenScores(labels, positive, named, method)
+    if method == "decision_function" and not named and values.min() * values.max() >= 0:
+        # on a scale without a zero, such as marks: as many positives as there are
+        given.usual_threshold = float(np.quantile(values, np.mean(y != positive), method="lower"))
     given.scores(X)
     if len(values) > 1 and np.ptp(values, axis=0).max(initial=0.0) == 0:
         raise ValueError(f"X is constant: all scores are {values[0].tolist()}. {NEEDED}.")
@@ -76,6 +79,9 @@ class GivenScores(ClassifierMixin, BaseEstimator):
     method : {"predict_proba", "decision_function"}
         What the scores are.
     """
+
+    usual_threshold: float
+    """Threshold without goals, where the scores have one of their own."""
 
     def __init__(self, labels: np.ndarray, positive: Any, named: bool, method: str) -> None:
         self.labels = labels

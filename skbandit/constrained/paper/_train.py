@@ -99,7 +99,9 @@ def with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpti
     best = replace(trained, threshold=_search(problem, trained.point))
     if not trained.mm.feasible:
         return best
-    promised = _promised(problem, trained.point)
+    # what MM led to expect: the worse of its two rules at its own b
+    rules = _hard(problem, trained.point), ramp(problem.scores(trained.point))
+    promised = max(map(problem.objective_value, rules))
     current, multipliers = trained.point, trained.multipliers
     margin = np.zeros(len(problem.rhs))
     for _ in range(ROUNDING_ROUNDS):
@@ -181,14 +183,6 @@ def _search(problem: RampProblem, point: Point) -> Rule:
 
 def _hard(problem: RampProblem, point: Point) -> np.ndarray:
     return (problem.scores(point) > 0).astype(float)
-
-
-def _promised(problem: RampProblem, point: Point) -> float:
-    """Return the objective that MM led to expect: the worse of its two rules at its own b."""
-    return max(
-        problem.objective_value(_hard(problem, point)),
-        problem.objective_value(ramp(problem.scores(point))),
-    )
 
 
 def _is_better(problem: RampProblem, candidate: Trained, other: Trained) -> bool:
