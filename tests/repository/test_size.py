@@ -8,8 +8,8 @@ import skbandit
 
 ROOT = Path(skbandit.__file__).parent
 
-N_LINES = 35_000
-N_FUNCTIONS = 2_749
+N_LINES = 34_999
+N_FUNCTIONS = 2_748
 N_CLASSES = 291
 """Numbers that only fall: lower them when you have deleted something."""
 
