@@ -66,6 +66,11 @@ def warn(message: str, category: type[Warning]) -> None:
     """
     if issubclass(category, _silenced.get()):
         return
+    told = _told.get()
+    if told is not None:
+        if (message, category) in told:
+            return
+        told.add((message, category))
     caller = sys._getframe(1)
     main = sys._current_frames().get(threading.main_thread().ident or 0)
     n_alike = _count_alike(message, category, caller, main)
@@ -73,11 +78,6 @@ def warn(message: str, category: type[Warning]) -> None:
         if n_alike not in TOLD_AGAIN:
             return
         message = f"{message} ({n_alike} fits of this search so far.)"
-    told = _told.get()
-    if told is not None:
-        if (message, category) in told:
-            return
-        told.add((message, category))
     frame = _line_of_user(caller) or _line_of_user(main) or caller
     warnings.warn_explicit(
         message,

@@ -78,6 +78,21 @@ def test_fits_of_one_search_that_warn_alike_warn_once_and_after_ten():
     assert folds == ["", " (10 fits of this search so far.)", ""]  # the last is the final fit
 
 
+class Repetitive(Noisy):
+    """Warn twice in each fit, by the same text, in a loop whose warnings are given once."""
+
+    def fit(self, X, y):
+        with told_once():
+            super().fit(X, y)
+            return super().fit(X, y)
+
+
+def test_a_warning_repeated_within_a_fit_counts_as_one_fit():
+    with pytest.warns(UserWarning) as caught:
+        cross_validate(Repetitive(), X, np.resize([0, 1], 60), cv=5)
+    assert len(caught) == 1  # five fits, ten warnings
+
+
 def test_each_search_warns_anew():
     for _ in range(2):
         with pytest.warns(UserWarning, match="of a sum") as caught:
