@@ -96,7 +96,7 @@ PARAMETERS: dict[str, Any] = {
     "unseen": [StrOptions({"error", "overall"})],
     "other_decisions": "no_validation",
 }
-"""What scikit-learn validates of the parameters that all have."""
+"""Constraints of the parameters that all have, as scikit-learn validates them."""
 
 OF_ONE_FIT = (
     *FEATURES,

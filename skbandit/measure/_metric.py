@@ -138,7 +138,7 @@ def worst_pairs(constraints: Sequence[Constraint], data: Data, positive: np.ndar
 
 @dataclass(frozen=True)
 class Report:
-    """What the rows of a table of goals are of, which its columns do not say.
+    """Goals and decisions of a table's rows, which its columns do not say.
 
     A table keeps it in its attributes, as lists, which files of pandas keep too.
 

@@ -50,7 +50,7 @@ _OF_WORKERS = {"threading", "concurrent", "multiprocessing", "runpy"}
 """Packages that begin the stack of a joblib worker."""
 
 TOLD_AGAIN = frozenset(10**k for k in range(1, 10))
-"""Numbers of fits of a search after which they are told that they warn alike."""
+"""Numbers of fits of one search at which a warning that they share is shown again."""
 
 _alike: WeakKeyDictionary[Parallel, Counter[tuple[str, type[Warning]]]] = WeakKeyDictionary()
 _told: ContextVar[set[tuple[str, type[Warning]]] | None] = ContextVar("told", default=None)

@@ -60,8 +60,8 @@ _probability = switch(FILES, "probability", _same)
 _draw_probabilities = switch(FILES, "draw_probabilities", _no_draws)
 COMPARES = tuple(hasattr(file, "COMPARES") for file in FILES)
 DRAWS = tuple(hasattr(file, "draw_probabilities") for file in FILES)
-"""Of each rule: whether the proposed arm is compared with the best one, rather than played at once;
-whether scores of exploring choices are random draws."""
+"""True for each rule that compares the proposed arm with the best one, rather than playing it at
+once; and for each whose scores of exploring choices are random draws."""
 
 
 def explores_by_score(rule: ChoiceRule) -> bool:

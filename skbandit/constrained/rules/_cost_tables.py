@@ -613,7 +613,7 @@ class CostSearch:
 
     @property
     def _lowest(self) -> float:
-        """What the dual expects of randomized rules."""
+        """Values that the dual expects of randomized rules."""
         prices, tightened = self.expected
         return best_prices(representative(tightened), prices[-1], SMOOTHING[-1:])[1]
 

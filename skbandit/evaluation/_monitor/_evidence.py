@@ -207,7 +207,7 @@ class Window:
 
     @cached_property
     def evidence(self) -> dict[bool, np.ndarray]:
-        """What speaks against at least each of `rates`: valid at all times, or (True) once."""
+        """Evidence against at least each of `rates`: valid at all times, or (True) once."""
         return {False: self.against(self.rates), True: self.likelihood(self.rates)}
 
 
