@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -20,11 +20,11 @@ from skbandit.constrained.fits._weighted_fits import (
     learns_costs,
     responses,
 )
-from skbandit.constrained.rounds._cost_rounds import CostRound, DecisionCosts, cost_rounds
-from skbandit.constrained.rounds._multipliers import Multipliers
+from skbandit.constrained.rounds._cost_rounds import DecisionCosts, TableRounds
 from skbandit.constrained.rounds._rounds import (
     Costs,
     Criterion,
+    ThresholdRounds,
     best_round,
     rounds,
 )
@@ -34,8 +34,6 @@ from skbandit.measure import Data
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import report_progress
 from skbandit.utils._sklearn_compat import HasMethods, Interval
-
-R = TypeVar("R")
 
 
 class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
@@ -276,12 +274,8 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
             output = fits.scores(task)
             return orientation * output[0][rows], output
 
-        def task_of(multipliers: Multipliers) -> Task | None:
-            task = costs.task(multipliers)
-            return task if fits.supports(task) else None
-
-        settings = criterion, known_rules, costs.plain, score, task_of
-        done = self._run(rounds(*settings, max_iter=self.max_iter, tol=self.tol))
+        kind = ThresholdRounds(criterion, known_rules, costs, score, fits.supports, self.tol)
+        done = self._run(kind, costs.plain)
         choice = best_round(done, criterion, known_rules)
         if goals.data.dependent is not None:
             scores = np.mean([done[k].output[0] for k in choice.name], axis=0)
@@ -300,22 +294,23 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         scores = self._find_unknown_groups(fits, goals, data, scores)
         criterion = self._chooser(fits, goals, group, scores)
         assert isinstance(criterion, CostCriterion)
-        settings = criterion, costs, rows, fits.scores, fits.supports
-        begun = CostRound.of(criterion, rows, first, (scores, fit))
-        done = self._run(cost_rounds(*settings, begun, max_iter=self.max_iter, tol=self.tol))
-        best = 0
-        for k, round_ in enumerate(done):
-            best = k if round_.better_than(done[best]) else best
-        choice, prices = done[best].choice, partial(done[best].shadow_prices, rows)
-        return Chosen(done[best].criterion, replace(choice, name=(best,)), prices, tuple(done))
 
-    def _run(self, rounds: Iterator[R]) -> list[R]:
-        """Fit all rounds, and report on them."""
-        done = list[R]()
-        for round_ in rounds:
+        def score(task: Task | None) -> tuple[np.ndarray, Any]:
+            return (scores, fit) if task is first else fits.scores(task)
+
+        kind = TableRounds(criterion, costs, rows, score, fits.supports, self.tol)
+        done = self._run(kind, costs.of_labels(), first)
+        k = max(k for k, each in enumerate(done) if each is kind.best)
+        choice, prices = replace(done[k].choice, name=(k,)), partial(done[k].shadow_prices, rows)
+        return Chosen(done[k].criterion, choice, prices, tuple(done))
+
+    def _run(self, kind: Any, plain: Task, first: Task | None = None) -> list[Any]:
+        """Fit all rounds of a kind, and report on them."""
+        done: list[Any] = []
+        for each in rounds(kind.evaluate, kind.next_task, plain, first, max_iter=self.max_iter):
             if self.verbose:
-                report_progress(f"[ConstrainedReduction] round {len(done)}: {round_}")
-            done.append(round_)
+                report_progress(f"[ConstrainedReduction] round {len(done)}: {each}")
+            done.append(each)
         return done
 
     @property

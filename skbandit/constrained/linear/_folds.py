@@ -27,8 +27,14 @@ from skbandit.constrained.paper._mm import Step, majorize_minimize
 from skbandit.constrained.paper._problem import Point, RowSpan, ramp_of_costs, row_span
 from skbandit.constrained.paper._starts import best_intercept, lowest_candidate
 from skbandit.constrained.paper._tolerances import DIRECTION_SCALES
-from skbandit.constrained.rounds._multipliers import Multipliers, row_costs
-from skbandit.constrained.rounds._rounds import Costs, Criterion, Round, rounds
+from skbandit.constrained.rounds._multipliers import row_costs
+from skbandit.constrained.rounds._rounds import (
+    Costs,
+    Criterion,
+    Round,
+    ThresholdRounds,
+    rounds,
+)
 from skbandit.constrained.rules._choose import objective_scale
 
 FIT_ROWS, FIT_ROWS_PER_COLUMN = 8000, 50
@@ -337,11 +343,12 @@ def alpha_of(goals: MeasuredGoals, options: CrossFitOptions) -> float:
 def _to_gain(criterion: Criterion, done: Sequence[Round]) -> float:
     """How much better a rule could be than the best threshold of all rounds; nan if unknown.
 
-    `Round.gap` is less where constraints hold as N - tD <= 0 for rates of 0/0.
+    Its `gap` is less where constraints hold as N - tD <= 0 for rates of 0/0.
     """
     rules = [criterion.search(round_.scores)(None) for round_ in done]
     value = min((rule.objective for rule in rules if rule.feasible), default=np.inf)
-    return value - (done[-1].value - done[-1].gap)
+    proposal = done[-1].proposal
+    return value - (proposal.value - proposal.gap)
 
 
 def _cost_sensitive_fits(
@@ -362,19 +369,17 @@ def _cost_sensitive_fits(
             fits.append(folds.logistic(task, fits[-1]))
         return folds.scores(fits[-1], goals.measured.rows), None
 
-    def task_of(multipliers: Multipliers) -> Task | None:
-        task = costs.task(multipliers)
-        fitted = map(folds.rows_to_fit, range(folds.n_folds))
-        return task if all(map(task.has_both_labels, fitted)) else None
+    def supports(task: Task) -> bool:
+        return all(map(task.has_both_labels, map(folds.rows_to_fit, range(folds.n_folds))))
 
-    known_rules, limit = criterion.no_rules(), 1 + MOST_COST_SENSITIVE_FITS
-    much = MUCH_TO_GAIN * objective_scale(goals.measured)
-    done: list[Round] = []
-    for round_ in rounds(
-        criterion, known_rules, costs.plain, score, task_of, max_iter=limit, tol=COST_SENSITIVE_TOL
-    ):
-        options.tell(f"round {len(done)}: {round_}")
-        done.append(round_)
+    much, done = MUCH_TO_GAIN * objective_scale(goals.measured), list[Round]()
+    kind = ThresholdRounds(
+        criterion, criterion.no_rules(), costs, score, supports, COST_SENSITIVE_TOL
+    )
+    limit = 1 + MOST_COST_SENSITIVE_FITS
+    for each in rounds(kind.evaluate, kind.next_task, costs.plain, max_iter=limit):
+        options.tell(f"round {len(done)}: {each}")
+        done.append(each)
         if len(done) > COST_SENSITIVE_FITS and not _to_gain(criterion, done) > much:
             break
     return fits[1:], row_costs(costs.goals, done[-1].multipliers)

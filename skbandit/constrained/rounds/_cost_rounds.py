@@ -8,7 +8,7 @@ goals as measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -123,20 +123,11 @@ class CostRound:
         return f"prices [{priced}], objective {abs(rule.objective):.4g}{held}"
 
 
-def cost_rounds(
-    criterion: CostCriterion,
-    costs: DecisionCosts,
-    rows: np.ndarray,
-    score: Callable[[Task | None], tuple[np.ndarray, Any]],
-    supports: Callable[[Task], bool],
-    first: CostRound,
-    *,
-    max_iter: int,
-    tol: float,
-) -> Iterator[CostRound]:
-    """Fit the costs at the multipliers of the best round so far, again and again.
+@dataclass
+class TableRounds:
+    """Rounds of fits to costs, at the prices of the best table so far.
 
-    Parameters
+    Attributes
     ----------
     criterion : CostCriterion
     costs : DecisionCosts
@@ -146,33 +137,36 @@ def cost_rounds(
         Fits a task; returns the shares of all rows, and a fit: see `CostRound.output`.
     supports : callable
         Whether each fold has examples of two decisions.
-    first : CostRound
-        The fit to labels.
-    max_iter : int
-        Number of rounds at most.
     tol : float
         The rounds end when one is not better than the best by this.
-
-    Yields
-    ------
-    CostRound
-        `first`, then the others.
+    best : CostRound or None
+        The best round so far.
     """
-    yield first
-    best, tried = first, [costs.of_labels()]
-    if not criterion.knows_group:  # fits to costs learn what groups are for
-        criterion = replace(criterion, group=None, n_groups=1, knows_group=True)
-    for _ in range(1, max_iter):
-        decided = np.zeros(len(best.output[0]))
-        decided[rows] = best.choice.rule.decided
-        task = costs.task(best.choice.rule, decided)
-        if not supports(task) or any(task.is_near(previous) for previous in tried):
-            return
-        tried.append(task)
-        round_ = CostRound.of(criterion, rows, task, score(task))
-        yield round_
-        if not round_.better_than(best):
-            return
-        gained, best = best.loss - round_.loss, round_
-        if gained <= tol:
-            return
+
+    criterion: CostCriterion
+    costs: DecisionCosts
+    rows: np.ndarray
+    score: Callable[[Task | None], tuple[np.ndarray, Any]]
+    supports: Callable[[Task], bool]
+    tol: float
+    best: CostRound | None = None
+
+    def evaluate(self, task: Task | None) -> CostRound:
+        """Fit a task and choose tables of costs on its shares."""
+        criterion = self.criterion
+        if self.best is not None and not criterion.knows_group:  # fits to costs learn the group
+            criterion = replace(criterion, group=None, n_groups=1, knows_group=True)
+        return CostRound.of(criterion, self.rows, task, self.score(task))
+
+    def next_task(self, after: CostRound) -> Task | None:
+        """Return the task at the prices of the best round; None if the last gained too little."""
+        best = self.best
+        if best is not None and not after.better_than(best):
+            return None
+        self.best = after
+        if best is not None and best.loss - after.loss <= self.tol:
+            return None
+        decided = np.zeros(len(after.output[0]))
+        decided[self.rows] = after.choice.rule.decided
+        task = self.costs.task(after.choice.rule, decided)
+        return task if self.supports(task) else None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -51,6 +51,9 @@ from skbandit.utils._validation import without_unit
 
 SEARCHED = 3
 """Number of means of two rounds, those that may gain most, whose thresholds are searched."""
+
+R = TypeVar("R")
+"""A round of any kind of rules."""
 
 _Scores = dict[tuple[int, ...], np.ndarray]
 
@@ -100,27 +103,24 @@ class Round:
         Those behind the task.
     scores : ndarray of shape (n,)
         Scores of the rows that count.
-    found : object
+    output : object
         What fitting returned besides these scores.
-    value : float
-        The best objective so far, lower is better, by limits; inf if no rule meets these.
-    gap : float
-        How much better another rule could be: see `NextMultipliers`.
+    proposal : NextMultipliers
+        What to try next; the best objective so far, and how much better another rule could be.
     """
 
     task: Task | None
     multipliers: Multipliers
     scores: np.ndarray
     output: Any
-    value: float
-    gap: float
+    proposal: NextMultipliers
 
     def __str__(self) -> str:
         priced = ", ".join(f"{multiplier:.3g}" for multiplier in self.multipliers.constraints)
-        if np.isinf(self.value):
+        if np.isinf(value := self.proposal.value):
             return f"multipliers [{priced}], no threshold meets the constraints so far"
-        gain = max(self.gap, 0.0)
-        return f"multipliers [{priced}], best objective {abs(self.value):.4g}, {gain:.2g} to gain"
+        gain = max(self.proposal.gap, 0.0)
+        return f"multipliers [{priced}], best objective {abs(value):.4g}, {gain:.2g} to gain"
 
 
 @dataclass(frozen=True)
@@ -369,64 +369,105 @@ class KnownGroupRules(KnownRules):
 
 
 def rounds(
-    criterion: Criterion,
-    known_rules: KnownRules,
+    evaluate: Callable[[Task | None], R],
+    next_task: Callable[[R], Task | None],
     plain: Task,
-    score: Callable[[Task | None], tuple[np.ndarray, Any]],
-    task_of: Callable[[Multipliers], Task | None],
+    first: Task | None = None,
     *,
     max_iter: int,
-    tol: float,
-) -> Iterator[Round]:
-    """Fit the rows as they are, then at multipliers computed from all rules so far.
+) -> Iterator[R]:
+    """Fit a task, evaluate the rules that it gives, and fit the task at their prices.
 
     Parameters
+    ----------
+    evaluate : callable
+        Fits a task, or None for the rows as they are; returns the round.
+    next_task : callable
+        Returns the task after a round; None ends the rounds.
+    plain : Task
+        The rows as they are, which are not fitted again.
+    first : Task or None
+        The first task.
+    max_iter : int
+        Number of rounds at most.
+
+    Yields
+    ------
+    R
+        One round after the other; none of them is of nearly the same task as another.
+    """
+    task, fitted = first, [plain]
+    for _ in range(max_iter):
+        evaluated = evaluate(task)
+        yield evaluated
+        task = next_task(evaluated)
+        if task is None or any(task.is_near(previous) for previous in fitted):
+            return
+        fitted.append(task)
+
+
+@dataclass
+class ThresholdRounds:
+    """Rounds of weighted fits whose rules are thresholds, at multipliers from all rules so far.
+
+    Attributes
     ----------
     criterion : Criterion
     known_rules : KnownRules
         To which those of each round are added.
-    plain : Task
-        The rows as they are.
+    costs : Costs
     score : callable
         Fits a task, or None for the rows as they are, and returns the scores of the rows that
         count, and what `Round.output` will be.
-    task_of : callable
-        The task at given multipliers; None if there is nothing to fit, because one class is
-        best for all rows that cost anything.
-    max_iter : int
-        Number of rounds at most.
+    supports : callable
+        Whether each fold has rows of both labels in a task.
     tol : float
         The rounds end when no rule is better than the best known by more than this.
-
-    Yields
-    ------
-    Round
     """
-    is_ratio = criterion.goals.objective.denominator.nnz > 0
-    task, multipliers, value = None, Multipliers.nothing(criterion.goals), np.nan
-    free = task_of(multipliers)
-    settled = not is_ratio and free is not None and free.is_near(plain)
-    fitted, tried = [plain], []
-    for _ in range(max_iter):
-        scores, more = score(task)
-        known_rules.add(scores)
-        tried.append(multipliers)
-        proposal = criterion.next_multipliers(known_rules, tried)
-        yield Round(task, multipliers, scores, more, proposal.value, proposal.gap)
+
+    criterion: Criterion
+    known_rules: KnownRules
+    costs: Costs
+    score: Callable[[Task | None], tuple[np.ndarray, Any]]
+    supports: Callable[[Task], bool]
+    tol: float
+
+    def __post_init__(self) -> None:
+        self._tried = [Multipliers.nothing(self.criterion.goals)]
+
+    def evaluate(self, task: Task | None) -> Round:
+        """Fit a task and add its thresholds to the rules."""
+        scores, output = self.score(task)
+        self.known_rules.add(scores)
+        proposal = self.criterion.next_multipliers(self.known_rules, self._tried)
+        return Round(task, self._tried[-1], scores, output, proposal)
+
+    def next_task(self, after: Round) -> Task | None:
+        """Return the task at the proposed multipliers; None if no rule could be better."""
+        proposal = after.proposal
+        if proposal.gap <= self.tol and self._is_settled(after):
+            return None
         multipliers = proposal.multipliers
-        if is_ratio:
-            settled = abs(multipliers.value - value) <= tol
-            value = multipliers.value
-        if settled and proposal.gap <= tol:
-            return
-        task = task_of(multipliers)
+        task = self._task_of(multipliers)
         if task is None:  # a step too short to leave both classes
             multipliers = proposal.of_mixture
-            task = task_of(multipliers)
-        if task is None or any(task.is_near(previous) for previous in fitted):
-            return
-        fitted.append(task)
-        settled = settled or not is_ratio
+            task = self._task_of(multipliers)
+        self._tried.append(multipliers)
+        return task
+
+    def _is_settled(self, after: Round) -> bool:
+        """Return whether the task at the proposed multipliers is of one kind with the last."""
+        is_first = len(self._tried) == 1
+        if self.criterion.goals.objective.denominator.nnz:  # a ratio's costs depend on its value
+            moved = after.proposal.multipliers.value - after.multipliers.value
+            return not is_first and abs(moved) <= self.tol
+        free = self._task_of(after.multipliers) if is_first else None
+        return not is_first or (free is not None and free.is_near(self.costs.plain))
+
+    def _task_of(self, multipliers: Multipliers) -> Task | None:
+        """Return the task at multipliers; None if one class is best for all rows of a fold."""
+        task = self.costs.task(multipliers)
+        return task if self.supports(task) else None
 
 
 def best_round(done: Sequence[Round], criterion: Criterion, known_rules: KnownRules) -> Choice:
