@@ -43,6 +43,12 @@ class MeasuredGoals:
     rows: np.ndarray
     adds: bool = False
 
+    @cached_property
+    def scale(self) -> float:
+        """Sum of the objective's absolute costs, on average over groups; 1 for a single rate."""
+        numerator = self.objective.numerator
+        return round(float(np.abs(numerator.data).sum()) / numerator.shape[0], 12) or 1.0
+
     def objective_value(self, pi: np.ndarray) -> float:
         """Return the objective at indicators of the rows' decisions, nan if undefined."""
         values = self.objective.values(pi)

@@ -21,7 +21,7 @@ from skbandit.constrained.rounds._multipliers import FEW_THRESHOLDS
 from skbandit.constrained.rounds._rounds import Criterion
 from skbandit.constrained.rules._candidates import ThresholdSearch
 from skbandit.constrained.rules._choose import Choice, choose
-from skbandit.constrained.rules._limits import SETTLING, Limits, limits_at, wider_factors
+from skbandit.constrained.rules._limits import Limits, limits_at, settled
 from skbandit.prices._dual import ShadowPrices
 from skbandit.prices._levels import levels_to_try
 
@@ -77,20 +77,18 @@ def choose_mixture(trained: TrainedFolds, goals: Goals, options: CrossFitOptions
         part = goals.sample(SELECTION_ROWS)
         sampled = directions.scores[part.measured.rows]
         samples = {name: sampled @ mixed for name, mixed in mixtures.items()}
-        best = choose(samples, part.measured, limits_at(part, None), **settings).name
-        mixtures = {name: mixtures[name] for name in dict.fromkeys([PLAIN, best])}
+        promising = choose(samples, part.measured, limits_at(part, None), **settings).name
+        mixtures = {name: mixtures[name] for name in dict.fromkeys([PLAIN, promising])}
     counted = directions.scores[rows]
     searches = {
         name: ThresholdSearch.of(counted @ mixed, measured, limits.rows, thresholds)
         for name, mixed in mixtures.items()
     }
-    choice = choose(searches, measured, criterion.limits, **settings)
-    for count in range(SETTLING):
-        factors = wider_factors(criterion.limits, goals, choice.rule.decided, count)
-        if factors is None:
-            break
-        criterion = criterion.widened(factors)
-        choice = choose(searches, measured, criterion.limits, **settings)
+
+    def best(criterion: Criterion) -> Choice:
+        return choose(searches, measured, criterion.limits, **settings)
+
+    criterion, choice = settled(criterion, goals, best)
     mixed, threshold = mixtures[choice.name], float(choice.rule.thresholds[0])
     coef = directions.coef @ mixed
     mean, deviation = folds.moments(np.asarray(folds.X @ coef).reshape(-1, 1))

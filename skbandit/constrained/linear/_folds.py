@@ -35,7 +35,6 @@ from skbandit.constrained.rounds._rounds import (
     ThresholdRounds,
     rounds,
 )
-from skbandit.constrained.rules._choose import objective_scale
 
 FIT_ROWS, FIT_ROWS_PER_COLUMN = 8000, 50
 """Most rows to fit a direction: FIT_ROWS, or FIT_ROWS_PER_COLUMN per column if these are more."""
@@ -337,7 +336,7 @@ def train_folds(design: Any, goals: Goals, options: CrossFitOptions) -> TrainedF
 
 def alpha_of(goals: MeasuredGoals, options: CrossFitOptions) -> float:
     """Return the ramp's alpha."""
-    return ALPHA * objective_scale(goals) if options.alpha is None else options.alpha
+    return ALPHA * goals.scale if options.alpha is None else options.alpha
 
 
 def _to_gain(criterion: Criterion, done: Sequence[Round]) -> float:
@@ -372,7 +371,7 @@ def _cost_sensitive_fits(
     def supports(task: Task) -> bool:
         return all(map(task.has_both_labels, map(folds.rows_to_fit, range(folds.n_folds))))
 
-    much, done = MUCH_TO_GAIN * objective_scale(goals.measured), list[Round]()
+    much, done = MUCH_TO_GAIN * goals.measured.scale, list[Round]()
     kind = ThresholdRounds(
         criterion, criterion.no_rules(), costs, score, supports, COST_SENSITIVE_TOL
     )

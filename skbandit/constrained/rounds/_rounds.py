@@ -33,16 +33,14 @@ from skbandit.constrained.rules._choose import (
     Choice,
     choose,
     nearest_to_default,
-    objective_scale,
 )
 from skbandit.constrained.rules._curve import Curve
 from skbandit.constrained.rules._groups import rules_by_group
 from skbandit.constrained.rules._limits import (
-    SETTLING,
     Limits,
     limits_at,
     limits_at_quantile,
-    wider_factors,
+    settled,
 )
 from skbandit.measure import Data, ScoreLimits, numbers_of_goals
 from skbandit.prices._dual import ShadowPrices, gains_without
@@ -194,7 +192,7 @@ class Criterion:
         def attempt(z: float) -> tuple[float, float]:
             return known_rules.best_value(z), known_rules.best_value(0.0)
 
-        z = best_quantile(attempt, self.levels, objective_scale(self.goals))
+        z = best_quantile(attempt, self.levels, self.goals.scale)
         return z, known_rules.best_value(z)
 
     def search(self, scores: np.ndarray) -> Search:
@@ -220,23 +218,12 @@ class Criterion:
         def lowest(rule: Rule) -> float:  # the gap spares another long search
             return rule.objective - rule.gap
 
-        by_gap, scale = None if self.group is None else lowest, objective_scale(self.goals)
+        by_gap, scale = None if self.group is None else lowest, self.goals.scale
         return Choice(None, *at_best_level(rule_at, self.levels, scale, by_gap))
 
     def settled(self, scores: np.ndarray, goals: Goals) -> tuple[Criterion, Choice]:
-        """Return the best thresholds, by margins as wide as dependent rows make them there.
-
-        Factors of standard errors are found at the decisions of a rule, and the next rule is chosen
-        by them, until they stay. From the second time on they only grow, so that this ends.
-        """
-        criterion, choice = self, self.best_rule(scores)
-        for count in range(SETTLING):
-            factors = wider_factors(criterion.limits, goals, choice.rule.decided, count)
-            if factors is None:
-                break
-            criterion = criterion.widened(factors)
-            choice = criterion.best_rule(scores)
-        return criterion, choice
+        """Return the best thresholds, by margins as wide as dependent rows make them there."""
+        return settled(self, goals, lambda criterion: criterion.best_rule(scores))
 
     def shadow_prices(self, scores: np.ndarray, chosen: Choice) -> ShadowPrices:
         """Shadow prices of the measured constraints in the best mixture of thresholds."""

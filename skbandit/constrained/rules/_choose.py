@@ -20,12 +20,6 @@ NOISE = 0.5
 """Paired standard errors of the objective by which a threshold may be worse than the best one."""
 
 
-def objective_scale(goals: MeasuredGoals) -> float:
-    """Sum the objective's absolute costs, on average over groups; 1 for a single rate."""
-    numerator = goals.objective.numerator
-    return round(float(np.abs(numerator.data).sum()) / numerator.shape[0], 12) or 1.0
-
-
 @dataclass(frozen=True)
 class Choice:
     """A candidate and its thresholds.
@@ -124,7 +118,7 @@ def choose(
     def rule_at(z: float) -> Choice:
         return _best(searches, limits_at_quantile(limits, z), preferred)
 
-    choice, z = at_best_level(rule_at, levels, objective_scale(goals))
+    choice, z = at_best_level(rule_at, levels, goals.scale)
     return replace(choice, quantile=z)
 
 

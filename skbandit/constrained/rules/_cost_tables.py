@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from skbandit.constrained._goals import Goals, MeasuredGoals
-from skbandit.constrained.rules._choose import Choice, objective_scale
+from skbandit.constrained.rules._choose import Choice
 from skbandit.constrained.rules._cutoffs import FEWEST_AT_CUTOFFS, best_given, cutoff_rules
 from skbandit.constrained.rules._limits import Limits, limits_at
 from skbandit.constrained.rules._recalibrate import Recalibration, recalibrate
@@ -241,7 +241,7 @@ class CostCriterion:
             decided = rule.decided.argmax(axis=1)
             return replace(rule, decided=decided, recalibration=calibration)
 
-        return Choice(None, *at_best_level(rule_at, self.levels, objective_scale(self.goals)))
+        return Choice(None, *at_best_level(rule_at, self.levels, self.goals.scale))
 
     def recalibrate(self, probability: np.ndarray) -> tuple[np.ndarray, Recalibration]:
         """Probabilities recalibrated out of fold, and the recalibration by all rows."""
@@ -260,7 +260,7 @@ class CostCriterion:
         if not choice.feasible:
             return np.inf
         risk = 1.0 - choice.level if len(self.levels) > 1 else 0.0
-        return float(choice.rule.objective + VIOLATION_COST * objective_scale(self.goals) * risk)
+        return float(choice.rule.objective + VIOLATION_COST * self.goals.scale * risk)
 
     def shadow_prices(
         self, probability: np.ndarray, choice: Choice, gain: np.ndarray | None = None

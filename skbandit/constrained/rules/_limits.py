@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -16,6 +18,8 @@ from skbandit.measure import (
     score_limits,
 )
 from skbandit.prices._levels import quantile_of
+
+C = TypeVar("C", bound=Any)
 
 SETTLING, SETTLED = 4, 1e-3
 """Times that margins are found anew at the rule that was chosen by the last ones, and by what part
@@ -37,29 +41,37 @@ def limits_at(
     return limits if level is None else limits.at_confidence(level, choices)
 
 
-def wider_factors(
-    limits: ScoreLimits, goals: Goals, decided: np.ndarray, count: int
-) -> np.ndarray | None:
-    """Return the factors of dependent rows at decisions; None if those of the limits will do.
+def settled(chooser: C, goals: Goals, best: Callable[[C], Any]) -> tuple[C, Any]:
+    """Return the best choice by margins as wide as dependent rows make them there.
+
+    Factors of standard errors are found at the decisions of a rule, and the next rule is chosen
+    by them, until they stay. From the second time on they only grow, so that this ends.
 
     Parameters
     ----------
-    limits : ScoreLimits
+    chooser : Criterion
     goals : Goals
-    decided : ndarray of shape (n,)
-        Decisions of the rows that count.
-    count : int
-        How often factors were found before; the first ones may be smaller than those of `limits`.
+    best : callable
+        Returns the best `Choice` by a chooser.
+
+    Returns
+    -------
+    tuple of Criterion and Choice
+        The chooser whose margins stayed, and its choice.
     """
-    used = limits.clustered
-    if used is None:
-        return None
-    factors = goals.cluster_factors(decided)
-    assert factors is not None
-    is_narrower = (factors <= used * (1.0 + SETTLED)).all()
-    if is_narrower and (count > 0 or (factors >= used * (1.0 - SETTLED)).all()):
-        return None
-    return factors if count == 0 else np.maximum(factors, used)
+    choice = best(chooser)
+    for count in range(SETTLING):
+        used = chooser.limits.clustered
+        if used is None:
+            break
+        factors = goals.cluster_factors(choice.rule.decided)
+        assert factors is not None
+        is_narrower = (factors <= used * (1.0 + SETTLED)).all()
+        if is_narrower and (count > 0 or (factors >= used * (1.0 - SETTLED)).all()):
+            break
+        chooser = chooser.widened(factors if count == 0 else np.maximum(factors, used))
+        choice = best(chooser)
+    return chooser, choice
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.rules._candidates import ThresholdSearch
-from skbandit.constrained.rules._choose import choose, objective_scale
+from skbandit.constrained.rules._choose import choose
 from skbandit.constrained.rules._limits import limits_at_quantile
 from skbandit.measure import Columns, Data, Rows, score_limits
 from skbandit.prices._levels import LEVELS, VIOLATION_COST, best_quantile, level_of, quantile_of
@@ -120,7 +120,7 @@ def test_the_best_quantile_is_that_of_brute_force(seed, bounded, unit):
         tried.append(z)
         return at[z], objective[-1] if bounded else np.nan
 
-    found = best_quantile(attempt, LEVELS, objective_scale(goals))
+    found = best_quantile(attempt, LEVELS, goals.scale)
     costs = objective + unit * VIOLATION_COST * (1 - np.array(LEVELS))
     assert level_of(found) == LEVELS[np.argmin(costs)]
     assert len(tried) < len(LEVELS) if bounded and rises[:-1].sum() < 0.01 else tried
@@ -136,12 +136,9 @@ def test_a_level_is_that_of_its_quantile_and_never_1(level):
 def test_levels_that_cost_nothing_are_taken_and_no_lower_one_is_tried():
     goals, _ = bound(error_rate(), [], made(30)[2])
     tried = []
-    assert (
-        best_quantile(lambda z: (tried.append(z) or 0.2, 0.2), LEVELS, objective_scale(goals))
-        == tried[0]
-    )
+    assert best_quantile(lambda z: (tried.append(z) or 0.2, 0.2), LEVELS, goals.scale) == tried[0]
     assert tried == [quantile_of(LEVELS[0])]
-    assert best_quantile(lambda z: (np.inf, np.inf), LEVELS, objective_scale(goals)) == 0
+    assert best_quantile(lambda z: (np.inf, np.inf), LEVELS, goals.scale) == 0
 
 
 def test_the_level_falls_only_where_that_is_allowed():
