@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ from skbandit.logged._action_tables import LoggedOutcomes
 from skbandit.measure import Report, satisfied
 from skbandit.prices._calibrate import representative
 from skbandit.prices._dual import SMOOTHING, at_ceiling, best_prices
-from skbandit.prices._problem import Prices, Problem, Use, stacked
+from skbandit.prices._problem import Prices, Problem, Use, decisions, stacked
 from skbandit.rates import Rate
 from skbandit.rates._kinds import OUTCOME, Atom
 from skbandit.utils._skewed_means import Amounts, skewed_quantile, third_cumulant
@@ -214,25 +215,44 @@ class ActionMeasure:
 
     def __call__(self, decided: np.ndarray) -> MeasuredActions:
         """Values and standard errors of all goals."""
+        parts, taken = [self._part(terms) for terms in self.goals.sums], decisions(decided)
         of_goals = [
-            [self._term(*term, use, decided) for term, (_, use) in zip(terms, uses, strict=True)]
-            for terms, uses in zip(self.goals.sums, self.problem.uses, strict=True)
+            [
+                self._term(c, atom, use, taken, part)
+                for (c, atom), (_, use) in zip(terms, uses, strict=True)
+            ]
+            for terms, uses, part in zip(self.goals.sums, self.problem.uses, parts, strict=True)
         ]
         means = {term.atom.key: term.mean for terms in of_goals for term in terms}
-        base = np.where(decided, self.problem.base, 0.0).sum(axis=1)
-        goals = [self._goal(k, terms) for k, terms in enumerate(of_goals)]
-        return MeasuredActions(float(self.problem.weight @ base), means, goals)
+        row, decision = taken
+        objective = self.problem.weight[row] @ self.problem.base[row, decision]
+        goals = [self._goal(k, *goal) for k, goal in enumerate(zip(of_goals, parts, strict=True))]
+        return MeasuredActions(float(objective), means, goals)
 
-    def _term(self, c: float, atom: Atom, use: Use, decided: np.ndarray) -> _Term:
-        """Measure a term of a goal."""
-        weight, unseen = self.problem.weight * use.rate, 0.0
+    def _part(self, terms: Sequence[tuple[float, Atom]]) -> slice:
+        """Rows with weight in a goal: outcomes have logged events, all else has the others."""
+        of_events = {atom.kind == OUTCOME for _, atom in terms}
+        if self.logged_weight is None or len(of_events) != 1:
+            return slice(None)
+        return slice(self.first, None) if of_events == {True} else slice(self.first)
+
+    def _term(
+        self, c: float, atom: Atom, use: Use, taken: tuple[np.ndarray, np.ndarray], part: slice
+    ) -> _Term:
+        """Measure a term of a goal on some rows, by decisions of all."""
+        (row, decision), (first, last, _) = taken, part.indices(len(self.problem.weight))
+        begin, end = np.searchsorted(row, [first, last])
+        row, decision, use = row[begin:end] - first, decision[begin:end], use.rows(part)
         if atom.kind == OUTCOME:
-            weight, used = self.weight * use.rate, np.zeros(len(decided))
-            outcome = self.outcomes[str(atom.amount)]
-            used[self.first :] = (decided[self.first :] * outcome).sum(axis=1)
-            unseen = self._unseen(atom, weight, decided)
+            begin = np.searchsorted(row, self.first - first)
+            row, decision, n = row[begin:], decision[begin:], last - self.first
+            weight, event = self.weight[part] * use.rate, row - (self.first - first)
+            outcomes = self.outcomes[str(atom.amount)][event, decision]
+            unseen = self._unseen(atom, weight[-n:], event, decision)
         else:
-            used = use.taken(decided)
+            weight, unseen = self.problem.weight[part] * use.rate, 0.0
+            outcomes = use.of(row, decision)
+        used = np.bincount(row, outcomes, last - first)
         total = weight.sum()
         if total <= 0:
             raise EmptyRateError(f"{atom!r}: no rows of the log are selected.")
@@ -241,7 +261,7 @@ class ActionMeasure:
         # a share of 0 or 1 is not known without error: one row more differs
         of_row = use.amount.ndim == 2 or use.has is not None
         least = 0.0 if of_row else min(float(np.abs(use.amount).max()), 1.0)
-        change = c * max(np.ptp(used[weight > 0]), least) / self._trials(weight)
+        change = c * max(np.ptp(used[weight > 0]), least) / self._trials(weight, part)
         step, folds = max(abs(change), abs(c) * unseen), np.zeros(0)
         if self.fold is not None:
             sums = np.bincount(self.fold, weight * used)
@@ -249,15 +269,15 @@ class ActionMeasure:
         largest, mean = float(np.abs(used).max()), mean + self.missed[atom.key]
         return _Term(c, atom, mean, weight, influence, largest, step, folds)
 
-    def _goal(self, k: int, terms: list[_Term]) -> MeasuredGoal:
+    def _goal(self, k: int, terms: list[_Term], part: slice) -> MeasuredGoal:
         """Measure a goal by its terms."""
         luck = MeasuredGoal() if self.correction is None else self.correction.goals[k]
-        influence = sum((term.influence for term in terms), np.zeros(len(self.problem.weight)))
-        cluster = INDEPENDENT
-        if self.group is not None:
+        influence = np.asarray(sum(term.influence for term in terms))
+        cluster, group = INDEPENDENT, None if self.group is None else self.group[part]
+        if group is not None:
             sizes = sum(abs(term.c) * term.weight / term.weight.sum() for term in terms)
             scale = max((term.largest for term in terms), default=0.0) or 1.0
-            cluster = dependence(influence / scale, np.asarray(sizes), self.group)
+            cluster = dependence(influence / scale, np.asarray(sizes), group)
         rare = sum(term.step**2 for term in terms if term.atom.kind == OUTCOME)
         variance = float((influence**2).sum()) * cluster.deff + sum(term.step**2 for term in terms)
         between, third = 0.0, 0.0
@@ -265,7 +285,7 @@ class ActionMeasure:
             folds = np.asarray(sum(term.folds for term in terms))
             between = max(folds.var(ddof=1) - len(folds) * variance, 0.0)
         if any(term.atom.amount is not None for term in terms):
-            third = third_cumulant(influence, self.group)
+            third = third_cumulant(influence, group)
         if self.batch_size is not None:
             more = int((self.problem.weight > 0).sum()) / self.batch_size
             variance, third = variance * (1.0 + more), third * (1.0 + more**2)
@@ -289,43 +309,42 @@ class ActionMeasure:
         # as the dual has it
         return replace(goal, excess=-self.goals.room[k]) if is_barred else goal
 
-    def sums(self, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what decisions of some rows, for all, add to each excess, and constants.
+    @cached_property
+    def constant(self) -> np.ndarray:
+        """See `skbandit.prices._action_search.MeasuredSums`."""
+        missed = [sum(c * self.missed[atom.key] for c, atom in terms) for terms in self.goals.sums]
+        return np.array(missed) - self.goals.bound
 
-        See `skbandit.prices._action_search.MeasuredSums`.
-        """
-        problem, D = self.problem, self.problem.base.shape[1]
-        constant, added = -self.goals.bound, np.zeros((len(self.goals.sums), len(kept), D))
-        is_logged = kept >= self.first
-        for k, (terms, uses) in enumerate(zip(self.goals.sums, problem.uses, strict=True)):
+    def added(self, kept: np.ndarray) -> Iterator[np.ndarray]:
+        """See `skbandit.prices._action_search.MeasuredSums`."""
+        problem, is_logged = self.problem, kept >= self.first
+        for terms, uses in zip(self.goals.sums, problem.uses, strict=True):
+            added = np.zeros((len(kept), problem.base.shape[1]))
             for (c, atom), (_, use) in zip(terms, uses, strict=True):
-                use = use.rows(kept)
+                use, weight = use.rows(kept), problem.weight[kept]
                 if atom.kind == OUTCOME:
-                    weight, amount = self.weight[kept] * use.rate, np.zeros((len(kept), D))
+                    weight, amount = self.weight[kept], np.zeros(added.shape)
                     amount[is_logged] = self.outcomes[str(atom.amount)][
                         kept[is_logged] - self.first
                     ]
-                    use = Use(weight, amount)
-                else:
-                    weight = problem.weight[kept] * use.rate
-                if (total := weight.sum()) > 0:
-                    replace(use, rate=weight / total).add_to(added[k], c)
-                constant[k] += c * self.missed[atom.key]
-        return added, constant
+                    use = Use(use.rate, amount)
+                if (total := (weight * use.rate).sum()) > 0:
+                    replace(use, rate=weight * use.rate / total).add_to(added, c)
+            yield added
 
-    def _trials(self, weight: np.ndarray) -> float:
+    def _trials(self, weight: np.ndarray, part: slice) -> float:
         """Kish's number of rows, or of groups of them."""
-        return _kish(weight if self.group is None else np.bincount(self.group, weight))
+        return _kish(weight if self.group is None else np.bincount(self.group[part], weight))
 
-    def _unseen(self, atom: Atom, weight: np.ndarray, decided: np.ndarray) -> float:
+    def _unseen(
+        self, atom: Atom, weight: np.ndarray, event: np.ndarray, decision: np.ndarray
+    ) -> float:
         """Return what one event more may change a mean by, if all that count are equal."""
         if self.events is None:
             return 0.0
-        matched = weight.copy()
-        matched[: self.first] = 0.0
-        matched[self.first :] *= self.events.matches(decided[self.first :])
-        step = self.events.unseen(str(atom.amount), matched[self.first :] > 0)
-        return step / (self._trials(matched) if matched.any() else 1.0)
+        matched = weight * self.events.matches(event, decision)
+        step = self.events.unseen(str(atom.amount), matched > 0)
+        return step / (self._trials(matched, slice(self.first, None)) if matched.any() else 1.0)
 
     @cached_property
     def amounts(self) -> dict[str, Amounts]:

@@ -106,10 +106,15 @@ class LoggedOutcomes:
             table[at] += (self.values[name][rows] - table[at]) / self.propensity[rows]
         return tables
 
-    def matches(self, decided: np.ndarray) -> np.ndarray:
-        """Inverse propensity of each event whose action was decided, (n,); 0 of others."""
-        chosen = decided[np.arange(len(self.place)), self.place] & (self.place >= 0)
-        return np.where(chosen, 1.0 / self.propensity, 0.0)
+    def matches(self, event: np.ndarray, decision: np.ndarray) -> np.ndarray:
+        """Inverse propensity of each event whose action was decided, (n,); 0 of others.
+
+        `decision` is of the rows `event`, which may have several.
+        """
+        same = event[self.place[event] == decision]
+        matches = np.zeros(len(self.place))
+        matches[same] = 1.0 / self.propensity[same]
+        return matches
 
     def unseen(self, name: str, counted: np.ndarray) -> float:
         """Bound on how a further event's outcome may differ where all counted outcomes are equal.

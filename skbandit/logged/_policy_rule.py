@@ -90,7 +90,7 @@ def best_of_grid(problem: Problem, measure: ActionMeasure, z: float) -> PricedRu
     """Return the best rule of a grid whose goals hold by margins at a normal quantile, if any."""
     N, D = problem.base.shape
     kept = np.linspace(0, N - 1, min(N, max(SEARCHED_COSTS // D, SEARCHED_ROWS))).astype(int)
-    few, (added, constant) = problem.rows(kept), measure.sums(kept)
+    few, added, constant = problem.rows(kept), np.array([*measure.added(kept)]), measure.constant
     costs = few.decision_costs(without_prices(few))
     costs = np.where(np.isfinite(costs), costs, np.nan)
     sizes = [np.ptp(few.table(k), axis=1) @ few.weight for k in range(len(constant))]
@@ -172,8 +172,9 @@ def warn_of_exploration(
     """Warn of goals that decisions keep, and that they miss with a share of uniform choices."""
     allowed = np.isfinite(problem.base)
     uniform = problem.n_select * allowed / allowed.sum(axis=1, keepdims=True)
-    added, constant = measure.sums(np.arange(len(allowed)))
-    excess = constant + (added * ((1 - share) * decided + share * uniform)).sum(axis=(1, 2))
+    chosen = (1 - share) * decided + share * uniform
+    added = [(table * chosen).sum() for table in measure.added(np.arange(len(allowed)))]
+    excess = measure.constant + np.array(added)
     goals = measure.goals.constraints
     missed = [goals[k].label for k in np.flatnonzero(excess > RATE_TOL)]
     if missed:

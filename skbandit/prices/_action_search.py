@@ -8,8 +8,9 @@ for bounds as they are and moved by what predictions miss of the measured sums, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -27,7 +28,7 @@ from skbandit.prices._dual import (
     opposed_goals,
 )
 from skbandit.prices._problem import Prices, Problem, without_prices
-from skbandit.prices._search import Family, Outcomes, best_rule
+from skbandit.prices._search import Family, Outcomes, best_rule, stacked_tables
 from skbandit.utils._validation import RATE_TOL
 
 PUSHES = 8
@@ -53,8 +54,12 @@ class MeasuredSums(Protocol):
     def __call__(self, decided: np.ndarray) -> Measured:
         """Measure what decisions (N, D) attain."""
 
-    def sums(self, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what decisions of some rows add to each excess, (m, n, D), and constants."""
+    @property
+    def constant(self) -> np.ndarray:
+        """Excess of each goal without what decisions add, shape (m,)."""
+
+    def added(self, kept: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield what decisions of some rows add to the excess of each goal, shape (n, D)."""
 
 
 def searched(problem: Problem, measure: MeasuredSums) -> PricedRule:
@@ -88,7 +93,7 @@ def searched(problem: Problem, measure: MeasuredSums) -> PricedRule:
     most = max(SEARCHED_COSTS // D, SEARCHED_ROWS)
     kept = np.linspace(0, N - 1, most).astype(int) if N > most else np.arange(N)
     few = problem.rows(kept)
-    family, outcomes = _family(few), _outcomes(few, *measure.sums(kept))
+    family, outcomes = _family(few), _outcomes(few, measure.added(kept), measure.constant)
     if N > most:
         of_few = outcomes.sums(family.decide(family.row_costs(np.append(1.0, best.prices.goals))))
         missed = np.append(0.0, measure(best.decided).excess - of_few[1:])
@@ -103,7 +108,7 @@ def searched(problem: Problem, measure: MeasuredSums) -> PricedRule:
 
 def _starts(problem: Problem, family: Family, rules: Sequence[PricedRule]) -> list[np.ndarray]:
     """Prices of the first and last of some rules, of all goals alike, at random, of goals alone."""
-    size = np.array([np.ptp(table, axis=1) @ problem.weight for table in family.tables])
+    size = family.spread() @ problem.weight
     unit = np.divide(size[0], size[1:], out=np.zeros(len(size) - 1), where=size[1:] > 0)
     random = np.random.default_rng(0)
     at_random = 10.0 ** random.uniform(-2, 1, (N_RANDOM, len(unit)))
@@ -115,25 +120,29 @@ def _starts(problem: Problem, family: Family, rules: Sequence[PricedRule]) -> li
 
 def _family(problem: Problem) -> Family:
     """Rules by multipliers of what each row's decisions use."""
-    N, _ = problem.base.shape
-    tables = np.stack([problem.base, *(problem.table(k) for k in range(len(problem.bound)))])
-    tables[0] = problem.decision_costs(without_prices(problem))
-    allowed = np.isfinite(tables[0])
-    # what a row may not get costs more than all else, at all prices
-    most = np.where(allowed, tables, -np.inf).max(axis=2)[..., None]
-    tables = np.where(allowed, tables, most)
-    tables[0][~allowed] += BARRED * max(problem.unit, RATE_TOL)
-    none_free = np.zeros(len(tables), dtype=bool)
-    return Family(eye_array(N, format="csr"), tables, none_free, problem.n_select)
+    costs = problem.decision_costs(without_prices(problem))
+    allowed = np.isfinite(costs)
+
+    def filled(table: np.ndarray) -> np.ndarray:
+        """Let what a row may not get cost more than all else, at all prices."""
+        most = np.where(allowed, table, -np.inf).max(axis=1, keepdims=True)
+        return np.where(allowed, table, most)
+
+    barred = np.where(allowed, 0.0, BARRED * max(problem.unit, RATE_TOL))
+    uses = (filled(problem.table(k)) for k in range(len(problem.bound)))
+    tables = stacked_tables(chain([filled(costs) + barred], uses))
+    none_free = np.zeros(1 + len(problem.bound), dtype=bool)
+    return Family(eye_array(len(costs), format="csr"), tables, none_free, problem.n_select)
 
 
-def _outcomes(problem: Problem, added: np.ndarray, constant: np.ndarray) -> Outcomes:
+def _outcomes(problem: Problem, added: Iterator[np.ndarray], constant: np.ndarray) -> Outcomes:
     """Return what decisions add to the objective and the excesses, each row of its own kind."""
     base = np.where(np.isfinite(problem.base), problem.base, 0.0) * problem.weight[:, None]
 
     def evaluate(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return sums[0], sums[1:]
 
-    table = np.concatenate([base[None], np.where(np.isfinite(problem.base), added, 0.0)])
+    allowed = np.isfinite(problem.base)
+    table = stacked_tables(chain([base], (np.where(allowed, of_goal, 0.0) for of_goal in added)))
     every = np.arange(len(base))
     return Outcomes(every, table, np.ones(len(base)), np.append(0.0, constant), evaluate)

@@ -94,9 +94,36 @@ def confident_rule(
     PricedRule
         Feasible, or the one that misses by least.
     """
+    few = representative(problem)
+    pairs, none = opposed_goals(few), np.zeros(len(problem.bound))
+
+    def at(problem: Problem, few: Problem, prices: Prices, wanted: np.ndarray) -> _Round:
+        """Measure the rule of prices."""
+        moved = move_apart(wanted, problem.bound, pairs)
+        tightened = problem.tightened(moved)
+        decided = tightened.decide(prices)
+        measured, expected = measure(decided), problem.excess(decided)
+        missing = np.nan_to_num(expected - few.excess(few.tightened(moved).decide(prices)))
+        parts = measured.margin(z), measured.excess - expected, missing
+        return _Round(problem, few, prices, wanted, moved, tightened, decided, measured, *parts)
+
+    def after(last: _Round, wanted: np.ndarray) -> _Round:
+        """Measure the rule of bounds that were moved."""
+        problems = last.problem, last.few
+        if (tables := last.measured.tables) is not None:
+            problems = problems[0].with_objective(*tables), problems[1].with_objective(*tables)
+        tightened = problems[1].tightened(move_apart(wanted, problem.bound, pairs))
+        prices = best_prices(tightened, last.prices, SMOOTHING[-1:])[0]
+        return at(*problems, net_prices(prices, pairs), wanted)
+
+    begin = (without_prices(problem), SMOOTHING) if start is None else (start, SMOOTHING[-1:])
+    first, bias = at(problem, few, best_prices(few, *begin)[0], none), none
+    for _ in range(BIAS_ROUNDS):
+        bias = first.bias(chance_errors, z)
+        first = after(first, bias + first.margin + first.missing)
     best: PricedRule | None = None
     for aim in AIMS:
-        rule, limited = _aimed(problem, measure, z, start, aim, chance_errors)
+        rule, limited = _aimed(first, bias, aim, after)
         best = rule if rule.better_than(best) else best
         if rule.feasible or not limited:
             break
@@ -110,6 +137,11 @@ class _Round:
 
     Attributes
     ----------
+    problem, few : Problem
+        Of all rows, and of those that stand for all.
+    prices : Prices
+    wanted, moved : ndarray of shape (m,)
+        By how much bounds should be tightened, and by how much they were.
     tightened : Problem
     decided : ndarray of bool, shape (N, D)
     measured : Measured
@@ -121,6 +153,11 @@ class _Round:
         What rows that stand for all miss of all rows, which is no noise however small margins are.
     """
 
+    problem: Problem
+    few: Problem
+    prices: Prices
+    wanted: np.ndarray
+    moved: np.ndarray
     tightened: Problem
     decided: np.ndarray
     measured: Measured
@@ -128,83 +165,39 @@ class _Round:
     gap: np.ndarray
     missing: np.ndarray
 
-    @classmethod
-    def of(
-        cls,
-        problems: tuple[Problem, Problem],
-        prices: Prices,
-        moved: np.ndarray,
-        measure: Callable[[np.ndarray], Measured],
-        z: float,
-    ) -> _Round:
-        """Measure the rule of prices; `problems` are of all rows, and of those that stand for all.
-
-        `moved` is by how much bounds are tightened.
-        """
-        problem, few = problems
-        tightened = problem.tightened(moved)
-        decided = tightened.decide(prices)
-        measured = measure(decided)
-        expected = problem.excess(decided)
-        missing = np.nan_to_num(expected - few.excess(few.tightened(moved).decide(prices)))
-        gap = measured.excess - expected
-        return cls(tightened, decided, measured, measured.margin(z), gap, missing)
-
     def bias(self, chance_errors: float, z: float) -> np.ndarray:
         """Return what expected rates miss of measured ones beyond noise."""
         noise = np.where(self.gap > 0, chance_errors, ERRORS) * self.margin / z
         return np.nan_to_num(np.sign(self.gap) * np.maximum(np.abs(self.gap) - noise, 0.0))
 
-    def settled(self, moved: np.ndarray, aimed: np.ndarray) -> np.ndarray:
+    def settled(self, aimed: np.ndarray) -> np.ndarray:
         """Go half the way: what is decided less has a smaller margin, and is decided again."""
-        excess, halfway = self.measured.excess, 0.5 * (moved + aimed + self.missing)
-        return np.where(excess > 0, moved + excess + PUSHED * self.margin, halfway)
+        excess, halfway = self.measured.excess, 0.5 * (self.moved + aimed + self.missing)
+        return np.where(excess > 0, self.moved + excess + PUSHED * self.margin, halfway)
 
 
 def _aimed(
-    problem: Problem,
-    measure: Callable[[np.ndarray], Measured],
-    z: float,
-    start: Prices | None,
-    aim: float,
-    chance_errors: float,
+    at: _Round, bias: np.ndarray, aim: float, after: Callable[[_Round, np.ndarray], _Round]
 ) -> tuple[PricedRule, bool]:
     """Find the rule of bounds moved by `aim` margins, and whether they could only be moved less."""
-    few = representative(problem)
-    pairs = opposed_goals(few)
-    prices = without_prices(problem) if start is None else start
-    prices = best_prices(few, prices, SMOOTHING if start is None else SMOOTHING[-1:])[0]
-    moved = bias = wanted = np.zeros(len(problem.bound))
-    for count in range(BIAS_ROUNDS + MARGIN_ROUNDS + SETTLING_ROUNDS + 1):
-        at = _Round.of((problem, few), prices, moved, measure, z)
+    for count in range(MARGIN_ROUNDS + SETTLING_ROUNDS + 1):
         aimed = bias + aim * at.margin
         is_near = at.measured.excess > -NEARLY * aimed
-        short = (moved - at.missing < NEARLY * aimed) & is_near
+        short = (at.moved - at.missing < NEARLY * aimed) & is_near
         is_open = bool(short.any() or (at.measured.excess > 0).any())
-        if count >= BIAS_ROUNDS + MARGIN_ROUNDS + SETTLING_ROUNDS * is_open:
+        if count >= MARGIN_ROUNDS + SETTLING_ROUNDS * is_open:
             break
-        if at.measured.tables is not None:
-            problem = problem.with_objective(*at.measured.tables)
-            few = few.with_objective(*at.measured.tables)
-        if count < BIAS_ROUNDS:
-            bias = at.bias(chance_errors, z)
-            wanted = bias + at.margin + at.missing
-        elif count < BIAS_ROUNDS + MARGIN_ROUNDS:
-            wanted = aimed + at.missing
-        else:
-            wanted = at.settled(moved, aimed)
-        moved = move_apart(wanted, problem.bound, pairs)
-        prices = net_prices(best_prices(few.tightened(moved), prices, SMOOTHING[-1:])[0], pairs)
+        at = after(at, aimed + at.missing if count < MARGIN_ROUNDS else at.settled(aimed))
     missed = np.where(np.isnan(at.measured.excess), np.inf, at.measured.excess)
     # two bounds on one value, such as a small gap, may leave no place inside
-    limited = bool((wanted - moved > RATE_TOL).any() or short.any())
+    limited = bool((at.wanted - at.moved > RATE_TOL).any() or short.any())
     if aim < LEAST_AIM or limited:
         missed = missed + at.margin
     slack = -float(missed.max(initial=-np.inf))
-    if at_ceiling(problem, prices):  # paid for by whatever it costs: no success
+    if at_ceiling(at.problem, at.prices):  # paid for by whatever it costs: no success
         slack, limited = min(slack, -CEILING), True
-    costs = at.tightened.costs(prices)
-    return PricedRule(prices, moved, costs, at.decided, at.measured.objective, slack), limited
+    costs, objective = at.tightened.costs(at.prices), at.measured.objective
+    return PricedRule(at.prices, at.moved, costs, at.decided, objective, slack), limited
 
 
 def without_margins(

@@ -55,15 +55,12 @@ class Use:
         for j in np.flatnonzero(self.amount):
             table[:, j] += times * self.amount[j]
 
-    def taken(self, share: np.ndarray) -> np.ndarray:
-        """Return the amounts that rows use at shares of decisions (N, D), shape (N,)."""
-        if self.amount.ndim == 2:
-            return np.einsum("ij,ij->i", self.amount, share)
-        at = np.flatnonzero(self.amount)
-        amounts = share[:, at] @ self.amount[at]
-        return amounts if self.has is None else amounts * self.has
+    def of(self, row: np.ndarray, decision: np.ndarray) -> np.ndarray:
+        """Return what one decision of each of some rows uses."""
+        amounts = self.amount[decision] if self.amount.ndim == 1 else self.amount[row, decision]
+        return amounts if self.has is None else amounts * self.has[row]
 
-    def rows(self, kept: np.ndarray) -> Use:
+    def rows(self, kept: np.ndarray | slice) -> Use:
         """Take some of the rows."""
         amount = self.amount if self.amount.ndim == 1 else self.amount[kept]
         return Use(self.rate[kept], amount, None if self.has is None else self.has[kept])
@@ -225,13 +222,25 @@ class Problem:
 
     def sums(self, share: np.ndarray) -> np.ndarray:
         """Sum the G objectives and the m goals, without constants, at shares (N, D)."""
-        weighted = share * self.weight[:, None]
         tables = np.concatenate([self.objective, self.goals])
+        if self.base.size and share.dtype == bool:  # few of many decisions
+            row, decision = decisions(share)
+            weight = self.weight[row]
+            D, phi = share.shape[1], np.asarray(self.strata)
+            of_strata = [np.bincount(decision, x[row] * weight, D) for x in phi.T]
+            totals = np.tensordot(tables, np.array(of_strata).reshape(-1, D), 2)
+            costs = self.base[row, decision]
+            totals[0] += weight @ np.where(np.isfinite(costs), costs, 0.0)
+            for k, c, use in self.by_row:
+                used = use.rate[row] * use.of(row, decision)
+                totals[len(self.constant) + k] += c * (weight @ used)
+            return totals
+        weighted = share * self.weight[:, None]
         totals = np.tensordot(tables, np.asarray(self.strata.T @ weighted), 2)
         if self.base.size:
             totals[0] += (np.where(np.isfinite(self.base), self.base, 0.0) * weighted).sum()
         for k, c, use in self.by_row:
-            totals[len(self.constant) + k] += c * (use.rate @ use.taken(weighted))
+            totals[len(self.constant) + k] += c * use.times @ (use.amount * weighted).sum(axis=1)
         return totals
 
     def used(self, share: np.ndarray) -> np.ndarray:
@@ -254,7 +263,10 @@ class Problem:
         bound on a precision is met by fewer decisions, whatever the probabilities.
         """
         if self.divisors is None or self.divisor_constant is None:
-            return replace(self, bound=self.bound - by)
+            moved = replace(self, bound=self.bound - by)
+            kept = vars(self).keys() & {"by_row", "reach", "unit"}  # which bounds do not change
+            vars(moved).update({name: vars(self)[name] for name in kept})
+            return moved
         goals = self.goals + by[:, None, None] * self.divisors
         return replace(self, goals=goals, bound=self.bound - by * self.divisor_constant)
 
@@ -292,6 +304,11 @@ class Problem:
         if not self.base.size:
             return replace(others, objective=self.goals[[k]])
         return replace(others, base=others.base + self.table(k))
+
+
+def decisions(decided: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and numbers of decisions (N, D)."""
+    return np.divmod(np.flatnonzero(decided), decided.shape[1])
 
 
 def lowest_entries(cost: np.ndarray, n_select: int) -> np.ndarray:

@@ -42,7 +42,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from skbandit.utils._validation import ROUNDING
 
@@ -97,6 +97,10 @@ points of the first pass, which are evenly spaced."""
 UNDEFINED, HIGHEST = 1e3, 1e3
 """Excess where a value is undefined, and objective that stands for any higher one."""
 
+DENSE, LEAST_ZEROS = 1_000_000, 0.5
+"""Entries of tables up to which those that are 0 are kept, too, and their share from which on they
+are left out of larger ones."""
+
 MOST_SHARES = 50_000
 """Shares of kinds and decisions in the linear program of `prove_conflict`."""
 
@@ -106,13 +110,42 @@ are all equal at the end, and change just before it by rounding."""
 
 
 @dataclass(frozen=True)
+class SparseTables:
+    """Tables (Q, F, D) of which few entries are not 0, as the rows of a matrix."""
+
+    flat: csr_array
+    shape: tuple[int, int, int]
+
+
+Tables = np.ndarray | SparseTables
+"""Q tables of shape (F, D)."""
+
+
+def stacked_tables(tables: Iterable[np.ndarray]) -> Tables:
+    """Put tables (F, D) above each other, made one after the other if most entries are 0."""
+    rows, shape = list[csr_array](), (0, 0)
+    for table in tables:
+        rows.append(csr_array(table.reshape(1, -1)))
+        shape = table.shape
+    flat, dense = vstack(rows, format="csr"), (len(rows), *shape)
+    if np.prod(dense) <= DENSE or flat.nnz > (1.0 - LEAST_ZEROS) * np.prod(dense):
+        return np.asarray(flat.toarray().reshape(dense))
+    return SparseTables(flat, dense)
+
+
+def _flat(tables: Tables) -> np.ndarray | csr_array:
+    """Matrix with a table in each row."""
+    return tables.reshape(len(tables), -1) if isinstance(tables, np.ndarray) else tables.flat
+
+
+@dataclass(frozen=True)
 class Outcomes:
     """What decisions attain on N rows: (1), and what follows from the sums.
 
     Attributes
     ----------
     kind : ndarray of int, shape (N,)
-    table : ndarray of shape (S, K, D)
+    table : Tables of shape (S, K, D)
         A: per unit of weight of rows of each kind.
     weight : ndarray of shape (N,)
     constant : ndarray of shape (S,)
@@ -120,18 +153,18 @@ class Outcomes:
     """
 
     kind: np.ndarray
-    table: np.ndarray
+    table: Tables
     weight: np.ndarray
     constant: np.ndarray
     evaluate: Evaluate
 
     def sums(self, decided: np.ndarray) -> np.ndarray:
         """S of decisions (N,), or of several per row (N, n_select)."""
-        S, K, D = self.table.shape
+        _, K, D = self.table.shape
         places = ((self.kind * D).reshape(-1, 1) + decided.reshape(len(decided), -1)).ravel()
         weight = np.repeat(self.weight, len(places) // max(len(decided), 1))
         places = np.bincount(places, weight, K * D)
-        return self.table.reshape(S, -1) @ places + self.constant
+        return np.asarray(_flat(self.table) @ places + self.constant)
 
     def rows(self, kept: np.ndarray, weight: np.ndarray) -> Outcomes:
         """Take some rows, with the weights of those that they represent."""
@@ -146,7 +179,7 @@ class Family:
     ----------
     strata : ndarray or csr_array of shape (N, F)
         phi.
-    tables : ndarray of shape (P, F, D)
+    tables : Tables of shape (P, F, D)
         B.
     free : ndarray of bool, shape (P,)
         Coefficients that may be negative.
@@ -155,13 +188,26 @@ class Family:
     """
 
     strata: np.ndarray | csr_array
-    tables: np.ndarray
+    tables: Tables
     free: np.ndarray
     n_select: int = 1
 
     def costs(self, theta: np.ndarray) -> np.ndarray:
         """L, shape (F, D)."""
-        return np.tensordot(theta, self.tables, 1)
+        return np.asarray(theta @ _flat(self.tables)).reshape(self.tables.shape[1:])
+
+    @property
+    def size(self) -> int:
+        """Number of costs in a table."""
+        return self.tables.shape[1] * self.tables.shape[2]
+
+    def spread(self) -> np.ndarray:
+        """Largest difference of costs of each table, by stratum, shape (P, F)."""
+        if isinstance(self.tables, np.ndarray):
+            return np.ptp(self.tables, axis=2)
+        shape = self.tables.shape[1:]
+        rows = (self.tables.flat[[p]].toarray().reshape(shape) for p in range(len(self.free)))
+        return np.array([np.ptp(row, axis=1) for row in rows])
 
     def row_costs(self, theta: np.ndarray) -> np.ndarray:
         """Cost of each decision for each row, shape (N, D)."""
@@ -292,12 +338,12 @@ class Search:
     def __init__(self, family: Family, outcomes: Outcomes) -> None:
         self.family, self.outcomes = family, outcomes
         self.best: Candidate | None = None
-        spread = np.ptp(family.tables, axis=2)
-        size = np.asarray(family.strata @ spread.T).T @ outcomes.weight
+        size = np.asarray(family.strata @ family.spread().T).T @ outcomes.weight
         self.unit = 1.0 / np.where(size > 0, size, 1.0)  # a coefficient as large as B_p is 1
-        self._live = np.flatnonzero(outcomes.table.any(axis=(1, 2)))
-        self._changing = np.ascontiguousarray(outcomes.table[self._live])
-        self._changing = self._changing.reshape(len(self._live), -1)
+        added = _flat(outcomes.table)
+        self._live = np.flatnonzero(np.asarray((added != 0).sum(axis=1)))
+        live = added[self._live]
+        self._changing = live.tocsc() if isinstance(live, csr_array) else np.ascontiguousarray(live)
         self._ranked: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def at(self, theta: np.ndarray) -> Candidate:
@@ -337,7 +383,7 @@ class Search:
                 (1.0 - SHORT_OF_END) * np.min(theta[falls] / np.abs(delta[falls]), initial=np.inf)
                 for falls in (bounded & (delta > 0), bounded & (delta < 0))
             ]  # how far backward and forward no coefficient changes its sign
-        move = np.tensordot(delta, family.tables, 1)
+        move = family.costs(delta)
         columns = np.flatnonzero(np.abs(move).max(axis=0) > 0)
         if len(columns) == family.n_select == 1:
             slope = np.asarray(family.strata @ move[:, columns[0]])
@@ -364,8 +410,11 @@ class Search:
         n = len(part.steps)
         running = np.zeros((len(self._live), len(part.to) + 1))
         moved = running[:, 1:]
-        moved[:] = self._changing.take(part.to, axis=1)
-        moved -= self._changing.take(part.was, axis=1)
+        if isinstance(self._changing, np.ndarray):
+            moved[:] = self._changing.take(part.to, axis=1)
+            moved -= self._changing.take(part.was, axis=1)
+        else:
+            moved[:] = (self._changing[:, part.to] - self._changing[:, part.was]).toarray()
         moved *= part.weight
         np.cumsum(moved, axis=1, out=moved)
         if n * len(self._live) <= MOST_EVALUATED:
@@ -501,7 +550,7 @@ class Search:
         scale = 1e-6 * np.maximum(np.abs(sums), np.abs(outcomes.constant) + 1e-2)
         merits = merit(*outcomes.evaluate(np.column_stack([sums, sums[:, None] + np.diag(scale)])))
         per_sum = (merits[1:] - merits[0]) / scale
-        value = np.tensordot(per_sum, outcomes.table, 1)  # (K, D)
+        value = (per_sum @ _flat(outcomes.table)).reshape(outcomes.table.shape[1:])  # (K, D)
         cost = cost - cost.min(axis=1, keepdims=True)
         gap = self._gap(cost)
         tau = max(float(np.quantile(gap, share)), 1e-9 * (1.0 + float(gap.max())))
@@ -511,7 +560,7 @@ class Search:
         gain = pi * (gain - (pi * gain).sum(axis=1, keepdims=True) / pi.sum(axis=1, keepdims=True))
         gain *= outcomes.weight[near, None]
         by_table = np.asarray(family.strata[near].T @ gain) / tau  # minus the gradient by L
-        toward = np.tensordot(family.tables, by_table, 2)
+        toward = np.asarray(_flat(family.tables) @ by_table.ravel())
         toward *= np.maximum(tau * self.unit, 0.3 * np.abs(theta)) ** 2
         toward[~family.free & (theta <= 0) & (toward < 0)] = 0.0
         return toward
@@ -643,8 +692,8 @@ def best_rule(
         is_far = few.best.missed > MUCH_MISSED
         merit = replace(merit, inside=0.5 / N)
         points = [every.at(theta) for theta in (few.best.theta, *starts)]
-        if N * len(outcomes.table) <= MOST_SUMS:
-            n_starts = LAST_STARTS if outcomes.table.size < LARGE_TABLE else 1
+        if N * len(outcomes.constant) <= MOST_SUMS:
+            n_starts = LAST_STARTS if np.prod(outcomes.table.shape) < LARGE_TABLE else 1
             for point in sorted(points, key=merit.of)[: 0 if is_far else n_starts]:
                 merit = every.descend(point, merit, LAST_ROUNDS)[1]
             for turn in range(1 if is_far else 1 + EXTRA_TURNS):
@@ -686,12 +735,13 @@ def _next_changes(
 
 def constant_rules(family: Family) -> Iterable[np.ndarray]:
     """Coefficients of free tables, constant costs, by which all rows are decided alike."""
-    P, D = len(family.tables), family.tables.shape[2]
+    P, _, D = family.tables.shape
     return -np.eye(P)[P - D :][family.free[P - D :]]
 
 
 def every_table(family: Family) -> Family:
     """All tables of costs as a family: each entry has a coefficient, before those of the family."""
+    assert isinstance(family.tables, np.ndarray)
     F, D = family.tables.shape[1:]
     tables = np.concatenate([np.eye(F * D).reshape(-1, F, D), family.tables])
     free = np.concatenate([np.ones(F * D, dtype=bool), family.free])

@@ -51,7 +51,7 @@ def skewed_quantile(z: float, skewness: np.ndarray) -> np.ndarray:
 def third_cumulant(influence: np.ndarray, group: np.ndarray | None) -> float:
     """Third cumulant of a mean, from the influences of its rows, or of groups of them."""
     of_trial = influence if group is None else np.bincount(group, influence)
-    return float((of_trial**3).sum())
+    return float((of_trial**2 * of_trial).sum())  # a power of 3 takes 20 times as long
 
 
 @dataclass(frozen=True)

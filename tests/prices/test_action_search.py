@@ -35,8 +35,12 @@ class Measure:
         base = np.where(decided, self.problem.base, 0.0)
         return Attained(float(base.sum(axis=1).mean()), used - self.problem.bound)
 
-    def sums(self, kept):
-        return self.amounts[:, kept] / len(kept), -self.problem.bound
+    @property
+    def constant(self):
+        return -self.problem.bound
+
+    def added(self, kept):
+        yield from self.amounts[:, kept] / len(kept)
 
 
 def posed(seed, n=300, D=4, n_select=1, noise=1.0, bounds=None):
@@ -81,6 +85,16 @@ def test_no_random_prices_are_better(seed, n_select):
         assert max(-rule.slack, 0.0) <= missed + 1e-9
         if missed == 0:
             assert rule.objective <= objective + 0.003
+
+
+@pytest.mark.parametrize("n_select", [1, 2])
+def test_tables_without_zeros_lead_to_the_same_rule(n_select, monkeypatch):
+    problem, measure = posed(2, n=60, n_select=n_select)
+    rule = searched(problem, measure)
+    monkeypatch.setattr("skbandit.prices._search.DENSE", 0)
+    monkeypatch.setattr("skbandit.prices._search.LEAST_ZEROS", 0.0)
+    sparse = searched(problem, measure)
+    np.testing.assert_array_equal(sparse.decided, rule.decided)
 
 
 @pytest.mark.thorough

@@ -579,7 +579,7 @@ class CostSearch:
     def best_rule(self) -> PricedRule:
         """Return the best rule found whose rates meet the goals, without a margin."""
         family, outcomes, unit = self.searched
-        P, cost = len(family.tables), self.problem.unit
+        P, cost = len(family.free), self.problem.unit
         point, multipliers = best_rule(family, outcomes, self.starts(), cost)
         if point.missed > 0 and self.fewest > FEWEST_AT_CUTOFFS:
             few = replace(self, fewest=FEWEST_AT_CUTOFFS)
@@ -592,20 +592,20 @@ class CostSearch:
             met = self._nearest(point)
             # of all tables, some meet a precision by naming a class for a few lucky rows
             has_ratio = len(self.guards[1]) > 0
-            if met.missed > 0 and not has_ratio and family.tables[0].size <= MOST_ENTRIES:
+            if met.missed > 0 and not has_ratio and family.size <= MOST_ENTRIES:
                 every = every_table(family)
                 starts = [met.theta, *self._spread_starts()]
-                starts = [np.r_[np.zeros(len(every.tables) - P), theta] for theta in starts]
+                starts = [np.r_[np.zeros(len(every.free) - P), theta] for theta in starts]
                 alone = with_objective(outcomes, lambda sums: np.zeros(sums.shape[1]))
                 other, _ = best_rule(every, alone, starts, 1.0)
                 if other.missed < met.missed:
                     family, met = every, other
             if met.missed < point.missed:
                 point, multipliers = best_rule(family, outcomes, [met.theta], cost)
-        is_small = len(family.tables) == P and family.tables[0].size <= MOST_ENTRIES
+        is_small = len(family.free) == P and family.size <= MOST_ENTRIES
         if point.missed == 0 and is_small and point.objective > self._lowest + BEHIND * self.unit:
             every = every_table(family)
-            start = np.r_[np.zeros(len(every.tables) - P), point.theta]
+            start = np.r_[np.zeros(len(every.free) - P), point.theta]
             other, others = best_rule(every, outcomes, [start], cost)
             if other.missed == 0 and other.objective < point.objective - WORTH_ALL * self.unit:
                 family, point, multipliers = every, other, others
@@ -636,7 +636,7 @@ class CostSearch:
         family, starts = self.searched[0], []
         G, m = len(self.problem.constant), len(self.problem.bound)
         for multipliers, costs in self._cutoff_rules(self.expected[1]):
-            theta = np.zeros(len(family.tables))
+            theta = np.zeros(len(family.free))
             theta[G + m] = 1.0  # errors
             theta[G : G + m] = multipliers
             theta[len(theta) - len(self._with_constants) :] = costs[self._with_constants]
