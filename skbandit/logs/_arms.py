@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from skbandit.utils._validation import check_not_masked, first_few, warn
+from skbandit.utils._validation import check_not_masked, first_few, plain, same_columns, warn
 
 # Arm label -> arm number. Reading data appends new labels in order of appearance.
 Codes = dict[Hashable, int]
@@ -34,7 +34,7 @@ Unknown = Literal["add", "error", "ignore"]
 # The labels of each row, or those of all rows.
 _Rows = list[Any] | tuple[Any, ...]
 
-_CURE_OF_TABLES = "Pass a column for each that the fit has, and no others."
+_CURE_OF_TABLES = "pass a column for each action of the fit, and no others."
 
 POOLS_UNKNOWN = (
     "some rows of the fit could not get every action, and it is not known which rows can here: "
@@ -44,7 +44,7 @@ POOLS_UNKNOWN = (
 """Warning about rows without pools, if those of the fit had some."""
 
 _CURE = (
-    'Pass a column for each ad and no others; selectors with unknown_ads="ignore" leave new ads '
+    'pass a column for each ad and no others; selectors with unknown_ads="ignore" leave new ads '
     "out, and take ads without a column as unavailable."
 )
 
@@ -102,7 +102,13 @@ def code_labels(labels: Any, codes: Codes, name: str = "action") -> np.ndarray:
         raise TypeError(
             f"{name} must have one value per row, got {labels!r}: write [{labels!r}] for one row."
         )
-    values = labels if isinstance(labels, pd.Series) else _one_dimensional(labels, name)
+    if isinstance(labels, pd.Series | np.ndarray):
+        values = labels
+    else:
+        own = hasattr(labels, "to_numpy")
+        values = labels.to_numpy() if own else label_array(plain_labels(labels))
+    if values.ndim != 1:
+        raise ValueError(f"{name} must be 1D with one arm label per row, got shape {values.shape}.")
     few = _few_plain(values)
     if few is not None:
         return np.array([codes.setdefault(label, len(codes)) for label in few], dtype=np.int32)
@@ -124,11 +130,8 @@ def _few_plain(values: Any) -> list[Any] | None:
     if len(values) > _FEW_LABELS:
         return None
     array = values.to_numpy() if isinstance(values, pd.Series) else values
-    if array.dtype.kind in "iubU":
-        return array.tolist()
-    if array.dtype == object and all(type(label) in (str, int, bool) for label in array):
-        return array.tolist()
-    return None
+    plain = array.dtype == object and all(type(label) in (str, int, bool) for label in array)
+    return array.tolist() if plain or array.dtype.kind in "iubU" else None
 
 
 def renumbered(numbers: np.ndarray, before: list[Any], codes: Codes) -> np.ndarray:
@@ -146,19 +149,6 @@ def plain_labels(labels: Iterable[Any]) -> list[Any]:
         times.get(type(label), np.generic.item)(label) if isinstance(label, np.generic) else label
         for label in labels
     ]
-
-
-def _one_dimensional(labels: Any, name: str) -> np.ndarray:
-    """Labels as a 1D array; tuples and labels of mixed types are kept as objects."""
-    if isinstance(labels, np.ndarray):
-        array = labels
-    elif hasattr(labels, "to_numpy"):
-        array = labels.to_numpy()
-    else:
-        array = label_array(plain_labels(labels))
-    if array.ndim != 1:
-        raise ValueError(f"{name} must be 1D with one arm label per row, got shape {array.shape}.")
-    return array
 
 
 @dataclass(frozen=True)
@@ -392,15 +382,11 @@ def _columns_in_order(
     flags: np.ndarray, labels: list[Any], codes: Codes, unknown: Literal["error", "ignore"] | None
 ) -> np.ndarray:
     """Return flags with their columns in the order of `codes`."""
-    if len(set(labels)) < len(labels):
-        twice = next(label for k, label in enumerate(labels) if label in labels[:k])
-        raise ValueError(f"available has two columns for {twice!r}.")
-    arm, cure = ("ad", _CURE) if unknown is not None else ("action", _CURE_OF_TABLES)
-    if unknown != "ignore" and (new := [label for label in labels if label not in codes]):
-        raise ValueError(f"available has columns for unknown {arm}s: {first_few(new)}. {cure}")
-    if unknown != "ignore" and (missing := [label for label in codes if label not in labels]):
-        raise ValueError(f"available has no column for {arm} {first_few(missing)}. {cure}")
-    places = [k for k, label in enumerate(labels) if label in codes]
+    cure = _CURE_OF_TABLES if unknown is None else _CURE
+    if unknown != "ignore":
+        return flags[:, same_columns(codes, labels, "available", cure)]
+    every = same_columns(dict.fromkeys(labels), labels, "available", cure)
+    places = [k for k in every if labels[k] in codes]
     ordered = np.zeros((len(flags), len(codes)), dtype=bool)
     ordered[:, [codes[labels[k]] for k in places]] = flags[:, places]
     return ordered
@@ -538,7 +524,8 @@ def _from_rows(rows: _Rows, n_rows: int, codes: Codes, unknown: Unknown | None) 
             "per row, one list of labels for all rows, or a boolean array with one column per arm."
         )
     # Logs mostly repeat one object, or equal ones: read each object once.
-    objects = _number_objects(rows)
+    place: dict[int, int] = {}
+    objects = np.array([place.setdefault(id(row), len(place)) for row in rows], dtype=np.int64)
     first = np.unique(objects, return_index=True)[1].tolist()
     pools = [rows[row] for row in first]
     if any(type(pool) is not tuple for pool in pools):
@@ -586,7 +573,7 @@ def _check_new(
     unknown: Unknown | None,
 ) -> None:
     """Refuse missing labels, and unknown ones if they are an error."""
-    missing = [label for label in new if label is None or label is pd.NA or label != label]
+    missing = [label for label in new if plain(label) is None]
     if not missing and unknown in ("add", "ignore"):
         return
     wrong = missing or new
@@ -619,11 +606,3 @@ def one_known_tuple(available: Any, codes: Codes) -> Pools | None:
         return None
     start = np.array([0, len(arms)], dtype=np.int64)
     return Pools(np.zeros(1, dtype=np.int32), start, np.array(arms, dtype=np.int32))
-
-
-def _number_objects(rows: list[Any]) -> np.ndarray:
-    """Return numbers of the distinct objects in order of appearance."""
-    if len(rows) < 100:  # pandas has a fixed cost, and policies in service choose one row at a time
-        numbers: dict[int, int] = {}
-        return np.array([numbers.setdefault(id(row), len(numbers)) for row in rows], dtype=np.int64)
-    return pd.factorize(np.fromiter(map(id, rows), dtype=np.int64, count=len(rows)))[0]

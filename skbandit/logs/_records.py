@@ -22,6 +22,8 @@ from skbandit.utils._validation import (
     dtype_names,
     finite,
     first_few,
+    plain,
+    same_columns,
     warn,
     warn_if_wrapped,
 )
@@ -63,13 +65,13 @@ def make_record(
         available = pools.labels(label_array(codes))[0]
     label = _unwrapped(arm, "arm")
     labels = label if isinstance(label, list) else [label]
-    chances = _unwrapped(propensity, "propensity")
-    if isinstance(chances, list):
-        chances = [_probability(chance) for chance in chances]
-    chances = _probability(chances)
-    for chance in chances if isinstance(chances, list) else [chances]:
+    given = _unwrapped(propensity, "propensity")
+    chances = []
+    for chance in given if isinstance(given, list) else [given]:
+        chance = float(at_most_1(chance)) if isinstance(chance, float) else chance
         if chance is not None and not (isinstance(chance, int | float) and 0 < chance <= 1):
             raise ValueError(f"propensity is {chance!r}: a probability is in (0, 1].")
+        chances.append(chance)
     pool = None if available is None else [_json_value(other, "available") for other in available]
     if None in labels:
         raise ValueError(f"arm is {arm!r}: the label of an arm cannot be missing.")
@@ -80,15 +82,10 @@ def make_record(
         "time": time.time(),
         "context": _context(context),
         "arm": label,
-        "propensity": chances,
+        "propensity": chances if isinstance(given, list) else chances[0],
         "available": pool,
         "version": version,
     }
-
-
-def _probability(chance: Any) -> Any:
-    """Return a number that exceeds 1 by rounding as 1, anything else as it is."""
-    return float(at_most_1(chance)) if isinstance(chance, float) else chance
 
 
 def _context(row: Any) -> dict[str, Any] | list[Any]:
@@ -123,15 +120,12 @@ def _unwrapped(value: Any, name: str) -> Any:
 
 def _json_value(value: Any, name: str) -> Any:
     """Return a value as Python's json module reads it back; None for missing ones."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is None or value is pd.NA or value is pd.NaT:
-        return None
+    value = plain(value)
     if isinstance(value, tuple):
         return [_json_value(part, name) for part in value]
-    if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
+    is_scalar = value is None or isinstance(value, str | int | float)
+    if is_scalar and value not in (math.inf, -math.inf):
         return value
-    if isinstance(value, float) and math.isnan(value):
-        return None
     raise ValueError(
         f"{name} is {value!r}, of type {type(value).__name__}, which JSON does not hold: use text, "
         "finite numbers, booleans or tuples of them."
@@ -280,14 +274,6 @@ def join_rewards(
     return _contexts(learned, choices), table
 
 
-def _as_recorded(value: Any) -> Any:
-    """Return a value of a record from a table, where lists are arrays, and None is nan."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    missing = value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value)
-    return None if missing else value
-
-
 def _seconds(within: Any) -> float | None:
     """Length of time in seconds, which is not negative."""
     if isinstance(within, timedelta | np.timedelta64):
@@ -348,7 +334,8 @@ def _by_id(records: Iterable[Mapping[str, Any]]) -> dict[Any, Mapping[str, Any]]
                 "returned, or a dict of id, time, context, arm, propensity and available."
             )
         record: dict[str, Any] = dict.fromkeys(("time", "propensity", "available"))
-        record |= {name: _as_recorded(value) for name, value in given.items()}
+        for name, value in given.items():  # of tables, lists are arrays, and None is nan
+            record[name] = value.tolist() if isinstance(value, np.ndarray) else plain(value)
         if isinstance(record.get("time"), str | datetime):
             record["time"] = _moment(pd.Timestamp(record["time"]))
         same = choices.setdefault(record["id"], record)
@@ -475,12 +462,9 @@ def _contexts(learned: list[Any], choices: Mapping[str, Any]) -> Any:
     rows = []
     for record in learned:
         row = record["context"]
-        alike = type(row) is type(form) and len(row) == len(form)
-        if not alike or (isinstance(row, dict) and row.keys() != form.keys()):
-            raise ValueError(
-                f"the context of record {record['id']!r}, {row!s:.80}, has other columns than "
-                f"the first, {first_few(columns)}: join them apart."
-            )
+        now = list(row) if isinstance(row, dict) else range(len(row))
+        what = f"the context of record {record['id']!r}, {row!s:.80},"
+        same_columns(columns, now, what, "join records of other columns than the first apart.")
         rows.append([np.nan if row[name] is None else row[name] for name in columns])
     table = pd.DataFrame(rows, columns=columns)
     return table if isinstance(form, dict) else table.to_numpy()

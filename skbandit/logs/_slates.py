@@ -18,6 +18,7 @@ from skbandit.logs._log import (
     is_log,
     read_columns,
 )
+from skbandit.utils._validation import plain
 
 
 def read_slates(
@@ -115,15 +116,14 @@ def _labels(row: Any, k: int, gaps: bool = False) -> list[Any]:
     slate = list(row) if many else [row]
     if gaps:
         return slate
-    while slate and (slate[-1] is None or slate[-1] is pd.NA or slate[-1] != slate[-1]):
+    while slate and plain(slate[-1]) is None:
         slate.pop()
     if not slate:
         raise ValueError(f"row {k} shows no arm: drop it from the log.")
-    for label in slate:
-        if label is None or label is pd.NA or label != label:
-            raise ValueError(
-                f"row {k} has an empty place before a filled one: move the arms up, {slate}."
-            )
+    if None in map(plain, slate):
+        raise ValueError(
+            f"row {k} has an empty place before a filled one: move the arms up, {slate}."
+        )
     return slate
 
 

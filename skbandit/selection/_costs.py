@@ -13,7 +13,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from skbandit.logs import read_cost_values
-from skbandit.utils._validation import check_not_masked, first_few
+from skbandit.utils._validation import check_not_masked, first_few, same_columns
 
 
 @dataclass(frozen=True)
@@ -104,13 +104,8 @@ class CostMatrix:
         """Return the costs with their columns in the order of `ads`."""
         if np.array_equal(self.ads, ads):
             return self
-        wanted, labels = ads.tolist(), self.ads.tolist()
-        position, columns = {label: k for k, label in enumerate(labels)}, set(wanted)
-        if unknown := [label for label in labels if label not in columns]:
-            raise ValueError(f"y has columns for unknown ads: {first_few(unknown)}.")
-        if missing := [label for label in wanted if label not in position]:
-            raise ValueError(f"y has no column for ad {first_few(missing)}.")
-        order = np.array([position[label] for label in wanted], dtype=np.intp)
+        cure = "pass a column for each ad of the fit, and no others."
+        order = same_columns(ads.tolist(), self.ads.tolist(), "y", cure)
         allowed = None if self.available is None else self.available[:, order]
         return CostMatrix(self.values[:, order], allowed, ads)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Integral
 from typing import Any
 
@@ -42,21 +41,8 @@ MIXED_TARGETS = 0.2
 Copies have the target of their original; independent rows that happen to be equal need not.
 """
 
-MOST_NUMBERS = 2**62
-"""Numbers that an integer tells apart."""
-
 ROUNDED_BITS = np.uint64(12)
 """Last bits of a float that are rounded off: a matrix product may differ between equal rows."""
-
-
-def _distinct_rows(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``np.unique(counts, axis=0, return_inverse=True)``, much faster if one number tells rows."""
-    digits = counts.max(axis=0, initial=0) + 1
-    if math.prod(digits.tolist()) >= MOST_NUMBERS:
-        return np.unique(counts, axis=0, return_inverse=True)
-    places = np.append(np.cumprod(digits[:0:-1])[::-1], 1)
-    _, first, kind = np.unique(counts @ places, return_index=True, return_inverse=True)
-    return counts[first], kind
 
 
 def assign_folds(
@@ -94,7 +80,8 @@ def assign_folds(
     _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
     shape = len(first), int(stratum.max(initial=0)) + 1
     composition = csr_array((np.ones(len(unit), int), (unit, stratum)), shape=shape).toarray()
-    kinds, kind = _distinct_rows(composition)
+    kind, _ = pd.factorize(composition.view(f"S{8 * shape[1]}").ravel())  # much faster than unique
+    kinds = composition[np.unique(kind, return_index=True)[1]]
     of_kind = [np.flatnonzero(kind == k) for k in range(len(kinds))]
     of_kind = [units[np.argsort(first[units])] for units in of_kind]
     fold_of = np.empty(len(first), dtype=int)
@@ -244,9 +231,9 @@ def read_units(cv: Any, X: Any, y: np.ndarray, weight: np.ndarray, groups: Any) 
     """
     n_rows, unit = len(y), units_of_rows(X, y, weight)
     labels = labels_of_groups(groups, n_rows)
+    if labels is None and is_number(cv):
+        _warn_of_copies(unit, np.flatnonzero(weight > 0))
     if labels is None:
-        if is_number(cv):
-            _warn_of_copies(unit, np.flatnonzero(weight > 0))
         return unit
     group, _ = pd.factorize(labels)
     original = originals_of_extra(unit, n_rows)

@@ -406,6 +406,27 @@ def _column_where(X: Any, condition: Callable[[pd.Series], bool]) -> str:
     return next((f" in the column {name!r}" for name, x in X.items() if condition(x)), "")
 
 
+def same_columns(before: Iterable[Any], now: Iterable[Any], what: str, cure: str) -> list[int]:
+    """Return where the columns before are now, in any order; refuse others, and repeated ones."""
+    known, names = dict.fromkeys(before), list(now)
+    place = {name: k for k, name in enumerate(names)}
+    faults = {
+        "repeats {}": [name for k, name in enumerate(names) if place[name] != k],
+        "has {}, too": [name for name in names if name not in known],
+        "lacks {}": [name for name in known if name not in place],
+    }
+    for fault, wrong in faults.items():
+        if wrong:
+            raise ValueError(f"{what} {fault.format(first_few(wrong))}: {cure}")
+    return [place[name] for name in known]
+
+
+def plain(value: Any) -> Any:
+    """Return a scalar as a plain Python object, None if it is missing; others as they are."""
+    value = value.item() if hasattr(value, "item") else value
+    return None if value is None or value is pd.NA or value != value else value
+
+
 def as_labels(values: Any, name: str) -> list[Any]:
     """Return a list of hashable labels; a string is a single label and is refused."""
     several = isinstance(values, Iterable) and not isinstance(values, str | bytes)
@@ -465,8 +486,7 @@ def warn_if_reordered(tables: Mapping[str, Any]) -> None:
 
 def check_level(level: Any) -> None:
     """Require a confidence level strictly between 0 and 1."""
-    is_number = isinstance(level, Real)
-    if not (is_number and 0 < level < 1):
+    if not (isinstance(level, Real) and 0 < level < 1):
         raise ValueError(f"confidence_level={level!r} must lie between 0 and 1.")
 
 

@@ -349,8 +349,8 @@ def test_nothing_to_join():
 @pytest.mark.parametrize(
     "change, match",
     [
-        ({"context": [1.0]}, r"context of record '1', \[1.0\], has other columns than the first"),
-        ({"context": {"u": 1.0, "v": 2.0}}, "has other columns than the first"),
+        ({"context": [1.0]}, r"context of record '1', \[1.0\], lacks 1: join records"),
+        ({"context": {"u": 1.0, "v": 2.0}}, "has 'u', 'v', too: join"),
         ({"propensity": None}, "record '1' has no propensity, but others have"),
     ],
 )

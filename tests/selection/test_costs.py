@@ -134,9 +134,9 @@ def test_costs_refused(y, message):
         (AVAILABLE + 0.5, "got 1.5 in row 0"),
         (sp.csr_array(2.0 * AVAILABLE), "got 2.0"),
         (np.where(AVAILABLE, "yes", "no"), "row 0 names unknown ads: 'yes', 'no'"),
-        (pd.DataFrame(AVAILABLE, columns=["a", "b", "z"]), "columns for unknown ads: 'z'"),
-        (pd.DataFrame(AVAILABLE[:, :2], columns=["a", "b"]), "has no column for ad 'c'"),
-        (pd.DataFrame(AVAILABLE), "columns for unknown ads: 0, 1, 2"),
+        (pd.DataFrame(AVAILABLE, columns=["a", "b", "z"]), "available has 'z', too: pass a col"),
+        (pd.DataFrame(AVAILABLE[:, :2], columns=["a", "b"]), "available lacks 'c'"),
+        (pd.DataFrame(AVAILABLE), "available has 0, 1, 2, too"),
     ],
 )
 def test_availability_refused(available, message):

@@ -348,7 +348,7 @@ def test_fit_refuses_parameters(parameters, message):
         ({"n_select": 0}, "n_select=0"),
         ({"n_select": 2.0}, "n_select must be an integer, got"),
         ({"available": AVAILABLE[:, 1:]}, "7 columns for 8 ads"),
-        ({"available": pd.DataFrame(AVAILABLE)}, "unknown ads: 0, 1, 2, 3, 4, ..."),
+        ({"available": pd.DataFrame(AVAILABLE)}, "available has 0, 1, 2, 3, 4, ..., too"),
         ({"ad_features": Z}, "takes no ad_features, unless its fit had them"),
     ],
 )
@@ -382,7 +382,7 @@ def test_rows_and_ads_with_a_column_of_one_name_are_refused():
     [
         (HOLES, r"for row \d+, \['ad .*skbandit.selection.logged_costs"),
         (Y[:, :5], r"y has shape \(300, 5\)"),
-        (NAMED[NAMES[:7]], "y has no column for ad 'ad 7'"),
+        (NAMED[NAMES[:7]], "y lacks 'ad 7'"),
     ],
 )
 def test_score_refuses_costs_that_lack_a_chosen_ad(y, message):

@@ -7,7 +7,6 @@ import pytest
 from scipy.sparse import coo_array, csr_array
 
 from skbandit.utils._folds import (
-    _distinct_rows,
     assign_folds,
     folds_of_classes,
     folds_of_extra,
@@ -306,13 +305,3 @@ def test_an_integer_tests_each_row_once_and_copies_together():
 )
 def test_splits_must_test_each_row_once(cv, message):
     refuses(message, splits_of_all_rows, cv, np.zeros((3, 1)), np.zeros(3), None)
-
-
-@pytest.mark.parametrize("n", [0, 1, 300])
-@pytest.mark.parametrize(("d", "most"), [(1, 3), (2, 2), (7, 4), (40, 9)])
-def test_distinct_rows_are_those_of_numpy(n, d, most):
-    """Also where one number cannot tell them, as of 40 counts of up to 8."""
-    counts = np.random.default_rng(d).integers(0, most, (n, d))
-    expected = np.unique(counts, axis=0, return_inverse=True)
-    for found, known in zip(_distinct_rows(counts), expected, strict=True):
-        np.testing.assert_array_equal(found.reshape(known.shape), known)

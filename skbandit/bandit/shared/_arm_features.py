@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.logs import Codes
-from skbandit.utils._validation import check_squares, first_few
+from skbandit.utils._validation import check_squares, first_few, same_columns
 
 
 def read_arm_features(table: Any, columns: Collection[Hashable] | None = None) -> pd.DataFrame:
@@ -41,15 +41,8 @@ def read_arm_features(table: Any, columns: Collection[Hashable] | None = None) -
     if table.index.hasnans:
         raise ValueError("arm_features: a label is missing in its index.")
     if columns is not None:
-        missing = [name for name in columns if name not in table.columns]
-        unknown = [name for name in table.columns if name not in columns]
-        if missing or unknown:
-            what = f"lacks {first_few(missing)}" if missing else f"has {first_few(unknown)}, too"
-            raise ValueError(
-                f"arm_features {what}: its columns must be those of the arms described first, "
-                f"{first_few(columns)}."
-            )
-        table = table[list(columns)]
+        cure = f"its columns must be those of the arms described first, {first_few(columns)}."
+        table = table.iloc[:, same_columns(columns, table.columns, "arm_features", cure)]
     for name in table.columns:
         kind = table[name].dtype
         if not (pd.api.types.is_numeric_dtype(kind) and kind.kind != "c"):

@@ -13,9 +13,9 @@ import pandas as pd
 
 from skbandit import measure
 from skbandit.evaluation._monitor._calendar import Calendar
-from skbandit.evaluation._monitor._counts import Counts, as_name, places_of, plain
+from skbandit.evaluation._monitor._counts import Counts, as_name, places_of
 from skbandit.evaluation._monitor._units import Range, Unit
-from skbandit.utils._validation import as_labels, finite, first_few
+from skbandit.utils._validation import as_labels, finite, first_few, plain
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ import pandas as pd
 
 from skbandit.evaluation._guaranteed import WeightedShares
 from skbandit.evaluation._monitor._evidence import Tally
+from skbandit.utils._validation import plain
 
 AS_TEXT = date, timedelta, np.datetime64, np.timedelta64, pd.Period, pd.Interval
 """Names that are kept as their text."""
@@ -262,9 +263,3 @@ def as_name(value: Any, what: str) -> Any:
         f"{what} has {value!r:.80}, a {type(value).__name__}, which cannot be saved: pass text or "
         "finite numbers, such as by .astype(str). Nothing was counted."
     )
-
-
-def plain(value: Any) -> Any:
-    """Return a scalar as a plain Python object, None if it is missing."""
-    value = value.item() if hasattr(value, "item") else value
-    return None if value is None or value is pd.NA or value != value else value

@@ -30,7 +30,7 @@ from skbandit.evaluation._monitor._calendar import (
     read_length,
     read_when,
 )
-from skbandit.evaluation._monitor._counts import Counts, as_name, plain
+from skbandit.evaluation._monitor._counts import Counts, as_name
 from skbandit.evaluation._monitor._evidence import needed
 from skbandit.evaluation._monitor._lines import GoalLine, Watched
 from skbandit.evaluation._monitor._state import read_state, write_state
@@ -43,7 +43,13 @@ from skbandit.measure import (
     flatten_constraints,
 )
 from skbandit.utils._trials import labels_of_groups
-from skbandit.utils._validation import check_row_weights, finite, warn, warn_if_reordered
+from skbandit.utils._validation import (
+    check_row_weights,
+    finite,
+    plain,
+    warn,
+    warn_if_reordered,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
