@@ -486,7 +486,8 @@ def warn_if_reordered(tables: Mapping[str, Any]) -> None:
 
 def check_level(level: Any) -> None:
     """Require a confidence level strictly between 0 and 1."""
-    if not (isinstance(level, Real) and 0 < level < 1):
+    is_number = isinstance(level, Real)
+    if not (is_number and 0 < level < 1):
         raise ValueError(f"confidence_level={level!r} must lie between 0 and 1.")
 
 

@@ -204,7 +204,14 @@ def read_when(time: Any, n: int, zone: str | None = None) -> np.ndarray:
         )
     at = read_times(values, 1 if single else n) if n else np.zeros(0)
     at = np.broadcast_to(at, n).astype(float)
-    _require_this_century(at, of_numbers=aware is None)
+    early, late = CENTURY if aware is None else (DAY * 366, 2 * CENTURY[1])
+    if len(strange := at[(at < early) | (at > late)]):
+        value = float(strange[0]) if aware is None else float(strange[0]) * 1e9
+        looks = [f" They look like {text}." for a, b, text in LOOKS_LIKE if a <= abs(value) < b]
+        raise ValueError(
+            f"time {value:.15g} is not in seconds since 1970 of this century, as {len(strange)} of "
+            f"{len(at)} rows.{''.join(looks[:1])}"
+        )
     ahead = at.max(initial=-np.inf) - clock.time()
     if ahead > CLOCK_ERROR:
         warn(
@@ -213,18 +220,3 @@ def read_when(time: Any, n: int, zone: str | None = None) -> np.ndarray:
             UserWarning,
         )
     return at
-
-
-def _require_this_century(at: np.ndarray, *, of_numbers: bool) -> None:
-    """Refuse what is no time of a decision, with what it looks like."""
-    early, late = CENTURY if of_numbers else (DAY * 366, 2 * CENTURY[1])
-    strange = at[(at < early) | (at > late)]
-    if not len(strange):
-        return
-    value = float(strange[0]) if of_numbers else float(strange[0]) * 1e9
-    looks = next((text for a, b, text in LOOKS_LIKE if a <= abs(value) < b), None)
-    looks = "" if looks is None else f" They look like {looks}."
-    raise ValueError(
-        f"time {value:.15g} is not in seconds since 1970 of this century, as {len(strange)} of "
-        f"{len(at)} rows.{looks}"
-    )

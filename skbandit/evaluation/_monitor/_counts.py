@@ -183,8 +183,12 @@ class Counts:
                     place = as_period(place)
                 else:
                     place = as_period(place[0]), place[1]
-                table[place] = _shares(numbers) if name == "amounts" else _pair(numbers)
-                _require(name not in ("rows", "people") or numbers[0] <= numbers[1], numbers)
+                if name == "amounts":
+                    table[place] = _shares(numbers)
+                    continue
+                first, second = table[place] = list(map(float, numbers))
+                _require(min(first, second) >= 0 and first + second < np.inf, numbers)
+                _require(name == "seen" or first <= second, numbers)
         return counts
 
 
@@ -202,12 +206,6 @@ def as_period(value: Any) -> int:
     """Return the number of a period, as JSON holds it."""
     _require(isinstance(value, int) and not isinstance(value, bool), value)
     return int(value)
-
-
-def _pair(numbers: Any) -> list[float]:
-    first, second = (float(number) for number in numbers)
-    _require(min(first, second) >= 0 and first + second < np.inf, numbers)
-    return [first, second]
 
 
 def _shares(numbers: Any) -> WeightedShares:

@@ -261,11 +261,6 @@ class Tally:
         )
 
     @property
-    def of_counts(self) -> bool:
-        """True if counts tell all."""
-        return not self.amounts and not self.people.size
-
-    @property
     def _amounts(self) -> tuple[WeightedShares | None, ...]:
         return self.amounts or (None,) * len(self.trials)
 
@@ -504,7 +499,8 @@ class Sum:
             Whether one rate must be beyond the bound by `EARLY`.
         """
         score = self._likely(bound, sign, start, end, early)
-        if len(self.terms) > 1 or not self.terms[0].tally.of_counts:
+        tally = self.terms[0].tally
+        if len(self.terms) > 1 or tally.amounts or tally.people.size:  # counts do not tell all
             needed = likelihood_needed(needed)
         last = np.inf
         for k in np.flatnonzero(score >= SCREEN * needed) if len(self.terms) > 1 else []:

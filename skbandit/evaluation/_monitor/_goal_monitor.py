@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time as clock
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -12,44 +13,13 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import NotFittedError
 
+from skbandit import measure
 from skbandit.evaluation._guaranteed import read_range
-from skbandit.evaluation._monitor._batch import (
-    Batch,
-    Labels,
-    as_records,
-    as_rows,
-    listed,
-    read_rows,
-)
-from skbandit.evaluation._monitor._calendar import (
-    CLOCK_ERROR,
-    FIRST_SHARE,
-    YEAR,
-    Calendar,
-    has_zone,
-    read_length,
-    read_when,
-)
-from skbandit.evaluation._monitor._counts import Counts, as_name
+from skbandit.evaluation._monitor import _batch, _calendar, _counts, _lines, _state, _units
 from skbandit.evaluation._monitor._evidence import needed
-from skbandit.evaluation._monitor._lines import GoalLine, Watched
-from skbandit.evaluation._monitor._state import read_state, write_state
-from skbandit.evaluation._monitor._units import read_claims
 from skbandit.evaluation._rate_report import ALL
-from skbandit.measure import (
-    Columns,
-    check_groups,
-    columns_of_selections,
-    flatten_constraints,
-)
 from skbandit.utils._trials import labels_of_groups
-from skbandit.utils._validation import (
-    check_row_weights,
-    finite,
-    plain,
-    warn,
-    warn_if_reordered,
-)
+from skbandit.utils._validation import check_row_weights, finite, plain, warn, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -168,25 +138,26 @@ class GoalMonitor:
         tz: str | None = None,
     ) -> None:
         if isinstance(goals, Mapping):
-            named = [(name, flatten_constraints(goal)) for name, goal in goals.items()]
+            named = [(name, measure.flatten_constraints(goal)) for name, goal in goals.items()]
             goals = [goal.named(str(name)) for name, part in named for goal in part]
-        self.goals = tuple(flatten_constraints(goals))
+        self.goals = tuple(measure.flatten_constraints(goals))
         if not self.goals:
             raise ValueError("goals has no constraints: pass some, such as recall() >= 0.9.")
         if not 0 < finite(false_alarms, "false_alarms") < 1:
             raise ValueError(f"false_alarms={false_alarms!r} must be between 0 and 1.")
         self.false_alarms = float(false_alarms)
         self.by = (by,) if isinstance(by, str) else tuple(by or ())
-        self.pos_label = as_name(pos_label, "pos_label")
+        self.pos_label = _counts.as_name(pos_label, "pos_label")
         self.labels = None if labels is None else tuple(map(plain, np.asarray(labels, object)))
-        self.within = None if within is None else read_length(within, "within")
-        self._calendar = Calendar.read(period, tz)
+        self.within = None if within is None else _calendar.read_length(within, "within")
+        self._calendar = _calendar.Calendar.read(period, tz)
         self.period, self.tz = self._calendar.period, tz
         bounds = {name: read_range(pair) for name, pair in (ranges or {}).items()}
         self.ranges = {name: pair for name, pair in bounds.items() if pair is not None}
-        self._units, self._claims = read_claims(self.goals, self.ranges)
-        self._labels = Labels(self._units, self.labels, self.pos_label, (), self.labels or ())
-        self._counts = Counts()
+        self._units, self._claims = _units.read_claims(self.goals, self.ranges)
+        settled = self.labels, self.pos_label, (), self.labels or ()
+        self._labels = _batch.Labels(self._units, *settled)
+        self._counts = _counts.Counts()
         self._open: dict[Any, dict[str, Any]] = {}
         self._past: dict[Any, float] = {}
         self._names: dict[Any, None] = {}
@@ -233,7 +204,7 @@ class GoalMonitor:
             model = inner
         if hasattr(model, "steps"):
             return cls.of(model.steps[-1][1], **parameters)
-        goals = flatten_constraints(getattr(model, "constraints", None))
+        goals = measure.flatten_constraints(getattr(model, "constraints", None))
         if not goals:
             raise ValueError(f"{type(model).__name__} has no constraints to watch: pass goals.")
         if not any(hasattr(model, name) for name in ("decisions_", "classes_", "arms_")):
@@ -304,17 +275,17 @@ class GoalMonitor:
         tables = {"decided": decided, "y_true": y_true, "attributes": attributes, "time": time}
         tables |= {"id": id, "sample_weight": sample_weight, "outcomes": outcomes}
         warn_if_reordered(tables)
-        choices = listed(decided, "decided")
+        choices = _batch.listed(decided, "decided")
         n = len(choices)
         at = self._times(time, n)
-        table = Columns.read(attributes, None, n).frame
+        table = measure.Columns.read(attributes, None, n).frame
         if outcomes is not None:
-            table = table.assign(**Columns.read(outcomes, None, n, "outcomes").frame)
+            table = table.assign(**measure.Columns.read(outcomes, None, n, "outcomes").frame)
         people = labels_of_groups(groups, n, decided, y_true, attributes)
         weight = None
         if sample_weight is not None:
             weight = check_row_weights(sample_weight, n, "sample_weight") if n else np.zeros(0)
-        rows = read_rows(choices, y_true, id, at, people, weight)
+        rows = _batch.read_rows(choices, y_true, id, at, people, weight)
         nameless = int((rows["label"].isna() & rows["id"].isna()).sum())
         if self.within is not None and nameless and any(u.needs_label for u in self._units):
             raise ValueError(
@@ -332,21 +303,21 @@ class GoalMonitor:
             )
         rows, table = (part[~again.to_numpy()].reset_index(drop=True) for part in (rows, table))
         self._take(rows, table)
-        self._zoned = self._zoned if time is None else has_zone(time)
+        self._zoned = self._zoned if time is None else _calendar.has_zone(time)
         self._warn_of_returning(rows)
         closed = (name for name in rows["id"].dropna() if name not in self._open)
         self._forget(closed, float(at.max(initial=-np.inf)))
 
     def _times(self, time: Any, n: int) -> np.ndarray:
-        at = read_when(time, n, self.tz)
-        zoned = None if time is None else has_zone(time)
+        at = _calendar.read_when(time, n, self.tz)
+        zoned = None if time is None else _calendar.has_zone(time)
         if None not in (zoned, self._zoned) and zoned != self._zoned:
             kinds = ("without a zone", "with a zone")
             raise ValueError(
                 f"time has datetimes {kinds[bool(zoned)]}, and those before were "
                 f"{kinds[bool(self._zoned)]}: pass one kind, as by dt.tz_localize."
             )
-        if n and at.min() < self._now - YEAR:
+        if n and at.min() < self._now - _calendar.YEAR:
             warn(
                 f"times go back by up to {(self._now - at.min()) / 86400:.0f} days: rows of more "
                 "than a year ago count in values, and raise no alarm.",
@@ -400,8 +371,8 @@ class GoalMonitor:
             out. Or if labels came before their decisions: they count as of the decision.
         """
         warn_if_reordered({"id": id, "y_true": y_true, "time": time})
-        ids = listed(id, "id")
-        labels = listed(y_true, "y_true", len(ids))
+        ids = _batch.listed(id, "id")
+        labels = _batch.listed(y_true, "y_true", len(ids))
         at = self._times(time, len(ids))
         self._expire(at)
         first: dict[Any, dict[str, Any]] = {}
@@ -415,7 +386,7 @@ class GoalMonitor:
                 "labels are left out.",
                 UserWarning,
             )
-        early = [i for i, row in first.items() if row["at"] < row["time"] - CLOCK_ERROR]
+        early = [i for i, row in first.items() if row["at"] < row["time"] - _calendar.CLOCK_ERROR]
         if early:
             warn(
                 f"{len(early)} labels came before their decisions, such as that of id "
@@ -423,25 +394,26 @@ class GoalMonitor:
                 UserWarning,
             )
         if first:
-            self._take(*as_rows(list(first.values())))
+            self._take(*_batch.as_rows(list(first.values())))
             self._forget(first, max(row["came"] for row in first.values()))
 
     def _expire(self, at: np.ndarray) -> None:
         """Count rows as failures whose time for a label has passed, by no clock of the future."""
-        self._now = max(self._now, at[at <= clock.time() + CLOCK_ERROR].max(initial=-np.inf))
+        past = at[at <= clock.time() + _calendar.CLOCK_ERROR]
+        self._now = max(self._now, past.max(initial=-np.inf))
         if self.within is None:
             return
         ends = {name: row["time"] + self.within for name, row in self._open.items()}
         late = [name for name, end in ends.items() if end < self._now]
         if late:
-            self._take(*as_rows([self._open[name] | {"came": ends[name]} for name in late]))
+            self._take(*_batch.as_rows([self._open[name] | {"came": ends[name]} for name in late]))
             self._forget(late, self._now)
 
     def _take(self, rows: pd.DataFrame, table: pd.DataFrame) -> None:
         """Count rows, or labels of rows that were counted before: see `Batch`."""
         if not len(rows):
             return
-        batch = Batch.read(rows, table, self._labels)
+        batch = _batch.Batch.read(rows, table, self._labels)
         new = batch.count(self.by, self._calendar, self.ranges)
         self._check_groups(new)
         if "came" not in rows:
@@ -450,21 +422,21 @@ class GoalMonitor:
         self._instances.add(self._instance)
         self._add(new, batch.labels)
 
-    def _add(self, counts: Counts, labels: Labels) -> None:
+    def _add(self, counts: _counts.Counts, labels: _batch.Labels) -> None:
         """Add counts of rows, with all labels so far."""
         self._labels.begin(self._counts, labels)
         self._labels, self._fresh = labels, True
         self._counts.absorb(counts)
 
-    def _check_groups(self, new: Counts) -> None:
+    def _check_groups(self, new: _counts.Counts) -> None:
         """Refuse groups by amounts, and one that is written in two ways."""
         if new.seen.keys() <= self._counts.seen.keys():
             return
         keys = list(self._counts.seen | new.seen)
         for number, unit in enumerate(self._units):
             groups = dict.fromkeys(key[2] for key in keys if key[0] == number)
-            check_groups(unit.columns, groups, repr(unit.atom))
-        check_groups(self.by, dict.fromkeys(key[3] for key in keys if key[3]), "by")
+            measure.check_groups(unit.columns, groups, repr(unit.atom))
+        measure.check_groups(self.by, dict.fromkeys(key[3] for key in keys if key[3]), "by")
 
     def _keep_open(self, rows: pd.DataFrame, table: pd.DataFrame) -> None:
         """Keep what the labels of rows will need."""
@@ -472,11 +444,11 @@ class GoalMonitor:
         if not waiting.any() or not any(unit.needs_label for unit in self._units):
             return
         atoms = [atom for unit in self._units if unit.needs_label for _, atom in unit.terms]
-        names = columns_of_selections(atoms, Columns.read(table, None, len(table)))
+        names = measure.columns_of_selections(atoms, measure.Columns.read(table, None, len(table)))
         columns = list(table.columns) if names is None else [*names, *self.by]
         columns += [name for atom in atoms for name in (atom.weight, atom.amount) if name]
         kept = table[list(dict.fromkeys(columns))][waiting]
-        self._open |= as_records(rows[waiting], kept)
+        self._open |= _batch.as_records(rows[waiting], kept)
 
     def merge(self, others: GoalMonitor | Iterable[GoalMonitor]) -> GoalMonitor:
         """Add what monitors of other servers counted.
@@ -516,26 +488,24 @@ class GoalMonitor:
                     f"{len(twice)} rows are in two monitors, such as id {twice[0]!r}: send each "
                     "row to one."
                 )
-            total._absorb(other)
+            labels = total._labels.more(other._labels.classes, other._labels.decisions)
+            total._check_groups(other._counts)
+            more = deepcopy(other._counts)
+            other._labels.begin(more, labels)
+            total._add(more, labels)
+            total._alarms = other._alarms | total._alarms
+            for name in ("_open", "_past", "_names", "_instances"):
+                getattr(total, name).update(getattr(other, name))
+            for name in ("_now", "_n_looks", "_tested"):
+                setattr(total, name, max(getattr(total, name), getattr(other, name)))
+            total._instance = ""
         return total
 
-    def _absorb(self, other: GoalMonitor) -> None:
-        labels = self._labels.more(other._labels.classes, other._labels.decisions)
-        self._check_groups(other._counts)
-        more = deepcopy(other._counts)
-        other._labels.begin(more, labels)
-        self._add(more, labels)
-        self._alarms = other._alarms | self._alarms
-        for name in ("_open", "_past", "_names", "_instances"):
-            getattr(self, name).update(getattr(other, name))
-        self._now = max(self._now, other._now)
-        self._n_looks = max(self._n_looks, other._n_looks)
-        self._tested = max(self._tested, other._tested)
-        self._instance = ""
-
     def _settings(self) -> dict[str, Any]:
-        goals = [[goal.text, goal.name] for goal in self.goals]
-        return {"goals": goals} | {name: getattr(self, name) for name in SETTINGS}
+        """Return the parameters as JSON."""
+        goals = [(goal.text, goal.name) for goal in self.goals]
+        settings = {"goals": goals} | {name: getattr(self, name) for name in SETTINGS}
+        return dict(json.loads(json.dumps(settings)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON.
@@ -546,7 +516,7 @@ class GoalMonitor:
             Settings and counts, without any row. Under "open", rows that wait for a label, names
             of rows, and sums per person and week of a year.
         """
-        return write_state(self)
+        return _state.write_state(self)
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any], *, goals: Any = None) -> GoalMonitor:
@@ -569,7 +539,7 @@ class GoalMonitor:
         ValueError
             If it is not what a monitor of this version saves.
         """
-        return read_state(cls, d, goals)
+        return _state.read_state(cls, d, goals)
 
     def report(self, by: str | Sequence[str] | None = None) -> pd.DataFrame:
         """Report what is known of each goal.
@@ -612,12 +582,16 @@ class GoalMonitor:
             rows.append({"goal": goal.label, "bound": goal.bound} | empty)
         return pd.DataFrame(rows, columns=list(REPORTED)).astype(TYPES)
 
-    def _test(self) -> list[GoalLine]:
+    def _test(self) -> list[_lines.GoalLine]:
         """Test the windows that ended since the last look; return all that is watched."""
-        lines = self._lines()
+        lines: list[_lines.GoalLine] = []
+        if self._labels.decisions:
+            data = self._labels.nobody
+            watched = _lines.Watched(self._units, self._claims, self._counts, data)
+            lines = watched.lines(self.false_alarms)
         if not (periods := self._counts.periods):
             return lines
-        today = int(self._calendar.number(clock.time() + CLOCK_ERROR))
+        today = int(self._calendar.number(clock.time() + _calendar.CLOCK_ERROR))
         last = min(max(periods[0], *(p for p in periods if p <= today)), today)
         if self._now > -np.inf:
             last = max(last, int(self._calendar.number(self._now)))
@@ -627,24 +601,17 @@ class GoalMonitor:
             if line.key not in self._alarms and (alarm := self._alarm(line, last)):
                 self._alarms[line.key] = alarm
         self._tested, self._fresh = max(self._tested, last), False
-        self._counts.forget(last - int(YEAR // self._calendar.length))
+        self._counts.forget(last - int(_calendar.YEAR // self._calendar.length))
         return lines
 
-    def _lines(self) -> list[GoalLine]:
-        """Return all that is watched."""
-        if not self._labels.decisions:
-            return []
-        watched = Watched(self._units, self._claims, self._counts, self._labels.nobody)
-        return watched.lines(self.false_alarms)
-
-    def _alarm(self, line: GoalLine, last: int) -> tuple[int, int] | None:
+    def _alarm(self, line: _lines.GoalLine, last: int) -> tuple[int, int] | None:
         """Return the periods in and since which an alarm is raised."""
         by_week = line.sum.of_people
         start, end, weight = self._calendar.windows(line.first, last, by_week=by_week)
         early, new = not len(end), end > self._tested
         if early and self._fresh:
             start, end = np.array([[self._calendar.week(line.first)], [last + 1]])
-            weight = np.log([FIRST_SHARE / (self._n_looks * (self._n_looks + 1))])
+            weight = np.log([_calendar.FIRST_SHARE / (self._n_looks * (self._n_looks + 1))])
             new = np.array([True])
         if not new.any():
             return None
@@ -660,7 +627,7 @@ class GoalMonitor:
         )
         return alarm and (periods[alarm[1] - 1], periods[alarm[0]])
 
-    def _seen(self, line: GoalLine) -> float:
+    def _seen(self, line: _lines.GoalLine) -> float:
         """Return the value that an alarm within four weeks takes, with rows as in the last four."""
         n, periods = MONTH * self._calendar.unit, self._counts.periods
         if not periods:
@@ -672,7 +639,7 @@ class GoalMonitor:
         bound, sign = line.claim.constraint.bound, line.claim.sign
         return line.sum.seen(bound, sign, float(level), line.sum.windows(start), share)
 
-    def _row(self, line: GoalLine) -> dict[str, Any]:
+    def _row(self, line: _lines.GoalLine) -> dict[str, Any]:
         claim, windows = line.claim, line.sum.windows(0)
         bound, sign = claim.constraint.bound, claim.sign
         value, n_periods = line.sum.value(windows), len(self._counts.periods)

@@ -64,11 +64,6 @@ class GoalLine:
         """Key of its alarm."""
         return self.number, self.of, self.group, self.by
 
-    @property
-    def plain(self) -> str:
-        """The text of groups and classes, which others may have, too."""
-        return _text(self, str)
-
 
 @dataclass(frozen=True, eq=False)
 class Watched:
@@ -154,7 +149,7 @@ class Watched:
         first = max((min((p for p, _ in part), default=0) for _, part in seen), default=0)
         n_labels = float(n_labeled) if with_label else np.nan
         line = GoalLine(number, claim, "", *place, total, float(n_rows), n_labels, unknown, first)
-        return replace(line, on=line.plain)
+        return replace(line, on=_text(line, str))
 
     def _apart(self, a: Key, b: Key) -> bool:
         """Return if no row can count in both."""

@@ -1,10 +1,9 @@
-"""The state of a monitor as JSON, of this version and the one before."""
+"""The state of a monitor as JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from hashlib import blake2b
 from typing import Any
 
 from skbandit.evaluation._monitor._batch import read_records
@@ -13,19 +12,19 @@ from skbandit.evaluation._monitor._units import read_goal
 from skbandit.utils._validation import as_labels, finite
 
 VERSION = 3
-"""Version of the JSON state; in version 2, alarms were keyed by their displayed text."""
+"""Version of the JSON state."""
 
 
 def write_state(monitor: Any) -> dict[str, Any]:
     """Return the state as JSON."""
     return {
         "skbandit.GoalMonitor": VERSION,
-        "settings": _as_lists(monitor._settings()),
+        "settings": monitor._settings(),
         "classes": list(monitor._labels.classes),
         "decisions": list(monitor._labels.decisions),
         "now": None if monitor._now < 0 else monitor._now,
         "counts": monitor._counts.to_list(["rows", "seen", "amounts"]),
-        "alarms": [[*_as_lists(key), *periods] for key, periods in monitor._alarms.items()],
+        "alarms": json.loads(json.dumps([[*key, *at] for key, at in monitor._alarms.items()])),
         "judged": [monitor._tested, monitor._n_looks],
         "instances": sorted(monitor._instances),
         "zoned": monitor._zoned,
@@ -40,32 +39,31 @@ def write_state(monitor: Any) -> dict[str, Any]:
 
 def read_state(cls: Any, d: Mapping[str, Any], goals: Any) -> Any:
     """Return the monitor that `write_state` saved; anything else is a ValueError."""
-    version = d.get("skbandit.GoalMonitor") if isinstance(d, Mapping) else None
-    if version not in (VERSION, 2):
+    if not isinstance(d, Mapping) or d.get("skbandit.GoalMonitor") != VERSION:
         raise ValueError(f"this is no GoalMonitor of version {VERSION}: {d!r:.80}.")
     try:
-        monitor = _read_settings(cls, d["settings"], goals)
+        settings = dict(d["settings"])
+        texts = settings.pop("goals")
+        if goals is None:
+            read = [(read_goal(text), name) for text, name in texts]
+            goals = [goal if name is None else goal.named(name) for goal, name in read]
+        monitor = cls(goals, **settings)
+        if monitor._settings()["goals"] != texts:
+            raise ValueError("the goals are others.")
         labels = as_labels(d["classes"], "classes"), as_labels(d["decisions"], "decisions")
         monitor._labels = monitor._labels.more(*labels)
         monitor._now = monitor._now if d["now"] is None else finite(d["now"], "now")
         monitor._open |= read_records(d["open"]["rows"])
-        past = d["open"].get("past", ())
-        monitor._past.update((name, finite(when, "past")) for name, when in past)
-        warned, *names = d["open"].get("names", [False])
+        monitor._past |= {name: finite(when, "past") for name, when in d["open"]["past"]}
+        warned, *names = d["open"]["names"]
         monitor._warned, monitor._names = bool(warned), dict.fromkeys(names)
-        tested = map(as_period, d.get("judged", (monitor._tested, 0)))
-        monitor._tested, monitor._n_looks = tested
-        monitor._zoned = d.get("zoned")
+        monitor._tested, monitor._n_looks = map(as_period, d["judged"])
+        monitor._zoned = d["zoned"]
         monitor._counts = Counts.from_list([*d["counts"], *d["open"]["people"]])
         for table in vars(monitor._counts).values():
             if any(not 0 <= key[0] < len(monitor._units) for key in table):
                 raise ValueError("counts are of other goals.")
         monitor._fresh = bool(monitor._counts.periods)
-        if version == 2:
-            digest = blake2b(json.dumps(d, default=str).encode(), digest_size=16).hexdigest()
-            monitor._instances = {digest}
-            _read_displayed(monitor, d.get("alarms", ()))
-            return monitor
         monitor._instances = set(map(str, d["instances"]))
         for number, of, group, by, *periods in d["alarms"]:
             raised, since = map(as_period, periods)
@@ -75,34 +73,6 @@ def read_state(cls: Any, d: Mapping[str, Any], goals: Any) -> Any:
     except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise ValueError(f"this is not what a GoalMonitor saves: {error!r}.") from error
     return monitor
-
-
-def _read_settings(cls: Any, saved: Any, goals: Any) -> Any:
-    settings = dict(saved)
-    texts = settings.pop("goals")
-    if goals is None:
-        read = [(read_goal(text), name) for text, name in texts]
-        goals = [goal if name is None else goal.named(name) for goal, name in read]
-    monitor = cls(goals, **settings)
-    if monitor._settings()["goals"] != [list(pair) for pair in texts]:
-        raise ValueError("the goals are others.")
-    return monitor
-
-
-def _read_displayed(monitor: Any, alarms: Any) -> None:
-    """Read alarms of version 2, each of all lines that were displayed so."""
-    lines = monitor._lines() if alarms else []
-    for goal, on, *periods in alarms:
-        raised, since = map(as_period, periods)
-        for line in lines:
-            if (line.claim.constraint.label, line.plain) == (str(goal), str(on)):
-                monitor._alarms[line.key] = raised, since
-
-
-def _as_lists(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _as_lists(part) for name, part in value.items()}
-    return [_as_lists(part) for part in value] if isinstance(value, tuple) else value
 
 
 def _as_tuples(value: Any) -> Any:

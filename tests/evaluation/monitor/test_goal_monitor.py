@@ -681,7 +681,7 @@ def saved():
     "spoil",
     [
         lambda d: d.clear(),
-        lambda d: d.update({"skbandit.GoalMonitor": 1}),
+        lambda d: d.update({"skbandit.GoalMonitor": 2}),
         lambda d: d.pop("counts"),
         lambda d: d["settings"].update(nope=1),
         lambda d: d["settings"].update(false_alarms=2),
@@ -773,23 +773,6 @@ def test_groups_whose_texts_join_alike():
     monitor.report()
     report = monitor.report().set_index("on")
     assert report["verdict"].to_dict() == {"'a', 'b, c'": "met", "'a, b', 'c'": "violated"}
-
-
-def test_states_of_version_2_load_with_their_alarms():
-    monitor = GoalMonitor([recall() >= 0.8, positive_rate() <= 0.9], labels=[0, 1])
-    monitor.update([0, 1], [1, 1], time=T0)
-    old = {"skbandit.GoalMonitor": 2} | {
-        name: monitor.to_dict()[name] for name in ("classes", "decisions", "now", "counts", "open")
-    }
-    old["settings"] = {k: v for k, v in monitor.to_dict()["settings"].items() if k != "tz"}
-    old["open"].pop("names")
-    day = (T0 - pd.Timestamp(0)).days
-    old["alarms"] = [["recall() >= 0.8", "all", day, day]]
-    loaded = GoalMonitor.from_dict(json.loads(json.dumps(old)))
-    assert loaded.report()["verdict"].tolist() == ["violated", "undecided"]
-    assert loaded.report()["since"][0] == T0
-    with pytest.raises(ValueError, match="merged with itself"):
-        loaded.merge(GoalMonitor.from_dict(old))
 
 
 def test_a_monitor_does_not_merge_with_an_older_copy():
