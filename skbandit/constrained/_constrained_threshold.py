@@ -366,9 +366,9 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             rows = signed[goals.measured.rows]
             chooser = self._chooser(fits, goals, group, scores)
             chooser, choice = chooser.settled(rows, goals)
-            return Chosen(chooser, choice, partial(chooser.shadow_prices, rows, choice))
+            return Chosen(chooser, choice, partial(chooser.shadow_prices, rows))
 
-        goals, chosen = goals.until_pairs_stay(choose)
+        goals, chosen = self._best_chosen(goals, choose)
         choice = chosen.choice
         if self.verbose:
             report_progress(

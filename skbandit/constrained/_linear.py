@@ -19,9 +19,9 @@ from skbandit.constrained.fits._fit_rows import (
     read_extra,
     read_rows,
     refuse_missing_labels,
-    stack_rows,
     with_dependent,
 )
+from skbandit.constrained.fits._weighted_fits import stacked
 from skbandit.rates import Rate
 from skbandit.utils._fitted_rows import fitted_rows
 from skbandit.utils._fitting import report_progress
@@ -100,7 +100,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         data = with_dependent(data, dependent[0], (given, y_given), dependent[1], extra[0])
         declared.require_pos_label(classes, self.pos_label, data)
         factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
-        return stack_rows(X, X_extra), declared.bind(data, factors)
+        return stacked(X, X_extra), declared.bind(data, factors)
 
     def _reporter(self, step_done: Callable[[str], None]) -> Callable[[Any], None]:
         """Report each MM step to callbacks and, if verbose, in one line."""

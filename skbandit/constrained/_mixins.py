@@ -27,7 +27,6 @@ from skbandit.constrained.fits._fit_rows import (
     read_extra,
     read_labels,
     read_rows,
-    stack_rows,
     with_dependent,
 )
 from skbandit.constrained.fits._partitions import (
@@ -35,6 +34,7 @@ from skbandit.constrained.fits._partitions import (
     computed,
     from_partitions,
 )
+from skbandit.constrained.fits._weighted_fits import stacked
 from skbandit.constrained.rules._advice import known_rows_advice
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.prices._dual import ShadowPrices
@@ -81,6 +81,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     multipliers_: np.ndarray
     _dropped: np.ndarray  # what each constraint costs the objective
     _free: float  # the objective without constraints, lower is better
+    _tighter: list[Any] | None = None  # choices under tighter bounds of a `constraint_path`
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy, which ignores the constraints: a search should take `RateScorer`.
@@ -318,7 +319,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         rows = read_rows(X, label, sample_weight, attributes, y=y)
         named = hasattr(self, "feature_names_in_")
         values_extra, extra_rows = read_extra(extra, classes, X_is_named=named, read_X=read_X)
-        return stack_rows(values, values_extra), classes.data(rows, extra_rows)
+        return stacked(values, values_extra), classes.data(rows, extra_rows)
 
     def _report(
         self,

@@ -42,7 +42,7 @@ from skbandit.constrained.fits._weighted_fits import (
 )
 from skbandit.constrained.rounds._rounds import Criterion
 from skbandit.constrained.rules._advice import cost_of_level, explain
-from skbandit.constrained.rules._choose import Choice, Chosen
+from skbandit.constrained.rules._choose import Choice, Chosen, best_on_path
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.constrained.rules._decide import (
     CostTables,
@@ -300,6 +300,15 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         fits = OutOfFold(learner, X_all, y, folds, method, data.weight, self.n_jobs)
         self._choose(fits, goals, data, group)
 
+    def _best_chosen(self, goals: Goals, choose: Callable[[Goals], Chosen]) -> tuple[Goals, Chosen]:
+        """Choose under all pairs of groups, or as well as under the tighter bounds of a path."""
+        goals, chosen = goals.until_pairs_stay(
+            lambda goals: best_on_path(choose(goals), self._tighter)
+        )
+        if self._tighter is not None:
+            self._tighter.append(chosen)
+        return goals, chosen
+
     def _choose(
         self, fits: OutOfFold | Prefit, goals: Goals, data: Data, group: np.ndarray | None
     ) -> None:
@@ -338,7 +347,7 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         self._set_rules(choice, criterion, signed)
         self.confidence_level_ = choice.level
         self._take_constraints(goals)
-        self._set_prices(goals, chosen.prices())
+        self._set_prices(goals, chosen.prices(choice))
         limits, decided = criterion.promised, np.nan_to_num(self._rule.decide(scores[0], group))
         if self._recalibration is not None:  # measured with recalibrations by other folds
             decided[rows] = choice.rule.decided

@@ -246,7 +246,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         """Run the rounds, and choose thresholds or tables of costs on what they fitted."""
         assert isinstance(fits, OutOfFold)
         choose = self._by_thresholds if self._classes.of_two else self._by_costs
-        goals, chosen = goals.until_pairs_stay(partial(choose, fits, data, group))
+        goals, chosen = self._best_chosen(goals, partial(choose, fits, data, group))
         names, done = chosen.choice.name, chosen.rounds
         self.best_rounds_, self.n_iter_ = names, len(done)
         if names != (0,):
@@ -281,7 +281,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
             scores = np.mean([done[k].output[0] for k in choice.name], axis=0)
             criterion, rule = criterion.settled(orientation * scores[rows], goals)
             choice = replace(rule, name=choice.name)
-        prices = partial(criterion.shadow_prices_of, known_rules, choice)
+        prices = partial(criterion.shadow_prices_of, known_rules)
         return Chosen(criterion, choice, prices, tuple(done))
 
     def _by_costs(

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse, vstack
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import assert_all_finite, column_or_1d, indexable
 from sklearn.utils.class_weight import compute_class_weight
@@ -257,15 +256,6 @@ def prefix_error_with_extra() -> Iterator[None]:
             f"X_extra does not fit X: {error}\n(In a Pipeline, transform_input=['X_extra'] "
             "sends it through the same transformers.)"
         ) from error
-
-
-def stack_rows(X: Any, X_extra: Any) -> Any:
-    """Stack the extra rows, if any, below the others; so with values computed from them."""
-    if X_extra is None:
-        return X
-    if issparse(X) or issparse(X_extra):
-        return vstack([X, X_extra], format="csr")
-    return np.concatenate([X, X_extra])
 
 
 def class_factors(
@@ -518,21 +508,10 @@ def read_by(by: Any) -> tuple[str, ...]:
 
 def _distinct_groups(frame: pd.DataFrame) -> tuple[np.ndarray, list[tuple[Any, ...]]]:
     """Code of each row, and the combination of values that each code stands for."""
-    joint = np.zeros(len(frame), dtype=np.int64)
-    parts: list[list[Any]] = []
-    for name in frame.columns:
-        codes, values = pd.factorize(frame[name], use_na_sentinel=True)
-        parts.append([*pd.Index(values).tolist(), None])  # the code of missing values is -1
-        joint = joint * len(parts[-1]) + np.where(codes < 0, len(parts[-1]) - 1, codes)
-    occurring, joint = np.unique(joint, return_inverse=True)
-    combinations = []
-    for code in occurring.tolist():
-        chosen: list[Any] = []
-        for part in reversed(parts):
-            code, place = divmod(code, len(part))
-            chosen.insert(0, part[place])
-        combinations.append(tuple(chosen))
-    return joint, combinations
+    joint = frame.groupby(list(frame), dropna=False, observed=True, sort=False).ngroup().to_numpy()
+    rows = frame.iloc[np.unique(joint, return_index=True)[1]]
+    columns = [rows[name].astype(object).where(rows[name].notna(), None) for name in rows]
+    return joint, list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def _named(columns: tuple[str, ...], values: tuple[Any, ...]) -> str:

@@ -46,7 +46,7 @@ class CrossFitted:
         Its out-of-fold scores, of the rows that count.
     predictions : ndarray of shape (n,)
         Out-of-fold predictions of all rows, 0 and 1.
-    criterion : Criterion
+    chooser : Criterion
         What it was chosen by.
     prices : ShadowPrices
         Of the measured constraints, out of fold.
@@ -56,7 +56,7 @@ class CrossFitted:
     choice: Choice
     scores: np.ndarray
     predictions: np.ndarray
-    criterion: Criterion
+    chooser: Criterion
     prices: ShadowPrices
 
 

@@ -198,8 +198,11 @@ def constraint_path(
 
     Notes
     -----
-    The classifier is fitted for each bound independently, so that the curve need not be monotone:
-    rules are chosen on a sample of rows, and the optima of a `RampClassifier` are local.
+    The tightest bound comes first, and a rule under a tighter bound is a candidate under a looser
+    one if every bound is the number passed, of the same expression. Out of fold, or on rows new to
+    the model, the objective then never gets worse as a bound is loosened, at a given
+    `confidence_level`; where that is None, the objective plus the cost of violations. The optima
+    of a `RampClassifier` are local, and its curve need not be monotone.
 
     Examples
     --------
@@ -232,18 +235,25 @@ def constraint_path(
         transformers = clone(transformers)
         X = transformers.fit_transform(X, y)
         rows = _transform_extra(transformers, rows)
-    trained: list[ConstrainedClassifierMixin] = []
-    seconds: list[float] = []
-    for made, number in zip(goals, numbers, strict=True):
+    trained: list[Any] = [None] * len(goals)
+    seconds = [0.0] * len(goals)
+    order = np.arange(len(goals))
+    tighter: list[Any] | None = None
+    if sense is not None and not (callable(constraint) and common_text(varied) is None):
+        order, tighter = np.argsort(numbers), list[Any]()
+        order = order if sense == "<=" else order[::-1]
+    for count, k in enumerate(order, 1):
         began = time.perf_counter()
-        model = _fit_or_closest(clone(classifier).set_params(constraints=made), X, y, rows)
-        trained.append(model)
-        seconds.append(time.perf_counter() - began)
+        model = clone(classifier).set_params(constraints=goals[k])
+        model._tighter = tighter
+        trained[k] = _fit_or_closest(model, X, y, rows)
+        del trained[k]._tighter
+        seconds[k] = time.perf_counter() - began
         if verbose:
-            met = "met" if model.feasible_ else "not met"
+            met = "met" if trained[k].feasible_ else "not met"
             report_progress(
-                f"[constraint_path] {len(trained)} of {len(numbers)}, bound {number:g}: {met}, "
-                f"{seconds[-1]:.1f} s"
+                f"[constraint_path] {count} of {len(numbers)}, bound {numbers[k]:g}: {met}, "
+                f"{seconds[k]:.1f} s"
             )
     measured = {name: part for name, part in rows.items() if name not in DEPENDENT}
     table = _path_table(

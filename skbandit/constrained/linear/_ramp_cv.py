@@ -19,6 +19,7 @@ from skbandit.constrained.paper._interface import Solver
 from skbandit.constrained.paper._problem import Point
 from skbandit.constrained.paper._registry import NAMES, choose_solver
 from skbandit.constrained.rules._advice import explain
+from skbandit.constrained.rules._choose import best_on_path
 from skbandit.measure import MISSING, RATE_TOL, Data, interval
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread
@@ -295,11 +296,14 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         other rows count then.
         """
         trained = train_folds(design, goals, options)
-        fitted = choose_mixture(trained, goals, options)
+        fitted = best_on_path(choose_mixture(trained, goals, options), self._tighter)
         while fitted.choice.feasible and (wider := goals.widened(fitted.predictions)):
             if not np.array_equal(wider.measured.rows, goals.measured.rows):
                 trained = train_folds(design, wider, options)
-            goals, fitted = wider, choose_mixture(trained, wider, options)
+            goals = wider
+            fitted = best_on_path(choose_mixture(trained, goals, options), self._tighter)
+        if self._tighter is not None:
+            self._tighter.append(fitted)
         self.solver_, self.alpha_ = options.solver.name, alpha_of(goals.measured, options)
         self._set_model(fitted, trained.plain_rule())
         self._conclude(design, goals, fitted, trained.plain_predictions())
@@ -355,7 +359,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         self, design: Any, goals: Goals, fitted: CrossFitted, unconstrained: np.ndarray
     ) -> None:
         """Report on the rule, out of fold and on its training rows; raise or warn if it fails."""
-        choice, criterion, margins = fitted.choice, fitted.criterion, None
+        choice, criterion, margins = fitted.choice, fitted.chooser, None
         positive = self._predicted_positive(self._linear(design))
         if criterion.promised is not None:
             margins = criterion.promised.margins(goals.measured_indicators(choice.rule.decided))

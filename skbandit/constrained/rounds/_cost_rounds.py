@@ -16,7 +16,7 @@ import numpy as np
 
 from skbandit.constrained._goals import Goals, MeasuredGoals
 from skbandit.constrained.fits._weighted_fits import Task
-from skbandit.constrained.rules._choose import Choice
+from skbandit.constrained.rules._choose import Choice, loss
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.measure import Data, indicators
 from skbandit.prices._calibrate import PricedRule
@@ -100,15 +100,15 @@ class CostRound:
         gain = None if task is None else task.gain[rows]
         return cls(task, output, criterion, criterion.best_rule(output[0][rows], gain))
 
-    def shadow_prices(self, rows: np.ndarray) -> ShadowPrices:
+    def shadow_prices(self, rows: np.ndarray, choice: Choice) -> ShadowPrices:
         """See `CostCriterion.shadow_prices`."""
         gain = None if self.task is None else self.task.gain[rows]
-        return self.criterion.shadow_prices(self.output[0][rows], self.choice, gain)
+        return self.criterion.shadow_prices(self.output[0][rows], choice, gain)
 
     @property
     def loss(self) -> float:
-        """See `CostCriterion.loss`."""
-        return self.criterion.loss(self.choice)
+        """Its choice's `loss`."""
+        return loss(self.criterion, self.choice)
 
     def better_than(self, other: CostRound) -> bool:
         """Return whether its loss is lower or, if both miss constraints, it misses them by less."""

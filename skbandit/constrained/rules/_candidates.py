@@ -124,11 +124,6 @@ class ThresholdSearch:
         goals = self.goals.constraints
         return slacks(goals, self.curve.values(goals.forms)).min(axis=0, initial=np.inf)
 
-    @cached_property
-    def lowest(self) -> float:
-        """The lowest objective at a threshold whose rates are inside; inf if none is."""
-        return float(self.objective[self.slack >= -RATE_TOL].min(initial=np.inf))
-
     def best(self, limits: Limits | None = None, preferred: float = 0.0) -> Rule:
         """Return the threshold with the lowest objective among those inside.
 
@@ -145,27 +140,23 @@ class ThresholdSearch:
             Where no rate is inside, the one that misses by least, and where limits are outside
             everywhere, the one whose limits miss by least.
         """
-        rule = self.best_below(np.inf, limits, preferred)
-        if rule is not None:
-            return rule
         inside = np.flatnonzero(self.slack >= -RATE_TOL)
-        if limits is None or not len(inside):
+        if not len(inside):
             return self.rule(np.flatnonzero(self.slack >= self.slack.max() - RATE_TOL), preferred)
+        if limits is None:
+            return self.rule(inside, preferred)
+        passed = inside
+        if len(inside) > 2 * COARSE:
+            sample = inside[:: len(inside) // COARSE]
+            sample = sample[limits.passed(self.sums[:, sample])]
+            enough = self.objective[sample].min(initial=np.inf)
+            passed = inside[self.objective[inside] <= enough + RATE_TOL]
+        passed = passed[limits.passed(self.sums[:, passed])]
+        if len(passed):
+            return self.rule(passed, preferred)
         slack = limits.slack(self.sums[:, inside])
         least = float(slack.max())
         return self.rule(inside[slack >= least - RATE_TOL], preferred, least)
-
-    def best_below(self, most: float, limits: Limits | None, preferred: float) -> Rule | None:
-        """Return the best threshold; None if none is inside with an objective of `most` at most."""
-        inside = np.flatnonzero((self.slack >= -RATE_TOL) & (self.objective <= most))
-        if limits is not None and len(inside):
-            if len(inside) > 2 * COARSE:
-                sample = inside[:: len(inside) // COARSE]
-                sample = sample[limits.passed(self.sums[:, sample])]
-                enough = self.objective[sample].min(initial=np.inf)
-                inside = inside[self.objective[inside] <= enough + RATE_TOL]
-            inside = inside[limits.passed(self.sums[:, inside])]
-        return self.rule(inside, preferred) if len(inside) else None
 
     def rule(self, candidates: np.ndarray, preferred: float, slack: float = np.inf) -> Rule:
         """Return the best of some thresholds, among equals the one nearest to `preferred`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from skbandit.constrained.rules._curve import Curve
 from skbandit.constrained.rules._limits import Limits, limits_at_quantile
 from skbandit.measure import RATE_TOL, ScoreLimits
 from skbandit.prices._dual import ShadowPrices
-from skbandit.prices._levels import LEVELS, at_best_level, level_of
+from skbandit.prices._levels import LEVELS, VIOLATION_COST, at_best_level, level_of
 
 NOISE = 0.5
 """Paired standard errors of the objective by which a threshold may be worse than the best one."""
@@ -65,15 +65,55 @@ class Chosen:
     chooser : Criterion or CostCriterion
     choice : Choice
     prices : callable
-        Returns the shadow prices of the measured constraints.
+        Returns the shadow prices of the measured constraints at a choice.
     rounds : tuple
         Of a reduction.
     """
 
     chooser: Any
     choice: Choice
-    prices: Callable[[], ShadowPrices]
+    prices: Callable[[Choice], ShadowPrices]
     rounds: tuple[Any, ...] = ()
+
+
+def loss(chooser: Any, choice: Choice) -> float:
+    """Return the objective and, where the level is free, the expected cost of violations.
+
+    Lower is better; inf if the constraints do not hold.
+    """
+    if not choice.feasible:
+        return np.inf
+    risk = 1.0 - choice.level if len(chooser.levels) > 1 else 0.0
+    return float(choice.objective + VIOLATION_COST * chooser.goals.scale * risk)
+
+
+C = TypeVar("C", bound=Any)
+
+
+def best_on_path(own: C, tighter: Sequence[C] | None) -> C:
+    """Return the best of a choice and those under tighter bounds, which meet looser ones too.
+
+    Parameters
+    ----------
+    own : Chosen or CrossFitted
+    tighter : sequence of the same
+        On the same rows; what the objective is, and how rows are scored, is the same.
+    """
+
+    def loss_of(chosen: C) -> float:
+        return loss(own.chooser, chosen.choice)
+
+    best = min([own, *(tighter or ())], key=loss_of)
+    if not loss_of(best) < loss_of(own) - RATE_TOL:
+        return own
+    chooser, choice, mine = own.chooser, best.choice, own.choice.rule
+    if isinstance(mine, Rule):
+        lowest, factors = mine.objective - mine.gap, best.chooser.limits.clustered
+        choice = replace(choice, rule=replace(choice.rule, gap=choice.objective - lowest))
+        chooser = chooser if factors is None else chooser.widened(factors)
+    else:
+        choice = replace(choice, rule=replace(choice.rule, prices=mine.prices, moved=mine.moved))
+    return replace(best, chooser=chooser, choice=choice, prices=own.prices)
 
 
 def choose(
@@ -125,27 +165,9 @@ def choose(
 def _best(
     searches: Mapping[Any, ThresholdSearch], limits: Limits | None, preferred: float
 ) -> Choice:
-    """Return the best candidate or, if none is inside, the one that misses by least.
-
-    No threshold has a lower objective than the lowest with rates inside, so that a candidate
-    whose lowest is above the best one so far need not be searched.
-    """
-    rules: dict[Any, Rule] = {}
-    least = np.inf
-    for name in sorted(searches, key=lambda key: searches[key].lowest):
-        if searches[name].lowest > least:
-            break
-        rule = searches[name].best_below(least, limits, preferred)
-        if rule is not None:
-            rules[name] = rule
-            least = min(least, rule.objective)
-    if rules:
-        inside = [name for name in searches if name in rules]
-        best = min(inside, key=lambda name: rules[name].objective)
-    else:
-        rules = {name: search.best(limits, preferred) for name, search in searches.items()}
-        rates = {name: search.slack.max() >= -RATE_TOL for name, search in searches.items()}
-        best = max(searches, key=lambda name: (rates[name], rules[name].slack))
+    """Return the best candidate or, if none is inside, the one that misses by least."""
+    rules = {name: search.best(limits, preferred) for name, search in searches.items()}
+    best = min(rules, key=lambda name: rules[name].rank)
     return Choice(best, rules[best], 0.0)
 
 

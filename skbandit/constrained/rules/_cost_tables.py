@@ -43,7 +43,7 @@ from skbandit.prices._dual import (
     gains_without,
     prices_under,
 )
-from skbandit.prices._levels import VIOLATION_COST, at_best_level, levels_to_try
+from skbandit.prices._levels import at_best_level, levels_to_try
 from skbandit.prices._problem import Prices, Problem, lowest_entries
 from skbandit.prices._search import (
     UNDEFINED,
@@ -252,16 +252,6 @@ class CostCriterion:
             group, n_groups = None, 1
         return recalibrate(probability, label, self.weight, group, n_groups, self.fold)
 
-    def loss(self, choice: Choice) -> float:
-        """Return the objective and, where the level is free, the expected cost of violations.
-
-        Lower is better; inf if the constraints do not hold.
-        """
-        if not choice.feasible:
-            return np.inf
-        risk = 1.0 - choice.level if len(self.levels) > 1 else 0.0
-        return float(choice.rule.objective + VIOLATION_COST * self.goals.scale * risk)
-
     def shadow_prices(
         self, probability: np.ndarray, choice: Choice, gain: np.ndarray | None = None
     ) -> ShadowPrices:
@@ -289,12 +279,13 @@ class CostCriterion:
         free = value(declared < 0)
         if not choice.feasible:
             return ShadowPrices(np.full(m, np.nan), np.full(m, np.nan), free)
+        free = min(free, rule.objective)  # what meets the constraints is free to be chosen
         every = rule.objective if hard else search.measure(problem.decide(prices)).objective
         binding = (prices.goals > 0) & (declared >= 0)
         gains = gains_without(value, declared, binding, every)[:m]
         per_unit = prices.goals[:m] * constraints.forms.fractions(pi)[1]
         # the rule was polished since, and one constraint costs no more than all together
-        dropped = np.minimum(gains, max(rule.objective - free, 0.0))
+        dropped = np.minimum(gains, rule.objective - free)
         return ShadowPrices(np.full(m, np.nan) if hard else per_unit, dropped, free)
 
 

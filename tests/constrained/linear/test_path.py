@@ -334,8 +334,8 @@ def test_bounds_that_cannot_be_met_are_recorded(capsys):
     path = constraint_path(clf, X, Y, bounds=bounds, constraint=1, verbose=1)
     assert path.table["feasible"].tolist() == [True, False, True, False]
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("[constraint_path] 1 of 4, bound 0.4: met, ")
-    assert lines[1].startswith("[constraint_path] 2 of 4, bound 0.99: not met, ")
+    assert lines[0].startswith("[constraint_path] 1 of 4, bound 0.99: not met, ")
+    assert lines[3].startswith("[constraint_path] 4 of 4, bound 0.4: met, ")
     for row, model in zip(path.table.itertuples(), path.estimators, strict=True):
         assert model.feasible_ == row.feasible
         assert row.value == pytest.approx(recall().value(Y, model.predict(X)))
@@ -476,3 +476,34 @@ def test_a_path_of_several_classes():
         assert objective == pytest.approx(np.mean(model.predict(features) != y))
     assert path.table["objective"][0] >= path.table["objective"][1] - 0.003
     assert path.measure(features, y)["bound"].tolist() == [0.2, 0.3]
+
+
+def loosened(seed):
+    """A classifier on random rows, and bounds from the tightest to the loosest."""
+    rng, kind = np.random.default_rng(seed), seed % 5
+    several = kind in (2, 4)
+    n, shares = int(rng.integers(150, 300)), [0.5, 0.3, 0.2] if several else [0.6, 0.4]
+    code = rng.choice(len(shares), n, p=shares)
+    rows = 1.2 * rng.normal(size=(len(shares), 3))[code] + rng.normal(size=(n, 3))
+    objective, learner, gap = error_rate(), LogisticRegression(), difference(recall, by="s") <= 1
+    floors = [recall(of="c") >= 0, positive_rate(of="a") <= 0.6]
+    clf, bounds = (
+        (ConstrainedThreshold(learner, objective, gap, by="s"), [0.02, 0.05, 0.1, 0.2, 0.3]),
+        (ConstrainedReduction(learner, objective, gap, max_iter=3), [0.02, 0.05, 0.1, 0.2]),
+        (ConstrainedThreshold(learner, objective, floors), [0.8, 0.7, 0.6, 0.5, 0.4, 0.3]),
+        (ConstrainedRampClassifier(objective, false_positive_rate() <= 1), [0.05, 0.1, 0.2]),
+        (ConstrainedReduction(learner, objective, floors, max_iter=2), [0.7, 0.5, 0.3]),
+    )[kind]
+    pos_label = None if several else "b"
+    clf.set_params(confidence_level=[0.5, 0.9][seed // 5 % 2], pos_label=pos_label)
+    given = {"attributes": {"s": rng.choice(["u", "v"], n)}, "constraint": 0}
+    return clf, rows, np.array(list("abc"))[code], bounds, given
+
+
+@pytest.mark.parametrize("seed", first(1, range(30)))
+def test_the_objective_out_of_fold_never_rises_as_a_bound_is_loosened(seed):
+    clf, rows, labels, bounds, given = loosened(seed)
+    path = constraint_path(clf, rows, labels, bounds=bounds[::-1], **given)
+    values = [model.objective_report_["cross_fitted"][0] for model in path.estimators[::-1]]
+    values = np.where(path.table["feasible"][::-1], values, 1.0)
+    assert np.diff(values).max() <= 1e-9

@@ -77,7 +77,7 @@ def test_the_lowest_objective_may_be_at_a_bound_that_is_just_met():
     table = Columns.read(pd.DataFrame({"one": np.ones(4)}), None, 4, "attributes")
     data = Data(Rows(table, label, np.ones(4)), None, 1, [0, 1])
     goals, _ = bound(error_rate(), positive_rate() <= 0.5, data)
-    assert ThresholdSearch.of(np.arange(4.0)[::-1], goals).lowest == 0.0
+    assert ThresholdSearch.of(np.arange(4.0)[::-1], goals).best().objective == 0.0
 
 
 def test_constraints_far_from_their_bounds_do_not_count():
