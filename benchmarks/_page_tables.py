@@ -29,7 +29,7 @@ DIGITS = {
     "µs per event": 2, "µs per choice": 1, "µs per row": 1, "choices a second": 0, "median ms": 1,
     "99% ms": 1, "regret": 4, "counts as %": 0, "% of regret": 1,
     "constraints met": 2, "share met": 2, "refused": 2, "violated": 2, "% of the ideal gain": 1,
-    "excess of the worst goal, %": 1, "false alarms at the bound": 2,
+    "% of the best gain": 1, "excess of the worst goal, %": 1, "false alarms at the bound": 2,
     "days, fall on 5": 0, "never, fall on 5": 2, "days, fall on 180": 0, "never, fall on 180": 2,
 }  # fmt: skip
 """Decimals of a measure; else three."""
@@ -169,7 +169,7 @@ def block(name: str) -> str:
         return "\n".join([header(name), "", *lines])
     if name in (
         "service", "horizons", "changes", "price", "classes", "levels", "budgets", "uplift",
-        "watch",
+        "contrasts", "watch",
     ):  # fmt: skip
         return "\n".join([header(name), "", *table(name)]).rstrip()
     lines = [header(name) + left_out(name), "", *table(name)]

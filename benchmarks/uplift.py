@@ -1,6 +1,6 @@
 """Offers under a spend on synthetic logs with known truth, compared with what people do today.
 
-    python -m benchmarks.uplift [--quick] [--keep]
+    python -m benchmarks.uplift [--contrasts] [--quick] [--keep]
 
 Rivals are written plainly with scikit-learn, with the same learner on the same log: models of the
 uplift of each action over the first one, by a T-, an S- and an X-learner; on the new rows, each row
@@ -10,6 +10,11 @@ linear program knows the new rows and takes predictions of one model per action 
 
 Gains are those above the first action for everybody, in percent of the most that any rule can have
 that knows the truth and keeps all goals.
+
+With --contrasts there are no goals, and boosted trees learn each action's reward beside a part that
+all actions have in common: which action is best for whom? An X-learner, and a DR-learner, which
+predicts doubly robust rewards less their mean over the actions, rank the actions of each row. Gains
+are those above actions at random, in percent of the most that there is to gain.
 """
 
 from __future__ import annotations
@@ -107,6 +112,46 @@ def conversions(X: np.ndarray, n_actions: int) -> np.ndarray:
     return 1 / (1 + np.exp(3.2 - 0.6 * lines(X, n_actions) - 0.6 * X[:, :1]))
 
 
+def stepped(X: np.ndarray, n_actions: int) -> np.ndarray:
+    """Small effects that jump, beside a common part that varies 15 times as much."""
+    common = 4 * np.sin(3 * X[:, 2]) + 3 * X[:, 3] ** 2 + 2 * (X[:, 4] > 0)
+    effect = [0.5 * (X[:, k % 6] > 0.2 - 0.2 * (k % 2)) - 0.15 for k in range(n_actions - 1)]
+    return common[:, None] + np.column_stack([np.zeros(len(X)), *effect])
+
+
+def sloped(X: np.ndarray, n_actions: int) -> np.ndarray:
+    """Linear effects of single features, beside a linear common part."""
+    effect = [0.6 * X[:, k % 6] - 0.1 * (k % 2) for k in range(n_actions - 1)]
+    return (2 * X[:, 2] + X[:, 3])[:, None] + np.column_stack([np.zeros(len(X)), *effect])
+
+
+def apart(X: np.ndarray, n_actions: int) -> np.ndarray:
+    """Nothing in common."""
+    return np.column_stack([np.sin(3 * X[:, 0]), X[:, 1], X[:, 0] * X[:, 1]])[:, :n_actions]
+
+
+def large(X: np.ndarray, n_actions: int) -> np.ndarray:
+    """Effects that exceed the common part."""
+    effect = [2 * np.sign(X[:, 0]), 2 * np.sign(X[:, 1] * X[:, 2])]
+    return X[:, [2]] + np.column_stack([np.zeros(len(X)), *effect])[:, :n_actions]
+
+
+def rates(X: np.ndarray, n_actions: int) -> np.ndarray:
+    """Conversions with effects that jump."""
+    return 1 / (1 + np.exp(1 - 0.8 * stepped(X, n_actions)))
+
+
+BOOSTED = HistGradientBoostingRegressor(max_iter=80, random_state=0)
+
+CONTRASTS = {
+    "3 actions, steps": Kind(4000, 3, BOOSTED, stepped),
+    "3 actions, slopes": Kind(4000, 3, BOOSTED, sloped),
+    "3 actions, nothing in common": Kind(4000, 3, BOOSTED, apart),
+    "3 actions, large effects": Kind(4000, 3, BOOSTED, large),
+    "10 actions, slopes": Kind(8000, 10, BOOSTED, sloped),
+    "3 actions, conversions": Kind(4000, 3, BOOSTED, rates, None),
+}
+
 KINDS = {
     "3 actions, steps, trees, 2,000 events": Kind(2000, 3, TREES, steps),
     "3 actions, steps, trees, 8,000 events": Kind(8000, 3, TREES, steps),
@@ -172,6 +217,19 @@ def x_learner(kind: Kind, X: np.ndarray, log: pd.DataFrame, new: np.ndarray) -> 
         ]
         uplift[:, k] = np.mean(effects, axis=0)  # as both actions are logged equally often
     return uplift
+
+
+def dr_learner(kind: Kind, X: np.ndarray, log: pd.DataFrame, new: np.ndarray) -> np.ndarray:
+    """A model of each action's doubly robust rewards, less their mean, out of two folds."""
+    code, reward = pd.Categorical(log["action"], kind.arms).codes, log["reward"].to_numpy()
+    mean, half = np.zeros((len(X), kind.n_actions)), np.arange(len(X)) % 2
+    for k in range(2):
+        models = per_action(kind, X[half != k], log[half != k])
+        mean[half == k] = np.column_stack([model.predict(X[half == k]) for model in models])
+    at = np.arange(len(X)), code
+    mean[at] += (reward - mean[at]) * kind.n_actions  # as all actions are logged equally often
+    effects = (mean - mean.mean(axis=1, keepdims=True)).T
+    return np.column_stack([clone(kind.learner).fit(X, effect).predict(new) for effect in effects])
 
 
 # --- from uplifts to actions of the new rows -----------------------------------------------------
@@ -257,27 +315,57 @@ def rows(kind: Kind, seed: int) -> Iterator[dict[str, Any]]:
         }
 
 
+def contrasts(kind: Kind, seed: int) -> Iterator[dict[str, Any]]:
+    """Gain of each method on one log, without goals."""
+    rng = np.random.default_rng(seed)
+    X, new = rng.uniform(-1, 1, (kind.n, 6)), rng.uniform(-1, 1, (10_000, 6))
+    log = logged(
+        kind, World(X, kind.make(X, kind.n_actions), np.zeros((kind.n, kind.n_actions))), rng
+    )
+    policy = ConstrainedPolicy(kind.learner, random_state=0).fit(X, log.drop(columns="harm"))
+    methods = {
+        "a model of each action": t_learner,
+        "X-learner": x_learner,
+        "DR-learner": dr_learner,
+    }
+    effects = {name: method(kind, X, log, new) for name, method in methods.items()}
+    truth = kind.make(new, kind.n_actions)
+    most, at_random = truth.max(axis=1).mean(), truth.mean()
+    ours = -policy.expected_costs(new)[kind.arms].to_numpy()
+    for name, effect in {"ConstrainedPolicy": ours, **effects}.items():
+        gain = truth[np.arange(len(new)), effect.argmax(axis=1)].mean() - at_random
+        yield {"method": name, "unit": seed, "% of the best gain": 100 * gain / (most - at_random)}
+
+
 def main() -> None:
     """Print the means, and keep the rows."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--contrasts", action="store_true", help="the board without goals only")
     parser.add_argument("--quick", action="store_true", help="one log of each kind")
-    parser.add_argument("--keep", action="store_true", help="write results/uplift.csv")
+    parser.add_argument("--keep", action="store_true", help="write the rows to results/")
     options = parser.parse_args()
     began = time.process_time()
     warnings.simplefilter("ignore")  # of constraints that cost much
     seeds = range(FIRST_SEED, FIRST_SEED + (1 if options.quick else SEEDS))
+    kinds, of_log = (CONTRASTS, contrasts) if options.contrasts else (KINDS, rows)
     frame = pd.DataFrame(
         {"part": name, **row}
-        for name, kind in KINDS.items()
+        for name, kind in kinds.items()
         for seed in seeds
-        for row in rows(kind, seed)
+        for row in of_log(kind, seed)
     )
-    measures = ["% of the ideal gain", "excess of the worst goal, %", "goals met"]
-    print(frame.groupby(["part", "method"], sort=False)[measures].mean().round(2).to_string())
+    measures = frame.columns.difference(["part", "method", "unit"], sort=False)
+    print(
+        frame.groupby(["part", "method"], sort=False)[measures]
+        .agg(["mean", "sem"])
+        .round(2)
+        .to_string()
+    )
     if options.keep and not options.quick:
-        keep("uplift", frame, time.process_time() - began, seeds=len(seeds))
+        name = "contrasts" if options.contrasts else "uplift"
+        keep(name, frame, time.process_time() - began, seeds=len(seeds))
 
 
 if __name__ == "__main__":

@@ -175,6 +175,8 @@ def run_uplift(uplift, folder):
     kind = uplift.Kind(300, 3, uplift.RIDGE, uplift.lines, more_goals=True)
     found = {row["method"]: row["excess of the worst goal, %"] for row in uplift.rows(kind, 0)}
     assert found["X-learner, ranked"] > found["ConstrainedPolicy"]
+    gains = {row["method"]: row["% of the best gain"] for row in uplift.contrasts(kind, 0)}
+    assert gains["ConstrainedPolicy"] > 50
 
 
 def run_waits(waits, folder):
