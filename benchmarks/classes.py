@@ -32,14 +32,7 @@ from benchmarks._table import Column, print_table
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.datasets import load_adult
 from skbandit.exceptions import InfeasibleConstraintsError
-from skbandit.rates import (
-    Constraint,
-    difference,
-    error_rate,
-    positive_rate,
-    precision,
-    recall,
-)
+from skbandit.rates import Constraint, difference, error_rate, positive_rate, precision, recall
 
 N_JOBS = int(os.environ.get("JOBS", "2"))
 """Splits at once."""

@@ -23,14 +23,7 @@ from benchmarks._kept import keep
 from benchmarks._table import Column, print_table
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.exceptions import InfeasibleConstraintsError
-from skbandit.rates import (
-    Constraint,
-    difference,
-    error_rate,
-    positive_rate,
-    precision,
-    recall,
-)
+from skbandit.rates import Constraint, difference, error_rate, positive_rate, precision, recall
 
 LEVEL, REVIEW = 0.9, "review"
 """The level that is asked for, and the decision that is no class."""

@@ -28,13 +28,7 @@ if TYPE_CHECKING:
         RampClassifier,
         constraint_report,
     )
-    from skbandit.evaluation import (
-        RateScorer,
-        ReplayScorer,
-        off_policy_value,
-        rate_report,
-        replay,
-    )
+    from skbandit.evaluation import RateScorer, ReplayScorer, off_policy_value, rate_report, replay
     from skbandit.selection import (
         PopularitySetSelector,
         RegressionSetSelector,

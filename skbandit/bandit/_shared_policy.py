@@ -15,13 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._guard import lock_of
 from skbandit.bandit._policy import PosteriorPolicy
-from skbandit.bandit._state import (
-    FORGETTING,
-    LINKS,
-    read_rule,
-    read_scales,
-    unit_of_rewards,
-)
+from skbandit.bandit._state import FORGETTING, LINKS, read_rule, read_scales, unit_of_rewards
 from skbandit.bandit.shared._arm_features import read_arm_features, rows_of_new_arms
 from skbandit.logs import Codes, ascending, label_array
 from skbandit.utils._fitting import atomic_fit

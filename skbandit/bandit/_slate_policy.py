@@ -22,13 +22,7 @@ from skbandit.bandit._shared_policy import SharedGLMPolicy
 from skbandit.bandit._state import ChoiceRule, read_rule
 from skbandit.utils import _validation
 from skbandit.utils._fitting import atomic_fit
-from skbandit.utils._sklearn_compat import (
-    HasMethods,
-    Interval,
-    count_rows,
-    fit_context,
-    rows_of,
-)
+from skbandit.utils._sklearn_compat import HasMethods, Interval, count_rows, fit_context, rows_of
 
 if TYPE_CHECKING:
     from typing import Self

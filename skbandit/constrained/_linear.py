@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.constrained._goals import Declared, Goals
 from skbandit.constrained._mixins import ConstrainedClassifierMixin
-from skbandit.constrained.fits._fit_rows import (
-    Classes,
-    Extra,
-    class_factors,
-    read_extra,
-    read_rows,
-    refuse_missing_labels,
-    with_dependent,
-)
+from skbandit.constrained.fits._fit_rows import FitRows, class_factors, labels_of
 from skbandit.constrained.fits._weighted_fits import stacked
 from skbandit.rates import Rate
 from skbandit.utils._fitted_rows import fitted_rows
@@ -69,38 +63,26 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         self,
         X: Any,
         y: Any,
-        sample_weight: Any = None,
-        attributes: Any = None,
-        extra: tuple[Any, ...] = (None, None, None, None),
-        dependent: tuple[Any, Any] = (None, None),
-    ) -> tuple[Any, Goals]:
-        """Validate the arguments of `fit`; return all rows, and the goals bound to them."""
+        metadata: dict[str, Any],
+    ) -> tuple[Any, Goals, pd.Series | None]:
+        """Validate the arguments of `fit`; return all rows, goals on them, and their groups."""
         refuse_lazy(
-            {"X": X, "y": y, "sample_weight": sample_weight, "attributes": attributes},
-            "; rate_report_blocks then reports rates of all rows",
+            {"X": X, "y": y, **metadata}, "; rate_report_blocks then reports rates of all rows"
         )
         declared = Declared.read(self.objective, self.constraints)
-        given, y_given, given_extra = X, y, Extra.read(*extra)
-        refuse_missing_labels(y)
         with explained_entries(X, type(self).__name__, numbers=True):
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        check_squares(X)
-        warn_of_wild_row(X, getattr(self, "feature_names_in_", None))
-        classes = Classes.read(y, self.pos_label)
+            design = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        check_squares(design)
+        warn_of_wild_row(design, getattr(self, "feature_names_in_", None))
+        classify = partial(labels_of, pos_label=self.pos_label, others=())
+        rows = FitRows.read(X, y, metadata, classify, self._validated)
+        classes, data = rows.classes, rows.data
         classes.require_two(type(self).__name__)
         self.classes_, self._positive = classes.labels, classes.positive
-        label = (y == classes.positive).astype(np.int8)
-        train_rows = read_rows(given, label, sample_weight, attributes, y=y_given)
-        self._fitted_rows = fitted_rows(given, label)
-        named = hasattr(self, "feature_names_in_")
-        X_extra, extra_rows = read_extra(
-            given_extra, classes, X_is_named=named, read_X=self._validated
-        )
-        data = classes.data(train_rows, extra_rows)
-        data = with_dependent(data, dependent[0], (given, y_given), dependent[1], extra[0])
+        self._fitted_rows = fitted_rows(X, data.train.label)
         declared.require_pos_label(classes, self.pos_label, data)
-        factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
-        return stacked(X, X_extra), declared.bind(data, factors)
+        factors = class_factors(self.class_weight, classes.labels, rows.y, data.train.weight)
+        return stacked(design, rows.X_extra), declared.bind(data, factors), rows.groups
 
     def _reporter(self, step_done: Callable[[str], None]) -> Callable[[Any], None]:
         """Report each MM step to callbacks and, if verbose, in one line."""

@@ -29,11 +29,7 @@ from skbandit.constrained.fits._fit_rows import (
     read_rows,
     with_dependent,
 )
-from skbandit.constrained.fits._partitions import (
-    columns_read,
-    computed,
-    from_partitions,
-)
+from skbandit.constrained.fits._partitions import columns_read, computed, from_partitions
 from skbandit.constrained.fits._weighted_fits import stacked
 from skbandit.constrained.rules._advice import known_rows_advice
 from skbandit.exceptions import InfeasibleConstraintsError

@@ -21,6 +21,7 @@ from skbandit.constrained._mixins import ConstrainedClassifierMixin
 from skbandit.constrained._report import check_final_rule, unstable_fit, warn_of_weak_fit
 from skbandit.constrained._unknown_groups import UnknownGroups
 from skbandit.constrained.fits._fit_rows import (
+    OF_ROWS,
     FitRows,
     Grouping,
     labels_of,
@@ -44,12 +45,7 @@ from skbandit.constrained.rounds._rounds import Criterion
 from skbandit.constrained.rules._advice import cost_of_level, explain
 from skbandit.constrained.rules._choose import Choice, Chosen, best_on_path
 from skbandit.constrained.rules._cost_tables import CostCriterion
-from skbandit.constrained.rules._decide import (
-    CostTables,
-    DecisionRule,
-    Thresholds,
-    scaled_costs,
-)
+from skbandit.constrained.rules._decide import CostTables, DecisionRule, Thresholds, scaled_costs
 from skbandit.constrained.rules._recalibrate import NamedRecalibration, Recalibration
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.measure import Columns, Data
@@ -251,16 +247,9 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         UserWarning
             If 1 % of the rows or more are copies of others, unless the splitter is passed.
         """
-        metadata = {
-            "sample_weight": sample_weight,
-            "attributes": attributes,
-            "X_extra": X_extra,
-            "y_extra": y_extra,
-            "attributes_extra": attributes_extra,
-            "sample_weight_extra": sample_weight_extra,
-            "groups": groups,
-            "groups_extra": groups_extra,
-        }
+        extra = X_extra, y_extra, attributes_extra, sample_weight_extra
+        given = sample_weight, attributes, *extra, groups, groups_extra
+        metadata = dict(zip(OF_ROWS, given, strict=True))
         if self.estimator is None or not has_fit_parameter(self.estimator, "sensitive_features"):
             refuse_keywords(self, fit_params.keys() & {"sensitive_features"})
         with atomic_fit(self) as draft:

@@ -20,7 +20,7 @@ from skbandit.constrained.fits._weighted_fits import (
     learns_costs,
     responses,
 )
-from skbandit.constrained.rounds._cost_rounds import DecisionCosts, TableRounds
+from skbandit.constrained.rounds._cost_rounds import TableRounds, costs_of_decisions
 from skbandit.constrained.rounds._rounds import (
     Costs,
     Criterion,
@@ -288,8 +288,8 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
         self, fits: OutOfFold, data: Data, group: np.ndarray | None, goals: Goals
     ) -> Chosen:
         """Choose among the fits to costs of decisions by tables of costs."""
-        costs, rows = DecisionCosts.of(goals, data), goals.measured.rows
-        first = costs.of_labels() if learns_costs(self.estimator) else None
+        costs, rows = costs_of_decisions(goals, data), goals.measured.rows
+        first = costs.plain if learns_costs(self.estimator) else None
         scores, fit = fits.scores(first)
         scores = self._find_unknown_groups(fits, goals, data, scores)
         criterion = self._chooser(fits, goals, group, scores)
@@ -299,7 +299,7 @@ class ConstrainedReduction(MovedDecisionsMixin, BaseEstimator):
             return (scores, fit) if task is first else fits.scores(task)
 
         kind = TableRounds(criterion, costs, rows, score, fits.supports, self.tol)
-        done = self._run(kind, costs.of_labels(), first)
+        done = self._run(kind, costs.plain, first)
         k = max(k for k, each in enumerate(done) if each is kind.best)
         choice, prices = replace(done[k].choice, name=(k,)), partial(done[k].shadow_prices, rows)
         return Chosen(done[k].criterion, choice, prices, tuple(done))

@@ -8,11 +8,7 @@ import numpy as np
 
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.fits._fit_rows import UNKNOWN, Classes, Grouping
-from skbandit.constrained.fits._weighted_fits import (
-    OutOfFold,
-    Task,
-    learns_costs,
-)
+from skbandit.constrained.fits._weighted_fits import OutOfFold, Task, learns_costs
 from skbandit.measure import Data, UnknownColumnError
 
 MOST_STRATA = 60

@@ -11,11 +11,7 @@ from scipy.sparse import issparse
 
 from skbandit import logs
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import (
-    at_most_1,
-    refuse_lazy,
-    warn_if_reordered,
-)
+from skbandit.utils._validation import at_most_1, refuse_lazy, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

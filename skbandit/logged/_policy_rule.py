@@ -15,13 +15,7 @@ from skbandit.prices._action_search import SEARCHED_COSTS, SEARCHED_ROWS, search
 from skbandit.prices._calibrate import PricedRule, priced_rule
 from skbandit.prices._confident import confident_rule, without_margins
 from skbandit.prices._dual import conflicting, enough_to_relax
-from skbandit.prices._levels import (
-    at_best_level,
-    costly_level,
-    level_of,
-    levels_to_try,
-    weak_level,
-)
+from skbandit.prices._levels import at_best_level, costly_level, level_of, levels_to_try, weak_level
 from skbandit.prices._problem import Prices, Problem, without_prices
 from skbandit.utils._fitting import report_progress
 from skbandit.utils._validation import RATE_TOL, warn

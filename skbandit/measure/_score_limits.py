@@ -27,13 +27,7 @@ from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from skbandit.measure._confidence import (
-    Trials,
-    clopper_pearson,
-    trials_at,
-    trials_of,
-    wilson_score,
-)
+from skbandit.measure._confidence import Trials, clopper_pearson, trials_at, trials_of, wilson_score
 from skbandit.measure._forms import BoundConstraints, Form, stacked
 from skbandit.rates._columns import Data
 from skbandit.rates._expression import Rate

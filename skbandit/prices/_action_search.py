@@ -16,17 +16,8 @@ from typing import Protocol
 import numpy as np
 from scipy.sparse import eye_array
 
-from skbandit.prices._calibrate import (
-    Measured,
-    PricedRule,
-    expected_rules,
-    priced_rule,
-)
-from skbandit.prices._dual import (
-    HIGHEST_MULTIPLIER,
-    net_prices,
-    opposed_goals,
-)
+from skbandit.prices._calibrate import Measured, PricedRule, expected_rules, priced_rule
+from skbandit.prices._dual import HIGHEST_MULTIPLIER, net_prices, opposed_goals
 from skbandit.prices._problem import Prices, Problem, without_prices
 from skbandit.prices._search import Family, Outcomes, best_rule, stacked_tables
 from skbandit.utils._validation import RATE_TOL

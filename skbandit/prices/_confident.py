@@ -28,19 +28,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skbandit.prices._calibrate import (
-    Measured,
-    PricedRule,
-    move_apart,
-    representative,
-)
-from skbandit.prices._dual import (
-    SMOOTHING,
-    at_ceiling,
-    best_prices,
-    net_prices,
-    opposed_goals,
-)
+from skbandit.prices._calibrate import Measured, PricedRule, move_apart, representative
+from skbandit.prices._dual import SMOOTHING, at_ceiling, best_prices, net_prices, opposed_goals
 from skbandit.prices._problem import Prices, Problem, without_prices
 from skbandit.utils._validation import RATE_TOL
 

@@ -17,12 +17,7 @@ from skbandit.rates._kinds import Atom, Member, On, Where
 from skbandit.rates._labels import encode, encode_classes, positive_is_known
 from skbandit.rates._query import Query, QueryError, find_among
 from skbandit.utils._exact import exact_table
-from skbandit.utils._validation import (
-    dtype_names,
-    first_few,
-    shortened,
-    warn_if_wrapped,
-)
+from skbandit.utils._validation import dtype_names, first_few, shortened, warn_if_wrapped
 
 _ROUTED = (
     "Behind a Pipeline, whose transformers drop columns or their names, pass <step>__attributes=, "

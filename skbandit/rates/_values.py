@@ -12,12 +12,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_consistent_length
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates._atoms import (
-    UnlabeledRateError,
-    check_classes,
-    rows_of_atom,
-    warn_of_strangers,
-)
+from skbandit.rates._atoms import UnlabeledRateError, check_classes, rows_of_atom, warn_of_strangers
 from skbandit.rates._columns import Columns, Data, Rows
 from skbandit.rates._kinds import Atom, ClassSlot, Member, On, Slot, value_text
 from skbandit.rates._labels import (

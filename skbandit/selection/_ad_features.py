@@ -18,10 +18,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, gen_batches
 
-from skbandit.selection._cost_models import (
-    fit_to_costs,
-    predict_finite,
-)
+from skbandit.selection._cost_models import fit_to_costs, predict_finite
 from skbandit.selection._costs import CostMatrix, append_columns, index_labels
 from skbandit.selection._m_lowest import BLOCK_BYTES
 from skbandit.selection._ridge import Linear, NormalEquations

@@ -11,18 +11,8 @@ from sklearn.linear_model import Ridge
 from sklearn.utils import check_array, get_tags, indexable
 from sklearn.utils.validation import validate_data
 
-from skbandit.selection._ad_features import (
-    AdFeatures,
-    fit_bilinear,
-    fit_pairs,
-    read_ad_features,
-)
-from skbandit.selection._cost_models import (
-    MultiOutputModel,
-    constant,
-    learn_costs,
-    ridge_of,
-)
+from skbandit.selection._ad_features import AdFeatures, fit_bilinear, fit_pairs, read_ad_features
+from skbandit.selection._cost_models import MultiOutputModel, constant, learn_costs, ridge_of
 from skbandit.selection._costs import CostMatrix, check_every_ad_observed
 from skbandit.selection._mixin import PREDICTS, CostModelMixin
 from skbandit.selection._ridge import MAX_GRAM, Linear, NormalEquations, choose_penalty

@@ -47,11 +47,7 @@ from skbandit.utils._sklearn_compat import (
     available_if,
     fit_context,
 )
-from skbandit.utils._validation import (
-    refuse_lazy,
-    warn_if_reordered,
-    warn_of_wild_row,
-)
+from skbandit.utils._validation import refuse_lazy, warn_if_reordered, warn_of_wild_row
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

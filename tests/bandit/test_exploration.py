@@ -24,12 +24,7 @@ from skbandit.bandit import (
     select,
 )
 from skbandit.bandit.exploration._epsilon_greedy import epsilon_inclusion
-from skbandit.bandit.exploration._sets import (
-    arm_probabilities,
-    best,
-    best_inclusion,
-    draw_arms,
-)
+from skbandit.bandit.exploration._sets import arm_probabilities, best, best_inclusion, draw_arms
 from skbandit.bandit.exploration._squarecb import (
     inverse_gap,
     inverse_gap_inclusion,

@@ -9,13 +9,7 @@ from skbandit.bandit._state import LINKS, MEANS, ChoiceRule
 from skbandit.bandit.links import _linear as linear
 from skbandit.bandit.links import _logistic as logistic
 from skbandit.bandit.links import _probit as probit
-from skbandit.bandit.links import (
-    log_evidence,
-    mean_index,
-    mean_reward,
-    mean_rewards,
-    upper_index,
-)
+from skbandit.bandit.links import log_evidence, mean_index, mean_reward, mean_rewards, upper_index
 from tests.tiers import first
 
 mp = pytest.importorskip("mpmath", reason="mpmath is not installed")

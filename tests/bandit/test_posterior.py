@@ -8,13 +8,7 @@ from scipy.special import expit, logsumexp, ndtr
 from skbandit.bandit import GLMUCBPolicy
 from skbandit.bandit._passes import learn_rows
 from skbandit.bandit._posterior import moments, renew_shares, with_arms
-from skbandit.bandit._state import (
-    LEAST_SHARE,
-    LINKS,
-    ChoiceRule,
-    Prior,
-    no_posterior,
-)
+from skbandit.bandit._state import LEAST_SHARE, LINKS, ChoiceRule, Prior, no_posterior
 from skbandit.bandit.links import _logistic as logistic
 from skbandit.bandit.links import log_evidence
 from tests.tiers import first

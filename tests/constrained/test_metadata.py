@@ -17,14 +17,7 @@ from sklearn.utils import estimator_html_repr
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, RampClassifier
-from skbandit.rates import (
-    churn,
-    difference,
-    each,
-    error_rate,
-    false_positive_rate,
-    recall,
-)
+from skbandit.rates import churn, difference, each, error_rate, false_positive_rate, recall
 from tests.people import (
     ATTRIBUTES,
     ATTRIBUTES_EXTRA,

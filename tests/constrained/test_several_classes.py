@@ -18,11 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbandit.constrained import (
-    ConstrainedReduction,
-    ConstrainedThreshold,
-    constraint_report,
-)
+from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, constraint_report
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.rounds._rounds import Criterion
 from skbandit.constrained.rules._cost_tables import CostCriterion

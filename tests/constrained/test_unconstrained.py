@@ -12,19 +12,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import (
-    ConstrainedReduction,
-    ConstrainedThreshold,
-)
+from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained.linear._directions import column_scales
 from skbandit.exceptions import ConstrainedFitWarning
-from skbandit.rates import (
-    difference,
-    error_rate,
-    positive_rate,
-    precision,
-    recall,
-)
+from skbandit.rates import difference, error_rate, positive_rate, precision, recall
 from skbandit.utils._folds import folds_of_classes
 from tests.folds import out_of_fold
 from tests.worlds import warns

@@ -7,16 +7,8 @@ import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
-from skbandit.evaluation import (
-    OffPolicyEstimate,
-    off_policy_blocks,
-)
-from skbandit.evaluation._guaranteed import (
-    BETS,
-    RewardEvidence,
-    WeightedShares,
-    betting_limit,
-)
+from skbandit.evaluation import OffPolicyEstimate, off_policy_blocks
+from skbandit.evaluation._guaranteed import BETS, RewardEvidence, WeightedShares, betting_limit
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.tiers import first
 from tests.worlds import ips, logged, refuses, snips

@@ -6,9 +6,7 @@ import pytest
 
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import (
-    replay,
-)
+from skbandit.evaluation import replay
 from tests.policies import EpsilonGreedy
 from tests.tiers import first
 

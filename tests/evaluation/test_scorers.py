@@ -8,12 +8,7 @@ import pytest
 import sklearn
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import (
-    GridSearchCV,
-    TimeSeriesSplit,
-    cross_val_score,
-    cross_validate,
-)
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 

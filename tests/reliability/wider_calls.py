@@ -11,11 +11,7 @@ from skbandit import ConstrainedRampClassifier, GLMUCBPolicy
 from skbandit.constrained import constraint_path
 from skbandit.datasets import read_parquet_log
 from skbandit.evaluation import off_policy_blocks, replay, replay_blocks
-from skbandit.inspection import (
-    ArmSharesDisplay,
-    ConstraintReportDisplay,
-    ReplayDisplay,
-)
+from skbandit.inspection import ArmSharesDisplay, ConstraintReportDisplay, ReplayDisplay
 from tests.reliability.public_calls import (
     GOALS,
     GROUP,

@@ -16,10 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.logs import read_mask
 from skbandit.selection._cost_models import weight_params
-from skbandit.selection._costs import (
-    check_every_ad_observed,
-    read_cost_matrix,
-)
+from skbandit.selection._costs import check_every_ad_observed, read_cost_matrix
 from tests.worlds import refuses
 
 # === Costs and availability in all the forms they are given in, and what is refused =============

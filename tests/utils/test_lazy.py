@@ -24,12 +24,7 @@ from skbandit.evaluation import (
 )
 from skbandit.inspection import save_report
 from skbandit.rates import error_rate, outcome, positive_rate, recall
-from skbandit.selection import (
-    PopularitySetSelector,
-    SetSelectClassifier,
-    assign,
-    logged_costs,
-)
+from skbandit.selection import PopularitySetSelector, SetSelectClassifier, assign, logged_costs
 from skbandit.utils._validation import method_that_loads
 
 pytestmark = pytest.mark.filterwarnings("ignore:Fewer than 20 rows")

@@ -23,6 +23,9 @@ from skbandit.utils._validation import check_row_weights, first_few, warn, warn_
 EXTRA = ("X_extra", "y_extra", "attributes_extra", "sample_weight_extra")
 """Parameters of `fit` that are the extra dataset."""
 
+OF_ROWS = ("sample_weight", "attributes", *EXTRA, "groups", "groups_extra")
+"""Parameters of `fit` besides X and y."""
+
 UNKNOWN = -1
 """Code of a row whose group was not found at fit."""
 
@@ -308,6 +311,7 @@ class FitRows:
         y: Any,
         metadata: dict[str, Any],
         classify: Callable[[np.ndarray], tuple[Classes, np.ndarray]],
+        read_X: Callable[[Any], Any] = lambda rows: indexable(rows)[0],
     ) -> FitRows:
         """Check and read the arguments of `fit`.
 
@@ -315,9 +319,11 @@ class FitRows:
         ----------
         X, y : as passed
         metadata : dict
-            The other arguments, by their names in `fit`.
+            The other arguments, by their names in `fit`: those of `OF_ROWS`.
         classify : callable
             From y to the classes and the code of each row: see `Classes.encode`.
+        read_X : callable
+            Checks the extra rows.
         """
         given, y_given = X, y
         y = column_or_1d(y, warn=True)
@@ -325,17 +331,19 @@ class FitRows:
         assert_all_finite(y, input_name="y")
         X, y = indexable(X, y)
         classes, label = classify(y)
-        of_rows = metadata["sample_weight"], metadata["attributes"]
+        of_rows = metadata.get("sample_weight"), metadata.get("attributes")
         train = read_rows(given, label, *of_rows, y=y_given)
         X_extra, extra = read_extra(
-            Extra.read(**{name: metadata[name] for name in EXTRA}),
+            Extra.read(**{name: metadata.get(name) for name in EXTRA}),
             classes,
             X_is_named=feature_names(given) is not None,
-            read_X=lambda rows: indexable(rows)[0],
+            read_X=read_X,
         )
         data = classes.data(train, extra)
-        groups = labels_of_groups(metadata["groups"], len(label), given, y_given)
-        data = with_dependent(data, groups, (), metadata["groups_extra"], metadata["X_extra"])
+        groups = labels_of_groups(metadata.get("groups"), len(label), given, y_given)
+        data = with_dependent(
+            data, groups, (), metadata.get("groups_extra"), metadata.get("X_extra")
+        )
         return cls(X, y, X_extra, classes, data, groups)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from scipy.sparse import issparse
 from scipy.special import expit
 
 from skbandit.constrained.paper._interface import canonical_design
+from skbandit.constrained.paper._problem import Point
 
 SMALLEST_DEVIATION = 1e-9
 """Deviation of scores, as a share of their largest size, below which they do not differ."""
@@ -64,22 +64,14 @@ def column_scales(X: Any, weight: np.ndarray, *, centered: bool) -> np.ndarray:
     return np.where(varied, np.sqrt(variance / np.where(nonzero > 0, nonzero, 1.0)), constant)
 
 
-@dataclass(frozen=True)
-class LinearFit:
-    """Weights w and intercept b of scores ``X @ coef + intercept``."""
-
-    coef: np.ndarray
-    intercept: float
-
-
 def fit_logistic(
     X: Any,
     positive: np.ndarray,
     weight: np.ndarray,
     *,
     fit_intercept: bool = True,
-    start: LinearFit | None = None,
-) -> LinearFit:
+    start: Point | None = None,
+) -> Point:
     """Minimize sum_j weight_j log(1 + exp(-s_j f_j)) + |w|^2 / 2, with s = 1 or -1.
 
     Own code, as a cross-fitted classifier takes dozens of such fits: with scikit-learn's L-BFGS, as
@@ -95,12 +87,12 @@ def fit_logistic(
         Nonnegative row weights.
     fit_intercept : bool
         Whether there is an intercept, which is not penalized.
-    start : LinearFit or None
+    start : Point or None
         Where to begin.
 
     Returns
     -------
-    LinearFit
+    Point
 
     Examples
     --------
@@ -128,7 +120,7 @@ def fit_logistic(
         theta = optimum.x
     else:
         theta = _newton(X, sign, weight, theta, LAST_STEP * max(zero, 1e-300))
-    return LinearFit(theta[:d], float(theta[d]) if fit_intercept else 0.0)
+    return Point(theta[:d], float(theta[d]) if fit_intercept else 0.0)
 
 
 def _loss(

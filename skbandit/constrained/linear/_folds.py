@@ -18,7 +18,6 @@ from skbandit.constrained.fits._weighted_fits import Task
 from skbandit.constrained.linear._directions import (
     FEW_COLUMNS,
     SMALLEST_DEVIATION,
-    LinearFit,
     column_scales,
     fit_logistic,
 )
@@ -28,13 +27,7 @@ from skbandit.constrained.paper._problem import Point, RowSpan, ramp_of_costs, r
 from skbandit.constrained.paper._starts import best_intercept, lowest_candidate
 from skbandit.constrained.paper._tolerances import DIRECTION_SCALES
 from skbandit.constrained.rounds._multipliers import row_costs
-from skbandit.constrained.rounds._rounds import (
-    Costs,
-    Criterion,
-    Round,
-    ThresholdRounds,
-    rounds,
-)
+from skbandit.constrained.rounds._rounds import Costs, Criterion, Round, ThresholdRounds, rounds
 
 FIT_ROWS, FIT_ROWS_PER_COLUMN = 8000, 50
 """Most rows to fit a direction: FIT_ROWS, or FIT_ROWS_PER_COLUMN per column if these are more."""
@@ -168,14 +161,14 @@ class LinearFolds:
             return rows
         return np.sort(np.random.default_rng(k).choice(rows, most, replace=False))
 
-    def logistic(self, task: Task, starts: Sequence[LinearFit] | None = None) -> list[LinearFit]:
+    def logistic(self, task: Task, starts: Sequence[Point] | None = None) -> list[Point]:
         """Fit logistic regressions without each fold; the mean weight does not count.
 
         Newton steps forget where they began, so that other folds begin where the first one ended.
         L-BFGS would remember a little of the rows that are left out.
         """
         forgets = self.X.shape[1] <= FEW_COLUMNS
-        fits: list[LinearFit] = []
+        fits: list[Point] = []
         for k in range(self.n_folds):
             rows = self.rows_to_fit(k)
             rows, positive, weight = task.examples(rows[rows < len(task.gain)])
@@ -194,9 +187,9 @@ class LinearFolds:
         self,
         costs: np.ndarray,
         alpha: float,
-        starts: Sequence[list[LinearFit]],
+        starts: Sequence[list[Point]],
         options: CrossFitOptions,
-    ) -> list[LinearFit]:
+    ) -> list[Point]:
         """Minimize ramps of the rows' costs without each fold: Problem 2 without constraints.
 
         Each starts from the best of some fits, at its best scale and intercept.
@@ -219,10 +212,10 @@ class LinearFolds:
                 report=options.report,
             )
             point = problem.without_noise(mm.point)
-            fits.append(LinearFit(point.coef, point.intercept))
+            fits.append(point)
         return fits
 
-    def scores(self, fits: Sequence[LinearFit], rows: np.ndarray) -> np.ndarray:
+    def scores(self, fits: Sequence[Point], rows: np.ndarray) -> np.ndarray:
         """Score some rows, each by the fit without its fold."""
         scores, fold = np.empty(len(rows)), self.fold[rows]
         for k, fit in enumerate(fits):
@@ -237,7 +230,7 @@ class LinearFolds:
         flat = deviation <= SMALLEST_DEVIATION * np.abs(scores).max(axis=0, initial=0.0)
         return mean, np.where(flat, np.inf, deviation)
 
-    def standardized(self, fits: Mapping[str, Sequence[LinearFit]]) -> Directions:
+    def standardized(self, fits: Mapping[str, Sequence[Point]]) -> Directions:
         """Standardize directions; the first one stands in for those that tell no rows apart."""
         size = len(fits)
         scores = np.empty((len(self.fold), size))
@@ -297,7 +290,7 @@ class TrainedFolds(NamedTuple):
     """Rows and folds, the logistic regressions without each, and all directions."""
 
     folds: LinearFolds
-    plain: list[LinearFit]
+    plain: list[Point]
     directions: Directions
 
     def plain_predictions(self) -> np.ndarray:
@@ -339,20 +332,9 @@ def alpha_of(goals: MeasuredGoals, options: CrossFitOptions) -> float:
     return ALPHA * goals.scale if options.alpha is None else options.alpha
 
 
-def _to_gain(criterion: Criterion, done: Sequence[Round]) -> float:
-    """How much better a rule could be than the best threshold of all rounds; nan if unknown.
-
-    Its `gap` is less where constraints hold as N - tD <= 0 for rates of 0/0.
-    """
-    rules = [criterion.search(round_.scores)(None) for round_ in done]
-    value = min((rule.objective for rule in rules if rule.feasible), default=np.inf)
-    proposal = done[-1].proposal
-    return value - (proposal.value - proposal.gap)
-
-
 def _cost_sensitive_fits(
-    folds: LinearFolds, goals: Goals, plain: list[LinearFit], options: CrossFitOptions
-) -> tuple[list[list[LinearFit]], np.ndarray]:
+    folds: LinearFolds, goals: Goals, plain: list[Point], options: CrossFitOptions
+) -> tuple[list[list[Point]], np.ndarray]:
     """Fit logistic regressions at multipliers that all folds share: see `rounds`.
 
     Also returns the costs of all rows at the last of these multipliers.
@@ -379,6 +361,11 @@ def _cost_sensitive_fits(
     for each in rounds(kind.evaluate, kind.next_task, costs.plain, max_iter=limit):
         options.tell(f"round {len(done)}: {each}")
         done.append(each)
-        if len(done) > COST_SENSITIVE_FITS and not _to_gain(criterion, done) > much:
+        if len(done) <= COST_SENSITIVE_FITS:
+            continue
+        # the best threshold of all rounds; the proposal's gap is less for rates of 0/0
+        rules = [criterion.search(round_.scores)(None) for round_ in done]
+        value = min((rule.objective for rule in rules if rule.feasible), default=np.inf)
+        if not value - (each.proposal.value - each.proposal.gap) > much:
             break
     return fits[1:], row_costs(costs.goals, done[-1].multipliers)

@@ -12,7 +12,7 @@ import numpy as np
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._linear import BaseRampClassifier
 from skbandit.constrained._report import INTERVAL_LEVEL, warn_of_weak_fit
-from skbandit.constrained.fits._fit_rows import refuse_keywords
+from skbandit.constrained.fits._fit_rows import OF_ROWS, refuse_keywords
 from skbandit.constrained.linear._cross_fit import CrossFitted, choose_mixture
 from skbandit.constrained.linear._folds import CrossFitOptions, alpha_of, train_folds
 from skbandit.constrained.paper._interface import Solver
@@ -33,14 +33,7 @@ from skbandit.utils._folds import (
     rows_tested,
     splits_of_classes,
 )
-from skbandit.utils._sklearn_compat import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    count_rows,
-    fit_context,
-)
-from skbandit.utils._trials import labels_of_groups
+from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
 from skbandit.utils._validation import finite, warn
 
 if TYPE_CHECKING:
@@ -280,12 +273,11 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         """
         refuse_keywords(self, unknown)
         told = fit_task(self, X, y, sample_weight)
+        extra = X_extra, y_extra, attributes_extra, sample_weight_extra
+        given = sample_weight, attributes, *extra, groups, groups_extra
+        metadata = dict(zip(OF_ROWS, given, strict=True))
         with told as step_done, atomic_fit(self) as draft, one_blas_thread():
-            if groups is not None:
-                groups = labels_of_groups(groups, count_rows(X), X, y)
-            extra = X_extra, y_extra, attributes_extra, sample_weight_extra
-            dependent = groups, groups_extra
-            design, goals = draft._read_training(X, y, sample_weight, attributes, extra, dependent)
+            design, goals, groups = draft._read_training(X, y, metadata)
             draft._choose(design, goals, draft._options(design, goals, groups, step_done))
         return self
 

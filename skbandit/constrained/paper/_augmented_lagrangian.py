@@ -266,7 +266,8 @@ class AugmentedLagrangian:
         """
         best = self._at_multipliers(w, b, z, v)
         for _ in range(50):
-            v, slope = best.v, self._slope(best)
+            v = best.v
+            slope = (best.costs - self.gamma)[1:] - (v - self.center) / self.tau  # in v
             moves = ~(((v <= 0) & (slope <= 0)) | ((v >= self.upper) & (slope >= 0)))
             if np.abs(slope[moves]).max(initial=0.0) <= self.tol:
                 break
@@ -301,10 +302,6 @@ class AugmentedLagrangian:
         )
         theta = self.theta + self.sigma * (z - f)
         return LagrangianPoint(w, b, z, v, f, place, costs, theta, float(value))
-
-    def _slope(self, here: LagrangianPoint) -> np.ndarray:
-        """Return the derivative in v."""
-        return (here.costs - self.gamma)[1:] - (here.v - self.center) / self.tau
 
     def curvature(self, here: LagrangianPoint, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return minus the second derivative in some of v, and the slope in f of each entry."""

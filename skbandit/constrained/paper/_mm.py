@@ -214,7 +214,10 @@ def majorize_minimize(
         solution = _minimize_bound(problem, current.point, solver, rho, accuracy, solution)
         proposed = problem.evaluate(Point(solution.coef, solution.intercept))
         decrease = current.penalized(rho) - proposed.penalized(rho)
-        left, current = current, _better_iterate(current, proposed, rho)
+        is_better = proposed.penalized(rho) <= current.penalized(rho)  # rounding can make it worse
+        if math.isinf(rho):
+            is_better = is_better and proposed.feasible
+        left, current = current, proposed if is_better else current
         path.append(current.objective)
         seconds = time.perf_counter() - began
         reached = solution.gap / (max(1.0, rho) if math.isfinite(rho) else 1.0)
@@ -248,10 +251,3 @@ def _minimize_bound(
             raise
         # feasible only within tolerance, or without interior: allow tiny violations
         return solver.solve(convex, LAST_PENALTY, gap, warm)
-
-
-def _better_iterate(current: Iterate, proposed: Iterate, penalty: float) -> Iterate:
-    """Return the proposed iterate unless rounding made it worse or miss hard constraints."""
-    if math.isinf(penalty) and not proposed.feasible:
-        return current
-    return proposed if proposed.penalized(penalty) <= current.penalized(penalty) else current

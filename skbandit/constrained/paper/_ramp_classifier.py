@@ -16,9 +16,7 @@ from sklearn.utils import check_random_state
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._linear import BaseRampClassifier
 from skbandit.constrained._report import objective_row, plain_columns
-from skbandit.constrained.fits._fit_rows import (
-    refuse_keywords,
-)
+from skbandit.constrained.fits._fit_rows import OF_ROWS, refuse_keywords
 from skbandit.constrained.paper._interface import Solver
 from skbandit.constrained.paper._problem import (
     RampProblem,
@@ -43,12 +41,7 @@ from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.prices._dual import ShadowPrices
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread
-from skbandit.utils._sklearn_compat import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    fit_context,
-)
+from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
 from skbandit.utils._validation import finite, warn
 
 if TYPE_CHECKING:
@@ -274,8 +267,9 @@ class RampClassifier(BaseRampClassifier):
         """
         refuse_keywords(self, unknown)
         extra = X_extra, y_extra, attributes_extra, sample_weight_extra
+        metadata = dict(zip(OF_ROWS, (sample_weight, attributes, *extra), strict=False))
         with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
-            design, goals = draft._read_training(X, y, sample_weight, attributes, extra)
+            design, goals, _ = draft._read_training(X, y, metadata)
             draft._fit(design, goals, step_done)
         return self
 

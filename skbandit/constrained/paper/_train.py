@@ -10,11 +10,7 @@ import numpy as np
 
 from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained.paper._interface import Solver
-from skbandit.constrained.paper._mm import (
-    MMResult,
-    Step,
-    majorize_minimize,
-)
+from skbandit.constrained.paper._mm import MMResult, Step, majorize_minimize
 from skbandit.constrained.paper._problem import Point, RampProblem, ramp
 from skbandit.constrained.paper._starts import (
     best_intercept,
@@ -105,11 +101,15 @@ def with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpti
     current, multipliers = trained.point, trained.multipliers
     margin = np.zeros(len(problem.rhs))
     for _ in range(ROUNDING_ROUNDS):
-        serves = _serves(best.threshold, promised)
-        relaxes = not options.from_zero
-        if serves and not (relaxes and _unused(problem, current, multipliers) > WORTHWHILE):
+        threshold = best.threshold
+        assert threshold is not None
+        serves = threshold.feasible and threshold.objective <= promised + USELESS
+        violation = problem.violation(_hard(problem, current))
+        # what the objective gains, at its prices, if hard rates use all their slack
+        unused = 0.0 if options.from_zero else multipliers @ np.maximum(-violation, 0.0)
+        if serves and not unused > WORTHWHILE:
             break
-        missed = np.maximum(problem.violation(_hard(problem, current)), 0.0)
+        missed = np.maximum(violation, 0.0)
         mm = majorize_minimize(
             moved_bounds(problem, current, margin),
             current,
@@ -146,12 +146,6 @@ def moved_bounds(problem: RampProblem, point: Point, margin: np.ndarray) -> Ramp
     return replace(problem, rhs=problem.rhs + moves)
 
 
-def _unused(problem: RampProblem, point: Point, multipliers: np.ndarray) -> float:
-    """Return what the objective gains, at its prices, if hard rates use all their slack."""
-    slack = np.maximum(-problem.violation(_hard(problem, point)), 0.0)
-    return float(multipliers @ slack)
-
-
 def randomized(problem: RampProblem, coef: np.ndarray) -> Point:
     """Scale a direction as little as makes ramp rates feasible: the randomized rule.
 
@@ -166,12 +160,6 @@ def randomized(problem: RampProblem, coef: np.ndarray) -> Point:
         if problem.evaluate(point).feasible:
             return point
     return best_intercept(problem, coef / spread, HARD_SCALES)
-
-
-def _serves(threshold: Rule | None, promised: float) -> bool:
-    """Return whether a threshold is feasible and about as good as expected."""
-    assert threshold is not None
-    return threshold.feasible and threshold.objective <= promised + USELESS
 
 
 def _search(problem: RampProblem, point: Point) -> Rule:
@@ -225,7 +213,11 @@ def train(problem: RampProblem, options: TrainingOptions) -> Trained:
             tol=options.tol,
             report=options.report,
         )
-        if best is None or _ahead(mm, best):
+        if best is None:
+            best = mm
+        elif best.feasible and mm.feasible:
+            best = mm if mm.path[-1] < best.path[-1] else best
+        elif mm.violation < best.violation:
             best = mm
         moved = not before.feasible or mm.path[-1] < before.objective - options.tol
         if best.feasible and moved:
@@ -242,10 +234,3 @@ def train(problem: RampProblem, options: TrainingOptions) -> Trained:
     point = randomized(problem, free)
     other = replace(trained, point=point, threshold=_search(problem, point))
     return replace(other if _is_better(problem, other, trained) else trained, free=free)
-
-
-def _ahead(run: MMResult, other: MMResult) -> bool:
-    """Return whether a run ended better: within the constraints, or lower there."""
-    if run.feasible and other.feasible:
-        return run.path[-1] < other.path[-1]
-    return run.violation < other.violation

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.constrained._goals import Goals, MeasuredGoals
+from skbandit.constrained._goals import Goals
 from skbandit.constrained.fits._weighted_fits import Task
+from skbandit.constrained.rounds._rounds import Costs
 from skbandit.constrained.rules._choose import Choice, loss
 from skbandit.constrained.rules._cost_tables import CostCriterion
 from skbandit.measure import Data, indicators
@@ -24,49 +25,26 @@ from skbandit.prices._dual import ShadowPrices
 from skbandit.utils._validation import without_unit
 
 
-@dataclass(frozen=True)
-class DecisionCosts:
-    """Costs of each decision in all rows, tested or not, at any prices.
+def costs_of_decisions(goals: Goals, data: Data) -> Costs:
+    """Bind the goals of the tested rows to all rows; plain gains are 1 for the label of a row."""
+    weight = without_unit(data.weight)
+    return Costs(goals.over(data), weight, Task.of_labels(data.label, len(data.decisions), weight))
 
-    Attributes
-    ----------
-    goals : MeasuredGoals
-        Objective and constraints over N stacked rows.
-    row_weight : ndarray of shape (N,)
-    label : ndarray of int, shape (N,)
-    n_decisions : int
-    """
 
-    goals: MeasuredGoals
-    row_weight: np.ndarray
-    label: np.ndarray
-    n_decisions: int
-
-    @classmethod
-    def of(cls, goals: Goals, data: Data) -> DecisionCosts:
-        """Bind the goals of the tested rows to all rows."""
-        weight = without_unit(data.weight)
-        return cls(goals.over(data), weight, data.label, len(data.decisions))
-
-    def of_labels(self) -> Task:
-        """Return the task whose gains are 1 for the label of a row."""
-        return Task.of_labels(self.label, self.n_decisions, self.row_weight)
-
-    def task(self, rule: PricedRule, decided: np.ndarray) -> Task:
-        """Return the task at a rule's prices; ratios are linear at its decisions of all rows."""
-        prices = rule.prices
-        forms = self.goals.objective
-        above, below = forms.fractions(indicators(decided, self.n_decisions))
-        below = np.where(below > 0, below, 1.0)
-        mu = prices.objectives if len(prices.objectives) == len(above) else np.ones(len(above))
-        costs = forms.numerator.T @ (mu / below)
-        costs = costs - forms.denominator.T @ (mu * above / below**2)
-        S, _ = self.goals.linear
-        lam, moved = (part[: S.shape[0]] for part in (prices.goals, rule.moved))
-        divisors = self.goals.constraints.forms.denominator
-        costs = costs + S.T @ lam + divisors.T @ (lam * moved)
-        costs = costs.reshape(len(self.label), -1)
-        return Task.of_costs(np.insert(costs, 0, 0.0, axis=1), self.row_weight)
+def task_at(costs: Costs, rule: PricedRule, decided: np.ndarray) -> Task:
+    """Return the task at a rule's prices; ratios are linear at its decisions of all rows."""
+    prices, forms = rule.prices, costs.goals.objective
+    above, below = forms.fractions(indicators(decided, costs.plain.gain.shape[1]))
+    below = np.where(below > 0, below, 1.0)
+    mu = prices.objectives if len(prices.objectives) == len(above) else np.ones(len(above))
+    of_row = forms.numerator.T @ (mu / below)
+    of_row = of_row - forms.denominator.T @ (mu * above / below**2)
+    S, _ = costs.goals.linear
+    lam, moved = (part[: S.shape[0]] for part in (prices.goals, rule.moved))
+    divisors = costs.goals.constraints.forms.denominator
+    of_row = of_row + S.T @ lam + divisors.T @ (lam * moved)
+    of_row = of_row.reshape(len(decided), -1)
+    return Task.of_costs(np.insert(of_row, 0, 0.0, axis=1), costs.row_weight)
 
 
 @dataclass(frozen=True)
@@ -130,7 +108,7 @@ class TableRounds:
     Attributes
     ----------
     criterion : CostCriterion
-    costs : DecisionCosts
+    costs : Costs
     rows : ndarray of int, shape (n,)
         The rows that count.
     score : callable
@@ -144,7 +122,7 @@ class TableRounds:
     """
 
     criterion: CostCriterion
-    costs: DecisionCosts
+    costs: Costs
     rows: np.ndarray
     score: Callable[[Task | None], tuple[np.ndarray, Any]]
     supports: Callable[[Task], bool]
@@ -168,5 +146,5 @@ class TableRounds:
             return None
         decided = np.zeros(len(after.output[0]))
         decided[self.rows] = after.choice.rule.decided
-        task = self.costs.task(after.choice.rule, decided)
+        task = task_at(self.costs, after.choice.rule, decided)
         return task if self.supports(task) else None

@@ -27,12 +27,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
 from skbandit.constrained._goals import MeasuredGoals
-from skbandit.constrained.rules._curve import (
-    Curve,
-    curves_of_groups,
-    evenly,
-    sums_by_curve,
-)
+from skbandit.constrained.rules._curve import Curve, curves_of_groups, evenly, sums_by_curve
 from skbandit.measure import RATE_TOL, LinearFractionalForms, ScoreLimits, numbers_of_goals
 from skbandit.prices._dual import gains_without
 
@@ -186,14 +181,6 @@ class Multipliers:
         """Multipliers at which constraints cost nothing, and all groups weigh the same."""
         n_groups, n_constraints = goals.objective.numerator.shape[0], len(goals.constraints.bound)
         return cls(0.0, np.zeros(n_constraints), np.full(n_groups, 1 / n_groups))
-
-    def toward(self, other: Multipliers, step: float) -> Multipliers:
-        """Multipliers between these and others, without a value."""
-        return Multipliers(
-            np.nan,
-            (1.0 - step) * self.constraints + step * other.constraints,
-            (1.0 - step) * self.groups + step * other.groups,
-        )
 
 
 @dataclass(frozen=True)
@@ -372,10 +359,14 @@ def next_multipliers(
     lower = [rules.lagrangian(multipliers) for multipliers in tried]
     best, last = int(np.argmax(lower)), len(tried) - 1
     step = FIRST_STEP if last == 0 else 1.0 if best == last else STEP_BACK
-    of_mixture = best_multipliers(rules, most)
+    at, to = tried[best], best_multipliers(rules, most)
+    between = Multipliers(
+        np.nan,
+        (1.0 - step) * at.constraints + step * to.constraints,
+        (1.0 - step) * at.groups + step * to.groups,
+    )
     nearer, full = (
-        replace(multipliers, value=rules.lagrangian(multipliers))
-        for multipliers in (tried[best].toward(of_mixture, step), of_mixture)
+        replace(multipliers, value=rules.lagrangian(multipliers)) for multipliers in (between, to)
     )
     value = rules.best_value() if value is None else value
     return NextMultipliers(nearer, full, value, value - lower[best])

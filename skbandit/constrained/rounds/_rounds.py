@@ -29,19 +29,10 @@ from skbandit.constrained.rounds._multipliers import (
     with_group_thresholds,
 )
 from skbandit.constrained.rules._candidates import Rule, ThresholdSearch
-from skbandit.constrained.rules._choose import (
-    Choice,
-    choose,
-    nearest_to_default,
-)
+from skbandit.constrained.rules._choose import Choice, choose, nearest_to_default
 from skbandit.constrained.rules._curve import Curve
 from skbandit.constrained.rules._groups import rules_by_group
-from skbandit.constrained.rules._limits import (
-    Limits,
-    limits_at,
-    limits_at_quantile,
-    settled,
-)
+from skbandit.constrained.rules._limits import Limits, limits_at, limits_at_quantile, settled
 from skbandit.measure import Data, ScoreLimits, numbers_of_goals
 from skbandit.prices._dual import ShadowPrices, gains_without
 from skbandit.prices._levels import at_best_level, best_quantile, levels_to_try

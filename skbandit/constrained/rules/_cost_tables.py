@@ -28,12 +28,7 @@ from skbandit.constrained.rules._table_sums import (
     strata_of,
 )
 from skbandit.measure import ScoreLimits, indicators, numbers_of_goals
-from skbandit.prices._calibrate import (
-    PricedRule,
-    expected_rules,
-    priced_rule,
-    representative,
-)
+from skbandit.prices._calibrate import PricedRule, expected_rules, priced_rule, representative
 from skbandit.prices._confident import AIMS, confident_rule
 from skbandit.prices._dual import (
     SMOOTHING,

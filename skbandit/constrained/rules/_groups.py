@@ -9,11 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from skbandit.constrained._goals import MeasuredGoals
-from skbandit.constrained.rules._candidates import (
-    Rule,
-    ThresholdSearch,
-    slacks,
-)
+from skbandit.constrained.rules._candidates import Rule, ThresholdSearch, slacks
 from skbandit.constrained.rules._curve import Curve, curves_of_groups, sums_by_curve
 from skbandit.constrained.rules._limits import Limits
 from skbandit.constrained.rules._multiple_choice import (

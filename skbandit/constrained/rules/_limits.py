@@ -11,12 +11,7 @@ from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._goals import Goals
-from skbandit.measure import (
-    RATE_TOL,
-    ScoreLimits,
-    reached_quantiles,
-    score_limits,
-)
+from skbandit.measure import RATE_TOL, ScoreLimits, reached_quantiles, score_limits
 from skbandit.prices._levels import quantile_of
 
 C = TypeVar("C", bound=Any)

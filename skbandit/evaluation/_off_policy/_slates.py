@@ -22,13 +22,7 @@ from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 from skbandit.utils._trials import read_groups
-from skbandit.utils._validation import (
-    as_contexts,
-    at_most_1,
-    refuse_lazy,
-    warn,
-    warn_if_reordered,
-)
+from skbandit.utils._validation import as_contexts, at_most_1, refuse_lazy, warn, warn_if_reordered
 
 # Weights of logged slates, whose product with their rewards estimates another policy's value.
 #

@@ -17,12 +17,7 @@ from skbandit.evaluation._difference import (
     refuse_difference,
     refuse_other_kind,
 )
-from skbandit.evaluation._guaranteed import (
-    Range,
-    clipped_interval,
-    natural_range,
-    quantile_of,
-)
+from skbandit.evaluation._guaranteed import Range, clipped_interval, natural_range, quantile_of
 from skbandit.evaluation._policy_protocol import check_not_learned
 from skbandit.evaluation._score import Moments, Sides, Spread, mean_sides, sides_of
 from skbandit.exceptions import ReplayCoverageWarning

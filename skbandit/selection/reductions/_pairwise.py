@@ -29,11 +29,7 @@ from skbandit.selection._cost_models import weight_params
 from skbandit.selection._costs import append_columns
 from skbandit.selection._ridge import Linear
 from skbandit.selection.reductions._all_pairs import AllPairs
-from skbandit.selection.reductions._rule import (
-    CostSensitiveRule,
-    Examples,
-    LowestCost,
-)
+from skbandit.selection.reductions._rule import CostSensitiveRule, Examples, LowestCost
 from skbandit.utils._sklearn_compat import LinearClassifierMixin
 
 MAX_PAIRS, MAX_ENTRIES = 200_000, 2 * 10**7

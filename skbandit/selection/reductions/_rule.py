@@ -11,11 +11,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from skbandit.selection._cost_models import (
-    constant,
-    learn_costs,
-    weight_params,
-)
+from skbandit.selection._cost_models import constant, learn_costs, weight_params
 from skbandit.selection._costs import CostMatrix
 
 NO_AD = -1

@@ -14,12 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit.constrained.fits._fit_rows import Classes
-from skbandit.constrained.fits._weighted_fits import (
-    Learner,
-    Task,
-    folds_of_all,
-    stacked,
-)
+from skbandit.constrained.fits._weighted_fits import Learner, Task, folds_of_all, stacked
 from skbandit.measure import Columns, Rows
 from skbandit.utils._sklearn_compat import weight_parameter
 

@@ -170,7 +170,7 @@ def test_only_newton_steps_begin_where_another_fold_ended(monkeypatch, d):
 def folds_of(weight, **settings):
     """Fold of each row that the classifier is trained by."""
     clf = ConstrainedRampClassifier(**settings)
-    design, goals = clf._read_training(X, Y, weight)
+    design, goals, _ = clf._read_training(X, Y, {"sample_weight": weight})
     return clf._folds(design, goals.data, None)
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from skbandit.constrained.linear._directions import LinearFit, column_scales
+from skbandit.constrained.linear._directions import column_scales
 from skbandit.constrained.linear._folds import LinearFolds
-from skbandit.constrained.paper._problem import RowSpan
+from skbandit.constrained.paper._problem import Point, RowSpan
 
 RNG = np.random.default_rng(6)
 N = 90
@@ -20,7 +20,7 @@ def made(coef=COEF, rows=X, weight=USED, centered=True):
     folds = LinearFolds(
         RowSpan(rows, rows), None, np.ones(3), weight / weight.sum(), FOLD, centered
     )
-    fits = {name: [LinearFit(one, 0.0) for one in of_folds] for name, of_folds in coef.items()}
+    fits = {name: [Point(one, 0.0) for one in of_folds] for name, of_folds in coef.items()}
     return folds.standardized(fits)
 
 

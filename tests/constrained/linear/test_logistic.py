@@ -7,7 +7,8 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from skbandit.constrained.linear import _directions
-from skbandit.constrained.linear._directions import LinearFit, fit_logistic
+from skbandit.constrained.linear._directions import fit_logistic
+from skbandit.constrained.paper._problem import Point
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(150, 4)) * [1.0, 0.3, 2.0, 1.0]
@@ -40,7 +41,7 @@ def test_entries_of_sparse_rows_come_in_any_order_and_twice():
 
 
 def test_the_start_does_not_matter():
-    far = LinearFit(np.full(4, 5.0), -7.0)
+    far = Point(np.full(4, 5.0), -7.0)
     one, other = (fit_logistic(X, POSITIVE, WEIGHT, start=start) for start in (None, far))
     np.testing.assert_allclose(one.coef, other.coef, atol=2e-3)
 

@@ -29,15 +29,7 @@ from skbandit.rates import (
     recall,
     worst,
 )
-from tests.people import (
-    ATTRIBUTES,
-    ATTRIBUTES_EXTRA,
-    EXTRA,
-    X_EXTRA,
-    Y_EXTRA,
-    X,
-    Y,
-)
+from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, Y_EXTRA, X, Y
 from tests.tiers import first
 from tests.worlds import refuses
 

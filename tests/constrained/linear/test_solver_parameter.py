@@ -5,11 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from skbandit.constrained import RampClassifier
-from skbandit.constrained.solvers import (
-    AugmentedLagrangianSolver,
-    CuttingPlaneSolver,
-    CvxpySolver,
-)
+from skbandit.constrained.solvers import AugmentedLagrangianSolver, CuttingPlaneSolver, CvxpySolver
 from skbandit.rates import recall
 from tests.problems import sample
 from tests.worlds import refuses

@@ -23,7 +23,7 @@ PARITY = difference(positive_rate, by="group") <= 0.05
 
 def bound(constraints, **settings):
     clf = ConstrainedRampClassifier(constraints=constraints, **settings)
-    design, goals = clf._read_training(X, Y, None, GROUPS)
+    design, goals, _ = clf._read_training(X, Y, {"attributes": GROUPS})
     return design, goals, clf._options(design, goals, None, lambda _: None)
 
 

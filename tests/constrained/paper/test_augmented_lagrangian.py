@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from skbandit.constrained.paper._augmented_lagrangian import (
-    AugmentedLagrangian,
-)
+from skbandit.constrained.paper._augmented_lagrangian import AugmentedLagrangian
 from skbandit.constrained.paper._interface import hinge
 from skbandit.constrained.paper._problem import majorize
 from skbandit.constrained.solvers import (

@@ -10,12 +10,7 @@ from skbandit.constrained.paper import _cvxpy, _polish
 from skbandit.constrained.paper._interface import hinge
 from skbandit.constrained.paper._polish import polish
 from skbandit.constrained.paper._problem import majorize
-from skbandit.constrained.solvers import (
-    ConvexProblem,
-    CvxpySolver,
-    HingeDuals,
-    certify,
-)
+from skbandit.constrained.solvers import ConvexProblem, CvxpySolver, HingeDuals, certify
 
 EXACT = 1e-12
 SOLVERS = ["PIQP", "CLARABEL"]

@@ -8,11 +8,7 @@ from sklearn.base import clone
 
 from skbandit.constrained import solvers
 from skbandit.constrained.paper._registry import NAMES, SOLVERS, choose_solver, solver_class
-from skbandit.constrained.solvers import (
-    AugmentedLagrangianSolver,
-    CuttingPlaneSolver,
-    CvxpySolver,
-)
+from skbandit.constrained.solvers import AugmentedLagrangianSolver, CuttingPlaneSolver, CvxpySolver
 from tests.constrained.paper.convex_problems import random_problem
 
 

@@ -52,7 +52,7 @@ def test_with_one_feature_the_relaxations_are_the_least(seed):
 def test_only_several_bounds_that_move_together_are_told_as_several():
     X, y = one_score(0)
     clf = RampClassifier(constraints=[recall() >= 0.9, false_positive_rate() <= 0.1])
-    _, goals = clf._read_training(X, y)
+    _, goals, _ = clf._read_training(X, y, {})
     alone = np.array([0.2, np.inf])
     first_only = " On these rows it is about enough to relax recall() >= 0.9 to 0.7."
     assert Relaxations(alone, np.array([0.2, 0.0])).in_words(goals) == first_only

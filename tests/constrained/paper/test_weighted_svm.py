@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.svm import SVC
 
-from skbandit.constrained.paper._cutting_plane import (
-    WeightedSVM,
-    ascend,
-    solve_svm,
-    sparse_rows,
-)
+from skbandit.constrained.paper._cutting_plane import WeightedSVM, ascend, solve_svm, sparse_rows
 from skbandit.constrained.solvers import ConvexProblem, CvxpySolver, HingeDuals
 from tests.tiers import examples, first
 

@@ -17,12 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import OffPolicyEstimate, off_policy_blocks, off_policy_value, replay
-from skbandit.evaluation._off_policy._sums import (
-    CONFIDENCE_WIDTH,
-    METHODS,
-    WeightedEvents,
-    slope,
-)
+from skbandit.evaluation._off_policy._sums import CONFIDENCE_WIDTH, METHODS, WeightedEvents, slope
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import shrunk_weights
 from tests.tiers import examples

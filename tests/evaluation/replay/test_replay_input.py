@@ -20,13 +20,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import select
 from skbandit.datasets import load_open_bandit, make_bandit_log
-from skbandit.evaluation import (
-    ReplayScorer,
-    ReplaySplit,
-    off_policy_value,
-    replay,
-    replay_blocks,
-)
+from skbandit.evaluation import ReplayScorer, ReplaySplit, off_policy_value, replay, replay_blocks
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.policies import Always, EpsilonGreedy, Recorder
 from tests.worlds import NOTHING, Y, generic, refuses, uneven_log, uniform_log, warns
