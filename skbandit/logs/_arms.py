@@ -105,8 +105,8 @@ def code_labels(labels: Any, codes: Codes, name: str = "action") -> np.ndarray:
     if isinstance(labels, pd.Series | np.ndarray):
         values = labels
     else:
-        own = hasattr(labels, "to_numpy")
-        values = labels.to_numpy() if own else label_array(plain_labels(labels))
+        is_table = hasattr(labels, "to_numpy")
+        values = labels.to_numpy() if is_table else label_array(plain_labels(labels))
     if values.ndim != 1:
         raise ValueError(f"{name} must be 1D with one arm label per row, got shape {values.shape}.")
     few = _few_plain(values)

@@ -408,17 +408,17 @@ def _column_where(X: Any, condition: Callable[[pd.Series], bool]) -> str:
 
 def same_columns(before: Iterable[Any], now: Iterable[Any], what: str, cure: str) -> list[int]:
     """Return where the columns before are now, in any order; refuse others, and repeated ones."""
-    known, names = dict.fromkeys(before), list(now)
+    expected, names = dict.fromkeys(before), list(now)
     place = {name: k for k, name in enumerate(names)}
     faults = {
         "repeats {}": [name for k, name in enumerate(names) if place[name] != k],
-        "has {}, too": [name for name in names if name not in known],
-        "lacks {}": [name for name in known if name not in place],
+        "has {}, too": [name for name in names if name not in expected],
+        "lacks {}": [name for name in expected if name not in place],
     }
     for fault, wrong in faults.items():
         if wrong:
             raise ValueError(f"{what} {fault.format(first_few(wrong))}: {cure}")
-    return [place[name] for name in known]
+    return [place[name] for name in expected]
 
 
 def plain(value: Any) -> Any:

@@ -90,30 +90,30 @@ def loss(chooser: Any, choice: Choice) -> float:
 C = TypeVar("C", bound=Any)
 
 
-def best_on_path(own: C, tighter: Sequence[C] | None) -> C:
+def best_on_path(proposed: C, tighter: Sequence[C] | None) -> C:
     """Return the best of a choice and those under tighter bounds, which meet looser ones too.
 
     Parameters
     ----------
-    own : Chosen or CrossFitted
+    proposed : Chosen or CrossFitted
     tighter : sequence of the same
         On the same rows; what the objective is, and how rows are scored, is the same.
     """
 
     def loss_of(chosen: C) -> float:
-        return loss(own.chooser, chosen.choice)
+        return loss(proposed.chooser, chosen.choice)
 
-    best = min([own, *(tighter or ())], key=loss_of)
-    if not loss_of(best) < loss_of(own) - RATE_TOL:
-        return own
-    chooser, choice, mine = own.chooser, best.choice, own.choice.rule
+    best = min([proposed, *(tighter or ())], key=loss_of)
+    if not loss_of(best) < loss_of(proposed) - RATE_TOL:
+        return proposed
+    chooser, choice, mine = proposed.chooser, best.choice, proposed.choice.rule
     if isinstance(mine, Rule):
         lowest, factors = mine.objective - mine.gap, best.chooser.limits.clustered
         choice = replace(choice, rule=replace(choice.rule, gap=choice.objective - lowest))
         chooser = chooser if factors is None else chooser.widened(factors)
     else:
         choice = replace(choice, rule=replace(choice.rule, prices=mine.prices, moved=mine.moved))
-    return replace(best, chooser=chooser, choice=choice, prices=own.prices)
+    return replace(best, chooser=chooser, choice=choice, prices=proposed.prices)
 
 
 def choose(
