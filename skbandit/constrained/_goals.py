@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit import measure
-from skbandit.constrained.fits._fit_rows import Classes, read_by, with_weights
+from skbandit.constrained.fits._fit_rows import Classes, with_weights
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._expression import AbsoluteRate
@@ -235,7 +235,7 @@ class Declared:
                         f"{rate} is measured by the column {atom.amount!r}, not by labels: it is "
                         "a goal of skbandit.bandit.ConstrainedPolicy."
                     )
-        read = cls(objective, declared, None if by is None else read_by(by))
+        read = cls(objective, declared, None if by is None else measure.read_by(by))
         if read.has_worst_group and objective.fractional:
             raise ValueError(
                 f"objective={objective} is the worst of several ratios and cannot be optimized: "

@@ -314,12 +314,9 @@ def _rows_by_group(
     measure.warn_of_weightless({tuple(names): {"train"}}, each)
     if any(all(value == ALL for value in group.values) for group in groups):
         raise ValueError(f"by={names}: a group is {ALL!r}, the label of all data; rename it.")
-    number = columns.frame.groupby(names, sort=False).ngroup().to_numpy()
+    number, first = measure.number_groups(columns.frame.items(), len(rows))
     inside = np.split(np.argsort(number, kind="stable"), np.cumsum(np.bincount(number))[:-1])
-    first = columns.frame.iloc[[at[0] for at in inside]]
-    rows_of = dict(
-        zip(zip(*(first[name].tolist() for name in names), strict=True), inside, strict=True)
-    )
+    rows_of = dict(zip(measure.values_at(columns.frame, first), inside, strict=True))
     for group in sorted(
         groups, key=lambda member: [value == MISSING_GROUP for value in member.values]
     ):

@@ -53,7 +53,10 @@ from skbandit.rates._columns import Rows as Rows
 from skbandit.rates._columns import UnknownColumnError as UnknownColumnError
 from skbandit.rates._columns import check_groups as check_groups
 from skbandit.rates._columns import columns_of_condition as columns_of_condition
+from skbandit.rates._columns import number_groups as number_groups
+from skbandit.rates._columns import read_by as read_by
 from skbandit.rates._columns import refuse_alike as refuse_alike
+from skbandit.rates._columns import values_at as values_at
 from skbandit.rates._labels import MISSING as MISSING
 from skbandit.rates._labels import distinct as distinct
 from skbandit.rates._labels import encode as encode

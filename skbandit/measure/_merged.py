@@ -28,6 +28,7 @@ from skbandit.rates._columns import (
     Rows,
     UnknownColumnError,
     columns_of_condition,
+    number_groups,
 )
 from skbandit.rates._expression import Rate
 from skbandit.rates._kinds import Atom, Slot
@@ -121,9 +122,8 @@ class MergedRows:
 
     def merged(self) -> MergedRows:
         """Merge equal combinations."""
-        codes = [_codes(name, column) for name, column in self.values.items()]
-        codes += [(outcome.astype(np.int64), 2) for outcome in self.outcomes.T]
-        number, first = _number_combinations(codes, len(self.values))
+        parts = [*self.values.items(), *enumerate(self.outcomes.T)]
+        number, first = number_groups(parts, len(self.values))
         return replace(
             self,
             values=self.values.iloc[first].reset_index(drop=True),
@@ -172,31 +172,6 @@ def _too_large(column: pd.Series) -> bool:
     """Return whether a column holds integers that floats would merge."""
     integers = pd.api.types.is_integer_dtype(column.dtype)
     return integers and bool((column > LARGEST_EXACT).any() or (column < -LARGEST_EXACT).any())
-
-
-def _codes(name: Any, column: pd.Series) -> tuple[np.ndarray, int]:
-    """Return a number from 0 for each value, 0 if it is missing, and how many numbers there are."""
-    try:
-        codes, uniques = pd.factorize(column)
-    except TypeError as error:
-        raise TypeError(f"column {name!r}: the values must be hashable ({error}).") from error
-    return codes + 1, len(uniques) + 1
-
-
-def _number_combinations(
-    columns: Sequence[tuple[np.ndarray, int]], n: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Give each row's combination of codes a number, and find the first row of each combination."""
-    number, size = np.zeros(n, dtype=np.int64), 1
-    for codes, several in columns:
-        if size > np.iinfo(np.int64).max // several:
-            number, uniques = pd.factorize(number)
-            size = len(uniques)
-        number, size = number * several + codes, size * several
-    number, uniques = pd.factorize(number)
-    first = np.empty(len(uniques), dtype=np.int64)
-    first[number[::-1]] = np.arange(n)[::-1]  # of equal places, the last assignment holds
-    return number, first
 
 
 @dataclass(frozen=True)

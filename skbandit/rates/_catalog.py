@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeVar, cast
 import numpy as np
 import pandas as pd
 
+from skbandit.rates._columns import read_by
 from skbandit.rates._expression import Constraint, Rate, atom_rate, call_rate
 from skbandit.rates._kinds import (
     CONFUSIONS,
@@ -724,16 +725,6 @@ def _rate_of_form(rate: Rate | Callable[[], Rate]) -> tuple[Rate, str]:
     return made, name if repr(made) == f"{name}()" else repr(made)
 
 
-def _read_by(by: Any) -> tuple[tuple[str, ...], str | list[str]]:
-    """Names of the columns of `by`, and `by` as it is printed."""
-    names = (by,) if isinstance(by, str) else tuple(by) if isinstance(by, list | tuple) else ()
-    if not names or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"by={by!r} must be the name of an attribute column, or a list of names.")
-    if len(set(names)) < len(names):
-        raise ValueError(f"by={by!r} names a column twice.")
-    return names, names[0] if len(names) == 1 else list(names)
-
-
 def _form(name: str, rate: Any, by: Any, of: Any) -> tuple[Rate, Rate, str]:
     """Rates of the first and of the second group or, without groups, class; and the call's text."""
     made, shown = _rate_of_form(rate)
@@ -744,8 +735,8 @@ def _form(name: str, rate: Any, by: Any, of: Any) -> tuple[Rate, Rate, str]:
     columns: tuple[str, ...] = ()
     arguments, among = [shown], None
     if by is not None:
-        columns, by = _read_by(by)
-        arguments.append(f"by={by!r}")
+        columns = read_by(by)
+        arguments.append(f"by={columns[0] if len(columns) == 1 else list(columns)!r}")
     if of is not None:
         among = _among(of, name, made, shown)
         arguments.append(f"of={list(among) if isinstance(among, tuple) else among!r}")

@@ -158,7 +158,13 @@ class Columns:
         if isinstance(where, str) and where in self.frame.columns:
             return {}
         names = columns_of_condition(where, self.frame.columns) or ()
-        return {name: _first_values(self.get(name, context)) for name in names}
+        first: dict[str, list[Any]] = {}
+        for name in names:
+            column = self.get(name, context)
+            few = pd.unique(column.head(1000).dropna())  # mostly enough, and much faster
+            several = few if len(few) > MOST_SHOWN else pd.unique(column.dropna())
+            first[name] = several[: MOST_SHOWN + 1].tolist()
+        return first
 
     def local_times(self, where: Where) -> dict[Any, datetime]:
         """Return a time of each column that may be compared with times without an offset."""
@@ -176,20 +182,52 @@ class Columns:
         return {name: time for name, time in times.items() if isinstance(time, datetime)}
 
 
-def _order_of(columns: Sequence[pd.Series]) -> dict[Any, int]:
-    """Places of the values of ordered categories; empty if they have no order, or several."""
-    dtype: Any = columns[0].dtype
-    ordered = isinstance(dtype, pd.CategoricalDtype) and dtype.ordered
-    if not ordered or any(column.dtype != dtype for column in columns):
-        return {}
-    return {category: place for place, category in enumerate(dtype.categories.tolist())}
+def read_by(by: Any) -> tuple[str, ...]:
+    """Return the names of the columns of groups, from a parameter `by`: one, or a list of them."""
+    names = (by,) if isinstance(by, str) else tuple(by) if isinstance(by, list | tuple) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"by={by!r} must be the name of an attribute column, or a list of names.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"by={by!r} names a column twice.")
+    return names
 
 
-def _first_values(column: pd.Series) -> list[Any]:
-    """Return the first distinct values, one more than an error message lists."""
-    few = pd.unique(column.head(1000).dropna())  # mostly enough, and much faster
-    values = few if len(few) > MOST_SHOWN else pd.unique(column.dropna())
-    return values[: MOST_SHOWN + 1].tolist()
+def number_groups(columns: Iterable[tuple[Any, Any]], n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of each of n rows' combination of values, and the first row of each.
+
+    Numbers are in order of appearance; a missing value counts as one like any other.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"g": ["b", "a", "b", None], "h": [1, 1, 1, 2]})
+    >>> number, first = number_groups(frame.items(), 4)
+    >>> number.tolist(), first.tolist()
+    ([0, 1, 0, 2], [0, 1, 3])
+    """
+    number, size = np.zeros(n, dtype=np.int64), 1
+    for name, column in columns:
+        try:
+            codes, uniques = pd.factorize(column)
+        except TypeError as error:
+            raise TypeError(
+                f"column {name!r}: the values must be hashable to be groups ({error}); make them "
+                "strings or tuples."
+            ) from error
+        several = len(uniques) + 1
+        if size > np.iinfo(np.int64).max // several:
+            number, joint = pd.factorize(number)
+            size = len(joint)
+        number, size = number * several + codes + 1, size * several
+    number, joint = pd.factorize(number)
+    first = np.empty(len(joint), dtype=np.int64)
+    first[number[::-1]] = np.arange(n)[::-1]  # of equal places, the last assignment holds
+    return number, first
+
+
+def values_at(frame: pd.DataFrame, rows: list[int] | np.ndarray) -> list[tuple[Any, ...]]:
+    """Return the values in some rows as plain Python objects, None where they are missing."""
+    part = frame.iloc[rows].astype(object)
+    return [*map(tuple, part.where(part.notna(), None).to_numpy().tolist())]
 
 
 def columns_of_condition(where: Where, table_columns: Collection[Any]) -> list[str] | None:
@@ -495,18 +533,16 @@ class Data:
         for rows, _ in parts:
             frame = rows.columns.several(columns, context).dropna()
             frame = frame[rows.weight[frame.index] > 0] if weighted else frame
-            try:
-                distinct = frame.drop_duplicates()
-                combinations |= dict.fromkeys(
-                    zip(*(distinct[c].tolist() for c in columns), strict=True)
-                )
-            except TypeError as error:
-                raise TypeError(
-                    f"{context}: the values of by={list(columns)} must be hashable to be groups "
-                    f"({error}); make them strings or tuples."
-                ) from error
+            _, first = number_groups(frame.items(), len(frame))
+            combinations |= dict.fromkeys(values_at(frame, first))
         check_groups(columns, combinations, context)
-        orders = [_order_of([rows.columns.get(c, context) for rows, _ in parts]) for c in columns]
+        orders: list[dict[Any, int]] = []  # of categories that have the same one in all parts
+        for name in columns:
+            dtypes: list[Any] = [rows.columns.get(name, context).dtype for rows, _ in parts]
+            dtype = dtypes[0]
+            alike = all(x == dtype for x in dtypes) and isinstance(dtype, pd.CategoricalDtype)
+            ordered = dtype.categories.tolist() if alike and dtype.ordered else []
+            orders.append({category: place for place, category in enumerate(ordered)})
         places = {
             group: [order.get(value, value) for order, value in zip(orders, group, strict=True)]
             for group in combinations

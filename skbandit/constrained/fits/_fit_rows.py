@@ -430,7 +430,7 @@ class Grouping:
         data : Data
             The rows of X, and of X_extra if passed.
         """
-        names = read_by(by)
+        names = measure.read_by(by)
         ons = {"train"} if data.extra is None else {"all"}
         data_groups = data.groups(names, ons, f"by={by!r}")  # type: ignore[arg-type]
         groups = tuple(group.values for group in data_groups)
@@ -441,10 +441,14 @@ class Grouping:
     def codes(self, columns: measure.Columns) -> np.ndarray:
         """Index of the group of each row; UNKNOWN for values not found at fit."""
         code_of = {values: code for code, values in enumerate(self.groups)}
-        joint, distinct = _distinct_groups(columns.several(self.columns, self._context))
+        frame = columns.several(self.columns, self._context)
+        joint, first = measure.number_groups(frame.items(), len(frame))
         none = code_of.get((None,) * len(self.columns), UNKNOWN)
         code = np.array(
-            [none if None in values else code_of.get(values, UNKNOWN) for values in distinct],
+            [
+                none if None in values else code_of.get(values, UNKNOWN)
+                for values in measure.values_at(frame, first)
+            ],
             dtype=np.int64,
         )
         return code[joint]
@@ -458,10 +462,10 @@ class Grouping:
         if not has_overall and (codes == UNKNOWN).any():
             self._blame(columns, codes == UNKNOWN)
         if len(codes) and (codes == UNKNOWN).all():
-            _, distinct = _distinct_groups(columns.several(self.columns, self._context).iloc[[0]])
+            frame = columns.several(self.columns, self._context)
             warn(
                 f"{self._context}: no row is of a group with a threshold, so that all get the "
-                f"overall one. Row 0 is of group {_named(self.columns, distinct[0])}, and fit saw "
+                f"overall one. Row 0 is of group {self._named(frame, 0)}, and fit saw "
                 f"{self._listed()}: are the values of another type, or coded otherwise?",
                 UserWarning,
             )
@@ -489,41 +493,21 @@ class Grouping:
                 "predict, or set unseen='overall' before fit."
             )
         row = int(np.flatnonzero(unknown)[0])
-        _, distinct = _distinct_groups(frame.iloc[[row]])
         raise ValueError(
-            f"{self._context}: row {row} is of group {_named(self.columns, distinct[0])}, which "
+            f"{self._context}: row {row} is of group {self._named(frame, row)}, which "
             f"has no threshold: fit saw only {self._listed()}. Fit with rows of that group, or "
             "give rare groups one value in common before fit and predict, or set unseen='overall' "
             "before fit."
         )
 
+    @staticmethod
+    def _named(frame: pd.DataFrame, row: int) -> str:
+        (values,) = measure.values_at(frame, [row])
+        return ", ".join(f"{name}={value!r}" for name, value in zip(frame, values, strict=True))
+
     def _listed(self) -> str:
         shown = [values[0] if len(values) == 1 else values for values in self.groups]
         return first_few(shown, most=10)
-
-
-def read_by(by: Any) -> tuple[str, ...]:
-    """Names of columns, from the parameter `by`."""
-    names = (by,) if isinstance(by, str) else by
-    if not isinstance(names, Sequence) or not names:
-        raise TypeError(f"by must be a column or a list of columns, got {by!r}.")
-    if not all(isinstance(name, str) for name in names):
-        raise TypeError(f"by must name columns by strings, got {by!r}.")
-    if len(set(names)) < len(names):
-        raise ValueError(f"by={by!r} names a column twice.")
-    return tuple(names)
-
-
-def _distinct_groups(frame: pd.DataFrame) -> tuple[np.ndarray, list[tuple[Any, ...]]]:
-    """Code of each row, and the combination of values that each code stands for."""
-    joint = frame.groupby(list(frame), dropna=False, observed=True, sort=False).ngroup().to_numpy()
-    rows = frame.iloc[np.unique(joint, return_index=True)[1]]
-    columns = [rows[name].astype(object).where(rows[name].notna(), None) for name in rows]
-    return joint, list(zip(*(column.tolist() for column in columns), strict=True))
-
-
-def _named(columns: tuple[str, ...], values: tuple[Any, ...]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in zip(columns, values, strict=True))
 
 
 def read_prefit(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skbandit import measure
 from skbandit.evaluation._guaranteed import WeightedShares
 from skbandit.evaluation._monitor._evidence import Tally
 from skbandit.utils._validation import plain
@@ -226,27 +227,20 @@ def places_of(
     places: Places = []
     splits = [(), by] if by and set(by).isdisjoint(columns) else [()]
     for split in splits:
-        names = [*columns, *split]
-        code, periods = pd.factorize(period)
-        inside = np.ones(len(period), dtype=bool)
-        values: list[list[Any]] = []
-        for name in names:
-            of_column, distinct = pd.factorize(table[name])
-            inside &= of_column >= 0
-            code = code * (len(distinct) + 1) + of_column + 1
-            values.append([as_name(value, f"column {name!r}") for value in distinct])
-        index = np.flatnonzero(inside)
-        index = index[np.argsort(code[index], kind="stable")]
-        for part in np.split(index, np.flatnonzero(np.diff(code[index])) + 1):
-            if not len(part):
-                continue
-            rest, of_group = int(code[part[0]]), []
-            for several in values[::-1]:
-                rest, place = divmod(rest, len(several) + 1)
-                of_group.append(several[place - 1])
-            group = tuple(of_group[::-1])
+        frame = table[[*columns, *split]]
+        index = np.flatnonzero(frame.notna().all(axis=1))
+        keys = [("period", period[index]), *frame.iloc[index].items()]
+        number, first = measure.number_groups(keys, len(index))
+        parts = np.split(
+            index[np.argsort(number, kind="stable")], np.cumsum(np.bincount(number))[:-1]
+        )
+        for part, values in zip(parts, measure.values_at(frame, index[first]), strict=False):
+            group = tuple(
+                as_name(value, f"column {name!r}")
+                for name, value in zip(frame, values, strict=True)
+            )
             cut = len(columns)
-            places.append((group[:cut], group[cut:], int(periods[rest]), part))
+            places.append((group[:cut], group[cut:], int(period[part[0]]), part))
     return places
 
 
