@@ -94,8 +94,19 @@ def _rows_of_atom(atom: Atom, data: Data) -> AtomRows:
             column = rows.columns.get(str(atom.reference), context)
             actual[place] = data.encode(column, f"{context}: column {atom.reference!r}")
     any_selected = bool((weight > 0).any())
-    if any_selected and (actual == MISSING).all() and _is_unlabeled(atom, data.whole):
-        raise UnlabeledRateError(_why_unlabeled(atom))
+    if any_selected and (actual == MISSING).all():
+        if data.whole is None:
+            needed = f"{context} needs labels, and the rows it is measured on have none: "
+            needed += "pass y_extra." if atom.on == "extra" else "pass their labels."
+            if kind.compares_with == "reference":
+                needed = f"{context}: column {atom.reference!r} is missing in all rows."
+            raise UnlabeledRateError(needed)
+        try:
+            rows_of_atom(atom, data.whole)
+        except UnlabeledRateError:  # all rows lack labels, not only these
+            raise
+        except EmptyRateError:
+            pass
     weight[actual == MISSING] = 0.0
     counted = np.flatnonzero(weight)
     amount = None
@@ -107,17 +118,6 @@ def _rows_of_atom(atom: Atom, data: Data) -> AtomRows:
     if not len(atom_rows.behind):
         raise EmptyRateError(_why_empty(atom, data, any_selected))
     return atom_rows
-
-
-def _is_unlabeled(atom: Atom, whole: Data | None) -> bool:
-    """Return whether all rows lack labels, if those of some do."""
-    if whole is None:
-        return True
-    try:
-        rows_of_atom(atom, whole)
-    except EmptyRateError as error:
-        return isinstance(error, UnlabeledRateError)
-    return False
 
 
 def refuse_outcomes(atom: Atom) -> None:
@@ -221,9 +221,15 @@ def warn_of_strangers(atoms: Iterable[Atom], data: Data) -> None:
         except QueryError:  # the name of a boolean column, or told where it is evaluated
             continue
         for name, text in [] if query.is_equality else query.texts():
-            values = [
-                value for rows, _ in data.parts("all") for value in rows.known_values(atom, name)
-            ]
+            values: list[Any] = []  # none of merged rows if they are too many
+            for rows, _ in data.parts("all"):
+                if rows.merged is not None:
+                    shown = rows.values_in(atom).get(name, [])
+                    values += shown if len(shown) <= MOST_SHOWN else []
+                    continue
+                column = rows.columns.get(name, repr(atom))
+                may_be = isinstance(column.dtype, pd.CategoricalDtype)
+                values += list(column.cat.categories if may_be else pd.unique(column.dropna()))
             # elsewhere a text may stand for a date
             if pd.api.types.infer_dtype(values) == "string" and text not in values:
                 near = difflib.get_close_matches(text, values, 1)
@@ -273,13 +279,6 @@ def atom_amounts(atom: Atom, rows: Rows, weight: np.ndarray) -> np.ndarray:
         row = int(np.flatnonzero(unknown)[0])
         raise ValueError(f"{atom!r}: {atom.amount!r} is {values[row]} in row {row}.")
     return np.where(weight > 0, values, 0.0)
-
-
-def _why_unlabeled(atom: Atom) -> str:
-    if atom.kind.compares_with == "reference":
-        return f"{atom!r}: column {atom.reference!r} is missing in all rows."
-    hint = "pass y_extra" if atom.on == "extra" else "pass their labels"
-    return f"{atom!r} needs labels, and the rows it is measured on have none: {hint}."
 
 
 def _why_empty(atom: Atom, data: Data, any_selected: bool) -> str:

@@ -99,17 +99,6 @@ class Columns:
         ]
         return masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)
 
-    def among(self, name: str, values: list[Any], context: str) -> np.ndarray:
-        """Boolean mask of the rows with any of the given values in a column."""
-
-        def is_listed() -> pd.Series:
-            try:
-                return find_among(self.get(name, context), values)
-            except QueryError as error:
-                raise ValueError(f"{context}: {shortened(str(error))}.") from error
-
-        return self._once((name, repr(values)), is_listed)
-
     def _once(self, key: Any, compute: Callable[[], pd.Series]) -> np.ndarray:
         """Return cached mask: group constraints request the same one repeatedly."""
         if key not in self._masks:
@@ -121,32 +110,28 @@ class Columns:
     def mask(self, where: Where, context: str, n_rows: int) -> np.ndarray:
         """Boolean mask of shape (n_rows,) of the rows that `where` selects."""
         context = shortened(context)
-        if where is None:
-            return np.ones(n_rows, dtype=bool)
-        if isinstance(where, Mapping):
-            chosen = np.ones(n_rows, dtype=bool)
-            for name, value in where.items():
-                values = value if isinstance(value, list) else [value]
-                chosen &= self.among(name, values, context)
-            return chosen
         if callable(where):
             return _as_mask(where(self.frame), context, n_rows)
-        if where in self.frame.columns:
+        if isinstance(where, str) and where in self.frame.columns:
             return _as_mask(
                 self.get(where, context), f"{context}: column {where!r}", n_rows,
                 f"; write {{{where!r}: value}} or a query such as \"{where} == ...\"",
             )  # fmt: skip
-        return _as_mask(self._query(where, context), context, n_rows)
-
-    def _query(self, text: str, context: str) -> Any:
         try:
-            query = Query.parse(text)
-            names = list(query.names.values())
-            if unknown := [name for name in names if name not in self.frame.columns]:
-                raise UnknownColumnError(
-                    f"{context}: name {unknown[0]!r} is not defined; {self._known()}."
-                )
-            return query.evaluate(self.several(names, context))
+            if isinstance(where, str):
+                query = Query.parse(where)
+                names = list(query.names.values())
+                if unknown := [name for name in names if name not in self.frame.columns]:
+                    raise UnknownColumnError(
+                        f"{context}: name {unknown[0]!r} is not defined; {self._known()}."
+                    )
+                return _as_mask(query.evaluate(self.several(names, context)), context, n_rows)
+            chosen = np.ones(n_rows, dtype=bool)
+            for name, value in (where or {}).items():
+                values = value if isinstance(value, list) else [value]
+                listed = partial(find_among, self.get(name, context), values)
+                chosen &= self._once((name, repr(values)), listed)
+            return chosen
         except QueryError as error:
             raise ValueError(f"{context}: {shortened(str(error))}.") from error
 
@@ -372,16 +357,6 @@ class Rows:
         if self.merged is None:
             return self.columns.values_in(atom.where, repr(atom))
         return self.merged.values[atom.condition]
-
-    def known_values(self, atom: Atom, name: str) -> list[Any]:
-        """All values of a column that the condition of an atom names; none if they are too many."""
-        if self.merged is None:
-            column = self.columns.get(name, repr(atom))
-            if isinstance(column.dtype, pd.CategoricalDtype):  # or could have
-                return list(column.cat.categories)
-            return pd.unique(column.dropna()).tolist()
-        values = self.values_in(atom).get(name, [])
-        return values if len(values) <= MOST_SHOWN else []
 
     def numbers(self, name: str, context: str, weight: str | None = None) -> np.ndarray:
         """Values of a column of numbers; of merged rows, their means under a weight column."""

@@ -77,9 +77,9 @@ class Kind:
     @property
     def mirrored(self) -> Kind | None:
         """The kind that this one becomes if the classes change places, None if it has no name."""
-        mine = _mirrored(self.numerator), _mirrored(self.denominator), self.compares_with
+        swapped = [tuple(row[::-1] for row in t[::-1]) for t in (self.numerator, self.denominator)]
         tables = {(k.numerator, k.denominator, k.compares_with): k for k in KINDS.values()}
-        return tables.get(mine)
+        return tables.get((*swapped, self.compares_with))  # type: ignore[arg-type]
 
     def of_share(self, q: Any) -> Any:
         """Return the rate at a share q of successes among trials: q itself, except for F1.
@@ -133,12 +133,6 @@ CONFUSIONS: dict[str, Kind] = {
     )
 }
 """Shares of one cell of the confusion matrix, by scikit-learn's `normalize`."""
-
-
-def _mirrored(table: Table) -> Table:
-    """Return the table with the two classes swapped, in labels and predictions."""
-    (a, b), (c, d) = table
-    return (d, c), (b, a)
 
 
 @dataclass(frozen=True)
@@ -317,8 +311,10 @@ class Atom:
         normalize = next((name for name, kind in confusions.items() if kind == self.kind), None)
         if normalize is not None:
             shown += [repr(self.of), repr(self.decided)]
-        if callable(self.where):
-            shown.append(_function_name(self.where))
+        if callable(self.where):  # without its address, which differs from run to run
+            name = getattr(self.where, "__name__", None)
+            unnamed = re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(self.where))
+            shown.append(name if isinstance(name, str) else unnamed)
         elif self.where is not None:
             shown.append(repr(self.where))
         if normalize is not None:
@@ -336,12 +332,6 @@ class Atom:
 
 def has_slots(atom: Atom) -> bool:
     return isinstance(atom.group, Slot) or isinstance(atom.of, ClassSlot)
-
-
-def _function_name(function: Callable[..., Any]) -> str:
-    """Text of a function, without its address, which differs from run to run."""
-    name = getattr(function, "__name__", None)
-    return name if isinstance(name, str) else re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(function))
 
 
 def read_class(label: Any, what: str) -> Any:

@@ -111,24 +111,18 @@ def check_pos_label(labels: Sequence[Any], pos_label: Any) -> None:
 
 def _factorized(values: Any, name: str) -> tuple[np.ndarray, list[Any]]:
     """Code of each label, -1 if missing, and the distinct labels."""
-    column = values if isinstance(values, pd.Series) else _as_array(values)
-    column = column if isinstance(column, pd.Series) else column_or_1d(column)
+    column = exact_column(values)
+    if isinstance(column, pd.api.extensions.ExtensionArray):
+        column = pd.Series(column)
+    elif not isinstance(values, pd.Series):
+        # np.asarray(["yes", nan]) would turn nan into the string "nan".
+        texts = isinstance(column, list | tuple) and np.asarray(column).dtype.kind in "US"
+        column = column_or_1d(np.asarray(column, dtype=object if texts else None))
     try:
         codes, uniques = pd.factorize(column)
     except TypeError as error:
         raise TypeError(f"{name}: labels must be hashable ({error}).") from error
     return codes, list(map(as_python, uniques))  # Decimal(1) == np.int64(1) is an error
-
-
-def _as_array(values: Any) -> Any:
-    values = exact_column(values)
-    if isinstance(values, pd.api.extensions.ExtensionArray):
-        return pd.Series(values)
-    array = np.asarray(values)
-    # np.asarray(["yes", nan]) would turn nan into the string "nan".
-    if array.dtype.kind in "US" and isinstance(values, list | tuple):
-        array = np.asarray(values, dtype=object)
-    return array
 
 
 def in_order(labels: Iterable[Any]) -> list[Any]:

@@ -58,7 +58,9 @@ def read_measured(
     The rates may need no positive class, and name known ones. `labels` are all that may occur; None
     is for those that do.
     """
-    if pos_label is None and all(map(_needs_no_pos_label, rates)):
+    # either class may be positive; stored predictions of 0 and 1 decide it
+    stored = any(a.kind.compares_with == "reference" for rate in rates for a in rate.atoms)
+    if pos_label is None and not stored and all(rate.symmetric for rate in rates):
         either = distinct(y_pred if y_true is None else y_true, "y_true")
         pos_label = None if positive_is_known(either) else either[0]
     n = count_rows(y_pred)
@@ -142,12 +144,6 @@ def warn_of_unnamed(rates: Iterable[Rate], data: Data) -> None:
         )
 
 
-def _needs_no_pos_label(rate: Rate) -> bool:
-    """Return whether either class may be positive; stored predictions of 0 and 1 decide it."""
-    stored = any(atom.kind.compares_with == "reference" for atom in rate.atoms)
-    return rate.symmetric and not stored
-
-
 @dataclass(frozen=True)
 class Cell:
     """Values of the slots of a form: groups, classes, or an ordered pair of one of the two.
@@ -211,9 +207,15 @@ def filled(rate: Rate, cells: Sequence[Cell], data: Data) -> list[Rate]:
     rates = [fill(rate, cell) for cell in cells]
     if rate.summary != "mean" or not rates:
         return rates
-    empty = [
-        cell for cell, cell_rate in zip(cells, rates, strict=True) if not _has_rows(cell_rate, data)
-    ]
+    empty = []
+    for cell, cell_rate in zip(cells, rates, strict=True):
+        try:  # all denominators have rows, for some predictions
+            for atom in cell_rate.atoms:
+                rows_of_atom(atom, data)
+        except UnlabeledRateError:
+            raise
+        except EmptyRateError:
+            empty.append(cell)
     if empty and len(empty) < len(cells):
         names = ", ".join(cell.name(" - ") for cell in empty)
         warn(f"{rate} is the mean without {names}: there are no rows.", UndefinedMetricWarning)
@@ -225,18 +227,6 @@ def filled(rate: Rate, cells: Sequence[Cell], data: Data) -> list[Rate]:
     return [replace(rate, terms=terms, summary=None)]
 
 
-def _has_rows(rate: Rate, data: Data) -> bool:
-    """Return whether there are rows in all denominators, for some predictions."""
-    try:
-        for atom in rate.atoms:
-            rows_of_atom(atom, data)
-    except UnlabeledRateError:
-        raise
-    except EmptyRateError:
-        return False
-    return True
-
-
 def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
     """Return defined values of a rate: one, or one per cell of a form."""
     try:
@@ -246,7 +236,16 @@ def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
         return []
     cache: dict[object, float] = {}
     rates = filled(rate, cells, data)
-    measured = [_single(cell_rate, data, positive, cache) for cell_rate in rates]
+    measured = []
+    for cell_rate in rates:
+        value, why = np.nan, "no prediction falls in its denominator."
+        try:
+            value = count(cell_rate, data, positive, cache)
+        except UnlabeledRateError:
+            raise  # missing labels are an error of the caller, not an empty denominator
+        except EmptyRateError as error:
+            why = str(error)
+        measured.append((value, why))
     empty = [k for k, (value, _) in enumerate(measured) if np.isnan(value)]
     if not measured:
         warn(f"{rate} is undefined: there are no groups.", UndefinedMetricWarning)
@@ -268,18 +267,6 @@ def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
 def on_given_rows(rate: Rate) -> Rate:
     """Return the expression with `on` set to the dataset of a metric."""
     return rate.map_atoms(lambda atom: replace(atom, on="train"))
-
-
-def _single(
-    rate: Rate, data: Data, positive: np.ndarray, cache: dict[object, float] | None = None
-) -> tuple[float, str]:
-    """Value of a rate without open group slots; nan and the reason if a denominator is empty."""
-    try:
-        return count(rate, data, positive, cache), "no prediction falls in its denominator."
-    except UnlabeledRateError:
-        raise  # missing labels are an error of the caller, not an empty denominator
-    except EmptyRateError as error:
-        return float("nan"), str(error)
 
 
 def count(

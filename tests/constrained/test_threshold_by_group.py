@@ -183,8 +183,8 @@ def test_errors_name_the_group_and_the_cure():
 @pytest.mark.parametrize(
     ("by", "error", "told"),
     [
-        ([], TypeError, r"got \[\]"),
-        ([1], TypeError, "by strings"),
+        ([], TypeError, r"by=\[\] must be the name"),
+        ([1], TypeError, "must be the name of an attribute column"),
         (["sex", "sex"], ValueError, "twice"),
         ("sux", ValueError, "unknown column 'sux'"),
     ],

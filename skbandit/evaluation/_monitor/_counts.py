@@ -227,7 +227,8 @@ def places_of(
     places: Places = []
     splits = [(), by] if by and set(by).isdisjoint(columns) else [()]
     for split in splits:
-        frame = table[[*columns, *split]]
+        names, every = [*columns, *split], pd.RangeIndex(len(period))
+        frame = pd.DataFrame({name: table[name].array for name in names}, index=every)
         index = np.flatnonzero(frame.notna().all(axis=1))
         keys = [("period", period[index]), *frame.iloc[index].items()]
         number, first = measure.number_groups(keys, len(index))
@@ -237,7 +238,7 @@ def places_of(
         for part, values in zip(parts, measure.values_at(frame, index[first]), strict=False):
             group = tuple(
                 as_name(value, f"column {name!r}")
-                for name, value in zip(frame, values, strict=True)
+                for name, value in zip(names, values, strict=True)
             )
             cut = len(columns)
             places.append((group[:cut], group[cut:], int(period[part[0]]), part))
