@@ -107,7 +107,13 @@ def cheapest_flow(
             exhausted = True
         else:
             graph[:-1, -1] = np.where(exhausted, 0.0, graph[:-1, -1])
-            return chosen[:, :n_ads], _conflict(graph < np.inf, excess)
+            edges = graph < np.inf
+            # ads that cannot give up a row, or else those that cannot gain one
+            conflict = _reachable(edges.T, int(excess.argmin()))
+            for crowded in np.flatnonzero(excess[:-1] > 0)[::-1]:
+                reached = _reachable(edges, int(crowded))
+                conflict = conflict if reached[-1] else reached
+            return chosen[:, :n_ads], conflict[:-1]
     return chosen[:, :n_ads], None
 
 
@@ -165,14 +171,6 @@ def _path_that_empties(
         np.concatenate([excess > 0, none]),
         np.concatenate([none, excess < 0]),
     )
-
-
-def _conflict(edges: np.ndarray, excess: np.ndarray) -> np.ndarray:
-    """Ads that cannot give up a row, or else those that cannot gain one, as a mask."""
-    for crowded in np.flatnonzero(excess[:-1] > 0):
-        if not (reached := _reachable(edges, int(crowded)))[-1]:
-            return reached[:-1]
-    return _reachable(edges.T, int(excess.argmin()))[:-1]
 
 
 class _Moves:

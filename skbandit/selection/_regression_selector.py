@@ -268,7 +268,17 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     def _read_X(self, X: Any, reset: bool) -> Any:
         """Check rows, as numbers if `Ridge` is replaced by normal equations."""
         if self._needs_numbers:
-            if not reset and self._are_numbers(X):
+            # finite numbers as in fit; other checks take longer than to choose for a single row
+            as_in_fit = (
+                not reset
+                and type(X) is np.ndarray
+                and X.dtype in (np.float64, np.float32)
+                and X.ndim == 2
+                and X.shape == (len(X) or -1, self.n_features_in_)
+                and not hasattr(self, "feature_names_in_")
+                and bool(np.isfinite(X).all())
+            )
+            if as_in_fit:
                 return X
             X = self._read_numbers(X, reset)
             if reset:
@@ -279,21 +289,6 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             check_array(X)  # raises for a single row; 1-D texts have no features
         validate_data(self, X, skip_check_array=True, reset=reset)
         return indexable(X)[0]
-
-    def _are_numbers(self, X: Any) -> bool:
-        """Return whether rows are finite numbers as in `fit`, which need no further checks.
-
-        They take several times as long as to choose for a single row.
-        """
-        return (
-            type(X) is np.ndarray
-            and X.dtype in (np.float64, np.float32)
-            and X.ndim == 2
-            and len(X) > 0
-            and X.shape[1] == self.n_features_in_
-            and not hasattr(self, "feature_names_in_")
-            and bool(np.isfinite(X).all())
-        )
 
     @property
     def alpha_(self) -> float:

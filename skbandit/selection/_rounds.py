@@ -37,21 +37,6 @@ from skbandit.utils._folds import hashes_of_contexts
 MASKED, PUBLISHED = "masked", "published"
 
 
-def _problem(
-    method: str, costs: np.ndarray, available: np.ndarray, chosen: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Costs and mask of the problem of a round.
-
-    Masked: the same costs, without the chosen ads. Published: c_a = 1[a not in gamma] (f_a - b),
-    with b >= 0 the smallest that makes the row nonpositive.
-    """
-    if method == MASKED:
-        return costs, available & ~chosen
-    observed = available & ~np.isnan(costs)
-    highest = costs.max(axis=1, keepdims=True, where=observed, initial=0.0)
-    return np.where(chosen, 0.0, costs - highest), available
-
-
 @dataclass(frozen=True)
 class RoundSettings:
     """Settings of the rounds.
@@ -165,12 +150,17 @@ def train_rounds(
         if last:
             splits = []  # no later round needs the choices of the last one
         X_k = _with_mask_features(examples.X, chosen | ~examples.allowed, k, settings)
-        candidates = examples.allowed & (n_choices > k)[:, None]
-        c, allowed = _problem(settings.method, examples.costs, candidates, chosen)
+        c, allowed = examples.costs, examples.allowed & (n_choices > k)[:, None]
+        if settings.method == MASKED:
+            allowed = allowed & ~chosen
+        else:  # c_a = 1[a not in gamma] (f_a - b), with the smallest b >= 0 that makes c <= 0
+            observed = allowed & ~np.isnan(c)
+            highest = c.max(axis=1, keepdims=True, where=observed, initial=0.0)
+            c = np.where(chosen, 0.0, c - highest)
         of_round = Examples(X_k, c, allowed, examples.weight)
         rule, *fold_rules = in_parallel(
             (
-                partial(_learn_rows, learn, of_round, rows)
+                partial(learn, of_round.take(rows))
                 for rows in [everything, *(train for train, _ in splits)]
             ),
             n_jobs,
@@ -235,11 +225,6 @@ def last_to_first(ranking: np.ndarray) -> np.ndarray:
     backwards = ranking[:, ::-1]
     order = np.argsort(backwards == NO_AD, axis=1, kind="stable")
     return np.take_along_axis(backwards, order, axis=1)
-
-
-def _learn_rows(learn: Reduction, examples: Examples, rows: Any) -> CostSensitiveRule:
-    """Learn from selected rows."""
-    return learn(examples.take(rows))
 
 
 def _with_mask_features(X: Any, excluded: np.ndarray, k: int, settings: RoundSettings) -> Any:

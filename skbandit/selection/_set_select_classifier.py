@@ -285,13 +285,20 @@ default="auto"
         self.reduction_ = self.reduction
         self._pairwise, self._described = None, None
         if ad_features is not None:
-            self._check_comparable()
+            if self.reduction not in ("auto", "weighted_all_pairs") or self.method != MASKED:
+                raise ValueError(
+                    "ad_features are for masked rounds over all pairs: with them, use "
+                    f'reduction="auto" or "weighted_all_pairs" and method="masked", not {self!r}.'
+                )
+            if self.estimator is not None and is_regressor(self.estimator):
+                raise ValueError(
+                    f"{type(self.estimator).__name__} is a regressor, but ads are compared by a "
+                    "classifier: pass one, or use RegressionSetSelector."
+                )
             self._described = read_ad_features(ad_features).of_ads(self.ads_)
             self.reduction_ = "weighted_all_pairs"
         elif self.reduction == "auto":
-            self.reduction_ = choose_reduction(
-                self.estimator, len(self.ads_), rounds_differ=self._rounds_differ
-            )
+            self.reduction_ = choose_reduction(self.estimator, len(self.ads_), self.method)
         self._settings = settle_rounds(
             len(self.ads_),
             self.n_select,
@@ -345,19 +352,6 @@ default="auto"
             examples = replace(examples, costs=-examples.costs)
         return train_rounds(examples, n_choices, learn, self._settings, folds, outside, report)
 
-    def _check_comparable(self) -> None:
-        """Raise if the parameters do not allow one classifier to compare all ads."""
-        if self.reduction not in ("auto", "weighted_all_pairs") or self._rounds_differ:
-            raise ValueError(
-                "ad_features are for masked rounds over all pairs: with them, use "
-                f'reduction="auto" or "weighted_all_pairs" and method="masked", not {self!r}.'
-            )
-        if self.estimator is not None and is_regressor(self.estimator):
-            raise ValueError(
-                f"{type(self.estimator).__name__} is a regressor, but ads are compared by a "
-                "classifier: pass one, or use RegressionSetSelector."
-            )
-
     def _describe(self, features: AdFeatures) -> None:
         assert self._pairwise is not None
         self._rules = (self._pairwise(features.numbers()),)
@@ -367,13 +361,8 @@ default="auto"
         if self.reduction != "auto":
             return self.reduction
         if self.estimator is None and vars(self).get("_described") is None:  # whatever n_ads
-            return choose_reduction(None, 0, rounds_differ=self._rounds_differ)
+            return choose_reduction(None, 0, self.method)
         return vars(self).get("reduction_", "auto")
-
-    @property
-    def _rounds_differ(self) -> bool:
-        """True if each round needs a fit of its own, whatever the reduction."""
-        return self.method == "published"
 
     @property
     def _largest_set(self) -> int:

@@ -89,8 +89,12 @@ def partial_least_squares(
     R, P, Q = np.zeros((p, n_components)), np.zeros((p, n_components)), np.zeros((n_ads, 0))
     first = 0.0
     for k in range(n_components):
-        r, size = _strongest(left)
-        first = first or size
+        wide = p <= n_ads
+        gram = left @ left.T if wide else left.T @ left
+        value, vector = eigh(gram, subset_by_index=[len(gram) - 1, len(gram) - 1])
+        r = vector[:, 0] if wide else left @ vector[:, 0]  # the first left singular vector
+        length, size = np.linalg.norm(r), float(np.sqrt(max(value[0], 0.0)))
+        r, first = (r / length if length > 0.0 else r), first or size
         scores = X @ r - center @ r
         norm = np.sqrt(s @ scores**2)
         if size <= NEGLIGIBLE * first or norm <= 0.0:
@@ -104,17 +108,6 @@ def partial_least_squares(
         R[:, k], P[:, k] = r, direction
         Q = np.column_stack([Q, weighted.T @ scores])
     return R, Q
-
-
-def _strongest(cross: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the first left singular vector of a matrix (p, K), and its singular value."""
-    p, n_ads = cross.shape
-    wide = p <= n_ads
-    gram = cross @ cross.T if wide else cross.T @ cross
-    value, vector = eigh(gram, subset_by_index=[len(gram) - 1, len(gram) - 1])
-    direction = vector[:, 0] if wide else cross @ vector[:, 0]
-    size = np.linalg.norm(direction)
-    return (direction / size if size > 0.0 else direction), float(np.sqrt(max(value[0], 0.0)))
 
 
 Member = Callable[[Any], list[np.ndarray]]

@@ -83,7 +83,7 @@ def default_learner(name: str) -> Any:
     return Ridge() if regresses else LogisticRegression(max_iter=1000)
 
 
-def choose_reduction(estimator: Any, n_ads: int, *, rounds_differ: bool) -> str:
+def choose_reduction(estimator: Any, n_ads: int, method: str) -> str:
     """Return the reduction that "auto" stands for.
 
     Parameters
@@ -92,14 +92,14 @@ def choose_reduction(estimator: Any, n_ads: int, *, rounds_differ: bool) -> str:
         The learner.
     n_ads : int
         Number of ads.
-    rounds_differ : bool
-        Whether each round needs a fit of its own, whatever the reduction.
+    method : {"masked", "published"}
+        In published rounds each needs a fit of its own, whatever the reduction.
 
     Returns
     -------
     str
     """
-    if rounds_differ:
+    if method == "published":
         return "filter_tree"
     if estimator is None:
         return "one_vs_rest"
